@@ -1,0 +1,1 @@
+//! Instances of an app: drivers, readiness, restart, scale and rolling replacement.

@@ -1,0 +1,1 @@
+//! The load generator: workloads, engine, histograms and the verdict of a run.
