@@ -1,1 +1,30 @@
-//! The science: laws, a queueing model, findings and the recommendation. No I/O.
+//! The science: from measurements of one instance and two to the whole curve, what limits it, and
+//! how many instances to run. Plain numbers in, plain values out; no I/O, no clock, no randomness.
+//!
+//! Units everywhere: seconds, requests per second, CPU in cores.
+//!
+//! - [`laws`]: the operational laws and the asymptotic bounds.
+//! - [`interval`]: how sure a mean is, from batches.
+//! - [`ladder`]: one instance under doubling concurrency: its slots and its saturation.
+//! - [`model`]: N instances of concurrency k on C shared cores, fitted to measurements.
+//! - [`response`]: throughput and latency of that model under a closed or an open workload.
+//! - [`finding`]: named, evidenced diagnoses that end in a remedy.
+//! - [`recommendation`]: the curve, the count, its interval, and whether more would help.
+
+pub mod finding;
+pub mod interval;
+pub mod ladder;
+pub mod laws;
+pub mod model;
+mod reason;
+pub mod recommendation;
+pub mod response;
+
+pub use finding::{Evidence, Finding, Kind, diagnose, instance_limit};
+pub use interval::Interval;
+pub use ladder::{Ladder, Rung};
+pub use model::{Model, Saturation, ServiceShape};
+pub use recommendation::{
+    Bounds, Goal, Measured, NextLimit, Point, Recommendation, curve, recommend,
+};
+pub use response::{Prediction, Response, Workload, predict};

@@ -1,0 +1,394 @@
+//! Findings: named diagnoses, each with the numbers that show it and a remedy.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::model::{CPU_FULL, Model};
+
+/// What limits a system, or threatens to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Requests fail.
+    Failing,
+    /// The load generator is at its own limit.
+    GeneratorBound,
+    /// The balancer is at its own limit.
+    BalancerBound,
+    /// A CPU quota stops the instances.
+    CpuThrottled,
+    /// Memory is short.
+    MemoryPressure,
+    /// Connections are refused or dropped.
+    ConnectionLimited,
+    /// Instances steal CPU from each other.
+    Oversubscribed,
+    /// Something that all instances share limits them.
+    SharedDependency,
+    /// An instance serves one request at a time.
+    Serialized,
+    /// The CPU is the limit.
+    CpuBound,
+    /// Requests wait (sleep, I/O, a remote call) while the CPU idles.
+    Waiting,
+    /// Nothing limits yet.
+    Headroom,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Failing => "failing",
+            Kind::GeneratorBound => "generator_bound",
+            Kind::BalancerBound => "balancer_bound",
+            Kind::CpuThrottled => "cpu_throttled",
+            Kind::MemoryPressure => "memory_pressure",
+            Kind::ConnectionLimited => "connection_limited",
+            Kind::Oversubscribed => "oversubscribed",
+            Kind::SharedDependency => "shared_dependency",
+            Kind::Serialized => "serialized",
+            Kind::CpuBound => "cpu_bound",
+            Kind::Waiting => "waiting",
+            Kind::Headroom => "headroom",
+        })
+    }
+}
+
+/// One diagnosis.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// What it is.
+    pub kind: Kind,
+    /// How clearly the numbers show it: 0.5 at the threshold, towards 1 far beyond it.
+    pub confidence: f64,
+    /// The numbers, in a sentence.
+    pub evidence: String,
+    /// What to do about it, in a sentence.
+    pub remedy: String,
+}
+
+/// What was seen of the saturated instances. Shares are 0 to 1; `None` where the source is missing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence {
+    /// Cores that one saturated instance used.
+    pub app_cores: f64,
+    /// Cores that its busiest thread used.
+    pub busiest_thread: Option<f64>,
+    /// Machine cores busy while one instance was saturated.
+    pub busy_cores: f64,
+    /// Throughput of two saturated instances over that of one.
+    pub second_gain: Option<f64>,
+    /// Machine cores busy while two were.
+    pub second_busy_cores: f64,
+    /// Run-queue wait in one request with one instance, and with two (s).
+    pub run_wait: Option<(f64, f64)>,
+    /// Share of failed requests, worst of the valid probes, with the most frequent error in words.
+    pub errors: Option<(f64, String)>,
+    /// Share of failed requests that may be.
+    pub error_limit: f64,
+    /// Share of a core that the busiest generator thread used, worst probe.
+    pub generator_thread: f64,
+    /// Share of a core that the busiest balancer thread used, worst probe.
+    pub balancer_thread: f64,
+    /// Share of CPU quota periods in which an instance was stopped.
+    pub throttled: Option<f64>,
+    /// Share of time in which something waited for memory.
+    pub memory_pressure: Option<f64>,
+    /// Share of the slots in use at the recommended count under the workload.
+    pub slots_used: Option<f64>,
+    /// Connections that failed or were dropped.
+    pub connect_failures: u64,
+}
+
+/// A thread or a core is at its limit from here on.
+const THREAD_FULL: f64 = 0.85;
+/// An instance waits when its requests use less than this share of their time as CPU.
+const WAITS: f64 = 0.5;
+/// A second instance should nearly double the throughput; below this gain something holds it back.
+const FULL_GAIN: f64 = 1.85;
+
+/// Every finding that the evidence supports; what spoils the measurement first, then the app.
+pub fn diagnose(model: &Model, e: &Evidence) -> Vec<Finding> {
+    let spoilers = [failing(e), generator(e), balancer(e), throttled(e), memory(e), connections(e)];
+    let app = [
+        oversubscribed(model, e),
+        shared(model, e),
+        serialized(model, e),
+        cpu_bound(model, e),
+        waiting(model, e),
+        headroom(e),
+    ];
+    spoilers.into_iter().chain(app).flatten().collect()
+}
+
+/// What keeps a single saturated instance from doing more.
+pub fn instance_limit(model: &Model, e: &Evidence) -> Kind {
+    if is_cpu_bound(model, e) {
+        Kind::CpuBound
+    } else if model.slots == 1 {
+        Kind::Serialized
+    } else {
+        Kind::Waiting
+    }
+}
+
+fn is_cpu_bound(model: &Model, e: &Evidence) -> bool {
+    e.busiest_thread.unwrap_or(0.0) >= THREAD_FULL
+        || e.busy_cores >= CPU_FULL * model.cores
+        || (model.slots == 1 && e.app_cores >= THREAD_FULL)
+}
+
+/// 0.5 at the threshold, 0.99 at twice the distance that `full` is from it.
+fn clarity(value: f64, threshold: f64, full: f64) -> f64 {
+    let distance = ((value - threshold) / (full - threshold)).clamp(0.0, 1.0);
+    (50.0 + 49.0 * distance).round() / 100.0
+}
+
+fn found(kind: Kind, confidence: f64, evidence: String, remedy: &str) -> Option<Finding> {
+    Some(Finding { kind, confidence, evidence, remedy: remedy.to_owned() })
+}
+
+fn failing(e: &Evidence) -> Option<Finding> {
+    let (share, what) = e.errors.as_ref().filter(|(share, _)| *share > e.error_limit)?;
+    found(
+        Kind::Failing,
+        clarity(*share, e.error_limit, 4.0 * e.error_limit.max(0.01)),
+        format!("{:.1} % of the requests failed, most of them with: {what}", share * 100.0),
+        "read the app's log and mend the errors first: a fast failure is no throughput",
+    )
+}
+
+fn generator(e: &Evidence) -> Option<Finding> {
+    (e.generator_thread >= THREAD_FULL).then_some(())?;
+    found(
+        Kind::GeneratorBound,
+        clarity(e.generator_thread, THREAD_FULL, 1.0),
+        format!("the load generator used {:.0} % of its core", e.generator_thread * 100.0),
+        "measure from a second machine, or read the figures as \"at least\"",
+    )
+}
+
+fn balancer(e: &Evidence) -> Option<Finding> {
+    (e.balancer_thread >= THREAD_FULL).then_some(())?;
+    found(
+        Kind::BalancerBound,
+        clarity(e.balancer_thread, THREAD_FULL, 1.0),
+        format!("the balancer used {:.0} % of its core", e.balancer_thread * 100.0),
+        "give the balancer one more thread with --threads",
+    )
+}
+
+fn throttled(e: &Evidence) -> Option<Finding> {
+    let share = e.throttled.filter(|share| *share >= 0.05)?;
+    found(
+        Kind::CpuThrottled,
+        clarity(share, 0.05, 0.5),
+        format!("the CPU quota stopped the app in {:.0} % of its periods", share * 100.0),
+        "raise the CPU quota of the cgroup, or run more instances with a quota each",
+    )
+}
+
+fn memory(e: &Evidence) -> Option<Finding> {
+    let share = e.memory_pressure.filter(|share| *share >= 0.05)?;
+    found(
+        Kind::MemoryPressure,
+        clarity(share, 0.05, 0.3),
+        format!("something waited for memory in {:.0} % of the time", share * 100.0),
+        "add memory or run fewer instances: a machine that swaps serves nobody",
+    )
+}
+
+fn connections(e: &Evidence) -> Option<Finding> {
+    (e.connect_failures > 0).then_some(())?;
+    found(
+        Kind::ConnectionLimited,
+        0.8,
+        format!("{} connections to the app were refused or dropped", e.connect_failures),
+        "raise the app's listen backlog and its limit of open files (ulimit -n)",
+    )
+}
+
+fn oversubscribed(model: &Model, e: &Evidence) -> Option<Finding> {
+    let gain = e.second_gain.filter(|gain| *gain < 1.0)?;
+    (e.second_busy_cores >= CPU_FULL * model.cores && gain < 0.97).then_some(())?;
+    let waits = e.run_wait.map_or(String::new(), |(one, two)| {
+        format!("; a request waited {} for a core, {} before", millis(two), millis(one))
+    });
+    found(
+        Kind::Oversubscribed,
+        clarity(1.0 - gain, 0.0, 0.2),
+        format!("two instances did {gain:.2} times the work of one on full cores{waits}"),
+        "run one instance on this machine; add machines, or make a request cheaper",
+    )
+}
+
+fn shared(model: &Model, e: &Evidence) -> Option<Finding> {
+    let gain = e.second_gain.filter(|gain| *gain < FULL_GAIN)?;
+    (model.contention > 0.0 && !model.is_cpu_limited(2)).then_some(())?;
+    found(
+        Kind::SharedDependency,
+        clarity(FULL_GAIN - gain, 0.0, 0.6),
+        format!(
+            "two instances did {gain:.2} times the work of one while {:.1} of {:.0} cores were busy",
+            e.second_busy_cores, model.cores
+        ),
+        "look at what all instances use (database, lock, disk, remote service) before adding more",
+    )
+}
+
+fn serialized(model: &Model, e: &Evidence) -> Option<Finding> {
+    (model.slots == 1 && !is_cpu_bound(model, e)).then_some(())?;
+    let light = 1.0 / model.ladder.light_service();
+    let gain = model.ladder.peak() / light - 1.0;
+    found(
+        Kind::Serialized,
+        clarity(0.5 - gain, 0.0, 0.5),
+        format!(
+            "one instance completes {} requests/s with one request in flight and {} with more: it serves \
+             one at a time, {} each",
+            rate(light),
+            rate(model.ladder.peak()),
+            millis(model.ladder.light_service())
+        ),
+        "add instances, or let the app serve several requests at once (threads, async)",
+    )
+}
+
+fn cpu_bound(model: &Model, e: &Evidence) -> Option<Finding> {
+    let machine = model.is_cpu_limited(2) || e.busy_cores >= CPU_FULL * model.cores;
+    (is_cpu_bound(model, e)).then_some(())?;
+    let thread = e.busiest_thread.unwrap_or(e.app_cores).max(e.app_cores / model.cores);
+    found(
+        Kind::CpuBound,
+        clarity(thread, THREAD_FULL - 0.1, 1.0),
+        format!(
+            "a saturated instance keeps {:.2} of {:.0} cores busy, {} of CPU a request{}",
+            e.app_cores,
+            model.cores,
+            millis(model.app_demand),
+            if machine { "; balancer and load generator share the cores" } else { "" }
+        ),
+        "run one instance per core at most; beyond that only less CPU per request or more cores help",
+    )
+}
+
+fn waiting(model: &Model, e: &Evidence) -> Option<Finding> {
+    let busy = model.app_demand * model.ladder.peak() / model.slots as f64;
+    (busy < WAITS && !is_cpu_bound(model, e)).then_some(())?;
+    found(
+        Kind::Waiting,
+        clarity(1.0 - busy, WAITS, 1.0),
+        format!(
+            "of the {} that a request takes, {} are CPU; the rest it sleeps or waits for I/O",
+            millis(model.ladder.light_service()),
+            millis(model.app_demand)
+        ),
+        "more requests at once cost almost no CPU: add instances, or threads in each",
+    )
+}
+
+fn headroom(e: &Evidence) -> Option<Finding> {
+    let used = e.slots_used.filter(|used| *used < 0.7)?;
+    found(
+        Kind::Headroom,
+        clarity(0.7 - used, 0.0, 0.5),
+        format!("the workload uses {:.0} % of the recommended instances' slots", used * 100.0),
+        "nothing to do: there is room for more load",
+    )
+}
+
+/// A rate with two significant digits or more.
+pub(crate) fn rate(per_second: f64) -> String {
+    match per_second {
+        x if x < 9.95 => format!("{x:.2}"),
+        x if x < 99.5 => format!("{x:.1}"),
+        x => format!("{x:.0}"),
+    }
+}
+
+/// Seconds in the unit that reads best.
+pub(crate) fn millis(seconds: f64) -> String {
+    match seconds * 1e3 {
+        ms if ms < 0.095 => format!("{:.0} us", ms * 1e3),
+        ms if ms < 9.95 => format!("{ms:.2} ms"),
+        ms if ms < 999.5 => format!("{ms:.0} ms"),
+        ms => format!("{:.2} s", ms / 1e3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tests::{model, saturation};
+
+    fn kinds(model: &Model, evidence: &Evidence) -> Vec<Kind> {
+        diagnose(model, evidence).iter().map(|f| f.kind).collect()
+    }
+
+    #[test]
+    fn a_sleeping_serial_app() {
+        let mut m = model(1, 1.0, 0.005, 2.0);
+        m.fit(&[saturation(2, 2.0, 0.005, 0.1)]);
+        let e = Evidence { app_cores: 0.005, second_gain: Some(2.0), ..Evidence::default() };
+        assert_eq!(kinds(&m, &e), [Kind::Serialized, Kind::Waiting]);
+        assert_eq!(instance_limit(&m, &e), Kind::Serialized);
+    }
+
+    #[test]
+    fn a_single_threaded_burner() {
+        let mut m = model(1, 0.03, 0.03, 2.0);
+        m.fit(&[saturation(2, 63.0, 0.03, 1.95)]);
+        let e = Evidence {
+            app_cores: 0.99,
+            busiest_thread: Some(0.98),
+            busy_cores: 1.05,
+            second_gain: Some(1.9),
+            second_busy_cores: 1.95,
+            ..Evidence::default()
+        };
+        assert_eq!(kinds(&m, &e), [Kind::CpuBound]);
+    }
+
+    #[test]
+    fn a_lock_that_all_share() {
+        let mut m = model(4, 0.1, 0.001, 2.0);
+        m.fit(&[saturation(2, 44.0, 0.001, 0.3)]);
+        let e = Evidence { app_cores: 0.04, second_gain: Some(1.1), ..Evidence::default() };
+        assert_eq!(kinds(&m, &e)[0], Kind::SharedDependency);
+    }
+
+    #[test]
+    fn threads_on_full_cores() {
+        let m = model(2, 0.002, 0.002, 2.0);
+        let e = Evidence {
+            app_cores: 1.9,
+            busy_cores: 2.0,
+            second_gain: Some(0.8),
+            second_busy_cores: 2.0,
+            ..Evidence::default()
+        };
+        assert_eq!(kinds(&m, &e), [Kind::Oversubscribed, Kind::CpuBound]);
+    }
+
+    #[test]
+    fn errors_come_first() {
+        let m = model(1, 1.0, 0.005, 2.0);
+        let errors = Some((0.2, "status 500".to_owned()));
+        let e =
+            Evidence { errors, error_limit: 0.001, generator_thread: 0.97, ..Evidence::default() };
+        assert_eq!(kinds(&m, &e)[..2], [Kind::Failing, Kind::GeneratorBound]);
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(
+            (rate(1.0), rate(49.56), rate(1234.5)),
+            ("1.00".into(), "49.6".into(), "1234".into())
+        );
+        assert_eq!(
+            (millis(1.002), millis(0.0206), millis(0.00005)),
+            ("1.00 s".into(), "21 ms".into(), "50 us".into())
+        );
+    }
+}

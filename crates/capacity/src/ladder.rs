@@ -1,0 +1,140 @@
+//! One instance under doubling concurrency: where its throughput stops growing.
+
+use serde::Serialize;
+
+/// One step: so many requests in flight at one instance all the time, and what it completed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Rung {
+    /// Requests in flight at once.
+    pub concurrency: usize,
+    /// Completed requests a second.
+    pub throughput: f64,
+}
+
+/// The rungs of one instance, in order of concurrency. Never empty.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ladder {
+    rungs: Vec<Rung>,
+}
+
+/// A doubling that gains less than this is the end of growth. A serial server gains the time that a
+/// request spends on the way (some per cent), a parallel one nearly 100 %; 10 % parts the two.
+pub const GROWTH: f64 = 0.10;
+
+impl Ladder {
+    /// Sorts the rungs by concurrency. `None` if there is none or a rung completed nothing.
+    pub fn new(mut rungs: Vec<Rung>) -> Option<Ladder> {
+        rungs.sort_by_key(|r| r.concurrency);
+        rungs.dedup_by_key(|r| r.concurrency);
+        let sound = rungs.iter().all(|r| r.concurrency > 0 && r.throughput > 0.0);
+        (sound && !rungs.is_empty()).then_some(Ladder { rungs })
+    }
+
+    /// The rungs, by concurrency.
+    pub fn rungs(&self) -> &[Rung] {
+        &self.rungs
+    }
+
+    /// Seconds that a request takes when it is alone in the instance.
+    pub fn light_service(&self) -> f64 {
+        let first = self.rungs[0];
+        first.concurrency as f64 / first.throughput
+    }
+
+    /// The most that the instance completed at any concurrency.
+    pub fn peak(&self) -> f64 {
+        self.rungs.iter().map(|r| r.throughput).fold(0.0, f64::max)
+    }
+
+    /// Whether the last step no longer grew, so that a further doubling would be wasted.
+    pub fn is_saturated(&self) -> bool {
+        match self.rungs.as_slice() {
+            [.., before, last] => last.throughput < before.throughput * (1.0 + GROWTH),
+            _ => false,
+        }
+    }
+
+    /// `k`: how many requests the instance can usefully hold at once.
+    ///
+    /// By Little's law the peak keeps `peak x light service` requests in service; that is exact for a
+    /// pool of k serial workers. With many slots the knee is soft and a slot too many costs little,
+    /// so a fifth is added; the count never passes the first rung that reached the peak.
+    pub fn slots(&self) -> usize {
+        let peak = self.peak();
+        let reached = self.rungs.iter().find(|r| r.throughput * (1.0 + GROWTH) > peak);
+        let reached = reached.map_or(1, |r| r.concurrency);
+        let below = self.rungs.iter().rev().find(|r| r.concurrency < reached);
+        let in_service = peak * self.light_service();
+        let soft = if in_service > 8.0 { in_service * 1.2 } else { in_service };
+        let least = below.map_or(1, |r| r.concurrency + 1);
+        ((soft - GROWTH).ceil() as usize).clamp(least.min(reached), reached)
+    }
+
+    /// Throughput at any concurrency, by interpolation; it stays at the last rung beyond it.
+    pub fn throughput(&self, concurrency: f64) -> f64 {
+        let first = self.rungs[0];
+        if concurrency <= first.concurrency as f64 {
+            return first.throughput * concurrency / first.concurrency as f64;
+        }
+        for pair in self.rungs.windows(2) {
+            let (a, b) = (pair[0], pair[1]);
+            if concurrency <= b.concurrency as f64 {
+                let width = (b.concurrency - a.concurrency) as f64;
+                let share = (concurrency - a.concurrency as f64) / width;
+                return a.throughput + (b.throughput - a.throughput) * share;
+            }
+        }
+        self.rungs[self.rungs.len() - 1].throughput
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ladder(rungs: &[(usize, f64)]) -> Ladder {
+        let rung = |&(concurrency, throughput)| Rung { concurrency, throughput };
+        Ladder::new(rungs.iter().map(rung).collect()).unwrap()
+    }
+
+    #[test]
+    fn a_serial_server_has_one_slot() {
+        let serial = ladder(&[(1, 47.5), (2, 49.0), (4, 49.0)]);
+        assert!(serial.is_saturated());
+        assert_eq!(serial.slots(), 1);
+        assert!((serial.light_service() - 1.0 / 47.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_pool_of_five_has_five() {
+        let pool = ladder(&[(1, 10.0), (2, 20.0), (4, 39.8), (8, 49.9), (16, 50.0)]);
+        assert_eq!(pool.slots(), 5);
+    }
+
+    #[test]
+    fn two_cores_have_two() {
+        assert_eq!(ladder(&[(1, 100.0), (2, 190.0), (4, 195.0)]).slots(), 2);
+    }
+
+    #[test]
+    fn a_soft_knee_gets_room() {
+        let event_loop = ladder(&[(1, 20.0), (8, 158.0), (32, 610.0), (64, 960.0), (128, 1000.0)]);
+        assert_eq!(event_loop.slots(), 60);
+    }
+
+    #[test]
+    fn growth_is_seen() {
+        assert!(!ladder(&[(1, 10.0)]).is_saturated());
+        assert!(!ladder(&[(1, 10.0), (2, 19.0)]).is_saturated());
+        assert!(Ladder::new(vec![]).is_none());
+        assert!(Ladder::new(vec![Rung { concurrency: 1, throughput: 0.0 }]).is_none());
+    }
+
+    #[test]
+    fn interpolates_between_rungs() {
+        let l = ladder(&[(1, 10.0), (3, 20.0)]);
+        assert_eq!(l.throughput(0.5), 5.0);
+        assert_eq!(l.throughput(2.0), 15.0);
+        assert_eq!(l.throughput(9.0), 20.0);
+    }
+}

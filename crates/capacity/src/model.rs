@@ -1,0 +1,262 @@
+//! N instances of concurrency k on C shared cores.
+//!
+//! One instance is a flow-equivalent server (Chandy, Herzog and Woo, 1975): its measured throughput
+//! at each concurrency stands for all that goes on inside it. N of them behind one queue complete N
+//! times as much, until one of two things bends the line: the cores, which the balancer and the load
+//! generator use too, or something that all instances share, which costs each of them a share that
+//! grows with their number (Amdahl's law; the contention term of Gunther's Universal Scalability Law).
+
+use serde::Serialize;
+
+use crate::ladder::Ladder;
+
+/// A measurement with every slot of `instances` busy all the time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Saturation {
+    /// Running instances.
+    pub instances: usize,
+    /// Completed requests a second.
+    pub throughput: f64,
+    /// Half-width of the interval of the throughput, as a share of it.
+    pub error: f64,
+    /// CPU seconds of the app in one request.
+    pub app_demand: f64,
+    /// CPU seconds of the balancer and the load generator in one request.
+    pub relay_demand: f64,
+    /// Cores of the machine that were busy, with whatever.
+    pub busy_cores: f64,
+}
+
+/// How the service time of a request alone in an instance varies.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ServiceShape {
+    /// Squared coefficient of variation: 0 for a constant, 1 for an exponential time.
+    pub scv: f64,
+    /// Values at evenly spaced quantiles, as multiples of the mean. Never empty.
+    pub quantiles: Vec<f64>,
+}
+
+impl ServiceShape {
+    /// A time that never varies.
+    pub fn constant() -> ServiceShape {
+        ServiceShape { scv: 0.0, quantiles: vec![1.0] }
+    }
+}
+
+/// The fitted model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Model {
+    /// One instance by concurrency.
+    pub ladder: Ladder,
+    /// Useful requests in flight at one instance.
+    pub slots: usize,
+    /// Cores of the machine.
+    pub cores: f64,
+    /// Cores that the load could really keep busy when the CPU was the limit.
+    pub usable_cores: f64,
+    /// CPU seconds of the app in one request, with one instance.
+    pub app_demand: f64,
+    /// What each further instance adds to it: caches and context switches.
+    pub demand_growth: f64,
+    /// CPU seconds of the balancer and the generator in one request.
+    pub relay_demand: f64,
+    /// Share of its throughput that an instance loses to each further one; 0 without anything shared.
+    pub contention: f64,
+    /// How one instance's service time varies.
+    pub shape: ServiceShape,
+    single_error: f64,
+    contention_error: f64,
+}
+
+/// The CPU is the limit when so much of it is busy: the rest is lost to the scheduler's granularity.
+pub const CPU_FULL: f64 = 0.90;
+/// Growth of the CPU demand below this share is noise of the clock ticks.
+const DEMAND_NOISE: f64 = 0.05;
+/// No interval is narrower: the machine differs from itself by about this from minute to minute.
+const FLOOR: f64 = 0.01;
+
+impl Model {
+    /// The model from one instance alone: no contention is known yet, and its error says so.
+    pub fn new(ladder: Ladder, one: Saturation, shape: ServiceShape, cores: f64) -> Model {
+        let mut model = Model {
+            slots: ladder.slots(),
+            ladder,
+            cores,
+            usable_cores: cores,
+            app_demand: one.app_demand,
+            demand_growth: 0.0,
+            relay_demand: one.relay_demand,
+            contention: 0.0,
+            shape,
+            single_error: one.error.max(FLOOR),
+            contention_error: 0.10,
+        };
+        if model.is_cpu_full(&one) {
+            model.usable_cores = one.throughput * (one.app_demand + one.relay_demand);
+        }
+        model
+    }
+
+    /// Refits contention and CPU demand to saturated measurements of two or more instances.
+    ///
+    /// A shortfall with the CPU full is the CPU's; one with idle cores is something shared.
+    pub fn fit(&mut self, measured: &[Saturation]) {
+        let several = |s: &&Saturation| s.instances > 1 && s.throughput > 0.0;
+        let full = measured.iter().filter(several).filter(|s| self.is_cpu_full(s));
+        if let Some(s) = full.max_by_key(|s| s.instances) {
+            let growth = s.app_demand / self.app_demand - 1.0;
+            self.demand_growth = if growth > DEMAND_NOISE {
+                (s.app_demand - self.app_demand) / (s.instances - 1) as f64
+            } else {
+                0.0
+            };
+            self.usable_cores = s.throughput * (self.demand(s.instances) + s.relay_demand);
+            self.relay_demand = s.relay_demand;
+        }
+        let idle: Vec<_> =
+            measured.iter().filter(several).filter(|s| !self.is_cpu_full(s)).collect();
+        self.fit_contention(&idle);
+    }
+
+    /// Least squares through the origin of the shortfall `N x1 / X - 1` over `N - 1`.
+    fn fit_contention(&mut self, measured: &[&Saturation]) {
+        let (mut xy, mut xx, mut noise) = (0.0, 0.0, 0.0);
+        for s in measured {
+            let others = (s.instances - 1) as f64;
+            let linear = s.instances as f64 * self.ladder.peak();
+            xy += others * (linear / s.throughput - 1.0);
+            xx += others * others;
+            noise += (others * s.error.max(FLOOR).hypot(self.single_error)).powi(2);
+        }
+        if xx > 0.0 {
+            self.contention_error = noise.sqrt() / xx;
+            let slope = xy / xx;
+            self.contention = if slope > self.contention_error { slope } else { 0.0 };
+        } else if self.usable_cores < self.cores || self.demand_growth > 0.0 {
+            // Only the CPU bent the line: nothing speaks for a shared station.
+            self.contention_error = 0.0;
+        }
+    }
+
+    fn is_cpu_full(&self, s: &Saturation) -> bool {
+        s.busy_cores >= CPU_FULL * self.cores
+    }
+
+    /// CPU seconds of the app in one request with `instances` running.
+    pub fn demand(&self, instances: usize) -> f64 {
+        self.app_demand + self.demand_growth * (instances.max(1) - 1) as f64
+    }
+
+    /// Throughput at which `instances`, balancer and generator have used all cores up.
+    pub fn cpu_limit(&self, instances: usize) -> f64 {
+        let demand = self.demand(instances) + self.relay_demand;
+        if demand > 0.0 { self.usable_cores / demand } else { f64::INFINITY }
+    }
+
+    /// Throughput that the instances would reach if the cores had no end.
+    pub fn own_limit(&self, instances: usize) -> f64 {
+        instances as f64 * self.ladder.peak() * self.efficiency(instances)
+    }
+
+    /// Saturated throughput of `instances`.
+    pub fn capacity(&self, instances: usize) -> f64 {
+        self.own_limit(instances).min(self.cpu_limit(instances))
+    }
+
+    /// Whether the cores, not the instances, limit this count. Within 5 % both are the limit, and
+    /// then a further instance is the wrong remedy.
+    pub fn is_cpu_limited(&self, instances: usize) -> bool {
+        self.own_limit(instances) * 1.05 >= self.cpu_limit(instances)
+    }
+
+    /// Completion rate with `held` requests in the slots of `instances`.
+    pub fn rate(&self, instances: usize, held: f64) -> f64 {
+        let n = instances as f64;
+        let held = held.min(n * self.slots as f64);
+        let own = n * self.ladder.throughput(held / n) * self.efficiency(instances);
+        own.min(self.cpu_limit(instances))
+    }
+
+    fn efficiency(&self, instances: usize) -> f64 {
+        1.0 / (1.0 + self.contention * (instances.max(1) - 1) as f64)
+    }
+
+    /// Half-width of the interval of the throughput at `instances`, as a share of it.
+    pub fn error(&self, instances: usize) -> f64 {
+        if self.is_cpu_limited(instances) {
+            return self.single_error;
+        }
+        let others = (instances - 1) as f64 * self.efficiency(instances);
+        self.single_error.hypot(self.contention_error * others)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::ladder::Rung;
+
+    /// An instance of `slots` serial workers of `service` seconds, of which `cpu` are CPU.
+    pub(crate) fn model(slots: usize, service: f64, cpu: f64, cores: f64) -> Model {
+        let rung = |c: usize| Rung { concurrency: c, throughput: c.min(slots) as f64 / service };
+        let ladder = Ladder::new((0..8).map(|i| rung(1 << i)).collect()).unwrap();
+        let one = saturation(1, slots as f64 / service, cpu, 0.1);
+        Model::new(ladder, one, ServiceShape::constant(), cores)
+    }
+
+    pub(crate) fn saturation(instances: usize, throughput: f64, cpu: f64, busy: f64) -> Saturation {
+        let (app_demand, busy_cores) = (cpu, busy);
+        Saturation {
+            instances,
+            throughput,
+            error: 0.01,
+            app_demand,
+            relay_demand: 1e-4,
+            busy_cores,
+        }
+    }
+
+    #[test]
+    fn serial_waiting_instances_add_up() {
+        let mut m = model(1, 1.0, 0.005, 2.0);
+        m.fit(&[saturation(2, 2.0, 0.005, 0.1)]);
+        assert_eq!(m.contention, 0.0);
+        assert!((m.capacity(10) - 10.0).abs() < 1e-9);
+        assert!(!m.is_cpu_limited(10));
+        assert!(m.is_cpu_limited(400), "2 cores / 5.1 ms");
+    }
+
+    #[test]
+    fn the_cores_end_the_line() {
+        let mut m = model(1, 0.030, 0.030, 2.0);
+        m.fit(&[saturation(2, 63.0, 0.030, 1.95)]);
+        assert_eq!(m.contention, 0.0, "a full CPU is no shared dependency");
+        assert!((m.capacity(2) - 63.0).abs() < 0.1);
+        assert!((m.capacity(3) - 63.0).abs() < 0.1);
+        assert!(m.is_cpu_limited(2) && !m.is_cpu_limited(1));
+    }
+
+    #[test]
+    fn idle_cores_and_a_shortfall_are_contention() {
+        let mut m = model(1, 0.1, 0.001, 2.0);
+        m.fit(&[saturation(2, 16.0, 0.001, 0.2)]);
+        assert!((m.contention - 0.25).abs() < 1e-9);
+        assert!((m.capacity(2) - 16.0).abs() < 1e-9);
+        assert!(m.capacity(100) < 40.0, "Amdahl: at most 10 / 0.25");
+    }
+
+    #[test]
+    fn demand_that_grows_makes_more_worse() {
+        let mut m = model(2, 0.002, 0.001, 2.0);
+        m.fit(&[saturation(2, 800.0, 0.0013, 2.0)]);
+        assert!(m.capacity(4) < m.capacity(2) && m.capacity(2) < m.capacity(1));
+    }
+
+    #[test]
+    fn noise_is_not_contention() {
+        let mut m = model(1, 0.1, 0.001, 2.0);
+        m.fit(&[saturation(2, 19.9, 0.001, 0.2)]);
+        assert_eq!(m.contention, 0.0);
+        assert!(m.error(10) > m.error(2));
+    }
+}

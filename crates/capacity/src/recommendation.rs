@@ -1,0 +1,361 @@
+//! How many instances: the curve, the smallest count that holds the goal, and whether more would help.
+
+use serde::Serialize;
+
+use crate::finding::Kind;
+use crate::model::Model;
+use crate::response::{Prediction, Workload, predict, predict_at_bound};
+
+/// What is wanted; times in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Goal {
+    /// How the app is used.
+    pub workload: Workload,
+    /// Bound on the 95th percentile of the response time.
+    pub p95: Option<f64>,
+    /// Bound on the 99th percentile.
+    pub p99: Option<f64>,
+    /// Share of requests that may fail.
+    pub max_errors: f64,
+}
+
+/// A measurement of the goal's workload.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// Running instances.
+    pub instances: usize,
+    /// Completed requests a second.
+    pub throughput: f64,
+    /// Share of failed requests.
+    pub errors: f64,
+    /// Percentiles of the response time (s); `None` where the sample cannot carry one.
+    pub p50: Option<f64>,
+    /// See `p50`.
+    pub p95: Option<f64>,
+    /// See `p50`.
+    pub p99: Option<f64>,
+    /// The slowest answer (s).
+    pub max: f64,
+}
+
+/// One count on the curve.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// Instances.
+    pub instances: usize,
+    /// What the model says.
+    pub predicted: Prediction,
+    /// What was measured, if it was.
+    pub measured: Option<Measured>,
+}
+
+/// What comes after the present limit, and at how many instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct NextLimit {
+    /// The limit.
+    pub kind: Kind,
+    /// The first count at which it holds.
+    pub at_instances: usize,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recommendation {
+    /// How many to run.
+    pub instances: usize,
+    /// Smallest count that the interval of the model allows.
+    pub low: usize,
+    /// Largest count that it allows.
+    pub high: usize,
+    /// Whether they hold the goal.
+    pub goal_met: bool,
+    /// What limits them.
+    pub limited_by: Kind,
+    /// What would limit next.
+    pub next_limit: Option<NextLimit>,
+    /// All of it in words.
+    pub reason: String,
+}
+
+/// What bounds the search, beside the model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// The most instances that may be recommended.
+    pub max_instances: usize,
+    /// How many fit into the memory.
+    pub memory: Option<usize>,
+    /// What keeps one saturated instance from doing more.
+    pub instance_limit: Kind,
+}
+
+/// An open workload is carried when so much of it is completed; the rest is the noise of a Poisson
+/// count over a short probe.
+const CARRIED: f64 = 0.97;
+/// Without a bound on latency, the smallest count within this share of the best throughput is enough.
+const NEARLY_BEST: f64 = 0.95;
+/// A gain below this is none.
+pub(crate) const WORTH: f64 = 1.05;
+/// How far ahead the next limit is looked for.
+const HORIZON: usize = 10_000;
+
+impl Goal {
+    fn has_latency(&self) -> bool {
+        self.p95.is_some() || self.p99.is_some()
+    }
+
+    /// Whether a prediction holds the goal; `best` is the highest throughput of any count.
+    pub fn holds(&self, p: &Prediction, best: f64) -> bool {
+        let within = |bound: Option<f64>, value: f64| bound.is_none_or(|b| value <= b);
+        let fast = p.response.is_some_and(|r| within(self.p95, r.p95) && within(self.p99, r.p99));
+        fast && self.carries(p.throughput, best)
+    }
+
+    /// Whether a measurement does. Without enough samples for a percentile the slowest answer counts.
+    pub fn is_met_by(&self, m: &Measured, best: f64) -> bool {
+        let within = |bound: Option<f64>, value: Option<f64>| {
+            bound.is_none_or(|b| value.unwrap_or(m.max) <= b)
+        };
+        within(self.p95, m.p95)
+            && within(self.p99, m.p99)
+            && m.errors <= self.max_errors
+            && self.carries(m.throughput, best)
+    }
+
+    fn carries(&self, throughput: f64, best: f64) -> bool {
+        match self.workload {
+            Workload::Open { rate, .. } => throughput >= CARRIED * rate,
+            Workload::Closed { .. } => self.has_latency() || throughput >= NEARLY_BEST * best,
+        }
+    }
+
+    /// The bound that is named in the answer, in words, with the value that a response has there.
+    pub(crate) fn bound(&self) -> Option<(&'static str, f64)> {
+        self.p95.map(|b| ("p95", b)).or(self.p99.map(|b| ("p99", b)))
+    }
+}
+
+/// The answer from the model and what was measured of the goal's workload.
+pub fn recommend(
+    model: &Model,
+    goal: &Goal,
+    bounds: &Bounds,
+    measured: &[Measured],
+) -> Recommendation {
+    Search::new(model, goal, bounds, measured).recommendation()
+}
+
+/// The curve for 1 to `upto` instances.
+pub fn curve(model: &Model, goal: &Goal, measured: &[Measured], upto: usize) -> Vec<Point> {
+    let point = |instances| Point {
+        instances,
+        predicted: predict(model, &goal.workload, instances),
+        measured: measured.iter().rfind(|m| m.instances == instances).copied(),
+    };
+    (1..=upto).map(point).collect()
+}
+
+pub(crate) struct Search<'a> {
+    pub(crate) model: &'a Model,
+    pub(crate) goal: &'a Goal,
+    pub(crate) bounds: &'a Bounds,
+    measured: &'a [Measured],
+    best: f64,
+}
+
+impl<'a> Search<'a> {
+    fn new(model: &'a Model, goal: &'a Goal, bounds: &'a Bounds, measured: &'a [Measured]) -> Self {
+        let throughput = |n| predict(model, &goal.workload, n).throughput;
+        let best = (1..=bounds.max_instances).map(throughput).fold(0.0, f64::max);
+        Search { model, goal, bounds, measured, best }
+    }
+
+    fn recommendation(&self) -> Recommendation {
+        let found = self.smallest(|n| self.predicted(n, 0.0));
+        let goal_met = found.is_some();
+        let instances = found.unwrap_or_else(|| self.least_bad());
+        let (low, high) = self.interval(instances, goal_met);
+        let limited_by = self.limit(instances, goal_met);
+        let next_limit = self.next_limit(instances);
+        let mut answer = Recommendation {
+            instances,
+            low,
+            high,
+            goal_met,
+            limited_by,
+            next_limit,
+            reason: String::new(),
+        };
+        answer.reason = self.reason(&answer);
+        answer
+    }
+
+    pub(crate) fn measurement(&self, n: usize) -> Option<&Measured> {
+        self.measured.iter().rfind(|m| m.instances == n)
+    }
+
+    fn verdict(&self, n: usize) -> Option<bool> {
+        self.measurement(n).map(|m| self.goal.is_met_by(m, self.best))
+    }
+
+    fn predicted(&self, n: usize, side: f64) -> bool {
+        let p = predict_at_bound(self.model, &self.goal.workload, n, side);
+        self.goal.holds(&p, self.best)
+    }
+
+    /// The smallest count that holds. A measurement beats a prediction, and a count that was measured
+    /// to fail speaks for every smaller one that was not measured.
+    fn smallest(&self, predicted: impl Fn(usize) -> bool) -> Option<usize> {
+        let failed =
+            (1..=self.bounds.max_instances).rev().find(|n| self.verdict(*n) == Some(false));
+        (1..=self.bounds.max_instances).find(|n| match self.verdict(*n) {
+            Some(met) => met,
+            None => *n > failed.unwrap_or(0) && predicted(*n),
+        })
+    }
+
+    /// The goal is out of reach: the smallest count that does nearly the most.
+    fn least_bad(&self) -> usize {
+        let capacity =
+            |n| self.model.capacity(n).min(predict(self.model, &self.goal.workload, n).high);
+        let best = (1..=self.bounds.max_instances).map(capacity).fold(0.0, f64::max);
+        (1..=self.bounds.max_instances).find(|n| capacity(*n) >= NEARLY_BEST * best).unwrap_or(1)
+    }
+
+    fn interval(&self, instances: usize, goal_met: bool) -> (usize, usize) {
+        if !goal_met {
+            return (instances, instances);
+        }
+        let low = self.smallest(|n| self.predicted(n, 1.0)).unwrap_or(instances);
+        let high = self.smallest(|n| self.predicted(n, -1.0)).unwrap_or(self.bounds.max_instances);
+        (low.min(instances), high.max(instances))
+    }
+
+    fn limit(&self, n: usize, goal_met: bool) -> Kind {
+        let used = predict(self.model, &self.goal.workload, n).throughput / self.model.capacity(n);
+        if self.model.is_cpu_limited(n)
+            && self.model.capacity(n + 1) < 0.97 * self.model.capacity(n)
+        {
+            Kind::Oversubscribed
+        } else if goal_met && n == 1 && used < 0.7 {
+            Kind::Headroom
+        } else if self.model.is_cpu_limited(n) {
+            Kind::CpuBound
+        } else if self.is_shared(n) {
+            Kind::SharedDependency
+        } else {
+            self.bounds.instance_limit
+        }
+    }
+
+    /// From here on a further instance adds less than half of what it adds alone.
+    pub(crate) fn is_shared(&self, n: usize) -> bool {
+        let gain = self.model.own_limit(n + 1) - self.model.own_limit(n);
+        self.model.contention > 0.0 && gain < 0.5 * self.model.own_limit(1)
+    }
+
+    fn next_limit(&self, n: usize) -> Option<NextLimit> {
+        if self.model.is_cpu_limited(n) {
+            return None;
+        }
+        let first = |kind, holds: &dyn Fn(usize) -> bool| {
+            (n + 1..=HORIZON)
+                .find(|m| holds(*m))
+                .map(|at_instances| NextLimit { kind, at_instances })
+        };
+        let memory = self
+            .bounds
+            .memory
+            .map(|fit| NextLimit { kind: Kind::MemoryPressure, at_instances: fit.max(n) + 1 });
+        let shared = |m| !self.is_shared(n) && self.is_shared(m);
+        [
+            first(Kind::CpuBound, &|m| self.model.is_cpu_limited(m)),
+            first(Kind::SharedDependency, &shared),
+            memory,
+        ]
+        .into_iter()
+        .flatten()
+        .min_by_key(|limit| limit.at_instances)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tests::{model, saturation};
+
+    fn bounds(instance_limit: Kind) -> Bounds {
+        Bounds { max_instances: 32, memory: None, instance_limit }
+    }
+
+    fn closed(users: usize, think: f64, p95: Option<f64>) -> Goal {
+        Goal { workload: Workload::Closed { users, think }, p95, p99: None, max_errors: 0.001 }
+    }
+
+    fn open(rate: f64, p95: f64) -> Goal {
+        let workload = Workload::Open { rate, arrival_scv: 1.0 };
+        Goal { workload, p95: Some(p95), p99: None, max_errors: 0.001 }
+    }
+
+    fn measured(instances: usize, p95: f64) -> Measured {
+        let p = Some(p95);
+        Measured { instances, throughput: 400.0, errors: 0.0, p50: p, p95: p, p99: p, max: p95 }
+    }
+
+    fn sleeper(service: f64) -> Model {
+        let mut m = model(1, service, service / 200.0, 2.0);
+        m.fit(&[saturation(2, 2.0 / service, service / 200.0, 0.1)]);
+        m
+    }
+
+    // FibScale: 10 users thinking 1 s; R = 10 / N - 1 stays within 2 s from N = 3.3 on.
+    #[test]
+    fn ten_users_need_four_serial_seconds() {
+        let r =
+            recommend(&sleeper(1.0), &closed(10, 1.0, Some(2.0)), &bounds(Kind::Serialized), &[]);
+        assert_eq!((r.instances, r.goal_met, r.limited_by), (4, true, Kind::Serialized));
+        assert!(r.low <= 4 && r.high >= 4);
+        assert_eq!(r.next_limit.unwrap().kind, Kind::CpuBound);
+        assert!(r.reason.contains("3 do not"), "{}", r.reason);
+    }
+
+    #[test]
+    fn four_hundred_a_second_of_twenty_milliseconds() {
+        let r = recommend(&sleeper(0.0205), &open(400.0, 0.1), &bounds(Kind::Serialized), &[]);
+        assert!((9..=11).contains(&r.instances), "{r:?}");
+    }
+
+    #[test]
+    fn a_measurement_beats_the_model() {
+        let (m, goal, b) = (sleeper(0.0205), open(400.0, 0.1), bounds(Kind::Serialized));
+        let found = recommend(&m, &goal, &b, &[]).instances;
+        let slower = recommend(&m, &goal, &b, &[measured(found, 0.3)]);
+        assert!(slower.instances > found);
+        let faster = recommend(&m, &goal, &b, &[measured(found, 0.05), measured(found - 1, 0.08)]);
+        assert_eq!(faster.instances, found - 1);
+        let both = recommend(&m, &goal, &b, &[measured(found, 0.05), measured(found - 1, 0.3)]);
+        assert_eq!((both.instances, both.low, both.high), (found, found, found));
+    }
+
+    #[test]
+    fn a_third_would_not_help_on_two_cores() {
+        let mut m = model(1, 0.03, 0.03, 2.0);
+        m.fit(&[saturation(2, 63.0, 0.03, 1.95)]);
+        for goal in [open(45.0, 0.5), open(200.0, 0.5), closed(10, 0.0, None)] {
+            let r = recommend(&m, &goal, &bounds(Kind::CpuBound), &[]);
+            assert_eq!((r.instances, r.limited_by), (2, Kind::CpuBound));
+            assert!(r.reason.contains("a third would not help"), "{}", r.reason);
+        }
+    }
+
+    #[test]
+    fn without_a_latency_goal_the_knee_is_enough() {
+        let r = recommend(&sleeper(1.0), &closed(10, 1.0, None), &bounds(Kind::Serialized), &[]);
+        assert_eq!(r.instances, 5, "10 users of 2 s each offer 5 requests/s");
+    }
+
+    #[test]
+    fn light_load_is_headroom() {
+        let r = recommend(&sleeper(0.02), &open(5.0, 0.5), &bounds(Kind::Serialized), &[]);
+        assert_eq!((r.instances, r.limited_by), (1, Kind::Headroom));
+    }
+}
