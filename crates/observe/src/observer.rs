@@ -1,0 +1,252 @@
+//! What is watched, and samples of it.
+
+use crate::cgroup::{Controller, Hierarchies};
+use crate::counters::{Counters, TaskId};
+use crate::kernel_file::KernelFiles;
+use crate::machine::MachineCounters;
+use crate::process::{TaskReader, numbered_entries};
+use crate::source::Source;
+use crate::usage::Usage;
+use crate::{cgroup, difference};
+use nix::unistd::{Pid, getpgid};
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Something to watch, under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The key in samples and usage, such as an instance's name.
+    pub name: String,
+    /// Which processes or threads it is.
+    pub scope: Scope,
+}
+
+/// Which processes or threads a target is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Every process of a process group: an instance with all that it starts.
+    ProcessGroup(i32),
+    /// Some threads of one process, such as a balancer's in our own. They have CPU, waiting and
+    /// switches; memory and open files belong to no thread.
+    Threads {
+        /// The process.
+        pid: i32,
+        /// Its threads that count.
+        tids: Vec<i32>,
+    },
+    /// One process, without its children.
+    Process(i32),
+}
+
+/// Reads the counters of everything that is watched.
+pub struct Observer {
+    targets: BTreeMap<String, Watched>,
+    hierarchies: Hierarchies,
+    tasks: TaskReader,
+    files: KernelFiles,
+}
+
+/// All counters at one moment.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// When reading began.
+    pub at: Instant,
+    /// The same moment, counted from the machine's boot: the clock of process starts.
+    pub since_boot: Duration,
+    /// The whole machine.
+    pub machine: MachineCounters,
+    /// What is watched and runs; a target of which nothing runs is not in here.
+    pub targets: BTreeMap<String, Counters>,
+    /// Targets of which no process or thread runs.
+    pub absent: BTreeSet<String>,
+    /// What this machine did not tell.
+    pub missing: BTreeSet<Source>,
+}
+
+struct Watched {
+    scope: Scope,
+    /// The process or threads first met: later owners of the same ids are strangers. Unused for a
+    /// process group, whose members come and go.
+    first_met: HashMap<i32, TaskId>,
+}
+
+// === impl Target ===
+
+impl Target {
+    /// Every process of the group `pgid`.
+    pub fn group(name: impl Into<String>, pgid: i32) -> Self {
+        Self::new(name, Scope::ProcessGroup(pgid))
+    }
+
+    /// The threads `tids` of the process `pid`.
+    pub fn threads(name: impl Into<String>, pid: i32, tids: impl Into<Vec<i32>>) -> Self {
+        let tids = tids.into();
+        Self::new(name, Scope::Threads { pid, tids })
+    }
+
+    /// The process `pid`.
+    pub fn process(name: impl Into<String>, pid: i32) -> Self {
+        Self::new(name, Scope::Process(pid))
+    }
+
+    fn new(name: impl Into<String>, scope: Scope) -> Self {
+        Self { name: name.into(), scope }
+    }
+}
+
+// === impl Observer ===
+
+impl Observer {
+    /// Watches the machine and, so far, nothing on it.
+    pub fn new() -> Self {
+        let mut files = KernelFiles::new();
+        Self {
+            targets: BTreeMap::new(),
+            hierarchies: Hierarchies::read(&mut files),
+            tasks: TaskReader::new(&mut files),
+            files,
+        }
+    }
+
+    /// Watches `target` from the next sample on. Replaces one of the same name: a restarted
+    /// instance keeps its name and brings its new process group.
+    pub fn watch(&mut self, target: Target) {
+        let watched = Watched { scope: target.scope, first_met: HashMap::new() };
+        self.targets.insert(target.name, watched);
+    }
+
+    /// Forgets a target; nothing happens if there is none of that name.
+    pub fn unwatch(&mut self, name: &str) {
+        self.targets.remove(name);
+    }
+
+    /// Reads all counters now. Takes some 0.15 ms for each process, and more for many busy threads.
+    pub fn sample(&mut self) -> Sample {
+        let at = Instant::now();
+        let since_boot = clock_gettime(ClockId::Boottime).try_into().unwrap_or_default();
+        let mut missing = BTreeSet::new();
+        let machine = MachineCounters::read(&mut self.files, &mut missing);
+        let groups = self.group_members();
+        let mut reading = Reading {
+            hierarchies: &self.hierarchies,
+            tasks: &mut self.tasks,
+            files: &mut self.files,
+            missing: &mut missing,
+            quotas: HashMap::new(),
+        };
+        let mut targets = BTreeMap::new();
+        let mut absent = BTreeSet::new();
+        for (name, watched) in &mut self.targets {
+            let counters = reading.target(watched, &groups);
+            if counters.is_alive() {
+                targets.insert(name.clone(), counters);
+            } else {
+                absent.insert(name.clone());
+            }
+        }
+        self.tasks.end_round();
+        Sample { at, since_boot, machine, targets, absent, missing }
+    }
+
+    /// The processes of each watched group. Asking every process of the machine for its group by
+    /// system call costs a twentieth of reading its `stat`.
+    fn group_members(&self) -> HashMap<i32, Vec<i32>> {
+        let wanted: HashSet<i32> = self
+            .targets
+            .values()
+            .filter_map(|watched| match watched.scope {
+                Scope::ProcessGroup(pgid) => Some(pgid),
+                Scope::Threads { .. } | Scope::Process(_) => None,
+            })
+            .collect();
+        let mut members: HashMap<i32, Vec<i32>> = HashMap::new();
+        if wanted.is_empty() {
+            return members;
+        }
+        for pid in numbered_entries(Path::new("/proc")) {
+            // An error says that the process has just gone.
+            if let Ok(group) = getpgid(Some(Pid::from_raw(pid)))
+                && wanted.contains(&group.as_raw())
+            {
+                members.entry(group.as_raw()).or_default().push(pid);
+            }
+        }
+        members
+    }
+}
+
+impl Default for Observer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+// === impl Sample ===
+
+impl Sample {
+    /// What happened between `earlier` and this sample of the same observer.
+    pub fn since(&self, earlier: &Self) -> Usage {
+        difference::between(earlier, self)
+    }
+}
+
+/// One round through the targets.
+struct Reading<'a> {
+    hierarchies: &'a Hierarchies,
+    tasks: &'a mut TaskReader,
+    files: &'a mut KernelFiles,
+    missing: &'a mut BTreeSet<Source>,
+    /// By the text of `/proc/PID/cgroup`: instances mostly share a group.
+    quotas: HashMap<Vec<u8>, Option<cgroup::QuotaCounters>>,
+}
+
+// === impl Reading ===
+
+impl Reading<'_> {
+    fn target(&mut self, watched: &mut Watched, groups: &HashMap<i32, Vec<i32>>) -> Counters {
+        let mut counters = Counters::default();
+        let mut found = Vec::new();
+        match &watched.scope {
+            Scope::ProcessGroup(pgid) => {
+                for &pid in groups.get(pgid).into_iter().flatten() {
+                    found.extend(self.tasks.process(pid, self.files, self.missing));
+                }
+            }
+            Scope::Process(pid) => {
+                found.extend(self.tasks.process(*pid, self.files, self.missing));
+                found.retain(|(id, _)| watched.first_met.entry(id.id).or_insert(*id) == id);
+            }
+            Scope::Threads { pid, tids } => {
+                for &tid in tids {
+                    found.extend(self.tasks.single_thread(*pid, tid, self.files, self.missing));
+                }
+                found.retain(|(id, _)| watched.first_met.entry(id.id).or_insert(*id) == id);
+            }
+        }
+        counters.tasks.extend(found);
+        let one_alive = counters.alive().next().map(|(id, _)| id.id);
+        counters.quota = one_alive.and_then(|id| self.quota(id));
+        counters
+    }
+
+    /// The quota of one process of the target: an instance lives in one group.
+    fn quota(&mut self, id: i32) -> Option<cgroup::QuotaCounters> {
+        let path = format!("/proc/{id}/cgroup");
+        let Ok(membership) = self.files.bytes(path).map(<[u8]>::to_vec) else {
+            self.missing.insert(Source::Cgroup);
+            return None;
+        };
+        if let Some(quota) = self.quotas.get(&membership) {
+            return quota.clone();
+        }
+        let group = self.hierarchies.locate(Controller::Cpu, &membership);
+        if group.is_none() {
+            self.missing.insert(Source::Cgroup);
+        }
+        let quota = group.and_then(|group| group.quota(self.files));
+        self.quotas.insert(membership, quota.clone());
+        quota
+    }
+}
