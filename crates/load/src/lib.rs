@@ -1,1 +1,54 @@
-//! The load generator: workloads, engine, histograms and the verdict of a run.
+//! The load generator: it sends requests as users or as a stream of arrivals would, times them
+//! honestly, and says whether its own numbers can be trusted.
+//!
+//! A run is described by a [`Config`], started with [`Run::start`], steered through a [`Control`]
+//! and ends in a [`Report`] that carries its own [`Verdict`].
+//!
+//! # Layout
+//! * `config`, `target`, `workload`: what to send, how, and until when; checked once, at the start.
+//! * `schedule`, `users`, `arrivals`: when requests are due, as pure functions of time.
+//! * `request`, `response`, `chunked`, `connection`: HTTP/1.1 as a state machine without I/O.
+//! * `generator`: one thread's load without I/O: what is sent when, and what became of it.
+//! * `worker`: follows the control, closes windows, ends the measuring; the same for every driver.
+//! * `epoll`: the driver that owns sockets; `clock`: nanoseconds and a timer that keeps them.
+//! * `recorder`, `tally`, `window`, `histogram`: what a thread notes down, and how it hands it over.
+//! * `run`, `control`: threads, started and joined; live changes.
+//! * `report`, `verdict`, `error_kind`: the outcome.
+//! * `usage`: CPU time, waiting for a CPU, and the limit on open files.
+
+mod agenda;
+mod arrivals;
+mod chunked;
+mod clock;
+mod config;
+mod connection;
+mod control;
+mod epoll;
+mod error_kind;
+mod generator;
+mod histogram;
+mod recorder;
+mod report;
+mod request;
+mod response;
+mod run;
+mod schedule;
+mod tally;
+mod target;
+mod usage;
+mod users;
+mod verdict;
+mod window;
+mod worker;
+mod workload;
+
+pub use config::{Config, End, KeepAlive, StartError};
+pub use control::Control;
+pub use error_kind::ErrorKind;
+pub use histogram::Histogram;
+pub use report::Report;
+pub use run::Run;
+pub use target::Target;
+pub use verdict::{Reason, Verdict};
+pub use window::Window;
+pub use workload::{Rate, Spacing, Workload};

@@ -1,0 +1,96 @@
+//! The arrivals of an open workload, and the connections that they find.
+
+use std::collections::VecDeque;
+
+use crate::clock::Nanos;
+use crate::schedule::Schedule;
+
+/// Arrivals that one thread keeps while they wait for a connection (8 MB). Those beyond it are
+/// due and never sent, which the achieved ratio shows.
+const BACKLOG_LIMIT: usize = 1 << 20;
+
+/// One thread's arrivals, the connections that are free for them, and those without one.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    pub(crate) schedule: Schedule,
+    /// Slots without a request. Open connections are taken from the back, the most recently used
+    /// first, so that as few as possible are kept warm; closed ones wait at the front.
+    free: VecDeque<u32>,
+    slots: u32,
+    slot_limit: u32,
+    /// Intended times of arrivals that found every connection busy.
+    backlog: VecDeque<Nanos>,
+}
+
+/// Where an arrival went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// To this slot, which may have to be opened first.
+    Slot(u32),
+    /// Into the backlog: every connection is busy.
+    Waits,
+    /// Nowhere: the backlog is full as well.
+    Shed,
+}
+
+impl Arrivals {
+    pub(crate) fn new(schedule: Schedule, slot_limit: u32) -> Arrivals {
+        Arrivals { schedule, free: VecDeque::new(), slots: 0, slot_limit, backlog: VecDeque::new() }
+    }
+
+    /// The intended time of an arrival that is due.
+    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<Nanos> {
+        let due = self.schedule.next_due().filter(|due| *due <= now)?;
+        self.schedule.advance();
+        Some(due)
+    }
+
+    /// Passes over what was due before `end`; returns how many arrivals that were.
+    pub(crate) fn skip_due(&mut self, end: Nanos) -> u64 {
+        let mut skipped = 0;
+        while self.schedule.next_due().is_some_and(|due| due < end) {
+            self.schedule.advance();
+            skipped += 1;
+        }
+        skipped
+    }
+
+    /// Finds a connection for an arrival. Those in the backlog were there first, but a free slot
+    /// and a backlog never exist together.
+    pub(crate) fn place(&mut self, intended: Nanos) -> Place {
+        if let Some(slot) = self.free.pop_back() {
+            return Place::Slot(slot);
+        }
+        if self.slots < self.slot_limit {
+            self.slots += 1;
+            return Place::Slot(self.slots - 1);
+        }
+        if self.backlog.len() == BACKLOG_LIMIT {
+            return Place::Shed;
+        }
+        self.backlog.push_back(intended);
+        Place::Waits
+    }
+
+    /// The request that waits longest.
+    pub(crate) fn pop_backlog(&mut self) -> Option<Nanos> {
+        self.backlog.pop_front()
+    }
+
+    pub(crate) fn free_open(&mut self, slot: u32) {
+        self.free.push_back(slot);
+    }
+
+    pub(crate) fn free_closed(&mut self, slot: u32) {
+        self.free.push_front(slot);
+    }
+
+    /// Requests that wait for a connection.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.backlog.len() as u64
+    }
+
+    pub(crate) fn drop_backlog(&mut self) {
+        self.backlog.clear();
+    }
+}

@@ -1,0 +1,198 @@
+//! What a run is made of, its defaults, and everything that can be wrong with it.
+
+use std::io;
+use std::time::Duration;
+
+use crate::target::Target;
+use crate::workload::{Rate, Workload};
+
+/// A run, complete. [`Config::new`] gives the defaults; change what differs.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where requests go and what they say.
+    pub target: Target,
+    /// When requests are due.
+    pub workload: Workload,
+    /// When the run ends by itself. Default: never.
+    pub end: End,
+    /// From the send to the last byte of the answer. Default: 10 s.
+    pub timeout: Duration,
+    /// From opening a connection to its being established. Default: 5 s.
+    pub connect_timeout: Duration,
+    /// Whether connections serve more than one request. Default: they do.
+    pub keep_alive: KeepAlive,
+    /// Connections that an open workload may hold at once, over all threads. A request that finds
+    /// all of them busy waits inside the generator; the wait counts into its response time.
+    /// In a closed workload every user has its own connection and this is not looked at.
+    /// Default: 4096.
+    pub max_connections: usize,
+    /// Generator threads; each drives its share of the load. Default: 1.
+    pub threads: usize,
+    /// Length of a measuring window. Default: 1 s.
+    pub window: Duration,
+    /// Seed of everything random, so that a run can be repeated.
+    pub seed: u64,
+}
+
+/// When a run ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Only when told.
+    Never,
+    /// When this much time has been measured: since the start or, if there was one, since the
+    /// last [`crate::Run::mark`].
+    Duration(Duration),
+    /// When this many requests, counted from the start, have been sent and have ended.
+    Requests(u64),
+}
+
+/// Whether a connection serves more than one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeepAlive {
+    /// Connections are used again for as long as the server allows.
+    #[default]
+    Reuse,
+    /// Every request asks for its connection to be closed after the answer.
+    ClosePerRequest,
+}
+
+/// Why a run did not start: one sentence, with the remedy.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The target is not a URL that can be used.
+    #[error("'{url}' is not a usable URL: {why}; write it like http://127.0.0.1:8080/path")]
+    Url {
+        /// As given.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// TLS is asked for.
+    #[error("'{0}' asks for TLS, which the load generator does not speak yet; use an http:// URL")]
+    Https(String),
+    /// The host name has no address.
+    #[error(
+        "cannot find an address for '{host}': {source}; check the name, or give the IP address"
+    )]
+    Resolve {
+        /// The name that was looked up.
+        host: String,
+        /// What the resolver said.
+        source: io::Error,
+    },
+    /// The method is not an HTTP token.
+    #[error("'{0}' is not an HTTP method; use a word such as GET or POST")]
+    Method(String),
+    /// The path cannot stand in a request line.
+    #[error(
+        "'{0}' is not a request path; start it with '/' and percent-encode blanks and other special characters"
+    )]
+    Path(String),
+    /// The Host header cannot be sent.
+    #[error("'{0}' is not a host name that can be sent; leave out blanks and control characters")]
+    Host(String),
+    /// A header cannot be sent.
+    #[error("header '{name}' cannot be sent: {why}")]
+    Header {
+        /// Its name, control characters escaped.
+        name: String,
+        /// What is wrong and what to do.
+        why: &'static str,
+    },
+    /// A rate that no schedule can be made of.
+    #[error(
+        "a rate of {0} requests per second cannot be scheduled; give a number from 0.0001 to 1000000000"
+    )]
+    Rate(Rate),
+    /// A ramp that no schedule can be made of.
+    #[error(
+        "a ramp of {0} users per second cannot be scheduled; give a number from 0.0001 to 1000000000, or no ramp to start all users at once"
+    )]
+    Ramp(Rate),
+    /// A closed workload without users.
+    #[error("a workload of 0 users sends nothing; give at least 1 user")]
+    NoUsers,
+    /// More users than can be counted.
+    #[error("{0} users are more than one generator can hold; give fewer users")]
+    TooManyUsers(usize),
+    /// More users than open files are allowed.
+    #[error(
+        "{connections} connections need {needed} open files but this process may have {limit}; raise the limit (ulimit -n {needed}) or use fewer users"
+    )]
+    Files {
+        /// Connections that the workload needs.
+        connections: usize,
+        /// Open files that it needs in total.
+        needed: u64,
+        /// The hard limit.
+        limit: u64,
+    },
+    /// A count or a time that must not be zero is.
+    #[error("{0} is zero; give at least {1}")]
+    Zero(&'static str, &'static str),
+    /// The machine refused something that the engine is built on.
+    #[error(
+        "cannot set up the load engine ({what}): {source}; check the limits on open files and threads"
+    )]
+    Engine {
+        /// What was asked for.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Config {
+    /// A run with the defaults named at each field.
+    pub fn new(target: Target, workload: Workload) -> Config {
+        Config {
+            target,
+            workload,
+            end: End::Never,
+            timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(5),
+            keep_alive: KeepAlive::Reuse,
+            max_connections: 4096,
+            threads: 1,
+            window: Duration::from_secs(1),
+            seed: 1,
+        }
+    }
+
+    /// Everything that does not depend on the machine.
+    pub(crate) fn check(&self) -> Result<(), StartError> {
+        self.workload.check()?;
+        let shortest_window = Duration::from_millis(1);
+        if self.timeout.is_zero() {
+            return Err(StartError::Zero("the response timeout", "1 ms"));
+        }
+        if self.connect_timeout.is_zero() {
+            return Err(StartError::Zero("the connect timeout", "1 ms"));
+        }
+        if self.threads == 0 {
+            return Err(StartError::Zero("the number of generator threads", "1"));
+        }
+        if self.max_connections == 0 {
+            return Err(StartError::Zero("the limit on connections", "1"));
+        }
+        if self.window < shortest_window {
+            return Err(StartError::Zero("the measuring window", "1 ms"));
+        }
+        match self.end {
+            End::Duration(length) if length.is_zero() => {
+                Err(StartError::Zero("the duration", "1 ms"))
+            }
+            End::Requests(0) => Err(StartError::Zero("the number of requests", "1")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Connections that the run may hold at once.
+    pub(crate) fn connections(&self) -> usize {
+        match self.workload {
+            Workload::Closed { users, .. } => users,
+            Workload::Open { .. } => self.max_connections,
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! One connection as a state machine without I/O: bytes in, bytes out, a deadline.
+//!
+//! Whoever owns the socket (epoll today) tells what happened to it; the connection says what that
+//! means for the request that it carries.
+
+use crate::clock::Nanos;
+use crate::error_kind::ErrorKind;
+use crate::request::{PreparedRequest, Repeat};
+use crate::response::{Answer, Progress, ResponseReader, Reuse};
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    phase: Phase,
+    reader: ResponseReader,
+    /// Bytes of the request that are out.
+    written: usize,
+    /// Answers that this connection has carried since it was opened.
+    answers: u32,
+    deadline: Option<Nanos>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Closed,
+    Connecting,
+    /// Open, without a request.
+    Idle,
+    /// A request is on its way out; its answer may have begun.
+    Sending,
+    /// The request is out, the answer is not complete.
+    Awaiting,
+}
+
+/// What bytes from the server, or the end of them, mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// Nothing yet.
+    None,
+    /// The request is answered.
+    Answered(Answer),
+    /// The request has failed and the connection is of no further use.
+    Failed(ErrorKind),
+    /// The connection is gone, but the request may go out again on a new one: the server closed
+    /// an idle connection in the moment in which it was used again.
+    Repeat,
+    /// The connection is gone while it had no request.
+    LostIdle,
+}
+
+/// How a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// The server closed it in good order.
+    Close,
+    /// It was reset or broke in another way.
+    Reset,
+}
+
+impl Connection {
+    pub(crate) fn new() -> Connection {
+        Connection {
+            phase: Phase::Closed,
+            reader: ResponseReader::new(),
+            written: 0,
+            answers: 0,
+            deadline: None,
+        }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// When the connection must have got further, or be given up.
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
+        self.deadline
+    }
+
+    pub(crate) fn connecting(&mut self, deadline: Nanos) {
+        self.phase = Phase::Connecting;
+        self.answers = 0;
+        self.deadline = Some(deadline);
+    }
+
+    pub(crate) fn connected(&mut self) {
+        self.phase = Phase::Idle;
+        self.deadline = None;
+    }
+
+    /// A request begins to go out.
+    pub(crate) fn sending(&mut self, deadline: Nanos) {
+        self.phase = Phase::Sending;
+        self.written = 0;
+        self.reader.restart();
+        self.deadline = Some(deadline);
+    }
+
+    /// The part of the request that is still to be written.
+    pub(crate) fn unsent<'a>(&self, request: &'a PreparedRequest) -> &'a [u8] {
+        match self.phase {
+            Phase::Sending => &request.bytes[self.written..],
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn wrote(&mut self, count: usize, request: &PreparedRequest) {
+        self.written += count;
+        if self.written == request.bytes.len() {
+            self.phase = Phase::Awaiting;
+        }
+    }
+
+    /// Bytes have arrived.
+    pub(crate) fn received(&mut self, bytes: &[u8], request: &PreparedRequest) -> Event {
+        if !self.carries_request() {
+            // Bytes that nobody asked for: the next answer could not be told from them.
+            return self.lost_idle(ErrorKind::Malformed);
+        }
+        match self.reader.read(bytes, request.answer_body) {
+            Ok(Progress::Partial) => Event::None,
+            Ok(Progress::Complete(_, used)) if used < bytes.len() => {
+                self.close();
+                Event::Failed(ErrorKind::Malformed)
+            }
+            Ok(Progress::Complete(answer, _)) => self.answered(answer),
+            Err(fault) => {
+                self.close();
+                Event::Failed(fault.into())
+            }
+        }
+    }
+
+    /// The connection has ended on the server's side.
+    pub(crate) fn lost(&mut self, loss: Loss, request: &PreparedRequest) -> Event {
+        let kind = match loss {
+            Loss::Close => ErrorKind::ClosedEarly,
+            Loss::Reset => ErrorKind::Reset,
+        };
+        if !self.carries_request() {
+            return self.lost_idle(kind);
+        }
+        let repeats =
+            self.answers > 0 && self.reader.is_untouched() && request.repeat == Repeat::Allowed;
+        self.close();
+        match (loss, self.reader.close()) {
+            _ if repeats => Event::Repeat,
+            (Loss::Close, Some(answer)) => Event::Answered(answer),
+            _ => Event::Failed(kind),
+        }
+    }
+
+    /// What it means that the deadline has passed; the connection is given up.
+    pub(crate) fn expire(&mut self) -> ErrorKind {
+        let kind = match self.phase {
+            Phase::Connecting => ErrorKind::ConnectTimeout,
+            _ => ErrorKind::Timeout,
+        };
+        self.close();
+        kind
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.phase = Phase::Closed;
+        self.deadline = None;
+    }
+
+    fn carries_request(&self) -> bool {
+        matches!(self.phase, Phase::Sending | Phase::Awaiting)
+    }
+
+    /// A kept connection may end at any time. One that ends before it was ever used fails the
+    /// request that it was opened for, or a target that always does so would be tried for ever.
+    fn lost_idle(&mut self, kind: ErrorKind) -> Event {
+        self.close();
+        match self.answers {
+            0 => Event::Failed(kind),
+            _ => Event::LostIdle,
+        }
+    }
+
+    fn answered(&mut self, answer: Answer) -> Event {
+        // An answer that overtakes its request leaves bytes behind that cannot be taken back.
+        let whole = self.phase == Phase::Awaiting;
+        self.answers += 1;
+        self.deadline = None;
+        self.phase = match answer.reuse {
+            Reuse::Yes if whole => Phase::Idle,
+            _ => Phase::Closed,
+        };
+        Event::Answered(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::KeepAlive;
+    use crate::target::Target;
+
+    const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+    fn request(method: &str) -> PreparedRequest {
+        let mut target = Target::parse("http://127.0.0.1:1/").unwrap();
+        target.method = method.into();
+        PreparedRequest::build(&target, KeepAlive::Reuse).unwrap()
+    }
+
+    fn open() -> Connection {
+        let mut connection = Connection::new();
+        connection.connecting(5);
+        connection.connected();
+        connection
+    }
+
+    fn send(connection: &mut Connection, request: &PreparedRequest) {
+        connection.sending(10);
+        while connection.phase() == Phase::Sending {
+            let half = connection.unsent(request).len().div_ceil(2);
+            connection.wrote(half, request);
+        }
+    }
+
+    #[test]
+    fn answer_leaves_the_connection_idle_or_closed() {
+        let get = request("GET");
+        let mut connection = open();
+        send(&mut connection, &get);
+        assert_eq!(connection.deadline(), Some(10));
+        assert_eq!(connection.received(&OK[..20], &get), Event::None);
+        let event = connection.received(&OK[20..], &get);
+        assert!(matches!(event, Event::Answered(a) if a.status == 200));
+        assert_eq!(connection.phase(), Phase::Idle);
+        assert_eq!(connection.deadline(), None);
+        send(&mut connection, &get);
+        let event = connection.received(b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", &get);
+        assert!(matches!(event, Event::Answered(_)));
+        assert_eq!(connection.phase(), Phase::Closed);
+    }
+
+    #[test]
+    fn surplus_bytes_are_malformed() {
+        let get = request("GET");
+        let mut connection = open();
+        send(&mut connection, &get);
+        let event = connection.received(&[OK, b"x"].concat(), &get);
+        assert_eq!(event, Event::Failed(ErrorKind::Malformed));
+        let mut idle = open();
+        send(&mut idle, &get);
+        idle.received(OK, &get);
+        assert_eq!(idle.received(b"x", &get), Event::LostIdle);
+        assert_eq!(idle.phase(), Phase::Closed);
+    }
+
+    #[test]
+    fn an_answer_before_the_whole_request_ends_the_connection() {
+        let get = request("GET");
+        let mut connection = open();
+        connection.sending(10);
+        connection.wrote(1, &get);
+        assert!(matches!(connection.received(OK, &get), Event::Answered(_)));
+        assert_eq!(connection.phase(), Phase::Closed);
+    }
+
+    #[test]
+    fn only_an_untouched_request_on_a_used_connection_is_repeated() {
+        let used = |method| {
+            let request = request(method);
+            let mut connection = open();
+            send(&mut connection, &request);
+            connection.received(OK, &request);
+            send(&mut connection, &request);
+            (connection, request)
+        };
+        let (mut connection, get) = used("GET");
+        assert_eq!(connection.lost(Loss::Reset, &get), Event::Repeat);
+        let (mut connection, get) = used("GET");
+        connection.received(b"H", &get);
+        let early = Event::Failed(ErrorKind::ClosedEarly);
+        assert_eq!(connection.lost(Loss::Close, &get), early);
+        let (mut connection, post) = used("POST");
+        assert_eq!(connection.lost(Loss::Close, &post), early);
+        let mut fresh = open();
+        send(&mut fresh, &get);
+        assert_eq!(fresh.lost(Loss::Reset, &get), Event::Failed(ErrorKind::Reset));
+        assert_eq!(open().lost(Loss::Close, &get), early);
+    }
+
+    #[test]
+    fn close_completes_an_answer_without_length_but_a_reset_does_not() {
+        let get = request("GET");
+        for (loss, complete) in [(Loss::Close, true), (Loss::Reset, false)] {
+            let mut connection = open();
+            send(&mut connection, &get);
+            connection.received(b"HTTP/1.1 200 OK\r\n\r\nabc", &get);
+            let event = connection.lost(loss, &get);
+            assert_eq!(matches!(event, Event::Answered(_)), complete);
+        }
+    }
+
+    #[test]
+    fn deadlines_name_what_was_waited_for() {
+        let get = request("GET");
+        let mut connection = Connection::new();
+        connection.connecting(5);
+        assert_eq!(connection.deadline(), Some(5));
+        assert_eq!(connection.expire(), ErrorKind::ConnectTimeout);
+        let mut connection = open();
+        send(&mut connection, &get);
+        assert_eq!(connection.expire(), ErrorKind::Timeout);
+        assert_eq!(connection.phase(), Phase::Closed);
+    }
+}

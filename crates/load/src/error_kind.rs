@@ -1,0 +1,105 @@
+//! The ways in which a request can fail, each counted apart.
+
+use std::fmt;
+use std::io;
+
+use serde::Serialize;
+
+/// Why a request failed. The text form is stable and the same in every output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The connection was refused or the address could not be reached.
+    Connect,
+    /// The connection was not established within the connect timeout.
+    ConnectTimeout,
+    /// This machine had no file descriptor or local port left: a limit of the generator.
+    Resources,
+    /// The answer was not complete within the response timeout.
+    Timeout,
+    /// The connection was reset before the answer was complete.
+    Reset,
+    /// The server closed the connection before the answer was complete.
+    ClosedEarly,
+    /// The answer is not HTTP/1.1, or its framing contradicts itself.
+    Malformed,
+    /// The head or the body of the answer is larger than the generator accepts.
+    TooLarge,
+    /// A complete answer with a status from 400 to 499.
+    #[serde(rename = "status_4xx")]
+    ClientError,
+    /// A complete answer with a status from 500 to 599.
+    #[serde(rename = "status_5xx")]
+    ServerError,
+}
+
+impl ErrorKind {
+    /// Every kind, in declaration order.
+    pub const ALL: [ErrorKind; 10] = [
+        ErrorKind::Connect,
+        ErrorKind::ConnectTimeout,
+        ErrorKind::Resources,
+        ErrorKind::Timeout,
+        ErrorKind::Reset,
+        ErrorKind::ClosedEarly,
+        ErrorKind::Malformed,
+        ErrorKind::TooLarge,
+        ErrorKind::ClientError,
+        ErrorKind::ServerError,
+    ];
+
+    /// The stable name, as in JSON: `connect`, `status_5xx`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Connect => "connect",
+            ErrorKind::ConnectTimeout => "connect_timeout",
+            ErrorKind::Resources => "resources",
+            ErrorKind::Timeout => "timeout",
+            ErrorKind::Reset => "reset",
+            ErrorKind::ClosedEarly => "closed_early",
+            ErrorKind::Malformed => "malformed",
+            ErrorKind::TooLarge => "too_large",
+            ErrorKind::ClientError => "status_4xx",
+            ErrorKind::ServerError => "status_5xx",
+        }
+    }
+
+    /// The kind that a complete answer with this status counts as, if any.
+    pub(crate) fn of_status(status: u16) -> Option<ErrorKind> {
+        match status {
+            400..=499 => Some(ErrorKind::ClientError),
+            500..=599 => Some(ErrorKind::ServerError),
+            _ => None,
+        }
+    }
+
+    /// The kind of a failed attempt to connect.
+    pub(crate) fn of_connect(error: &io::Error) -> ErrorKind {
+        use rustix::io::Errno;
+        // AGAIN is what connect gives when the local port range is used up.
+        const OWN_LIMITS: [Errno; 6] = [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::ADDRNOTAVAIL,
+            Errno::AGAIN,
+            Errno::NOBUFS,
+            Errno::NOMEM,
+        ];
+        match Errno::from_io_error(error) {
+            Some(errno) if OWN_LIMITS.contains(&errno) => ErrorKind::Resources,
+            Some(Errno::TIMEDOUT) => ErrorKind::ConnectTimeout,
+            _ => ErrorKind::Connect,
+        }
+    }
+
+    /// No answer at all, rather than an answer that reports a failure.
+    pub(crate) fn is_connect_failure(self) -> bool {
+        matches!(self, ErrorKind::Connect | ErrorKind::ConnectTimeout | ErrorKind::Resources)
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,481 @@
+//! One thread's load without I/O: what is sent when, and what became of it.
+//!
+//! A driver owns the sockets. It asks for [`Action`]s, carries them out, and tells what happened;
+//! time comes in with every call. So the whole of the load runs in tests on virtual time.
+
+use std::collections::VecDeque;
+
+use crate::agenda::Agenda;
+use crate::arrivals::{Arrivals, Place};
+use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::config::KeepAlive;
+use crate::connection::{Connection, Event, Loss, Phase};
+use crate::error_kind::ErrorKind;
+use crate::recorder::{Recorder, Sent};
+use crate::request::PreparedRequest;
+use crate::response::Answer;
+use crate::users::{Next, Users};
+use crate::window::Gauges;
+use crate::workload::Rate;
+
+/// A user whose connection failed waits before the next attempt, at first this long, then twice
+/// as long each time: a dead target must not cost a CPU.
+const FIRST_BACKOFF: Nanos = 10 * MILLISECOND;
+const LONGEST_BACKOFF: Nanos = SECOND;
+
+#[derive(Debug)]
+pub(crate) struct Generator {
+    terms: Terms,
+    traffic: Traffic,
+    slots: Vec<Slot>,
+    actions: VecDeque<Action>,
+    deadlines: Agenda,
+    pub(crate) recorder: Recorder,
+    /// Requests that may still begin; `None` for any number.
+    quota: Option<u64>,
+    /// Slots with a request, sent or not.
+    busy: u64,
+}
+
+/// What every request of a run has in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    pub(crate) request: PreparedRequest,
+    pub(crate) keep_alive: KeepAlive,
+    pub(crate) timeout: Nanos,
+    pub(crate) connect_timeout: Nanos,
+}
+
+/// What makes requests due.
+#[derive(Debug)]
+pub(crate) enum Traffic {
+    Closed(Users),
+    Open(Arrivals),
+}
+
+/// What the driver is to do with the socket of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    Open(u32),
+    Send(u32),
+    Close(u32),
+}
+
+/// A place for a connection, and the request that it carries.
+#[derive(Debug)]
+struct Slot {
+    connection: Connection,
+    exchange: Option<Exchange>,
+    /// The earliest entry for this slot among the deadlines.
+    watched: Nanos,
+    /// Failed attempts to connect in a row.
+    failures: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Exchange {
+    intended: Nanos,
+    /// Set until the driver has acted on it for the first time: how late that is, is lag.
+    unnoticed: bool,
+    sent: Option<Sent>,
+}
+
+impl Generator {
+    pub(crate) fn new(
+        terms: Terms,
+        traffic: Traffic,
+        recorder: Recorder,
+        quota: Option<u64>,
+    ) -> Generator {
+        Generator {
+            terms,
+            traffic,
+            slots: Vec::new(),
+            actions: VecDeque::new(),
+            deadlines: Agenda::default(),
+            recorder,
+            quota,
+            busy: 0,
+        }
+    }
+
+    // What the driver is told.
+
+    pub(crate) fn has_actions(&self) -> bool {
+        !self.actions.is_empty()
+    }
+
+    pub(crate) fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Generator::tick`] must be called at the latest.
+    pub(crate) fn next_wake(&self) -> Option<Nanos> {
+        let due = match &self.traffic {
+            Traffic::Closed(users) => users.next_due(),
+            Traffic::Open(arrivals) => arrivals.schedule.next_due(),
+        };
+        let due = due.filter(|_| self.quota != Some(0));
+        [due, self.deadlines.next()].into_iter().flatten().min()
+    }
+
+    /// Begins what is due and gives up what is overdue.
+    pub(crate) fn tick(&mut self, now: Nanos) {
+        while let Some((at, slot)) = self.deadlines.pop_due(now) {
+            self.check_deadline(slot, at, now);
+        }
+        if matches!(self.traffic, Traffic::Closed(_)) {
+            self.start_users(now);
+        } else {
+            self.start_arrivals(now);
+        }
+    }
+
+    // What the driver tells.
+
+    /// The driver begins to connect.
+    pub(crate) fn opening(&mut self, id: u32, now: Nanos) {
+        self.notice(id, now);
+        let deadline = now + self.terms.connect_timeout;
+        self.slots[id as usize].connection.connecting(deadline);
+        self.watch(id, deadline);
+    }
+
+    pub(crate) fn opened(&mut self, id: u32) {
+        self.recorder.connection_opened();
+        let slot = &mut self.slots[id as usize];
+        slot.failures = 0;
+        slot.connection.connected();
+        self.actions.push_back(Action::Send(id));
+    }
+
+    pub(crate) fn open_failed(&mut self, id: u32, kind: ErrorKind, now: Nanos) {
+        self.slots[id as usize].connection.close();
+        self.actions.push_back(Action::Close(id));
+        self.fail(id, kind, None, now);
+    }
+
+    /// The driver begins to send: from here on the target is measured. Returns whether there is
+    /// still something to send.
+    pub(crate) fn sending(&mut self, id: u32, now: Nanos) -> bool {
+        let slot = &mut self.slots[id as usize];
+        let Some(exchange) = &mut slot.exchange else {
+            return false;
+        };
+        if slot.connection.phase() != Phase::Idle {
+            return false;
+        }
+        exchange.sent = Some(self.recorder.sent(now));
+        let deadline = now + self.terms.timeout;
+        slot.connection.sending(deadline);
+        self.notice(id, now);
+        self.watch(id, deadline);
+        true
+    }
+
+    /// Bytes that are to be written.
+    pub(crate) fn unsent(&self, id: u32) -> &[u8] {
+        self.slots[id as usize].connection.unsent(&self.terms.request)
+    }
+
+    pub(crate) fn wrote(&mut self, id: u32, count: usize) {
+        self.slots[id as usize].connection.wrote(count, &self.terms.request);
+    }
+
+    pub(crate) fn received(&mut self, id: u32, bytes: &[u8], now: Nanos) {
+        self.recorder.bytes(bytes.len() as u64);
+        let connection = &mut self.slots[id as usize].connection;
+        let event = connection.received(bytes, &self.terms.request);
+        self.handle(id, event, now);
+    }
+
+    pub(crate) fn lost(&mut self, id: u32, loss: Loss, now: Nanos) {
+        let connection = &mut self.slots[id as usize].connection;
+        let event = connection.lost(loss, &self.terms.request);
+        self.handle(id, event, now);
+    }
+
+    pub(crate) fn phase(&self, id: u32) -> Phase {
+        self.slots[id as usize].connection.phase()
+    }
+
+    // What the control asks for.
+
+    pub(crate) fn set_users(&mut self, count: u64, now: Nanos) {
+        let Traffic::Closed(users) = &mut self.traffic else {
+            return;
+        };
+        for user in users.set(count, now) {
+            if let Some(slot) = self.slots.get_mut(user as usize) {
+                slot.connection.close();
+                self.actions.push_back(Action::Close(user));
+            }
+        }
+    }
+
+    pub(crate) fn set_rate(&mut self, rate: Rate, now: Nanos) {
+        if let Traffic::Open(arrivals) = &mut self.traffic {
+            arrivals.schedule.set_rate(rate, now);
+        }
+    }
+
+    pub(crate) fn pause(&mut self, now: Nanos) {
+        match &mut self.traffic {
+            Traffic::Closed(users) => users.pause(),
+            Traffic::Open(arrivals) => arrivals.schedule.pause(now),
+        }
+    }
+
+    pub(crate) fn resume(&mut self, now: Nanos) {
+        match &mut self.traffic {
+            Traffic::Closed(users) => users.resume(now),
+            Traffic::Open(arrivals) => arrivals.schedule.resume(now),
+        }
+    }
+
+    /// Measuring ends at `at` and nothing more is sent; what is in flight may finish.
+    pub(crate) fn end(&mut self, at: Nanos) {
+        // Due before the end and not even begun: that is what the achieved ratio is about.
+        let overdue = match &mut self.traffic {
+            Traffic::Open(arrivals) => arrivals.skip_due(at),
+            Traffic::Closed(_) => 0,
+        };
+        self.recorder.due(overdue.min(self.quota.unwrap_or(u64::MAX)));
+        self.quota = Some(0);
+        let gauges = self.gauges();
+        self.recorder.end(at, gauges);
+        if let Traffic::Open(arrivals) = &mut self.traffic {
+            arrivals.drop_backlog();
+        }
+        for id in 0..self.slots.len() as u32 {
+            let slot = &mut self.slots[id as usize];
+            if slot.exchange.is_some_and(|exchange| exchange.sent.is_none()) {
+                slot.exchange = None;
+                slot.connection.close();
+                self.busy -= 1;
+                self.actions.push_back(Action::Close(id));
+            }
+        }
+    }
+
+    pub(crate) fn gauges(&self) -> Gauges {
+        match &self.traffic {
+            Traffic::Closed(users) => Gauges { users: users.present(), waiting: 0 },
+            Traffic::Open(arrivals) => Gauges { users: 0, waiting: arrivals.waiting() },
+        }
+    }
+
+    /// Every request of the quota has begun, and has ended.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.quota == Some(0) && self.busy == 0 && self.gauges().waiting == 0
+    }
+
+    // Requests begin.
+
+    fn start_users(&mut self, now: Nanos) {
+        loop {
+            let Traffic::Closed(users) = &mut self.traffic else {
+                return;
+            };
+            let Some((user, due)) = users.pop_due(now) else {
+                return;
+            };
+            self.start_user(user, due);
+        }
+    }
+
+    fn start_user(&mut self, user: u32, due: Nanos) {
+        if self.take_quota() {
+            self.recorder.due(1);
+            self.begin(user, due, true);
+        } else if let Traffic::Closed(users) = &mut self.traffic {
+            users.dismiss(user);
+        }
+    }
+
+    fn start_arrivals(&mut self, now: Nanos) {
+        while self.quota != Some(0) {
+            let Traffic::Open(arrivals) = &mut self.traffic else {
+                return;
+            };
+            let Some(intended) = arrivals.pop_due(now) else {
+                return;
+            };
+            let place = arrivals.place(intended);
+            self.take_quota();
+            self.recorder.due(1);
+            match place {
+                Place::Slot(id) => self.begin(id, intended, true),
+                Place::Waits | Place::Shed => {
+                    // Noticed in time; what follows is the target's slowness or the limit's.
+                    self.recorder.lag(now - intended);
+                    self.recorder.waited();
+                }
+            }
+        }
+    }
+
+    fn take_quota(&mut self) -> bool {
+        match &mut self.quota {
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+            None => true,
+        }
+    }
+
+    fn begin(&mut self, id: u32, intended: Nanos, unnoticed: bool) {
+        while self.slots.len() <= id as usize {
+            self.slots.push(Slot {
+                connection: Connection::new(),
+                exchange: None,
+                watched: Nanos::MAX,
+                failures: 0,
+            });
+        }
+        self.recorder.taken_up();
+        self.busy += 1;
+        let slot = &mut self.slots[id as usize];
+        slot.exchange = Some(Exchange { intended, unnoticed, sent: None });
+        self.actions.push_back(match slot.connection.phase() {
+            Phase::Idle => Action::Send(id),
+            _ => Action::Open(id),
+        });
+    }
+
+    fn notice(&mut self, id: u32, now: Nanos) {
+        if let Some(exchange) = &mut self.slots[id as usize].exchange
+            && std::mem::take(&mut exchange.unnoticed)
+        {
+            self.recorder.lag(now.saturating_sub(exchange.intended));
+        }
+    }
+
+    // Requests end.
+
+    fn handle(&mut self, id: u32, event: Event, now: Nanos) {
+        match event {
+            Event::None => {}
+            Event::Answered(answer) => self.answered(id, answer, now),
+            Event::Failed(kind) => {
+                self.actions.push_back(Action::Close(id));
+                self.fail(id, kind, None, now);
+            }
+            Event::Repeat => {
+                self.recorder.reconnected();
+                self.actions.push_back(Action::Close(id));
+                self.repeat(id);
+            }
+            Event::LostIdle => {
+                self.recorder.reconnected();
+                self.actions.push_back(Action::Close(id));
+                // A request that was about to go out here needs a new connection.
+                if self.slots[id as usize].exchange.is_some() {
+                    self.actions.push_back(Action::Open(id));
+                }
+            }
+        }
+    }
+
+    fn answered(&mut self, id: u32, answer: Answer, now: Nanos) {
+        let slot = &mut self.slots[id as usize];
+        if self.terms.keep_alive == KeepAlive::ClosePerRequest {
+            slot.connection.close();
+        }
+        if slot.connection.phase() == Phase::Closed {
+            self.actions.push_back(Action::Close(id));
+        }
+        if let Some(kind) = ErrorKind::of_status(answer.status) {
+            self.fail(id, kind, Some(answer.status), now);
+            return;
+        }
+        let Some(exchange) = slot.exchange.take() else {
+            return;
+        };
+        if let Some(sent) = exchange.sent {
+            self.recorder.answered(exchange.intended, sent, now, answer.status);
+        }
+        self.proceed(id, 0, now);
+    }
+
+    fn fail(&mut self, id: u32, kind: ErrorKind, status: Option<u16>, now: Nanos) {
+        let slot = &mut self.slots[id as usize];
+        let Some(exchange) = slot.exchange.take() else {
+            return;
+        };
+        let mut pause = 0;
+        if kind.is_connect_failure() {
+            pause = (FIRST_BACKOFF << slot.failures.min(20)).min(LONGEST_BACKOFF);
+            slot.failures += 1;
+        }
+        self.recorder.failed(exchange.intended, exchange.sent, now, kind, status);
+        self.proceed(id, pause, now);
+    }
+
+    /// The request goes out again, on a new connection. Its intended time stays.
+    fn repeat(&mut self, id: u32) {
+        let slot = &mut self.slots[id as usize];
+        let sent = slot.exchange.as_mut().and_then(|exchange| exchange.sent.take());
+        if let Some(sent) = sent {
+            self.recorder.recalled(sent);
+        }
+        self.actions.push_back(Action::Open(id));
+    }
+
+    /// The slot is free: what comes next on it?
+    fn proceed(&mut self, id: u32, pause: Nanos, now: Nanos) {
+        self.busy -= 1;
+        match &mut self.traffic {
+            Traffic::Closed(users) => match users.ended(id, pause, now) {
+                Next::Send => self.start_user(id, now),
+                Next::Later => {}
+                Next::Leave => {
+                    self.slots[id as usize].connection.close();
+                    self.actions.push_back(Action::Close(id));
+                }
+            },
+            Traffic::Open(arrivals) => {
+                let open = self.slots[id as usize].connection.phase() == Phase::Idle;
+                match arrivals.pop_backlog() {
+                    Some(intended) => self.begin(id, intended, false),
+                    None if open => arrivals.free_open(id),
+                    None => arrivals.free_closed(id),
+                }
+            }
+        }
+    }
+
+    // Deadlines.
+
+    fn watch(&mut self, id: u32, deadline: Nanos) {
+        let slot = &mut self.slots[id as usize];
+        if deadline < slot.watched {
+            slot.watched = deadline;
+            self.deadlines.add(deadline, id);
+        }
+    }
+
+    /// An entry says only that it is time to look: the request that it was made for has mostly
+    /// been answered long ago. So a connection costs one entry a timeout, not one a request.
+    fn check_deadline(&mut self, id: u32, at: Nanos, now: Nanos) {
+        let slot = &mut self.slots[id as usize];
+        if slot.watched == at {
+            slot.watched = Nanos::MAX;
+        }
+        match slot.connection.deadline() {
+            Some(deadline) if deadline <= now => {
+                let kind = slot.connection.expire();
+                self.actions.push_back(Action::Close(id));
+                self.fail(id, kind, None, now);
+            }
+            Some(deadline) => self.watch(id, deadline),
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "generator_tests.rs"]
+mod tests;

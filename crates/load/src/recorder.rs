@@ -1,0 +1,410 @@
+//! What one thread notes down while it runs, and how it hands it over.
+//!
+//! A request that straddles the beginning or the end of a window counts in it by the share of its
+//! service time (send to last byte) that lies inside. Counted whole where it ends, a server that
+//! takes 1 s a request and is measured for 4 s could seem up to 25 % faster or slower than it is.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::clock::Nanos;
+use crate::error_kind::ErrorKind;
+use crate::tally::Tally;
+use crate::usage::Usage;
+use crate::window::{Gauges, WindowTally};
+
+/// When a request was meant to go out, and when it did.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub(crate) at: Nanos,
+    /// The number of the window that was open then.
+    window: u64,
+}
+
+/// One thread's record.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    tally: Tally,
+    /// When the measuring began: at the start or at the last mark.
+    since: Nanos,
+    width: Nanos,
+    phase: Phase,
+    /// Windows that are open, not handed over, or waiting for a request that was sent in them.
+    windows: VecDeque<WindowTally>,
+    /// The number of the first of these, and of the first one since the measuring began.
+    first: u64,
+    base: u64,
+    in_flight: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Measuring,
+    /// The measuring is over; only shares of what was in flight are still added.
+    Settling,
+}
+
+/// What a thread has handed over, ready for whoever asks.
+#[derive(Debug)]
+pub(crate) struct Published {
+    pub(crate) since: Nanos,
+    pub(crate) tally: Tally,
+    pub(crate) windows: Vec<WindowTally>,
+    /// Of the thread, since the measuring began.
+    pub(crate) usage: Usage,
+    pub(crate) state: ThreadState,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ThreadState {
+    Running,
+    Done,
+    Failed(String),
+}
+
+impl Recorder {
+    pub(crate) fn new(start: Nanos, width: Nanos) -> Recorder {
+        Recorder {
+            tally: Tally::new(),
+            since: start,
+            width,
+            phase: Phase::Measuring,
+            windows: VecDeque::from([WindowTally::open_at(start)]),
+            first: 0,
+            base: 0,
+            in_flight: 0,
+        }
+    }
+
+    pub(crate) fn since(&self) -> Nanos {
+        self.since
+    }
+
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// When the open window ends.
+    pub(crate) fn boundary(&self) -> Option<Nanos> {
+        match (self.phase, self.windows.back()) {
+            (Phase::Measuring, Some(open)) => Some(open.start + self.width),
+            _ => None,
+        }
+    }
+
+    /// Ends the open window at its boundary and begins the next.
+    pub(crate) fn next_window(&mut self, at: Nanos, gauges: Gauges) {
+        self.close_window(at, gauges);
+        self.windows.push_back(WindowTally::open_at(at));
+    }
+
+    /// Measuring begins now; forgets what came before.
+    pub(crate) fn mark(&mut self, at: Nanos) {
+        if self.phase == Phase::Settling {
+            return;
+        }
+        self.tally.clear();
+        self.first += self.windows.len() as u64;
+        self.base = self.first;
+        self.windows.clear();
+        self.windows.push_back(WindowTally::open_at(at));
+        self.since = at;
+    }
+
+    /// Measuring ends now.
+    pub(crate) fn end(&mut self, at: Nanos, gauges: Gauges) {
+        self.close_window(at, gauges);
+        self.phase = Phase::Settling;
+    }
+
+    pub(crate) fn due(&mut self, count: u64) {
+        if let Some((tally, window)) = self.open() {
+            tally.due += count;
+            window.due += count;
+        }
+    }
+
+    pub(crate) fn taken_up(&mut self) {
+        if let Some((tally, _)) = self.open() {
+            tally.taken_up += 1;
+        }
+    }
+
+    pub(crate) fn waited(&mut self) {
+        if let Some((tally, _)) = self.open() {
+            tally.waited += 1;
+        }
+    }
+
+    pub(crate) fn lag(&mut self, lag: Nanos) {
+        if let Some((tally, _)) = self.open() {
+            tally.lag.record_nanos(lag);
+        }
+    }
+
+    pub(crate) fn connection_opened(&mut self) {
+        if let Some((tally, _)) = self.open() {
+            tally.connections_opened += 1;
+        }
+    }
+
+    pub(crate) fn reconnected(&mut self) {
+        if let Some((tally, _)) = self.open() {
+            tally.reconnects += 1;
+        }
+    }
+
+    pub(crate) fn bytes(&mut self, count: u64) {
+        if let Some((tally, window)) = self.open() {
+            tally.bytes += count;
+            window.bytes += count;
+        }
+    }
+
+    pub(crate) fn sent(&mut self, at: Nanos) -> Sent {
+        self.in_flight += 1;
+        Sent { at, window: self.first + self.windows.len() as u64 - 1 }
+    }
+
+    /// A request comes back without having ended: it will be sent again.
+    pub(crate) fn recalled(&mut self, sent: Sent) {
+        self.settle(sent, |_| {});
+    }
+
+    /// A request was answered with success.
+    pub(crate) fn answered(&mut self, intended: Nanos, sent: Sent, at: Nanos, status: u16) {
+        let service = at.saturating_sub(sent.at);
+        let response = at.saturating_sub(intended);
+        if let Some((tally, window)) = self.open() {
+            tally.requests += 1;
+            tally.note_status(status);
+            tally.response.record_nanos(response);
+            tally.service.record_nanos(service);
+            window.answered += 1;
+            window.response += response;
+            window.service += service;
+            if service == 0 {
+                window.completed += 1.0;
+            }
+        }
+        let whole = service.max(1) as f64;
+        self.settle(sent, |window| {
+            window.completed += window.overlap(sent.at, at) as f64 / whole;
+        });
+    }
+
+    /// A request failed, with an answer that has this status or with none.
+    pub(crate) fn failed(
+        &mut self,
+        intended: Nanos,
+        sent: Option<Sent>,
+        at: Nanos,
+        kind: ErrorKind,
+        status: Option<u16>,
+    ) {
+        if let Some((tally, window)) = self.open() {
+            tally.requests += 1;
+            tally.errors[kind as usize] += 1;
+            tally.failed.record_nanos(at.saturating_sub(intended));
+            if let Some(status) = status {
+                tally.note_status(status);
+            }
+            window.errors += 1;
+        }
+        if let Some(sent) = sent {
+            self.settle(sent, |_| {});
+        }
+    }
+
+    /// Hands over what is known, unless somebody is just reading: then next time.
+    pub(crate) fn publish(&mut self, place: &Mutex<Published>, usage: Usage) {
+        if let Ok(mut published) = place.try_lock() {
+            self.publish_into(&mut published, usage);
+        }
+    }
+
+    /// Hands over everything, for the last time.
+    pub(crate) fn publish_last(&mut self, place: &Mutex<Published>, usage: Usage) {
+        let mut published = lock(place);
+        self.publish_into(&mut published, usage);
+        published.state = ThreadState::Done;
+    }
+
+    fn publish_into(&mut self, published: &mut Published, usage: Usage) {
+        if published.since != self.since {
+            published.restart(self.since);
+        }
+        published.tally.merge(&self.tally);
+        self.tally.clear();
+        published.usage = usage;
+        published.windows.truncate((self.first - self.base) as usize);
+        let closed = self.windows.iter().filter(|window| window.end != Nanos::MAX);
+        published.windows.extend(closed.cloned());
+        while self.windows.len() > 1 && self.windows[0].unsettled == 0 {
+            self.windows.pop_front();
+            self.first += 1;
+        }
+    }
+
+    fn close_window(&mut self, at: Nanos, gauges: Gauges) {
+        let in_flight = self.in_flight;
+        if let Some(open) = self.windows.back_mut().filter(|w| w.end == Nanos::MAX) {
+            open.end = at.max(open.start);
+            open.in_flight = in_flight;
+            open.unsettled = in_flight;
+            open.gauges = gauges;
+        }
+    }
+
+    /// One request less is in flight; `credit` sees every window that it was in flight in.
+    fn settle(&mut self, sent: Sent, mut credit: impl FnMut(&mut WindowTally)) {
+        self.in_flight -= 1;
+        let from = sent.window.saturating_sub(self.first) as usize;
+        for window in self.windows.iter_mut().skip(from) {
+            credit(window);
+            if window.end != Nanos::MAX {
+                window.unsettled -= 1;
+            }
+        }
+    }
+
+    fn open(&mut self) -> Option<(&mut Tally, &mut WindowTally)> {
+        match self.phase {
+            Phase::Measuring => Some((&mut self.tally, self.windows.back_mut()?)),
+            Phase::Settling => None,
+        }
+    }
+}
+
+impl Published {
+    pub(crate) fn new(since: Nanos) -> Published {
+        Published {
+            since,
+            tally: Tally::new(),
+            windows: Vec::new(),
+            usage: Usage::default(),
+            state: ThreadState::Running,
+        }
+    }
+
+    fn restart(&mut self, since: Nanos) {
+        self.since = since;
+        self.tally.clear();
+        self.windows.clear();
+        self.usage = Usage::default();
+    }
+}
+
+/// A thread that panicked while it held the lock leaves numbers that are still worth reading.
+pub(crate) fn lock(place: &Mutex<Published>) -> MutexGuard<'_, Published> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: Gauges = Gauges { users: 0, waiting: 0 };
+
+    fn published(recorder: &mut Recorder) -> Published {
+        let place = Mutex::new(Published::new(recorder.since()));
+        recorder.publish(&place, Usage::default());
+        place.into_inner().unwrap()
+    }
+
+    #[test]
+    fn a_request_counts_by_its_share_in_each_window() {
+        let mut recorder = Recorder::new(0, 100);
+        let sent = recorder.sent(50);
+        recorder.next_window(100, NONE);
+        recorder.next_window(200, NONE);
+        recorder.answered(50, sent, 250, 200);
+        recorder.next_window(300, NONE);
+        let published = published(&mut recorder);
+        let shares: Vec<f64> = published.windows.iter().map(|w| w.completed).collect();
+        assert_eq!(shares, [0.25, 0.5, 0.25]);
+        let answered: Vec<u64> = published.windows.iter().map(|w| w.answered).collect();
+        assert_eq!(answered, [0, 0, 1]);
+    }
+
+    #[test]
+    fn the_mark_and_the_end_cut_requests() {
+        let mut recorder = Recorder::new(0, 1000);
+        let early = recorder.sent(0);
+        recorder.mark(75);
+        recorder.answered(0, early, 100, 200);
+        let late = recorder.sent(100);
+        recorder.end(175, NONE);
+        recorder.answered(100, late, 200, 200);
+        assert_eq!(recorder.in_flight(), 0);
+        let published = published(&mut recorder);
+        assert_eq!(published.windows.len(), 1);
+        assert_eq!(published.windows[0].completed, 1.0);
+        assert_eq!((published.since, published.windows[0].end), (75, 175));
+        // Only the first one ended within.
+        assert_eq!(published.tally.requests, 1);
+        assert_eq!(published.tally.service.count(), 1);
+    }
+
+    #[test]
+    fn windows_settle_when_nothing_of_them_is_in_flight() {
+        let mut recorder = Recorder::new(0, 100);
+        let place = Mutex::new(Published::new(0));
+        let slow = recorder.sent(10);
+        let broken = recorder.sent(20);
+        let unsettled = |recorder: &mut Recorder, at| {
+            recorder.next_window(at, NONE);
+            recorder.publish(&place, Usage::default());
+            let published = place.lock().unwrap();
+            published.windows.iter().map(|w| w.unsettled).collect::<Vec<_>>()
+        };
+        assert_eq!(unsettled(&mut recorder, 100), [2]);
+        recorder.failed(20, Some(broken), 150, ErrorKind::Timeout, None);
+        assert_eq!(unsettled(&mut recorder, 200), [1, 1]);
+        recorder.answered(10, slow, 250, 200);
+        assert_eq!(unsettled(&mut recorder, 300), [0, 0, 0]);
+        assert_eq!(unsettled(&mut recorder, 400), [0, 0, 0, 0]);
+        assert_eq!(recorder.windows.len(), 1, "settled windows are let go");
+        let published = place.lock().unwrap();
+        let sum: f64 = published.windows.iter().map(|w| w.completed).sum();
+        assert!((sum - 1.0).abs() < 1e-12, "{sum}");
+        assert_eq!(published.tally.requests, 2);
+    }
+
+    #[test]
+    fn nothing_is_lost_while_somebody_reads() {
+        let mut recorder = Recorder::new(0, 100);
+        let place = Mutex::new(Published::new(0));
+        let reader = place.lock().unwrap();
+        let sent = recorder.sent(1);
+        recorder.answered(1, sent, 2, 204);
+        recorder.next_window(100, NONE);
+        recorder.publish(&place, Usage::default());
+        assert_eq!(reader.windows.len(), 0);
+        drop(reader);
+        recorder.next_window(200, NONE);
+        recorder.publish_last(&place, Usage::default());
+        let published = place.lock().unwrap();
+        assert_eq!(published.windows.len(), 2);
+        let statuses: Vec<_> = published.tally.statuses().collect();
+        assert_eq!(statuses, [(204, 1)]);
+        assert_eq!(published.state, ThreadState::Done);
+    }
+
+    #[test]
+    fn a_mark_discards_what_was_published() {
+        let mut recorder = Recorder::new(0, 100);
+        let place = Mutex::new(Published::new(0));
+        let sent = recorder.sent(1);
+        recorder.answered(1, sent, 2, 200);
+        recorder.next_window(100, NONE);
+        recorder.publish(&place, Usage::default());
+        recorder.mark(150);
+        recorder.next_window(250, NONE);
+        recorder.publish(&place, Usage::default());
+        let published = place.lock().unwrap();
+        assert_eq!(published.windows.len(), 1);
+        assert_eq!((published.since, published.windows[0].end), (150, 250));
+        assert_eq!(published.tally.requests, 0);
+    }
+}

@@ -1,0 +1,316 @@
+//! The outcome of a run, merged from its threads.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use crate::clock::{Nanos, SECOND};
+use crate::error_kind::ErrorKind;
+use crate::histogram::Histogram;
+use crate::recorder::{Published, ThreadState};
+use crate::tally::Tally;
+use crate::verdict::{Evidence, Reason, Verdict};
+use crate::window::{Window, WindowTally};
+
+/// What was measured between the mark (or the start) and the end (or the last closed window).
+///
+/// All times in the histograms but `failed` are of successful requests: answers with a status
+/// below 400, complete and well framed. A target that fails fast does not look fast.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// When the measuring began.
+    pub started_at: SystemTime,
+    /// How long it lasted.
+    pub duration: Duration,
+    /// Requests that ended within it, answered or failed: a plain count.
+    pub requests: u64,
+    /// Those of them that failed, by kind; kinds that did not occur are absent.
+    pub errors: BTreeMap<ErrorKind, u64>,
+    /// Complete answers by status, the failing ones included.
+    pub status: BTreeMap<u16, u64>,
+    /// Bytes received, heads included.
+    pub bytes: u64,
+    /// Successful requests per second. In a closed workload a request that was under way when the
+    /// measuring began or ended counts by the share of its service time that lies inside, so that
+    /// this is exact even where only a few slow requests were measured; in an open one, where a
+    /// backlog may grow, a request counts when it ends.
+    pub throughput: f64,
+    /// Requests per second that were due.
+    pub offered: f64,
+    /// Requests sent over requests due; 1 when none was due.
+    pub achieved_ratio: f64,
+    /// From the intended send to the last byte: what a user of the target sees. Waiting for a
+    /// connection, opening it, and lateness of the generator are part of it.
+    pub response: Histogram,
+    /// From the actual send to the last byte.
+    pub service: Histogram,
+    /// Of failed requests, from the intended send to the failure.
+    pub failed: Histogram,
+    /// How late the generator acted on requests that were due.
+    pub schedule_lag: Histogram,
+    /// CPU seconds of the generator's threads.
+    pub cpu_seconds: f64,
+    /// CPU seconds a second of the busiest generator thread.
+    pub busiest_thread: f64,
+    /// Seconds that the generator's threads were runnable without a CPU; `None` where the kernel
+    /// does not tell.
+    pub run_wait_seconds: Option<f64>,
+    /// Connections established.
+    pub connections_opened: u64,
+    /// Kept connections that the server had closed and that were opened again, without an error.
+    pub reconnects: u64,
+    /// What the numbers are worth.
+    pub verdict: Verdict,
+    /// Why, worst or not; empty when valid.
+    pub reasons: Vec<Reason>,
+    /// The windows, in order.
+    pub windows: Vec<Window>,
+}
+
+/// What a report needs to know besides the threads' records.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    pub(crate) started_at: SystemTime,
+    /// When the measuring began.
+    pub(crate) since: Nanos,
+    pub(crate) connection_limit: usize,
+    pub(crate) counting: Counting,
+}
+
+/// How requests that straddle the edges of the measuring count into the throughput.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counting {
+    /// By the share of their service time inside. Right where as many are under way at the end as
+    /// at the beginning, as in a closed workload.
+    Shares,
+    /// By their end. An open workload that overloads its target leaves a growing backlog, whose
+    /// shares would pass for throughput.
+    Ends,
+}
+
+impl Report {
+    /// The `percent`th percentile of the response time (95.0 is p95); `None` where there are too
+    /// few samples to carry it.
+    pub fn percentile(&self, percent: f64) -> Option<Duration> {
+        self.response.percentile(percent)
+    }
+
+    /// Requests that failed.
+    pub fn error_count(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    /// Failed over ended requests; 0 when none ended.
+    pub fn error_ratio(&self) -> f64 {
+        self.error_count() as f64 / self.requests.max(1) as f64
+    }
+
+    /// Requests that succeeded.
+    pub fn succeeded(&self) -> u64 {
+        self.requests - self.error_count()
+    }
+
+    pub(crate) fn merge(frame: Frame, threads: &[Snapshot]) -> Report {
+        let mut tally = Tally::new();
+        for thread in threads {
+            tally.merge(&thread.tally);
+        }
+        let windows = merge_windows(threads);
+        let until = windows.last().map_or(frame.since, |last| last.end);
+        let length = until.saturating_sub(frame.since);
+        let seconds = length as f64 / SECOND as f64;
+        let per_second = |count: f64| if length > 0 { count / seconds } else { 0.0 };
+        let errors: BTreeMap<ErrorKind, u64> =
+            ErrorKind::ALL.into_iter().zip(tally.errors).filter(|(_, count)| *count > 0).collect();
+        let evidence = evidence(frame, threads, &tally, &errors, seconds);
+        let reasons = evidence.reasons();
+        let waits: Option<Vec<Nanos>> = threads.iter().map(|t| t.usage.run_wait).collect();
+        Report {
+            started_at: frame.started_at,
+            duration: Duration::from_nanos(length),
+            requests: tally.requests,
+            status: tally.statuses().collect(),
+            bytes: tally.bytes,
+            throughput: per_second(match frame.counting {
+                Counting::Shares => windows.iter().map(|w| w.completed).sum(),
+                Counting::Ends => (tally.requests - errors.values().sum::<u64>()) as f64,
+            }),
+            offered: per_second(tally.due as f64),
+            achieved_ratio: match tally.due {
+                0 => 1.0,
+                due => tally.taken_up as f64 / due as f64,
+            },
+            cpu_seconds: threads.iter().map(|t| t.usage.cpu).sum::<Nanos>() as f64 / SECOND as f64,
+            busiest_thread: evidence.busiest,
+            run_wait_seconds: waits.map(|w| w.iter().sum::<Nanos>() as f64 / SECOND as f64),
+            connections_opened: tally.connections_opened,
+            reconnects: tally.reconnects,
+            verdict: Verdict::of(&reasons),
+            reasons,
+            windows: windows.iter().map(|w| w.publish(frame.since)).collect(),
+            errors,
+            response: tally.response,
+            service: tally.service,
+            failed: tally.failed,
+            schedule_lag: tally.lag,
+        }
+    }
+}
+
+/// A copy of what one thread has handed over.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    tally: Tally,
+    windows: Vec<WindowTally>,
+    usage: crate::usage::Usage,
+    state: ThreadState,
+}
+
+impl Snapshot {
+    /// `None` while the thread has nothing from after the mark; that it failed always counts.
+    pub(crate) fn of(published: &Published, since: Nanos) -> Option<Snapshot> {
+        let copy = |known: &Published| Snapshot {
+            tally: known.tally.clone(),
+            windows: known.windows.clone(),
+            usage: known.usage,
+            state: published.state.clone(),
+        };
+        match (published.since == since, &published.state) {
+            (true, _) => Some(copy(published)),
+            (false, ThreadState::Failed(_)) => Some(copy(&Published::new(since))),
+            (false, ThreadState::Running | ThreadState::Done) => None,
+        }
+    }
+}
+
+/// Windows that every thread which still runs has closed, added up over the threads.
+pub(crate) fn merge_windows(threads: &[Snapshot]) -> Vec<WindowTally> {
+    let running = threads.iter().filter(|t| t.state == ThreadState::Running);
+    let closed_by_all = running.map(|thread| thread.windows.len()).min();
+    let longest = threads.iter().map(|thread| thread.windows.len()).max();
+    let count = closed_by_all.or(longest).unwrap_or(0);
+    let mut merged: Vec<WindowTally> = Vec::with_capacity(count);
+    for thread in threads {
+        for (index, window) in thread.windows.iter().take(count).enumerate() {
+            match merged.get_mut(index) {
+                Some(sum) => sum.merge(window),
+                None => merged.push(window.clone()),
+            }
+        }
+    }
+    merged
+}
+
+fn evidence(
+    frame: Frame,
+    threads: &[Snapshot],
+    tally: &Tally,
+    errors: &BTreeMap<ErrorKind, u64>,
+    seconds: f64,
+) -> Evidence {
+    let share = |nanos: Nanos| match seconds > 0.0 {
+        true => nanos as f64 / SECOND as f64 / seconds,
+        false => 0.0,
+    };
+    let longest_wait = threads.iter().filter_map(|t| t.usage.run_wait).max();
+    Evidence {
+        busiest: share(threads.iter().map(|t| t.usage.cpu).max().unwrap_or(0)),
+        longest_wait: longest_wait.map(share),
+        lag_p99: tally.lag.percentile(99.0),
+        median: tally.response.percentile(50.0),
+        due: tally.due,
+        taken_up: tally.taken_up,
+        waited: tally.waited,
+        connection_limit: frame.connection_limit,
+        requests: tally.requests,
+        failed: errors.values().sum(),
+        resources: errors.get(&ErrorKind::Resources).copied().unwrap_or(0),
+        most_errors: errors.iter().max_by_key(|(_, count)| **count).map(|(kind, _)| *kind),
+        engine_failures: threads
+            .iter()
+            .filter_map(|thread| match &thread.state {
+                ThreadState::Failed(message) => Some(message.clone()),
+                ThreadState::Running | ThreadState::Done => None,
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::usage::Usage;
+
+    fn thread(windows: usize, state: ThreadState) -> Snapshot {
+        let mut tally = Tally::new();
+        tally.requests = 10;
+        tally.errors[ErrorKind::Reset as usize] = 1;
+        let windows: Vec<WindowTally> = (0..windows as u64)
+            .map(|index| WindowTally {
+                start: (index + 5) * SECOND,
+                end: (index + 6) * SECOND,
+                completed: 9.5,
+                ..WindowTally::default()
+            })
+            .collect();
+        Snapshot { tally, windows, usage: Usage { cpu: SECOND / 10, run_wait: None }, state }
+    }
+
+    fn frame() -> Frame {
+        Frame {
+            started_at: SystemTime::UNIX_EPOCH,
+            since: 5 * SECOND,
+            connection_limit: 1,
+            counting: Counting::Shares,
+        }
+    }
+
+    #[test]
+    fn threads_add_up() {
+        let threads = [thread(2, ThreadState::Done), thread(1, ThreadState::Done)];
+        let report = Report::merge(frame(), &threads);
+        assert_eq!(report.duration, Duration::from_secs(2));
+        assert_eq!(report.requests, 20);
+        assert_eq!(report.succeeded(), 18);
+        assert_eq!(report.errors, BTreeMap::from([(ErrorKind::Reset, 2)]));
+        assert_eq!(report.throughput, 9.5 * 3.0 / 2.0);
+        assert_eq!(report.windows.len(), 2);
+        assert_eq!(report.windows[0].completed, 19.0);
+        assert_eq!(report.windows[1].start, Duration::from_secs(1));
+        assert!((report.cpu_seconds - 0.2).abs() < 1e-9);
+        assert!((report.busiest_thread - 0.05).abs() < 1e-9);
+        assert_eq!(report.run_wait_seconds, None);
+    }
+
+    #[test]
+    fn a_backlog_is_no_throughput() {
+        let ends = Frame { counting: Counting::Ends, ..frame() };
+        let report = Report::merge(ends, &[thread(2, ThreadState::Done)]);
+        assert_eq!(report.throughput, 9.0 / 2.0, "10 ended, 1 of them failed");
+    }
+
+    #[test]
+    fn windows_are_those_that_every_running_thread_has_closed() {
+        let threads = [
+            thread(3, ThreadState::Running),
+            thread(2, ThreadState::Running),
+            thread(1, ThreadState::Done),
+        ];
+        assert_eq!(merge_windows(&threads).len(), 2);
+    }
+
+    #[test]
+    fn a_failed_thread_makes_the_run_invalid() {
+        let threads = [thread(1, ThreadState::Failed("no memory".into()))];
+        let report = Report::merge(frame(), &threads);
+        assert_eq!(report.verdict, Verdict::Invalid);
+        assert!(report.reasons[0].to_string().contains("no memory"));
+    }
+
+    #[test]
+    fn an_empty_report_divides_by_nothing() {
+        let report = Report::merge(frame(), &[]);
+        assert_eq!(report.throughput, 0.0);
+        assert_eq!(report.error_ratio(), 0.0);
+        assert_eq!(report.percentile(50.0), None);
+    }
+}

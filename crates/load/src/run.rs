@@ -1,0 +1,240 @@
+//! A run: its threads, started and joined.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
+
+use crate::arrivals::Arrivals;
+use crate::clock::{Clock, MILLISECOND, Nanos, nanos};
+use crate::config::{Config, End, StartError};
+use crate::control::{Control, Shared};
+use crate::epoll::Epoll;
+use crate::generator::{Generator, Terms, Traffic};
+use crate::recorder::{Published, Recorder, ThreadState, lock};
+use crate::report::{Counting, Frame, Report, Snapshot, merge_windows};
+use crate::request::PreparedRequest;
+use crate::schedule::{RateCurve, Schedule, Share};
+use crate::usage::{allow_connections, connections_within};
+use crate::users::Users;
+use crate::window::Window;
+use crate::worker::Worker;
+use crate::workload::Workload;
+
+/// The first request is due this long after the threads were made, so that all of them are up.
+const HEAD_START: Nanos = 2 * MILLISECOND;
+
+/// A running load. Dropped without [`Run::finish`] or [`Run::wait`], it stops at once.
+#[derive(Debug)]
+pub struct Run {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    /// When the clock read zero.
+    epoch: SystemTime,
+    start: Nanos,
+    connection_limit: usize,
+    counting: Counting,
+}
+
+impl Run {
+    /// Checks everything and starts sending.
+    pub fn start(mut config: Config) -> Result<Run, StartError> {
+        config.check()?;
+        let request = PreparedRequest::build(&config.target, config.keep_alive)?;
+        config.limit_connections()?;
+        let clock = Clock::start();
+        let epoch = SystemTime::now();
+        let engine = |what| move |source| StartError::Engine { what, source };
+        let mut drivers = Vec::with_capacity(config.threads);
+        let mut wakers = Vec::with_capacity(config.threads);
+        for _ in 0..config.threads {
+            let (driver, waker) =
+                Epoll::new(clock, config.target.address).map_err(engine("epoll"))?;
+            drivers.push(driver);
+            wakers.push(waker);
+        }
+        let start = clock.now() + HEAD_START;
+        let published = (0..config.threads).map(|_| Mutex::new(Published::new(start)));
+        let shared = Arc::new(Shared::new(clock, published.collect(), wakers));
+        let mut run = Run {
+            shared,
+            threads: Vec::with_capacity(config.threads),
+            epoch,
+            start,
+            connection_limit: config.connections(),
+            counting: match config.workload {
+                Workload::Closed { .. } => Counting::Shares,
+                Workload::Open { .. } => Counting::Ends,
+            },
+        };
+        for (thread, driver) in drivers.into_iter().enumerate() {
+            let generator = config.generator(thread, start, request.clone());
+            let handle = run
+                .spawn(thread, generator, driver, config.measured())
+                .map_err(engine("a thread"))?;
+            run.threads.push(handle);
+        }
+        Ok(run)
+    }
+
+    /// Steers the run while it lasts.
+    pub fn control(&self) -> Control {
+        Control::new(Arc::clone(&self.shared))
+    }
+
+    /// Measuring begins now, in all threads at the same instant; what was recorded before was
+    /// warm-up and is forgotten. A duration to run for counts from here.
+    pub fn mark(&self) {
+        self.shared.mark();
+    }
+
+    /// The windows that are closed since the mark, in order. The last ones may be unsettled: see
+    /// [`Window::unsettled`].
+    pub fn windows(&self) -> Vec<Window> {
+        let since = self.since();
+        let windows = merge_windows(&self.snapshots(since));
+        windows.iter().map(|w| w.publish(since)).collect()
+    }
+
+    /// What is known so far, up to the last closed window since the mark.
+    pub fn snapshot(&self) -> Report {
+        let since = self.since();
+        Report::merge(self.frame(since), &self.snapshots(since))
+    }
+
+    /// Whether a thread is still at work: false once the run has reached its end by itself.
+    pub fn is_running(&self) -> bool {
+        self.threads.iter().any(|thread| !thread.is_finished())
+    }
+
+    /// Ends the measuring now, lets the requests in flight finish (bounded by the response
+    /// timeout), and reports.
+    pub fn finish(self) -> Report {
+        self.shared.stop();
+        self.wait()
+    }
+
+    /// Waits for the end that was configured, or for [`Control::stop`], and reports.
+    pub fn wait(mut self) -> Report {
+        self.join();
+        self.snapshot()
+    }
+
+    fn spawn(
+        &self,
+        thread: usize,
+        generator: Generator,
+        driver: Epoll,
+        length: Option<Nanos>,
+    ) -> io::Result<JoinHandle<()>> {
+        let shared = Arc::clone(&self.shared);
+        thread::Builder::new().name(format!("load-{thread}")).spawn(move || {
+            let worker = Worker::new(generator, Arc::clone(&shared), thread, length);
+            if let Err(error) = driver.run(worker) {
+                lock(&shared.published[thread]).state = ThreadState::Failed(error.to_string());
+            }
+        })
+    }
+
+    fn join(&mut self) {
+        for (thread, handle) in std::mem::take(&mut self.threads).into_iter().enumerate() {
+            if handle.join().is_err() {
+                let message = "it panicked".to_owned();
+                lock(&self.shared.published[thread]).state = ThreadState::Failed(message);
+            }
+        }
+    }
+
+    /// When the measuring began. A mark that came after the end of the run has changed nothing.
+    fn since(&self) -> Nanos {
+        let asked = self.shared.wishes().mark.unwrap_or(self.start);
+        let (mut running, mut known) = (false, self.start);
+        for place in &self.shared.published {
+            let published = lock(place);
+            running |= published.state == ThreadState::Running;
+            known = known.max(published.since);
+        }
+        if running { asked } else { known }
+    }
+
+    fn frame(&self, since: Nanos) -> Frame {
+        Frame {
+            started_at: self.epoch + Duration::from_nanos(since),
+            since,
+            connection_limit: self.connection_limit,
+            counting: self.counting,
+        }
+    }
+
+    fn snapshots(&self, since: Nanos) -> Vec<Snapshot> {
+        let published = self.shared.published.iter();
+        published.filter_map(|place| Snapshot::of(&lock(place), since)).collect()
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            self.shared.abandon();
+            self.join();
+        }
+    }
+}
+
+impl Config {
+    /// Fits connections and threads to each other and to the limit on open files.
+    fn limit_connections(&mut self) -> Result<(), StartError> {
+        let connections = self.connections();
+        let (limit, needed) = allow_connections(connections);
+        match self.workload {
+            Workload::Closed { .. } if connections > connections_within(limit) => {
+                Err(StartError::Files { connections, needed, limit })
+            }
+            Workload::Closed { .. } => Ok(()),
+            Workload::Open { .. } => {
+                self.max_connections = connections.min(connections_within(limit)).max(1);
+                // A thread without a connection could never send its share.
+                self.threads = self.threads.min(self.max_connections);
+                Ok(())
+            }
+        }
+    }
+
+    fn generator(&self, thread: usize, start: Nanos, request: PreparedRequest) -> Generator {
+        let share = Share { thread, threads: self.threads };
+        let traffic = match self.workload {
+            Workload::Closed { users, ramp, think } => {
+                Traffic::Closed(Users::new(users, ramp, think, share, start))
+            }
+            Workload::Open { rate, ramp_to, spacing } => {
+                let curve = RateCurve::new(rate, ramp_to);
+                let schedule = Schedule::new(start, curve, spacing, share, self.seed);
+                let slots = share.of(self.max_connections as u64) as u32;
+                Traffic::Open(Arrivals::new(schedule, slots))
+            }
+        };
+        let quota = match self.end {
+            End::Requests(count) => Some(share.of(count)),
+            End::Never | End::Duration(_) => None,
+        };
+        let terms = Terms {
+            request,
+            keep_alive: self.keep_alive,
+            timeout: nanos(self.timeout),
+            connect_timeout: nanos(self.connect_timeout),
+        };
+        let recorder = Recorder::new(start, nanos(self.window));
+        Generator::new(terms, traffic, recorder, quota)
+    }
+
+    fn measured(&self) -> Option<Nanos> {
+        match self.end {
+            End::Duration(length) => Some(nanos(length)),
+            End::Never | End::Requests(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

@@ -1,0 +1,142 @@
+//! Where requests go and what they say.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use http::Uri;
+use http::uri::Scheme;
+
+use crate::config::StartError;
+
+/// The server and the one request that a run repeats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Where connections go.
+    pub address: SocketAddr,
+    /// The `Host` header: the name, with the port unless it is 80.
+    pub host: String,
+    /// The request target: path and query.
+    pub path: String,
+    /// The method, `GET` unless changed.
+    pub method: String,
+    /// Further headers; one with the name of a default header replaces it.
+    pub headers: Vec<(String, String)>,
+    /// The body; empty for none.
+    pub body: Vec<u8>,
+}
+
+impl Target {
+    /// A GET of `url`, for example `http://127.0.0.1:8080/x?y=1`. A name is looked up here, once.
+    pub fn parse(url: &str) -> Result<Target, StartError> {
+        let unusable = |why: &str| StartError::Url { url: url.to_owned(), why: why.to_owned() };
+        let uri: Uri = url
+            .trim()
+            .parse()
+            .map_err(|error| StartError::Url { url: url.to_owned(), why: format!("{error}") })?;
+        match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTP => {}
+            Some(scheme) if *scheme == Scheme::HTTPS => {
+                return Err(StartError::Https(url.to_owned()));
+            }
+            Some(_) => return Err(unusable("its scheme is not http")),
+            None => return Err(unusable("it does not begin with http://")),
+        }
+        let authority = uri.authority().ok_or_else(|| unusable("it has no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(unusable(
+                "it holds a password, which would end up in reports (send an Authorization header instead)",
+            ));
+        }
+        if authority.host().is_empty() {
+            return Err(unusable("it has no host"));
+        }
+        let port = match authority.as_str().rsplit_once(':') {
+            // A colon that is not inside the brackets of an IPv6 address begins a port.
+            Some((_, tail)) if !tail.ends_with(']') => authority
+                .port_u16()
+                .filter(|port| *port > 0)
+                .ok_or_else(|| unusable("its port is not a number from 1 to 65535"))?,
+            _ => 80,
+        };
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        Ok(Target {
+            address: resolve(authority.host(), port)?,
+            host: match port {
+                80 => authority.host().to_owned(),
+                _ => format!("{}:{port}", authority.host()),
+            },
+            path: match path {
+                "" => "/".to_owned(),
+                query if query.starts_with('?') => format!("/{query}"),
+                path => path.to_owned(),
+            },
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            body: Vec::new(),
+        })
+    }
+}
+
+fn resolve(host: &str, port: u16) -> Result<SocketAddr, StartError> {
+    let name = host.trim_start_matches('[').trim_end_matches(']');
+    let fail = |source| StartError::Resolve { host: name.to_owned(), source };
+    (name, port)
+        .to_socket_addrs()
+        .map_err(fail)?
+        .next()
+        .ok_or_else(|| fail(io::Error::new(io::ErrorKind::NotFound, "no address")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn url_gives_address_host_and_path() {
+        let target = Target::parse("http://127.0.0.1:8080/x?y=1#part").unwrap();
+        assert_eq!(target.address, "127.0.0.1:8080".parse().unwrap());
+        assert_eq!(target.host, "127.0.0.1:8080");
+        assert_eq!(target.path, "/x?y=1");
+        assert_eq!(target.method, "GET");
+    }
+
+    #[test]
+    fn port_and_path_have_defaults() {
+        let target = Target::parse("http://127.0.0.1").unwrap();
+        assert_eq!(target.address.port(), 80);
+        assert_eq!(target.host, "127.0.0.1");
+        assert_eq!(target.path, "/");
+        assert_eq!(Target::parse("http://127.0.0.1?q").unwrap().path, "/?q");
+    }
+
+    #[test]
+    fn ipv6_and_names_resolve() {
+        let target = Target::parse("http://[::1]:81/").unwrap();
+        assert_eq!(target.address, "[::1]:81".parse().unwrap());
+        assert_eq!(target.host, "[::1]:81");
+        assert!(Target::parse("http://localhost:81/").unwrap().address.ip().is_loopback());
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused_with_a_remedy() {
+        assert!(matches!(Target::parse("https://localhost/"), Err(StartError::Https(_))));
+        for url in [
+            "",
+            "/x",
+            "127.0.0.1:80",
+            "localhost/x",
+            "ftp://127.0.0.1/",
+            "http://",
+            "http://:80/",
+            "http://127.0.0.1:99999/",
+            "http://127.0.0.1:0/",
+            "http://127.0.0.1:/",
+            "http://127.0.0.1/a b",
+            "http://user:secret@127.0.0.1/",
+        ] {
+            let error = Target::parse(url).expect_err(url);
+            assert!(matches!(error, StartError::Url { .. }), "{url}: {error}");
+            assert!(error.to_string().contains("write it like"), "{error}");
+        }
+    }
+}

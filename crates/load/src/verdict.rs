@@ -1,0 +1,370 @@
+//! Whether a run's numbers can be trusted, and if not, why not and what to do.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::error_kind::ErrorKind;
+
+/// The worth of a run's numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The numbers describe the target.
+    Valid,
+    /// They may be off; the reasons say by what.
+    Suspect,
+    /// They describe the generator, or nothing.
+    Invalid,
+}
+
+/// Something that speaks against a run's numbers. Its text is one sentence with the remedy.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// A generator thread was busy for most of its time.
+    GeneratorBusy {
+        /// CPU seconds a second of the busiest thread.
+        share: f64,
+    },
+    /// A generator thread was runnable but had no CPU for much of its time.
+    GeneratorWaited {
+        /// Seconds without a CPU a second, of the thread that waited most.
+        share: f64,
+    },
+    /// Requests went out later than intended because the generator was late.
+    ScheduleLag {
+        /// 99th percentile of the lag, in seconds.
+        p99: f64,
+        /// Median response time, in seconds.
+        median: f64,
+    },
+    /// Fewer requests were sent than were due.
+    Underachieved {
+        /// Sent over due.
+        ratio: f64,
+    },
+    /// Requests waited inside the generator because every allowed connection was busy.
+    ConnectionsExhausted {
+        /// The limit on connections.
+        limit: usize,
+        /// Requests that waited.
+        waited: u64,
+    },
+    /// This machine had no files or ports left for connections.
+    ResourcesExhausted {
+        /// Requests that failed because of it.
+        requests: u64,
+    },
+    /// Too few successes for even a median.
+    FewSamples {
+        /// Successful requests.
+        samples: u64,
+    },
+    /// Not one request succeeded.
+    NoSuccess {
+        /// Requests that ended.
+        requests: u64,
+    },
+    /// So many requests failed that the percentiles, which are of successes, flatter the target.
+    ManyErrors {
+        /// Failed over ended.
+        ratio: f64,
+        /// The most frequent kind.
+        most: ErrorKind,
+    },
+    /// A generator thread stopped with an error of its own.
+    EngineFailed {
+        /// What it said.
+        message: String,
+    },
+}
+
+/// Beyond 80 % of a CPU, bursts queue inside the generator (Hyperfoil warns at the same value,
+/// Locust at 90 %); at 95 % it is the generator whose speed is measured.
+const BUSY_SUSPECT: f64 = 0.80;
+const BUSY_INVALID: f64 = 0.95;
+
+/// Time without a CPU adds to service times, unseen by the schedule. A fifth of the time leaves
+/// no doubt that generator and target fight for cores; below it, lag and CPU tell more.
+const WAITED_SUSPECT: f64 = 0.20;
+
+/// A millisecond is what a busy shared machine does to anybody, and below a tenth of the median
+/// nobody would read the figures differently: both must be exceeded.
+const LAG_SUSPECT_SECONDS: f64 = 0.001;
+const LAG_SUSPECT_SHARE: f64 = 0.10;
+/// Later than the answer takes, and not by a hair: what is measured is the lag.
+const LAG_INVALID_SECONDS: f64 = 0.010;
+const LAG_INVALID_SHARE: f64 = 1.0;
+
+const ACHIEVED_SUSPECT: f64 = 0.99;
+const ACHIEVED_INVALID: f64 = 0.95;
+/// Requests that may be between due and sent at both ends of any measuring.
+const ACHIEVED_SLACK: u64 = 2;
+
+/// A share of waiting arrivals that reaches into p99.
+const WAITED_FOR_CONNECTION: f64 = 0.01;
+
+/// A share of failures that p99 of successes would hide.
+const ERRORS_SUSPECT: f64 = 0.01;
+
+/// The numbers that a verdict rests on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Evidence {
+    pub(crate) busiest: f64,
+    pub(crate) longest_wait: Option<f64>,
+    pub(crate) lag_p99: Option<Duration>,
+    pub(crate) median: Option<Duration>,
+    pub(crate) due: u64,
+    pub(crate) taken_up: u64,
+    pub(crate) waited: u64,
+    pub(crate) connection_limit: usize,
+    pub(crate) requests: u64,
+    pub(crate) failed: u64,
+    pub(crate) resources: u64,
+    pub(crate) most_errors: Option<ErrorKind>,
+    pub(crate) engine_failures: Vec<String>,
+}
+
+impl Reason {
+    /// How bad it is.
+    pub fn verdict(&self) -> Verdict {
+        let invalid = match *self {
+            Reason::GeneratorBusy { share } => share > BUSY_INVALID,
+            Reason::ScheduleLag { p99, median } => {
+                p99 > LAG_INVALID_SECONDS && p99 > LAG_INVALID_SHARE * median
+            }
+            Reason::Underachieved { ratio } => ratio < ACHIEVED_INVALID,
+            Reason::ResourcesExhausted { .. }
+            | Reason::NoSuccess { .. }
+            | Reason::EngineFailed { .. } => true,
+            Reason::GeneratorWaited { .. }
+            | Reason::ConnectionsExhausted { .. }
+            | Reason::FewSamples { .. }
+            | Reason::ManyErrors { .. } => false,
+        };
+        if invalid { Verdict::Invalid } else { Verdict::Suspect }
+    }
+}
+
+impl Verdict {
+    /// The worst of the reasons.
+    pub(crate) fn of(reasons: &[Reason]) -> Verdict {
+        let worst = reasons.iter().map(Reason::verdict).max();
+        worst.unwrap_or(Verdict::Valid)
+    }
+}
+
+impl Evidence {
+    /// Everything that speaks against the run.
+    pub(crate) fn reasons(&self) -> Vec<Reason> {
+        let engine = self.engine_failures.iter().cloned();
+        let mut reasons: Vec<Reason> =
+            engine.map(|message| Reason::EngineFailed { message }).collect();
+        reasons.extend(self.about_the_generator());
+        reasons.extend(self.about_the_schedule());
+        reasons.extend(self.about_the_answers());
+        reasons
+    }
+
+    fn about_the_generator(&self) -> impl Iterator<Item = Reason> {
+        let busy =
+            (self.busiest > BUSY_SUSPECT).then_some(Reason::GeneratorBusy { share: self.busiest });
+        let waited = self.longest_wait.filter(|share| *share > WAITED_SUSPECT);
+        let waited = waited.map(|share| Reason::GeneratorWaited { share });
+        let resources =
+            (self.resources > 0).then_some(Reason::ResourcesExhausted { requests: self.resources });
+        [busy, waited, resources].into_iter().flatten()
+    }
+
+    fn about_the_schedule(&self) -> impl Iterator<Item = Reason> {
+        let share = |count: u64| count as f64 / self.due.max(1) as f64;
+        let lag = self.lag_p99.zip(self.median).and_then(|(p99, median)| {
+            let (p99, median) = (p99.as_secs_f64(), median.as_secs_f64());
+            let late = p99 > LAG_SUSPECT_SECONDS && p99 > LAG_SUSPECT_SHARE * median;
+            late.then_some(Reason::ScheduleLag { p99, median })
+        });
+        let missing = self.due.saturating_sub(self.taken_up) > ACHIEVED_SLACK;
+        let ratio = share(self.taken_up);
+        let under = missing && ratio < ACHIEVED_SUSPECT;
+        let under = under.then_some(Reason::Underachieved { ratio });
+        let exhausted = share(self.waited) > WAITED_FOR_CONNECTION;
+        let exhausted = exhausted.then_some(Reason::ConnectionsExhausted {
+            limit: self.connection_limit,
+            waited: self.waited,
+        });
+        [lag, under, exhausted].into_iter().flatten()
+    }
+
+    fn about_the_answers(&self) -> Option<Reason> {
+        let succeeded = self.requests - self.failed;
+        let ratio = self.failed as f64 / self.requests.max(1) as f64;
+        match (succeeded, self.most_errors) {
+            (0, _) => Some(Reason::NoSuccess { requests: self.requests }),
+            (_, Some(most)) if ratio > ERRORS_SUSPECT => Some(Reason::ManyErrors { ratio, most }),
+            (samples, _) if samples < crate::Histogram::samples_for(50.0) => {
+                Some(Reason::FewSamples { samples })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Valid => "valid",
+            Verdict::Suspect => "suspect",
+            Verdict::Invalid => "invalid",
+        })
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::GeneratorBusy { share } => write!(
+                f,
+                "a generator thread used {:.0} % of its CPU, so its own speed limits the result; \
+                 use more threads, fewer users, or a machine of its own for the generator",
+                share * 100.0
+            ),
+            Reason::GeneratorWaited { share } => write!(
+                f,
+                "a generator thread waited for a CPU for {:.0} % of the time, which adds to the \
+                 measured times; leave a core to the generator",
+                share * 100.0
+            ),
+            Reason::ScheduleLag { p99, median } => write!(
+                f,
+                "requests went out late by up to {:.1} ms (p99) where the median answer takes \
+                 {:.1} ms; lower the rate, use more threads, or leave a core to the generator",
+                p99 * 1e3,
+                median * 1e3
+            ),
+            Reason::Underachieved { ratio } => write!(
+                f,
+                "only {:.1} % of the requests that were due were sent; lower the rate, or allow \
+                 more connections",
+                ratio * 100.0
+            ),
+            Reason::ConnectionsExhausted { limit, waited } => write!(
+                f,
+                "{waited} requests waited in the generator because all {limit} connections were \
+                 busy; allow more connections, or lower the rate if the target is overloaded"
+            ),
+            Reason::ResourcesExhausted { requests } => write!(
+                f,
+                "{requests} requests failed because this machine had no open files or local ports \
+                 left; raise ulimit -n, reuse connections, or use fewer of them"
+            ),
+            Reason::FewSamples { samples } => write!(
+                f,
+                "{samples} successful requests are too few to tell even a median; measure longer"
+            ),
+            Reason::NoSuccess { requests: 0 } => write!(
+                f,
+                "no request ended while it was measured; measure longer, or raise the timeout"
+            ),
+            Reason::NoSuccess { requests } => write!(
+                f,
+                "none of the {requests} requests succeeded; check address, path and the target's log"
+            ),
+            Reason::ManyErrors { ratio, most } => write!(
+                f,
+                "{:.1} % of the requests failed, most with {most}, and percentiles describe only \
+                 the others; find the cause in the target's log, or lower the load",
+                ratio * 100.0
+            ),
+            Reason::EngineFailed { message } => {
+                write!(f, "a generator thread stopped: {message}; run it again")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> Evidence {
+        Evidence {
+            busiest: 0.5,
+            longest_wait: Some(0.01),
+            lag_p99: Some(Duration::from_micros(80)),
+            median: Some(Duration::from_millis(2)),
+            due: 1000,
+            taken_up: 1000,
+            requests: 1000,
+            connection_limit: 10,
+            ..Evidence::default()
+        }
+    }
+
+    fn judge(change: impl FnOnce(&mut Evidence)) -> (Verdict, Vec<Reason>) {
+        let mut evidence = good();
+        change(&mut evidence);
+        let reasons = evidence.reasons();
+        (Verdict::of(&reasons), reasons)
+    }
+
+    #[test]
+    fn good_evidence_is_valid() {
+        assert_eq!(judge(|_| {}), (Verdict::Valid, vec![]));
+    }
+
+    #[test]
+    fn each_kind_of_evidence_has_its_limits() {
+        use Verdict::{Invalid, Suspect, Valid};
+        let verdict = |change: &dyn Fn(&mut Evidence)| judge(change).0;
+        let ms = Duration::from_millis;
+        for (share, wanted) in [(0.79, Valid), (0.81, Suspect), (0.96, Invalid)] {
+            assert_eq!(verdict(&|e| e.busiest = share), wanted, "CPU {share}");
+        }
+        for (sent, wanted) in [(995, Valid), (985, Suspect), (940, Invalid)] {
+            assert_eq!(verdict(&|e| e.taken_up = sent), wanted, "sent {sent}");
+        }
+        for (failed, wanted) in [(9, Valid), (11, Suspect), (1000, Invalid)] {
+            let most = Some(ErrorKind::Timeout);
+            let change = |e: &mut Evidence| (e.failed, e.most_errors) = (failed, most);
+            assert_eq!(verdict(&change), wanted, "failed {failed}");
+        }
+        for (lag, median, wanted) in
+            [(5, 100, Valid), (5, 40, Suspect), (20, 40, Suspect), (20, 10, Invalid)]
+        {
+            let change =
+                |e: &mut Evidence| (e.lag_p99, e.median) = (Some(ms(lag)), Some(ms(median)));
+            assert_eq!(verdict(&change), wanted, "lag {lag} of {median}");
+        }
+        assert_eq!(verdict(&|e| e.longest_wait = Some(0.3)), Suspect);
+        assert_eq!(verdict(&|e| e.waited = 20), Suspect);
+        assert_eq!(verdict(&|e| e.resources = 1), Invalid);
+        assert_eq!(verdict(&|e| e.requests = 4), Suspect);
+        assert_eq!(verdict(&|e| e.requests = 0), Invalid);
+        assert_eq!(verdict(&|e| e.engine_failures.push("x".into())), Invalid);
+    }
+
+    #[test]
+    fn two_requests_between_due_and_sent_are_no_shortfall() {
+        let (verdict, _) = judge(|e| (e.due, e.taken_up) = (20, 18));
+        assert_eq!(verdict, Verdict::Valid);
+    }
+
+    #[test]
+    fn a_reason_is_a_sentence_with_a_remedy() {
+        let (_, reasons) = judge(|e| {
+            e.busiest = 0.97;
+            e.waited = 500;
+            e.taken_up = 500;
+        });
+        assert_eq!(reasons.len(), 3);
+        assert_eq!(
+            reasons[2].to_string(),
+            "500 requests waited in the generator because all 10 connections were busy; allow \
+             more connections, or lower the rate if the target is overloaded"
+        );
+        assert!(reasons.iter().all(|reason| reason.to_string().contains("; ")));
+    }
+}

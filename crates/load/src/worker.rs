@@ -1,0 +1,185 @@
+//! What a thread does besides I/O: follow the control, close windows, end the measuring. The same
+//! for every driver.
+
+use std::sync::Arc;
+
+use crate::clock::Nanos;
+use crate::control::{Shared, Wishes};
+use crate::generator::Generator;
+use crate::usage::{Usage, UsageMeter};
+
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) generator: Generator,
+    shared: Arc<Shared>,
+    thread: usize,
+    /// Measured time after which the run ends by itself.
+    length: Option<Nanos>,
+    meter: UsageMeter,
+    /// When the measuring began.
+    usage_then: Usage,
+    /// Over the whole of the measuring, once it has ended: what follows belongs to no measured
+    /// second.
+    usage_measured: Option<Usage>,
+    revision: u64,
+    wishes: Wishes,
+    stage: Stage,
+}
+
+/// What the driver should do after a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Carry out the actions, then sleep until the next wake-up or until a socket has news.
+    Continue,
+    /// Everything has been handed over.
+    Finished,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Measuring,
+    /// Only what is in flight is waited for.
+    Draining,
+    Finished,
+}
+
+impl Worker {
+    /// To be made on its own thread, whose CPU time it reads.
+    pub(crate) fn new(
+        generator: Generator,
+        shared: Arc<Shared>,
+        thread: usize,
+        length: Option<Nanos>,
+    ) -> Worker {
+        let meter = UsageMeter::for_this_thread();
+        Worker {
+            generator,
+            thread,
+            length,
+            usage_then: meter.read(),
+            usage_measured: None,
+            meter,
+            revision: 0,
+            wishes: Wishes {
+                users: None,
+                rate: None,
+                paused: false,
+                mark: None,
+                stop: None,
+                abandoned: false,
+            },
+            shared,
+            stage: Stage::Measuring,
+        }
+    }
+
+    /// Does everything that is due at `now`.
+    pub(crate) fn turn(&mut self, now: Nanos) -> Turn {
+        let revision = self.shared.revision();
+        if revision != self.revision {
+            self.revision = revision;
+            self.follow(self.shared.wishes(), now);
+        }
+        if self.stage == Stage::Measuring {
+            self.close_windows(now);
+        }
+        self.generator.tick(now);
+        if self.stage == Stage::Measuring && self.generator.is_spent() {
+            self.end(now);
+        }
+        if self.stage == Stage::Draining && self.generator.recorder.in_flight() == 0 {
+            self.finish();
+        }
+        match self.stage {
+            Stage::Finished => Turn::Finished,
+            Stage::Measuring | Stage::Draining => Turn::Continue,
+        }
+    }
+
+    /// When the next turn is due, whatever the sockets do.
+    pub(crate) fn next_wake(&self) -> Option<Nanos> {
+        let end = self.end_time().filter(|_| self.stage == Stage::Measuring);
+        let boundary = self.generator.recorder.boundary();
+        let wakes = [self.generator.next_wake(), boundary, end];
+        wakes.into_iter().flatten().min()
+    }
+
+    fn follow(&mut self, wishes: Wishes, now: Nanos) {
+        let before = std::mem::replace(&mut self.wishes, wishes);
+        if wishes.abandoned {
+            self.stage = Stage::Finished;
+            return;
+        }
+        if self.stage != Stage::Measuring {
+            return;
+        }
+        if let Some(at) = changed(before.mark, wishes.mark) {
+            self.generator.recorder.mark(at);
+            self.usage_then = self.meter.read();
+        }
+        if let Some(users) = changed(before.users, wishes.users) {
+            self.generator.set_users(users, now);
+        }
+        if let Some(rate) = changed(before.rate, wishes.rate) {
+            self.generator.set_rate(rate, now);
+        }
+        match (before.paused, wishes.paused) {
+            (false, true) => self.generator.pause(now),
+            (true, false) => self.generator.resume(now),
+            _ => {}
+        }
+    }
+
+    /// Closes the windows whose boundary has passed, and the measuring if its end has.
+    fn close_windows(&mut self, now: Nanos) {
+        let end = self.end_time().filter(|end| *end <= now);
+        let until = end.unwrap_or(now);
+        let mut closed = false;
+        while let Some(at) = self.generator.recorder.boundary() {
+            // The window that ends with the measuring is closed by it.
+            if at > until || Some(at) == end {
+                break;
+            }
+            let gauges = self.generator.gauges();
+            self.generator.recorder.next_window(at, gauges);
+            closed = true;
+        }
+        if let Some(at) = end {
+            self.end(at);
+        } else if closed {
+            let usage = self.usage();
+            let place = &self.shared.published[self.thread];
+            self.generator.recorder.publish(place, usage);
+        }
+    }
+
+    fn end_time(&self) -> Option<Nanos> {
+        let own = self.length.map(|length| self.generator.recorder.since() + length);
+        [own, self.wishes.stop].into_iter().flatten().min()
+    }
+
+    fn end(&mut self, at: Nanos) {
+        self.generator.end(at);
+        self.stage = Stage::Draining;
+        let usage = self.usage();
+        self.usage_measured = Some(usage);
+        let place = &self.shared.published[self.thread];
+        self.generator.recorder.publish(place, usage);
+    }
+
+    fn finish(&mut self) {
+        let usage = self.usage();
+        let place = &self.shared.published[self.thread];
+        self.generator.recorder.publish_last(place, usage);
+        self.stage = Stage::Finished;
+    }
+
+    fn usage(&self) -> Usage {
+        self.usage_measured.unwrap_or_else(|| self.meter.read().since(self.usage_then))
+    }
+}
+
+/// The new wish, if it is another one.
+fn changed<T: PartialEq + Copy>(before: Option<T>, now: Option<T>) -> Option<T> {
+    if before == now { None } else { now }
+}
