@@ -1,1 +1,48 @@
-//! The HTTP data plane: listeners, HTTP/1.1, policies, queue and counters.
+//! The HTTP data plane: takes requests from clients and has identical backends answer them.
+//!
+//! The relay is our own, on Tokio: a thread a core, each with its own event loop and listener, and
+//! a request stays on the thread that accepted it. What the threads share is who may have a slot of
+//! which backend, and idle connections. Bodies are streamed; nothing waits without a limit; framing
+//! that RFC 9112 leaves ambiguous is refused.
+//!
+//! - `config`: what a balancer is told before it starts, with every limit and its default.
+//! - `balancer`: starting, stopping, and the [`Handle`] that changes and observes a running one.
+//! - `dispatch`: the queue, the slots and the policies, as pure data.
+//! - `dispatcher`: the same, shared by threads; slots that give themselves back.
+//! - `backend`: a backend's address, idle connections and counts.
+//! - `lease`: a slot together with a connection.
+//! - `h1`: HTTP/1.1 as pure functions over bytes.
+//! - `listener`, `worker`: sockets that accept, and the threads that serve them.
+//! - `connection`, `client`: a client's connection from its first request to its last.
+//! - `exchange`, `relay`, `tunnel`: one request, its bytes both ways, and what follows a 101.
+//! - `answer`: the answers that the balancer gives itself, each with a reason.
+//! - `buffer`, `outgoing`, `timer`: memory, writes and deadlines that cost nothing per request.
+//! - `counters`, `snapshot`: what is counted, and how it is read.
+
+mod answer;
+mod backend;
+mod balancer;
+mod buffer;
+mod client;
+mod config;
+mod connection;
+mod counters;
+mod dispatch;
+mod dispatcher;
+mod exchange;
+mod h1;
+mod lease;
+mod listener;
+mod outgoing;
+mod relay;
+mod snapshot;
+mod timer;
+mod tunnel;
+mod worker;
+
+pub use backend::Backend;
+pub use balancer::{Balancer, Drained, Handle, StartError};
+pub use config::{Config, Limits, Policy, QueueLimits, Timeouts, UnknownPolicy};
+pub use counters::{BackendCounts, Shed};
+pub use dispatch::BackendId;
+pub use snapshot::{BackendPhase, BackendSnapshot, ClientsSnapshot, QueueSnapshot, Snapshot};

@@ -1,0 +1,173 @@
+//! Answers that the balancer gives itself: a status, and a sentence that says what happened and
+//! what to do.
+
+use std::fmt;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backend::BackendState;
+use crate::h1::{Flaw, Persistence, Version};
+
+/// Why a request got no answer from a backend.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The request header is refused.
+    Rejected {
+        status: u16,
+        flaw: Flaw,
+    },
+    HeaderTooLarge(usize),
+    HeaderTimeout(Duration),
+    BodyTooLarge(u64),
+    BodyTimeout(Duration),
+    BodyMalformed(Flaw),
+    QueueFull(usize),
+    QueueTimeout(Duration),
+    /// Connecting failed, for the given reason, at this backend and all tried before.
+    Connect(Arc<BackendState>, String),
+    Closed(Arc<BackendState>),
+    Malformed(Arc<BackendState>, Flaw),
+    ResponseTimeout(Arc<BackendState>, Duration),
+}
+
+impl Failure {
+    pub(crate) fn status(&self) -> u16 {
+        match self {
+            Failure::Rejected { status, .. } => *status,
+            Failure::HeaderTooLarge(_) => 431,
+            Failure::HeaderTimeout(_) | Failure::BodyTimeout(_) => 408,
+            Failure::BodyTooLarge(_) => 413,
+            Failure::BodyMalformed(_) => 400,
+            Failure::QueueFull(_) | Failure::QueueTimeout(_) => 503,
+            Failure::Connect(..) | Failure::Closed(_) | Failure::Malformed(..) => 502,
+            Failure::ResponseTimeout(..) => 504,
+        }
+    }
+
+    /// Writes the whole answer. A lone request in a queue is worth a retry soon; anything longer
+    /// would keep clients away from a queue that has emptied.
+    pub(crate) fn write(
+        &self,
+        out: &mut Vec<u8>,
+        persistence: Persistence,
+        version: Version,
+        is_head: bool,
+    ) {
+        let status = self.status();
+        let body = format!("{status} {self}\n");
+        out.clear();
+        let retry = if status == 503 { "Retry-After: 1\r\n" } else { "" };
+        let connection = match (persistence, version) {
+            (Persistence::Close, _) => "Connection: close\r\n",
+            (Persistence::KeepAlive, Version::Http10) => "Connection: keep-alive\r\n",
+            (Persistence::KeepAlive, Version::Http11) => "",
+        };
+        let written = write!(
+            out,
+            "HTTP/1.1 {status} {}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n{retry}{connection}\r\n",
+            reason_phrase(status),
+            body.len(),
+        );
+        debug_assert!(written.is_ok(), "writing to memory succeeds");
+        if !is_head {
+            out.extend_from_slice(body.as_bytes());
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Rejected { flaw, .. } => f.write_str(flaw),
+            Failure::HeaderTooLarge(limit) => {
+                write!(
+                    f,
+                    "the request header has more than {limit} bytes; send fewer or smaller cookies and fields"
+                )
+            }
+            Failure::HeaderTimeout(limit) => {
+                write!(f, "the request header did not arrive within {limit:?}")
+            }
+            Failure::BodyTooLarge(limit) => {
+                write!(f, "the request body has more than {limit} bytes")
+            }
+            Failure::BodyTimeout(limit) => {
+                write!(f, "no byte of the request body arrived for {limit:?}")
+            }
+            Failure::BodyMalformed(flaw) => write!(f, "the request body is malformed: {flaw}"),
+            Failure::QueueFull(length) => {
+                write!(
+                    f,
+                    "queue full: {length} requests already wait; add instances or raise --queue-length"
+                )
+            }
+            Failure::QueueTimeout(limit) => {
+                write!(f, "no instance was free for {limit:?}; add instances or raise --queue-wait")
+            }
+            Failure::Connect(backend, reason) => {
+                write!(
+                    f,
+                    "backend {} at {} cannot be reached: {reason}",
+                    backend.name, backend.address
+                )
+            }
+            Failure::Closed(backend) => {
+                write!(
+                    f,
+                    "backend {} at {} closed the connection without an answer",
+                    backend.name, backend.address
+                )
+            }
+            Failure::Malformed(backend, flaw) => {
+                write!(
+                    f,
+                    "backend {} at {} sent an answer that is not HTTP/1.1: {flaw}",
+                    backend.name, backend.address
+                )
+            }
+            Failure::ResponseTimeout(backend, limit) => {
+                write!(
+                    f,
+                    "backend {} at {} did not answer within {limit:?}",
+                    backend.name, backend.address
+                )
+            }
+        }
+    }
+}
+
+fn reason_phrase(status: u16) -> &'static str {
+    match status {
+        400 => "Bad Request",
+        408 => "Request Timeout",
+        413 => "Content Too Large",
+        417 => "Expectation Failed",
+        431 => "Request Header Fields Too Large",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_names_the_cause_and_the_remedy() {
+        let mut out = b"old".to_vec();
+        Failure::QueueFull(100).write(&mut out, Persistence::Close, Version::Http11, false);
+        let body =
+            "503 queue full: 100 requests already wait; add instances or raise --queue-length\n";
+        let expected = format!(
+            "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+             Retry-After: 1\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

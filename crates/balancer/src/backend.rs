@@ -1,0 +1,173 @@
+//! A backend at run time: its address, its connections, its counts.
+//!
+//! There are never more connections to it than it has slots. A request opens one only while it
+//! holds a slot and no connection is idle, on any thread.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use crate::counters::BackendTally;
+
+/// A server that requests are forwarded to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backend {
+    /// For people and metrics; need not be unique.
+    pub name: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Requests in flight that it gets at most, and so connections; 0 pauses it.
+    pub slots: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct BackendState {
+    pub(crate) name: String,
+    pub(crate) address: SocketAddr,
+    slots: AtomicUsize,
+    /// Connections, idle ones included.
+    open: AtomicUsize,
+    idle: Mutex<Idle>,
+    /// Signalled when a draining backend has no request in flight.
+    pub(crate) drained: Notify,
+    /// By thread.
+    pub(crate) tallies: Box<[Mutex<BackendTally>]>,
+}
+
+#[derive(Debug, Default)]
+struct Idle {
+    connections: Vec<IdleConnection>,
+    removed: bool,
+}
+
+#[derive(Debug)]
+struct IdleConnection {
+    stream: TcpStream,
+    /// The thread whose event loop has it.
+    thread: usize,
+    since: Instant,
+}
+
+impl BackendState {
+    pub(crate) fn new(backend: Backend, threads: usize) -> Self {
+        BackendState {
+            name: backend.name,
+            address: backend.address,
+            slots: AtomicUsize::new(backend.slots),
+            open: AtomicUsize::new(0),
+            idle: Mutex::default(),
+            drained: Notify::new(),
+            tallies: (0..threads).map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    /// An idle connection, of this thread if there is one. One that the backend has closed is not
+    /// returned. To be followed by [`BackendState::give_back`] or [`BackendState::close`].
+    pub(crate) fn take_idle(&self, thread: usize) -> Option<TcpStream> {
+        loop {
+            let IdleConnection { stream, thread: owner, .. } = {
+                let mut idle = self.idle();
+                let own =
+                    idle.connections.iter().rposition(|connection| connection.thread == thread);
+                match own {
+                    Some(own) => idle.connections.remove(own),
+                    None => idle.connections.pop()?,
+                }
+            };
+            let usable =
+                if owner == thread { is_quiet(&stream).then_some(stream) } else { adopt(stream) };
+            match usable {
+                Some(stream) => return Some(stream),
+                None => self.forget(1),
+            }
+        }
+    }
+
+    /// Counts a connection that is about to be opened.
+    pub(crate) fn opening(&self) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Keeps a connection for the next request. Must happen before the slot is released.
+    pub(crate) fn give_back(&self, stream: TcpStream, thread: usize, now: Instant) {
+        let mut idle = self.idle();
+        let surplus = self.open.load(Ordering::Relaxed) > self.slots.load(Ordering::Relaxed);
+        if idle.removed || surplus {
+            drop(idle);
+            self.close(stream);
+        } else {
+            idle.connections.push(IdleConnection { stream, thread, since: now });
+        }
+    }
+
+    pub(crate) fn close(&self, stream: TcpStream) {
+        drop(stream);
+        self.forget(1);
+    }
+
+    /// Counts connections that are closed, or were not established.
+    pub(crate) fn forget(&self, count: usize) {
+        self.open.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_slots(&self, slots: usize) {
+        let before = self.slots.swap(slots, Ordering::Relaxed);
+        if slots < before {
+            self.close_idle(|_| true);
+        }
+    }
+
+    /// Closes all idle connections, now and from now on.
+    pub(crate) fn removed(&self) {
+        self.idle().removed = true;
+        self.close_idle(|_| true);
+    }
+
+    /// Closes this thread's idle connections that the backend has closed or that are `longest` old.
+    pub(crate) fn sweep(&self, thread: usize, longest: Duration, now: Instant) {
+        self.close_idle(|connection| {
+            connection.thread == thread
+                && (now.duration_since(connection.since) >= longest
+                    || !is_quiet(&connection.stream))
+        });
+    }
+
+    /// Idle connections.
+    pub(crate) fn idle_count(&self) -> usize {
+        self.idle().connections.len()
+    }
+
+    pub(crate) fn tally(&self, thread: usize, count: impl FnOnce(&mut BackendTally)) {
+        count(&mut self.tallies[thread].lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn close_idle(&self, which: impl Fn(&IdleConnection) -> bool) {
+        let closed: Vec<_> =
+            self.idle().connections.extract_if(.., |connection| which(connection)).collect();
+        let count = closed.len();
+        drop(closed);
+        self.forget(count);
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether nothing has come over an idle connection, neither its end nor bytes that nobody asked
+/// for. Costs no system call while the event loop has seen nothing.
+fn is_quiet(stream: &TcpStream) -> bool {
+    matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+}
+
+/// Moves a connection from another thread's event loop to this one's.
+fn adopt(stream: TcpStream) -> Option<TcpStream> {
+    let stream = stream.into_std().ok()?;
+    let quiet = std::io::Read::read(&mut &stream, &mut [0]);
+    let quiet = matches!(quiet, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock);
+    quiet.then(|| TcpStream::from_std(stream).ok()).flatten()
+}

@@ -1,0 +1,221 @@
+//! Starting and stopping, and the handle that everything else uses.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use crate::backend::Backend;
+use crate::config::Config;
+use crate::dispatch::BackendId;
+use crate::listener;
+use crate::snapshot::Snapshot;
+use crate::worker::{Shared, Worker};
+
+/// A running data plane. Dropping it cuts off what is in flight; see [`Balancer::shutdown`].
+pub struct Balancer {
+    handle: Handle,
+    addresses: Vec<SocketAddr>,
+    threads: Vec<Thread>,
+}
+
+/// Changes and observes a running balancer, from any thread. Cheap to clone. All calls stay valid
+/// after the balancer has stopped; they then change nothing.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+    thread_ids: Arc<[i32]>,
+}
+
+/// How a drain ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Every request in flight was finished, or there was no such backend.
+    Clean,
+    /// So many requests were still in flight at the deadline. They go on for as long as the backend
+    /// answers them.
+    InFlight(usize),
+}
+
+/// Why a balancer did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Another program listens there.
+    #[error("address {address} is already in use; stop what listens there or choose another port")]
+    AddressInUse {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// The port is below 1024, as a rule.
+    #[error(
+        "listening on {address} is not permitted; use a port of 1024 or above, or grant CAP_NET_BIND_SERVICE"
+    )]
+    NotPermitted {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// Any other failure to listen.
+    #[error("cannot listen on {address}: {source}; use an address of this machine")]
+    Bind {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A value is impossible.
+    #[error("the balancer's configuration is wrong: {0}")]
+    Config(String),
+    /// The system gave no thread or no event loop.
+    #[error("cannot start a data-plane thread: {0}; raise the limits of processes and open files")]
+    Thread(#[from] io::Error),
+}
+
+struct Thread {
+    /// Resolves when the thread has closed everything.
+    ended: oneshot::Receiver<()>,
+    join: JoinHandle<()>,
+}
+
+impl Balancer {
+    /// Binds the addresses and starts the threads. There are no backends yet: requests wait in the
+    /// queue until one is added.
+    pub fn start(config: Config) -> Result<Balancer, StartError> {
+        config.check().map_err(StartError::Config)?;
+        let mut addresses = Vec::new();
+        let mut by_thread: Vec<Vec<_>> = (0..config.threads).map(|_| Vec::new()).collect();
+        for &address in &config.listen {
+            let (bound, listeners) = listener::bind(address, config.threads)?;
+            addresses.push(bound);
+            by_thread
+                .iter_mut()
+                .zip(listeners)
+                .for_each(|(thread, listener)| thread.push(listener));
+        }
+        let shared = Arc::new(Shared::new(config));
+        let (send_id, ids) = mpsc::channel();
+        let mut balancer = Balancer {
+            handle: Handle { shared: Arc::clone(&shared), thread_ids: Arc::new([]) },
+            addresses,
+            threads: Vec::new(),
+        };
+        for (index, listeners) in by_thread.into_iter().enumerate() {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let worker = Arc::new(Worker { index, shared: Arc::clone(&shared) });
+            let send_id = send_id.clone();
+            let (send_ended, ended) = oneshot::channel();
+            let join =
+                std::thread::Builder::new().name(format!("balancer-{index}")).spawn(move || {
+                    let id = rustix::thread::gettid().as_raw_nonzero().get();
+                    // The receiver is gone only when starting another thread failed.
+                    let _ = send_id.send((index, id));
+                    runtime.block_on(worker.run(listeners));
+                    drop(runtime);
+                    let _ = send_ended.send(());
+                })?;
+            balancer.threads.push(Thread { ended, join });
+        }
+        drop(send_id);
+        let mut ids: Vec<_> = ids.iter().take(balancer.threads.len()).collect();
+        ids.sort_unstable();
+        balancer.handle.thread_ids = ids.into_iter().map(|(_, id)| id).collect();
+        Ok(balancer)
+    }
+
+    /// The first address, its port no longer 0.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.addresses[0]
+    }
+
+    /// All addresses, in the order given.
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// For everything else.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Stops accepting, closes idle connections, lets requests in flight and in the queue finish,
+    /// and cuts off what is left at the deadline. When it resolves, all sockets are closed and all
+    /// threads have ended.
+    pub async fn shutdown(mut self, deadline: Duration) {
+        self.handle.shared.stop(Instant::now() + deadline);
+        for Thread { ended, join } in self.threads.drain(..) {
+            // An error means that the thread panicked; it has ended, too.
+            let _ = ended.await;
+            let _ = join.join();
+        }
+        self.close_backends();
+    }
+
+    fn close_backends(&self) {
+        let dispatcher = &self.handle.shared.dispatcher;
+        for standing in dispatcher.standings() {
+            standing.backend.removed();
+        }
+    }
+}
+
+impl Drop for Balancer {
+    fn drop(&mut self) {
+        self.handle.shared.stop(Instant::now());
+        for thread in self.threads.drain(..) {
+            let _ = thread.join.join();
+        }
+        self.close_backends();
+    }
+}
+
+impl Handle {
+    /// Adds a backend; requests that wait for one go there at once.
+    pub fn add(&self, backend: Backend) -> BackendId {
+        self.shared.dispatcher.add(backend)
+    }
+
+    /// Changes the number of requests in flight that a backend may have. What is in flight beyond a
+    /// smaller number finishes.
+    pub fn set_slots(&self, id: BackendId, slots: usize) {
+        self.shared.dispatcher.set_slots(id, slots);
+    }
+
+    /// Takes a backend out at once. Its requests in flight go on for as long as it answers them.
+    pub fn remove(&self, id: BackendId) {
+        self.shared.dispatcher.remove(id);
+    }
+
+    /// Gives a backend no new request, waits until its last one is finished or `deadline` has
+    /// passed, then takes it out. Needs a Tokio runtime with time.
+    pub async fn drain(&self, id: BackendId, deadline: Duration) -> Drained {
+        let dispatcher = &self.shared.dispatcher;
+        let Some((backend, _)) = dispatcher.drain(id) else { return Drained::Clean };
+        let idle = async {
+            loop {
+                let mut drained = std::pin::pin!(backend.drained.notified());
+                drained.as_mut().enable();
+                if dispatcher.in_flight(id).is_none_or(|in_flight| in_flight == 0) {
+                    break;
+                }
+                drained.await;
+            }
+        };
+        let _ = tokio::time::timeout(deadline, idle).await;
+        match dispatcher.remove(id) {
+            None | Some(0) => Drained::Clean,
+            Some(in_flight) => Drained::InFlight(in_flight),
+        }
+    }
+
+    /// Everything counted so far.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::take(&self.shared)
+    }
+
+    /// Linux thread ids of the data-plane threads, named `balancer-0` and so on, in this order.
+    pub fn thread_ids(&self) -> Vec<i32> {
+        self.thread_ids.to_vec()
+    }
+}

@@ -1,0 +1,184 @@
+//! Memory that connections work in. What waits holds almost none: a workspace is taken from the
+//! thread's stock when a request arrives and goes back after its answer, and the memory behind a
+//! buffer is taken for as long as there are bytes in it. So a thread works in the same few
+//! buffers, which stay in the processor's caches, however many connections it has.
+
+use std::cell::RefCell;
+use std::io;
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::outgoing::Outgoing;
+
+/// Large enough that a big body costs few system calls.
+const CAPACITY: usize = 64 * 1024;
+
+/// Buffers' memory and workspaces that a thread keeps.
+const SPARE_BLOCKS: usize = 64;
+const SPARE_WORKSPACES: usize = 1024;
+
+/// Bytes that were read and not yet used.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    block: Option<Block>,
+    filled: Range<usize>,
+}
+
+/// What one exchange needs.
+#[derive(Debug, Default)]
+pub(crate) struct Workspace {
+    /// From the client.
+    pub(crate) input: Buffer,
+    /// From the backend.
+    pub(crate) answer: Buffer,
+    /// The request as it is sent to a backend, kept until an answer comes: it may be sent again.
+    pub(crate) request: Vec<u8>,
+    pub(crate) upward: Outgoing,
+    pub(crate) downward: Outgoing,
+}
+
+type Block = Box<[u8]>;
+
+#[derive(Default)]
+struct Stock {
+    blocks: Vec<Block>,
+    #[expect(clippy::vec_box, reason = "a workspace goes between stock and connection uncopied")]
+    workspaces: Vec<Box<Workspace>>,
+}
+
+thread_local! {
+    static STOCK: RefCell<Stock> = RefCell::default();
+}
+
+impl Workspace {
+    pub(crate) fn take() -> Box<Workspace> {
+        STOCK.with_borrow_mut(|stock| stock.workspaces.pop()).unwrap_or_default()
+    }
+
+    pub(crate) fn give_back(mut self: Box<Self>) {
+        self.input.clear();
+        self.answer.clear();
+        self.request.clear();
+        self.upward.clear();
+        self.downward.clear();
+        STOCK.with_borrow_mut(|stock| {
+            if stock.workspaces.len() < SPARE_WORKSPACES {
+                stock.workspaces.push(self);
+            }
+        });
+    }
+}
+
+impl Buffer {
+    pub(crate) fn filled(&self) -> &[u8] {
+        self.at(self.filled.clone())
+    }
+
+    pub(crate) fn filled_mut(&mut self) -> &mut [u8] {
+        match &mut self.block {
+            Some(block) => &mut block[self.filled.clone()],
+            None => &mut [],
+        }
+    }
+
+    /// Where the filled bytes are, for [`Buffer::at`].
+    pub(crate) fn start(&self) -> usize {
+        self.filled.start
+    }
+
+    pub(crate) fn at(&self, range: Range<usize>) -> &[u8] {
+        match &self.block {
+            Some(block) => &block[range],
+            None => &[],
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.filled.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.filled.len()
+    }
+
+    /// Ends the use of so many bytes, and of the memory with the last of them.
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.filled.start += count;
+        debug_assert!(self.filled.start <= self.filled.end);
+        if self.filled.is_empty() {
+            self.clear();
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.filled = 0..0;
+        if let Some(block) = self.block.take() {
+            STOCK.with_borrow_mut(|stock| {
+                if stock.blocks.len() < SPARE_BLOCKS {
+                    stock.blocks.push(block);
+                }
+            });
+        }
+    }
+
+    /// Reads what there is, up to the room left; 0 is the end of the stream. Nobody may refer to a
+    /// range of the buffer meanwhile: what is filled may move to the front.
+    pub(crate) fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut TcpStream,
+    ) -> Poll<io::Result<usize>> {
+        if self.block.is_none() {
+            ready!(stream.poll_read_ready(cx))?;
+        }
+        let block = self.block.get_or_insert_with(|| {
+            STOCK
+                .with_borrow_mut(|stock| stock.blocks.pop())
+                .unwrap_or_else(|| vec![0; CAPACITY].into())
+        });
+        if self.filled.start >= CAPACITY / 2 {
+            block.copy_within(self.filled.clone(), 0);
+            self.filled = 0..self.filled.len();
+        }
+        let mut room = ReadBuf::new(&mut block[self.filled.end..]);
+        let read = Pin::new(stream).poll_read(cx, &mut room);
+        let count = room.filled().len();
+        self.filled.end += count;
+        if self.filled.is_empty() {
+            self.clear();
+        }
+        read.map_ok(|()| count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn holds_memory_only_while_it_holds_bytes() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let mut receiver = listener.accept().await.unwrap().0;
+        let mut buffer = Buffer::default();
+        std::future::poll_fn(|cx| {
+            assert!(buffer.poll_fill(cx, &mut receiver).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        assert!(buffer.block.is_none());
+        sender.write_all(b"hello").await.unwrap();
+        let count = std::future::poll_fn(|cx| buffer.poll_fill(cx, &mut receiver)).await.unwrap();
+        assert_eq!((count, buffer.filled()), (5, &b"hello"[..]));
+        buffer.consume(2);
+        assert_eq!((buffer.filled(), buffer.start()), (&b"llo"[..], 2));
+        buffer.consume(3);
+        assert!(buffer.block.is_none());
+    }
+}

@@ -1,0 +1,252 @@
+//! What a balancer is told before it starts: addresses, policy, and every limit with its default.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::h1::MAX_FIELDS;
+
+/// Everything that [`Balancer::start`](crate::Balancer::start) needs. Plain data.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Addresses to listen on; port 0 picks a free one. At least one.
+    pub listen: Vec<SocketAddr>,
+    /// Data-plane threads, each with its own listener and event loop. At least 1.
+    pub threads: usize,
+    /// How a backend is picked.
+    pub policy: Policy,
+    /// How many requests may wait for a slot, and for how long.
+    pub queue: QueueLimits,
+    /// How long each phase may take.
+    pub timeouts: Timeouts,
+    /// How large each thing may be.
+    pub limits: Limits,
+    /// Backends that one request may try when connecting fails, 1 to [`Config::MAX_ATTEMPTS`].
+    pub attempts: usize,
+}
+
+/// The rule that picks a backend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// One central queue: a request is bound to a backend only when a slot is free there. Among
+    /// free backends the one with fewest requests in flight, then the most recently idle.
+    #[default]
+    Queue,
+    /// Each backend in turn. The request is bound at once; it waits in that backend's own queue
+    /// when the backend's slots are taken.
+    RoundRobin,
+    /// The backend with fewest requests in flight and waiting, in turn among equals. Bound at once
+    /// as with [`Policy::RoundRobin`].
+    LeastConn,
+}
+
+/// Bounds of the waiting requests, over all backends.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueLimits {
+    /// Requests that may wait; the next one is answered 503.
+    pub length: usize,
+    /// The longest wait before 503.
+    pub wait: Duration,
+}
+
+/// How long each phase of a connection may take. All are finite.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// From the first byte of a request to the end of its header, in total; then 408.
+    pub header: Duration,
+    /// A client connection without a request.
+    pub idle: Duration,
+    /// Between two pieces of a request body; then 408.
+    pub body: Duration,
+    /// Establishing a connection to a backend.
+    pub connect: Duration,
+    /// From the end of the request to the end of the answer's header; then 504.
+    pub response: Duration,
+    /// Between two pieces of an answer, whichever side stalls; then the connection is aborted.
+    pub stall: Duration,
+    /// An upgraded connection without a byte in either direction.
+    pub tunnel: Duration,
+    /// An unused connection to a backend.
+    pub backend_idle: Duration,
+}
+
+/// How large each thing may be. All are finite.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of a request's or an answer's header, up to [`Limits::MAX_HEADER_BYTES`].
+    pub header_bytes: usize,
+    /// Header fields of a request or an answer, up to [`Limits::MAX_HEADERS`].
+    pub headers: usize,
+    /// Bytes of a request body; then 413. Bodies are streamed, so this does not cost memory.
+    pub body_bytes: u64,
+    /// Open client connections; more wait in the kernel's accept queue.
+    pub connections: usize,
+}
+
+/// A policy name that is not known.
+#[derive(Debug, thiserror::Error)]
+#[error("policy {0:?} is not known; use queue, round_robin or least_conn")]
+pub struct UnknownPolicy(String);
+
+impl Config {
+    /// Most backends that one request may try.
+    pub const MAX_ATTEMPTS: usize = 4;
+
+    /// Says what is wrong with the values, in one sentence with a remedy.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let Limits { header_bytes, headers, .. } = self.limits;
+        let attempts = 1..=Self::MAX_ATTEMPTS;
+        if self.listen.is_empty() {
+            return Err("there is no address to listen on; give at least one".into());
+        }
+        if self.threads == 0 || self.threads > 1024 {
+            return Err(format!("{} threads are impossible; use 1 to 1024", self.threads));
+        }
+        if !(1024..=Limits::MAX_HEADER_BYTES).contains(&header_bytes) {
+            let most = Limits::MAX_HEADER_BYTES;
+            return Err(format!(
+                "a header limit of {header_bytes} bytes is impossible; use 1024 to {most}"
+            ));
+        }
+        if headers == 0 || headers > Limits::MAX_HEADERS {
+            let most = Limits::MAX_HEADERS;
+            return Err(format!(
+                "a limit of {headers} header fields is impossible; use 1 to {most}"
+            ));
+        }
+        if !attempts.contains(&self.attempts) {
+            let most = Self::MAX_ATTEMPTS;
+            return Err(format!("{} attempts are impossible; use 1 to {most}", self.attempts));
+        }
+        if self.limits.connections == 0 {
+            return Err("a limit of 0 client connections serves nobody; use at least 1".into());
+        }
+        Ok(())
+    }
+}
+
+impl Limits {
+    /// The most that [`Limits::header_bytes`] can be: half of a connection's read buffer.
+    pub const MAX_HEADER_BYTES: usize = 32 * 1024;
+    /// The most that [`Limits::headers`] can be.
+    pub const MAX_HEADERS: usize = MAX_FIELDS;
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            policy: Policy::default(),
+            queue: QueueLimits::default(),
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+            // A third dead backend in a row means that the fleet is down, not one instance.
+            attempts: 3,
+        }
+    }
+}
+
+impl Default for QueueLimits {
+    fn default() -> Self {
+        QueueLimits {
+            // Deep enough for a burst of users, shallow enough to bound memory (a few KiB each).
+            length: 1024,
+            // As long as most clients and load balancers in front wait before they give up.
+            wait: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            // Ample for a header on the worst mobile link; a slow-loris client holds a socket no longer.
+            header: Duration::from_secs(30),
+            // About what browsers keep a connection for.
+            idle: Duration::from_secs(60),
+            // TCP recovers from a lost packet or a handover within this time.
+            body: Duration::from_secs(30),
+            // Instances are near; three SYN attempts (1 s, 2 s apart) fit.
+            connect: Duration::from_secs(3),
+            // The customary bound of a web request.
+            response: Duration::from_secs(60),
+            // Server-sent events usually ping every 15 to 30 s.
+            stall: Duration::from_secs(60),
+            // WebSocket pings are minutes apart at most; longer silence is a dead peer.
+            tunnel: Duration::from_secs(600),
+            // Below the shortest keep-alive in common use (Node and uvicorn: 5 s), so that
+            // we, not the backend, close an idle connection: no request is lost in that race.
+            backend_idle: Duration::from_secs(4),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            // Room for large cookies and tokens; most app servers stop at 8 or 16 KiB.
+            header_bytes: 16 * 1024,
+            // What common servers accept.
+            headers: 100,
+            // Larger than what a form uploads, small enough to stop an endless body.
+            body_bytes: 1 << 30,
+            // Below the usual hard limit of open files, with room for backends.
+            connections: 50_000,
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Policy::Queue => "queue",
+            Policy::RoundRobin => "round_robin",
+            Policy::LeastConn => "least_conn",
+        })
+    }
+}
+
+impl FromStr for Policy {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
+        [Policy::Queue, Policy::RoundRobin, Policy::LeastConn]
+            .into_iter()
+            .find(|policy| policy.to_string() == name)
+            .ok_or_else(|| UnknownPolicy(name.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policy_names_round_trip() {
+        for name in ["queue", "round_robin", "least_conn"] {
+            assert_eq!(name.parse::<Policy>().unwrap().to_string(), name);
+        }
+        let message = "fastest".parse::<Policy>().unwrap_err().to_string();
+        assert!(message.contains("fastest") && message.contains("round_robin"), "{message}");
+    }
+
+    #[test]
+    fn impossible_values_are_refused_with_a_remedy() {
+        let with = |change: fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            config.check()
+        };
+        assert_eq!(with(|_| ()), Ok(()));
+        assert!(with(|c| c.threads = 0).unwrap_err().contains("use 1 to"));
+        assert!(with(|c| c.listen.clear()).unwrap_err().contains("at least one"));
+        assert!(with(|c| c.limits.headers = 1000).unwrap_err().contains("use 1 to 128"));
+        assert!(with(|c| c.limits.header_bytes = 10).unwrap_err().contains("use 1024 to"));
+        assert!(with(|c| c.attempts = 9).unwrap_err().contains("use 1 to 4"));
+    }
+}

@@ -1,0 +1,109 @@
+//! A client connection from its first request to its last.
+
+use std::future::{Future, poll_fn};
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::net::TcpStream;
+
+use crate::answer::Failure;
+use crate::buffer::Workspace;
+use crate::client::{Arrival, Client};
+use crate::exchange::{self, After};
+use crate::h1::{Expect, Framing, Persistence, Request, Version, parse_request};
+use crate::worker::{Open, Worker};
+
+/// A body up to this size that arrived with its header is sent along with it, and can be sent
+/// again. More would cost more to copy than a system call.
+const WHOLE_BODY: u64 = 16 * 1024;
+
+/// What is known of a request that was never understood.
+const UNKNOWN: Request = Request {
+    version: Version::Http11,
+    body: Framing::Empty,
+    persistence: Persistence::Close,
+    expect: Expect::Nothing,
+    is_head: false,
+    idempotent: false,
+    upgrade: false,
+};
+
+/// Serves a connection. `open` counts it for as long.
+pub(crate) async fn serve(stream: TcpStream, peer: IpAddr, worker: Arc<Worker>, open: Open) {
+    let mut client = Client::new(stream, peer);
+    let mut space = None;
+    // Polled once: it wakes this task when the balancer stops, wherever the task waits then.
+    let mut stop = pin!(worker.shared.stop.notified());
+    poll_fn(|cx| {
+        let _ = stop.as_mut().poll(cx);
+        Poll::Ready(())
+    })
+    .await;
+    loop {
+        let after = match client.next(&mut space, &worker).await {
+            Arrival::Nothing => After::Gone,
+            Arrival::Request(len) => {
+                let space = space.get_or_insert_with(Workspace::take);
+                request(&mut client, space, len, &worker).await
+            }
+            Arrival::Failed(failure) => {
+                let space = space.get_or_insert_with(Workspace::take);
+                exchange::answer(
+                    &mut client,
+                    space,
+                    &UNKNOWN,
+                    &failure,
+                    Persistence::Close,
+                    &worker,
+                )
+                .await
+            }
+        };
+        match after {
+            After::KeepAlive => continue,
+            After::Abort => client.abort(),
+            After::Close => {
+                client.linger(&mut space.get_or_insert_with(Workspace::take).input).await;
+            }
+            After::Gone => {}
+        }
+        break;
+    }
+    if let Some(space) = space {
+        space.give_back();
+    }
+    drop(client);
+    drop(open);
+}
+
+async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker: &Worker) -> After {
+    let limits = &worker.shared.config.limits;
+    space.request.clear();
+    let head = &space.input.filled()[..len];
+    let parsed = parse_request(head, limits.headers, &client.origin, &mut space.request);
+    space.input.consume(len);
+    let request = match parsed {
+        Ok(request) => request,
+        Err(reject) => {
+            let failure = Failure::Rejected { status: reject.status, flaw: reject.flaw };
+            return exchange::answer(client, space, &UNKNOWN, &failure, Persistence::Close, worker)
+                .await;
+        }
+    };
+    let body = match request.body {
+        Framing::Length(length) if length > limits.body_bytes => {
+            let failure = Failure::BodyTooLarge(limits.body_bytes);
+            return exchange::answer(client, space, &request, &failure, Persistence::Close, worker)
+                .await;
+        }
+        Framing::Length(length) if length <= WHOLE_BODY && length as usize <= space.input.len() => {
+            space.request.extend_from_slice(&space.input.filled()[..length as usize]);
+            space.input.consume(length as usize);
+            Framing::Empty
+        }
+        body => body,
+    };
+    exchange::run(client, space, &request, body, worker).await
+}

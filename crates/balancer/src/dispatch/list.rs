@@ -1,0 +1,111 @@
+//! Doubly linked lists over the indices of a table: push, pop and remove anywhere in constant
+//! time, without an allocation once the table is as large as it gets.
+
+const NONE: u32 = u32::MAX;
+
+/// The links of all entries; an entry is in at most one [`List`] at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Links(Vec<Link>);
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    previous: u32,
+    next: u32,
+}
+
+/// The ends of one list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    head: u32,
+    tail: u32,
+    len: usize,
+}
+
+/// An end of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Front,
+    Back,
+}
+
+impl List {
+    pub(crate) const EMPTY: List = List { head: NONE, tail: NONE, len: 0 };
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn iter<'a>(&self, links: &'a Links) -> impl Iterator<Item = u32> + 'a {
+        let some = |index: u32| (index != NONE).then_some(index);
+        std::iter::successors(some(self.head), move |&index| some(links.0[index as usize].next))
+    }
+
+    pub(crate) fn push(&mut self, links: &mut Links, index: u32, end: End) {
+        links.reach(index);
+        let link = match end {
+            End::Front => Link { previous: NONE, next: self.head },
+            End::Back => Link { previous: self.tail, next: NONE },
+        };
+        links.0[index as usize] = link;
+        self.join(links, link, index, index);
+        self.len += 1;
+    }
+
+    /// Takes out an entry that is in this list.
+    pub(crate) fn remove(&mut self, links: &mut Links, index: u32) {
+        let link = links.0[index as usize];
+        self.join(links, link, link.next, link.previous);
+        self.len -= 1;
+    }
+
+    pub(crate) fn pop_front(&mut self, links: &mut Links) -> Option<u32> {
+        let index = (self.head != NONE).then_some(self.head)?;
+        self.remove(links, index);
+        Some(index)
+    }
+
+    /// Lets the neighbours of `link` point to `next` (from the left) and `previous` (from the right).
+    fn join(&mut self, links: &mut Links, link: Link, next: u32, previous: u32) {
+        match link.previous {
+            NONE => self.head = next,
+            left => links.0[left as usize].next = next,
+        }
+        match link.next {
+            NONE => self.tail = previous,
+            right => links.0[right as usize].previous = previous,
+        }
+    }
+}
+
+impl Links {
+    fn reach(&mut self, index: u32) {
+        let needed = index as usize + 1;
+        if self.0.len() < needed {
+            self.0.resize(needed, Link { previous: NONE, next: NONE });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pushes_at_both_ends_and_removes_anywhere() {
+        let (mut links, mut list) = (Links::default(), List::EMPTY);
+        for index in [3, 1, 4] {
+            list.push(&mut links, index, End::Back);
+        }
+        list.push(&mut links, 9, End::Front);
+        assert_eq!(list.iter(&links).collect::<Vec<_>>(), [9, 3, 1, 4]);
+        list.remove(&mut links, 1);
+        list.remove(&mut links, 4);
+        assert_eq!(list.iter(&links).collect::<Vec<_>>(), [9, 3]);
+        assert_eq!([list.pop_front(&mut links), list.pop_front(&mut links)], [Some(9), Some(3)]);
+        assert_eq!((list.pop_front(&mut links), list.len()), (None, 0));
+    }
+}

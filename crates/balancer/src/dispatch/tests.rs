@@ -1,0 +1,242 @@
+use super::*;
+
+type Plain = Dispatch<&'static str>;
+
+fn dispatch(policy: Policy, backends: &[(&'static str, usize)]) -> (Plain, Vec<BackendId>) {
+    let mut dispatch = Dispatch::new(policy, 100);
+    let ids = backends.iter().map(|&(name, slots)| dispatch.add(name, slots).0).collect();
+    (dispatch, ids)
+}
+
+fn granted(asked: Asked<&'static str>) -> Grant<&'static str> {
+    match asked {
+        Asked::Granted(grant) => grant,
+        other => panic!("not granted: {other:?}"),
+    }
+}
+
+fn waiting(asked: Asked<&'static str>) -> Ticket {
+    match asked {
+        Asked::Waiting(ticket) => ticket,
+        other => panic!("not waiting: {other:?}"),
+    }
+}
+
+fn ask(dispatch: &mut Plain) -> Asked<&'static str> {
+    dispatch.ask(Tried::default())
+}
+
+fn claim(dispatch: &mut Plain, ticket: &Ticket) -> Option<&'static str> {
+    dispatch.claim(ticket, Waker::noop()).map(|grant| grant.backend)
+}
+
+fn tried(ids: &[BackendId]) -> Tried {
+    let mut tried = Tried::default();
+    ids.iter().for_each(|&id| tried.push(id));
+    tried
+}
+
+#[test]
+fn queue_picks_fewest_in_flight_then_most_recently_idle() {
+    let (mut d, _) = dispatch(Policy::Queue, &[("a", 2), ("b", 2), ("c", 2)]);
+    let first: Vec<_> = (0..3).map(|_| granted(ask(&mut d))).collect();
+    assert_eq!(first.iter().map(|g| g.backend).collect::<Vec<_>>(), ["a", "b", "c"]);
+    d.release(first[0].id);
+    d.release(first[1].id);
+    assert_eq!(granted(ask(&mut d)).backend, "b");
+    assert_eq!(granted(ask(&mut d)).backend, "a");
+}
+
+#[test]
+fn freed_slot_goes_to_the_head_and_nobody_barges_in() {
+    let (mut d, _) = dispatch(Policy::Queue, &[("a", 1)]);
+    let busy = granted(ask(&mut d));
+    let (first, second) = (waiting(ask(&mut d)), waiting(ask(&mut d)));
+    assert!(d.release(busy.id).wake.is_some());
+    let third = waiting(ask(&mut d));
+    assert_eq!([claim(&mut d, &second), claim(&mut d, &third)], [None, None]);
+    assert_eq!(claim(&mut d, &first), Some("a"));
+    assert_eq!(d.depth(), (2, 2));
+}
+
+#[test]
+fn cancelled_waiter_is_skipped() {
+    let (mut d, _) = dispatch(Policy::Queue, &[("a", 1)]);
+    let busy = granted(ask(&mut d));
+    let tickets: Vec<_> = (0..3).map(|_| waiting(ask(&mut d))).collect();
+    d.cancel(&tickets[0]);
+    d.release(busy.id);
+    assert_eq!([claim(&mut d, &tickets[2]), claim(&mut d, &tickets[1])], [None, Some("a")]);
+    assert_eq!(d.depth().0, 1);
+}
+
+#[test]
+fn queue_is_bounded_over_all_policies() {
+    for policy in [Policy::Queue, Policy::RoundRobin, Policy::LeastConn] {
+        let mut d: Plain = Dispatch::new(policy, 2);
+        d.add("a", 1);
+        granted(ask(&mut d));
+        waiting(ask(&mut d));
+        waiting(ask(&mut d));
+        assert!(matches!(ask(&mut d), Asked::Full), "{policy}");
+    }
+}
+
+#[test]
+fn without_backends_requests_wait_for_the_first() {
+    for policy in [Policy::Queue, Policy::RoundRobin, Policy::LeastConn] {
+        let (mut d, _) = dispatch(policy, &[]);
+        let tickets = [waiting(ask(&mut d)), waiting(ask(&mut d))];
+        d.add("a", 1);
+        assert_eq!(
+            [claim(&mut d, &tickets[0]), claim(&mut d, &tickets[1])],
+            [Some("a"), None],
+            "{policy}"
+        );
+        assert_eq!(d.depth().0, 1);
+    }
+}
+
+#[test]
+fn more_slots_wake_that_many() {
+    let (mut d, ids) = dispatch(Policy::Queue, &[("a", 1)]);
+    granted(ask(&mut d));
+    let tickets: Vec<_> = (0..3).map(|_| waiting(ask(&mut d))).collect();
+    d.set_slots(ids[0], 3);
+    assert_eq!(
+        tickets.iter().map(|t| claim(&mut d, t)).collect::<Vec<_>>(),
+        [Some("a"), Some("a"), None]
+    );
+}
+
+#[test]
+fn fewer_slots_hold_until_enough_are_back() {
+    let (mut d, ids) = dispatch(Policy::Queue, &[("a", 2)]);
+    let grants = [granted(ask(&mut d)), granted(ask(&mut d))];
+    let ticket = waiting(ask(&mut d));
+    d.set_slots(ids[0], 1);
+    d.release(grants[0].id);
+    assert_eq!(claim(&mut d, &ticket), None);
+    d.release(grants[1].id);
+    assert_eq!(claim(&mut d, &ticket), Some("a"));
+}
+
+#[test]
+fn round_robin_takes_turns_and_binds_early() {
+    let (mut d, ids) = dispatch(Policy::RoundRobin, &[("a", 1), ("b", 1)]);
+    assert_eq!([granted(ask(&mut d)).backend, granted(ask(&mut d)).backend], ["a", "b"]);
+    let (for_a, for_b) = (waiting(ask(&mut d)), waiting(ask(&mut d)));
+    d.release(ids[1]);
+    assert_eq!([claim(&mut d, &for_a), claim(&mut d, &for_b)], [None, Some("b")]);
+}
+
+#[test]
+fn least_conn_counts_waiting_and_rotates_among_equals() {
+    let (mut d, ids) = dispatch(Policy::LeastConn, &[("a", 1), ("b", 1)]);
+    assert_eq!([granted(ask(&mut d)).backend, granted(ask(&mut d)).backend], ["a", "b"]);
+    waiting(ask(&mut d));
+    let for_b = waiting(ask(&mut d));
+    d.release(ids[1]);
+    assert_eq!(claim(&mut d, &for_b), Some("b"));
+}
+
+#[test]
+fn bound_waiters_move_when_their_backend_leaves() {
+    for policy in [Policy::RoundRobin, Policy::LeastConn] {
+        let (mut d, ids) = dispatch(policy, &[("a", 1), ("b", 1)]);
+        let _busy = [granted(ask(&mut d)), granted(ask(&mut d))];
+        let (for_a, for_b) = (waiting(ask(&mut d)), waiting(ask(&mut d)));
+        d.remove(ids[0]);
+        assert!(d.release(ids[0]).wake.is_none(), "a removed backend serves nobody");
+        d.set_slots(ids[1], 3);
+        assert_eq!(
+            [claim(&mut d, &for_a), claim(&mut d, &for_b)],
+            [Some("b"), Some("b")],
+            "{policy}"
+        );
+    }
+}
+
+#[test]
+fn drain_tells_when_the_last_request_ends() {
+    let (mut d, ids) = dispatch(Policy::Queue, &[("a", 2)]);
+    let grants = [granted(ask(&mut d)), granted(ask(&mut d))];
+    assert_eq!(d.drain(ids[0]).0, Some(2));
+    waiting(ask(&mut d));
+    assert!(!d.release(grants[0].id).drained);
+    let last = d.release(grants[1].id);
+    assert!(last.drained && last.wake.is_none());
+}
+
+#[test]
+fn retry_avoids_what_it_tried_and_goes_first() {
+    let (mut d, ids) = dispatch(Policy::Queue, &[("a", 1), ("b", 1)]);
+    assert_eq!(granted(d.ask(tried(&ids[..1]))).backend, "b");
+    let busy = granted(ask(&mut d));
+    let newcomer = waiting(ask(&mut d));
+    let retry = waiting(d.ask(tried(&ids[..1])));
+    d.release(busy.id);
+    assert_eq!([claim(&mut d, &retry), claim(&mut d, &newcomer)], [None, Some("a")]);
+    d.release(ids[1]);
+    assert_eq!(claim(&mut d, &retry), Some("b"));
+    assert!(matches!(d.ask(tried(&ids)), Asked::AllTried));
+}
+
+/// Random operations against the invariants: slots are never exceeded, nobody waits while a
+/// backend is free, every waiter is served in the end, in order of arrival.
+#[test]
+fn random_operations_keep_the_invariants() {
+    for policy in [Policy::Queue, Policy::RoundRobin, Policy::LeastConn] {
+        let (mut d, mut ids) = dispatch(policy, &[("x", 2), ("x", 1)]);
+        let (mut held, mut tickets): (Vec<BackendId>, Vec<Ticket>) = (Vec::new(), Vec::new());
+        let mut seed = 7_u64;
+        for _ in 0..20_000 {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let roll = (seed >> 33) as usize;
+            match roll % 16 {
+                0..=5 => match ask(&mut d) {
+                    Asked::Granted(grant) => held.push(grant.id),
+                    Asked::Waiting(ticket) => tickets.push(ticket),
+                    Asked::Full | Asked::AllTried => {}
+                },
+                6..=11 if !held.is_empty() => {
+                    d.release(held.swap_remove(roll % held.len()));
+                }
+                12 if !tickets.is_empty() => {
+                    d.cancel(&tickets.remove(roll % tickets.len()));
+                }
+                13 if ids.len() < 6 => ids.push(d.add("x", 1 + roll % 3).0),
+                14 if ids.len() > 1 => {
+                    let gone = ids.swap_remove(roll % ids.len());
+                    d.remove(gone);
+                    held.retain(|&id| id != gone);
+                }
+                15 => drop(d.set_slots(ids[roll % ids.len()], 1 + roll % 4)),
+                _ => {}
+            }
+            let mut left = Vec::new();
+            for ticket in tickets.drain(..) {
+                match d.claim(&ticket, Waker::noop()) {
+                    Some(grant) if d.member(grant.id).is_some() => held.push(grant.id),
+                    Some(_) => {}
+                    None => left.push(ticket),
+                }
+            }
+            tickets = left;
+            check(&d, policy, &held, tickets.len());
+        }
+    }
+}
+
+fn check(d: &Plain, policy: Policy, held: &[BackendId], tickets: usize) {
+    assert_eq!(d.depth().0, tickets);
+    for member in d.members() {
+        let mine = held.iter().filter(|&&id| id == member.id).count();
+        assert_eq!(member.in_flight, mine);
+        let free = member.in_flight < member.slots;
+        assert!(!free || member.bound.is_empty(), "{policy}: bound waiters beside a free slot");
+        assert!(!free || d.unbound.is_empty(), "{policy}: waiters beside a free slot");
+    }
+}

@@ -1,0 +1,172 @@
+//! The dispatcher as connections use it: slots and places in the queue that give themselves back.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crate::backend::{Backend, BackendState};
+use crate::config::Config;
+use crate::dispatch::{Asked, BackendId, Dispatch, Grant, Standing, Ticket, Tried};
+
+/// Shared by all threads. The lock is held for some tens of nanoseconds; nothing waits or wakes
+/// while it is held.
+pub(crate) struct Dispatcher {
+    dispatch: Mutex<Dispatch<Arc<BackendState>>>,
+    threads: usize,
+}
+
+/// The right to have one request in flight at a backend; released when dropped.
+pub(crate) struct Slot<'a> {
+    dispatcher: &'a Dispatcher,
+    pub(crate) id: BackendId,
+    pub(crate) backend: Arc<BackendState>,
+}
+
+/// A place in the queue; left when dropped.
+pub(crate) struct Place<'a> {
+    dispatcher: &'a Dispatcher,
+    ticket: Option<Ticket>,
+}
+
+/// What came of asking for a slot.
+pub(crate) enum Reply<'a> {
+    Slot(Slot<'a>),
+    Place(Place<'a>),
+    Full,
+    AllTried,
+}
+
+/// A backend as [`Dispatcher::standings`] sees it.
+pub(crate) struct Standings {
+    pub(crate) id: BackendId,
+    pub(crate) backend: Arc<BackendState>,
+    pub(crate) standing: Standing,
+    pub(crate) slots: usize,
+    pub(crate) in_flight: usize,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(config: &Config) -> Self {
+        let dispatch = Mutex::new(Dispatch::new(config.policy, config.queue.length));
+        Dispatcher { dispatch, threads: config.threads }
+    }
+
+    pub(crate) fn ask(&self, tried: Tried) -> Reply<'_> {
+        match self.lock().ask(tried) {
+            Asked::Granted(grant) => Reply::Slot(self.slot(grant)),
+            Asked::Waiting(ticket) => {
+                Reply::Place(Place { dispatcher: self, ticket: Some(ticket) })
+            }
+            Asked::Full => Reply::Full,
+            Asked::AllTried => Reply::AllTried,
+        }
+    }
+
+    pub(crate) fn add(&self, backend: Backend) -> BackendId {
+        let slots = backend.slots;
+        let state = Arc::new(BackendState::new(backend, self.threads));
+        let (id, woken) = self.lock().add(state, slots);
+        woken.iter().for_each(Waker::wake_by_ref);
+        id
+    }
+
+    pub(crate) fn set_slots(&self, id: BackendId, slots: usize) {
+        let mut dispatch = self.lock();
+        let backend = dispatch.member(id).map(|member| Arc::clone(&member.backend));
+        // Before anybody gets a new slot or a connection is kept for an old one.
+        if let Some(backend) = backend {
+            backend.set_slots(slots);
+        }
+        let woken = dispatch.set_slots(id, slots);
+        drop(dispatch);
+        woken.iter().for_each(Waker::wake_by_ref);
+    }
+
+    /// Gives it no new request. Returns the backend with its number of requests in flight.
+    pub(crate) fn drain(&self, id: BackendId) -> Option<(Arc<BackendState>, usize)> {
+        let mut dispatch = self.lock();
+        let backend = Arc::clone(&dispatch.member(id)?.backend);
+        let (in_flight, woken) = dispatch.drain(id);
+        drop(dispatch);
+        woken.iter().for_each(Waker::wake_by_ref);
+        Some((backend, in_flight?))
+    }
+
+    /// Takes it out. Returns the number of requests still in flight there.
+    pub(crate) fn remove(&self, id: BackendId) -> Option<usize> {
+        let (member, woken) = self.lock().remove(id);
+        woken.iter().for_each(Waker::wake_by_ref);
+        let member = member?;
+        member.backend.removed();
+        member.backend.drained.notify_waiters();
+        Some(member.in_flight)
+    }
+
+    pub(crate) fn in_flight(&self, id: BackendId) -> Option<usize> {
+        self.lock().member(id).map(|member| member.in_flight)
+    }
+
+    /// All backends, oldest first.
+    pub(crate) fn standings(&self) -> Vec<Standings> {
+        let dispatch = self.lock();
+        let standings = dispatch.members().into_iter().map(|member| Standings {
+            id: member.id,
+            backend: Arc::clone(&member.backend),
+            standing: member.standing,
+            slots: member.slots,
+            in_flight: member.in_flight,
+        });
+        standings.collect()
+    }
+
+    /// Requests waiting now, and the most that ever waited at once.
+    pub(crate) fn depth(&self) -> (usize, usize) {
+        self.lock().depth()
+    }
+
+    fn slot(&self, Grant { id, backend }: Grant<Arc<BackendState>>) -> Slot<'_> {
+        Slot { dispatcher: self, id, backend }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Dispatch<Arc<BackendState>>> {
+        self.dispatch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Slot<'a>> {
+        let ticket = self.ticket.as_ref().expect("a place is not polled after its slot was taken");
+        match self.dispatcher.lock().claim(ticket, cx.waker()) {
+            None => Poll::Pending,
+            Some(grant) => {
+                self.ticket = None;
+                Poll::Ready(self.dispatcher.slot(grant))
+            }
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket.take() else { return };
+        let mut dispatch = self.dispatcher.lock();
+        // A grant that came too late goes on to the next waiter.
+        if let Some(grant) = dispatch.claim(&ticket, Waker::noop()) {
+            drop(dispatch);
+            drop(self.dispatcher.slot(grant));
+        } else {
+            dispatch.cancel(&ticket);
+        }
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        let freed = self.dispatcher.lock().release(self.id);
+        if let Some(waker) = freed.wake {
+            waker.wake();
+        }
+        if freed.drained {
+            self.backend.drained.notify_waiters();
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! One request: a slot, a connection, the relay; again where that is safe.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::{Duration, Instant};
+
+use crate::answer::Failure;
+use crate::buffer::Workspace;
+use crate::client::{Client, Watch};
+use crate::counters::{BackendFault, record};
+use crate::dispatch::Tried;
+use crate::dispatcher::{Place, Reply, Slot};
+use crate::h1::{Framing, Persistence, Request};
+use crate::lease::Lease;
+use crate::relay::{Outcome, Relay};
+use crate::tunnel;
+use crate::worker::Worker;
+
+/// What becomes of the client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The next request may follow.
+    KeepAlive,
+    /// An answer was sent; the client may still be sending.
+    Close,
+    /// The client must not take what it has for an answer.
+    Abort,
+    Gone,
+}
+
+/// Serves a request whose header is in the workspace, rewritten. `body` is what the client has yet
+/// to send.
+pub(crate) async fn run(
+    client: &mut Client,
+    space: &mut Workspace,
+    request: &Request,
+    body: Framing,
+    worker: &Worker,
+) -> After {
+    let arrived = Instant::now();
+    let after = match forward(client, space, request, body, worker, arrived).await {
+        Outcome::Complete(Persistence::KeepAlive) => After::KeepAlive,
+        Outcome::Complete(Persistence::Close) => After::Close,
+        Outcome::Failed(failure) => {
+            // What is left of a body would be taken for the next request.
+            let whole = body == Framing::Empty;
+            let persistence = if whole { request.persistence } else { Persistence::Close };
+            answer(client, space, request, &failure, persistence, worker).await
+        }
+        Outcome::Tunnel(lease) => {
+            tunnel::run(client, space, lease, worker).await;
+            return After::Gone;
+        }
+        Outcome::Stale(_) | Outcome::Broken => After::Abort,
+        Outcome::ClientGone => return After::Gone,
+    };
+    worker.tally(|tally| record(&mut tally.response, arrived.elapsed()));
+    after
+}
+
+/// Answers a request without a backend.
+pub(crate) async fn answer(
+    client: &mut Client,
+    space: &mut Workspace,
+    request: &Request,
+    failure: &Failure,
+    persistence: Persistence,
+    worker: &Worker,
+) -> After {
+    worker.tally(|tally| tally.own_answers[usize::from(failure.status() >= 500)] += 1);
+    let bytes = &mut space.downward.lead;
+    failure.write(bytes, persistence, request.version, request.is_head);
+    let sent = client.send(bytes, worker.shared.config.timeouts.stall).await;
+    space.downward.clear();
+    match (sent, persistence) {
+        (Err(_), _) => After::Gone,
+        (Ok(()), Persistence::KeepAlive) => After::KeepAlive,
+        (Ok(()), Persistence::Close) => After::Close,
+    }
+}
+
+async fn forward<'w>(
+    client: &mut Client,
+    space: &mut Workspace,
+    request: &Request,
+    body: Framing,
+    worker: &'w Worker,
+    arrived: Instant,
+) -> Outcome<'w> {
+    let mut tried = Tried::default();
+    let mut unreachable = None;
+    loop {
+        let (slot, waited) = match slot(client, worker, tried).await {
+            Ok(granted) => granted,
+            // Nobody is left to try.
+            Err(None) => return unreachable.map_or(Outcome::ClientGone, Outcome::Failed),
+            Err(Some(outcome)) => return outcome,
+        };
+        if tried.len() == 0 {
+            let time = if waited { arrived.elapsed() } else { Duration::ZERO };
+            worker.tally(|tally| record(&mut tally.queue, time));
+        }
+        let mut lease = Lease::new(slot, worker.index);
+        let mut reused = lease.reuse();
+        loop {
+            if !reused
+                && let Err(error) =
+                    lease.connect(&mut client.timer, worker.shared.config.timeouts.connect).await
+            {
+                let backend = &lease.slot.backend;
+                tried.push(lease.slot.id);
+                let retry = tried.len() < worker.shared.config.attempts;
+                backend.tally(worker.index, |tally| {
+                    tally.counts.requests += 1;
+                    tally.counts.retries += u64::from(retry);
+                    tally.counts.fault(BackendFault::Connect);
+                });
+                let failure = Failure::Connect(Arc::clone(backend), error.to_string());
+                if !retry {
+                    return Outcome::Failed(failure);
+                }
+                unreachable = Some(failure);
+                break;
+            }
+            if !reused {
+                lease.slot.backend.tally(worker.index, |tally| tally.counts.connects += 1);
+            }
+            match Relay::new(worker, client, space, request, body, lease).run().await {
+                Outcome::Stale(stale) => {
+                    stale.slot.backend.tally(worker.index, |tally| tally.counts.retries += 1);
+                    (lease, reused) = (stale, false);
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+/// A slot, and whether it was waited for; or how the exchange ends without one, `None` when the
+/// request has been everywhere.
+async fn slot<'w>(
+    client: &mut Client,
+    worker: &'w Worker,
+    tried: Tried,
+) -> Result<(Slot<'w>, bool), Option<Outcome<'w>>> {
+    let limits = worker.shared.config.queue;
+    match worker.shared.dispatcher.ask(tried) {
+        Reply::Slot(slot) => Ok((slot, false)),
+        Reply::Place(place) => {
+            wait(client, worker, place).await.map(|slot| (slot, true)).map_err(Some)
+        }
+        Reply::AllTried => Err(None),
+        Reply::Full => {
+            worker.tally(|tally| tally.shed.full += 1);
+            Err(Some(Outcome::Failed(Failure::QueueFull(limits.length))))
+        }
+    }
+}
+
+async fn wait<'w>(
+    client: &mut Client,
+    worker: &'w Worker,
+    mut place: Place<'w>,
+) -> Result<Slot<'w>, Outcome<'w>> {
+    let limit = worker.shared.config.queue.wait;
+    let deadline = Instant::now() + limit;
+    let mut watch = Watch::new();
+    poll_fn(|cx| {
+        if let Poll::Ready(slot) = place.poll(cx) {
+            return Poll::Ready(Ok(slot));
+        }
+        if watch.poll_closed(cx, &client.stream).is_ready() {
+            worker.tally(|tally| tally.shed.client_gone += 1);
+            return Poll::Ready(Err(Outcome::ClientGone));
+        }
+        ready!(client.timer.poll(cx, deadline));
+        worker.tally(|tally| tally.shed.timeout += 1);
+        Poll::Ready(Err(Outcome::Failed(Failure::QueueTimeout(limit))))
+    })
+    .await
+}

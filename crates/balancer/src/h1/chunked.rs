@@ -1,0 +1,243 @@
+//! The chunked coding (RFC 9112 7.1), strictly: hexadecimal sizes, CR LF everywhere, extensions
+//! dropped, trailer fields filtered.
+
+use super::fields::{Field, classify};
+use super::{Decoded, Flaw};
+
+/// Reads a chunked body in pieces of any size.
+#[derive(Debug, Default)]
+pub(crate) struct Chunked {
+    state: State,
+    /// Bytes of the current size line or of all trailers so far.
+    line: usize,
+    /// The trailer line that is being read.
+    trailer: Vec<u8>,
+    passed: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Before the first digit of a size.
+    #[default]
+    SizeStart,
+    Size(u64),
+    Extension(u64),
+    SizeLf(u64),
+    Data(u64),
+    DataCr,
+    DataLf,
+    Trailer,
+    TrailerLf,
+    End,
+}
+
+/// Extensions have no use on the open web; an endless one is an attack.
+const MAX_SIZE_LINE: usize = 256;
+const MAX_TRAILERS: usize = 8 * 1024;
+
+impl Chunked {
+    pub(crate) fn decode(&mut self, input: &mut [u8]) -> Result<Decoded, Flaw> {
+        let (mut at, mut content) = (0, 0);
+        while at < input.len() && self.state != State::End {
+            if let State::Data(left) = self.state {
+                let len = (input.len() - at).min(usize::try_from(left).unwrap_or(usize::MAX));
+                input.copy_within(at..at + len, content);
+                (at, content) = (at + len, content + len);
+                let left = left - len as u64;
+                self.state = if left == 0 { State::DataCr } else { State::Data(left) };
+            } else {
+                self.state = self.step(input[at])?;
+                at += 1;
+            }
+        }
+        Ok(Decoded { consumed: at, content, end: self.state == State::End })
+    }
+
+    pub(crate) fn trailers(&self) -> &[u8] {
+        &self.passed
+    }
+
+    fn step(&mut self, byte: u8) -> Result<State, Flaw> {
+        self.line += 1;
+        if matches!(self.state, State::Size(_) | State::Extension(_)) && self.line > MAX_SIZE_LINE {
+            return Err("a chunk's size line is too long");
+        }
+        match (self.state, byte) {
+            (State::SizeStart, _) => {
+                self.line = 1;
+                Ok(State::Size(digit(byte).ok_or("a chunk's size is not hexadecimal")?))
+            }
+            (State::Size(size), b'\r') => Ok(State::SizeLf(size)),
+            (State::Size(size), b';') => Ok(State::Extension(size)),
+            (State::Size(size), _) => {
+                let digit = digit(byte).ok_or("a chunk's size is not hexadecimal")?;
+                let size = size.checked_mul(16).filter(|&size| size < 1 << 62);
+                Ok(State::Size(size.ok_or("a chunk's size is too large")? + digit))
+            }
+            (State::Extension(size), b'\r') => Ok(State::SizeLf(size)),
+            (State::Extension(size), b'\t' | b' '..=b'~' | 0x80..) => Ok(State::Extension(size)),
+            (State::Extension(_), _) => Err("a chunk's extension has control characters"),
+            (State::SizeLf(0), b'\n') => {
+                self.line = 0;
+                Ok(State::Trailer)
+            }
+            (State::SizeLf(size), b'\n') => Ok(State::Data(size)),
+            (State::DataCr, b'\r') => Ok(State::DataLf),
+            (State::DataLf, b'\n') => Ok(State::SizeStart),
+            (State::Trailer, b'\r') => Ok(State::TrailerLf),
+            (State::Trailer, b'\n') => Err("a trailer line ends with LF without CR"),
+            (State::Trailer, _) if self.line > MAX_TRAILERS => Err("the trailers are too long"),
+            (State::Trailer, _) => {
+                self.trailer.push(byte);
+                Ok(State::Trailer)
+            }
+            (State::TrailerLf, b'\n') if self.trailer.is_empty() => Ok(State::End),
+            (State::TrailerLf, b'\n') => {
+                self.pass_trailer()?;
+                Ok(State::Trailer)
+            }
+            (State::DataCr | State::DataLf, _) => Err("a chunk is longer than its size"),
+            _ => Err("a line of the chunked coding does not end with CR LF"),
+        }
+    }
+
+    /// RFC 9110 6.5.1: a trailer must not change framing, routing or trust.
+    fn pass_trailer(&mut self) -> Result<(), Flaw> {
+        const FLAW: Flaw = "a trailer field is malformed";
+        let line = std::mem::take(&mut self.trailer);
+        let colon = memchr::memchr(b':', &line).filter(|&colon| colon > 0).ok_or(FLAW)?;
+        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        let is_token =
+            |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+        let is_text = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~' | 0x80..);
+        let name = std::str::from_utf8(name)
+            .ok()
+            .filter(|name| name.as_bytes().iter().all(is_token))
+            .ok_or(FLAW)?;
+        if !value.iter().all(is_text) {
+            return Err(FLAW);
+        }
+        const NEVER: [&str; 11] = [
+            "authorization",
+            "cache-control",
+            "content-encoding",
+            "content-range",
+            "content-type",
+            "cookie",
+            "max-forwards",
+            "range",
+            "set-cookie",
+            "trailer",
+            "www-authenticate",
+        ];
+        let allowed = classify(name) == Field::EndToEnd
+            && !NEVER.iter().any(|never| name.eq_ignore_ascii_case(never));
+        if allowed {
+            super::fields::write_field(&mut self.passed, name, value);
+        }
+        Ok(())
+    }
+}
+
+fn digit(byte: u8) -> Option<u64> {
+    char::from(byte).to_digit(16).map(u64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The content, the trailers and what is left, or the flaw; the same whatever the pieces.
+    fn decode(input: &str) -> Result<(String, String, String), Flaw> {
+        let whole = in_pieces(input, usize::MAX);
+        for step in [1, 2, 3, 7] {
+            assert_eq!(in_pieces(input, step), whole, "pieces of {step}");
+        }
+        whole
+    }
+
+    fn in_pieces(input: &str, step: usize) -> Result<(String, String, String), Flaw> {
+        let (mut chunked, mut content, mut left) = (Chunked::default(), Vec::new(), Vec::new());
+        let mut end = false;
+        for piece in input.as_bytes().chunks(step) {
+            let mut piece = piece.to_vec();
+            if end {
+                left.extend(piece);
+                continue;
+            }
+            let decoded = chunked.decode(&mut piece)?;
+            content.extend_from_slice(&piece[..decoded.content]);
+            left.extend_from_slice(&piece[decoded.consumed..]);
+            end = decoded.end;
+        }
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        if end {
+            Ok((text(&content), text(chunked.trailers()), text(&left)))
+        } else {
+            Err("unfinished")
+        }
+    }
+
+    fn ok(content: &str, trailers: &str, left: &str) -> Result<(String, String, String), Flaw> {
+        Ok((content.into(), trailers.into(), left.into()))
+    }
+
+    #[test]
+    fn rfc9112_7_1_chunks_and_what_follows() {
+        assert_eq!(
+            decode("3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\nGET"),
+            ok("abc0123456789", "", "GET")
+        );
+        assert_eq!(decode("0003\r\nabc\r\n000\r\n\r\n"), ok("abc", "", ""));
+    }
+
+    #[test]
+    fn rfc9112_7_1_1_extensions_are_dropped() {
+        assert_eq!(decode("3;a=b;c=\"d\"\r\nabc\r\n0;x\r\n\r\n"), ok("abc", "", ""));
+    }
+
+    #[test]
+    fn rfc9110_6_5_1_trailers_are_filtered() {
+        let input = "0\r\nDigest: x\r\nContent-Length: 5\r\nHost: a\r\nX-Forwarded-For: b\r\nAuthorization: c\r\n\r\n";
+        assert_eq!(decode(input), ok("", "Digest: x\r\n", ""));
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let long_extension = format!("3;{}\r\nabc\r\n0\r\n\r\n", "a".repeat(300));
+        let long_trailer = format!("0\r\na: {}\r\n\r\n", "b".repeat(9000));
+        for bad in [
+            "\r\n",
+            "g\r\n",
+            "-1\r\n",
+            "+1\r\n",
+            "0x1\r\n",
+            " 1\r\n",
+            "1 \r\n",
+            "1_0\r\n",
+            "3\nabc\r\n0\r\n\r\n",
+            "3\r\nabc\n0\r\n\r\n",
+            "3\r\nabcd\r\n0\r\n\r\n",
+            "3\r\nabcX0\r\n\r\n",
+            "3;a\nb\r\nabc\r\n0\r\n\r\n",
+            "3;a\r\rabc\r\n0\r\n\r\n",
+            "3\rXabc\r\n0\r\n\r\n",
+            "10000000000000000\r\n",
+            "ffffffffffffffff\r\n",
+            "8000000000000000\r\n",
+            "0\r\n\n",
+            "0\r\na: b\n\r\n",
+            "0\r\n a: b\r\n\r\n",
+            "0\r\na : b\r\n\r\n",
+            "0\r\n: b\r\n\r\n",
+            "0\r\nab\r\n\r\n",
+            "0\r\na: b\x01\r\n\r\n",
+            "0\r\na: b\rc\r\n\r\n",
+            &long_extension,
+            &long_trailer,
+        ] {
+            let flaw = decode(bad).unwrap_err();
+            assert_ne!(flaw, "unfinished", "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Header fields: which ones a proxy acts on, which end at this hop, which are forged.
+
+use super::Flaw;
+
+/// What a field means to a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    Connection,
+    ContentLength,
+    TransferEncoding,
+    Host,
+    Expect,
+    Upgrade,
+    Te,
+    /// Ends at this hop (RFC 9110 7.6.1), or is for this hop only.
+    HopByHop,
+    /// Says where a request came from: ours to say (`X-Forwarded-*`, `Forwarded`, `X-Real-IP`), or
+    /// is read by CGI-like servers as another field's name (`_` for `-`, `Proxy`).
+    Forged,
+    EndToEnd,
+}
+
+/// The options of all `Connection` fields of a message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) close: bool,
+    pub(crate) keep_alive: bool,
+    pub(crate) upgrade: bool,
+    /// Other fields are named, to be removed.
+    pub(crate) nominates: bool,
+    count: usize,
+}
+
+/// More options than any real message has; bounds the work of matching them with fields.
+const MAX_OPTIONS: usize = 16;
+
+pub(crate) fn classify(name: &str) -> Field {
+    let is = |known: &str| name.eq_ignore_ascii_case(known);
+    match name.len() {
+        2 if is("te") => Field::Te,
+        4 if is("host") => Field::Host,
+        5 if is("proxy") => Field::Forged,
+        6 if is("expect") => Field::Expect,
+        7 if is("upgrade") => Field::Upgrade,
+        9 if is("forwarded") || is("x-real-ip") => Field::Forged,
+        10 if is("connection") => Field::Connection,
+        10 if is("keep-alive") => Field::HopByHop,
+        14 if is("content-length") => Field::ContentLength,
+        // Belongs to h2c upgrades, which are not passed on.
+        14 if is("http2-settings") => Field::HopByHop,
+        16 if is("proxy-connection") => Field::HopByHop,
+        17 if is("transfer-encoding") => Field::TransferEncoding,
+        18 if is("proxy-authenticate") => Field::HopByHop,
+        19 if is("proxy-authorization") => Field::HopByHop,
+        25 if is("proxy-authentication-info") => Field::HopByHop,
+        len if len > 12 && name.as_bytes()[..12].eq_ignore_ascii_case(b"x-forwarded-") => {
+            Field::Forged
+        }
+        _ if name.contains('_') => Field::Forged,
+        _ => Field::EndToEnd,
+    }
+}
+
+impl Options {
+    /// Adds the options of one `Connection` field.
+    pub(crate) fn add(&mut self, value: &[u8]) -> Result<(), Flaw> {
+        for option in list(value) {
+            self.count += 1;
+            if self.count > MAX_OPTIONS {
+                return Err("Connection names too many options");
+            }
+            if option.eq_ignore_ascii_case(b"close") {
+                self.close = true;
+            } else if option.eq_ignore_ascii_case(b"keep-alive") {
+                self.keep_alive = true;
+            } else if option.eq_ignore_ascii_case(b"upgrade") {
+                self.upgrade = true;
+            } else if !option.eq_ignore_ascii_case(b"te") {
+                self.nominates = true;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a `Connection` field of the message names this field. Only end-to-end fields are ever
+/// asked about: no option removes `Host`, the framing, or what we say about the client.
+pub(crate) fn nominated(headers: &[httparse::Header<'_>], name: &str) -> bool {
+    let connections =
+        headers.iter().filter(|header| header.name.eq_ignore_ascii_case("connection"));
+    connections
+        .flat_map(|header| list(header.value))
+        .any(|option| option.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+/// The elements of a comma-separated value, without empty ones.
+pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
+}
+
+/// RFC 9112 6.2: digits only, one value. Lists and signs are how lengths are made to disagree.
+pub(crate) fn content_length(value: &[u8]) -> Result<u64, Flaw> {
+    const FLAW: Flaw = "Content-Length is not a single decimal number";
+    if value.is_empty() || value.len() > 18 || !value.iter().all(u8::is_ascii_digit) {
+        return Err(FLAW);
+    }
+    Ok(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+}
+
+pub(crate) fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+pub(crate) fn write_decimal(out: &mut Vec<u8>, number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut rest = number;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_a_proxy_acts_on() {
+        assert_eq!(classify("Transfer-encoding"), Field::TransferEncoding);
+        assert_eq!(classify("X-FORWARDED-Prefix"), Field::Forged);
+        assert_eq!(classify("X_Forwarded_For"), Field::Forged);
+        assert_eq!(classify("Proxy"), Field::Forged);
+        assert_eq!(classify("X-Request-Id"), Field::EndToEnd);
+    }
+
+    #[test]
+    fn rfc9112_6_2_lengths() {
+        assert_eq!(content_length(b"0"), Ok(0));
+        assert_eq!(content_length(b"0042"), Ok(42));
+        for bad in
+            ["", "+5", "-5", "0x5", "5_0", "5, 5", "5 5", "9999999999999999999", "five", "5\t"]
+        {
+            assert!(content_length(bad.as_bytes()).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn decimals() {
+        let mut out = Vec::new();
+        for number in [0, 7, 10, u64::MAX] {
+            write_decimal(&mut out, number);
+            out.push(b' ');
+        }
+        assert_eq!(out, b"0 7 10 18446744073709551615 ");
+    }
+}

@@ -1,0 +1,196 @@
+//! A backend's answer header: checked, understood, and rewritten for the client.
+
+use std::mem::MaybeUninit;
+
+use super::fields::{
+    Field, Options, classify, content_length, nominated, write_decimal, write_field,
+};
+use super::{Flaw, Framing, MAX_FIELDS, Version};
+
+/// What the proxy must know of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    /// How the body arrives.
+    pub(crate) body: Framing,
+    /// How the body is passed on.
+    pub(crate) onward: Framing,
+    /// Of the connection to the backend.
+    pub(crate) backend: Persistence,
+    /// Of the connection to the client.
+    pub(crate) client: Persistence,
+}
+
+/// What becomes of a connection after this exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Persistence {
+    KeepAlive,
+    Close,
+}
+
+/// The request's part in how an answer is read and passed on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    pub(crate) version: Version,
+    pub(crate) persistence: Persistence,
+    pub(crate) is_head: bool,
+    pub(crate) upgrade: bool,
+}
+
+#[derive(Default)]
+struct Gathered<'b> {
+    length: Option<u64>,
+    chunked: bool,
+    upgrade: Option<&'b [u8]>,
+    options: Options,
+}
+
+/// Reads a complete header and appends to `out` the header for the client. Interim answers (1xx)
+/// have no body and leave both connections as they are.
+pub(crate) fn parse_response(
+    head: &[u8],
+    max_fields: usize,
+    asker: Asker,
+    out: &mut Vec<u8>,
+) -> Result<Response, Flaw> {
+    let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let mut parsed = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let max_fields = max_fields.min(MAX_FIELDS);
+    match config.parse_response_with_uninit_headers(&mut parsed, head, &mut fields[..max_fields]) {
+        Ok(httparse::Status::Complete(len))
+            if len == head.len() && head.starts_with(b"HTTP/1.") => {}
+        Err(httparse::Error::TooManyHeaders) => return Err("its header has too many fields"),
+        _ => return Err("its header is malformed"),
+    }
+    let (Some(minor), Some(status)) = (parsed.version, parsed.code) else {
+        return Err("its status line is malformed");
+    };
+    if status < 100 {
+        return Err("its status is not a status");
+    }
+    if status == 101 && !asker.upgrade {
+        return Err("it changes protocols though nobody asked");
+    }
+    let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
+    let gathered = gather(parsed.headers, version)?;
+    let bodiless = asker.is_head || status < 200 || status == 204 || status == 304;
+    let body = match (bodiless, gathered.chunked, gathered.length) {
+        (true, ..) => Framing::Empty,
+        (false, true, _) => Framing::Chunked,
+        (false, false, Some(0)) => Framing::Empty,
+        (false, false, Some(length)) => Framing::Length(length),
+        (false, false, None) => Framing::UntilClose,
+    };
+    let onward = match (body, asker.version) {
+        (Framing::Chunked | Framing::UntilClose, Version::Http11) => Framing::Chunked,
+        (Framing::Chunked | Framing::UntilClose, Version::Http10) => Framing::UntilClose,
+        (body, _) => body,
+    };
+    let client = if onward == Framing::UntilClose { Persistence::Close } else { asker.persistence };
+    let options = gathered.options;
+    let keep = body != Framing::UntilClose
+        && !options.close
+        && (version == Version::Http11 || options.keep_alive);
+
+    write_head(out, status, parsed.reason, parsed.headers, options);
+    write_framing(out, status, &gathered, onward);
+    match (status, gathered.upgrade) {
+        (101, Some(protocols)) => {
+            out.extend_from_slice(b"Connection: upgrade\r\n");
+            write_field(out, "Upgrade", protocols);
+        }
+        (101, None) => return Err("it changes protocols without saying to which"),
+        (100..=199, _) => {}
+        _ => write_persistence(out, client, asker.version),
+    }
+    out.extend_from_slice(b"\r\n");
+    let backend = if keep { Persistence::KeepAlive } else { Persistence::Close };
+    Ok(Response { status, body, onward, backend, client })
+}
+
+fn gather<'b>(headers: &[httparse::Header<'b>], version: Version) -> Result<Gathered<'b>, Flaw> {
+    let mut gathered = Gathered::default();
+    for header in headers {
+        match classify(header.name) {
+            Field::Connection => gathered.options.add(header.value)?,
+            Field::ContentLength if gathered.length.is_some() => {
+                return Err("it has more than one Content-Length");
+            }
+            Field::ContentLength => gathered.length = Some(content_length(header.value)?),
+            Field::TransferEncoding
+                if gathered.chunked || !header.value.eq_ignore_ascii_case(b"chunked") =>
+            {
+                return Err("its Transfer-Encoding is not chunked alone");
+            }
+            Field::TransferEncoding => gathered.chunked = true,
+            Field::Upgrade => gathered.upgrade = Some(header.value),
+            _ => {}
+        }
+    }
+    if gathered.chunked && gathered.length.is_some() {
+        return Err("it has both Transfer-Encoding and Content-Length");
+    }
+    if gathered.chunked && version == Version::Http10 {
+        return Err("it has Transfer-Encoding in HTTP/1.0");
+    }
+    Ok(gathered)
+}
+
+fn write_head(
+    out: &mut Vec<u8>,
+    status: u16,
+    reason: Option<&str>,
+    headers: &[httparse::Header<'_>],
+    options: Options,
+) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    write_decimal(out, u64::from(status));
+    out.push(b' ');
+    out.extend_from_slice(reason.unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"\r\n");
+    for header in headers {
+        // An answer's own `Host`, `TE`, forwarding fields or underscores mean nothing to a client's
+        // framing or trust; they pass.
+        let ends_here = matches!(
+            classify(header.name),
+            Field::Connection
+                | Field::ContentLength
+                | Field::TransferEncoding
+                | Field::HopByHop
+                | Field::Upgrade
+        );
+        let ends_here = ends_here || options.nominates && nominated(headers, header.name);
+        if !ends_here {
+            write_field(out, header.name, header.value);
+        }
+    }
+}
+
+/// RFC 9112 6.1, 6.2: no framing fields in 1xx and 204; in answers to HEAD and in 304 they tell
+/// what a body would have been.
+fn write_framing(out: &mut Vec<u8>, status: u16, gathered: &Gathered<'_>, onward: Framing) {
+    let silent = status < 200 || status == 204;
+    match gathered.length {
+        _ if silent => {}
+        Some(length) => {
+            out.extend_from_slice(b"Content-Length: ");
+            write_decimal(out, length);
+            out.extend_from_slice(b"\r\n");
+        }
+        None if onward == Framing::Chunked => {
+            out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        }
+        None => {}
+    }
+}
+
+fn write_persistence(out: &mut Vec<u8>, client: Persistence, version: Version) {
+    match (client, version) {
+        (Persistence::Close, _) => out.extend_from_slice(b"Connection: close\r\n"),
+        (Persistence::KeepAlive, Version::Http10) => {
+            out.extend_from_slice(b"Connection: keep-alive\r\n");
+        }
+        (Persistence::KeepAlive, Version::Http11) => {}
+    }
+}

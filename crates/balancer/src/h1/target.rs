@@ -1,0 +1,123 @@
+//! Request targets (RFC 9112 3.2) and `Host` values.
+
+use super::Flaw;
+
+/// A request target as it is passed on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Target<'a> {
+    /// Goes before `path`: an absolute target with only a query has no slash of its own.
+    pub(crate) slash: &'static str,
+    /// Origin form or `*`, bytes as sent.
+    pub(crate) path: &'a str,
+    /// The authority of an absolute target; it replaces `Host`.
+    pub(crate) authority: Option<&'a str>,
+}
+
+pub(crate) fn parse_target<'a>(method: &str, target: &'a str) -> Result<Target<'a>, Flaw> {
+    if target.contains('#') {
+        return Err("the request target has a fragment");
+    }
+    if target.starts_with('/') {
+        return Ok(Target { slash: "", path: target, authority: None });
+    }
+    if target == "*" {
+        let allowed = method == "OPTIONS";
+        return allowed
+            .then_some(Target { slash: "", path: "*", authority: None })
+            .ok_or("only OPTIONS may ask for *");
+    }
+    let rest =
+        strip_scheme(target).ok_or("the request target is neither a path nor an http address")?;
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    if authority.is_empty() {
+        return Err("the request target names no host");
+    }
+    check_host(authority.as_bytes())?;
+    let slash = match path {
+        "" if method == "OPTIONS" => "*",
+        path if path.starts_with('/') => "",
+        _ => "/",
+    };
+    Ok(Target { slash, path, authority: Some(authority) })
+}
+
+/// RFC 9110 7.2: `uri-host [ ":" port ]`, or nothing. A comma or user information in it is read
+/// differently by different servers.
+pub(crate) fn check_host(value: &[u8]) -> Result<(), Flaw> {
+    const FLAW: Flaw = "Host is not a host name with an optional port";
+    let (host, port) = match value.strip_prefix(b"[") {
+        Some(literal) => {
+            let end = literal.iter().position(|&byte| byte == b']').ok_or(FLAW)?;
+            let (address, rest) = literal.split_at(end);
+            let plain = !address.is_empty()
+                && address.iter().all(|byte| byte.is_ascii_hexdigit() || b":.".contains(byte));
+            let port = rest[1..]
+                .strip_prefix(b":")
+                .or((rest.len() == 1).then_some(b"" as &[u8]))
+                .ok_or(FLAW)?;
+            return (plain && port.iter().all(u8::is_ascii_digit)).then_some(()).ok_or(FLAW);
+        }
+        None => match value.iter().position(|&byte| byte == b':') {
+            Some(colon) => (&value[..colon], &value[colon + 1..]),
+            None => (value, b"" as &[u8]),
+        },
+    };
+    let nameless = host.is_empty() && !value.is_empty();
+    let plain =
+        host.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(byte));
+    (plain && !nameless && port.iter().all(u8::is_ascii_digit)).then_some(()).ok_or(FLAW)
+}
+
+fn strip_scheme(target: &str) -> Option<&str> {
+    ["http://", "https://"].into_iter().find_map(|scheme| {
+        let head = target.as_bytes().get(..scheme.len())?;
+        head.eq_ignore_ascii_case(scheme.as_bytes()).then(|| &target[scheme.len()..])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc9112_3_2_forms() {
+        let parsed = |method, target| {
+            parse_target(method, target).map(|t| (format!("{}{}", t.slash, t.path), t.authority))
+        };
+        assert_eq!(parsed("GET", "/a?b"), Ok(("/a?b".into(), None)));
+        assert_eq!(parsed("GET", "//a/../b"), Ok(("//a/../b".into(), None)));
+        assert_eq!(parsed("GET", "HTTP://h:80/a"), Ok(("/a".into(), Some("h:80"))));
+        assert_eq!(parsed("GET", "http://h"), Ok(("/".into(), Some("h"))));
+        assert_eq!(parsed("GET", "https://h?q"), Ok(("/?q".into(), Some("h"))));
+        assert_eq!(parsed("OPTIONS", "http://h"), Ok(("*".into(), Some("h"))));
+        assert_eq!(parsed("OPTIONS", "*"), Ok(("*".into(), None)));
+        for bad in [
+            "*",
+            "a",
+            "h:80",
+            "http://",
+            "http:///a",
+            "http://u@h/",
+            "ftp://h/",
+            "/a#b",
+            "http://h,i/",
+            "?",
+        ] {
+            assert!(parse_target("GET", bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn rfc9110_7_2_hosts() {
+        for good in ["", "a", "a.b:80", "a:", "127.0.0.1:8080", "[::1]", "[::1]:80", "a_b"] {
+            assert!(check_host(good.as_bytes()).is_ok(), "{good}");
+        }
+        for bad in [
+            "a b", "a,b", "u@a", "a/b", "a:80:81", "a:x", "a?b", ":80", "[::1", "[]", "[::1]x",
+            "a\\b", "a#b",
+        ] {
+            assert!(check_host(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A slot of a backend with a connection to it.
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpStream;
+
+use crate::dispatcher::Slot;
+use crate::timer::Timer;
+
+/// Closes its connection, then releases its slot, when dropped.
+pub(crate) struct Lease<'a> {
+    stream: Option<TcpStream>,
+    pub(crate) slot: Slot<'a>,
+    thread: usize,
+    pub(crate) history: History,
+}
+
+/// Whether a connection has carried requests before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum History {
+    Fresh,
+    /// The backend may have closed it by the time the request arrives.
+    Reused,
+}
+
+impl<'a> Lease<'a> {
+    /// A slot on `thread`, without a connection yet.
+    pub(crate) fn new(slot: Slot<'a>, thread: usize) -> Self {
+        Lease { stream: None, slot, thread, history: History::Fresh }
+    }
+
+    /// Takes an idle connection, if there is one.
+    pub(crate) fn reuse(&mut self) -> bool {
+        self.stream = self.slot.backend.take_idle(self.thread);
+        self.history = if self.stream.is_some() { History::Reused } else { History::Fresh };
+        self.stream.is_some()
+    }
+
+    /// Closes the connection that it has, if any, and opens another one.
+    pub(crate) async fn connect(&mut self, timer: &mut Timer, limit: Duration) -> io::Result<()> {
+        self.close();
+        let deadline = Instant::now() + limit;
+        let address = self.slot.backend.address;
+        self.slot.backend.opening();
+        let opening = Opening(&self.slot);
+        let mut connecting = pin!(TcpStream::connect(address));
+        let stream = std::future::poll_fn(|cx| {
+            if let Poll::Ready(result) = connecting.as_mut().poll(cx) {
+                return Poll::Ready(result);
+            }
+            timer.poll(cx, deadline).map(|()| {
+                let message = format!("no connection within {limit:?}");
+                Err(io::Error::new(io::ErrorKind::TimedOut, message))
+            })
+        })
+        .await?;
+        stream.set_nodelay(true)?;
+        std::mem::forget(opening);
+        (self.stream, self.history) = (Some(stream), History::Fresh);
+        Ok(())
+    }
+
+    /// The connection; there is one after [`Lease::reuse`] or [`Lease::connect`] succeeded.
+    pub(crate) fn stream(&mut self) -> &mut TcpStream {
+        self.stream.as_mut().expect("a lease that relays is connected")
+    }
+
+    /// Keeps the connection for the next request and releases the slot, in this order.
+    pub(crate) fn give_back(mut self, now: Instant) {
+        if let Some(stream) = self.stream.take() {
+            self.slot.backend.give_back(stream, self.thread, now);
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            self.slot.backend.close(stream);
+        }
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// A connection that was counted but is not established.
+struct Opening<'s, 'a>(&'s Slot<'a>);
+
+impl Drop for Opening<'_, '_> {
+    fn drop(&mut self) {
+        self.0.backend.forget(1);
+    }
+}

@@ -1,0 +1,183 @@
+//! The answer's way to the client.
+
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use super::up::Upload;
+use super::{Outcome, Relay};
+use crate::buffer::Workspace;
+use crate::counters::BackendFault;
+use crate::h1::{
+    Asker, Decoder, Framing, Persistence, Response, Scan, Scanner, Version, parse_response,
+};
+
+pub(super) enum Download {
+    Head {
+        scanner: Scanner,
+        interim: u32,
+    },
+    Body {
+        response: Response,
+        decoder: Decoder,
+        /// Bytes of the answer that are done with once what is on its way has been sent.
+        used: usize,
+        /// The client has a part of this answer.
+        told: bool,
+    },
+    /// A 101 is on its way.
+    Switched,
+    Done(Persistence),
+}
+
+/// More interim answers than any server sends.
+const MAX_INTERIM: u32 = 32;
+
+impl<'w> Relay<'_, 'w> {
+    /// Ready when the exchange is over.
+    pub(super) fn poll_download(&mut self, cx: &mut Context<'_>) -> Poll<Outcome<'w>> {
+        loop {
+            let (stream, sent) = (&mut self.client.stream, &mut self.moved.to_client);
+            if ready!(self.space.downward.poll_flush(cx, stream, &self.space.answer, sent)).is_err()
+            {
+                return Poll::Ready(Outcome::ClientGone);
+            }
+            let step = match &mut self.download {
+                Download::Done(persistence) => return Poll::Ready(Outcome::Complete(*persistence)),
+                Download::Switched => {
+                    self.settle(None);
+                    return Poll::Ready(self.lease.take().map_or(Outcome::Broken, Outcome::Tunnel));
+                }
+                Download::Head { scanner, .. } => {
+                    let limit = self.worker.shared.config.limits.header_bytes;
+                    match scanner.scan(self.space.answer.filled()) {
+                        Scan::Complete(len) if len <= limit => self.on_head(len),
+                        Scan::Partial if self.space.answer.len() <= limit => {
+                            ready!(self.poll_answer(cx))
+                        }
+                        Scan::Complete(_) | Scan::Partial => {
+                            Err(self.malformed("its header is too large"))
+                        }
+                        Scan::Flawed(flaw) => Err(self.malformed(flaw)),
+                    }
+                }
+                Download::Body { used, told, .. } => {
+                    *told = true;
+                    self.space.answer.consume(std::mem::take(used));
+                    if self.space.answer.is_empty() {
+                        ready!(self.poll_answer(cx))
+                    } else {
+                        self.on_body()
+                    }
+                }
+            };
+            if let Err(outcome) = step {
+                return Poll::Ready(outcome);
+            }
+        }
+    }
+
+    /// Reads from the backend.
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Outcome<'w>>> {
+        let Some(lease) = self.lease.as_mut() else { return Poll::Ready(Err(Outcome::Broken)) };
+        let read = ready!(self.space.answer.poll_fill(cx, lease.stream()));
+        Poll::Ready(match (&self.download, read) {
+            (Download::Body { .. }, Ok(count)) if count > 0 => {
+                self.moved.from_backend += count as u64;
+                Ok(())
+            }
+            (_, Ok(count)) if count > 0 => Ok(()),
+            (&Download::Body { response, .. }, Ok(_)) if response.body == Framing::UntilClose => {
+                self.space.downward.add(response.onward, &self.space.answer, 0..0, Some(&[]));
+                self.end(response, Persistence::Close);
+                Ok(())
+            }
+            (Download::Body { .. }, _) => Err(self.broken(BackendFault::Truncated)),
+            _ => Err(self.closed()),
+        })
+    }
+
+    fn on_head(&mut self, len: usize) -> Result<(), Outcome<'w>> {
+        let asker = Asker {
+            version: self.request.version,
+            persistence: self.persistence(),
+            is_head: self.request.is_head,
+            upgrade: self.request.upgrade,
+        };
+        let (head, lead) = (&self.space.answer.filled()[..len], &mut self.space.downward.lead);
+        let response = parse_response(head, self.worker.shared.config.limits.headers, asker, lead)
+            .map_err(|flaw| self.malformed(flaw))?;
+        self.space.answer.consume(len);
+        match response.status {
+            101 => {
+                self.status = Some(101);
+                self.download = Download::Switched;
+                Ok(())
+            }
+            100..200 => self.on_interim(),
+            status => {
+                self.status = Some(status);
+                self.download = Download::Body {
+                    response,
+                    decoder: Decoder::new(response.body),
+                    used: 0,
+                    told: false,
+                };
+                // What has arrived of the body goes along with the header.
+                let more = response.body == Framing::Empty || !self.space.answer.is_empty();
+                if more { self.on_body() } else { Ok(()) }
+            }
+        }
+    }
+
+    /// RFC 9110 15.2: interim answers are passed on, but not to clients that do not know them.
+    fn on_interim(&mut self) -> Result<(), Outcome<'w>> {
+        if self.request.version == Version::Http10 {
+            self.space.downward.clear();
+        }
+        self.moved.from_backend += 1;
+        match &mut self.download {
+            Download::Head { interim, scanner } if *interim < MAX_INTERIM => {
+                *interim += 1;
+                *scanner = Scanner::default();
+                Ok(())
+            }
+            _ => Err(self.malformed("it has too many interim answers")),
+        }
+    }
+
+    fn on_body(&mut self) -> Result<(), Outcome<'w>> {
+        let Download::Body { response, decoder, used, told } = &mut self.download else {
+            return Ok(());
+        };
+        let Workspace { answer, downward, .. } = &mut *self.space;
+        let start = answer.start();
+        let decoded = match decoder.decode(answer.filled_mut()) {
+            Ok(decoded) => decoded,
+            Err(_) if *told => return Err(self.broken(BackendFault::Malformed)),
+            Err(flaw) => {
+                self.status = None;
+                return Err(self.malformed(flaw));
+            }
+        };
+        let trailers = decoded.end.then(|| decoder.trailers());
+        downward.add(response.onward, answer, start..start + decoded.content, trailers);
+        *used = decoded.consumed;
+        if decoded.end {
+            let response = *response;
+            // Bytes after the answer would be taken for the next one's.
+            let clean = answer.len() == decoded.consumed && matches!(self.upload, Upload::Done);
+            self.end(response, if clean { response.backend } else { Persistence::Close });
+        }
+        Ok(())
+    }
+
+    /// The backend's part is over: its slot is free before the client has read the answer.
+    fn end(&mut self, response: Response, backend: Persistence) {
+        self.settle(None);
+        self.download = Download::Done(response.client);
+        match self.lease.take() {
+            Some(lease) if backend == Persistence::KeepAlive => lease.give_back(Instant::now()),
+            lease => drop(lease),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! One exchange over an established connection: the request up, the answer down, both at once,
+//! each byte held in bounded memory until the other side takes it.
+
+mod down;
+mod up;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use crate::answer::Failure;
+use crate::backend::BackendState;
+use crate::buffer::Workspace;
+use crate::client::{Client, Watch};
+use crate::counters::{BackendFault, record};
+use crate::h1::{Flaw, Framing, Persistence, Request, Scanner};
+use crate::lease::{History, Lease};
+use crate::worker::Worker;
+use down::Download;
+use up::Upload;
+
+/// The state of one exchange.
+pub(crate) struct Relay<'r, 'w> {
+    worker: &'w Worker,
+    client: &'r mut Client,
+    space: &'r mut Workspace,
+    request: &'r Request,
+    /// Gone once the backend's part is over.
+    lease: Option<Lease<'w>>,
+    began: Instant,
+    upload: Upload,
+    download: Download,
+    watch: Watch,
+    moved: Moved,
+    /// The status of the final answer.
+    status: Option<u16>,
+    /// When more must have moved than had when this was decided.
+    deadline: Option<(Instant, u64)>,
+}
+
+/// How an exchange ended.
+pub(crate) enum Outcome<'w> {
+    /// The client has the whole answer.
+    Complete(Persistence),
+    /// The client has nothing of a final answer yet, and can be told.
+    Failed(Failure),
+    /// The backend closed an idle connection as the request came; it may be sent again.
+    Stale(Lease<'w>),
+    /// The client has a part of an answer that will never be complete.
+    Broken,
+    ClientGone,
+    /// The client has the 101; what follows is not HTTP.
+    Tunnel(Lease<'w>),
+}
+
+/// Bytes that have moved.
+#[derive(Default)]
+struct Moved {
+    from_client: u64,
+    to_backend: u64,
+    /// Of the body; interim answers count one each. A header has one deadline as a whole.
+    from_backend: u64,
+    to_client: u64,
+}
+
+impl<'r, 'w> Relay<'r, 'w> {
+    /// `body` is what the client has yet to send; the request header, and a body that has arrived
+    /// whole, are in the workspace.
+    pub(crate) fn new(
+        worker: &'w Worker,
+        client: &'r mut Client,
+        space: &'r mut Workspace,
+        request: &'r Request,
+        body: Framing,
+        lease: Lease<'w>,
+    ) -> Self {
+        space.answer.clear();
+        space.upward.clear();
+        space.downward.clear();
+        Relay {
+            worker,
+            client,
+            space,
+            request,
+            lease: Some(lease),
+            began: Instant::now(),
+            upload: Upload::Head { sent: 0, body },
+            download: Download::Head { scanner: Scanner::default(), interim: 0 },
+            watch: Watch::new(),
+            moved: Moved::default(),
+            status: None,
+            deadline: None,
+        }
+    }
+
+    pub(crate) async fn run(mut self) -> Outcome<'w> {
+        let outcome = std::future::poll_fn(|cx| self.poll(cx)).await;
+        if matches!(outcome, Outcome::ClientGone) && self.lease.is_some() {
+            self.settle(Some(BackendFault::ClientAbort));
+        }
+        outcome
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome<'w>> {
+        if let Poll::Ready(Err(outcome)) = self.poll_upload(cx) {
+            return Poll::Ready(outcome);
+        }
+        if let Poll::Ready(outcome) = self.poll_download(cx) {
+            return Poll::Ready(outcome);
+        }
+        let reading = matches!(self.upload, Upload::Body(_));
+        if !reading && self.watch.poll_reset(cx, &self.client.stream).is_ready() {
+            return Poll::Ready(Outcome::ClientGone);
+        }
+        let moved = self.moved.total();
+        let deadline = match self.deadline {
+            Some((deadline, then)) if then == moved => deadline,
+            _ => Instant::now() + self.patience(),
+        };
+        self.deadline = Some((deadline, moved));
+        self.client.timer.poll(cx, deadline).map(|()| self.timed_out())
+    }
+
+    /// Of the client's connection. A body that is still coming would be taken for a request.
+    fn persistence(&self) -> Persistence {
+        let stopping = self.worker.shared.stopping.load(Ordering::Relaxed);
+        match self.upload {
+            Upload::Done if !stopping => self.request.persistence,
+            _ => Persistence::Close,
+        }
+    }
+
+    /// How long nothing may move.
+    fn patience(&self) -> Duration {
+        let timeouts = &self.worker.shared.config.timeouts;
+        match (&self.download, self.upload.waits_for_client(self.space)) {
+            (Download::Head { .. }, true) => timeouts.body,
+            (Download::Head { .. }, false) => timeouts.response,
+            _ => timeouts.stall,
+        }
+    }
+
+    fn timed_out(&mut self) -> Outcome<'w> {
+        let timeouts = self.worker.shared.config.timeouts;
+        match (&self.download, self.upload.waits_for_client(self.space)) {
+            (Download::Head { .. }, true) => self.refuse(Failure::BodyTimeout(timeouts.body)),
+            (Download::Head { .. }, false) => self.fail(BackendFault::Timeout, |backend| {
+                Failure::ResponseTimeout(backend, timeouts.response)
+            }),
+            _ if self.space.downward.is_empty() => self.broken(BackendFault::Timeout),
+            _ => self.broken(BackendFault::ClientAbort),
+        }
+    }
+
+    /// The backend closed or reset the connection before an answer. RFC 9110 9.2.2: it may have
+    /// acted on the request, unless nothing of it was sent.
+    fn closed(&mut self) -> Outcome<'w> {
+        let reused = self.lease.as_ref().is_some_and(|lease| lease.history == History::Reused);
+        let unanswered = self.space.answer.is_empty() && self.moved.from_backend == 0;
+        let harmless = self.request.idempotent || self.moved.to_backend == 0;
+        if reused && unanswered && harmless && !self.upload.has_taken_body() {
+            return self.lease.take().map_or(Outcome::Broken, Outcome::Stale);
+        }
+        self.fail(BackendFault::Closed, Failure::Closed)
+    }
+
+    fn malformed(&mut self, flaw: Flaw) -> Outcome<'w> {
+        self.space.downward.clear();
+        self.fail(BackendFault::Malformed, |backend| Failure::Malformed(backend, flaw))
+    }
+
+    /// The backend is at fault, and the client can be told.
+    fn fail(
+        &mut self,
+        fault: BackendFault,
+        failure: impl FnOnce(Arc<BackendState>) -> Failure,
+    ) -> Outcome<'w> {
+        match self.settle(Some(fault)) {
+            Some(backend) => Outcome::Failed(failure(backend)),
+            None => Outcome::Broken,
+        }
+    }
+
+    /// The client is at fault, and can be told unless an answer is on its way.
+    fn refuse(&mut self, failure: Failure) -> Outcome<'w> {
+        self.settle(Some(BackendFault::ClientAbort));
+        if matches!(self.download, Download::Head { .. }) {
+            Outcome::Failed(failure)
+        } else {
+            Outcome::Broken
+        }
+    }
+
+    fn broken(&mut self, fault: BackendFault) -> Outcome<'w> {
+        self.settle(Some(fault));
+        Outcome::Broken
+    }
+
+    /// Counts what this exchange was to its backend, once, while the lease is held: before the
+    /// client has the last byte, so that who has the answer finds it counted.
+    fn settle(&mut self, fault: Option<BackendFault>) -> Option<Arc<BackendState>> {
+        let backend = Arc::clone(&self.lease.as_ref()?.slot.backend);
+        let time = self.began.elapsed();
+        let to_client = self.moved.to_client + self.space.downward.len() as u64;
+        backend.tally(self.worker.index, |tally| {
+            tally.counts.requests += 1;
+            tally.counts.bytes_in += self.moved.to_backend;
+            tally.counts.bytes_out += to_client;
+            if let Some(status) = self.status {
+                tally.counts.response(status);
+            }
+            match fault {
+                Some(fault) => tally.counts.fault(fault),
+                None => record(&mut tally.service, time),
+            }
+        });
+        Some(backend)
+    }
+}
+
+impl Moved {
+    fn total(&self) -> u64 {
+        self.from_client + self.to_backend + self.from_backend + self.to_client
+    }
+}

@@ -1,0 +1,136 @@
+//! Everything that a balancer has counted, at one moment. Counts and histograms only ever grow, so
+//! the difference of two snapshots is what happened between them.
+
+use std::net::SocketAddr;
+use std::sync::PoisonError;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::counters::{BACKEND_DIGITS, BackendCounts, Shed, TOTAL_DIGITS, histogram, merge};
+use crate::dispatch::{BackendId, Standing};
+use crate::dispatcher::Standings;
+use crate::worker::Shared;
+
+/// The balancer at one moment. Times are in microseconds.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Oldest first. A removed backend takes its counts with it.
+    pub backends: Vec<BackendSnapshot>,
+    /// The waiting requests.
+    pub queue: QueueSnapshot,
+    /// The clients' connections.
+    pub clients: ClientsSnapshot,
+    /// From the end of a request's header to a slot, for each request that got one; 0 when one was free.
+    pub queue_time: Histogram<u64>,
+    /// From the end of a request's header to the last byte of its answer, our own answers included.
+    pub response_time: Histogram<u64>,
+}
+
+/// A backend at one moment.
+#[derive(Clone, Debug)]
+pub struct BackendSnapshot {
+    /// Names it on the handle.
+    pub id: BackendId,
+    /// As given.
+    pub name: String,
+    /// As given.
+    pub address: SocketAddr,
+    /// Whether it gets requests.
+    pub state: BackendPhase,
+    /// Requests in flight that it may have.
+    pub slots: usize,
+    /// Requests in flight.
+    pub in_flight: usize,
+    /// Connections kept for later requests.
+    pub idle_connections: usize,
+    /// What it did so far.
+    pub counts: BackendCounts,
+    /// From a connection to the last byte of the answer read, answered requests only; microseconds.
+    pub service_time: Histogram<u64>,
+}
+
+/// Whether a backend gets requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackendPhase {
+    /// It does.
+    Serving,
+    /// It finishes what it has.
+    Draining,
+}
+
+/// The waiting requests at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct QueueSnapshot {
+    /// Requests waiting.
+    pub depth: usize,
+    /// The most that ever waited at once.
+    pub max_depth: usize,
+    /// Requests turned away.
+    pub shed: Shed,
+}
+
+/// The clients' connections at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ClientsSnapshot {
+    /// Open now.
+    pub open: u64,
+    /// Accepted so far.
+    pub accepted: u64,
+    /// Requests that the balancer answered itself with a 4xx.
+    pub own_4xx: u64,
+    /// Requests that the balancer answered itself with a 5xx.
+    pub own_5xx: u64,
+}
+
+impl Snapshot {
+    pub(crate) fn take(shared: &Shared) -> Self {
+        let (depth, max_depth) = shared.dispatcher.depth();
+        let mut snapshot = Snapshot {
+            backends: shared.dispatcher.standings().iter().map(BackendSnapshot::take).collect(),
+            queue: QueueSnapshot { depth, max_depth, shed: Shed::default() },
+            clients: ClientsSnapshot::default(),
+            queue_time: histogram(TOTAL_DIGITS),
+            response_time: histogram(TOTAL_DIGITS),
+        };
+        for tally in &shared.tallies {
+            let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            merge(&mut snapshot.queue_time, &tally.queue);
+            merge(&mut snapshot.response_time, &tally.response);
+            snapshot.queue.shed.add(tally.shed);
+            snapshot.clients.open += tally.open;
+            snapshot.clients.accepted += tally.connections;
+            snapshot.clients.own_4xx += tally.own_answers[0];
+            snapshot.clients.own_5xx += tally.own_answers[1];
+        }
+        snapshot
+    }
+}
+
+impl BackendSnapshot {
+    fn take(standings: &Standings) -> Self {
+        let Standings { id, backend, standing, slots, in_flight } = standings;
+        let mut counts = BackendCounts::default();
+        let mut service_time = histogram(BACKEND_DIGITS);
+        for tally in &backend.tallies {
+            let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            counts.add(&tally.counts);
+            merge(&mut service_time, &tally.service);
+        }
+        BackendSnapshot {
+            id: *id,
+            name: backend.name.clone(),
+            address: backend.address,
+            state: match standing {
+                Standing::Serving => BackendPhase::Serving,
+                Standing::Draining => BackendPhase::Draining,
+            },
+            slots: *slots,
+            in_flight: *in_flight,
+            idle_connections: backend.idle_count(),
+            counts,
+            service_time,
+        }
+    }
+}

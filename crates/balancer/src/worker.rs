@@ -1,0 +1,177 @@
+//! A data-plane thread: an event loop, a listener an address, the connections it accepted.
+
+use std::future::Future;
+use std::net::TcpListener as BoundListener;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+use crate::config::Config;
+use crate::connection;
+use crate::counters::Tally;
+use crate::dispatcher::Dispatcher;
+
+/// What all threads share.
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) dispatcher: Dispatcher,
+    /// By thread.
+    pub(crate) tallies: Box<[Mutex<Tally>]>,
+    /// Set before `stop` is signalled.
+    pub(crate) stopping: AtomicBool,
+    pub(crate) stop: Notify,
+    /// When connections that are still busy are cut off.
+    pub(crate) deadline: Mutex<Option<Instant>>,
+    /// Client connections.
+    open: AtomicUsize,
+    /// Signalled when a client connection ends.
+    closed: Notify,
+}
+
+/// One thread.
+pub(crate) struct Worker {
+    pub(crate) index: usize,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// An open client connection, counted until dropped.
+pub(crate) struct Open(Arc<Worker>);
+
+/// How often idle backend connections are looked at.
+const SWEEP: Duration = Duration::from_millis(500);
+
+/// How long to wait when the process is out of file descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+impl Shared {
+    pub(crate) fn new(config: Config) -> Self {
+        Shared {
+            dispatcher: Dispatcher::new(&config),
+            tallies: (0..config.threads).map(|_| Mutex::default()).collect(),
+            config,
+            stopping: AtomicBool::new(false),
+            stop: Notify::new(),
+            deadline: Mutex::new(None),
+            open: AtomicUsize::new(0),
+            closed: Notify::new(),
+        }
+    }
+
+    /// Tells all threads to accept no more and to be done by `deadline`.
+    pub(crate) fn stop(&self, deadline: Instant) {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = Some(deadline);
+        self.stopping.store(true, Ordering::SeqCst);
+        self.stop.notify_waiters();
+    }
+
+    /// Resolves when the balancer stops, also when it does already.
+    async fn stopped(&self) {
+        let mut stop = pin!(self.stop.notified());
+        stop.as_mut().enable();
+        if !self.stopping.load(Ordering::SeqCst) {
+            stop.await;
+        }
+    }
+}
+
+impl Worker {
+    pub(crate) fn tally(&self, count: impl FnOnce(&mut Tally)) {
+        count(&mut self.shared.tallies[self.index].lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The thread's life. Connections that are left when it returns end with the event loop.
+    pub(crate) async fn run(self: Arc<Self>, listeners: Vec<BoundListener>) {
+        for listener in listeners {
+            match TcpListener::from_std(listener) {
+                Ok(listener) => drop(tokio::spawn(Arc::clone(&self).accept(listener))),
+                // The listener was made non-blocking and is open; only a full epoll table is left.
+                Err(error) => panic!("a listener cannot join its event loop: {error}"),
+            }
+        }
+        let sweeper = tokio::spawn(Arc::clone(&self).sweep());
+        self.shared.stopped().await;
+        sweeper.abort();
+        let deadline = *self.shared.deadline.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = async {
+            // Accept loops take what the kernel has queued before they end.
+            tokio::task::yield_now().await;
+            loop {
+                let mut closed = pin!(self.shared.closed.notified());
+                closed.as_mut().enable();
+                if self.shared.open.load(Ordering::SeqCst) == 0 {
+                    break;
+                }
+                closed.await;
+            }
+        };
+        let deadline = deadline.unwrap_or_else(Instant::now);
+        let _ = tokio::time::timeout_at(deadline.into(), idle).await;
+    }
+
+    async fn accept(self: Arc<Self>, listener: TcpListener) {
+        let mut stopped = pin!(self.shared.stopped());
+        loop {
+            if self.shared.open.load(Ordering::Relaxed) >= self.shared.config.limits.connections {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+            let accepted = std::future::poll_fn(|cx| {
+                if stopped.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(None);
+                }
+                listener.poll_accept(cx).map(Some)
+            });
+            match accepted.await {
+                Some(Ok((stream, peer))) => self.serve(stream, peer.ip()),
+                // Out of file descriptors, or a connection that ended before it was taken.
+                Some(Err(_)) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                None => break,
+            }
+        }
+        // Their handshake is done: these clients would see a reset.
+        let mut queued = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(&mut queued) {
+            self.serve(stream, peer.ip());
+        }
+    }
+
+    fn serve(self: &Arc<Self>, stream: TcpStream, peer: std::net::IpAddr) {
+        let open = Open::new(self);
+        tokio::spawn(connection::serve(stream, peer, Arc::clone(self), open));
+    }
+
+    async fn sweep(self: Arc<Self>) {
+        let longest = self.shared.config.timeouts.backend_idle;
+        let mut ticks = tokio::time::interval(SWEEP.min(longest.max(Duration::from_millis(1))));
+        loop {
+            ticks.tick().await;
+            let now = Instant::now();
+            for standing in self.shared.dispatcher.standings() {
+                standing.backend.sweep(self.index, longest, now);
+            }
+        }
+    }
+}
+
+impl Open {
+    fn new(worker: &Arc<Worker>) -> Self {
+        worker.shared.open.fetch_add(1, Ordering::SeqCst);
+        worker.tally(|tally| {
+            tally.connections += 1;
+            tally.open += 1;
+        });
+        Open(Arc::clone(worker))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.tally(|tally| tally.open -= 1);
+        self.0.shared.open.fetch_sub(1, Ordering::SeqCst);
+        self.0.shared.closed.notify_waiters();
+    }
+}

@@ -1,0 +1,264 @@
+//! Backends that lie, close, reset or are not there; clients that leave.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+
+use balancer::Policy;
+
+use crate::stage::{GET, OK, Origin, PATIENCE, Stage};
+
+/// An address where nothing listens.
+fn nowhere() -> std::net::SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn malformed_answers_are_502_and_their_connection_ends() {
+    for (answer, flaw) in [
+        ("garbage\r\n\r\n", "its header is malformed"),
+        ("HTTP/1.1 200 OK\nContent-Length: 2\n\nok", "a line ends with LF without CR"),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nok",
+            "it has both",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            "a chunk's size is not hexadecimal",
+        ),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok", "Content-Length is not a single"),
+    ] {
+        let (origin, _seen) = Origin::answering(answer);
+        let stage = Stage::before(&origin, 1);
+        let answer = stage.client_asks("POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 502 ") && answer.contains(flaw), "{answer}");
+        let backend = stage.backend();
+        assert_eq!(
+            (backend.counts.malformed, backend.idle_connections, backend.in_flight),
+            (1, 0, 0)
+        );
+    }
+}
+
+#[test]
+fn an_answer_cut_short_is_never_a_whole_one() {
+    for (answer, passed) in [
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhe",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n",
+        ),
+    ] {
+        let origin = Origin::new(move |mut peer| {
+            peer.head();
+            peer.send(answer);
+        });
+        let stage = Stage::before(&origin, 1);
+        let mut client = stage.client();
+        client.send(GET);
+        client.expect(passed);
+        assert_eq!(client.rest(), "<reset>");
+        assert_eq!(stage.backend().counts.truncated, 1);
+    }
+}
+
+#[test]
+fn a_malformed_chunk_after_the_header_resets() {
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = std::sync::Mutex::new(wait);
+    let origin = Origin::new(move |mut peer| {
+        peer.head();
+        peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n");
+        let _ = wait.lock().unwrap().recv();
+        peer.send("zz\r\n");
+        peer.rest();
+    });
+    let stage = Stage::before(&origin, 1);
+    let mut client = stage.client();
+    client.send("GET / HTTP/1.0\r\n\r\n");
+    client.expect("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok");
+    go.send(()).unwrap();
+    assert_eq!(
+        client.rest(),
+        "<reset>",
+        "an HTTP/1.0 client would take a plain end for a whole body"
+    );
+}
+
+/// Queue poisoning: bytes after an answer must not answer the next request.
+#[test]
+fn bytes_after_an_answer_are_dropped_with_their_connection() {
+    let origin = Origin::new(|mut peer| {
+        while peer.head().is_some() {
+            peer.send(format!("{OK}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"));
+        }
+    });
+    let stage = Stage::before(&origin, 1);
+    let mut client = stage.client();
+    for _ in 0..3 {
+        client.send(GET);
+        client.expect(OK);
+    }
+    assert_eq!(stage.backend().counts.connects, 3);
+}
+
+/// The same when they come late, on a connection that is already idle.
+#[test]
+fn bytes_on_an_idle_connection_end_it() {
+    let (sent, late) = mpsc::channel();
+    let (idle, go) = mpsc::channel();
+    let go = std::sync::Mutex::new(go);
+    let served = AtomicUsize::new(0);
+    let origin = Origin::new(move |mut peer| {
+        while peer.head().is_some() {
+            peer.send(OK);
+            if served.fetch_add(1, Ordering::SeqCst) == 0 {
+                go.lock().unwrap().recv().unwrap();
+                peer.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+                sent.send(()).unwrap();
+            }
+        }
+    });
+    let stage = Stage::new(|config| config.threads = 1);
+    stage.add(&origin, 1);
+    let mut client = stage.client();
+    client.send(GET);
+    client.expect(OK);
+    idle.send(()).unwrap();
+    late.recv_timeout(PATIENCE).unwrap();
+    // Another connection lets the event loop look at its sockets first.
+    drop(stage.client());
+    stage.until("accepted", |snapshot| snapshot.clients.accepted == 2);
+    client.send(GET);
+    client.expect(OK);
+    assert_eq!(stage.backend().counts.connects, 2);
+}
+
+/// The backend closes an idle connection as the next request comes: it sees the request twice when
+/// that is safe, and never otherwise.
+#[test]
+fn a_stale_connection_is_retried_only_when_that_is_safe() {
+    for (method, expected) in [
+        ("GET", "HTTP/1.1 200 "),
+        ("PUT", "HTTP/1.1 200 "),
+        ("POST", "HTTP/1.1 502 "),
+        ("PATCH", "HTTP/1.1 502 "),
+    ] {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&requests);
+        let origin = Origin::new(move |mut peer| {
+            while peer.request().is_some() {
+                // The second one is taken, and dropped without an answer.
+                if count.fetch_add(1, Ordering::SeqCst) == 1 {
+                    return;
+                }
+                peer.send(OK);
+            }
+        });
+        let stage = Stage::before(&origin, 1);
+        let mut client = stage.client();
+        client.send(GET);
+        client.expect(OK);
+        client.send(format!("{method} / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi"));
+        let head = client.head().unwrap();
+        assert!(head.starts_with(expected), "{method}: {head}");
+        let idempotent = expected.contains("200");
+        assert_eq!(requests.load(Ordering::SeqCst), if idempotent { 3 } else { 2 }, "{method}");
+        assert_eq!(stage.backend().counts.retries, u64::from(idempotent));
+    }
+}
+
+#[test]
+fn a_fresh_connection_without_an_answer_is_502() {
+    for reset in [false, true] {
+        let origin = Origin::new(move |mut peer| {
+            peer.head();
+            if reset {
+                peer.reset();
+            }
+        });
+        let stage = Stage::before(&origin, 1);
+        let answer = stage.client_asks("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        assert!(
+            answer.starts_with("HTTP/1.1 502 ")
+                && answer.contains("closed the connection without an answer"),
+            "{answer}"
+        );
+        assert_eq!((stage.backend().counts.closed, stage.backend().counts.retries), (1, 0));
+    }
+}
+
+#[test]
+fn an_unreachable_backend_is_passed_over_for_any_method() {
+    for policy in [Policy::Queue, Policy::RoundRobin, Policy::LeastConn] {
+        let (origin, seen) = Origin::answering(OK);
+        let stage = Stage::new(|config| config.policy = policy);
+        stage.add_address("down", nowhere(), 4);
+        stage.add(&origin, 4);
+        let mut client = stage.client();
+        for _ in 0..4 {
+            client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi");
+            client.expect(OK);
+            assert!(seen.recv().unwrap().ends_with("\r\n\r\nhi"));
+        }
+        assert!(seen.try_recv().is_err(), "executed twice");
+        assert!(stage.backend().counts.connect_errors > 0);
+    }
+}
+
+#[test]
+fn unreachable_backends_are_502_within_the_attempts() {
+    let stage = Stage::new(|config| config.attempts = 2);
+    for _ in 0..3 {
+        stage.add_address("down", nowhere(), 1);
+    }
+    let answer = stage.client_asks("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    assert!(
+        answer.starts_with("HTTP/1.1 502 ") && answer.contains("backend down at 127.0.0.1:"),
+        "{answer}"
+    );
+    assert!(answer.contains("cannot be reached: Connection refused"), "{answer}");
+    let errors: u64 =
+        stage.handle.snapshot().backends.iter().map(|backend| backend.counts.connect_errors).sum();
+    assert_eq!(errors, 2);
+}
+
+#[test]
+fn a_client_that_resets_frees_its_slot() {
+    let (send, seen) = mpsc::channel();
+    let origin = Origin::new(move |mut peer| {
+        peer.head();
+        send.send(()).unwrap();
+        peer.rest();
+    });
+    let stage = Stage::before(&origin, 1);
+    let mut client = stage.client();
+    client.send(GET);
+    seen.recv().unwrap();
+    client.reset();
+    stage.until("the slot is free", |snapshot| snapshot.backends[0].in_flight == 0);
+    assert_eq!(stage.backend().counts.client_aborts, 1);
+}
+
+#[test]
+fn a_client_that_only_finished_sending_gets_its_answer() {
+    let (origin, _seen) = Origin::answering(OK);
+    let stage = Stage::before(&origin, 1);
+    assert_eq!(stage.ask(GET), OK);
+}
+
+#[test]
+fn a_client_that_leaves_within_its_body_frees_its_slot() {
+    let origin = Origin::new(|mut peer| {
+        peer.head();
+        peer.rest();
+    });
+    let stage = Stage::before(&origin, 1);
+    let mut client = stage.client();
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhe");
+    drop(client);
+    stage.until("it is counted", |snapshot| snapshot.backends[0].counts.client_aborts == 1);
+    stage.until("the slot is free", |snapshot| snapshot.backends[0].in_flight == 0);
+}

@@ -1,0 +1,10 @@
+//! Stories over real sockets: exactly which bytes a backend saw and a client got.
+
+mod exchanges;
+mod faults;
+mod membership;
+mod queueing;
+mod stage;
+mod streaming;
+mod timeouts;
+mod upgrades;

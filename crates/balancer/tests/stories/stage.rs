@@ -1,0 +1,265 @@
+//! The cast of every story: a balancer with short limits, origins that follow a script, clients
+//! that speak raw bytes. Everything blocks with a timeout, so a lost byte fails a test, not hangs it.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use balancer::{Backend, BackendId, BackendSnapshot, Balancer, Config, Handle, Snapshot};
+
+/// Far above what anything here takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(crate) const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// What the balancer adds to a request to `h`.
+pub(crate) const ADDED: &str =
+    "X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: h\r\n";
+
+pub(crate) struct Stage {
+    pub balancer: Balancer,
+    pub handle: Handle,
+}
+
+/// A server whose every connection is played by a script.
+pub(crate) struct Origin {
+    pub address: SocketAddr,
+    /// Connections accepted, and open at once at most.
+    pub accepted: Arc<AtomicUsize>,
+    pub most_open: Arc<AtomicUsize>,
+}
+
+/// One end of a connection.
+pub(crate) struct Peer {
+    stream: TcpStream,
+    ahead: Vec<u8>,
+}
+
+impl Stage {
+    pub(crate) fn new(change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config { threads: 2, ..Config::default() };
+        change(&mut config);
+        let balancer = Balancer::start(config).unwrap();
+        let handle = balancer.handle();
+        Stage { balancer, handle }
+    }
+
+    /// A balancer in front of one origin.
+    pub(crate) fn before(origin: &Origin, slots: usize) -> Self {
+        let stage = Stage::new(|_| ());
+        stage.add(origin, slots);
+        stage
+    }
+
+    pub(crate) fn add(&self, origin: &Origin, slots: usize) -> BackendId {
+        self.add_address("origin", origin.address, slots)
+    }
+
+    pub(crate) fn add_address(&self, name: &str, address: SocketAddr, slots: usize) -> BackendId {
+        self.handle.add(Backend { name: name.into(), address, slots })
+    }
+
+    pub(crate) fn client(&self) -> Peer {
+        Peer::new(TcpStream::connect(self.balancer.local_addr()).unwrap())
+    }
+
+    /// Sends one request over a connection of its own; all that comes back.
+    pub(crate) fn ask(&self, request: &str) -> String {
+        let mut client = self.client();
+        client.send(request);
+        client.finish();
+        client.rest()
+    }
+
+    /// The same, leaving the sending direction open: one answer with its Content-Length.
+    pub(crate) fn client_asks(&self, request: &str) -> String {
+        let mut client = self.client();
+        client.send(request);
+        let head = client.head().unwrap();
+        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        let body = client.take(length.map_or(0, |length| length.parse().unwrap()));
+        head + &body
+    }
+
+    pub(crate) fn backend(&self) -> BackendSnapshot {
+        self.handle.snapshot().backends.remove(0)
+    }
+
+    /// Waits until what was counted is as expected: counting may follow the last byte.
+    pub(crate) fn until(&self, what: &str, expected: impl Fn(&Snapshot) -> bool) {
+        eventually(what, || expected(&self.handle.snapshot()));
+    }
+}
+
+pub(crate) fn eventually(what: &str, expected: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !expected() {
+        assert!(start.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+impl Origin {
+    pub(crate) fn new(script: impl Fn(Peer) + Send + Sync + 'static) -> Self {
+        let script = Arc::new(script);
+        Origin::accepting(move |peer, left| {
+            let script = Arc::clone(&script);
+            std::thread::spawn(move || {
+                script(peer);
+                left();
+            });
+        })
+    }
+
+    /// Serves one connection at a time, to its end.
+    pub(crate) fn serial(script: impl Fn(Peer) + Send + 'static) -> Self {
+        Origin::accepting(move |peer, left| {
+            script(peer);
+            left();
+        })
+    }
+
+    /// Answers every request the same way. What it saw comes out of the receiver.
+    pub(crate) fn answering(answer: &'static str) -> (Self, mpsc::Receiver<String>) {
+        let (send, seen) = mpsc::channel();
+        let origin = Origin::new(move |mut peer| {
+            while let Some(request) = peer.request() {
+                let _ = send.send(request);
+                peer.send(answer);
+            }
+        });
+        (origin, seen)
+    }
+
+    fn accepting(play: impl Fn(Peer, Box<dyn FnOnce() + Send>) + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (accepted, most_open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let origin =
+            Origin { address, accepted: Arc::clone(&accepted), most_open: Arc::clone(&most_open) };
+        std::thread::spawn(move || {
+            let open = Arc::new(AtomicUsize::new(0));
+            for stream in listener.incoming() {
+                accepted.fetch_add(1, Ordering::SeqCst);
+                most_open.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                let open = Arc::clone(&open);
+                play(
+                    Peer::new(stream.unwrap()),
+                    Box::new(move || {
+                        open.fetch_sub(1, Ordering::SeqCst);
+                    }),
+                );
+            }
+        });
+        origin
+    }
+}
+
+impl Peer {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Peer { stream, ahead: Vec::new() }
+    }
+
+    /// The other side may be gone: that is for it, or for the next read, to tell.
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.stream.write_all(bytes.as_ref());
+    }
+
+    /// Another handle of the same connection.
+    pub(crate) fn twin(&self) -> Peer {
+        Peer::new(self.stream.try_clone().unwrap())
+    }
+
+    /// Writes until nothing is taken for a while; the number of bytes taken.
+    pub(crate) fn write_until_stalled(&mut self) -> usize {
+        self.stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+        let (piece, mut written) = (vec![b'x'; 1 << 16], 0);
+        while let Ok(count) = self.stream.write(&piece) {
+            written += count;
+        }
+        written
+    }
+
+    /// Ends the sending direction.
+    pub(crate) fn finish(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Makes closing a reset.
+    pub(crate) fn reset(self) {
+        socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+
+    /// Up to and with the empty line; `None` at the end of the stream.
+    pub(crate) fn head(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.ahead.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+                let rest = self.ahead.split_off(end + 4);
+                return Some(String::from_utf8(std::mem::replace(&mut self.ahead, rest)).unwrap());
+            }
+            if self.more() == 0 {
+                return None;
+            }
+        }
+    }
+
+    /// A header and the body that its Content-Length tells.
+    pub(crate) fn request(&mut self) -> Option<String> {
+        let mut head = self.head()?;
+        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        head.push_str(&self.take(length.map_or(0, |length| length.parse().unwrap())));
+        Some(head)
+    }
+
+    /// Exactly so many bytes.
+    pub(crate) fn take(&mut self, count: usize) -> String {
+        while self.ahead.len() < count {
+            assert_ne!(self.more(), 0, "the stream ended early");
+        }
+        let rest = self.ahead.split_off(count);
+        String::from_utf8(std::mem::replace(&mut self.ahead, rest)).unwrap()
+    }
+
+    /// Asserts that exactly these bytes come next.
+    #[track_caller]
+    pub(crate) fn expect(&mut self, bytes: &str) {
+        assert_eq!(self.take(bytes.len()), bytes);
+    }
+
+    /// Everything to the end of the stream; a reset ends it with `<reset>`.
+    pub(crate) fn rest(mut self) -> String {
+        let mut end = "";
+        loop {
+            let mut bytes = [0; 65536];
+            match self.stream.read(&mut bytes) {
+                Ok(0) => break,
+                Ok(count) => self.ahead.extend_from_slice(&bytes[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                    end = "<reset>";
+                    break;
+                }
+                Err(error) => panic!("neither bytes nor an end came: {error}"),
+            }
+        }
+        String::from_utf8(self.ahead).unwrap() + end
+    }
+
+    /// Bytes that were read; 0 at the end, a reset included.
+    fn more(&mut self) -> usize {
+        let mut bytes = [0; 65536];
+        match self.stream.read(&mut bytes) {
+            Ok(count) => {
+                self.ahead.extend_from_slice(&bytes[..count]);
+                count
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
+            Err(error) => panic!("nothing came: {error}"),
+        }
+    }
+}

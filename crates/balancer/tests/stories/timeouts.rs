@@ -1,0 +1,183 @@
+//! Everything that may take too long, and the answer for it.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use balancer::Timeouts;
+
+use crate::stage::{GET, OK, Origin, PATIENCE, Peer, Stage};
+
+const SHORT: Duration = Duration::from_millis(60);
+
+fn stage(origin: &Origin, change: impl FnOnce(&mut Timeouts)) -> Stage {
+    let stage = Stage::new(|config| change(&mut config.timeouts));
+    stage.add(origin, 1);
+    stage
+}
+
+/// Holds its connection without a word until the test is over.
+fn silent(script: impl Fn(&mut Peer) + Send + Sync + 'static) -> (Origin, mpsc::Sender<()>) {
+    let (over, wait) = mpsc::channel();
+    let wait = std::sync::Mutex::new(wait);
+    let origin = Origin::new(move |mut peer| {
+        script(&mut peer);
+        let _ = wait.lock().unwrap().recv();
+    });
+    (origin, over)
+}
+
+#[test]
+fn a_header_has_one_deadline_however_it_trickles() {
+    let (origin, _seen) = Origin::answering(OK);
+    let stage = stage(&origin, |timeouts| timeouts.header = SHORT);
+    let mut client = stage.client();
+    let start = Instant::now();
+    let trickle = std::thread::scope(|scope| {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let mut writer = client.twin();
+        scope.spawn(move || {
+            while stopped.recv_timeout(Duration::from_millis(5))
+                == Err(mpsc::RecvTimeoutError::Timeout)
+            {
+                writer.send("G");
+            }
+        });
+        let head = client.head().unwrap();
+        drop(stop);
+        head
+    });
+    assert!(
+        trickle.starts_with("HTTP/1.1 408 ") && trickle.contains("Connection: close"),
+        "{trickle}"
+    );
+    assert!(start.elapsed() >= SHORT);
+}
+
+#[test]
+fn an_idle_client_is_closed_without_a_word() {
+    let (origin, _seen) = Origin::answering(OK);
+    let stage = stage(&origin, |timeouts| timeouts.idle = SHORT);
+    let mut client = stage.client();
+    client.send(GET);
+    client.expect(OK);
+    assert_eq!(client.rest(), "");
+    assert_eq!(stage.client().rest(), "");
+}
+
+#[test]
+fn a_body_that_stops_coming_is_408() {
+    let (origin, _over) = silent(|_| ());
+    let stage = stage(&origin, |timeouts| timeouts.body = SHORT);
+    let mut client = stage.client();
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhe");
+    let answer = client.rest();
+    assert!(
+        answer.starts_with("HTTP/1.1 408 ")
+            && answer.contains("408 no byte of the request body arrived for 60ms"),
+        "{answer}"
+    );
+    assert_eq!(stage.backend().counts.client_aborts, 1);
+}
+
+#[test]
+fn a_backend_that_does_not_answer_is_504() {
+    for said in ["", "HTTP/1.1 200 OK\r\nA: "] {
+        let (origin, _over) = silent(move |peer| peer.send(said));
+        let stage = stage(&origin, |timeouts| timeouts.response = SHORT);
+        let mut client = stage.client();
+        client.send(GET);
+        let head = client.head().unwrap();
+        assert!(head.starts_with("HTTP/1.1 504 ") && !head.contains("Connection: close"), "{head}");
+        let backend = stage.backend();
+        assert_eq!(
+            (backend.counts.timeouts, backend.in_flight, backend.idle_connections),
+            (1, 0, 0)
+        );
+        client.expect(&format!(
+            "504 backend origin at {} did not answer within 60ms\n",
+            origin.address
+        ));
+    }
+}
+
+#[test]
+fn a_backend_that_trickles_its_header_is_504() {
+    let origin = Origin::new(|mut peer| {
+        peer.head();
+        peer.send("HTTP/1.1 200 OK\r\nA: ");
+        for _ in 0..100 {
+            peer.send("b");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let stage = stage(&origin, |timeouts| timeouts.response = SHORT);
+    let mut client = stage.client();
+    client.send(GET);
+    assert!(client.head().unwrap().starts_with("HTTP/1.1 504 "));
+}
+
+#[test]
+fn an_answer_that_stalls_is_cut_off() {
+    for head in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ] {
+        let (origin, _over) = silent(move |peer| peer.send(head));
+        let stage = stage(&origin, |timeouts| timeouts.stall = SHORT);
+        let mut client = stage.client();
+        client.send(GET);
+        assert_eq!(client.rest(), format!("{head}<reset>"));
+        assert_eq!(stage.backend().counts.timeouts, 1);
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_is_cut_off() {
+    let origin = Origin::new(|mut peer| {
+        peer.head();
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 900000000\r\n\r\n");
+        peer.write_until_stalled();
+    });
+    let stage = stage(&origin, |timeouts| timeouts.stall = SHORT);
+    let mut client = stage.client();
+    client.send(GET);
+    client.head().unwrap();
+    stage.until("it is given up", |snapshot| snapshot.backends[0].counts.client_aborts == 1);
+}
+
+#[test]
+fn a_backend_that_never_accepts_is_502() {
+    // A full backlog: the kernel answers no SYN any more.
+    let listener =
+        socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    listener.bind(&"127.0.0.1:0".parse::<std::net::SocketAddr>().unwrap().into()).unwrap();
+    listener.listen(0).unwrap();
+    let address = listener.local_addr().unwrap().as_socket().unwrap();
+    let filling: Vec<_> = (0..4)
+        .map(|_| std::net::TcpStream::connect_timeout(&address, Duration::from_millis(20)))
+        .collect();
+    let stage = Stage::new(|config| config.timeouts.connect = SHORT);
+    stage.add_address("full", address, 1);
+    let answer = stage.client_asks(GET);
+    assert!(
+        answer.starts_with("HTTP/1.1 502 ")
+            && answer.contains("cannot be reached: no connection within 60ms"),
+        "{answer}"
+    );
+    drop(filling);
+}
+
+#[test]
+fn idle_backend_connections_are_closed_in_time() {
+    let (send, closed) = mpsc::channel();
+    let origin = Origin::new(move |mut peer| {
+        while peer.head().is_some() {
+            peer.send(OK);
+        }
+        send.send(()).unwrap();
+    });
+    let stage = stage(&origin, |timeouts| timeouts.backend_idle = SHORT);
+    assert_eq!(stage.ask(GET), OK);
+    closed.recv_timeout(PATIENCE).unwrap();
+    stage.until("none is idle", |snapshot| snapshot.backends[0].idle_connections == 0);
+}
