@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::model::{CPU_FULL, Model};
+use crate::model::{Model, Saturation};
+use crate::words::{rate, time};
 
 /// What limits a system, or threatens to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Requests fail.
@@ -69,18 +70,14 @@ pub struct Finding {
 }
 
 /// What was seen of the saturated instances. Shares are 0 to 1; `None` where the source is missing.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// Cores that one saturated instance used.
-    pub app_cores: f64,
-    /// Cores that its busiest thread used.
+    /// One saturated instance.
+    pub one: Saturation,
+    /// Two of them, if there were two.
+    pub two: Option<Saturation>,
+    /// Cores that the busiest thread of the one used.
     pub busiest_thread: Option<f64>,
-    /// Machine cores busy while one instance was saturated.
-    pub busy_cores: f64,
-    /// Throughput of two saturated instances over that of one.
-    pub second_gain: Option<f64>,
-    /// Machine cores busy while two were.
-    pub second_busy_cores: f64,
     /// Run-queue wait in one request with one instance, and with two (s).
     pub run_wait: Option<(f64, f64)>,
     /// Share of failed requests, worst of the valid probes, with the most frequent error in words.
@@ -99,6 +96,31 @@ pub struct Evidence {
     pub slots_used: Option<f64>,
     /// Connections that failed or were dropped.
     pub connect_failures: u64,
+}
+
+impl Evidence {
+    /// Nothing but one saturated instance.
+    pub fn new(one: Saturation) -> Evidence {
+        Evidence {
+            one,
+            two: None,
+            busiest_thread: None,
+            run_wait: None,
+            errors: None,
+            error_limit: 0.0,
+            generator_thread: 0.0,
+            balancer_thread: 0.0,
+            throttled: None,
+            memory_pressure: None,
+            slots_used: None,
+            connect_failures: 0,
+        }
+    }
+
+    /// Throughput of two over that of one.
+    fn second_gain(&self) -> Option<f64> {
+        self.two.map(|two| two.throughput / self.one.throughput)
+    }
 }
 
 /// A thread or a core is at its limit from here on.
@@ -135,8 +157,8 @@ pub fn instance_limit(model: &Model, e: &Evidence) -> Kind {
 
 fn is_cpu_bound(model: &Model, e: &Evidence) -> bool {
     e.busiest_thread.unwrap_or(0.0) >= THREAD_FULL
-        || e.busy_cores >= CPU_FULL * model.cores
-        || (model.slots == 1 && e.app_cores >= THREAD_FULL)
+        || e.one.is_cpu_full(model.cores)
+        || (model.slots == 1 && e.one.app_cores() >= THREAD_FULL)
 }
 
 /// 0.5 at the threshold, 0.99 at twice the distance that `full` is from it.
@@ -210,10 +232,10 @@ fn connections(e: &Evidence) -> Option<Finding> {
 }
 
 fn oversubscribed(model: &Model, e: &Evidence) -> Option<Finding> {
-    let gain = e.second_gain.filter(|gain| *gain < 1.0)?;
-    (e.second_busy_cores >= CPU_FULL * model.cores && gain < 0.97).then_some(())?;
+    let gain = e.second_gain().filter(|gain| *gain < 0.97)?;
+    e.two.filter(|two| two.is_cpu_full(model.cores))?;
     let waits = e.run_wait.map_or(String::new(), |(one, two)| {
-        format!("; a request waited {} for a core, {} before", millis(two), millis(one))
+        format!("; a request waited {} for a core, {} before", time(two), time(one))
     });
     found(
         Kind::Oversubscribed,
@@ -224,14 +246,15 @@ fn oversubscribed(model: &Model, e: &Evidence) -> Option<Finding> {
 }
 
 fn shared(model: &Model, e: &Evidence) -> Option<Finding> {
-    let gain = e.second_gain.filter(|gain| *gain < FULL_GAIN)?;
+    let gain = e.second_gain().filter(|gain| *gain < FULL_GAIN)?;
+    let busy = e.two.map_or(0.0, |two| two.busy_cores);
     (model.contention > 0.0 && !model.is_cpu_limited(2)).then_some(())?;
     found(
         Kind::SharedDependency,
         clarity(FULL_GAIN - gain, 0.0, 0.6),
         format!(
-            "two instances did {gain:.2} times the work of one while {:.1} of {:.0} cores were busy",
-            e.second_busy_cores, model.cores
+            "two instances did {gain:.2} times the work of one while {busy:.1} of {:.0} cores were busy",
+            model.cores
         ),
         "look at what all instances use (database, lock, disk, remote service) before adding more",
     )
@@ -249,24 +272,25 @@ fn serialized(model: &Model, e: &Evidence) -> Option<Finding> {
              one at a time, {} each",
             rate(light),
             rate(model.ladder.peak()),
-            millis(model.ladder.light_service())
+            time(model.ladder.light_service())
         ),
         "add instances, or let the app serve several requests at once (threads, async)",
     )
 }
 
 fn cpu_bound(model: &Model, e: &Evidence) -> Option<Finding> {
-    let machine = model.is_cpu_limited(2) || e.busy_cores >= CPU_FULL * model.cores;
-    (is_cpu_bound(model, e)).then_some(())?;
-    let thread = e.busiest_thread.unwrap_or(e.app_cores).max(e.app_cores / model.cores);
+    is_cpu_bound(model, e).then_some(())?;
+    let machine = model.is_cpu_limited(2) || e.one.is_cpu_full(model.cores);
+    let cores = e.one.app_cores();
+    let thread = e.busiest_thread.unwrap_or(cores).max(cores / model.cores);
     found(
         Kind::CpuBound,
         clarity(thread, THREAD_FULL - 0.1, 1.0),
         format!(
             "a saturated instance keeps {:.2} of {:.0} cores busy, {} of CPU a request{}",
-            e.app_cores,
+            cores,
             model.cores,
-            millis(model.app_demand),
+            time(model.app_demand),
             if machine { "; balancer and load generator share the cores" } else { "" }
         ),
         "run one instance per core at most; beyond that only less CPU per request or more cores help",
@@ -281,8 +305,8 @@ fn waiting(model: &Model, e: &Evidence) -> Option<Finding> {
         clarity(1.0 - busy, WAITS, 1.0),
         format!(
             "of the {} that a request takes, {} are CPU; the rest it sleeps or waits for I/O",
-            millis(model.ladder.light_service()),
-            millis(model.app_demand)
+            time(model.ladder.light_service()),
+            time(model.app_demand)
         ),
         "more requests at once cost almost no CPU: add instances, or threads in each",
     )
@@ -298,25 +322,6 @@ fn headroom(e: &Evidence) -> Option<Finding> {
     )
 }
 
-/// A rate with two significant digits or more.
-pub(crate) fn rate(per_second: f64) -> String {
-    match per_second {
-        x if x < 9.95 => format!("{x:.2}"),
-        x if x < 99.5 => format!("{x:.1}"),
-        x => format!("{x:.0}"),
-    }
-}
-
-/// Seconds in the unit that reads best.
-pub(crate) fn millis(seconds: f64) -> String {
-    match seconds * 1e3 {
-        ms if ms < 0.095 => format!("{:.0} us", ms * 1e3),
-        ms if ms < 9.95 => format!("{ms:.2} ms"),
-        ms if ms < 999.5 => format!("{ms:.0} ms"),
-        ms => format!("{:.2} s", ms / 1e3),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -326,69 +331,45 @@ mod tests {
         diagnose(model, evidence).iter().map(|f| f.kind).collect()
     }
 
+    fn saturated(one: Saturation, two: Saturation) -> (Model, Evidence) {
+        let mut m = model(1, 1.0 / one.throughput, one.app_demand, 2.0);
+        m.fit(&[two]);
+        (m, Evidence { two: Some(two), ..Evidence::new(one) })
+    }
+
     #[test]
     fn a_sleeping_serial_app() {
-        let mut m = model(1, 1.0, 0.005, 2.0);
-        m.fit(&[saturation(2, 2.0, 0.005, 0.1)]);
-        let e = Evidence { app_cores: 0.005, second_gain: Some(2.0), ..Evidence::default() };
+        let (m, e) = saturated(saturation(1, 1.0, 0.005, 0.0), saturation(2, 2.0, 0.005, 0.0));
         assert_eq!(kinds(&m, &e), [Kind::Serialized, Kind::Waiting]);
         assert_eq!(instance_limit(&m, &e), Kind::Serialized);
     }
 
     #[test]
     fn a_single_threaded_burner() {
-        let mut m = model(1, 0.03, 0.03, 2.0);
-        m.fit(&[saturation(2, 63.0, 0.03, 1.95)]);
-        let e = Evidence {
-            app_cores: 0.99,
-            busiest_thread: Some(0.98),
-            busy_cores: 1.05,
-            second_gain: Some(1.9),
-            second_busy_cores: 1.95,
-            ..Evidence::default()
-        };
+        let (m, e) = saturated(saturation(1, 33.0, 0.03, 1.05), saturation(2, 63.0, 0.03, 1.95));
         assert_eq!(kinds(&m, &e), [Kind::CpuBound]);
     }
 
     #[test]
     fn a_lock_that_all_share() {
-        let mut m = model(4, 0.1, 0.001, 2.0);
-        m.fit(&[saturation(2, 44.0, 0.001, 0.3)]);
-        let e = Evidence { app_cores: 0.04, second_gain: Some(1.1), ..Evidence::default() };
+        let (m, e) = saturated(saturation(1, 10.0, 0.001, 0.1), saturation(2, 11.0, 0.001, 0.1));
         assert_eq!(kinds(&m, &e)[0], Kind::SharedDependency);
     }
 
     #[test]
     fn threads_on_full_cores() {
-        let m = model(2, 0.002, 0.002, 2.0);
-        let e = Evidence {
-            app_cores: 1.9,
-            busy_cores: 2.0,
-            second_gain: Some(0.8),
-            second_busy_cores: 2.0,
-            ..Evidence::default()
-        };
+        let mut m = model(2, 0.002, 0.002, 2.0);
+        let (one, two) = (saturation(1, 950.0, 0.002, 2.0), saturation(2, 760.0, 0.0025, 2.0));
+        m.fit(&[two]);
+        let e = Evidence { two: Some(two), ..Evidence::new(one) };
         assert_eq!(kinds(&m, &e), [Kind::Oversubscribed, Kind::CpuBound]);
     }
 
     #[test]
     fn errors_come_first() {
-        let m = model(1, 1.0, 0.005, 2.0);
+        let (m, e) = saturated(saturation(1, 1.0, 0.005, 0.0), saturation(2, 2.0, 0.005, 0.0));
         let errors = Some((0.2, "status 500".to_owned()));
-        let e =
-            Evidence { errors, error_limit: 0.001, generator_thread: 0.97, ..Evidence::default() };
+        let e = Evidence { errors, error_limit: 0.001, generator_thread: 0.97, ..e };
         assert_eq!(kinds(&m, &e)[..2], [Kind::Failing, Kind::GeneratorBound]);
-    }
-
-    #[test]
-    fn numbers_read_well() {
-        assert_eq!(
-            (rate(1.0), rate(49.56), rate(1234.5)),
-            ("1.00".into(), "49.6".into(), "1234".into())
-        );
-        assert_eq!(
-            (millis(1.002), millis(0.0206), millis(0.00005)),
-            ("1.00 s".into(), "21 ms".into(), "50 us".into())
-        );
     }
 }

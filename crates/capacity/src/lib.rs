@@ -9,6 +9,7 @@
 //! - [`model`]: N instances of concurrency k on C shared cores, fitted to measurements.
 //! - [`response`]: throughput and latency of that model under a closed or an open workload.
 //! - [`finding`]: named, evidenced diagnoses that end in a remedy.
+//! - [`words`]: numbers as people read them.
 //! - [`recommendation`]: the curve, the count, its interval, and whether more would help.
 
 pub mod finding;
@@ -19,6 +20,7 @@ pub mod model;
 mod reason;
 pub mod recommendation;
 pub mod response;
+pub mod words;
 
 pub use finding::{Evidence, Finding, Kind, diagnose, instance_limit};
 pub use interval::Interval;

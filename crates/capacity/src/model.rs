@@ -23,8 +23,31 @@ pub struct Saturation {
     pub app_demand: f64,
     /// CPU seconds of the balancer and the load generator in one request.
     pub relay_demand: f64,
-    /// Cores of the machine that were busy, with whatever.
+    /// Cores of the machine that were busy, with this and whatever else.
     pub busy_cores: f64,
+}
+
+impl Saturation {
+    /// Cores of the app, the balancer and the generator.
+    pub fn own_cores(&self) -> f64 {
+        self.throughput * (self.app_demand + self.relay_demand)
+    }
+
+    /// Cores of the app.
+    pub fn app_cores(&self) -> f64 {
+        self.throughput * self.app_demand
+    }
+
+    /// Cores that other programs used.
+    pub fn background(&self) -> f64 {
+        (self.busy_cores - self.own_cores()).max(0.0)
+    }
+
+    /// Whether the load had used up what other programs left of `cores`.
+    pub fn is_cpu_full(&self, cores: f64) -> bool {
+        let own = self.own_cores();
+        own >= CPU_FULL * (cores - self.background()) && own >= LOADED * cores
+    }
 }
 
 /// How the service time of a request alone in an instance varies.
@@ -60,6 +83,9 @@ pub struct Model {
     pub demand_growth: f64,
     /// CPU seconds of the balancer and the generator in one request.
     pub relay_demand: f64,
+    /// Share of its own peak that an instance does behind the balancer, where a slot rests between an
+    /// answer and the next request.
+    pub duty: f64,
     /// Share of its throughput that an instance loses to each further one; 0 without anything shared.
     pub contention: f64,
     /// How one instance's service time varies.
@@ -69,9 +95,13 @@ pub struct Model {
 }
 
 /// The CPU is the limit when so much of it is busy: the rest is lost to the scheduler's granularity.
-pub const CPU_FULL: f64 = 0.90;
+pub const CPU_FULL: f64 = 0.88;
+/// A load that uses less than this share of the cores is not what fills them.
+const LOADED: f64 = 0.4;
 /// Growth of the CPU demand below this share is noise of the clock ticks.
 const DEMAND_NOISE: f64 = 0.05;
+/// A shortfall of two instances up to this share is their slots' rest, not something shared.
+const REST: f64 = 0.06;
 /// No interval is narrower: the machine differs from itself by about this from minute to minute.
 const FLOOR: f64 = 0.01;
 
@@ -86,13 +116,14 @@ impl Model {
             app_demand: one.app_demand,
             demand_growth: 0.0,
             relay_demand: one.relay_demand,
+            duty: 1.0,
             contention: 0.0,
             shape,
             single_error: one.error.max(FLOOR),
             contention_error: 0.10,
         };
-        if model.is_cpu_full(&one) {
-            model.usable_cores = one.throughput * (one.app_demand + one.relay_demand);
+        if one.is_cpu_full(cores) {
+            model.usable_cores = one.own_cores();
         }
         model
     }
@@ -102,7 +133,7 @@ impl Model {
     /// A shortfall with the CPU full is the CPU's; one with idle cores is something shared.
     pub fn fit(&mut self, measured: &[Saturation]) {
         let several = |s: &&Saturation| s.instances > 1 && s.throughput > 0.0;
-        let full = measured.iter().filter(several).filter(|s| self.is_cpu_full(s));
+        let full = measured.iter().filter(several).filter(|s| s.is_cpu_full(self.cores));
         if let Some(s) = full.max_by_key(|s| s.instances) {
             let growth = s.app_demand / self.app_demand - 1.0;
             self.demand_growth = if growth > DEMAND_NOISE {
@@ -114,32 +145,37 @@ impl Model {
             self.relay_demand = s.relay_demand;
         }
         let idle: Vec<_> =
-            measured.iter().filter(several).filter(|s| !self.is_cpu_full(s)).collect();
+            measured.iter().filter(several).filter(|s| !s.is_cpu_full(self.cores)).collect();
         self.fit_contention(&idle);
     }
 
     /// Least squares through the origin of the shortfall `N x1 / X - 1` over `N - 1`.
     fn fit_contention(&mut self, measured: &[&Saturation]) {
+        let shortfall =
+            |s: &Saturation| s.instances as f64 * self.ladder.peak() / s.throughput - 1.0;
         let (mut xy, mut xx, mut noise) = (0.0, 0.0, 0.0);
         for s in measured {
             let others = (s.instances - 1) as f64;
-            let linear = s.instances as f64 * self.ladder.peak();
-            xy += others * (linear / s.throughput - 1.0);
+            xy += others * shortfall(s);
             xx += others * others;
             noise += (others * s.error.max(FLOOR).hypot(self.single_error)).powi(2);
         }
-        if xx > 0.0 {
-            self.contention_error = noise.sqrt() / xx;
-            let slope = xy / xx;
-            self.contention = if slope > self.contention_error { slope } else { 0.0 };
-        } else if self.usable_cores < self.cores || self.demand_growth > 0.0 {
-            // Only the CPU bent the line: nothing speaks for a shared station.
-            self.contention_error = 0.0;
+        if measured.is_empty() {
+            if self.usable_cores < self.cores || self.demand_growth > 0.0 {
+                // Only the CPU bent the line: nothing speaks for a shared station.
+                self.contention_error = 0.0;
+            }
+            return;
         }
-    }
-
-    fn is_cpu_full(&self, s: &Saturation) -> bool {
-        s.busy_cores >= CPU_FULL * self.cores
+        self.contention_error = noise.sqrt() / xx;
+        let worst = measured.iter().map(|s| shortfall(s)).fold(f64::NEG_INFINITY, f64::max);
+        if worst <= REST {
+            let rest = measured.iter().map(|s| shortfall(s)).sum::<f64>() / measured.len() as f64;
+            self.duty = 1.0 / (1.0 + rest.max(0.0));
+            self.contention = 0.0;
+        } else {
+            self.contention = xy / xx;
+        }
     }
 
     /// CPU seconds of the app in one request with `instances` running.
@@ -178,7 +214,7 @@ impl Model {
     }
 
     fn efficiency(&self, instances: usize) -> f64 {
-        1.0 / (1.0 + self.contention * (instances.max(1) - 1) as f64)
+        self.duty / (1.0 + self.contention * (instances.max(1) - 1) as f64)
     }
 
     /// Half-width of the interval of the throughput at `instances`, as a share of it.
@@ -205,7 +241,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn saturation(instances: usize, throughput: f64, cpu: f64, busy: f64) -> Saturation {
-        let (app_demand, busy_cores) = (cpu, busy);
+        let (app_demand, busy_cores) = (cpu, busy.max(throughput * (cpu + 1e-4)));
         Saturation {
             instances,
             throughput,
@@ -253,10 +289,19 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn noise_is_not_contention() {
+    fn what_others_do_to_the_cores_is_not_the_load() {
+        let idle = Saturation { busy_cores: 2.0, ..saturation(2, 98.0, 0.0005, 0.0) };
+        assert!(!idle.is_cpu_full(2.0), "0.06 cores of its own");
+        let beside = Saturation { busy_cores: 2.0, ..saturation(2, 50.0, 0.03, 0.0) };
+        assert!(beside.is_cpu_full(2.0), "1.5 cores, all that others left");
+    }
+
+    #[test]
+    fn the_rest_of_a_slot_is_not_contention() {
         let mut m = model(1, 0.1, 0.001, 2.0);
-        m.fit(&[saturation(2, 19.9, 0.001, 0.2)]);
+        m.fit(&[saturation(2, 19.4, 0.001, 0.2)]);
         assert_eq!(m.contention, 0.0);
+        assert!((m.capacity(10) - 97.0).abs() < 1e-6, "each does half of what two did");
         assert!(m.error(10) > m.error(2));
     }
 }

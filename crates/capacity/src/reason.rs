@@ -1,10 +1,11 @@
 //! The recommendation in words: one sentence that says how many, limited by what, what would limit
 //! next, and whether more would help.
 
-use crate::finding::{Kind, millis, rate};
+use crate::finding::Kind;
 use crate::model::Model;
 use crate::recommendation::{NextLimit, Recommendation, Search, WORTH};
 use crate::response::{Workload, predict};
+use crate::words::{rate, time};
 
 impl Search<'_> {
     /// The sentence for `r`, from all that the search knows.
@@ -61,15 +62,13 @@ impl Search<'_> {
         if let Some(m) = self.measurement(n) {
             let of_sample = if name == "p95" { m.p95 } else { m.p99 };
             return of_sample.map_or_else(
-                || format!(" (slowest answer {} measured)", millis(m.max)),
-                |value| format!(" ({name} {} measured)", millis(value)),
+                || format!(" (slowest answer {} measured)", time(m.max)),
+                |value| format!(" ({name} {} measured)", time(value)),
             );
         }
         predicted.response.map_or_else(
             || " (the queue would grow without end)".to_owned(),
-            |p| {
-                format!(" ({name} {} predicted)", millis(if name == "p95" { p.p95 } else { p.p99 }))
-            },
+            |p| format!(" ({name} {} predicted)", time(if name == "p95" { p.p95 } else { p.p99 })),
         )
     }
 

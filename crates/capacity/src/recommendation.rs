@@ -26,6 +26,8 @@ pub struct Measured {
     pub instances: usize,
     /// Completed requests a second.
     pub throughput: f64,
+    /// Requests that were really sent a second, by chance more or fewer than the workload's rate.
+    pub offered: f64,
     /// Share of failed requests.
     pub errors: f64,
     /// Percentiles of the response time (s); `None` where the sample cannot carry one.
@@ -88,8 +90,8 @@ pub struct Bounds {
     pub instance_limit: Kind,
 }
 
-/// An open workload is carried when so much of it is completed; the rest is the noise of a Poisson
-/// count over a short probe.
+/// An open workload is carried when so much of what was sent is completed; the rest is what was in
+/// flight at the edges of a short probe.
 const CARRIED: f64 = 0.97;
 /// Without a bound on latency, the smallest count within this share of the best throughput is enough.
 const NEARLY_BEST: f64 = 0.95;
@@ -107,7 +109,7 @@ impl Goal {
     pub fn holds(&self, p: &Prediction, best: f64) -> bool {
         let within = |bound: Option<f64>, value: f64| bound.is_none_or(|b| value <= b);
         let fast = p.response.is_some_and(|r| within(self.p95, r.p95) && within(self.p99, r.p99));
-        fast && self.carries(p.throughput, best)
+        fast && self.carries(p.throughput, None, best)
     }
 
     /// Whether a measurement does. Without enough samples for a percentile the slowest answer counts.
@@ -118,12 +120,12 @@ impl Goal {
         within(self.p95, m.p95)
             && within(self.p99, m.p99)
             && m.errors <= self.max_errors
-            && self.carries(m.throughput, best)
+            && self.carries(m.throughput, Some(m.offered), best)
     }
 
-    fn carries(&self, throughput: f64, best: f64) -> bool {
+    fn carries(&self, throughput: f64, offered: Option<f64>, best: f64) -> bool {
         match self.workload {
-            Workload::Open { rate, .. } => throughput >= CARRIED * rate,
+            Workload::Open { rate, .. } => throughput >= CARRIED * offered.unwrap_or(rate),
             Workload::Closed { .. } => self.has_latency() || throughput >= NEARLY_BEST * best,
         }
     }
@@ -298,7 +300,8 @@ mod tests {
 
     fn measured(instances: usize, p95: f64) -> Measured {
         let p = Some(p95);
-        Measured { instances, throughput: 400.0, errors: 0.0, p50: p, p95: p, p99: p, max: p95 }
+        let (throughput, offered) = (400.0, 400.0);
+        Measured { instances, throughput, offered, errors: 0.0, p50: p, p95: p, p99: p, max: p95 }
     }
 
     fn sleeper(service: f64) -> Model {

@@ -1,0 +1,32 @@
+//! Numbers as people read them: about three digits, in the unit that fits.
+
+/// A rate (1/s).
+pub fn rate(per_second: f64) -> String {
+    match per_second {
+        x if x < 9.995 => format!("{x:.2}"),
+        x if x < 99.95 => format!("{x:.1}"),
+        x => format!("{x:.0}"),
+    }
+}
+
+/// A time (s).
+pub fn time(seconds: f64) -> String {
+    match seconds * 1e3 {
+        ms if ms <= 0.0 => "0 ms".to_owned(),
+        ms if ms < 0.095 => format!("{:.0} us", ms * 1e3),
+        ms if ms < 9.995 => format!("{ms:.2} ms"),
+        ms if ms < 999.5 => format!("{ms:.0} ms"),
+        ms => format!("{:.2} s", ms / 1e3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([1.0, 49.56, 1234.5].map(rate), ["1.00", "49.6", "1234"]);
+        assert_eq!([1.002, 0.0206, 5e-5, 0.0].map(time), ["1.00 s", "21 ms", "50 us", "0 ms"]);
+    }
+}
