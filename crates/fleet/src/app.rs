@@ -1,0 +1,168 @@
+//! What to run, and how to tell that it is ready.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::InvalidPath;
+use crate::restart::RestartPolicy;
+
+/// An app that is run as several identical instances.
+///
+/// `{port}`, `{i}` and `{name}` in the command and in the values of `env` stand for the instance's
+/// port, its index from 1, and its name. Everything else is passed on as it is; no shell reads it.
+#[derive(Debug, Clone)]
+pub struct App {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Added to Tenfold's own environment and to `PORT` and `TENFOLD_INSTANCE`; wins over all three.
+    pub env: Vec<(String, String)>,
+    /// Where instances run; Tenfold's own working directory when absent.
+    pub directory: Option<PathBuf>,
+    /// Where instances may listen.
+    pub ports: Ports,
+    /// When an instance may get requests.
+    pub readiness: Readiness,
+    /// What happens when an instance dies by itself.
+    pub restart: RestartPolicy,
+    /// Time between SIGTERM and SIGKILL.
+    pub grace: Duration,
+    /// Time that requests in flight get to finish before SIGTERM.
+    pub drain: Duration,
+    /// Where the output of instances goes.
+    pub logs: Logs,
+}
+
+/// Where instances may listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ports {
+    /// Any port that is free.
+    Any,
+    /// One of these. A reload needs one more than there are instances.
+    Range(RangeInclusive<u16>),
+}
+
+/// When an instance counts as ready.
+#[derive(Debug, Clone)]
+pub struct Readiness {
+    /// What is tried.
+    pub probe: ReadyProbe,
+    /// How long it may take from the start of the process.
+    pub deadline: Duration,
+}
+
+/// How readiness is tested.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadyProbe {
+    /// The port accepts a connection.
+    Tcp,
+    /// `GET path` is answered with 2xx.
+    Http {
+        /// Starts with `/`; see [`ReadyProbe::http`].
+        path: String,
+    },
+}
+
+/// Output kept per instance: `NAME.log`, then `NAME.log.1` (newest) to `NAME.log.KEEP`.
+#[derive(Debug, Clone)]
+pub struct Logs {
+    /// Created when it does not exist.
+    pub directory: PathBuf,
+    /// Size in bytes at which a file is rotated.
+    pub max_bytes: u64,
+    /// Rotated files kept beside the current one.
+    pub keep: usize,
+}
+
+impl App {
+    /// An app with the defaults: any port, ready when it accepts a connection within 30 s, 10 s of
+    /// grace, 30 s of drain.
+    pub fn new(command: Vec<String>, logs: Logs) -> App {
+        App {
+            command,
+            env: Vec::new(),
+            directory: None,
+            ports: Ports::Any,
+            readiness: Readiness::default(),
+            restart: RestartPolicy::default(),
+            grace: Duration::from_secs(10),
+            drain: Duration::from_secs(30),
+            logs,
+        }
+    }
+}
+
+impl Default for Readiness {
+    fn default() -> Readiness {
+        Readiness { probe: ReadyProbe::Tcp, deadline: Duration::from_secs(30) }
+    }
+}
+
+impl ReadyProbe {
+    /// A probe by HTTP.
+    ///
+    /// # Errors
+    /// When `path` does not start with `/` or holds a character that a request line cannot.
+    pub fn http(path: &str) -> Result<ReadyProbe, InvalidPath> {
+        let printable = path.bytes().all(|byte| byte.is_ascii_graphic());
+        if path.starts_with('/') && printable {
+            Ok(ReadyProbe::Http { path: path.into() })
+        } else {
+            Err(InvalidPath { path: path.into() })
+        }
+    }
+}
+
+impl Logs {
+    /// 10 MB a file and three rotated ones.
+    pub fn new(directory: impl Into<PathBuf>) -> Logs {
+        Logs { directory: directory.into(), max_bytes: 10_000_000, keep: 3 }
+    }
+}
+
+/// `template` with `{port}`, `{i}` and `{name}` replaced, in one pass: what is put in is not read again.
+pub(crate) fn fill(template: &str, port: u16, index: usize, name: &str) -> String {
+    let mut filled = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(brace) = rest.find('{') {
+        filled.push_str(&rest[..brace]);
+        rest = &rest[brace..];
+        if let Some(after) = rest.strip_prefix("{port}") {
+            filled.push_str(&port.to_string());
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("{i}") {
+            filled.push_str(&index.to_string());
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("{name}") {
+            filled.push_str(name);
+            rest = after;
+        } else {
+            filled.push('{');
+            rest = &rest[1..];
+        }
+    }
+    filled.push_str(rest);
+    filled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fills_the_three_words_and_nothing_else() {
+        let fill = |template| fill(template, 4001, 2, "app-2");
+        assert_eq!(fill("--bind=:{port} {i}{name}"), "--bind=:4001 2app-2");
+        assert_eq!(fill(r#"{"p": {port}, "x": "{y}"}"#), r#"{"p": 4001, "x": "{y}"}"#);
+        assert_eq!(fill("{{port}} {por {"), "{4001} {por {");
+        assert_eq!(super::fill("{name}{i}", 1, 7, "{i}"), "{i}7");
+    }
+
+    #[test]
+    fn a_probe_path_is_one_word_that_starts_with_a_slash() {
+        assert!(ReadyProbe::http("/health?deep=1").is_ok());
+        for bad in ["", "health", "/a b", "/a\r\nHost: x"] {
+            assert!(ReadyProbe::http(bad).is_err(), "{bad:?}");
+        }
+    }
+}

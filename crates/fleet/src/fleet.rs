@@ -1,0 +1,317 @@
+//! The handle on a fleet, and the supervisor that carries out one operation after the other.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+
+use crate::app::App;
+use crate::board::{Board, MemberStatus};
+use crate::driver::{Driver, Membership};
+use crate::error::FleetError;
+use crate::slot::{Context, Phase, Slot};
+
+/// The running copies of an app: a cheap handle that can be cloned.
+///
+/// Operations run one after the other, on a task of their own: dropping the future of one does not
+/// stop it half way. Dropping the last handle kills every instance without grace.
+#[derive(Clone)]
+pub struct Fleet {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    context: Arc<Context>,
+    commands: mpsc::UnboundedSender<Command>,
+    stops: mpsc::UnboundedSender<oneshot::Sender<()>>,
+    /// How often `stop` was called; an operation that was asked for before the last call is refused.
+    era: Arc<AtomicU64>,
+}
+
+struct Command {
+    operation: Operation,
+    era: u64,
+    reply: oneshot::Sender<Result<(), FleetError>>,
+}
+
+#[derive(Clone, Copy)]
+enum Operation {
+    Scale(usize),
+    Reload,
+}
+
+struct Supervisor {
+    commands: mpsc::UnboundedReceiver<Command>,
+    stops: mpsc::UnboundedReceiver<oneshot::Sender<()>>,
+    era: Arc<AtomicU64>,
+    slots: Slots,
+}
+
+/// The places of the fleet by index, 1 to N without a gap but while an operation runs.
+struct Slots {
+    context: Arc<Context>,
+    by_index: BTreeMap<usize, Slot>,
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// A fleet without instances. Must be called within a Tokio runtime.
+    pub fn new(app: App, driver: Arc<dyn Driver>, membership: Arc<dyn Membership>) -> Fleet {
+        let context = Arc::new(Context {
+            app,
+            driver,
+            membership,
+            board: Board::default(),
+            last_id: AtomicU64::new(0),
+            failure: watch::Sender::new(None),
+        });
+        let (commands, command_receiver) = mpsc::unbounded_channel();
+        let (stops, stop_receiver) = mpsc::unbounded_channel();
+        let era = Arc::new(AtomicU64::new(0));
+        let supervisor = Supervisor {
+            commands: command_receiver,
+            stops: stop_receiver,
+            era: era.clone(),
+            slots: Slots { context: context.clone(), by_index: BTreeMap::new() },
+        };
+        tokio::spawn(supervisor.run());
+        Fleet { handle: Arc::new(Handle { context, commands, stops, era }) }
+    }
+
+    /// Returns when `n` instances are ready and all others are stopped. New ones start at the same
+    /// time; the ones with the highest index go first, drained and then stopped. Instances that were
+    /// given up after a crash loop are tried again.
+    ///
+    /// # Errors
+    /// When one does not become ready: then the new ones are taken away again. When `stop` comes first.
+    pub async fn scale(&self, n: usize) -> Result<(), FleetError> {
+        self.request(Operation::Scale(n)).await
+    }
+
+    /// Replaces the instances one at a time: a successor with the same index and name is started on
+    /// another port and joins when it is ready; then the old one is drained and stopped.
+    ///
+    /// # Errors
+    /// When a successor does not become ready: the old one goes on serving, as do all after it. When
+    /// `stop` comes first.
+    pub async fn reload(&self) -> Result<(), FleetError> {
+        self.request(Operation::Reload).await
+    }
+
+    /// Drains and stops all instances at the same time, and ends an operation that is under way. The
+    /// fleet can be scaled up again afterwards.
+    pub async fn stop(&self) {
+        self.handle.era.fetch_add(1, Ordering::SeqCst);
+        let (reply, done) = oneshot::channel();
+        if self.handle.stops.send(reply).is_ok() {
+            let _ = done.await;
+        }
+    }
+
+    /// All instances by index; while one is replaced, both of that index, the older first.
+    pub fn members(&self) -> Vec<MemberStatus> {
+        self.handle.context.board.members()
+    }
+
+    /// Resolves when an instance is given up after a crash loop, with the reason.
+    pub async fn failed(&self) -> FleetError {
+        let mut failure = self.handle.context.failure.subscribe();
+        match failure.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(error)) => error.clone(),
+            Ok(None) | Err(_) => FleetError::Stopped,
+        }
+    }
+
+    async fn request(&self, operation: Operation) -> Result<(), FleetError> {
+        let (reply, answer) = oneshot::channel();
+        let era = self.handle.era.load(Ordering::SeqCst);
+        let command = Command { operation, era, reply };
+        if self.handle.commands.send(command).is_err() {
+            return Err(FleetError::Stopped);
+        }
+        answer.await.unwrap_or(Err(FleetError::Stopped))
+    }
+}
+
+// === impl Supervisor ===
+
+impl Supervisor {
+    /// Ends when the last handle is gone; the slots die with it.
+    async fn run(mut self) {
+        loop {
+            let command = tokio::select! {
+                biased;
+                stop = self.stops.recv() => {
+                    if self.stop(stop).await.is_break() {
+                        return;
+                    }
+                    continue;
+                }
+                Some(command) = self.commands.recv() => command,
+            };
+            if command.era < self.era.load(Ordering::SeqCst) {
+                let _ = command.reply.send(Err(FleetError::Stopped));
+                continue;
+            }
+            let (operation, slots) = (command.operation, &mut self.slots);
+            let interrupted = tokio::select! {
+                biased;
+                stop = self.stops.recv() => stop,
+                result = slots.carry_out(operation) => {
+                    // The asker may have given up; the operation stands.
+                    let _ = command.reply.send(result);
+                    continue;
+                }
+            };
+            // Dropping the reply tells the asker that the fleet was stopped.
+            drop(command);
+            if self.stop(interrupted).await.is_break() {
+                return;
+            }
+        }
+    }
+
+    /// Closes all slots, for the first asker and for all that ask meanwhile.
+    async fn stop(&mut self, asker: Option<oneshot::Sender<()>>) -> ControlFlow<()> {
+        let Some(asker) = asker else {
+            return ControlFlow::Break(());
+        };
+        let mut askers = vec![asker];
+        loop {
+            tokio::select! {
+                biased;
+                next = self.stops.recv() => match next {
+                    Some(next) => askers.push(next),
+                    None => return ControlFlow::Break(()),
+                },
+                () = self.slots.close_above(0) => break,
+            }
+        }
+        for asker in askers {
+            let _ = asker.send(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+// === impl Slots ===
+
+/// Every method may be dropped at any point: a slot is in `by_index` from the moment it is opened
+/// until its task has ended.
+impl Slots {
+    async fn carry_out(&mut self, operation: Operation) -> Result<(), FleetError> {
+        match operation {
+            Operation::Scale(n) => self.scale(n).await,
+            Operation::Reload => self.reload().await,
+        }
+    }
+
+    async fn scale(&mut self, n: usize) -> Result<(), FleetError> {
+        self.dismiss(&self.above(n));
+
+        let missing: Vec<usize> = (1..=n).filter(|index| self.is_vacant(*index)).collect();
+        for &index in &missing {
+            self.open(index);
+        }
+        let result = self.all_serving(n).await;
+        if result.is_err() {
+            self.close(&missing).await;
+        }
+        self.close_above(n).await;
+        result
+    }
+
+    async fn reload(&mut self) -> Result<(), FleetError> {
+        let indexes: Vec<usize> = self.by_index.keys().copied().collect();
+        for index in indexes {
+            if self.is_vacant(index) {
+                self.open(index);
+                self.serving(index).await?;
+            } else {
+                self.by_index[&index].replace().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails as soon as one has failed.
+    async fn all_serving(&self, n: usize) -> Result<(), FleetError> {
+        // Once more when one that served has died while others were waited for.
+        while !self.by_index.range(..=n).all(|(_, slot)| slot.is_serving()) {
+            let mut waits = JoinSet::new();
+            for &index in self.by_index.range(..=n).map(|(index, _)| index) {
+                waits.spawn(self.serving(index));
+            }
+            while let Some(result) = waits.join_next().await {
+                result.unwrap_or(Err(FleetError::Stopped))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn serving(&self, index: usize) -> impl Future<Output = Result<(), FleetError>> + use<> {
+        let mut phase = self.by_index[&index].phase.clone();
+        async move {
+            let settled = |phase: &Phase| !matches!(phase, Phase::Pending);
+            match phase.wait_for(settled).await.as_deref() {
+                Ok(Phase::Failed(error)) => Err(error.clone()),
+                Ok(_) => Ok(()),
+                Err(_) => Err(FleetError::Stopped),
+            }
+        }
+    }
+
+    /// No slot has this index, or one that was given up.
+    fn is_vacant(&self, index: usize) -> bool {
+        self.by_index.get(&index).is_none_or(Slot::has_failed)
+    }
+
+    fn open(&mut self, index: usize) {
+        self.clear(index);
+        let slot = Slot::open(self.context.clone(), index);
+        self.by_index.insert(index, slot);
+    }
+
+    /// Forgets a slot that has ended, and the fleet's failure if that was the last one given up.
+    fn clear(&mut self, index: usize) {
+        if self.by_index.remove(&index).is_some() {
+            self.context.board.clear(index);
+        }
+        if !self.by_index.values().any(Slot::has_failed) {
+            self.context.failure.send_replace(None);
+        }
+    }
+
+    /// Tells the slots to leave, the highest index first.
+    fn dismiss(&self, indexes: &[usize]) {
+        for index in indexes.iter().rev() {
+            self.by_index[index].leave();
+        }
+    }
+
+    async fn close_above(&mut self, n: usize) {
+        self.close(&self.above(n)).await;
+    }
+
+    fn above(&self, n: usize) -> Vec<usize> {
+        self.by_index.range(n + 1..).map(|(&index, _)| index).collect()
+    }
+
+    async fn close(&mut self, indexes: &[usize]) {
+        self.dismiss(indexes);
+        for index in indexes {
+            if let Some(slot) = self.by_index.get_mut(index) {
+                slot.left().await;
+                self.clear(*index);
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The process that outlives Tenfold for a moment, so that nothing else does.
+//!
+//! The kernel kills an instance when Tenfold dies, but not what the instance has started. The guard
+//! holds the list of process groups; when its standard input ends, which only happens when Tenfold
+//! has ended in whatever way, it kills the groups that are still listed.
+//!
+//! The protocol is a line per change: `+KEY PGID` and `-KEY`. An instance lists itself before it
+//! executes anything, so there is no moment at which it could have started something unlisted. Hence
+//! the key: when the execution fails, Tenfold never learns the number of the process.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use procfs::process::Process;
+use rustix::net::{SendFlags, send};
+use rustix::process::{Pid, Signal, kill_process_group, setsid};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How long a guard may take to end once its input has. It needs a millisecond, but the machine may
+/// be busy, and it may have been started just now.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// The body of the guard process: returns when standard input has ended and the groups are dead.
+///
+/// # Errors
+/// When the signals cannot be taken.
+pub fn run() -> io::Result<()> {
+    // A session of its own: Ctrl-C in the terminal is not for the guard. Fails when it has one.
+    let _ = setsid();
+    // The working directory must not be kept busy. Nothing is opened by name later.
+    let _ = std::env::set_current_dir("/");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _entered = runtime.enter();
+    // Listening replaces the default action, so each is ignored; nobody reads them.
+    let _ignored = [
+        signal(SignalKind::interrupt())?,
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::hangup())?,
+    ];
+    let mut groups = Groups::default();
+    // An error means that Tenfold is gone as much as the end does.
+    for line in io::stdin().lock().lines().map_while(Result::ok) {
+        groups.apply(&line);
+    }
+    groups.kill();
+    Ok(())
+}
+
+/// Listed groups by key.
+#[derive(Default)]
+struct Groups {
+    by_key: BTreeMap<u64, Group>,
+}
+
+struct Group {
+    /// The number of the group and of its leader.
+    leader: i32,
+    /// When the leader was started, in clock ticks since boot.
+    started: Option<u64>,
+}
+
+/// Tenfold's end of a guard. A guard that dies is started again.
+pub(crate) struct Guard {
+    command: Vec<String>,
+    state: Mutex<State>,
+}
+
+/// What a process needs to list itself between fork and exec.
+pub(crate) struct Announcement {
+    key: u64,
+    socket: Option<Arc<UnixStream>>,
+}
+
+struct State {
+    last_key: u64,
+    groups: BTreeMap<u64, u32>,
+    process: Option<GuardProcess>,
+}
+
+struct GuardProcess {
+    child: Child,
+    /// Closed on exec, as all that the standard library opens, so no instance keeps it open.
+    socket: Arc<UnixStream>,
+}
+
+// === impl Groups ===
+
+impl Groups {
+    fn apply(&mut self, line: &str) {
+        if let Some((key, leader)) = line.strip_prefix('+').and_then(parse_entry) {
+            // Listed twice: by the process itself, and by Tenfold in case the first was not heard.
+            let group = || Group { leader, started: start_time(leader) };
+            self.by_key.entry(key).or_insert_with(group);
+        } else if let Some(key) = line.strip_prefix('-').and_then(|key| key.parse().ok()) {
+            self.by_key.remove(&key);
+        }
+    }
+
+    fn kill(&self) {
+        for group in self.by_key.values() {
+            // A number is not given away while its group has a member. So when a process has it
+            // that was not the leader, the group is gone and the number means somebody else.
+            let now = start_time(group.leader);
+            let same = now.is_none() || now == group.started;
+            if same && let Some(leader) = Pid::from_raw(group.leader) {
+                let _ = kill_process_group(leader, Signal::KILL);
+            }
+        }
+    }
+}
+
+/// Nothing below 2: killing group 0 or 1 would kill the guard's own group, or everything.
+fn parse_entry(entry: &str) -> Option<(u64, i32)> {
+    let (key, group) = entry.split_once(' ')?;
+    let group = group.parse().ok().filter(|group| *group > 1)?;
+    Some((key.parse().ok()?, group))
+}
+
+fn start_time(pid: i32) -> Option<u64> {
+    let stat = Process::new(pid).and_then(|process| process.stat());
+    stat.ok().map(|stat| stat.starttime)
+}
+
+// === impl Guard ===
+
+impl Guard {
+    /// Starts the guard: `command` must end up in [`run`].
+    pub(crate) fn start(command: Vec<String>) -> io::Result<Guard> {
+        let process = Some(GuardProcess::spawn(&command)?);
+        let state = State { last_key: 0, groups: BTreeMap::new(), process };
+        Ok(Guard { command, state: Mutex::new(state) })
+    }
+
+    /// For a process that is about to be started.
+    pub(crate) fn announce(&self) -> Announcement {
+        let mut state = self.state();
+        state.last_key += 1;
+        let socket = state.process.as_ref().map(|process| process.socket.clone());
+        Announcement { key: state.last_key, socket }
+    }
+
+    pub(crate) fn add(&self, key: u64, group: u32) {
+        let mut state = self.state();
+        state.groups.insert(key, group);
+        self.tell(&mut state, &format!("+{key} {group}\n"));
+    }
+
+    pub(crate) fn remove(&self, key: u64) {
+        let mut state = self.state();
+        state.groups.remove(&key);
+        self.tell(&mut state, &format!("-{key}\n"));
+    }
+
+    fn tell(&self, state: &mut State, line: &str) {
+        if let Some(process) = &state.process
+            && process.write(line).is_ok()
+        {
+            return;
+        }
+        // Somebody killed it: a new one gets the whole list. Without one, instances still die with
+        // Tenfold, only what they have started may not.
+        state.process = GuardProcess::spawn(&self.command).ok();
+        if let Some(process) = &state.process {
+            let entries = state.groups.iter();
+            let list: String = entries.map(|(key, group)| format!("+{key} {group}\n")).collect();
+            let _ = process.write(&list);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Announcement ===
+
+impl Announcement {
+    pub(crate) fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// Lists the calling process. Neither allocates nor locks nor blocks nor raises a signal, as it
+    /// is called between fork and exec.
+    pub(crate) fn send(&self) {
+        let Some(socket) = &self.socket else { return };
+        // The longest key and process id have 20 and 10 digits.
+        let mut line = [0; 40];
+        let mut rest = &mut line[..];
+        if writeln!(rest, "+{} {}", self.key, std::process::id()).is_ok() {
+            let unused = rest.len();
+            let line = &line[..line.len() - unused];
+            // Tenfold says it again, and notices when nobody listens.
+            let _ = send(socket, line, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        }
+    }
+}
+
+// === impl GuardProcess ===
+
+impl GuardProcess {
+    fn spawn(command: &[String]) -> io::Result<GuardProcess> {
+        let (program, arguments) =
+            command.split_first().ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
+        // A socket, not a pipe: a process can write to it without risking SIGPIPE.
+        let (ours, theirs) = UnixStream::pair()?;
+        let child = Command::new(program)
+            .args(arguments)
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(GuardProcess { child, socket: Arc::new(ours) })
+    }
+
+    fn write(&self, lines: &str) -> io::Result<()> {
+        (&*self.socket).write_all(lines.as_bytes())
+    }
+}
+
+impl Drop for GuardProcess {
+    fn drop(&mut self) {
+        // Not only closed: an announcement may hold it too.
+        let _ = self.socket.shutdown(Shutdown::Write);
+        let deadline = Instant::now() + FAREWELL;
+        while let Ok(None) = self.child.try_wait() {
+            if Instant::now() > deadline {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::process::CommandExt;
+
+    use super::*;
+
+    #[test]
+    fn lists_groups_and_never_a_number_that_means_everybody() {
+        let mut groups = Groups::default();
+        for line in
+            ["+1 40", "+2 41", "+2 42", "-1", "+3 0", "+4 1", "+5 -5", "+6 x", "+7", "-9", ""]
+        {
+            groups.apply(line);
+        }
+        let listed = groups.by_key.iter().map(|(key, group)| (*key, group.leader));
+        assert_eq!(listed.collect::<Vec<_>>(), [(2, 41)]);
+    }
+
+    #[test]
+    fn a_process_lists_itself_in_one_line() {
+        let (socket, mut guard) = UnixStream::pair().unwrap();
+        let announcement = Announcement { key: u64::MAX, socket: Some(Arc::new(socket)) };
+        announcement.send();
+        drop(announcement);
+        let mut line = String::new();
+        guard.read_to_string(&mut line).unwrap();
+        assert_eq!(line, format!("+{} {}\n", u64::MAX, std::process::id()));
+    }
+
+    #[test]
+    fn a_number_that_was_given_to_somebody_else_is_left_alone() {
+        let mut bystander = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
+        let leader = bystander.id().cast_signed();
+        let mut groups = Groups::default();
+        groups.by_key.insert(1, Group { leader, started: Some(1) });
+        groups.kill();
+        assert!(bystander.try_wait().unwrap().is_none());
+
+        groups.apply(&format!("+2 {leader}"));
+        groups.kill();
+        assert!(!bystander.wait().unwrap().success());
+    }
+
+    #[test]
+    fn a_guard_that_dies_is_replaced_and_told_everything() {
+        let directory = tempfile::tempdir().unwrap();
+        let heard = directory.path().join("heard");
+        let script = format!("exec cat >>{}", heard.display());
+        let guard = Guard::start(vec!["sh".into(), "-c".into(), script]).unwrap();
+        let kill = |state: &mut State| {
+            let process = state.process.as_mut().unwrap();
+            process.child.kill().unwrap();
+            process.child.wait().unwrap();
+        };
+        guard.add(1, 40);
+        kill(&mut guard.state());
+        // A fork of another test may hold the dead guard's socket open for a moment.
+        let told = |heard: String| heard.contains("+1 40\n+2 41\n");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !std::fs::read_to_string(&heard).is_ok_and(told) {
+            assert!(Instant::now() < deadline);
+            guard.add(2, 41);
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}

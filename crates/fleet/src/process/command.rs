@@ -1,0 +1,120 @@
+//! What is executed, and why it could not be.
+
+use std::env;
+use std::fs::File;
+use std::io::{self, ErrorKind, PipeWriter, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::app::{App, fill};
+use crate::driver::Identity;
+use crate::error::StartError;
+
+/// The command of an instance, both outputs into `output`; nothing when the app has no command.
+pub(super) fn build(
+    app: &App,
+    identity: &Identity,
+    port: u16,
+    output: PipeWriter,
+) -> io::Result<Option<Command>> {
+    let fill = |text: &String| fill(text, port, identity.index, &identity.name);
+    let mut words = app.command.iter().map(fill);
+    let Some(program) = words.next().filter(|program| !program.is_empty()) else {
+        return Ok(None);
+    };
+    let mut command = Command::new(program);
+    command
+        .args(words)
+        .env("PORT", port.to_string())
+        .env("TENFOLD_INSTANCE", identity.index.to_string())
+        .envs(app.env.iter().map(|(key, value)| (key, fill(value))))
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output);
+    if let Some(directory) = &app.directory {
+        command.current_dir(directory);
+    }
+    Ok(Some(command))
+}
+
+/// The sentence for an error of `spawn`.
+pub(super) fn explain(error: &io::Error, program: &str, app: &App, name: &str) -> StartError {
+    if let Some(directory) = &app.directory
+        && !directory.is_dir()
+    {
+        return StartError::NoDirectory { directory: directory.clone() };
+    }
+    let found = find(program, app);
+    let program = program.to_owned();
+    match (error.kind(), found) {
+        (ErrorKind::NotFound, None) => {
+            StartError::NotFound { searched: searched(&program, app), program }
+        }
+        (ErrorKind::NotFound, Some(path)) => StartError::NotExecutable {
+            program,
+            reason: match interpreter(&path) {
+                Some(interpreter) => format!(
+                    "its first line asks for {interpreter}, which does not exist; install that or correct the line"
+                ),
+                None => "the loader that it needs does not exist; it was built for another system"
+                    .into(),
+            },
+        },
+        (ErrorKind::PermissionDenied, found) => {
+            let path = found.unwrap_or_else(|| PathBuf::from(&program));
+            let path = path.display();
+            StartError::NotExecutable {
+                program,
+                reason: format!(
+                    "{path} may not be executed; run `chmod +x {path}`, or put its interpreter before it"
+                ),
+            }
+        }
+        _ => StartError::System { name: name.to_owned(), reason: error.to_string() },
+    }
+}
+
+/// The file that the program's name stands for, executable or not.
+fn find(program: &str, app: &App) -> Option<PathBuf> {
+    if program.contains('/') {
+        let directory = app.directory.as_deref().unwrap_or(Path::new(""));
+        return Some(directory.join(program)).filter(|path| path.is_file());
+    }
+    let path = search_path(app);
+    let files = env::split_paths(&path).map(|directory| directory.join(program));
+    let mut files: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
+    // As the search itself does: one that may be executed wins over an earlier one that may not.
+    files.sort_by_key(|path| !is_executable(path));
+    files.into_iter().next()
+}
+
+fn searched(program: &str, app: &App) -> String {
+    if program.contains('/') {
+        let directory = app.directory.clone().or_else(|| env::current_dir().ok());
+        let directory = directory.unwrap_or_default();
+        format!("there is no such file, seen from {}", directory.display())
+    } else {
+        format!("no such program in PATH ({})", search_path(app))
+    }
+}
+
+fn search_path(app: &App) -> String {
+    let own = app.env.iter().rev().find(|(key, _)| key == "PATH");
+    own.map(|(_, value)| value.clone()).or_else(|| env::var("PATH").ok()).unwrap_or_default()
+}
+
+fn is_executable(path: &Path) -> bool {
+    let mode = path.metadata().map(|metadata| metadata.permissions().mode());
+    mode.is_ok_and(|mode| mode & 0o111 != 0)
+}
+
+/// What the first line of a script asks for.
+fn interpreter(path: &Path) -> Option<String> {
+    // The kernel itself reads no more than 256 bytes.
+    let mut start = Vec::new();
+    File::open(path).ok()?.take(256).read_to_end(&mut start).ok()?;
+    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let line = String::from_utf8_lossy(line);
+    line.split_whitespace().next().map(str::to_owned)
+}

@@ -1,0 +1,188 @@
+//! A process and all that it started, from fork to the last of them.
+
+use std::io;
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::sync::{oneshot, watch};
+
+use super::{parent_death, sockets};
+use crate::exit::Exit;
+use crate::guard::{Announcement, Guard};
+
+/// How often the remains of a group are looked at once its leader has ended: soon at first, then
+/// less often, as it means to read all of /proc.
+const SWEEP_INTERVAL: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
+
+/// How long killed processes may take to go. One that the kernel cannot end is left behind then.
+const SWEEP_LIMIT: Duration = Duration::from_secs(2);
+
+/// A process group. Dropping it kills it.
+pub(super) struct ProcessGroup {
+    shared: Arc<Shared>,
+    exit: watch::Receiver<Option<Exit>>,
+}
+
+/// Under which the guard has listed a group.
+type Key = u64;
+
+struct Shared {
+    leader: Pid,
+    guard: Option<(Arc<Guard>, Key)>,
+    phase: Mutex<Phase>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// Got SIGTERM. What the leader leaves behind may take its time as well.
+    Asked,
+    Killed(Instant),
+    /// The leader was reaped: its number may already mean somebody else.
+    Gone,
+}
+
+impl ProcessGroup {
+    /// Starts `command` as the leader of a new group. A thread forks it and waits for its end, so
+    /// the thread that the parent-death signal is tied to lives as long as the process does.
+    pub(super) async fn spawn(
+        name: &str,
+        mut command: Command,
+        guard: Option<Arc<Guard>>,
+    ) -> io::Result<ProcessGroup> {
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let announcement = guard.as_deref().map(Guard::announce);
+        let guard = guard.zip(announcement.as_ref().map(Announcement::key));
+        parent_death::die_with_parent(&mut command, announcement);
+        let (started, start) = oneshot::channel();
+        thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || lead(command, guard, started))?;
+        start.await.unwrap_or(Err(io::ErrorKind::Other.into()))
+    }
+
+    /// The number of the group and of its leader.
+    pub(super) fn id(&self) -> u32 {
+        self.shared.leader.as_raw_nonzero().get().cast_unsigned()
+    }
+
+    /// Asks all of it to end.
+    pub(super) fn terminate(&self) {
+        let mut phase = self.shared.phase();
+        if *phase == Phase::Running {
+            *phase = Phase::Asked;
+            self.shared.signal(Signal::TERM);
+        }
+    }
+
+    pub(super) fn kill(&self) {
+        self.shared.kill(&mut self.shared.phase());
+    }
+
+    /// Returns when the leader has ended and nothing else of the group is left.
+    pub(super) async fn exited(&mut self) -> Exit {
+        match self.exit.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(exit)) => *exit,
+            Ok(None) | Err(_) => Exit::Unknown,
+        }
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The life of the thread that belongs to a group.
+fn lead(
+    mut command: Command,
+    guard: Option<(Arc<Guard>, Key)>,
+    started: oneshot::Sender<io::Result<ProcessGroup>>,
+) {
+    let spawned = command.spawn();
+    // Closes our copies of what was handed to the child, or its output would never end.
+    drop(command);
+    let child = match spawned {
+        Ok(child) => child,
+        Err(error) => {
+            if let Some((guard, key)) = guard {
+                guard.remove(key);
+            }
+            let _ = started.send(Err(error));
+            return;
+        }
+    };
+    if let Some((guard, key)) = &guard {
+        guard.add(*key, child.id());
+    }
+    let (exit_sender, exit) = watch::channel(None);
+    let shared = Arc::new(Shared {
+        leader: Pid::from_child(&child),
+        guard,
+        phase: Mutex::new(Phase::Running),
+    });
+    let group = ProcessGroup { shared: shared.clone(), exit };
+    // When nobody waits for it any more, it comes back, is dropped, and thereby killed.
+    drop(started.send(Ok(group)));
+    let exit = shared.attend(child);
+    exit_sender.send_replace(Some(exit));
+}
+
+impl Shared {
+    /// Blocks until the group has ended.
+    fn attend(&self, mut child: Child) -> Exit {
+        // The leader stays unreaped until the end, so that its number names this group and no other.
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(Errno::INTR) = waitid(WaitId::Pid(self.leader), ended) {}
+
+        self.sweep();
+        let mut phase = self.phase();
+        let status = child.wait();
+        *phase = Phase::Gone;
+        drop(phase);
+        if let Some((guard, key)) = &self.guard {
+            guard.remove(*key);
+        }
+        status.map_or(Exit::Unknown, Exit::from)
+    }
+
+    /// Waits for what the leader has left behind; kills it unless it was asked to end, and has time.
+    fn sweep(&self) {
+        let mut interval = SWEEP_INTERVAL.0;
+        while sockets::has_members(self.leader) {
+            let mut phase = self.phase();
+            match *phase {
+                Phase::Running => self.kill(&mut phase),
+                Phase::Killed(since) if since.elapsed() > SWEEP_LIMIT => return,
+                // Again, for what was forked while the signal was sent.
+                Phase::Killed(_) => self.signal(Signal::KILL),
+                Phase::Asked | Phase::Gone => {}
+            }
+            drop(phase);
+            thread::sleep(interval);
+            interval = (interval * 2).min(SWEEP_INTERVAL.1);
+        }
+    }
+
+    fn kill(&self, phase: &mut Phase) {
+        if matches!(phase, Phase::Running | Phase::Asked) {
+            *phase = Phase::Killed(Instant::now());
+            self.signal(Signal::KILL);
+        }
+    }
+
+    /// Only while the phase is locked and not `Gone`.
+    fn signal(&self, signal: Signal) {
+        // Fails when all of it has ended just now, which is as well.
+        let _ = kill_process_group(self.leader, signal);
+    }
+
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,231 @@
+//! The driver that runs instances as processes of this machine.
+//!
+//! - `command`: what is executed, and why it could not be.
+//! - `parent_death`: the kernel's promise to kill an instance when Tenfold dies.
+//! - `group`: a process and all that it started, from fork to the last of them.
+//! - `ports`: which ports are free.
+//! - `sockets`: who listens where.
+//! - `probe`: readiness by TCP and HTTP.
+//! - `output`: what instances write: the last lines, and rotated files.
+
+mod command;
+mod group;
+mod output;
+mod parent_death;
+mod ports;
+mod probe;
+mod sockets;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::app::{App, Logs, Readiness, ReadyProbe};
+use crate::driver::{Driver, Identity, Instance, Notice};
+use crate::error::{Output, StartError};
+use crate::exit::Exit;
+use crate::guard::Guard;
+use group::ProcessGroup;
+use output::{Capture, LogFile};
+use ports::{Lease, PortPool};
+use probe::Answer;
+
+/// Lines of the app's own output that an error quotes.
+const QUOTED_LINES: usize = 10;
+
+/// How long the kernel may take to end a killed process before it is called stuck.
+const KILL_TIME: Duration = Duration::from_secs(5);
+
+/// Runs instances as processes of this machine, each the leader of its own process group.
+///
+/// They die with Tenfold, whatever ends it. Out of reach is only what leaves its process group on
+/// purpose, such as a daemon.
+pub struct ProcessDriver {
+    guard: Option<Arc<Guard>>,
+    ports: PortPool,
+    /// By path: a successor writes into the same file as the instance that it replaces.
+    logs: Mutex<HashMap<PathBuf, Weak<Mutex<LogFile>>>>,
+}
+
+struct ProcessInstance {
+    name: String,
+    group: ProcessGroup,
+    output: Capture,
+    lease: Lease,
+    address: SocketAddr,
+}
+
+// === impl ProcessDriver ===
+
+impl ProcessDriver {
+    /// A driver with a guard: a command that ends up in [`guard::run`](crate::guard::run). Without
+    /// one, what an instance has started survives when Tenfold is killed by SIGKILL.
+    ///
+    /// # Errors
+    /// When the guard cannot be started.
+    pub fn new(guard: Option<Vec<String>>) -> Result<ProcessDriver, StartError> {
+        let guard = guard.map(Guard::start).transpose();
+        let guard = guard.map_err(|error| StartError::System {
+            name: "the guard process".into(),
+            reason: error.to_string(),
+        })?;
+        Ok(ProcessDriver {
+            guard: guard.map(Arc::new),
+            ports: PortPool::default(),
+            logs: Mutex::default(),
+        })
+    }
+
+    fn log(&self, logs: &Logs, name: &str) -> Arc<Mutex<LogFile>> {
+        let path = logs.directory.join(format!("{name}.log"));
+        let mut open = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, log| log.strong_count() > 0);
+        if let Some(log) = open.get(&path).and_then(Weak::upgrade) {
+            return log;
+        }
+        let log = LogFile::new(path.clone(), logs.max_bytes, logs.keep);
+        let log = Arc::new(Mutex::new(log));
+        open.insert(path, Arc::downgrade(&log));
+        log
+    }
+}
+
+#[async_trait]
+impl Driver for ProcessDriver {
+    async fn start(&self, app: &App, identity: &Identity) -> Result<Box<dyn Instance>, StartError> {
+        let lease = self.ports.lease(&app.ports, identity.port)?;
+        let name = identity.name.clone();
+        let system = |error: std::io::Error| StartError::System {
+            name: name.clone(),
+            reason: error.to_string(),
+        };
+        let (reader, writer) = std::io::pipe().map_err(system)?;
+        let command = command::build(app, identity, lease.port(), writer).map_err(system)?;
+        let Some(command) = command else {
+            return Err(StartError::NoCommand);
+        };
+        let program = command.get_program().to_string_lossy().into_owned();
+        let group = ProcessGroup::spawn(&name, command, self.guard.clone())
+            .await
+            .map_err(|error| command::explain(&error, &program, app, &name))?;
+        let log = self.log(&app.logs, &name);
+        let output = Capture::start(&name, reader, log).map_err(system)?;
+        Ok(Box::new(ProcessInstance {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, lease.port())),
+            name,
+            group,
+            output,
+            lease,
+        }))
+    }
+}
+
+// === impl ProcessInstance ===
+
+impl ProcessInstance {
+    fn quote(&self) -> Output {
+        Output(self.output.last_lines(QUOTED_LINES))
+    }
+
+    /// The port answers; the instance may take requests unless somebody else gives the answer.
+    async fn confirm(&mut self, address: SocketAddr) -> Result<(), StartError> {
+        let (port, group) = (address.port(), self.group.id());
+        let stranger = spawn_blocking(move || sockets::stranger(port, group)).await;
+        if let Ok(Some(holder)) = stranger {
+            return Err(StartError::PortTaken { name: self.name.clone(), port, holder });
+        }
+        self.address = address;
+        Ok(())
+    }
+
+    async fn late(&self, readiness: &Readiness, answer: &Answer) -> StartError {
+        let (port, group) = (self.lease.port(), self.group.id());
+        let listening = spawn_blocking(move || sockets::listening(group)).await;
+        StartError::NotReady {
+            name: self.name.clone(),
+            deadline: readiness.deadline,
+            answer: answer.describe(&readiness.probe, port),
+            remedy: remedy(answer, &readiness.probe, port, &listening.unwrap_or_default()),
+            output: self.quote(),
+        }
+    }
+}
+
+#[async_trait]
+impl Instance for ProcessInstance {
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn pid(&self) -> u32 {
+        self.group.id()
+    }
+
+    async fn ready(&mut self, readiness: &Readiness) -> Result<(), StartError> {
+        let mut last = Answer::Refused;
+        let probing = probe::until_ready(&readiness.probe, self.lease.port(), &mut last);
+        let address = tokio::select! {
+            biased;
+            exit = self.group.exited() => Err(exit),
+            address = timeout(readiness.deadline, probing) => Ok(address),
+        };
+        match address {
+            Ok(Ok(address)) => self.confirm(address).await,
+            Ok(Err(_)) => Err(self.late(readiness, &last).await),
+            Err(exit) => {
+                self.output.finished().await;
+                Err(StartError::Exited { name: self.name.clone(), exit, output: self.quote() })
+            }
+        }
+    }
+
+    async fn exited(&mut self) -> Exit {
+        let exit = self.group.exited().await;
+        self.output.finished().await;
+        exit
+    }
+
+    async fn stop(&mut self, grace: Duration) -> Exit {
+        self.group.terminate();
+        if let Ok(exit) = timeout(grace, self.exited()).await {
+            return exit;
+        }
+        self.group.kill();
+        timeout(KILL_TIME, self.exited()).await.unwrap_or(Exit::Unknown)
+    }
+
+    fn last_lines(&self, n: usize) -> Vec<String> {
+        self.output.last_lines(n)
+    }
+
+    fn notice(&self) -> Notice {
+        self.output.notice()
+    }
+}
+
+/// What to do about an instance whose processes listen on `listening` when it should be on `port`.
+fn remedy(answer: &Answer, probe: &ReadyProbe, port: u16, listening: &[u16]) -> String {
+    match (answer, probe) {
+        (Answer::Refused, _) if listening.contains(&port) => {
+            "it listens there on another address: let it bind 127.0.0.1 or 0.0.0.0".into()
+        }
+        (Answer::Refused, _) => match listening.first() {
+            Some(other) => format!(
+                "it listens on port {other}, not on {port}: pass {{port}} in the command, or let the app read PORT"
+            ),
+            None => "raise the deadline if it starts slowly, or check that it serves at all".into(),
+        },
+        (_, ReadyProbe::Tcp) => "raise the deadline, or check that it serves at all".into(),
+        (_, ReadyProbe::Http { path }) => {
+            format!("make {path} answer 2xx, name another path, or test for the open port only")
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Over real processes: `sh`, and Python where something has to listen.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use super::*;
+use crate::app::Ports;
+use crate::fake::{FakeMembership, Journal};
+use crate::fleet::Fleet;
+
+/// Listens where `at` says, says so, and answers every connection with `answer`.
+const SERVER: &str = r#"
+import os, socket, sys
+at, answer = sys.argv[1:3]
+listener = socket.create_server(("127.0.0.1", int(at)))
+print("up", *sys.argv[3:], os.environ["PORT"], os.environ["TENFOLD_INSTANCE"], os.environ.get("OWN"))
+print("read", repr(sys.stdin.read()), flush=True)
+while True:
+    connection, _ = listener.accept()
+    connection.recv(4096)
+    connection.sendall(answer.encode())
+    connection.close()
+"#;
+
+struct Bench {
+    app: App,
+    driver: ProcessDriver,
+    directory: TempDir,
+}
+
+fn bench(command: &[&str]) -> Bench {
+    let directory = tempfile::tempdir().unwrap();
+    let command = command.iter().map(|&word| word.to_owned()).collect();
+    let mut app = App::new(command, Logs::new(directory.path().join("logs")));
+    app.readiness.deadline = Duration::from_secs(20);
+    Bench { app, driver: ProcessDriver::new(None).unwrap(), directory }
+}
+
+fn server(at: &str, answer: &str) -> Bench {
+    bench(&["python3", "-ISc", SERVER, at, answer, "{name}:{i}:{port}"])
+}
+
+fn shell(script: &str) -> Bench {
+    bench(&["sh", "-c", script])
+}
+
+impl Bench {
+    async fn start(&self) -> Result<Box<dyn Instance>, StartError> {
+        let identity = Identity { id: 7, index: 2, name: "app-2".into(), port: None };
+        self.driver.start(&self.app, &identity).await
+    }
+
+    async fn start_error(&self) -> String {
+        match self.start().await {
+            Ok(_) => panic!("it started"),
+            Err(error) => error.to_string(),
+        }
+    }
+}
+
+/// The line that starts with `word`, once it was written.
+async fn line(instance: &dyn Instance, word: &str) -> String {
+    for _ in 0..2_000 {
+        let lines = instance.last_lines(100);
+        if let Some(line) = lines.iter().find(|line| line.starts_with(word)) {
+            return line.clone();
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+    panic!("never wrote {word}: {:?}", instance.last_lines(100));
+}
+
+/// The process id that the instance wrote after `word`.
+async fn pid(instance: &dyn Instance, word: &str) -> u32 {
+    let line = line(instance, word).await;
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+    !matches!(state, None | Some("Z" | "X"))
+}
+
+async fn until_dead(pid: u32) {
+    while lives(pid) {
+        sleep(Duration::from_millis(2)).await;
+    }
+}
+
+async fn never_ready(instance: &mut dyn Instance, probe: ReadyProbe) -> String {
+    let readiness = Readiness { probe, deadline: Duration::from_millis(300) };
+    instance.ready(&readiness).await.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn an_instance_knows_who_it_is_and_serves_where_it_should() {
+    let mut bench = server("{port}", "HTTP/1.1 200 OK\r\n\r\n");
+    bench.app.env = vec![("OWN".into(), "{i}-{port}".into())];
+    bench.app.readiness.probe = ReadyProbe::http("/").unwrap();
+    let mut instance = bench.start().await.unwrap();
+    instance.ready(&bench.app.readiness).await.unwrap();
+    let port = instance.address().port();
+    let up = line(&*instance, "up").await;
+    assert_eq!(up, format!("up app-2:2:{port} {port} 2 2-{port}"));
+    line(&*instance, "read ''").await;
+
+    let exit = instance.stop(bench.app.grace).await;
+    assert_eq!(exit.to_string(), "killed by signal 15 (SIGTERM)");
+    assert!(!lives(instance.pid()));
+    let log = bench.directory.path().join("logs/app-2.log");
+    assert!(std::fs::read_to_string(log).unwrap().starts_with(&up));
+}
+
+#[tokio::test]
+async fn says_why_a_command_cannot_be_run() {
+    assert!(bench(&[]).start_error().await.contains("no command"));
+    let error = bench(&["no-such-program"]).start_error().await;
+    assert!(error.starts_with("cannot run no-such-program: no such program in PATH (/"), "{error}");
+    let error = bench(&["./no-such-file"]).start_error().await;
+    assert!(error.contains("no such file, seen from /"), "{error}");
+
+    let mut bench = bench(&["./script"]);
+    let script = bench.directory.path().join("script");
+    bench.app.directory = Some(bench.directory.path().into());
+    write(&script, "#!/no/such/shell -e\n", 0o644);
+    let error = bench.start_error().await;
+    assert!(error.contains("chmod +x"), "{error}");
+    write(&script, "#!/no/such/shell -e\n", 0o755);
+    let error = bench.start_error().await;
+    assert!(error.contains("asks for /no/such/shell, which"), "{error}");
+    bench.app.directory = Some("/no/such/directory".into());
+    let error = bench.start_error().await;
+    assert!(error.contains("cannot run the app in /no/such/directory"), "{error}");
+}
+
+fn write(path: &Path, text: &str, mode: u32) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[tokio::test]
+async fn notices_a_death_before_readiness_at_once_and_quotes_it() {
+    let bench = shell("echo trouble ahead; echo boom >&2; exit 3");
+    let mut instance = bench.start().await.unwrap();
+    let error = instance.ready(&bench.app.readiness).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "app-2 exited with code 3 before it was ready; run the command by hand to see why; its \
+         last output:\n  | trouble ahead\n  | boom"
+    );
+}
+
+#[tokio::test]
+async fn names_the_port_that_the_app_listens_on_instead() {
+    let elsewhere = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let other = elsewhere.local_addr().unwrap().port();
+    drop(elsewhere);
+    let bench = server(&other.to_string(), "");
+    let mut instance = bench.start().await.unwrap();
+    line(&*instance, "read").await;
+    let error = never_ready(&mut *instance, ReadyProbe::Tcp).await;
+    let port = instance.address().port();
+    assert!(error.contains(&format!("nothing accepts connections on port {port}")), "{error}");
+    assert!(
+        error.contains(&format!("it listens on port {other}, not on {port}: pass {{port}}")),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn says_what_answers_instead_of_readiness() {
+    let probe = ReadyProbe::http("/up").unwrap();
+    let broken = server("{port}", "HTTP/1.1 500 Oops\r\n\r\n");
+    let mut instance = broken.start().await.unwrap();
+    line(&*instance, "read").await;
+    let error = never_ready(&mut *instance, probe.clone()).await;
+    assert!(error.contains("answers 500; make /up answer 2xx"), "{error}");
+
+    let foreign = server("{port}", "220 mail.example ESMTP\r\n");
+    let mut instance = foreign.start().await.unwrap();
+    line(&*instance, "read").await;
+    let error = never_ready(&mut *instance, probe).await;
+    assert!(error.contains("an answer that is not HTTP"), "{error}");
+}
+
+#[tokio::test]
+async fn is_not_fooled_by_somebody_else_on_the_port() {
+    let bench = shell("sleep 60");
+    let mut instance = bench.start().await.unwrap();
+    // This process is older than the instance, so it cannot be part of it.
+    let _thief = TcpListener::bind(instance.address()).unwrap();
+    let error = instance.ready(&bench.app.readiness).await.unwrap_err();
+    assert!(matches!(error, StartError::PortTaken { .. }), "{error}");
+    assert!(error.to_string().contains(&format!("(pid {})", std::process::id())));
+}
+
+#[tokio::test]
+async fn stop_gives_everybody_the_grace_and_then_kills() {
+    // The shell dies at once; what it started takes its time, within the grace.
+    let polite = shell(
+        "(trap 'sleep 0.2; echo bye; exit' TERM; echo ready; while :; do sleep 0.02; done) & wait",
+    );
+    let mut instance = polite.start().await.unwrap();
+    line(&*instance, "ready").await;
+    let exit = instance.stop(Duration::from_secs(20)).await;
+    assert_eq!(exit, Exit::Signal(15));
+    assert_eq!(instance.last_lines(1), ["bye"]);
+
+    let deaf = shell("trap '' TERM; sleep 60 & echo child $!; wait");
+    let mut instance = deaf.start().await.unwrap();
+    let child = pid(&*instance, "child").await;
+    assert!(lives(child));
+    let exit = instance.stop(Duration::from_millis(50)).await;
+    assert_eq!(exit.to_string(), "killed by signal 9 (SIGKILL)");
+    assert!(!lives(child));
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_an_instance_that_ends_or_is_dropped() {
+    let quits = shell("sleep 60 & echo child $!; exit 4");
+    let mut instance = quits.start().await.unwrap();
+    assert_eq!(instance.exited().await, Exit::Code(4));
+    let child = pid(&*instance, "child").await;
+    assert!(!lives(child));
+
+    let stays = shell("sleep 60 & echo child $!; wait");
+    let instance = stays.start().await.unwrap();
+    let (child, leader) = (pid(&*instance, "child").await, instance.pid());
+    drop(instance);
+    until_dead(child).await;
+    until_dead(leader).await;
+}
+
+#[tokio::test]
+async fn endless_and_binary_output_does_not_block_the_app() {
+    let bench =
+        shell("head -c 3000000 /dev/zero; head -c 100000 /dev/urandom; echo; echo done; sleep 60");
+    let mut instance = bench.start().await.unwrap();
+    line(&*instance, "done").await;
+    instance.stop(bench.app.grace).await;
+}
+
+#[tokio::test]
+async fn a_fleet_of_processes_restarts_reloads_and_leaves_nothing() {
+    let Bench { mut app, driver, directory: _directory } = server("{port}", "");
+    app.ports = Ports::Any;
+    app.drain = Duration::ZERO;
+    let membership = FakeMembership::new(&Journal::default(), Duration::ZERO);
+    let fleet = Fleet::new(app, Arc::new(driver), Arc::new(membership));
+    fleet.scale(2).await.unwrap();
+    let first = fleet.members();
+
+    let victim = Pid::from_raw(first[0].member.pid.cast_signed()).unwrap();
+    kill_process(victim, Signal::KILL).unwrap();
+    while fleet.members()[0].member.id == first[0].member.id {
+        sleep(Duration::from_millis(5)).await;
+    }
+    fleet.scale(2).await.unwrap();
+    let second = fleet.members();
+    assert_eq!(second[0].member.address, first[0].member.address);
+    assert_eq!((second[0].restarts, second[1].restarts), (1, 0));
+
+    fleet.reload().await.unwrap();
+    let third = fleet.members();
+    assert_ne!(third[0].member.address, second[0].member.address);
+    fleet.stop().await;
+    for status in first.iter().chain(&second).chain(&third) {
+        assert!(!lives(status.member.pid));
+    }
+}

@@ -1,0 +1,339 @@
+//! One instance's place in the fleet: start, serve, restart, replace, retire.
+//!
+//! A slot is a task. It keeps its index and name while the instances in it come and go.
+
+mod post;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep};
+
+use post::{Crash, Post, Refusal, Stay, launch, left, retire};
+
+use crate::app::App;
+use crate::board::{Board, State};
+use crate::driver::{Driver, Identity, Membership};
+use crate::error::FleetError;
+use crate::restart::{Crashes, Verdict};
+
+/// What all slots of a fleet share.
+pub(crate) struct Context {
+    pub(crate) app: App,
+    pub(crate) driver: Arc<dyn Driver>,
+    pub(crate) membership: Arc<dyn Membership>,
+    pub(crate) board: Board,
+    pub(crate) last_id: AtomicU64,
+    /// The crash loop that nobody has acted on yet.
+    pub(crate) failure: watch::Sender<Option<FleetError>>,
+}
+
+/// The supervisor's end of a slot. Dropping it kills what is in the slot.
+pub(crate) struct Slot {
+    pub(crate) phase: watch::Receiver<Phase>,
+    orders: mpsc::Sender<Reply>,
+    leave: watch::Sender<Stay>,
+    task: JoinHandle<()>,
+}
+
+/// How far a slot is.
+#[derive(Debug, Clone)]
+pub(crate) enum Phase {
+    /// Starts for the first time, starts again, or waits to do so.
+    Pending,
+    Serving,
+    /// Did not become ready at first, or was given up. The task has ended.
+    Failed(FleetError),
+}
+
+/// Whoever asked for a replacement waits for this; dropped when the slot ends first.
+type Reply = oneshot::Sender<Result<(), FleetError>>;
+
+struct Keeper {
+    context: Arc<Context>,
+    index: usize,
+    phase: watch::Sender<Phase>,
+    orders: mpsc::Receiver<Reply>,
+    leave: watch::Receiver<Stay>,
+    crashes: Crashes,
+    restarts: u32,
+    port: Option<u16>,
+    /// Predecessors that finish their requests.
+    retiring: JoinSet<()>,
+}
+
+enum End {
+    Left,
+    Crashed(Crash),
+}
+
+/// What to do after a crash.
+enum Recovery {
+    Restart(Option<Reply>),
+    Left,
+    GivenUp(FleetError),
+}
+
+// === impl Slot ===
+
+impl Slot {
+    pub(crate) fn open(context: Arc<Context>, index: usize) -> Slot {
+        let (phase_sender, phase) = watch::channel(Phase::Pending);
+        let (orders, order_receiver) = mpsc::channel(1);
+        let (leave, leave_receiver) = watch::channel(Stay::Serve);
+        let keeper = Keeper {
+            crashes: Crashes::new(context.app.restart.clone()),
+            context,
+            index,
+            phase: phase_sender,
+            orders: order_receiver,
+            leave: leave_receiver,
+            restarts: 0,
+            port: None,
+            retiring: JoinSet::new(),
+        };
+        Slot { phase, orders, leave, task: tokio::spawn(keeper.run()) }
+    }
+
+    /// Returns at once; [`Slot::left`] tells when it is done.
+    pub(crate) fn leave(&self) {
+        self.leave.send_replace(Stay::Leave);
+    }
+
+    /// Nothing of the slot runs any more. Must not be called again once it has returned.
+    pub(crate) async fn left(&mut self) {
+        // A panic in the task has dropped, and thus killed, its instances.
+        let _ = (&mut self.task).await;
+    }
+
+    /// Puts a successor in the instance's place.
+    pub(crate) async fn replace(&self) -> Result<(), FleetError> {
+        let (reply, answer) = oneshot::channel();
+        if self.orders.send(reply).await.is_ok()
+            && let Ok(result) = answer.await
+        {
+            return result;
+        }
+        match &*self.phase.borrow() {
+            Phase::Failed(error) => Err(error.clone()),
+            Phase::Pending | Phase::Serving => Err(FleetError::Stopped),
+        }
+    }
+
+    pub(crate) fn is_serving(&self) -> bool {
+        matches!(&*self.phase.borrow(), Phase::Serving)
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(&*self.phase.borrow(), Phase::Failed(_))
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+// === impl Keeper ===
+
+impl Keeper {
+    async fn run(mut self) {
+        if let Some(error) = self.keep().await {
+            self.phase.send_replace(Phase::Failed(error.clone()));
+            if let FleetError::CrashLoop { .. } = error {
+                self.context.failure.send_replace(Some(error));
+            }
+        }
+        while self.retiring.join_next().await.is_some() {}
+    }
+
+    /// Returns an error when the slot is given up, nothing when it was told to leave.
+    async fn keep(&mut self) -> Option<FleetError> {
+        let (mut before, mut order) = (None, None);
+        loop {
+            let crash = match self.launch(before).await {
+                Ok(post) => {
+                    answer(order, Ok(()));
+                    match self.serve(post).await {
+                        End::Left => return None,
+                        End::Crashed(crash) => crash,
+                    }
+                }
+                Err(Refusal::Interrupted) => return None,
+                Err(Refusal::Failed(crash, error)) if self.restarts == 0 => {
+                    self.forget(crash.id);
+                    return Some(error.into());
+                }
+                Err(Refusal::Failed(mut crash, error)) => {
+                    answer(order, Err(error.into()));
+                    crash.id = crash.id.or(before);
+                    crash
+                }
+            };
+            order = match self.recover(&crash).await {
+                Recovery::Restart(order) => order,
+                Recovery::Left => {
+                    self.forget(crash.id);
+                    return None;
+                }
+                Recovery::GivenUp(error) => return Some(error),
+            };
+            before = crash.id;
+            self.restarts += 1;
+        }
+    }
+
+    /// Starts an instance in place of the row `before` and puts it into service.
+    async fn launch(&mut self, before: Option<u64>) -> Result<Post, Refusal> {
+        let identity = self.identity(self.port);
+        let (context, restarts) = (self.context.clone(), self.restarts);
+        let post = launch(context, identity, restarts, before, self.leave.clone()).await?;
+        self.admit(&post);
+        Ok(post)
+    }
+
+    async fn serve(&mut self, mut post: Post) -> End {
+        loop {
+            let reply = tokio::select! {
+                biased;
+                () = left(&mut self.leave) => {
+                    retire(&self.context, post).await;
+                    return End::Left;
+                }
+                exit = post.instance.exited() => {
+                    self.phase.send_replace(Phase::Pending);
+                    self.context.membership.lost(&post.member);
+                    return End::Crashed(post.crash(exit));
+                }
+                Some(reply) = self.orders.recv() => reply,
+                Some(_) = self.retiring.join_next() => continue,
+            };
+            post = match self.replace(post, reply).await {
+                Ok(post) => post,
+                Err(end) => return end,
+            };
+        }
+    }
+
+    /// Starts a successor while `post` serves; the one that remains is returned.
+    async fn replace(&mut self, mut post: Post, reply: Reply) -> Result<Post, End> {
+        let identity = self.identity(None);
+        let (context, leave) = (self.context.clone(), self.leave.clone());
+        let successor = launch(context, identity, self.restarts, None, leave);
+        tokio::pin!(successor);
+        let mut died = None;
+        let launched = loop {
+            tokio::select! {
+                launched = &mut successor => break launched,
+                exit = post.instance.exited(), if died.is_none() => {
+                    self.context.membership.lost(&post.member);
+                    self.mark(Some(post.member.id), State::Backoff);
+                    died = Some(exit);
+                }
+            }
+        };
+        match (launched, died) {
+            (Ok(next), None) => {
+                self.admit(&next);
+                let context = self.context.clone();
+                self.retiring.spawn(async move {
+                    retire(&context, post).await;
+                    answer(Some(reply), Ok(()));
+                });
+                Ok(next)
+            }
+            (Ok(next), Some(_)) => {
+                self.context.board.remove(post.member.id);
+                self.admit(&next);
+                answer(Some(reply), Ok(()));
+                Ok(next)
+            }
+            (Err(Refusal::Failed(failed, error)), died) => {
+                self.forget(failed.id);
+                answer(Some(reply), Err(error.into()));
+                match died {
+                    None => Ok(post),
+                    Some(exit) => {
+                        self.phase.send_replace(Phase::Pending);
+                        Err(End::Crashed(post.crash(exit)))
+                    }
+                }
+            }
+            // `serve` sees the order to leave and retires it.
+            (Err(Refusal::Interrupted), None) => Ok(post),
+            (Err(Refusal::Interrupted), Some(_)) => {
+                self.context.board.remove(post.member.id);
+                Err(End::Left)
+            }
+        }
+    }
+
+    /// Waits as the restart policy wants, unless a reload asks for an instance now.
+    async fn recover(&mut self, crash: &Crash) -> Recovery {
+        let now = Instant::now();
+        let health = crash.ready_at.map(|ready_at| now - ready_at);
+        match self.crashes.record(now, health) {
+            Verdict::Restart { after } => {
+                self.mark(crash.id, State::Backoff);
+                tokio::select! {
+                    biased;
+                    () = left(&mut self.leave) => Recovery::Left,
+                    Some(reply) = self.orders.recv() => Recovery::Restart(Some(reply)),
+                    () = sleep(after) => Recovery::Restart(None),
+                }
+            }
+            Verdict::GiveUp { crashes, span } => {
+                self.mark(crash.id, State::Failed);
+                Recovery::GivenUp(FleetError::CrashLoop {
+                    name: name(self.index),
+                    crashes,
+                    span,
+                    cause: crash.cause.clone(),
+                    output: crash.output.clone(),
+                })
+            }
+        }
+    }
+
+    fn admit(&mut self, post: &Post) {
+        self.port = Some(post.member.address.port());
+        self.context.board.admit(&post.member);
+        self.context.membership.join(&post.member);
+        self.phase.send_replace(Phase::Serving);
+    }
+
+    fn identity(&self, port: Option<u16>) -> Identity {
+        Identity {
+            id: self.context.last_id.fetch_add(1, Ordering::Relaxed) + 1,
+            index: self.index,
+            name: name(self.index),
+            port,
+        }
+    }
+
+    fn mark(&self, id: Option<u64>, state: State) {
+        if let Some(id) = id {
+            self.context.board.set(id, state);
+        }
+    }
+
+    fn forget(&self, id: Option<u64>) {
+        if let Some(id) = id {
+            self.context.board.remove(id);
+        }
+    }
+}
+
+fn name(index: usize) -> String {
+    format!("app-{index}")
+}
+
+fn answer(reply: Option<Reply>, result: Result<(), FleetError>) {
+    if let Some(reply) = reply {
+        // Nobody may be waiting any more; the work is done all the same.
+        let _ = reply.send(result);
+    }
+}

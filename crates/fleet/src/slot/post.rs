@@ -1,0 +1,140 @@
+//! One instance in its slot, from its start to its end.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Context;
+use crate::board::State;
+use crate::driver::{Identity, Instance, Member};
+use crate::error::{Output, StartError};
+use crate::exit::Exit;
+
+/// Lines of the app's own output that a crash loop quotes.
+const QUOTED_LINES: usize = 10;
+
+/// What a slot is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stay {
+    Serve,
+    Leave,
+}
+
+/// An instance in service.
+pub(super) struct Post {
+    pub(super) member: Member,
+    pub(super) instance: Box<dyn Instance>,
+    pub(super) ready_at: Instant,
+}
+
+/// Why there is no [`Post`].
+pub(super) enum Refusal {
+    /// The slot was told to leave meanwhile.
+    Interrupted,
+    Failed(Crash, StartError),
+}
+
+/// The end of an instance that nobody asked for.
+pub(super) struct Crash {
+    pub(super) cause: String,
+    pub(super) output: Output,
+    /// Its row on the board.
+    pub(super) id: Option<u64>,
+    /// When it had become ready, if it had.
+    pub(super) ready_at: Option<Instant>,
+}
+
+impl Post {
+    pub(super) fn crash(&self, exit: Exit) -> Crash {
+        Crash {
+            cause: exit.to_string(),
+            output: Output(self.instance.last_lines(QUOTED_LINES)),
+            id: Some(self.member.id),
+            ready_at: Some(self.ready_at),
+        }
+    }
+}
+
+impl Refusal {
+    fn failed(error: StartError, id: Option<u64>) -> Refusal {
+        let mut bare = error.clone();
+        let output = bare.take_output();
+        Refusal::Failed(Crash { cause: bare.to_string(), output, id, ready_at: None }, error)
+    }
+}
+
+/// Resolves when the slot is told to leave, or its supervisor is gone.
+pub(super) async fn left(leave: &mut watch::Receiver<Stay>) {
+    let _ = leave.wait_for(|stay| *stay == Stay::Leave).await;
+}
+
+/// Starts an instance and waits until it is ready. Its row takes the place of the row `before`, and
+/// stays on the board when it fails.
+pub(super) async fn launch(
+    context: Arc<Context>,
+    identity: Identity,
+    restarts: u32,
+    before: Option<u64>,
+    mut leave: watch::Receiver<Stay>,
+) -> Result<Post, Refusal> {
+    let board = &context.board;
+    let started = tokio::select! {
+        biased;
+        () = left(&mut leave) => Err(Refusal::Interrupted),
+        started = context.driver.start(&context.app, &identity) => {
+            started.map_err(|error| Refusal::failed(error, None))
+        }
+    };
+    if let Some(before) = before
+        && matches!(started, Ok(_) | Err(Refusal::Interrupted))
+    {
+        board.remove(before);
+    }
+    let mut instance = started?;
+    let mut member = Member {
+        id: identity.id,
+        index: identity.index,
+        name: identity.name,
+        address: instance.address(),
+        pid: instance.pid(),
+    };
+    board.insert(member.clone(), restarts, instance.notice());
+
+    let ready = tokio::select! {
+        biased;
+        () = left(&mut leave) => Err(Refusal::Interrupted),
+        ready = instance.ready(&context.app.readiness) => {
+            ready.map_err(|error| Refusal::failed(error, Some(member.id)))
+        }
+    };
+    if let Err(refusal) = ready {
+        board.set(member.id, State::Stopping);
+        instance.stop(context.app.grace).await;
+        if let Refusal::Interrupted = refusal {
+            board.remove(member.id);
+        }
+        return Err(refusal);
+    }
+    member.address = instance.address();
+    Ok(Post { member, instance, ready_at: Instant::now() })
+}
+
+/// Drains, then stops.
+pub(super) async fn retire(context: &Context, mut post: Post) {
+    let (app, id) = (&context.app, post.member.id);
+    context.board.set(id, State::Draining);
+    let drain = context.membership.drain(&post.member, app.drain);
+    let died = tokio::select! {
+        biased;
+        _ = post.instance.exited() => true,
+        () = drain => false,
+    };
+    if died {
+        context.membership.lost(&post.member);
+    } else {
+        context.board.set(id, State::Stopping);
+        post.instance.stop(app.grace).await;
+    }
+    context.board.remove(id);
+}

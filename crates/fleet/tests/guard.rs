@@ -1,0 +1,156 @@
+//! When Tenfold is killed with SIGKILL, neither an instance nor what it has started outlives it.
+//!
+//! This program plays three parts: the observer (without arguments), a supervisor with one instance,
+//! and its guard. All that must die holds a FIFO open for writing, so the end of the FIFO is the
+//! proof that nothing is left.
+
+use std::env;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use fleet::fake::{FakeMembership, Journal};
+use fleet::{App, Fleet, Logs, ProcessDriver};
+use procfs::process::Process;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// An instance that ignores what is asked of it, as does what it has started. `$1` is the FIFO.
+const INSTANCE: &str = r#"
+exec 3>"$1"
+trap "" TERM INT HUP
+sleep 300 &
+echo "instance $$ $!" >&3
+wait
+"#;
+
+/// Much longer than it takes, for a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn main() {
+    let arguments: Vec<String> = env::args().collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [_, "guard", fifo] => {
+            let mut fifo = OpenOptions::new().write(true).open(fifo).unwrap();
+            writeln!(fifo, "guard {}", std::process::id()).unwrap();
+            fleet::guard::run().unwrap();
+        }
+        [program, "supervisor", fifo, logs, guard] => {
+            let guard = (*guard == "guarded")
+                .then(|| [*program, "guard", *fifo].map(str::to_owned).to_vec());
+            supervise(fifo, logs, guard);
+        }
+        _ => {
+            the_guard_ends_what_the_kernel_does_not();
+            without_a_guard_only_the_instance_dies();
+        }
+    }
+}
+
+fn supervise(fifo: &str, logs: &str, guard: Option<Vec<String>>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let command = ["sh", "-c", INSTANCE, "sh", fifo].map(str::to_owned).to_vec();
+        let driver = ProcessDriver::new(guard).unwrap();
+        let membership = FakeMembership::new(&Journal::default(), Duration::ZERO);
+        let mut app = App::new(command, Logs::new(logs));
+        app.readiness.deadline = PATIENCE * 10;
+        let fleet = Fleet::new(app, Arc::new(driver), Arc::new(membership));
+        let _ = fleet.scale(1).await;
+    });
+}
+
+fn the_guard_ends_what_the_kernel_does_not() {
+    let mut stage = Stage::open("guarded");
+    let guard = stage.line("guard")[0];
+    stage.line("instance");
+    // The guard is deaf to what ends other processes, once it runs.
+    let deaf_to = [Signal::INT, Signal::TERM, Signal::HUP];
+    let mask = deaf_to.iter().fold(0, |mask, signal| mask | 1 << (signal.as_raw() - 1));
+    while Process::new(guard).unwrap().status().unwrap().sigcgt & mask != mask {
+        thread::sleep(Duration::from_millis(2));
+    }
+    for signal in deaf_to {
+        kill_process(Pid::from_raw(guard).unwrap(), signal).unwrap();
+    }
+    stage.kill_supervisor();
+    stage.expect_end();
+}
+
+/// Shows that the test above can fail.
+fn without_a_guard_only_the_instance_dies() {
+    let mut stage = Stage::open("unguarded");
+    let pids = stage.line("instance");
+    stage.kill_supervisor();
+    let lives = |pid| {
+        let stat = Process::new(pid).and_then(|process| process.stat());
+        stat.is_ok_and(|stat| !matches!(stat.state, 'Z' | 'X'))
+    };
+    while lives(pids[0]) {
+        thread::sleep(Duration::from_millis(2));
+    }
+    assert!(lives(pids[1]));
+    kill_process(Pid::from_raw(pids[1]).unwrap(), Signal::KILL).unwrap();
+    stage.expect_end();
+}
+
+struct Stage {
+    supervisor: Child,
+    /// Lines of the FIFO; closed at its end.
+    lines: mpsc::Receiver<String>,
+    /// Lines that were not asked for yet.
+    early: Vec<String>,
+    _directory: tempfile::TempDir,
+}
+
+impl Stage {
+    fn open(guard: &str) -> Stage {
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let supervisor = Command::new(env::current_exe().unwrap())
+            .arg("supervisor")
+            .args([&fifo, &directory.path().join("logs")])
+            .arg(guard)
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            // Returns from opening with the first writer, and ends with the last.
+            for line in BufReader::new(File::open(fifo).unwrap()).lines() {
+                sender.send(line.unwrap()).unwrap();
+            }
+        });
+        Stage { supervisor, lines, early: Vec::new(), _directory: directory }
+    }
+
+    /// The numbers on the line that starts with `word`.
+    fn line(&mut self, word: &str) -> Vec<i32> {
+        loop {
+            if let Some(line) = self.early.iter().find(|line| line.starts_with(word)) {
+                return line.split(' ').skip(1).map(|number| number.parse().unwrap()).collect();
+            }
+            self.early.push(self.lines.recv_timeout(PATIENCE).unwrap());
+        }
+    }
+
+    fn kill_supervisor(&mut self) {
+        self.supervisor.kill().unwrap();
+        self.supervisor.wait().unwrap();
+    }
+
+    fn expect_end(&self) {
+        let end = self.lines.recv_timeout(PATIENCE);
+        assert_eq!(end, Err(mpsc::RecvTimeoutError::Disconnected));
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = self.supervisor.kill();
+    }
+}
