@@ -1,3 +1,39 @@
-//! Runs an app as several instances, measures it, and says how many it needs.
+//! Tenfold runs a web application as N identical instances behind a load balancer, puts it under
+//! measured load, and says what limits it, how many instances it needs, and whether more would help.
+//!
+//! - [`cli`]: a file per subcommand: its arguments, what it does, how it ends.
+//! - [`config`]: arguments, environment and `tenfold.toml` as validated values.
+//! - [`experiment`]: the main job, from one instance to a confirmed answer.
+//! - [`rig`]: fleet, balancer and observer, wired together.
+//! - [`plan`] and [`report`]: the answer as a value, and its renderings.
+//! - [`history`] and [`state`]: what is kept, and where.
+//! - [`admin`]: the socket that controls a running `up`, and its metrics.
 
-fn main() {}
+#![allow(unreachable_pub, reason = "a program has no outside: `pub` means beyond the module here")]
+
+mod admin;
+mod cli;
+mod config;
+mod experiment;
+mod history;
+mod outcome;
+mod plan;
+mod progress;
+mod report;
+mod rig;
+mod signal;
+mod state;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match cli::Cli::parse().run() {
+        Ok(outcome) => outcome.into(),
+        Err(error) => {
+            eprintln!("tenfold: {error:#}");
+            outcome::code_of(&error)
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The routes: status and metrics for all, scale, reload and stop for the owner of the socket.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::Router;
+use axum::extract::State as Extract;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Notify, watch};
+
+use super::{Controlled, metrics};
+use crate::rig::Rig;
+
+/// What the routes work on.
+#[derive(Clone)]
+pub struct State {
+    pub listen: SocketAddr,
+    pub controlled: Controlled,
+    /// Notified when a stop is asked for.
+    pub stop: Arc<Notify>,
+    /// True once everything has ended.
+    pub closed: watch::Sender<bool>,
+}
+
+/// Body of `POST /scale`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Scale {
+    pub instances: usize,
+}
+
+/// Answer of every route but `/metrics`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Status {
+    pub listen: SocketAddr,
+    pub queued: usize,
+    pub instances: Vec<StatusInstance>,
+}
+
+/// One instance or server.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct StatusInstance {
+    pub name: String,
+    pub address: SocketAddr,
+    pub state: String,
+    pub pid: Option<u32>,
+    pub restarts: Option<u32>,
+    pub slots: Option<usize>,
+    pub in_flight: Option<usize>,
+    pub requests: Option<u64>,
+    /// CPU in cores, over the last second.
+    pub cpu_cores: Option<f64>,
+    pub rss_bytes: Option<u64>,
+    pub warning: Option<String>,
+}
+
+/// A refusal: status and sentence.
+type Refusal = (StatusCode, String);
+
+/// For everybody who can reach the address.
+pub fn public(state: State) -> Router {
+    Router::new()
+        .route("/metrics", get(render_metrics))
+        .route("/status", get(status))
+        .with_state(state)
+}
+
+/// For the owner of the socket.
+pub fn control(state: State) -> Router {
+    let verbs = Router::new()
+        .route("/scale", post(scale))
+        .route("/reload", post(reload))
+        .route("/stop", post(stop))
+        .with_state(state.clone());
+    public(state).merge(verbs)
+}
+
+async fn render_metrics(Extract(state): Extract<State>) -> impl IntoResponse {
+    let text = metrics::render(&state.controlled);
+    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
+}
+
+async fn status(Extract(state): Extract<State>) -> Json<Status> {
+    Json(read(&state))
+}
+
+async fn scale(
+    Extract(state): Extract<State>,
+    Json(wanted): Json<Scale>,
+) -> Result<Json<Status>, Refusal> {
+    fleet_of(&state)?.fleet.scale(wanted.instances).await.map_err(|e| refuse(&e))?;
+    Ok(Json(read(&state)))
+}
+
+async fn reload(Extract(state): Extract<State>) -> Result<Json<Status>, Refusal> {
+    fleet_of(&state)?.fleet.reload().await.map_err(|e| refuse(&e))?;
+    Ok(Json(read(&state)))
+}
+
+/// Answers when everything has ended.
+async fn stop(Extract(state): Extract<State>) -> Json<Status> {
+    let last = read(&state);
+    state.stop.notify_one();
+    let mut closed = state.closed.subscribe();
+    let _ = closed.wait_for(|closed| *closed).await;
+    Json(last)
+}
+
+fn fleet_of(state: &State) -> Result<&Rig, Refusal> {
+    match &state.controlled {
+        Controlled::Fleet(rig) => Ok(rig),
+        Controlled::Balancer(_) => Err((
+            StatusCode::CONFLICT,
+            "this is `tenfold balance`, which runs no instances: scale and reload belong to `tenfold up`"
+                .to_owned(),
+        )),
+    }
+}
+
+fn refuse(error: &fleet::FleetError) -> Refusal {
+    (StatusCode::CONFLICT, error.to_string())
+}
+
+fn read(state: &State) -> Status {
+    let snapshot = state.controlled.handle().snapshot();
+    let instances = match &state.controlled {
+        Controlled::Fleet(rig) => members(rig, &snapshot),
+        Controlled::Balancer(_) => snapshot.backends.iter().map(server).collect(),
+    };
+    Status { listen: state.listen, queued: snapshot.queue.depth, instances }
+}
+
+fn members(rig: &Rig, snapshot: &balancer::Snapshot) -> Vec<StatusInstance> {
+    let usage = rig.recorder.latest().map(|record| record.usage);
+    let rows = rig.fleet.members().into_iter().map(|status| {
+        let member = &status.member;
+        let backend = snapshot.backends.iter().find(|b| b.address == member.address);
+        let used = usage.as_ref().and_then(|u| u.targets.get(&member.name));
+        StatusInstance {
+            name: member.name.clone(),
+            address: member.address,
+            state: word(&status.state),
+            pid: Some(member.pid),
+            restarts: Some(status.restarts),
+            cpu_cores: used.map(|u| u.cpu_cores),
+            rss_bytes: used.and_then(|u| u.rss_bytes),
+            warning: status.warning.clone(),
+            slots: backend.map(|b| b.slots),
+            in_flight: backend.map(|b| b.in_flight),
+            requests: backend.map(|b| b.counts.requests),
+        }
+    });
+    rows.collect()
+}
+
+fn server(backend: &balancer::BackendSnapshot) -> StatusInstance {
+    StatusInstance {
+        name: backend.name.clone(),
+        address: backend.address,
+        state: word(&backend.state),
+        pid: None,
+        restarts: None,
+        slots: Some(backend.slots),
+        in_flight: Some(backend.in_flight),
+        requests: Some(backend.counts.requests),
+        cpu_cores: None,
+        rss_bytes: None,
+        warning: None,
+    }
+}
+
+/// An enum's name as it is in JSON.
+fn word(state: &impl Serialize) -> String {
+    let value = serde_json::to_value(state).unwrap_or_default();
+    value.as_str().unwrap_or("unknown").to_owned()
+}

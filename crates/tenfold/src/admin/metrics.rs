@@ -1,0 +1,216 @@
+//! What Prometheus scrapes, in the OpenMetrics format. Names follow its conventions: base units,
+//! `_total` for counters.
+
+use std::fmt;
+
+use balancer::{BackendSnapshot, Snapshot};
+use hdrhistogram::Histogram;
+use observe::TargetUsage;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::Controlled;
+
+/// Upper bounds of the histograms' buckets, in seconds.
+const BUCKETS: [f64; 14] =
+    [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];
+
+/// All metrics as text.
+pub fn render(controlled: &Controlled) -> String {
+    let mut registry = Registry::with_prefix("tenfold");
+    let snapshot = controlled.handle().snapshot();
+    let instances = match controlled {
+        Controlled::Fleet(rig) => {
+            let usage = rig.recorder.latest().map(|r| r.usage);
+            usage.map(|u| u.targets.clone().into_iter().collect()).unwrap_or_default()
+        }
+        Controlled::Balancer(_) => Vec::new(),
+    };
+    registry.register_collector(Box::new(Scrape { snapshot, instances }));
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
+    text
+}
+
+struct Scrape {
+    snapshot: Snapshot,
+    instances: Vec<(String, TargetUsage)>,
+}
+
+type Labels = Vec<(&'static str, String)>;
+
+impl fmt::Debug for Scrape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scrape").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Scrape {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.backends(&mut encoder)?;
+        self.queue(&mut encoder)?;
+        self.usage(&mut encoder)?;
+        self.times(&mut encoder)
+    }
+}
+
+impl Scrape {
+    fn backends(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        type Count = fn(&BackendSnapshot) -> u64;
+        let counters: [(&str, &str, Count); 5] = [
+            ("backend_requests", "Requests sent to a backend", |b| b.counts.requests),
+            ("backend_connect_errors", "Connections that could not be established", |b| {
+                b.counts.connect_errors
+            }),
+            ("backend_timeouts", "Answers that did not come in time", |b| b.counts.timeouts),
+            ("backend_retries", "Requests sent again after a failure", |b| b.counts.retries),
+            ("backend_connects", "Connections established", |b| b.counts.connects),
+        ];
+        for (name, help, count) in counters {
+            let values = self.each_backend(count);
+            counter(encoder, name, help, &values)?;
+        }
+        let classes: Vec<(Labels, u64)> =
+            self.snapshot.backends.iter().flat_map(by_class).collect();
+        counter(encoder, "backend_responses", "Answers by class", &classes)?;
+        let in_flight = self.each_backend(|b| b.in_flight as f64);
+        gauge(encoder, "backend_in_flight_requests", "Requests in flight", None, &in_flight)?;
+        let slots = self.each_backend(|b| b.slots as f64);
+        gauge(encoder, "backend_slots", "Requests that may be in flight", None, &slots)
+    }
+
+    fn each_backend<T>(&self, value: impl Fn(&BackendSnapshot) -> T) -> Vec<(Labels, T)> {
+        self.snapshot.backends.iter().map(|b| (backend_label(b), value(b))).collect()
+    }
+
+    fn queue(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let queue = &self.snapshot.queue;
+        let depth = [(Vec::new(), queue.depth as f64)];
+        gauge(encoder, "queue_requests", "Requests that wait for a free slot", None, &depth)?;
+        let reason = |reason: &str, n: u64| (vec![("reason", reason.to_owned())], n);
+        let shed = [
+            reason("full", queue.shed.full),
+            reason("timeout", queue.shed.timeout),
+            reason("client_gone", queue.shed.client_gone),
+        ];
+        counter(encoder, "queue_shed_requests", "Requests that the queue turned away", &shed)?;
+        let open = [(Vec::new(), self.snapshot.clients.open as f64)];
+        gauge(encoder, "client_connections", "Open client connections", None, &open)
+    }
+
+    fn usage(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let each = |value: &dyn Fn(&TargetUsage) -> Option<f64>| -> Vec<(Labels, f64)> {
+            let of = |(name, u): &(String, TargetUsage)| {
+                Some((vec![("instance", name.clone())], value(u)?))
+            };
+            self.instances.iter().filter_map(of).collect()
+        };
+        let cores = each(&|u| Some(u.cpu_cores));
+        gauge(encoder, "instance_cpu_cores", "CPU used over the last second", None, &cores)?;
+        let waiting = each(&|u| u.run_queue_wait);
+        gauge(
+            encoder,
+            "instance_run_queue_wait_cores",
+            "Waiting for a core over the last second",
+            None,
+            &waiting,
+        )?;
+        let memory = each(&|u| u.rss_bytes.map(|b| b as f64));
+        gauge(encoder, "instance_resident_memory", "Resident memory", Some(&Unit::Bytes), &memory)
+    }
+
+    fn times(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let all = [
+            ("queue_time", "Waiting for a free slot", &self.snapshot.queue_time),
+            (
+                "response_time",
+                "From the request's arrival to the end of the answer",
+                &self.snapshot.response_time,
+            ),
+        ];
+        for (name, help, histogram) in all {
+            let buckets = buckets(histogram);
+            let sum = histogram.mean() * histogram.len() as f64 / 1e6;
+            let unit = Unit::Seconds;
+            let kind = prometheus_client::metrics::MetricType::Histogram;
+            let mut metric = encoder.encode_descriptor(name, help, Some(&unit), kind)?;
+            metric.encode_histogram::<NoLabelSet>(sum, histogram.len(), &buckets, None)?;
+        }
+        Ok(())
+    }
+}
+
+/// Upper bound in seconds and the count between it and the one before.
+fn buckets(micros: &Histogram<u64>) -> Vec<(f64, u64)> {
+    let mut below = 0;
+    let mut own = |upto: u64| {
+        let count = upto - below;
+        below = upto;
+        count
+    };
+    let mut buckets: Vec<(f64, u64)> = BUCKETS
+        .iter()
+        .map(|bound| (*bound, own(micros.count_between(0, (bound * 1e6) as u64))))
+        .collect();
+    buckets.push((f64::MAX, own(micros.len())));
+    buckets
+}
+
+fn backend_label(b: &BackendSnapshot) -> Labels {
+    vec![("backend", b.name.clone())]
+}
+
+fn by_class(b: &BackendSnapshot) -> Vec<(Labels, u64)> {
+    let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+    let label = |class: &str| {
+        let mut labels = backend_label(b);
+        labels.push(("class", class.to_owned()));
+        labels
+    };
+    classes.iter().zip(b.counts.responses).map(|(class, n)| (label(class), n)).collect()
+}
+
+fn counter(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: &[(Labels, u64)],
+) -> fmt::Result {
+    let kind = ConstCounter::new(0_u64).metric_type();
+    let mut metric = encoder.encode_descriptor(name, help, None, kind)?;
+    for (labels, value) in values {
+        encode(&mut metric, labels, &ConstCounter::new(*value))?;
+    }
+    Ok(())
+}
+
+fn gauge(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    unit: Option<&Unit>,
+    values: &[(Labels, f64)],
+) -> fmt::Result {
+    let kind = ConstGauge::new(0.0_f64).metric_type();
+    let mut metric = encoder.encode_descriptor(name, help, unit, kind)?;
+    for (labels, value) in values {
+        encode(&mut metric, labels, &ConstGauge::new(*value))?;
+    }
+    Ok(())
+}
+
+fn encode(
+    metric: &mut MetricEncoder<'_>,
+    labels: &Labels,
+    value: &impl EncodeMetric,
+) -> fmt::Result {
+    if labels.is_empty() {
+        // An empty family would print empty braces.
+        return value.encode(metric.encode_family::<Labels>(&Vec::new())?);
+    }
+    value.encode(metric.encode_family(labels)?)
+}

@@ -1,0 +1,96 @@
+//! Control sockets: one per address that is listened on, in a directory that only its owner can open.
+
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use crate::outcome::misuse;
+use crate::state;
+
+/// `$XDG_RUNTIME_DIR/tenfold`, else `run` in the state directory; made if need be.
+pub fn directory() -> anyhow::Result<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|d| !d.is_empty()).map(PathBuf::from);
+    let directory = match runtime.filter(|_| std::env::var_os("TENFOLD_STATE_DIR").is_none()) {
+        Some(runtime) => runtime.join("tenfold"),
+        None => state::directory()?.join("run"),
+    };
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(&directory).with_context(|| {
+        format!("cannot make {}: name a socket elsewhere with --socket", directory.display())
+    })?;
+    Ok(directory)
+}
+
+/// The socket of what listens on `listen`.
+pub fn path(listen: SocketAddr) -> anyhow::Result<PathBuf> {
+    Ok(directory()?.join(format!("{}.sock", listen.port())))
+}
+
+/// Binds `path`. What a killed Tenfold left there is replaced; a living one is not.
+pub fn bind(path: &Path) -> anyhow::Result<UnixListener> {
+    if UnixStream::connect(path).is_ok() {
+        bail!(
+            "another Tenfold already listens on {}: stop it, or name another --socket",
+            path.display()
+        );
+    }
+    if path.exists() {
+        std::fs::remove_file(path)
+            .with_context(|| format!("cannot replace {}: name another --socket", path.display()))?;
+    }
+    let listener = UnixListener::bind(path).with_context(|| {
+        format!(
+            "cannot make the socket {}: name a shorter path that you may write with --socket",
+            path.display()
+        )
+    })?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// The socket of the one that is meant: by name, by address, or the only one that runs.
+pub fn find(named: Option<&Path>, listen: Option<SocketAddr>) -> anyhow::Result<PathBuf> {
+    match (named, listen) {
+        (Some(path), _) => Ok(path.to_owned()),
+        (None, Some(listen)) => path(listen),
+        (None, None) => only(&directory()?),
+    }
+}
+
+fn only(directory: &Path) -> anyhow::Result<PathBuf> {
+    let entries = std::fs::read_dir(directory).with_context(|| {
+        format!("cannot read {}: name the socket with --socket", directory.display())
+    })?;
+    let mut running: Vec<PathBuf> =
+        entries.flatten().map(|e| e.path()).filter(|p| UnixStream::connect(p).is_ok()).collect();
+    match (running.pop(), running.pop()) {
+        (Some(path), None) => Ok(path),
+        (None, _) => bail!("nothing runs here: start it with `tenfold up -- COMMAND`"),
+        (Some(_), Some(_)) => {
+            Err(misuse("several are running: say which with --listen ADDRESS, as it was started"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_socket_is_replaced_and_a_living_one_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("1.sock");
+        drop(bind(&path).unwrap());
+        assert!(only(directory.path()).unwrap_err().to_string().contains("nothing runs"));
+        let living = bind(&path).unwrap();
+        assert_eq!(only(directory.path()).unwrap(), path);
+        assert!(bind(&path).unwrap_err().to_string().contains("already listens"));
+        let other = bind(&directory.path().join("2.sock")).unwrap();
+        assert!(only(directory.path()).unwrap_err().to_string().contains("--listen"));
+        drop((living, other));
+    }
+}

@@ -1,0 +1,57 @@
+//! `tenfold balance`: the balancer alone, in front of servers that something else runs.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use balancer::{Backend, Balancer};
+use clap::Args;
+
+use super::up::BalancingArguments;
+use crate::admin::{Admin, Controlled};
+use crate::config::quantity;
+use crate::outcome::Outcome;
+use crate::signal::Stop;
+
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// A server to send requests to; may be given several times
+    #[arg(long = "to", value_name = "HOST:PORT", required = true, value_parser = address)]
+    to: Vec<(String, SocketAddr)>,
+    /// Requests that a server may have in flight
+    #[arg(long, value_name = "K", default_value = "256", value_parser = quantity::count, env = "TENFOLD_SLOTS")]
+    slots: usize,
+    #[command(flatten)]
+    balancing: BalancingArguments,
+}
+
+const DRAIN: Duration = Duration::from_secs(30);
+
+impl Arguments {
+    pub async fn run(self) -> anyhow::Result<Outcome> {
+        let stop = Stop::listen()?;
+        let balancer = Balancer::start(self.balancing.config())?;
+        for (name, address) in &self.to {
+            let (name, address) = (name.clone(), *address);
+            balancer.handle().add(Backend { name, address, slots: self.slots });
+        }
+        let controlled = Controlled::balancer(balancer.handle());
+        let admin = Admin::open(&self.balancing, balancer.local_addr(), controlled)?;
+        println!("{} servers behind http://{}", self.to.len(), balancer.local_addr());
+        println!("{}", admin.describe());
+        let outcome = tokio::select! {
+            signal = stop.wait() => Outcome::Stopped(signal),
+            () = admin.stop_asked() => Outcome::Done,
+        };
+        balancer.shutdown(DRAIN).await;
+        admin.close().await;
+        Ok(outcome)
+    }
+}
+
+fn address(text: &str) -> Result<(String, SocketAddr), String> {
+    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    let address = found.ok_or_else(|| {
+        format!("`{text}` is not an address of a server: write HOST:PORT, as in 127.0.0.1:4201")
+    })?;
+    Ok((text.to_owned(), address))
+}

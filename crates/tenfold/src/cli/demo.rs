@@ -1,0 +1,62 @@
+//! `tenfold demo`: the main job on a bundled app, so that it needs nothing else.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use fleet::{App, Logs};
+
+use crate::config::{Goal, Pattern, Request, Workload};
+use crate::experiment::{Depth, Experiment};
+use crate::history::History;
+use crate::outcome::Outcome;
+use crate::progress::Progress;
+use crate::report;
+use crate::signal::Stop;
+use crate::state;
+
+use super::plan;
+
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// No progress line
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Arguments {
+    pub async fn run(self) -> anyhow::Result<Outcome> {
+        let history = History::open()?;
+        let experiment = experiment()?;
+        println!(
+            "The bundled app serves one request at a time, 20 ms each. How many instances of it hold 150\n\
+             requests/s with 95 % of the answers within 100 ms?\n"
+        );
+        let stop = Stop::listen()?;
+        let (plan, signal) = {
+            let mut progress = Progress::new(self.quiet);
+            experiment.run(&stop, &mut progress).await?
+        };
+        print!("{}", report::plan::text(&plan));
+        plan::keep(&history, &plan)?;
+        println!(
+            "\nNow your own app: tenfold plan --users 10 --think 1s --p95 500ms -- YOUR COMMAND"
+        );
+        Ok(plan::outcome(&plan, signal))
+    }
+}
+
+fn experiment() -> anyhow::Result<Experiment> {
+    let program = std::env::current_exe().context("cannot find Tenfold's own program file")?;
+    let command = vec![program.to_string_lossy().into_owned(), "demo-app".to_owned()];
+    let request =
+        Request { method: "GET".into(), path: "/".into(), headers: Vec::new(), body: Vec::new() };
+    Ok(Experiment {
+        app: App::new(command, Logs::new(state::logs()?)),
+        workload: Workload { pattern: Pattern::Open { rate: 150.0 }, request },
+        goal: Goal { p95: Some(Duration::from_millis(100)), p99: None, max_errors: 0.001 },
+        max_instances: 16,
+        budget: Duration::from_secs(60),
+        depth: Depth::Confirm,
+    })
+}

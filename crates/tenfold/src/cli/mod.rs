@@ -1,0 +1,97 @@
+//! The subcommands, a file each: its arguments, `run`, and what it prints.
+
+mod balance;
+mod completions;
+mod control;
+mod demo;
+mod demo_app;
+mod load;
+mod plan;
+mod runs;
+mod show;
+mod up;
+
+pub use up::BalancingArguments;
+
+use std::future::Future;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+
+use crate::outcome::Outcome;
+
+/// Runs an app as several instances, measures it, and says how many it needs.
+#[derive(Parser, Debug)]
+#[command(name = "tenfold", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Measure an app and say how many instances it needs, limited by what
+    Plan(plan::Arguments),
+    /// Run an app as N instances behind the balancer
+    Up(up::Arguments),
+    /// Put a URL under load and report what it took
+    Load(load::Arguments),
+    /// Balance requests over servers that something else runs
+    Balance(balance::Arguments),
+    /// Change the number of instances of a running `up`
+    Scale(control::ScaleArguments),
+    /// Show the instances of a running `up`
+    Status(control::StatusArguments),
+    /// Replace every instance of a running `up`, one at a time, each after its successor is ready
+    Reload(control::TargetArguments),
+    /// Stop a running `up` or `balance`
+    Stop(control::TargetArguments),
+    /// List earlier runs
+    Runs(runs::Arguments),
+    /// Show an earlier run
+    Show(show::Arguments),
+    /// Answer the question for a bundled app
+    Demo(demo::Arguments),
+    /// Print the completions for a shell
+    Completions(completions::Arguments),
+    /// The bundled app: one request at a time, 20 ms each
+    #[command(hide = true)]
+    DemoApp,
+    /// Ends the instances when Tenfold itself was killed
+    #[command(hide = true)]
+    Guard,
+}
+
+impl Cli {
+    /// Runs the subcommand.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        match self.command {
+            Command::Plan(arguments) => block_on(arguments.run()),
+            Command::Up(arguments) => block_on(arguments.run()),
+            Command::Load(arguments) => block_on(arguments.run()),
+            Command::Balance(arguments) => block_on(arguments.run()),
+            Command::Scale(arguments) => block_on(arguments.run()),
+            Command::Status(arguments) => block_on(arguments.run()),
+            Command::Reload(arguments) => block_on(arguments.reload()),
+            Command::Stop(arguments) => block_on(arguments.stop()),
+            Command::Runs(arguments) => arguments.run(),
+            Command::Show(arguments) => arguments.run(),
+            Command::Demo(arguments) => block_on(arguments.run()),
+            Command::Completions(arguments) => arguments.run(),
+            Command::DemoApp => demo_app::run(),
+            Command::Guard => {
+                fleet::guard::run().context("the guard of the instances failed")?;
+                Ok(Outcome::Done)
+            }
+        }
+    }
+}
+
+/// The program's own work is light: one thread. Balancer and load generator bring theirs.
+fn block_on(task: impl Future<Output = anyhow::Result<Outcome>>) -> anyhow::Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime: raise the limit on open files (ulimit -n)")?;
+    runtime.block_on(task)
+}

@@ -1,0 +1,120 @@
+//! `tenfold plan`: measure an app and say how many instances it needs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::config::{
+    self, AppArguments, File, GoalArguments, RequestArguments, WorkloadArguments, quantity,
+};
+use crate::experiment::{Depth, Experiment};
+use crate::history::{History, NewRun};
+use crate::outcome::{Outcome, Signal, misuse};
+use crate::plan::{Plan, Verdict};
+use crate::progress::Progress;
+use crate::report;
+use crate::signal::Stop;
+use crate::state;
+
+#[derive(Args, Debug)]
+pub struct Arguments {
+    #[command(flatten)]
+    workload: WorkloadArguments,
+    #[command(flatten)]
+    request: RequestArguments,
+    #[command(flatten)]
+    goal: GoalArguments,
+    /// The most instances that may be recommended [default: 32]
+    #[arg(long, value_name = "N", value_parser = quantity::count, env = "TENFOLD_MAX_INSTANCES")]
+    max_instances: Option<usize>,
+    /// How long measuring may take [default: 90s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration, env = "TENFOLD_BUDGET")]
+    budget: Option<Duration>,
+    /// Measure every count up to --max-instances, however long it takes
+    #[arg(long, requires = "max_instances")]
+    sweep: bool,
+    /// Write the plan as JSON to FILE; - is standard output, instead of the text
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// No progress line
+    #[arg(short, long)]
+    quiet: bool,
+    /// Read FILE [default: tenfold.toml here, if no command is given]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    app: AppArguments,
+}
+
+const MAX_INSTANCES: usize = 32;
+const BUDGET: Duration = Duration::from_secs(90);
+
+impl Arguments {
+    pub async fn run(self) -> anyhow::Result<Outcome> {
+        let file = config::read_file(self.config.as_deref(), &self.app)?;
+        // Opened first: a measurement that cannot be kept would be in vain.
+        let history = History::open()?;
+        let experiment = self.experiment(&file)?;
+        let stop = Stop::listen()?;
+        let (plan, signal) = {
+            let mut progress = Progress::new(self.quiet);
+            experiment.run(&stop, &mut progress).await?
+        };
+        // Shown before it is kept: what was measured must not be lost with the disk.
+        let shown = self.show(&plan);
+        keep(&history, &plan)?;
+        shown?;
+        Ok(outcome(&plan, signal))
+    }
+
+    fn experiment(&self, file: &File) -> anyhow::Result<Experiment> {
+        let max_instances = self.max_instances.or(file.plan.max_instances).unwrap_or(MAX_INSTANCES);
+        if max_instances == 0 {
+            return Err(misuse("max_instances = 0 leaves nothing to run: write 1 or more"));
+        }
+        let workload = config::workload(&self.workload, &self.request, file)?;
+        Ok(Experiment {
+            app: config::app(&self.app, file, state::logs()?)?,
+            workload,
+            goal: config::goal(&self.goal, file),
+            max_instances,
+            budget: self.budget.or(file.plan.budget).unwrap_or(BUDGET),
+            depth: if self.sweep { Depth::Sweep } else { Depth::Confirm },
+        })
+    }
+
+    fn show(&self, plan: &Plan) -> anyhow::Result<()> {
+        if let Some(to) = &self.json {
+            report::json::write(plan, to)?;
+        }
+        if self.json.as_deref() != Some(std::path::Path::new("-")) {
+            print!("{}", report::plan::text(plan));
+        }
+        Ok(())
+    }
+}
+
+/// The history's summary is the answer itself.
+pub fn keep(history: &History, plan: &Plan) -> anyhow::Result<()> {
+    let summary = plan.recommendation.as_ref().map_or("no answer", |r| r.reason.as_str());
+    history.add(&NewRun {
+        kind: "plan",
+        started_at: &plan.started_at,
+        command: &plan.command.join(" "),
+        summary,
+        document: &serde_json::to_string(plan)?,
+    })?;
+    Ok(())
+}
+
+/// How a plan ends.
+pub fn outcome(plan: &Plan, signal: Option<Signal>) -> Outcome {
+    let met = plan.recommendation.as_ref().is_some_and(|r| r.goal_met);
+    match signal {
+        Some(signal) => Outcome::Stopped(signal),
+        None if plan.verdict == Verdict::Invalid => Outcome::Invalid,
+        None if met => Outcome::Done,
+        None => Outcome::GoalNotMet,
+    }
+}

@@ -1,0 +1,157 @@
+//! `tenfold up`: run an app as N instances behind the balancer.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::admin::{Admin, Controlled};
+use crate::config::{self, AppArguments, quantity};
+use crate::history::History;
+use crate::outcome::Outcome;
+use crate::plan::Plan;
+use crate::rig::Rig;
+use crate::signal::Stop;
+use crate::state;
+
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// How many instances
+    #[arg(short = 'n', long, value_name = "N", default_value = "1", value_parser = quantity::count)]
+    instances: usize,
+    #[command(flatten)]
+    balancing: BalancingArguments,
+    /// Requests that an instance may have in flight [default: what the last plan of this command found]
+    #[arg(long, value_name = "K", value_parser = quantity::count, env = "TENFOLD_SLOTS")]
+    slots: Option<usize>,
+    /// Read FILE [default: tenfold.toml here, if no command is given]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    app: AppArguments,
+}
+
+/// How requests are balanced; shared with `balance`.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Balancer")]
+pub struct BalancingArguments {
+    /// Where clients connect
+    #[arg(long, value_name = "ADDRESS", default_value_t = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)), env = "TENFOLD_LISTEN")]
+    pub listen: SocketAddr,
+    /// queue, round_robin or least_conn
+    #[arg(long, value_name = "POLICY", default_value_t, env = "TENFOLD_POLICY")]
+    pub policy: balancer::Policy,
+    /// Threads of the balancer; one carries tens of thousands of requests a second
+    #[arg(long, value_name = "N", default_value = "1", value_parser = quantity::count, env = "TENFOLD_THREADS")]
+    pub threads: usize,
+    /// Requests that may wait for a free instance
+    #[arg(long, value_name = "N", default_value = "1024", env = "TENFOLD_QUEUE_LENGTH")]
+    pub queue_length: usize,
+    /// How long a request may wait for a free instance
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::positive_duration, env = "TENFOLD_QUEUE_WAIT")]
+    pub queue_wait: Duration,
+    /// Metrics and status, for Prometheus and people [default: none]
+    #[arg(long, value_name = "ADDRESS", env = "TENFOLD_ADMIN")]
+    pub admin: Option<SocketAddr>,
+    /// The socket that scale, status, reload and stop use [default: by the port of --listen]
+    #[arg(long, value_name = "PATH", env = "TENFOLD_SOCKET")]
+    pub socket: Option<PathBuf>,
+}
+
+/// Without a plan nothing is known of the app: many enough for any thread pool. With this many slots
+/// the policy still picks the instance with the fewest requests in flight.
+const SLOTS: usize = 256;
+/// Requests in flight get so long when everything ends.
+const DRAIN: Duration = Duration::from_secs(30);
+
+impl Arguments {
+    pub async fn run(self) -> anyhow::Result<Outcome> {
+        let file = config::read_file(self.config.as_deref(), &self.app)?;
+        let app = config::app(&self.app, &file, state::logs()?)?;
+        let (slots, source) = self.slots(&app.command);
+        let stop = Stop::listen()?;
+        let rig = Arc::new(Rig::new(app, self.balancing.config(), slots)?);
+        let controlled = Controlled::fleet(Arc::clone(&rig));
+        let admin = Admin::open(&self.balancing, rig.address, controlled)?;
+        let outcome = tokio::select! {
+            signal = stop.wait() => Ok(Outcome::Stopped(signal)),
+            served = self.serve(&rig, &admin, slots, source) => served,
+        };
+        rig.stop(DRAIN).await;
+        admin.close().await;
+        outcome
+    }
+
+    async fn serve(
+        &self,
+        rig: &Rig,
+        admin: &Admin,
+        slots: usize,
+        source: &str,
+    ) -> anyhow::Result<Outcome> {
+        rig.fleet.scale(self.instances).await?;
+        let requests = if slots == 1 { "request" } else { "requests" };
+        println!(
+            "{} behind http://{}, {slots} {requests} at once in each ({source})",
+            if self.instances == 1 {
+                "1 instance".to_owned()
+            } else {
+                format!("{} instances", self.instances)
+            },
+            rig.address
+        );
+        println!("{}", admin.describe());
+        tokio::select! {
+            () = admin.stop_asked() => Ok(Outcome::Done),
+            failed = all_failed(rig) => Err(failed),
+        }
+    }
+
+    /// Slots, and where the number comes from.
+    fn slots(&self, command: &[String]) -> (usize, &'static str) {
+        if let Some(slots) = self.slots {
+            return (slots, "--slots");
+        }
+        // A history that cannot be read is no reason not to serve.
+        let newest = History::open().and_then(|history| history.newest("plan", &command.join(" ")));
+        let document = newest.ok().flatten().map(|(_, document)| document);
+        let plan: Option<Plan> = document.and_then(|d| serde_json::from_str(&d).ok());
+        match plan.and_then(|plan| plan.slots) {
+            Some(slots) => (slots, "found by the last plan"),
+            None => (SLOTS, "unmeasured: `tenfold plan` finds what fits"),
+        }
+    }
+}
+
+/// Resolves when no instance is left that could serve.
+async fn all_failed(rig: &Rig) -> anyhow::Error {
+    let mut seen = 0;
+    loop {
+        let failure = rig.fleet.failed().await;
+        let members = rig.fleet.members();
+        if members.iter().all(|m| m.state == fleet::State::Failed) {
+            return failure.into();
+        }
+        let failed = members.iter().filter(|m| m.state == fleet::State::Failed).count();
+        if failed > seen {
+            eprintln!("tenfold: {failure}; the others go on");
+        }
+        seen = failed;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+impl BalancingArguments {
+    pub fn config(&self) -> balancer::Config {
+        let (length, wait) = (self.queue_length, self.queue_wait);
+        balancer::Config {
+            listen: vec![self.listen],
+            policy: self.policy,
+            threads: self.threads,
+            queue: balancer::QueueLimits { length, wait },
+            ..balancer::Config::default()
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `tenfold.toml`: what the command line says otherwise, for a project to keep.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Deserializer};
+
+use super::quantity;
+use crate::outcome::misuse;
+
+/// The file's name in the working directory.
+pub const NAME: &str = "tenfold.toml";
+
+/// The whole file; every part may be absent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    #[serde(default)]
+    pub app: AppSection,
+    #[serde(default)]
+    pub workload: WorkloadSection,
+    #[serde(default)]
+    pub goal: GoalSection,
+    #[serde(default)]
+    pub plan: PlanSection,
+    /// Where the file is: the app runs there.
+    #[serde(skip)]
+    pub directory: Option<PathBuf>,
+}
+
+/// `[app]`: what to run.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AppSection {
+    #[serde(default)]
+    pub command: Vec<String>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    pub ready_path: Option<String>,
+    #[serde(default, deserialize_with = "duration")]
+    pub ready_timeout: Option<Duration>,
+    pub ports: Option<String>,
+}
+
+/// `[workload]`: how it is used.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadSection {
+    pub users: Option<usize>,
+    #[serde(default, deserialize_with = "duration")]
+    pub think: Option<Duration>,
+    pub rate: Option<f64>,
+    pub method: Option<String>,
+    pub path: Option<String>,
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    pub body: Option<String>,
+}
+
+/// `[goal]`: what is wanted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GoalSection {
+    #[serde(default, deserialize_with = "duration")]
+    pub p95: Option<Duration>,
+    #[serde(default, deserialize_with = "duration")]
+    pub p99: Option<Duration>,
+    #[serde(default, deserialize_with = "share")]
+    pub max_errors: Option<f64>,
+}
+
+/// `[plan]`: how long and how far to measure.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanSection {
+    pub max_instances: Option<usize>,
+    #[serde(default, deserialize_with = "duration")]
+    pub budget: Option<Duration>,
+}
+
+impl File {
+    /// Reads `path`. An error names the file, the line and what is wrong there.
+    pub fn read(path: &Path) -> anyhow::Result<File> {
+        let text = std::fs::read_to_string(path).with_context(|| {
+            format!("cannot read {}: name a file with --config", path.display())
+        })?;
+        let mut file = File::parse(&text, &path.display().to_string())?;
+        file.directory = path.parent().filter(|p| !p.as_os_str().is_empty()).map(Path::to_owned);
+        Ok(file)
+    }
+
+    fn parse(text: &str, name: &str) -> anyhow::Result<File> {
+        toml::from_str(text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start.min(text.len()));
+            let line = 1 + text[..start].matches('\n').count();
+            misuse(format!("{name}:{line}: {}", error.message().replace('\n', ", ")))
+        })
+    }
+}
+
+fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(from)?;
+    quantity::duration(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let text = String::deserialize(from)?;
+    quantity::share(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_every_part() {
+        let file = File::parse(
+            r#"
+            [app]
+            command = ["ruby", "fibscale.rb", "{i}"]
+            env = { FIBSCALE_PORT = "{port}" }
+            ready_path = "/"
+            [workload]
+            users = 10
+            think = "1s"
+            [goal]
+            p95 = "2s"
+            max_errors = "1%"
+            [plan]
+            budget = "2m"
+            "#,
+            "tenfold.toml",
+        )
+        .unwrap();
+        assert_eq!(file.app.command.len(), 3);
+        assert_eq!(file.workload.think, Some(Duration::from_secs(1)));
+        assert_eq!(file.goal.max_errors, Some(0.01));
+        assert_eq!(file.plan.budget, Some(Duration::from_secs(120)));
+    }
+
+    #[test]
+    fn an_error_names_file_and_line() {
+        let error = |text| File::parse(text, "t.toml").unwrap_err().to_string();
+        assert!(error("[app]\ncomand = []").starts_with("t.toml:2: unknown field `comand`"));
+        assert!(error("[goal]\n\np95 = \"fast\"").starts_with("t.toml:3: `fast` is not a time"));
+        assert!(error("[goal]\np95 = 200").starts_with("t.toml:2: invalid type"));
+        assert!(error("[app").starts_with("t.toml:1:"));
+    }
+}

@@ -1,0 +1,199 @@
+//! What is asked for, from arguments, environment and `tenfold.toml`, as validated values: the App,
+//! the Workload and the Goal. Nothing checks them again.
+
+mod arguments;
+pub mod file;
+pub mod quantity;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fleet::{App, Logs, Ports, ReadyProbe};
+
+pub use arguments::{AppArguments, GoalArguments, RequestArguments, WorkloadArguments};
+pub use file::File;
+
+use crate::outcome::misuse;
+
+/// How the app is used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    pub pattern: Pattern,
+    pub request: Request,
+}
+
+/// Who sends requests, and when.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pattern {
+    /// Users who wait for the answer and think.
+    Closed { users: usize, think: Duration },
+    /// Requests a second, as Poisson arrivals: the way many independent people come.
+    Open { rate: f64 },
+}
+
+/// The request that is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    pub method: String,
+    pub path: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Goal {
+    pub p95: Option<Duration>,
+    pub p99: Option<Duration>,
+    pub max_errors: f64,
+}
+
+/// Share of requests that may fail unless told otherwise.
+const MAX_ERRORS: f64 = 0.001;
+
+/// Reads the file that `--config` names, or `tenfold.toml` here when no command is on the command
+/// line. A command on the command line stands for itself: then only a named file counts.
+pub fn read_file(named: Option<&Path>, app: &AppArguments) -> anyhow::Result<File> {
+    match named {
+        Some(path) => File::read(path),
+        None if app.command.is_empty() && Path::new(file::NAME).exists() => {
+            File::read(Path::new(file::NAME))
+        }
+        None => Ok(File::default()),
+    }
+}
+
+/// The app: arguments first, then the file.
+pub fn app(arguments: &AppArguments, file: &File, logs: PathBuf) -> anyhow::Result<App> {
+    let command = if arguments.command.is_empty() { &file.app.command } else { &arguments.command };
+    if command.is_empty() {
+        return Err(misuse(
+            "no app to run: put its command after --, as in `tenfold plan --users 10 -- node app.js`, \
+             or into [app] command of tenfold.toml",
+        ));
+    }
+    let mut app = App::new(command.clone(), Logs::new(logs));
+    app.env = file.app.env.clone().into_iter().chain(arguments.env.iter().cloned()).collect();
+    app.directory.clone_from(&file.directory);
+    if let Some(path) = arguments.ready_path.as_ref().or(file.app.ready_path.as_ref()) {
+        app.readiness.probe = ReadyProbe::http(path).map_err(|error| misuse(error.to_string()))?;
+    }
+    if let Some(deadline) = arguments.ready_timeout.or(file.app.ready_timeout) {
+        app.readiness.deadline = deadline;
+    }
+    let in_file = file.app.ports.as_deref().map(quantity::ports).transpose();
+    if let Some(range) = arguments.ports.clone().or(in_file.map_err(misuse)?) {
+        app.ports = Ports::Range(range);
+    }
+    if let Some(grace) = arguments.grace {
+        app.grace = grace;
+    }
+    Ok(app)
+}
+
+/// The workload: exactly one of users and rate.
+pub fn workload(
+    arguments: &WorkloadArguments,
+    request: &RequestArguments,
+    file: &File,
+) -> anyhow::Result<Workload> {
+    let said = arguments.users.is_some() || arguments.rate.is_some();
+    let section = &file.workload;
+    let (users, rate) =
+        if said { (arguments.users, arguments.rate) } else { (section.users, section.rate) };
+    let think = arguments.think.or(section.think);
+    let pattern = match (users, rate) {
+        (Some(_), Some(_)) => {
+            return Err(misuse(
+                "users and rate are two kinds of load: give one of --users and --rate",
+            ));
+        }
+        (None, None) => {
+            return Err(misuse(
+                "how is the app used? Say --users 10 --think 1s (people who wait for answers) or \
+                 --rate 400 (requests a second)",
+            ));
+        }
+        (Some(0), None) => return Err(misuse("0 users send nothing: write users = 1 or more")),
+        (Some(users), None) => Pattern::Closed { users, think: think.unwrap_or_default() },
+        (None, Some(_)) if arguments.think.is_some() => {
+            return Err(misuse("--think belongs to --users: arrivals at a rate wait for nobody"));
+        }
+        (None, Some(rate)) if rate.is_finite() && rate > 0.0 => Pattern::Open { rate },
+        (None, Some(rate)) => {
+            return Err(misuse(format!(
+                "a rate of {rate} sends nothing: write more than 0 a second"
+            )));
+        }
+    };
+    Ok(Workload { pattern, request: self::request(request, file)? })
+}
+
+/// The request: arguments first, then the file.
+pub fn request(arguments: &RequestArguments, file: &File) -> anyhow::Result<Request> {
+    let section = &file.workload;
+    let body = arguments.body.clone().or_else(|| section.body.clone());
+    let method = arguments.method.clone().or_else(|| section.method.clone());
+    let path = arguments.path.clone().or_else(|| section.path.clone());
+    let path = path.unwrap_or_else(|| "/".to_owned());
+    if !path.starts_with('/') {
+        return Err(misuse(format!(
+            "the path `{path}` does not start with a slash: write /{path}"
+        )));
+    }
+    let in_file = section.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+    Ok(Request {
+        method: method.unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned()),
+        path,
+        headers: in_file.chain(arguments.headers.iter().cloned()).collect(),
+        body: body.unwrap_or_default().into_bytes(),
+    })
+}
+
+/// The goal: arguments first, then the file.
+pub fn goal(arguments: &GoalArguments, file: &File) -> Goal {
+    Goal {
+        p95: arguments.p95.or(file.goal.p95),
+        p99: arguments.p99.or(file.goal.p99),
+        max_errors: arguments.max_errors.or(file.goal.max_errors).unwrap_or(MAX_ERRORS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(arguments: &WorkloadArguments, file: &File) -> Result<Pattern, String> {
+        workload(arguments, &RequestArguments::default(), file)
+            .map(|w| w.pattern)
+            .map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn exactly_one_kind_of_load() {
+        let none = WorkloadArguments::default();
+        assert!(pattern(&none, &File::default()).unwrap_err().contains("how is the app used"));
+        let both = WorkloadArguments { users: Some(1), rate: Some(1.0), think: None };
+        assert!(pattern(&both, &File::default()).unwrap_err().contains("give one"));
+    }
+
+    #[test]
+    fn the_command_line_beats_the_file() {
+        let mut file = File::default();
+        file.workload.users = Some(10);
+        file.workload.think = Some(Duration::from_secs(1));
+        let rate = WorkloadArguments { rate: Some(5.0), ..WorkloadArguments::default() };
+        assert_eq!(pattern(&rate, &file), Ok(Pattern::Open { rate: 5.0 }));
+        let users = WorkloadArguments { users: Some(3), ..WorkloadArguments::default() };
+        let think = Duration::from_secs(1);
+        assert_eq!(pattern(&users, &file), Ok(Pattern::Closed { users: 3, think }));
+    }
+
+    #[test]
+    fn a_body_makes_a_post() {
+        let arguments =
+            RequestArguments { body: Some("a=1".into()), ..RequestArguments::default() };
+        let request = request(&arguments, &File::default()).unwrap();
+        assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/"));
+    }
+}

@@ -1,0 +1,123 @@
+//! Numbers with a unit, as people write them.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+/// `200ms`, `1.5s`, `2m`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong =
+        || format!("`{text}` is not a time: write a number and a unit, as in 200ms, 1.5s or 2m");
+    if text.trim() == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let signed: SignedDuration = text.trim().parse().map_err(|_| wrong())?;
+    Duration::try_from(signed).map_err(|_| wrong())
+}
+
+/// A time of more than nothing.
+pub fn positive_duration(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err(format!("`{text}` is no time at all: write more than 0")),
+        time => Ok(time),
+    }
+}
+
+/// Requests or users a second, more than 0.
+pub fn rate(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
+        Ok(_) => Err(format!("a rate of {text} sends nothing: write more than 0 a second")),
+        Err(_) => {
+            Err(format!("`{text}` is not a rate: write a number of requests a second, as in 400"))
+        }
+    }
+}
+
+/// A number of at least 1.
+pub fn count(text: &str) -> Result<usize, String> {
+    match text.trim().parse::<usize>() {
+        Ok(0) | Err(_) => Err(format!("`{text}` is not a count: write a whole number from 1")),
+        Ok(count) => Ok(count),
+    }
+}
+
+/// `0.1%` or `0.001`: a share between 0 and 1.
+pub fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.trim().strip_suffix('%') {
+        Some(percent) => (percent, 100.0),
+        None => (text, 1.0),
+    };
+    match number.trim().parse::<f64>() {
+        Ok(value) if (0.0..=1.0).contains(&(value / unit)) => Ok(value / unit),
+        _ => Err(format!("`{text}` is not a share: write 0.1% or a number from 0 to 1")),
+    }
+}
+
+/// `4201-4210` or a single port.
+pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.trim().parse::<u16>(), last.trim().parse::<u16>()) {
+        (Ok(first), Ok(last)) if first > 0 && first <= last => Ok(first..=last),
+        _ => Err(format!("`{text}` is not a range of ports: write FIRST-LAST, as in 4201-4210")),
+    }
+}
+
+/// `NAME=VALUE`.
+pub fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("`{text}` sets nothing: write NAME=VALUE")),
+    }
+}
+
+/// `Name: value`.
+pub fn header(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(format!("`{text}` is not a header: write \"Name: value\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_need_a_unit() {
+        assert_eq!(duration("200ms"), Ok(Duration::from_millis(200)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
+        for bad in ["200", "", "fast", "-1s"] {
+            assert!(duration(bad).unwrap_err().contains("is not a time"), "{bad:?}");
+        }
+        assert!(positive_duration("0s").is_err());
+    }
+
+    #[test]
+    fn rates_are_positive_numbers() {
+        assert_eq!(rate("0.5"), Ok(0.5));
+        assert!(rate("0").unwrap_err().contains("sends nothing"));
+        for bad in ["", "many", "NaN", "inf", "-3"] {
+            assert!(rate(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn shares_with_and_without_percent() {
+        assert_eq!(share("0.1%"), Ok(0.001));
+        assert_eq!(share("0.5"), Ok(0.5));
+        assert!(share("120%").is_err() && share("-1").is_err() && share("%").is_err());
+    }
+
+    #[test]
+    fn port_ranges() {
+        assert_eq!(ports("4201-4210"), Ok(4201..=4210));
+        assert_eq!(ports("80"), Ok(80..=80));
+        assert!(ports("9-1").is_err() && ports("0-5").is_err() && ports("70000").is_err());
+    }
+}

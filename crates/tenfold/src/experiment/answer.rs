@@ -1,0 +1,108 @@
+//! The plan from what is known.
+
+use std::time::Duration;
+
+use super::knowledge::Knowledge;
+use super::observation::Observation;
+use super::{Depth, Experiment};
+use crate::config::Pattern;
+use crate::outcome::Signal;
+use crate::plan::{self, Plan, Verdict, to_ms};
+
+/// The curve shows at least so many counts.
+const CURVE: usize = 10;
+/// And so many beyond the recommended one.
+const BEYOND: usize = 2;
+
+/// Everything that can be said, be it the whole answer or the part that a signal left.
+pub fn plan(
+    known: &Knowledge<'_>,
+    started_at: String,
+    elapsed: Duration,
+    signal: Option<Signal>,
+) -> Plan {
+    let experiment = known.experiment;
+    let mut plan = Plan {
+        schema: plan::SCHEMA.to_owned(),
+        started_at,
+        duration_s: (elapsed.as_secs_f64() * 10.0).round() / 10.0,
+        command: experiment.app.command.clone(),
+        machine: plan::Machine {
+            cores: known.machine.cores as f64,
+            memory_bytes: known.machine.memory_bytes,
+            kernel: known.machine.kernel.clone(),
+        },
+        goal: goal(experiment),
+        verdict: Verdict::Valid,
+        verdict_reasons: Vec::new(),
+        slots: None,
+        probes: probes(known).map(|o| o.probe.clone()).collect(),
+        curve: Vec::new(),
+        findings: Vec::new(),
+        recommendation: None,
+        notes: known.notes.clone(),
+        cost: None,
+    };
+    if signal.is_some() {
+        plan.notes.push("Interrupted: this is what was known by then.".to_owned());
+    }
+    answer(known, &mut plan);
+    judge(known, &mut plan);
+    plan
+}
+
+fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
+    let Some((model, bounds)) = known.model() else { return };
+    let (goal, measured) = (known.goal(), known.measurements());
+    let answer = capacity::recommend(&model, &goal, &bounds, &measured);
+    let upto = match known.experiment.depth {
+        Depth::Sweep => bounds.max_instances,
+        Depth::Confirm => (answer.instances + BEYOND).max(CURVE).min(bounds.max_instances),
+    };
+    let curve = capacity::curve(&model, &goal, &measured, upto);
+    plan.slots = Some(model.slots);
+    plan.curve = curve.iter().map(plan::Point::from).collect();
+    plan.findings = known.findings(&model).into_iter().map(Into::into).collect();
+    plan.recommendation = Some(answer.into());
+}
+
+/// The plan is as good as the measurements that it rests on. Those of a count that fails its goal
+/// by overload are expected to be unsteady and do not count.
+fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
+    let recommended = plan.recommendation.as_ref().map(|r| r.instances);
+    let rests_on = |o: &&Observation| match o.probe.rate {
+        Some(_) => {
+            Some(o.instances()) == recommended
+                && plan.recommendation.as_ref().is_some_and(|r| r.goal_met)
+        }
+        None => true,
+    };
+    for o in probes(known).filter(rests_on) {
+        plan.verdict = plan.verdict.max(o.probe.verdict);
+        for reason in &o.probe.verdict_reasons {
+            if !plan.verdict_reasons.contains(reason) {
+                plan.verdict_reasons.push(reason.clone());
+            }
+        }
+    }
+}
+
+fn probes<'a>(known: &'a Knowledge<'_>) -> impl Iterator<Item = &'a Observation> {
+    known.rungs.iter().chain(&known.second).chain(&known.confirmed)
+}
+
+fn goal(experiment: &Experiment) -> plan::Goal {
+    let ms = |time: Duration| to_ms(time.as_secs_f64());
+    let (users, think, rate) = match experiment.workload.pattern {
+        Pattern::Closed { users, think } => (Some(users), Some(think), None),
+        Pattern::Open { rate } => (None, None, Some(rate)),
+    };
+    plan::Goal {
+        rate,
+        users,
+        think_ms: think.map(ms),
+        p95_ms: experiment.goal.p95.map(ms),
+        p99_ms: experiment.goal.p99.map(ms),
+        max_error_ratio: experiment.goal.max_errors,
+    }
+}

@@ -1,0 +1,198 @@
+//! What is known so far, and what follows from it. No I/O: the science is asked here.
+
+use capacity::model::ServiceShape;
+use capacity::{Bounds, Evidence, Finding, Ladder, Model, Rung};
+use observe::Machine;
+
+use super::Experiment;
+use super::observation::Observation;
+use crate::config::Pattern;
+use crate::plan::Verdict;
+
+/// All measurements of an experiment.
+pub struct Knowledge<'a> {
+    pub experiment: &'a Experiment,
+    pub machine: Machine,
+    /// One instance, by concurrency.
+    pub rungs: Vec<Observation>,
+    /// Two saturated instances.
+    pub second: Option<Observation>,
+    /// The goal's workload, in the order in which it was measured.
+    pub confirmed: Vec<Observation>,
+    /// What the model was refitted with, because it had been wrong.
+    pub refits: Vec<Observation>,
+    pub notes: Vec<String>,
+}
+
+/// A count whose measurement is suspect is measured again, so many times in all.
+const TRIES: usize = 2;
+/// Model and measurement agree within this share; else the model is refitted.
+const AGREEMENT: f64 = 0.10;
+
+impl<'a> Knowledge<'a> {
+    pub fn new(experiment: &'a Experiment, machine: Machine) -> Knowledge<'a> {
+        Knowledge {
+            experiment,
+            machine,
+            rungs: Vec::new(),
+            second: None,
+            confirmed: Vec::new(),
+            refits: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The most that one instance did.
+    pub fn peak(&self) -> f64 {
+        self.rungs.iter().map(Observation::throughput).fold(0.0, f64::max)
+    }
+
+    /// The rung at which it did.
+    pub fn peak_rung(&self) -> Option<&Observation> {
+        self.rungs.iter().max_by(|a, b| a.throughput().total_cmp(&b.throughput()))
+    }
+
+    pub fn ladder(&self) -> Option<Ladder> {
+        let rung = |o: &Observation| {
+            Some(Rung { concurrency: o.probe.users?, throughput: o.throughput() })
+        };
+        Ladder::new(self.rungs.iter().filter_map(rung).collect())
+    }
+
+    /// The model and the bounds of the search, once one instance was measured.
+    pub fn model(&self) -> Option<(Model, Bounds)> {
+        let ladder = self.ladder()?;
+        let peak = self.peak_rung()?;
+        let cores = self.cores();
+        let shape = self.rungs.first().map_or_else(ServiceShape::constant, |o| o.shape.clone());
+        let mut model = Model::new(ladder, peak.saturation(cores), shape, cores);
+        let several: Vec<_> =
+            self.second.iter().chain(&self.refits).map(|o| o.saturation(cores)).collect();
+        model.fit(&several);
+        let instance_limit = capacity::instance_limit(&model, &self.evidence(&model, peak));
+        let bounds = Bounds {
+            max_instances: self.experiment.max_instances,
+            memory: self.memory_bound(),
+            instance_limit,
+        };
+        Some((model, bounds))
+    }
+
+    fn evidence(&self, model: &Model, peak: &Observation) -> Evidence {
+        let all = || self.rungs.iter().chain(&self.second).chain(&self.confirmed);
+        let worst = |value: &dyn Fn(&Observation) -> f64| all().map(value).fold(0.0, f64::max);
+        let per_request = |o: &Observation| o.run_wait.map(|wait| wait / o.throughput());
+        let failing = self
+            .confirmed
+            .iter()
+            .chain(&self.rungs)
+            .max_by(|a, b| a.error_ratio().total_cmp(&b.error_ratio()));
+        Evidence {
+            one: peak.saturation(self.cores()),
+            two: self.second.as_ref().map(|two| two.saturation(self.cores())),
+            busiest_thread: peak.busiest_thread,
+            run_wait: self
+                .second
+                .as_ref()
+                .and_then(|two| Some((per_request(peak)?, per_request(two)?))),
+            errors: failing.map(|o| (o.error_ratio(), o.top_error.clone().unwrap_or_default())),
+            error_limit: self.experiment.goal.max_errors,
+            generator_thread: worst(&|o| o.generator_thread),
+            balancer_thread: worst(&|o| o.balancer_thread),
+            throttled: all().filter_map(|o| o.throttled).reduce(f64::max),
+            memory_pressure: all().filter_map(|o| o.memory_pressure).reduce(f64::max),
+            slots_used: self.slots_used(model),
+            connect_failures: all().map(|o| o.connect_failures).sum(),
+        }
+    }
+
+    /// Everything that the numbers show.
+    pub fn findings(&self, model: &Model) -> Vec<Finding> {
+        self.peak_rung()
+            .map_or_else(Vec::new, |peak| capacity::diagnose(model, &self.evidence(model, peak)))
+    }
+
+    /// Share of its capacity at which the last confirmed count ran.
+    fn slots_used(&self, model: &Model) -> Option<f64> {
+        let last = self.confirmed.last()?;
+        Some(last.throughput() / model.capacity(last.instances()))
+    }
+
+    pub fn measurements(&self) -> Vec<capacity::Measured> {
+        self.confirmed.iter().map(Observation::measured).collect()
+    }
+
+    pub fn goal(&self) -> capacity::Goal {
+        let goal = self.experiment.goal;
+        capacity::Goal {
+            workload: match self.experiment.workload.pattern {
+                Pattern::Closed { users, think } => {
+                    capacity::Workload::Closed { users, think: think.as_secs_f64() }
+                }
+                Pattern::Open { rate } => capacity::Workload::Open { rate, arrival_scv: 1.0 },
+            },
+            p95: goal.p95.map(|t| t.as_secs_f64()),
+            p99: goal.p99.map(|t| t.as_secs_f64()),
+            max_errors: goal.max_errors,
+        }
+    }
+
+    pub fn cores(&self) -> f64 {
+        self.machine.cores as f64
+    }
+
+    /// How many instances fit into what memory was free when one ran.
+    fn memory_bound(&self) -> Option<usize> {
+        let peak = self.peak_rung()?;
+        let (rss, available) = (peak.rss?, peak.memory_available?);
+        Some(1 + (available / rss.max(1)) as usize)
+    }
+
+    /// Predicted mean response time (s) under the goal's workload; where the queue would grow without
+    /// end, what the first instance needs alone.
+    pub fn response(&self, instances: usize) -> f64 {
+        let light = 1.0 / self.peak();
+        let Some((model, _)) = self.model() else { return light };
+        let predicted = capacity::predict(&model, &self.goal().workload, instances);
+        predicted.response.map_or(light, |r| r.mean)
+    }
+
+    /// The count that is recommended as things stand.
+    pub fn recommended(&self) -> Option<usize> {
+        let (model, bounds) = self.model()?;
+        let answer = capacity::recommend(&model, &self.goal(), &bounds, &self.measurements());
+        Some(answer.instances)
+    }
+
+    /// Whether the goal's workload was measured there, and well.
+    pub fn is_confirmed(&self, instances: usize) -> bool {
+        let mut tries = self.confirmed.iter().filter(|o| o.instances() == instances);
+        tries.clone().count() >= TRIES || tries.any(|o| o.probe.verdict == Verdict::Valid)
+    }
+
+    /// The count whose measurement would say most: the recommended one, then the one below.
+    pub fn unconfirmed(&self) -> Option<usize> {
+        let recommended = self.recommended()?;
+        [recommended, recommended - 1].into_iter().find(|n| *n > 0 && !self.is_confirmed(*n))
+    }
+
+    /// Where a saturated measurement and the model disagree, the measurement wins.
+    pub fn refit(&mut self) {
+        let Some((model, _)) = self.model() else { return };
+        let Some(last) = self.confirmed.last().cloned() else { return };
+        let n = last.instances();
+        let predicted = capacity::predict(&model, &self.goal().workload, n).throughput;
+        let agrees = (last.throughput() / predicted - 1.0).abs() <= AGREEMENT;
+        if agrees || last.probe.verdict != Verdict::Valid {
+            return;
+        }
+        self.notes.push(format!(
+            "At {n} instances {:.2} requests/s were measured where {predicted:.2} had been predicted: the \
+             measurement counts, and the model was fitted to it.",
+            last.throughput()
+        ));
+        if n > 1 && last.is_saturated() {
+            self.refits.push(last);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The main job: one instance under doubling concurrency, two instances, the model, and its
+//! confirmation at the recommended count and one below.
+//!
+//! - `pace`: how long each probe takes, and the budget of all.
+//! - `probe`: one measurement, until its interval is tight.
+//! - `observation`: what it saw.
+//! - `session`: the order of the probes.
+//! - `knowledge`: what is known so far, and what follows from it.
+//! - `answer`: the plan from what is known.
+
+mod answer;
+mod knowledge;
+mod observation;
+mod pace;
+mod probe;
+mod session;
+
+use std::time::Duration;
+
+use fleet::App;
+use jiff::Timestamp;
+
+use crate::config::{Goal, Workload};
+use crate::outcome::{Signal, misuse};
+use crate::plan::Plan;
+use crate::progress::Progress;
+use crate::signal::Stop;
+use pace::Budget;
+use probe::Abort;
+use session::Session;
+
+/// What to find out, and at what expense.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    pub app: App,
+    pub workload: Workload,
+    pub goal: Goal,
+    pub max_instances: usize,
+    pub budget: Duration,
+    pub depth: Depth,
+}
+
+/// How many counts are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// One, two, the recommended count and one below.
+    Confirm,
+    /// Every count up to the most allowed, however long it takes: the truth to compare with.
+    Sweep,
+}
+
+/// The budget must hold a start, a ladder of two rungs, and one confirmation.
+const LEAST_BUDGET: Duration = Duration::from_secs(5);
+
+impl Experiment {
+    /// Measures and answers. A signal ends it early, with what is known by then.
+    pub async fn run(
+        &self,
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> anyhow::Result<(Plan, Option<Signal>)> {
+        if self.budget < LEAST_BUDGET {
+            return Err(misuse(format!(
+                "a budget of {} s is too short for any app: give --budget {} s or more",
+                self.budget.as_secs_f64(),
+                LEAST_BUDGET.as_secs()
+            )));
+        }
+        let started_at = Timestamp::now().to_string();
+        let mut session = Session::new(self, stop, progress, Budget::new(self.budget))?;
+        let end = session.measure().await;
+        session.close().await;
+        let signal = match end {
+            Ok(()) => None,
+            Err(Abort::Stopped(signal)) => Some(signal),
+            Err(Abort::Failed(error)) => return Err(error),
+        };
+        Ok((answer::plan(session.known(), started_at, session.elapsed(), signal), signal))
+    }
+}

@@ -1,0 +1,264 @@
+//! What a probe saw: the load's report, the balancer's histograms, and who used the machine.
+
+use balancer::Snapshot;
+use capacity::model::ServiceShape;
+use capacity::{Measured, Saturation};
+use hdrhistogram::Histogram;
+use load::{Reason, Report};
+use observe::{Sample, TargetUsage, Usage};
+
+use super::probe::Probe;
+use crate::plan::{self, CpuCores, Purpose, Times, Verdict};
+use crate::report::times::times;
+use crate::rig::{BALANCER, Rig};
+
+/// Counters at the beginning of the measured interval.
+pub struct Mark {
+    usage: Sample,
+    balancer: Snapshot,
+}
+
+/// What happened between the two edges of the measured interval.
+pub struct Edges {
+    usage: Usage,
+    before: Snapshot,
+    after: Snapshot,
+}
+
+/// One measurement, seen from all sides. Seconds, cores, shares.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// As it is reported.
+    pub probe: plan::Probe,
+    /// Half-width of the interval of the throughput, as a share.
+    pub error: f64,
+    /// Requests sent a second.
+    pub offered: f64,
+    /// Slowest answer (s).
+    pub slowest: f64,
+    pub shape: ServiceShape,
+    /// Cores of all instances.
+    pub app_cores: f64,
+    /// Cores of the busiest thread of any instance.
+    pub busiest_thread: Option<f64>,
+    /// Seconds that instances waited for a core, a second.
+    pub run_wait: Option<f64>,
+    /// Cores of balancer and generator.
+    pub relay_cores: f64,
+    pub balancer_thread: f64,
+    pub generator_thread: f64,
+    /// Cores of the machine that were busy.
+    pub busy_cores: Option<f64>,
+    pub throttled: Option<f64>,
+    pub memory_pressure: Option<f64>,
+    /// Resident memory of the largest instance.
+    pub rss: Option<u64>,
+    /// Memory that was still free (bytes).
+    pub memory_available: Option<u64>,
+    pub connect_failures: u64,
+    /// The most frequent error in words.
+    pub top_error: Option<String>,
+}
+
+/// Quantiles that make the shape of the service time.
+const SHAPE_POINTS: usize = 20;
+
+// === impl Mark ===
+
+impl Edges {
+    /// The measured interval begins.
+    pub fn mark(rig: &Rig) -> Mark {
+        Mark { usage: rig.recorder.mark(), balancer: rig.balancer.snapshot() }
+    }
+}
+
+impl Mark {
+    /// It ends.
+    pub fn until(self, rig: &Rig) -> Edges {
+        Edges {
+            usage: rig.recorder.since(&self.usage),
+            before: self.balancer,
+            after: rig.balancer.snapshot(),
+        }
+    }
+}
+
+// === impl Observation ===
+
+impl Observation {
+    pub fn new(probe: &Probe, report: &Report, error: f64, edges: &Edges) -> Observation {
+        let usage = &edges.usage;
+        let apps: Vec<&TargetUsage> =
+            usage.targets.iter().filter(|(name, _)| *name != BALANCER).map(|(_, u)| u).collect();
+        let balancer = usage.targets.get(BALANCER);
+        let app_cores = apps.iter().map(|u| u.cpu_cores).sum();
+        let balancer_cores = balancer.map_or(0.0, |u| u.cpu_cores);
+        let generator_cores = report.cpu_seconds / report.duration.as_secs_f64().max(1e-3);
+        let busiest = |u: &TargetUsage| u.busiest_thread.as_ref().map(|t| t.cores);
+        let busy_cores =
+            usage.machine.cpu.map(|c| c.user + c.nice + c.system + c.irq + c.softirq + c.steal);
+        let cpu_cores = CpuCores {
+            app: Some(round(app_cores)),
+            balancer: balancer.map(|u| round(u.cpu_cores)),
+            generator: Some(round(generator_cores)),
+            machine: busy_cores.map(round),
+        };
+        let throttled = |u: &&TargetUsage| {
+            let t = u.throttling?;
+            (t.periods > 0).then(|| t.throttled_periods as f64 / t.periods as f64)
+        };
+        let relay_cores = balancer_cores + generator_cores;
+        let background = busy_cores.map_or(0.0, |busy| busy - app_cores - relay_cores);
+        Observation {
+            probe: beside(background, reported(probe, report, edges, cpu_cores)),
+            error,
+            offered: report.offered,
+            slowest: report.response.max().unwrap_or_default().as_secs_f64(),
+            shape: shape(report.service.counts()),
+            app_cores,
+            busiest_thread: apps.iter().filter_map(|u| busiest(u)).reduce(f64::max),
+            run_wait: apps.iter().map(|u| u.run_queue_wait).sum(),
+            relay_cores,
+            balancer_thread: balancer.and_then(busiest).unwrap_or(0.0),
+            generator_thread: report.busiest_thread,
+            busy_cores,
+            throttled: apps.iter().filter_map(throttled).reduce(f64::max),
+            memory_pressure: usage.machine.pressure.map(|p| p.memory.some),
+            rss: apps.iter().filter_map(|u| u.rss_bytes).max(),
+            memory_available: usage.machine.memory.map(|m| m.available),
+            connect_failures: edges.connect_failures(),
+            top_error: report
+                .errors
+                .iter()
+                .max_by_key(|(_, n)| **n)
+                .map(|(kind, _)| kind.to_string()),
+        }
+    }
+
+    pub fn instances(&self) -> usize {
+        self.probe.instances
+    }
+
+    pub fn throughput(&self) -> f64 {
+        self.probe.throughput
+    }
+
+    /// Whether requests waited for a slot for a noticeable part of their time: then all slots were
+    /// busy, and the throughput is the instances' own.
+    pub fn is_saturated(&self) -> bool {
+        let (queue, service) = (self.probe.queue_ms.mean, self.probe.service_ms.mean);
+        queue.zip(service).is_some_and(|(queue, service)| queue > 0.1 * service)
+    }
+
+    /// Share of requests that failed.
+    pub fn error_ratio(&self) -> f64 {
+        self.probe.errors as f64 / self.probe.requests.max(1) as f64
+    }
+
+    /// As the model's input, when every slot was busy.
+    pub fn saturation(&self, cores: f64) -> Saturation {
+        Saturation {
+            instances: self.instances(),
+            throughput: self.throughput(),
+            error: self.error,
+            app_demand: self.app_cores / self.throughput(),
+            relay_demand: self.relay_cores / self.throughput(),
+            busy_cores: self.busy_cores.unwrap_or(self.app_cores + self.relay_cores).min(cores),
+        }
+    }
+
+    /// As a point of the curve.
+    pub fn measured(&self) -> Measured {
+        let latency = &self.probe.latency_ms;
+        let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
+        Measured {
+            instances: self.instances(),
+            throughput: self.throughput(),
+            offered: self.offered,
+            errors: self.error_ratio(),
+            p50: seconds(latency.p50),
+            p95: seconds(latency.p95),
+            p99: seconds(latency.p99),
+            max: self.slowest,
+        }
+    }
+}
+
+impl Edges {
+    fn connect_failures(&self) -> u64 {
+        let count = |s: &Snapshot| s.backends.iter().map(|b| b.counts.connect_errors).sum::<u64>();
+        count(&self.after).saturating_sub(count(&self.before))
+    }
+
+    fn queue(&self) -> Times {
+        let mut queue = self.after.queue_time.clone();
+        // Counts only grow, so that the difference is the interval's own.
+        match queue.subtract(&self.before.queue_time) {
+            Ok(()) => times(&queue),
+            Err(_) => Times::default(),
+        }
+    }
+}
+
+/// Cores that other programs may use without a measurement becoming suspect.
+const BACKGROUND: f64 = 0.25;
+
+/// A measurement beside other programs is not what the machine can do.
+fn beside(background: f64, mut probe: plan::Probe) -> plan::Probe {
+    if background > BACKGROUND {
+        probe.verdict = probe.verdict.max(Verdict::Suspect);
+        probe.verdict_reasons.push(format!(
+            "other programs used {background:.1} cores meanwhile; end them and measure again"
+        ));
+    }
+    probe
+}
+
+fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu_cores: CpuCores) -> plan::Probe {
+    let (users, rate) = match probe.workload {
+        load::Workload::Closed { users, .. } => (Some(users), None),
+        load::Workload::Open { rate, .. } => (None, Some(rate)),
+    };
+    let counts = |reason: &&Reason| match reason {
+        // Two slow requests tell a rate, if not a percentile.
+        Reason::FewSamples { .. } => probe.purpose == Purpose::Goal,
+        _ => true,
+    };
+    let reasons: Vec<&Reason> = report.reasons.iter().filter(counts).collect();
+    plan::Probe {
+        purpose: probe.purpose,
+        instances: probe.instances,
+        users,
+        rate,
+        duration_s: round(report.duration.as_secs_f64()),
+        requests: report.requests,
+        errors: report.error_count(),
+        throughput: report.throughput,
+        latency_ms: times(report.response.counts()),
+        service_ms: times(report.service.counts()),
+        queue_ms: edges.queue(),
+        cpu_cores,
+        verdict: reasons.iter().map(|r| r.verdict().into()).max().unwrap_or(Verdict::Valid),
+        verdict_reasons: reasons.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn shape(service: &Histogram<u64>) -> ServiceShape {
+    let mean = service.mean();
+    if service.len() < 2 || mean <= 0.0 {
+        return ServiceShape::constant();
+    }
+    let quantile = |i: usize| {
+        let p = (i as f64 + 0.5) / SHAPE_POINTS as f64;
+        service.value_at_quantile(p) as f64 / mean
+    };
+    ServiceShape {
+        scv: (service.stdev() / mean).powi(2),
+        quantiles: (0..SHAPE_POINTS).map(quantile).collect(),
+    }
+}
+
+/// Three digits after the point.
+fn round(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}

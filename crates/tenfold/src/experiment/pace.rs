@@ -1,0 +1,118 @@
+//! How long to measure: enough for the app at hand, never more than the budget.
+
+use std::time::{Duration, Instant};
+
+/// The time that a plan may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    started: Instant,
+    total: Duration,
+}
+
+/// How one probe spends its time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Until the system is in its steady state; not measured.
+    pub warm_up: Duration,
+    /// Measured at least.
+    pub least: Duration,
+    /// Measured at most, when the interval is still wide.
+    pub most: Duration,
+    /// Half-width of the interval of the throughput at which the probe ends, as a share.
+    pub precision: f64,
+}
+
+/// An interval as tight as this is enough: the machine itself wanders by about as much.
+const PRECISION: f64 = 0.02;
+/// Order statistics need so many samples for a 95th percentile (see `load::Report::percentile`).
+const SAMPLES_FOR_P95: f64 = 60.0;
+
+impl Budget {
+    pub fn new(total: Duration) -> Budget {
+        Budget { started: Instant::now(), total }
+    }
+
+    pub fn total(&self) -> Duration {
+        self.total
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub fn left(&self) -> Duration {
+        self.total.saturating_sub(self.elapsed())
+    }
+}
+
+impl Pace {
+    /// Every slot is busy; `cycle` seconds pass between two requests of a user.
+    ///
+    /// Fractional counting makes two cycles exact for a constant service time; an app that varies
+    /// goes on until its interval is tight.
+    pub fn saturating(cycle: f64) -> Pace {
+        Pace {
+            warm_up: seconds((1.0 * cycle).max(0.3)),
+            least: seconds((2.0 * cycle).max(1.0)),
+            most: seconds((6.0 * cycle).max(3.0)),
+            precision: PRECISION,
+        }
+    }
+
+    /// The goal's own workload, at the rate (1/s) that is expected: two cycles until the users have
+    /// spread, then as many requests as the percentiles need, if that does not take too long.
+    pub fn confirming(cycle: f64, throughput: f64) -> Pace {
+        let samples = SAMPLES_FOR_P95 / throughput;
+        let least = samples.clamp(3.0 * cycle, 5.0 * cycle).max(3.0);
+        Pace {
+            warm_up: seconds((2.0 * cycle).max(1.0)),
+            least: seconds(least),
+            most: seconds((2.0 * least).min(least.max(8.0))),
+            precision: 2.0 * PRECISION,
+        }
+    }
+
+    /// What the probe costs at most, the last requests in flight (`response` seconds) included.
+    pub fn cost(&self, response: f64) -> Duration {
+        self.warm_up + self.least + seconds(response)
+    }
+
+    /// The same with no more than `left` to measure in all.
+    pub fn within(self, left: Duration) -> Pace {
+        let most = left.saturating_sub(self.warm_up).min(self.most);
+        Pace { most, least: self.least.min(most), ..self }
+    }
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds.clamp(0.0, 3600.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_apps_get_longer_probes() {
+        let fast = Pace::saturating(0.02);
+        let slow = Pace::saturating(2.0);
+        assert_eq!(
+            (fast.warm_up, fast.least),
+            (Duration::from_millis(300), Duration::from_secs(1))
+        );
+        assert_eq!((slow.warm_up, slow.least), (Duration::from_secs(2), Duration::from_secs(4)));
+        assert_eq!(slow.cost(2.0), Duration::from_secs(8));
+    }
+
+    #[test]
+    fn a_rate_that_is_high_enough_gives_percentiles_soon() {
+        assert_eq!(Pace::confirming(0.05, 400.0).least, Duration::from_secs(3));
+        assert_eq!(Pace::confirming(2.5, 4.0).least, Duration::from_millis(12_500));
+    }
+
+    #[test]
+    fn the_budget_cuts_the_probe() {
+        let pace = Pace::saturating(2.0).within(Duration::from_secs(3));
+        assert_eq!((pace.least, pace.most), (Duration::from_secs(1), Duration::from_secs(1)));
+    }
+}

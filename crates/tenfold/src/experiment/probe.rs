@@ -1,0 +1,177 @@
+//! One measurement: a fixed number of instances under a fixed workload, until its interval is tight.
+
+use std::time::{Duration, Instant};
+
+use capacity::Interval;
+use load::{Report, Run, Window};
+
+use super::observation::{Edges, Observation};
+use super::pace::Pace;
+use crate::config::Request;
+use crate::outcome::Signal;
+use crate::plan::Purpose;
+use crate::progress::Progress;
+use crate::rig::Rig;
+use crate::signal::Stop;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    pub purpose: Purpose,
+    pub instances: usize,
+    pub workload: load::Workload,
+    /// The longest that one request may take.
+    pub timeout: Duration,
+    pub pace: Pace,
+    /// When the warm-up is over.
+    pub warm_up: WarmUp,
+}
+
+/// When the warm-up is over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum WarmUp {
+    /// After the pace's time.
+    Time,
+    /// Nothing is known of the app yet: after the pace's time and so many answers, or in vain.
+    Answers { least: u64, patience: Duration },
+}
+
+/// Why there is no measurement.
+#[derive(Debug)]
+pub enum Abort {
+    /// A signal came. What the probe has seen until then is lost.
+    Stopped(Signal),
+    /// It could not be made.
+    Failed(anyhow::Error),
+}
+
+/// How often a running probe is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// Batch means want so many batches of so many requests each.
+const BATCHES: usize = 6;
+const REQUESTS_PER_BATCH: f64 = 10.0;
+
+impl Probe {
+    /// Measures.
+    pub async fn measure(
+        &self,
+        rig: &Rig,
+        request: &Request,
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> Result<Observation, Abort> {
+        let run = Run::start(self.load(rig, request)?).map_err(|e| Abort::Failed(e.into()))?;
+        let outcome = self.watch(rig, &run, stop, progress).await;
+        // In flight requests are waited for; that blocks, and the fleet must be served meanwhile.
+        let report = tokio::task::spawn_blocking(move || run.finish()).await.map_err(|e| {
+            Abort::Failed(anyhow::Error::new(e).context("the load generator failed"))
+        })?;
+        let edges = outcome?;
+        Ok(Observation::new(self, &report, relative_error(&report), &edges))
+    }
+
+    fn load(&self, rig: &Rig, request: &Request) -> Result<load::Config, Abort> {
+        let address = rig.address;
+        let target = load::Target {
+            address,
+            host: address.to_string(),
+            path: request.path.clone(),
+            method: request.method.clone(),
+            headers: request.headers.clone(),
+            body: request.body.clone(),
+        };
+        let mut config = load::Config::new(target, self.workload.clone());
+        config.timeout = self.timeout;
+        // Short windows for short probes: batches are made of them.
+        config.window = Duration::from_millis(100);
+        Ok(config)
+    }
+
+    /// Warms up, marks, and waits until the interval is tight or the time is over.
+    async fn watch(
+        &self,
+        rig: &Rig,
+        run: &Run,
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> Result<Edges, Abort> {
+        let begun = Instant::now();
+        while !self.is_warm(begun.elapsed(), || run.snapshot())? {
+            look(stop, progress).await?;
+        }
+        run.mark();
+        let from = Edges::mark(rig);
+        let marked = Instant::now();
+        loop {
+            look(stop, progress).await?;
+            let elapsed = marked.elapsed();
+            if elapsed < self.pace.least {
+                continue;
+            }
+            let report = run.snapshot();
+            progress.detail(&format!("{:.1} requests/s", report.throughput));
+            if elapsed >= self.pace.most || relative_error(&report) <= self.pace.precision {
+                return Ok(from.until(rig));
+            }
+        }
+    }
+
+    fn is_warm(&self, elapsed: Duration, so_far: impl Fn() -> Report) -> Result<bool, Abort> {
+        let WarmUp::Answers { least, patience } = self.warm_up else {
+            return Ok(elapsed >= self.pace.warm_up);
+        };
+        if elapsed < self.pace.warm_up {
+            return Ok(false);
+        }
+        let report = so_far();
+        if report.requests >= least {
+            return Ok(true);
+        }
+        if elapsed < patience {
+            return Ok(false);
+        }
+        Err(Abort::Failed(anyhow::anyhow!(
+            "the app answered {} of {least} requests in {} s: raise --budget, or give a --path that \
+             answers sooner",
+            report.succeeded(),
+            patience.as_secs()
+        )))
+    }
+}
+
+async fn look(stop: &Stop, progress: &mut Progress) -> Result<(), Abort> {
+    tokio::select! {
+        signal = stop.wait() => Err(Abort::Stopped(signal)),
+        () = tokio::time::sleep(LOOK) => {
+            progress.passed(LOOK);
+            Ok(())
+        }
+    }
+}
+
+/// Half-width of the throughput's interval as a share: from batches where there are enough requests
+/// for that, else from how much the response times vary.
+fn relative_error(report: &Report) -> f64 {
+    let whole = |w: &&Window| w.seconds > 0.0 && w.unsettled == 0;
+    let rates: Vec<f64> = report.windows.iter().filter(whole).map(rate).collect();
+    let per_window = report.requests as f64 / rates.len().max(1) as f64;
+    let group = (REQUESTS_PER_BATCH / per_window.max(0.01)).ceil() as usize;
+    let batches: Vec<f64> = rates
+        .chunks_exact(group.max(1))
+        .map(|batch| batch.iter().sum::<f64>() / batch.len() as f64)
+        .collect();
+    if batches.len() >= BATCHES {
+        return Interval::of_batches(&batches).relative();
+    }
+    let n = report.succeeded();
+    match (report.response.mean(), report.response.deviation()) {
+        (Some(mean), Some(deviation)) if n >= 2 => {
+            1.96 * deviation.as_secs_f64() / mean.as_secs_f64() / (n as f64).sqrt()
+        }
+        _ => f64::INFINITY,
+    }
+}
+
+fn rate(window: &Window) -> f64 {
+    window.completed / window.seconds
+}

@@ -1,0 +1,364 @@
+//! The order of the probes, and what is known so far.
+
+use std::time::{Duration, Instant};
+
+use observe::Machine;
+
+use super::knowledge::Knowledge;
+use super::observation::Observation;
+use super::pace::{Budget, Pace};
+use super::probe::{Abort, Probe, WarmUp};
+use super::{Depth, Experiment};
+use crate::config::Pattern;
+use crate::outcome::misuse;
+use crate::plan::Purpose;
+use crate::progress::Progress;
+use crate::rig::Rig;
+use crate::signal::Stop;
+
+/// A running experiment.
+pub struct Session<'a> {
+    experiment: &'a Experiment,
+    stop: &'a Stop,
+    progress: &'a mut Progress,
+    budget: Budget,
+    rig: Rig,
+    /// Seconds that the first instance took to become ready.
+    start_up: f64,
+    known: Knowledge<'a>,
+}
+
+/// While `k` is being looked for, the balancer must not hold anything back.
+const UNLIMITED: usize = 1 << 20;
+/// Concurrency at one instance beyond which a single generator thread measures itself.
+const MOST_CONCURRENCY: usize = 1024;
+/// A request shorter than this (s) leaves its slot idle for a noticeable share of the time until the
+/// next one arrives; one more slot hides the gap (JBSQ, Kogias et al., "R2P2", USENIX ATC 2019).
+const SHORT: f64 = 0.002;
+/// A rung of the ladder on which more fail than this does not count.
+const SPOILED: f64 = 0.01;
+/// Queue of the balancer while measuring: longer than any workload here can fill.
+const QUEUE_LENGTH: usize = 100_000;
+/// Requests in flight get so long when the experiment is over.
+const CLOSING: Duration = Duration::from_millis(500);
+
+impl<'a> Session<'a> {
+    pub fn new(
+        experiment: &'a Experiment,
+        stop: &'a Stop,
+        progress: &'a mut Progress,
+        budget: Budget,
+    ) -> anyhow::Result<Session<'a>> {
+        // One thread: its share of the cores is known, and it carries more than the generator sends.
+        let mut balancing = balancer::Config { threads: 1, ..balancer::Config::default() };
+        balancing.queue.length = QUEUE_LENGTH;
+        balancing.queue.wait = experiment.budget;
+        balancing.timeouts.response = experiment.budget;
+        let mut app = experiment.app.clone();
+        app.readiness.deadline = app.readiness.deadline.min(experiment.budget);
+        // Nobody but the probes sends requests: what is in flight may be cut.
+        app.drain = app.drain.min(CLOSING);
+        Ok(Session {
+            experiment,
+            stop,
+            progress,
+            budget,
+            rig: Rig::new(app, balancing, UNLIMITED)?,
+            start_up: 0.0,
+            known: Knowledge::new(experiment, Machine::read()),
+        })
+    }
+
+    /// Ends the instances.
+    pub async fn close(&mut self) {
+        self.rig.stop(CLOSING).await;
+    }
+
+    /// What was found out.
+    pub fn known(&self) -> &Knowledge<'a> {
+        &self.known
+    }
+
+    /// How long it took so far.
+    pub fn elapsed(&self) -> Duration {
+        self.budget.elapsed()
+    }
+
+    /// All probes, in order.
+    pub async fn measure(&mut self) -> Result<(), Abort> {
+        let begun = Instant::now();
+        self.progress.step("starting the app".to_owned(), self.budget.left());
+        self.scale(1).await?;
+        self.start_up = begun.elapsed().as_secs_f64();
+        self.climb().await?;
+        if self.experiment.max_instances > 1 {
+            self.measure_two().await?;
+        }
+        match self.experiment.depth {
+            Depth::Confirm => self.confirm().await,
+            Depth::Sweep => self.sweep().await,
+        }
+    }
+
+    // === one instance ===
+
+    /// Doubles concurrency until throughput stops growing.
+    async fn climb(&mut self) -> Result<(), Abort> {
+        let patience = self.budget.total() / 3;
+        let pace = Pace { most: self.budget.total() / 6, ..Pace::saturating(0.0) };
+        let warm_up = WarmUp::Answers { least: 2, patience };
+        let first = self.saturate(1, 1, pace, warm_up).await?;
+        self.check_first(&first)?;
+        self.known.rungs.push(first);
+        self.check_budget()?;
+        let mut flat = 0;
+        let mut concurrency = 2;
+        while concurrency <= MOST_CONCURRENCY {
+            let cycle = concurrency as f64 / self.known.peak();
+            let pace = Pace::saturating(cycle);
+            if self.known.rungs.len() > 1 && !self.affords(pace.cost(cycle), flat) {
+                break;
+            }
+            let rung = self.saturate(1, concurrency, pace, WarmUp::Time).await?;
+            if rung.error_ratio() > SPOILED {
+                self.known.notes.push(format!(
+                    "With {concurrency} requests at once one instance failed {:.0} % of them ({}); the \
+                     plan stays below.",
+                    rung.error_ratio() * 100.0,
+                    rung.top_error.as_deref().unwrap_or("unknown")
+                ));
+                break;
+            }
+            self.known.rungs.push(rung);
+            flat = if self.known.ladder().is_some_and(|l| l.is_saturated()) { flat + 1 } else { 0 };
+            if flat == 2 {
+                break;
+            }
+            concurrency *= 2;
+        }
+        Ok(())
+    }
+
+    /// A second flat step makes sure, where it costs next to nothing; growth is worth a third of
+    /// what is left.
+    fn affords(&self, cost: Duration, flat: usize) -> bool {
+        let share = if flat > 0 { self.budget.total() / 30 } else { self.budget.left() / 3 };
+        cost <= share
+    }
+
+    fn check_first(&self, first: &Observation) -> Result<(), Abort> {
+        if first.probe.requests > 0 && first.error_ratio() < 0.5 {
+            return Ok(());
+        }
+        let request = &self.experiment.workload.request;
+        Err(Abort::Failed(anyhow::anyhow!(
+            "{} {} failed {} times of {} with: {}; give a request that works (--path, --method, --data)",
+            request.method,
+            request.path,
+            first.probe.errors,
+            first.probe.errors + first.probe.requests,
+            first.top_error.as_deref().unwrap_or("no answer"),
+        )))
+    }
+
+    /// What is left must hold the rest of the ladder, two instances and one confirmation.
+    fn check_budget(&self) -> Result<(), Abort> {
+        // Without the ladder's end the count is a guess, so that one confirmation must be enough.
+        let cycle = 2.0 / self.known.peak();
+        let needed =
+            2 * Pace::saturating(cycle).cost(cycle) + Pace::confirming(cycle, 1.0 / cycle).warm_up;
+        if self.experiment.depth == Depth::Sweep || needed <= self.budget.left() {
+            return Ok(());
+        }
+        let total = (self.budget.elapsed() + needed).as_secs_f64();
+        Err(Abort::Failed(misuse(format!(
+            "the budget of {} s is too short: a request takes {:.2} s here, so that a plan needs about \
+             {:.0} s; give --budget {:.0}s",
+            self.budget.total().as_secs_f64(),
+            1.0 / self.known.peak(),
+            total.ceil(),
+            (total * 1.5).ceil()
+        ))))
+    }
+
+    // === two instances ===
+
+    async fn measure_two(&mut self) -> Result<(), Abort> {
+        let Some(ladder) = self.known.ladder() else { return Ok(()) };
+        let slots = ladder.slots() + usize::from(ladder.light_service() < SHORT);
+        self.rig.set_slots(slots);
+        self.scale(2).await?;
+        // Twice the slots: one request in each, and one that waits to take its place.
+        let users = 4 * slots;
+        let cycle = users as f64 / (2.0 * self.known.peak());
+        let two = self.saturate(2, users, Pace::saturating(cycle), WarmUp::Time).await?;
+        self.known.second = Some(two);
+        Ok(())
+    }
+
+    // === the goal ===
+
+    /// Measures the recommended count and the one below, until both stand.
+    async fn confirm(&mut self) -> Result<(), Abort> {
+        while let Some(instances) = self.known.unconfirmed() {
+            let cost = self.confirming(instances).cost(self.known.response(instances))
+                + self.start_up_of(instances);
+            if cost > self.budget.left() && !self.known.confirmed.is_empty() {
+                self.known.notes.push(format!(
+                    "The budget ended before {instances} could be measured; raise --budget to confirm it."
+                ));
+                break;
+            }
+            self.confirm_at(instances).await?;
+            self.known.refit();
+        }
+        Ok(())
+    }
+
+    async fn sweep(&mut self) -> Result<(), Abort> {
+        for instances in 1..=self.experiment.max_instances {
+            self.confirm_at(instances).await?;
+        }
+        Ok(())
+    }
+
+    async fn confirm_at(&mut self, instances: usize) -> Result<(), Abort> {
+        self.scale(instances).await?;
+        let pace = self.confirming(instances);
+        let response = self.known.response(instances);
+        let workload = match self.experiment.workload.pattern {
+            Pattern::Closed { users, think } => {
+                // Everybody at once would be an artefact; they arrive over one cycle.
+                let cycle = (response + think.as_secs_f64()).max(0.001);
+                load::Workload::Closed { users, ramp: Some(users as f64 / cycle), think }
+            }
+            Pattern::Open { rate } => {
+                load::Workload::Open { rate, ramp_to: None, spacing: load::Spacing::Poisson }
+            }
+        };
+        let probe = Probe {
+            purpose: Purpose::Goal,
+            instances,
+            workload,
+            timeout: self.timeout(response),
+            pace,
+            warm_up: WarmUp::Time,
+        };
+        let observation = self.probe(&probe, Stage::Goal).await?;
+        self.known.confirmed.push(observation);
+        Ok(())
+    }
+
+    fn confirming(&self, instances: usize) -> Pace {
+        let response = self.known.response(instances);
+        let (cycle, throughput) = match self.experiment.workload.pattern {
+            Pattern::Closed { users, think } => {
+                let cycle = response + think.as_secs_f64();
+                (cycle, users as f64 / cycle)
+            }
+            Pattern::Open { rate } => (response, rate),
+        };
+        let pace = Pace::confirming(cycle, throughput);
+        match self.experiment.depth {
+            Depth::Confirm => pace.within(self.budget.left()),
+            Depth::Sweep => pace,
+        }
+    }
+
+    /// Open workloads may overload the app: then the answers of a backlog are not waited for.
+    fn timeout(&self, response: f64) -> Duration {
+        let goal = self.experiment.goal;
+        let wanted = goal.p99.or(goal.p95).unwrap_or_default().as_secs_f64();
+        let patience = match self.experiment.workload.pattern {
+            Pattern::Closed { .. } => 10.0 + 4.0 * response,
+            Pattern::Open { .. } => (10.0 * response).max(4.0 * wanted).clamp(2.0, 30.0),
+        };
+        Duration::from_secs_f64(patience)
+    }
+
+    // === carrying out ===
+
+    async fn scale(&mut self, instances: usize) -> Result<(), Abort> {
+        tokio::select! {
+            signal = self.stop.wait() => Err(Abort::Stopped(signal)),
+            scaled = self.rig.fleet.scale(instances) => scaled.map_err(|e| Abort::Failed(e.into())),
+        }
+    }
+
+    async fn saturate(
+        &mut self,
+        instances: usize,
+        users: usize,
+        pace: Pace,
+        warm_up: WarmUp,
+    ) -> Result<Observation, Abort> {
+        let stage = if instances == 1 { Stage::Ladder } else { Stage::Two };
+        let purpose = if instances == 1 { Purpose::Ladder } else { Purpose::Saturation };
+        let workload = load::Workload::Closed { users, ramp: None, think: Duration::ZERO };
+        let timeout = self.budget.total();
+        self.probe(&Probe { purpose, instances, workload, timeout, pace, warm_up }, stage).await
+    }
+
+    async fn probe(&mut self, probe: &Probe, stage: Stage) -> Result<Observation, Abort> {
+        self.progress.step(describe(probe), self.forecast(stage).min(self.budget.left()));
+        let request = &self.experiment.workload.request;
+        tokio::select! {
+            observed = probe.measure(&self.rig, request, self.stop, self.progress) => observed,
+            failed = self.rig.fleet.failed() => Err(Abort::Failed(failed.into())),
+        }
+    }
+
+    fn start_up_of(&self, instances: usize) -> Duration {
+        let running = self.rig.fleet.members().len();
+        let new = instances.saturating_sub(running) as f64;
+        Duration::from_secs_f64(self.start_up * (new / self.known.cores()).ceil())
+    }
+
+    /// About how long everything from `stage` on will take.
+    fn forecast(&self, stage: Stage) -> Duration {
+        if self.known.rungs.is_empty() {
+            return self.budget.left();
+        }
+        let cycle = 2.0 / self.known.peak();
+        let step = Pace::saturating(cycle).cost(cycle);
+        match stage {
+            Stage::Ladder => 2 * step + self.confirmations(),
+            Stage::Two => step + self.confirmations(),
+            Stage::Goal => self.confirmations(),
+        }
+    }
+
+    /// The recommended count and the one below, as far as they are still to be measured.
+    fn confirmations(&self) -> Duration {
+        let Some(instances) = self.known.recommended() else { return Duration::ZERO };
+        let cost = |n: usize| self.confirming(n).cost(self.known.response(n)) + self.start_up_of(n);
+        let is_left = |n: &usize| *n > 0 && !self.known.is_confirmed(*n);
+        [instances, instances - 1].into_iter().filter(is_left).map(cost).sum()
+    }
+}
+
+/// The parts of a session, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Ladder,
+    Two,
+    Goal,
+}
+
+fn describe(probe: &Probe) -> String {
+    let instances = match probe.instances {
+        1 => "1 instance".to_owned(),
+        n => format!("{n} instances"),
+    };
+    match (probe.purpose, &probe.workload) {
+        (Purpose::Goal, load::Workload::Closed { users, .. }) => {
+            format!("measuring {instances} under the goal's {users} users")
+        }
+        (_, load::Workload::Closed { users, .. }) => {
+            format!("measuring {instances}, {users} requests at once")
+        }
+        (_, load::Workload::Open { rate, .. }) => {
+            format!("measuring {instances} under the goal's {rate} requests/s")
+        }
+    }
+}

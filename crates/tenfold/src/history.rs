@@ -1,0 +1,209 @@
+//! Every run, in an embedded SQLite file under the state directory.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+
+use crate::outcome::misuse;
+use crate::state;
+
+/// The open history.
+pub struct History {
+    database: Connection,
+    path: PathBuf,
+}
+
+/// A run to keep.
+pub struct NewRun<'a> {
+    /// `plan` or `load`.
+    pub kind: &'a str,
+    /// RFC 3339.
+    pub started_at: &'a str,
+    pub command: &'a str,
+    /// The answer in one sentence.
+    pub summary: &'a str,
+    /// The whole value as JSON.
+    pub document: &'a str,
+}
+
+/// A run as `tenfold runs` lists it.
+pub struct Run {
+    pub id: i64,
+    pub kind: String,
+    pub started_at: String,
+    pub command: String,
+    pub summary: String,
+}
+
+const SCHEMA_VERSION: i64 = 1;
+const SCHEMA: &str = "
+    CREATE TABLE runs (
+        id INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,
+        started_at TEXT NOT NULL,
+        command TEXT NOT NULL,
+        summary TEXT NOT NULL,
+        document TEXT NOT NULL
+    ) STRICT;
+    PRAGMA user_version = 1;
+";
+
+impl History {
+    /// Opens the file and proves that it can be written, so that a measurement is not made in vain.
+    pub fn open() -> anyhow::Result<History> {
+        History::open_at(&state::directory()?.join("history.sqlite"))
+    }
+
+    fn open_at(path: &Path) -> anyhow::Result<History> {
+        let explain = |error| explain(error, path);
+        let database = Connection::open(path).map_err(explain)?;
+        database.busy_timeout(std::time::Duration::from_secs(5)).map_err(explain)?;
+        let mut history = History { database, path: path.to_owned() };
+        history.migrate().map_err(explain)?;
+        match history.version().map_err(explain)? {
+            SCHEMA_VERSION => Ok(history),
+            newer => Err(anyhow!(
+                "{} was written by a newer Tenfold (schema {newer}): update Tenfold, or set TENFOLD_STATE_DIR",
+                path.display()
+            )),
+        }
+    }
+
+    fn version(&self) -> rusqlite::Result<i64> {
+        self.database.pragma_query_value(None, "user_version", |row| row.get(0))
+    }
+
+    fn migrate(&mut self) -> rusqlite::Result<()> {
+        let transaction =
+            self.database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let version: i64 =
+            transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if version == 0 {
+            transaction.execute_batch(SCHEMA)?;
+        }
+        transaction.commit()
+    }
+
+    /// Keeps a run and returns its number.
+    pub fn add(&self, run: &NewRun<'_>) -> anyhow::Result<i64> {
+        self.database
+            .execute(
+                "INSERT INTO runs (kind, started_at, command, summary, document) VALUES (?, ?, ?, ?, ?)",
+                params![run.kind, run.started_at, run.command, run.summary, run.document],
+            )
+            .map_err(|error| explain(error, &self.path))
+            .context("the run is not in the history")?;
+        Ok(self.database.last_insert_rowid())
+    }
+
+    /// The newest runs, newest first.
+    pub fn list(&self, most: usize) -> anyhow::Result<Vec<Run>> {
+        let read = || {
+            let mut statement = self.database.prepare(
+                "SELECT id, kind, started_at, command, summary FROM runs ORDER BY id DESC LIMIT ?",
+            )?;
+            let rows = statement.query_map([most as i64], |row| {
+                Ok(Run {
+                    id: row.get(0)?,
+                    kind: row.get(1)?,
+                    started_at: row.get(2)?,
+                    command: row.get(3)?,
+                    summary: row.get(4)?,
+                })
+            })?;
+            rows.collect::<rusqlite::Result<Vec<Run>>>()
+        };
+        read().map_err(|error| explain(error, &self.path))
+    }
+
+    /// Kind and document of a run.
+    pub fn document(&self, id: i64) -> anyhow::Result<(String, String)> {
+        self.database
+            .query_row("SELECT kind, document FROM runs WHERE id = ?", [id], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()
+            .map_err(|error| explain(error, &self.path))?
+            .ok_or_else(|| misuse(format!("there is no run {id}: `tenfold runs` lists them")))
+    }
+
+    /// The document of the newest run of a kind and command.
+    pub fn newest(&self, kind: &str, command: &str) -> anyhow::Result<Option<(i64, String)>> {
+        self.database
+            .query_row(
+                "SELECT id, document FROM runs WHERE kind = ? AND command = ? ORDER BY id DESC LIMIT 1",
+                [kind, command],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()
+            .map_err(|error| explain(error, &self.path))
+    }
+}
+
+/// One sentence with a remedy for what SQLite reports.
+fn explain(error: rusqlite::Error, path: &Path) -> anyhow::Error {
+    let path = path.display();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => anyhow!(
+            "the disk is full at {path}: free some space, or set TENFOLD_STATE_DIR to another disk"
+        ),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => anyhow!(
+            "cannot write the history {path}: make it writable, or set TENFOLD_STATE_DIR to another directory"
+        ),
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            anyhow!("{path} is not a history of Tenfold: move it away, a new one will be made")
+        }
+        Some(ErrorCode::DatabaseBusy) => {
+            anyhow!("another program holds the history {path}: try again when it has ended")
+        }
+        _ => anyhow::Error::new(error).context(format!(
+            "the history {path} failed: free some space, or set TENFOLD_STATE_DIR to another directory"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run<'a>(summary: &'a str, document: &'a str) -> NewRun<'a> {
+        let started_at = "2026-11-21T00:00:00Z";
+        NewRun { kind: "plan", started_at, command: "node app.js", summary, document }
+    }
+
+    #[test]
+    fn keeps_runs_across_openings() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("history.sqlite");
+        let first = History::open_at(&path).unwrap().add(&run("one", "{}")).unwrap();
+        let history = History::open_at(&path).unwrap();
+        let second = history.add(&run("two", "[]")).unwrap();
+        let listed: Vec<_> =
+            history.list(10).unwrap().iter().map(|r| (r.id, r.summary.clone())).collect();
+        assert_eq!(listed, [(second, "two".to_owned()), (first, "one".to_owned())]);
+        assert_eq!(history.document(first).unwrap().1, "{}");
+        assert_eq!(history.newest("plan", "node app.js").unwrap().unwrap().0, second);
+        assert!(history.document(99).unwrap_err().to_string().contains("no run 99"));
+    }
+
+    #[test]
+    fn says_what_is_wrong_with_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("history.sqlite");
+        std::fs::write(&path, "something else entirely, long enough to have a header").unwrap();
+        let error = History::open_at(&path).err().unwrap().to_string();
+        assert!(error.contains("not a history"), "{error}");
+        let error = History::open_at(directory.path()).err().unwrap().to_string();
+        assert!(error.contains("cannot write"), "{error}");
+    }
+
+    #[test]
+    fn a_newer_schema_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("history.sqlite");
+        drop(History::open_at(&path).unwrap());
+        Connection::open(&path).unwrap().pragma_update(None, "user_version", 7).unwrap();
+        assert!(History::open_at(&path).err().unwrap().to_string().contains("newer Tenfold"));
+    }
+}

@@ -1,0 +1,59 @@
+//! How a command ends, as an exit code: 0 done and goal met, 1 failed to run, 2 wrong usage or
+//! configuration, 3 goal not met, 4 measurement invalid, 130 and 143 on signals.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// A command that ran to an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    GoalNotMet,
+    Invalid,
+    Stopped(Signal),
+}
+
+/// The signal that ended it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    Interrupt,
+    Terminate,
+}
+
+/// Wrong usage or configuration, in one sentence with a remedy.
+#[derive(Debug)]
+pub struct Misuse(pub String);
+
+// === impl Outcome ===
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> ExitCode {
+        ExitCode::from(match outcome {
+            Outcome::Done => 0,
+            Outcome::GoalNotMet => 3,
+            Outcome::Invalid => 4,
+            Outcome::Stopped(Signal::Interrupt) => 130,
+            Outcome::Stopped(Signal::Terminate) => 143,
+        })
+    }
+}
+
+// === impl Misuse ===
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Misuse {}
+
+/// A [`Misuse`] as an error to return with `?`.
+pub fn misuse(sentence: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Misuse(sentence.into()))
+}
+
+/// The exit code of an error.
+pub fn code_of(error: &anyhow::Error) -> ExitCode {
+    ExitCode::from(if error.is::<Misuse>() { 2 } else { 1 })
+}

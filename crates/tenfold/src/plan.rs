@@ -1,0 +1,227 @@
+//! The answer as one value, `tenfold/plan/1`: text, JSON and history are renderings of it.
+//!
+//! Times in milliseconds, rates in requests a second, CPU in cores; absent is null, never 0.
+
+use capacity::Kind;
+use serde::{Deserialize, Serialize};
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "tenfold/plan/1";
+
+/// A plan, whole or as far as it got.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    pub schema: String,
+    /// RFC 3339.
+    pub started_at: String,
+    pub duration_s: f64,
+    pub command: Vec<String>,
+    pub machine: Machine,
+    pub goal: Goal,
+    pub verdict: Verdict,
+    pub verdict_reasons: Vec<String>,
+    /// `k`: requests that an instance can usefully hold at once.
+    pub slots: Option<usize>,
+    pub probes: Vec<Probe>,
+    pub curve: Vec<Point>,
+    pub findings: Vec<Finding>,
+    pub recommendation: Option<Recommendation>,
+    /// What else was noticed: where model and measurement disagreed, why it ended early.
+    pub notes: Vec<String>,
+    /// Not priced yet.
+    pub cost: Option<f64>,
+}
+
+/// The machine that everything shared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    pub cores: f64,
+    pub memory_bytes: Option<u64>,
+    pub kernel: String,
+}
+
+/// What was wanted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Goal {
+    pub rate: Option<f64>,
+    pub users: Option<usize>,
+    pub think_ms: Option<f64>,
+    pub p95_ms: Option<f64>,
+    pub p99_ms: Option<f64>,
+    pub max_error_ratio: f64,
+}
+
+/// Whether a measurement can be trusted. Ordered from good to bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Valid,
+    Suspect,
+    Invalid,
+}
+
+/// Why a probe was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// One instance at a given concurrency, to find its slots.
+    Ladder,
+    /// Every slot busy, to find the capacity.
+    Saturation,
+    /// The goal's own workload, to confirm.
+    Goal,
+}
+
+/// One measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    pub purpose: Purpose,
+    pub instances: usize,
+    pub users: Option<usize>,
+    pub rate: Option<f64>,
+    pub duration_s: f64,
+    pub requests: u64,
+    pub errors: u64,
+    pub throughput: f64,
+    pub latency_ms: Times,
+    pub service_ms: Times,
+    pub queue_ms: Times,
+    pub cpu_cores: CpuCores,
+    pub verdict: Verdict,
+    pub verdict_reasons: Vec<String>,
+}
+
+/// A distribution of times; a percentile is absent where the sample cannot carry it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    pub mean: Option<f64>,
+    pub p50: Option<f64>,
+    pub p75: Option<f64>,
+    pub p90: Option<f64>,
+    pub p95: Option<f64>,
+    pub p99: Option<f64>,
+    pub max: Option<f64>,
+}
+
+/// Who used the CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuCores {
+    pub app: Option<f64>,
+    pub balancer: Option<f64>,
+    pub generator: Option<f64>,
+    pub machine: Option<f64>,
+}
+
+/// One count on the curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    pub instances: usize,
+    pub predicted: Predicted,
+    pub measured: Option<Measured>,
+}
+
+/// What the model says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Predicted {
+    pub throughput: f64,
+    pub low: f64,
+    pub high: f64,
+    pub p50_ms: Option<f64>,
+    pub p95_ms: Option<f64>,
+}
+
+/// What was measured of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    pub throughput: f64,
+    pub p50_ms: Option<f64>,
+    pub p95_ms: Option<f64>,
+}
+
+/// A diagnosis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    pub kind: Kind,
+    pub confidence: f64,
+    pub evidence: String,
+    pub remedy: String,
+}
+
+/// How many instances.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recommendation {
+    pub instances: usize,
+    pub low: usize,
+    pub high: usize,
+    pub goal_met: bool,
+    pub limited_by: Kind,
+    pub next_limit: Option<NextLimit>,
+    pub reason: String,
+}
+
+/// What comes after the present limit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NextLimit {
+    pub kind: Kind,
+    pub at_instances: usize,
+}
+
+// === conversions from the science and the load, seconds to milliseconds ===
+
+/// Milliseconds to three digits after the point: microseconds are what was measured.
+pub fn to_ms(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e3
+}
+
+impl From<&capacity::Point> for Point {
+    fn from(point: &capacity::Point) -> Point {
+        let p = point.predicted;
+        Point {
+            instances: point.instances,
+            predicted: Predicted {
+                throughput: p.throughput,
+                low: p.low,
+                high: p.high,
+                p50_ms: p.response.map(|r| to_ms(r.p50)),
+                p95_ms: p.response.map(|r| to_ms(r.p95)),
+            },
+            measured: point.measured.map(|m| Measured {
+                throughput: m.throughput,
+                p50_ms: m.p50.map(to_ms),
+                p95_ms: m.p95.map(to_ms),
+            }),
+        }
+    }
+}
+
+impl From<load::Verdict> for Verdict {
+    fn from(verdict: load::Verdict) -> Verdict {
+        match verdict {
+            load::Verdict::Valid => Verdict::Valid,
+            load::Verdict::Suspect => Verdict::Suspect,
+            load::Verdict::Invalid => Verdict::Invalid,
+        }
+    }
+}
+
+impl From<capacity::Finding> for Finding {
+    fn from(f: capacity::Finding) -> Finding {
+        Finding { kind: f.kind, confidence: f.confidence, evidence: f.evidence, remedy: f.remedy }
+    }
+}
+
+impl From<capacity::Recommendation> for Recommendation {
+    fn from(r: capacity::Recommendation) -> Recommendation {
+        let next =
+            |n: capacity::NextLimit| NextLimit { kind: n.kind, at_instances: n.at_instances };
+        Recommendation {
+            instances: r.instances,
+            low: r.low,
+            high: r.high,
+            goal_met: r.goal_met,
+            limited_by: r.limited_by,
+            next_limit: r.next_limit.map(next),
+            reason: r.reason,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What is being measured and how long it will still take, on standard error: one line that
+//! rewrites itself on a terminal, a line per step elsewhere.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+/// The progress line. Its last state is wiped when it is dropped.
+#[derive(Debug)]
+pub struct Progress {
+    output: Output,
+    step: String,
+    left: Duration,
+}
+
+#[derive(Debug, PartialEq)]
+enum Output {
+    Terminal,
+    Lines,
+    Nothing,
+}
+
+// === impl Progress ===
+
+impl Progress {
+    /// To standard error, or nowhere.
+    pub fn new(quiet: bool) -> Progress {
+        let output = match (quiet, std::io::stderr().is_terminal()) {
+            (true, _) => Output::Nothing,
+            (false, true) => Output::Terminal,
+            (false, false) => Output::Lines,
+        };
+        Progress { output, step: String::new(), left: Duration::ZERO }
+    }
+
+    /// A new step begins; about `left` is to go until the end of everything.
+    pub fn step(&mut self, what: String, left: Duration) {
+        self.step = what;
+        self.left = left;
+        match self.output {
+            Output::Lines => eprintln!("{}, about {} s left", self.step, left.as_secs()),
+            _ => self.detail(""),
+        }
+    }
+
+    /// News within the step, shown on a terminal only.
+    pub fn detail(&mut self, news: &str) {
+        if self.output == Output::Terminal {
+            let news = if news.is_empty() { String::new() } else { format!(": {news}") };
+            let line = format!("{}{news}, about {} s left", self.step, self.left.as_secs());
+            eprint!("\r\x1b[K{line}");
+            let _ = std::io::stderr().flush();
+        }
+    }
+
+    /// So much of the step is over.
+    pub fn passed(&mut self, time: Duration) {
+        self.left = self.left.saturating_sub(time);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.output == Output::Terminal {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A plan as text.
+
+use std::fmt::Write;
+
+use capacity::words::{rate, time};
+
+use super::table::Table;
+use crate::plan::{Goal, Plan, Point, Purpose, Verdict};
+
+/// The whole plan: what was measured, the curve, the findings, and the answer as its last line.
+pub fn text(plan: &Plan) -> String {
+    let mut out = head(plan);
+    out.push_str(&one_instance(plan));
+    out.push_str(&curve(plan));
+    out.push_str(&findings(plan));
+    for note in &plan.notes {
+        let _ = writeln!(out, "Note: {note}\n");
+    }
+    out.push_str(&verdict(plan));
+    match &plan.recommendation {
+        Some(r) => {
+            let _ = writeln!(out, "{}", r.reason);
+        }
+        None => out.push_str("There is no answer yet: nothing was measured to its end.\n"),
+    }
+    out
+}
+
+/// The goal in words.
+pub fn goal(goal: &Goal) -> String {
+    let mut parts = Vec::new();
+    if let Some(users) = goal.users {
+        parts.push(match goal.think_ms {
+            Some(think) if think > 0.0 => format!("{users} users who think {}", millis(think)),
+            _ => format!("{users} users without a pause"),
+        });
+    }
+    parts.extend(goal.rate.map(|r| format!("{r} requests/s")));
+    parts.extend(goal.p95_ms.map(|ms| format!("p95 within {}", millis(ms))));
+    parts.extend(goal.p99_ms.map(|ms| format!("p99 within {}", millis(ms))));
+    parts.push(format!("at most {} % errors", goal.max_error_ratio * 100.0));
+    parts.join(", ")
+}
+
+fn head(plan: &Plan) -> String {
+    let m = &plan.machine;
+    let memory =
+        optional(m.memory_bytes, |bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)));
+    format!(
+        "{}\n{} cores, {memory}, {}, shared by app, balancer and load generator; {:.0} s\nGoal: {}\n\n",
+        plan.command.join(" "),
+        m.cores,
+        m.kernel,
+        plan.duration_s,
+        goal(&plan.goal)
+    )
+}
+
+fn one_instance(plan: &Plan) -> String {
+    let mut table = Table::new(&["requests at once", "requests/s", "p50", "app CPU"]);
+    for p in plan.probes.iter().filter(|p| p.purpose == Purpose::Ladder) {
+        table.row(vec![
+            p.users.map_or_else(String::new, |u| u.to_string()),
+            rate(p.throughput),
+            optional(p.latency_ms.p50.or(p.latency_ms.mean), millis),
+            optional(p.cpu_cores.app, |c| format!("{c:.2} cores")),
+        ]);
+    }
+    let slots = plan.slots.map_or_else(String::new, |k| match k {
+        1 => ": it serves one request at a time".to_owned(),
+        k => format!(": it serves up to {k} requests at a time"),
+    });
+    format!("One instance{slots}\n{}\n", table.render())
+}
+
+fn curve(plan: &Plan) -> String {
+    if plan.curve.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        "instances",
+        "requests/s predicted",
+        "interval",
+        "measured",
+        "p50 predicted",
+        "measured",
+        "p95 predicted",
+        "measured",
+    ]);
+    for point in &plan.curve {
+        let mark = plan.recommendation.as_ref().is_some_and(|r| r.instances == point.instances);
+        table.row(point_cells(point, if mark { " <" } else { "" }));
+    }
+    format!("The goal's workload on N instances (< recommended)\n{}\n", table.render())
+}
+
+fn point_cells(point: &Point, mark: &str) -> Vec<String> {
+    let (p, m) = (&point.predicted, &point.measured);
+    vec![
+        format!("{}{mark}", point.instances),
+        rate(p.throughput),
+        format!("{} - {}", rate(p.low), rate(p.high)),
+        optional(m.map(|m| m.throughput), rate),
+        optional(p.p50_ms, millis),
+        optional(m.and_then(|m| m.p50_ms), millis),
+        optional(p.p95_ms, millis),
+        optional(m.and_then(|m| m.p95_ms), millis),
+    ]
+}
+
+fn findings(plan: &Plan) -> String {
+    let mut out = String::new();
+    for f in &plan.findings {
+        let _ = writeln!(out, "{} ({:.0} %): {}.", f.kind, f.confidence * 100.0, f.evidence);
+        let _ = writeln!(out, "  -> {}\n", f.remedy);
+    }
+    out
+}
+
+fn verdict(plan: &Plan) -> String {
+    let word = match plan.verdict {
+        Verdict::Valid => return String::new(),
+        Verdict::Suspect => "suspect",
+        Verdict::Invalid => "invalid",
+    };
+    format!("The measurement is {word}: {}\n\n", plan.verdict_reasons.join("; "))
+}
+
+fn optional<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), text)
+}
+
+fn millis(ms: f64) -> String {
+    time(ms / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_in_words() {
+        let users = Goal {
+            rate: None,
+            users: Some(10),
+            think_ms: Some(1000.0),
+            p95_ms: Some(2000.0),
+            p99_ms: None,
+            max_error_ratio: 0.001,
+        };
+        assert_eq!(
+            goal(&users),
+            "10 users who think 1.00 s, p95 within 2.00 s, at most 0.1 % errors"
+        );
+        let arrivals =
+            Goal { rate: Some(400.0), users: None, think_ms: None, p95_ms: None, ..users };
+        assert_eq!(goal(&arrivals), "400 requests/s, at most 0.1 % errors");
+    }
+}

@@ -1,0 +1,50 @@
+//! The state of a running `up` or `balance` as text.
+
+use super::table::Table;
+use crate::admin::{Status, StatusInstance};
+
+/// A table of the instances.
+pub fn text(status: &Status) -> String {
+    let head = [
+        "instance",
+        "state",
+        "address",
+        "pid",
+        "in flight",
+        "requests",
+        "CPU",
+        "memory",
+        "restarts",
+    ];
+    let mut table = Table::new(&head);
+    for instance in &status.instances {
+        table.row(cells(instance));
+    }
+    let warnings = status
+        .instances
+        .iter()
+        .filter_map(|i| Some(format!("{}: {}\n", i.name, i.warning.as_ref()?)));
+    format!(
+        "http://{}, {} waiting\n{}{}",
+        status.listen,
+        status.queued,
+        table.render(),
+        warnings.collect::<String>()
+    )
+}
+
+fn cells(i: &StatusInstance) -> Vec<String> {
+    let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    let in_flight = i.in_flight.zip(i.slots).map(|(used, slots)| format!("{used} of {slots}"));
+    vec![
+        i.name.clone(),
+        i.state.clone(),
+        i.address.to_string(),
+        optional(i.pid.map(|pid| pid.to_string())),
+        optional(in_flight),
+        optional(i.requests.map(|n| n.to_string())),
+        optional(i.cpu_cores.map(|c| format!("{c:.2}"))),
+        optional(i.rss_bytes.map(|b| format!("{} MiB", b >> 20))),
+        optional(i.restarts.map(|n| n.to_string())),
+    ]
+}

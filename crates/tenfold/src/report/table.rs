@@ -1,0 +1,46 @@
+//! Columns of text, aligned to the right but for the first.
+
+/// Rows under a head, each column as wide as its widest cell.
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub fn new(head: &[&str]) -> Table {
+        Table { rows: vec![head.iter().map(ToString::to_string).collect()] }
+    }
+
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// Lines without trailing blanks, each ended by a newline and indented by two.
+    pub fn render(&self) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width =
+            |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max();
+        let widths: Vec<usize> = (0..columns).map(|c| width(c).unwrap_or(0)).collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let cells = row.iter().zip(&widths).enumerate().map(|(c, (cell, width))| {
+                if c == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+            });
+            text.push_str("  ");
+            text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aligns() {
+        let mut table = Table::new(&["n", "rate"]);
+        table.row(vec!["10".into(), "1.5".into()]);
+        assert_eq!(table.render(), "  n   rate\n  10   1.5\n");
+    }
+}

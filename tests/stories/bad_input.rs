@@ -1,0 +1,117 @@
+//! What goes wrong ends in one sentence with a remedy, the right exit code, and nothing left running.
+
+use std::net::TcpListener;
+use std::process::Output;
+
+use crate::house::{Home, processes, said, shared};
+
+/// Runs and checks the exit code and that the last words are one message containing `words`.
+fn refused(arguments: &str, code: i32, words: &[&str]) -> Output {
+    let _machine = shared();
+    let output = Home::new().run(arguments);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    for word in words {
+        assert!(text.contains(word), "no `{word}` in: {text}");
+    }
+    output
+}
+
+#[test]
+fn a_goal_without_a_number() {
+    refused("plan --users 3 --p95 -- true", 2, &["--p95 <TIME>"]);
+    refused("plan --users 3 --p95 fast -- true", 2, &["`fast` is not a time", "200ms"]);
+    refused("plan --users 3 --p95 200 -- true", 2, &["`200` is not a time"]);
+    refused("plan -- true", 2, &["how is the app used", "--rate"]);
+}
+
+#[test]
+fn a_rate_of_nothing() {
+    refused("plan --rate 0 -- true", 2, &["a rate of 0 sends nothing"]);
+    refused("plan --users 0 -- true", 2, &["write a whole number from 1"]);
+}
+
+#[test]
+fn no_command() {
+    refused("plan --users 3", 2, &["no app to run", "after --"]);
+}
+
+#[test]
+fn a_command_that_does_not_exist() {
+    refused(
+        "plan --quiet --users 3 -- no-such-program-anywhere",
+        1,
+        &["cannot run no-such-program-anywhere"],
+    );
+}
+
+#[test]
+fn a_command_that_exits_at_once() {
+    let output = refused(
+        "plan --quiet --users 3 -- python3 -c import(nothing)",
+        1,
+        &["before it was ready"],
+    );
+    assert!(said(&output).contains("SyntaxError"), "the app's own words: {}", said(&output));
+}
+
+#[test]
+fn a_command_that_listens_elsewhere() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let app = format!("python3 -m http.server --bind 127.0.0.1 {port}");
+    let arguments = format!("plan --quiet --users 3 --ready-timeout 2s -- {app}");
+    refused(&arguments, 1, &[&port.to_string(), "{port}"]);
+    assert!(processes(&format!("http.server --bind 127.0.0.1 {port}")).is_empty());
+}
+
+#[test]
+fn a_command_that_never_becomes_ready() {
+    refused("plan --quiet --users 3 --ready-timeout 1s -- sleep 4711", 1, &["not ready within"]);
+    assert!(processes("sleep\u{0}4711").is_empty());
+}
+
+#[test]
+fn a_range_of_ports_in_use() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let arguments = format!("plan --quiet --users 3 --ports {port}-{port} -- sleep 4712");
+    refused(&arguments, 1, &[&format!("port {port} is in use")]);
+}
+
+#[test]
+fn a_budget_too_short_for_the_app() {
+    refused("plan --quiet --users 3 --budget 1s -- sleep 4713", 2, &["--budget"]);
+    let slow = "import http.server as h,os,time
+class H(h.BaseHTTPRequestHandler):
+ def do_GET(s):time.sleep(1.5);s.send_response(200);s.end_headers()
+ def log_message(s,*a):pass
+h.HTTPServer(('127.0.0.1',int(os.environ['PORT'])),H).serve_forever()";
+    let home = Home::new();
+    std::fs::write(home.path().join("slow.py"), slow).unwrap();
+    let _machine = shared();
+    let output = home.run("plan --quiet --users 3 --budget 12s -- python3 slow.py");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("is too short: a request takes 1.5"), "{}", said(&output));
+    assert!(processes("slow.py").is_empty());
+}
+
+#[test]
+fn a_path_that_fails() {
+    let app = "python3 -m http.server --bind 127.0.0.1 {port}";
+    let output =
+        refused(&format!("plan --quiet --users 3 --path /nothing -- {app}"), 1, &["status_4xx"]);
+    assert!(said(&output).contains("--path"), "{}", said(&output));
+}
+
+#[test]
+fn a_configuration_with_a_mistake() {
+    let home = Home::new();
+    std::fs::write(
+        home.path().join("tenfold.toml"),
+        "[app]\ncommand = [\"true\"]\n[goal]\np96 = \"1s\"\n",
+    )
+    .unwrap();
+    let output = home.run("plan");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("tenfold.toml:4: unknown field `p96`"), "{}", said(&output));
+}

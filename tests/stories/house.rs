@@ -1,0 +1,153 @@
+//! What stories are told with: the program, a place of its own for what it keeps, and the machine.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// The machine to oneself, to measure.
+pub fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The machine beside others.
+pub fn shared() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A state directory and a working directory that go when the story is over.
+pub struct Home {
+    directory: tempfile::TempDir,
+}
+
+impl Home {
+    pub fn new() -> Home {
+        Home { directory: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The program with `arguments`, separated by blanks.
+    pub fn tenfold(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenfold"));
+        command.args(arguments.split_whitespace());
+        command.env("TENFOLD_STATE_DIR", self.path().join("state"));
+        command.current_dir(self.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self, arguments: &str) -> Output {
+        self.tenfold(arguments).output().unwrap()
+    }
+
+    /// Starts `up` or `balance` with a socket of its own and waits until it serves.
+    pub fn serve(&self, arguments: &str) -> Serving {
+        let mut child = self
+            .tenfold(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let address = line.split("http://").nth(1).and_then(|rest| rest.split([',', '\n']).next());
+        let address = address.unwrap_or_else(|| panic!("not serving: {line}"));
+        Serving { address: address.trim().parse().unwrap(), child, _output: output }
+    }
+}
+
+/// A running `up` or `balance`; killed when the story is over.
+pub struct Serving {
+    pub address: SocketAddr,
+    pub child: Child,
+    _output: BufReader<ChildStdout>,
+}
+
+impl Serving {
+    /// The body of `GET /`, or what went wrong.
+    pub fn get(&self) -> Result<String, String> {
+        get(self.address, "/")
+    }
+
+    /// Sends a signal and returns the exit code.
+    pub fn end(&mut self, signal: Signal) -> Option<i32> {
+        send(self.child.id(), signal);
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A GET on a connection of its own. An answer other than 200 is an error.
+pub fn get(address: SocketAddr, path: &str) -> Result<String, String> {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    let answer = ask().map_err(|e| e.to_string())?;
+    match answer.split_once("\r\n\r\n") {
+        Some((head, body)) if head.starts_with("HTTP/1.1 200") => Ok(body.to_owned()),
+        _ => Err(answer),
+    }
+}
+
+/// A signal to a process that the story started.
+pub fn send(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+}
+
+/// The folder of an example.
+pub fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
+}
+
+/// A command's output as one text, for messages.
+pub fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Standard output as JSON.
+pub fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(output)))
+}
+
+/// Waits for something that must come; fails with `what` after 10 s.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Pids of living processes whose command line contains `mark`.
+pub fn processes(mark: &str) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| *pid != std::process::id())
+        .filter(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(mark)
+        })
+        .collect()
+}

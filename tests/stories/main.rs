@@ -1,0 +1,13 @@
+//! Stories: the program as its users meet it, over real sockets, on real apps.
+//!
+//! A story that measures has the machine to itself; the others share it.
+
+#![allow(unreachable_pub, reason = "a program has no outside: `pub` means beyond the module here")]
+
+mod bad_input;
+mod history;
+mod house;
+mod kill;
+mod plan;
+mod serve;
+mod traffic;

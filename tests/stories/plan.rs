@@ -1,0 +1,131 @@
+//! The main job on real apps: FibScale, a blocking backend, a product search.
+//!
+//! Times are asserted as ratios: the machine is noisy, and the tests' build is not optimised.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::house::{Home, alone, example, json, said};
+
+/// A plan of an example with further arguments, as JSON.
+fn plan(home: &Home, name: &str, arguments: &str) -> (Value, Output) {
+    let config = example(name).join("tenfold.toml");
+    let arguments = format!("plan --quiet --json - --config {} {arguments}", config.display());
+    let output = home.run(&arguments);
+    (json(&output), output)
+}
+
+fn close(value: &Value, wanted: f64, share: f64) -> bool {
+    (value.as_f64().unwrap() / wanted - 1.0).abs() <= share
+}
+
+fn kinds(plan: &Value) -> Vec<&str> {
+    plan["findings"].as_array().unwrap().iter().map(|f| f["kind"].as_str().unwrap()).collect()
+}
+
+/// The probe of a purpose with so many instances, the last one if there are several.
+fn probe<'a>(plan: &'a Value, purpose: &str, instances: u64) -> &'a Value {
+    let probes = plan["probes"].as_array().unwrap();
+    let fits = |p: &&Value| p["purpose"] == purpose && p["instances"] == instances;
+    probes.iter().rfind(fits).unwrap_or_else(|| panic!("no such probe in {plan:#}"))
+}
+
+// Delay 1 s, 10 users thinking 1 s: the whole case as it was published, within the default budget.
+#[test]
+fn fibscale_saturates_at_one_and_four_hold_the_goal() {
+    let _machine = alone();
+    let (plan, output) = plan(&Home::new(), "fibscale", "");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(close(&probe(&plan, "ladder", 1)["throughput"], 1.0, 0.05), "{plan:#}");
+    assert!(close(&probe(&plan, "goal", 3)["throughput"], 3.0, 0.05), "{plan:#}");
+    assert_eq!(kinds(&plan)[..2], ["serialized", "waiting"]);
+    assert_eq!(plan["recommendation"]["instances"], 4, "{plan:#}");
+    assert_eq!(plan["recommendation"]["limited_by"], "serialized");
+    assert!(plan["duration_s"].as_f64().unwrap() < 90.0);
+}
+
+// The same at a tenth of the delay, every count up to 10 measured: the truth beside the prediction.
+#[test]
+fn fibscale_is_predicted_within_ten_percent() {
+    let _machine = alone();
+    let fast = "--env FIBSCALE_DELAY=0.1 --think 100ms --p95 200ms --sweep --max-instances 10";
+    let (plan, output) = plan(&Home::new(), "fibscale", fast);
+    let curve = plan["curve"].as_array().unwrap();
+    assert_eq!(curve.len(), 10, "{}", said(&output));
+    for point in curve {
+        let measured = point["measured"]["throughput"].as_f64().unwrap();
+        assert!(close(&point["predicted"]["throughput"], measured, 0.10), "{point:#}");
+    }
+}
+
+#[test]
+fn ten_blocking_instances_give_ten_times() {
+    let _machine = alone();
+    let (plan, output) = plan(&Home::new(), "blocking", "");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let plateau = probe(&plan, "ladder", 1)["throughput"].as_f64().unwrap();
+    assert!((plateau / 49.0 - 1.0).abs() < 0.05, "near 50/s whatever the users: {plan:#}");
+    assert_eq!(kinds(&plan)[..2], ["serialized", "waiting"]);
+    let instances = plan["recommendation"]["instances"].as_u64().unwrap();
+    assert!((9..=11).contains(&instances), "{plan:#}");
+    let confirmed = probe(&plan, "goal", instances);
+    assert!(confirmed["latency_ms"]["p95"].as_f64().unwrap() <= 100.0);
+    assert!(close(&confirmed["throughput"], 400.0, 0.10), "{confirmed:#}");
+    let ten = plan["curve"].as_array().unwrap().iter().find(|p| p["instances"] == 10).unwrap();
+    assert!(close(&ten["predicted"]["throughput"], 400.0, 0.01), "the rate, not the capacity");
+}
+
+// About 30 ms of CPU a request: two cores are full with two instances.
+#[test]
+fn a_third_search_would_not_help() {
+    let _machine = alone();
+    let home = Home::new();
+    let cores = std::thread::available_parallelism().unwrap().get() as u64;
+    let rate = 45 * cores / 2;
+    let (plan, output) = plan(
+        &home,
+        "search",
+        &format!("--rate {rate} --p95 2s --env MAX_NUMBER=33 --max-instances {}", cores + 2),
+    );
+    assert_eq!(kinds(&plan)[0], "cpu_bound", "{}", said(&output));
+    let recommendation = &plan["recommendation"];
+    assert!(recommendation["instances"].as_u64().unwrap() <= cores, "{plan:#}");
+    assert_eq!(recommendation["limited_by"], "cpu_bound");
+    if cores == 2 {
+        let reason = recommendation["reason"].as_str().unwrap();
+        assert!(reason.contains("a third would not help"), "{reason}");
+    }
+}
+
+#[test]
+fn the_json_follows_the_contract() {
+    let _machine = alone();
+    let home = Home::new();
+    let program = env!("CARGO_BIN_EXE_tenfold");
+    let output = home.run(&format!(
+        "plan --quiet --json - --rate 60 --p95 200ms --budget 30s -- {program} demo-app"
+    ));
+    let plan = json(&output);
+    assert_eq!(plan["schema"], "tenfold/plan/1");
+    let absent = "started_at command machine goal verdict verdict_reasons probes curve findings \
+                  recommendation cost"
+        .split_whitespace()
+        .find(|key| plan.get(key).is_none());
+    assert_eq!(absent, None);
+    assert_eq!(plan["goal"]["users"], Value::Null, "absent is null, never 0");
+    assert_eq!(plan["goal"]["p95_ms"], 200.0);
+    let probe = probe(&plan, "goal", plan["recommendation"]["instances"].as_u64().unwrap());
+    let of_times = |times: &Value| {
+        ["mean", "p50", "p75", "p90", "p95", "p99", "max"].iter().all(|k| times.get(k).is_some())
+    };
+    assert!(
+        ["latency_ms", "service_ms", "queue_ms"].iter().all(|k| of_times(&probe[k])),
+        "{probe:#}"
+    );
+    let cpu = &probe["cpu_cores"];
+    assert!(
+        ["app", "balancer", "generator", "machine"].iter().all(|k| cpu[k].is_number()),
+        "{probe:#}"
+    );
+}

@@ -1,0 +1,100 @@
+//! `up`: the fleet behind the balancer, changed while it serves.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rustix::process::Signal;
+
+use crate::house::{Home, eventually, get, json, said, send, shared};
+
+const APP: &str = env!("CARGO_BIN_EXE_tenfold");
+
+#[test]
+fn scales_reports_and_stops() {
+    let _machine = shared();
+    let home = Home::new();
+    let up = home.serve(&format!("up -n 2 --listen 127.0.0.1:0 -- {APP} demo-app"));
+    assert!(up.get().unwrap().starts_with("Hello from "));
+    let status = json(&home.run("status --json"));
+    assert_eq!(status["instances"].as_array().unwrap().len(), 2);
+    let scaled = home.run("scale 3");
+    assert_eq!(said(&scaled).matches("ready").count(), 3, "{}", said(&scaled));
+    let scaled = home.run("scale 1");
+    assert_eq!(said(&scaled).matches("ready").count(), 1, "newest first down: {}", said(&scaled));
+    assert!(said(&scaled).contains("-1 "), "{}", said(&scaled));
+    let stopped = home.run("stop");
+    assert_eq!(stopped.status.code(), Some(0), "{}", said(&stopped));
+    assert!(up.get().is_err());
+    let nothing = home.run("status");
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(said(&nothing).contains("nothing runs here"), "{}", said(&nothing));
+}
+
+#[test]
+fn reloads_without_a_failed_request() {
+    let _machine = shared();
+    let home = Home::new();
+    let up = home.serve(&format!("up -n 2 --listen 127.0.0.1:0 -- {APP} demo-app"));
+    let before = json(&home.run("status --json"));
+    let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    up.get().unwrap();
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let reloaded = home.run("reload");
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(reloaded.status.code(), Some(0), "{}", said(&reloaded));
+    });
+    assert!(answered.load(Ordering::Relaxed) > 4);
+    let after = json(&home.run("status --json"));
+    for (old, new) in
+        before["instances"].as_array().unwrap().iter().zip(after["instances"].as_array().unwrap())
+    {
+        assert_eq!(old["name"], new["name"]);
+        assert_ne!(old["pid"], new["pid"]);
+    }
+}
+
+#[test]
+fn an_instance_that_dies_is_replaced() {
+    let _machine = shared();
+    let home = Home::new();
+    let up = home.serve(&format!("up -n 1 --listen 127.0.0.1:0 -- {APP} demo-app"));
+    let pid = json(&home.run("status --json"))["instances"][0]["pid"].as_u64().unwrap();
+    send(u32::try_from(pid).unwrap(), Signal::KILL);
+    eventually("it answers again", || up.get().is_ok());
+    assert_eq!(json(&home.run("status --json"))["instances"][0]["restarts"], 1);
+}
+
+#[test]
+fn prometheus_can_scrape_it() {
+    let _machine = shared();
+    let home = Home::new();
+    let admin = free_address();
+    let up = home.serve(&format!("up -n 1 --listen 127.0.0.1:0 --admin {admin} -- {APP} demo-app"));
+    up.get().unwrap();
+    let metrics = get(admin.parse().unwrap(), "/metrics").unwrap();
+    assert!(metrics.contains("tenfold_backend_requests_total{backend=\"app-1\"} 1"), "{metrics}");
+    assert!(metrics.contains("tenfold_response_time_seconds_bucket"), "{metrics}");
+    assert!(metrics.contains("# EOF"), "{metrics}");
+    let refused = get(admin.parse().unwrap(), "/scale").unwrap_err();
+    assert!(refused.starts_with("HTTP/1.1 404"), "only the socket's owner may change: {refused}");
+}
+
+#[test]
+fn an_address_in_use() {
+    let _machine = shared();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let output = Home::new().run(&format!("up --listen {address} -- {APP} demo-app"));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains(&address.to_string()), "{}", said(&output));
+}
+
+fn free_address() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}

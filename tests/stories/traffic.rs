@@ -1,0 +1,94 @@
+//! `balance` in front of a real nginx, and `load` on it.
+
+use std::path::Path;
+use std::process::{Child, Command};
+
+use crate::house::{Home, alone, eventually, get, json, said, shared};
+
+/// nginx on a free port, stopped by its id when the story is over.
+struct Nginx {
+    process: Child,
+    address: String,
+}
+
+impl Nginx {
+    fn start(directory: &Path) -> Nginx {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        let configuration = format!(
+            "daemon off; pid {0}/pid; error_log {0}/error.log; worker_processes 1;
+             events {{}}
+             http {{
+               access_log off; client_body_temp_path {0}/a; proxy_temp_path {0}/b;
+               fastcgi_temp_path {0}/c; uwsgi_temp_path {0}/d; scgi_temp_path {0}/e;
+               server {{ listen {address}; location / {{ return 200 \"hello $http_x_forwarded_for\\n\"; }} }}
+             }}",
+            directory.display()
+        );
+        let file = directory.join("nginx.conf");
+        std::fs::write(&file, configuration).unwrap();
+        let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin";
+        let process = Command::new("nginx").arg("-c").arg(&file).env("PATH", path).spawn().unwrap();
+        let started = address.parse().unwrap();
+        eventually("nginx answers", || get(started, "/").is_ok());
+        Nginx { process, address }
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        crate::house::send(self.process.id(), rustix::process::Signal::TERM);
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn balances_over_servers_that_something_else_runs() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let balance = home.serve(&format!("balance --listen 127.0.0.1:0 --to {}", nginx.address));
+    assert_eq!(balance.get().unwrap(), "hello 127.0.0.1\n");
+    let status = json(&home.run("status --json"));
+    assert_eq!(status["instances"][0]["requests"], 1);
+    let refused = home.run("scale 2");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said(&refused).contains("runs no instances"), "{}", said(&refused));
+}
+
+#[test]
+fn loads_and_reports() {
+    let _machine = alone();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let url = format!("http://{}/", nginx.address);
+    let output = home.run(&format!("load {url} --rate 200 --duration 2s --quiet --json -"));
+    let report = json(&output);
+    assert_eq!(report["schema"], "tenfold/load/1");
+    assert_eq!(report["errors"], serde_json::json!({}));
+    let throughput = report["throughput"].as_f64().unwrap();
+    assert!((throughput / 200.0 - 1.0).abs() < 0.05, "{report:#}");
+    let text = said(&home.run(&format!("load {url} -n 50 -c 5 --quiet")));
+    assert!(text.contains("50 requests") && text.contains("status 200: 50"), "{text}");
+    assert!(said(&home.run("runs")).contains("requests/s with 5 users"));
+}
+
+#[test]
+fn a_slow_server_misses_the_goal() {
+    let _machine = alone();
+    let home = Home::new();
+    let app = home
+        .serve(&format!("up --listen 127.0.0.1:0 -- {} demo-app", env!("CARGO_BIN_EXE_tenfold")));
+    let url = format!("http://{}/", app.address);
+    let output = home.run(&format!("load {url} --users 4 --duration 2s --p95 30ms --quiet"));
+    assert_eq!(output.status.code(), Some(3), "4 users wait 80 ms: {}", said(&output));
+}
+
+#[test]
+fn a_url_that_is_none() {
+    let _machine = shared();
+    let output = Home::new().run("load not-a-url --quiet");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("http://127.0.0.1:8080/path"), "{}", said(&output));
+}
