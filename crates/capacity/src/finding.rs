@@ -92,8 +92,8 @@ pub struct Evidence {
     pub throttled: Option<f64>,
     /// Share of time in which something waited for memory.
     pub memory_pressure: Option<f64>,
-    /// Share of the slots in use at the recommended count under the workload.
-    pub slots_used: Option<f64>,
+    /// The workload as a share of what the recommended count can complete.
+    pub load: Option<f64>,
     /// Connections that failed or were dropped.
     pub connect_failures: u64,
 }
@@ -112,7 +112,7 @@ impl Evidence {
             balancer_thread: 0.0,
             throttled: None,
             memory_pressure: None,
-            slots_used: None,
+            load: None,
             connect_failures: 0,
         }
     }
@@ -280,18 +280,16 @@ fn serialized(model: &Model, e: &Evidence) -> Option<Finding> {
 
 fn cpu_bound(model: &Model, e: &Evidence) -> Option<Finding> {
     is_cpu_bound(model, e).then_some(())?;
-    let machine = model.is_cpu_limited(2) || e.one.is_cpu_full(model.cores);
-    let cores = e.one.app_cores();
-    let thread = e.busiest_thread.unwrap_or(cores).max(cores / model.cores);
+    let (cores, relay) = (e.one.app_cores(), e.one.own_cores() - e.one.app_cores());
+    let thread = e.busiest_thread.unwrap_or(cores).max(e.one.own_cores() / model.cores);
     found(
         Kind::CpuBound,
         clarity(thread, THREAD_FULL - 0.1, 1.0),
         format!(
-            "a saturated instance keeps {:.2} of {:.0} cores busy, {} of CPU a request{}",
-            cores,
+            "a saturated instance keeps {cores:.2} of {:.0} cores busy, {} of CPU a request; balancer and \
+             load generator use {relay:.2} beside it",
             model.cores,
-            time(model.app_demand),
-            if machine { "; balancer and load generator share the cores" } else { "" }
+            time(model.app_demand)
         ),
         "run one instance per core at most; beyond that only less CPU per request or more cores help",
     )
@@ -313,11 +311,14 @@ fn waiting(model: &Model, e: &Evidence) -> Option<Finding> {
 }
 
 fn headroom(e: &Evidence) -> Option<Finding> {
-    let used = e.slots_used.filter(|used| *used < 0.7)?;
+    let used = e.load.filter(|used| *used < 0.7)?;
     found(
         Kind::Headroom,
         clarity(0.7 - used, 0.0, 0.5),
-        format!("the workload uses {:.0} % of the recommended instances' slots", used * 100.0),
+        format!(
+            "the workload is {:.0} % of what the recommended instances can complete",
+            used * 100.0
+        ),
         "nothing to do: there is room for more load",
     )
 }

@@ -70,21 +70,19 @@ impl Ladder {
         ((soft - GROWTH).ceil() as usize).clamp(least.min(reached), reached)
     }
 
-    /// Throughput at any concurrency, by interpolation; it stays at the last rung beyond it.
+    /// Throughput at any concurrency: interpolated between the rungs below the slots, then the peak.
     pub fn throughput(&self, concurrency: f64) -> f64 {
-        let first = self.rungs[0];
-        if concurrency <= first.concurrency as f64 {
-            return first.throughput * concurrency / first.concurrency as f64;
-        }
-        for pair in self.rungs.windows(2) {
-            let (a, b) = (pair[0], pair[1]);
-            if concurrency <= b.concurrency as f64 {
-                let width = (b.concurrency - a.concurrency) as f64;
-                let share = (concurrency - a.concurrency as f64) / width;
-                return a.throughput + (b.throughput - a.throughput) * share;
+        let slots = self.slots();
+        let (mut from, mut low) = (0.0, 0.0);
+        let below = self.rungs.iter().filter(|r| r.concurrency < slots);
+        let below = below.map(|r| (r.concurrency as f64, r.throughput));
+        for (upto, high) in below.chain([(slots as f64, self.peak())]) {
+            if concurrency <= upto {
+                return low + (high - low) * (concurrency - from) / (upto - from);
             }
+            (from, low) = (upto, high);
         }
-        self.rungs[self.rungs.len() - 1].throughput
+        self.peak()
     }
 }
 
@@ -131,10 +129,8 @@ mod tests {
     }
 
     #[test]
-    fn interpolates_between_rungs() {
-        let l = ladder(&[(1, 10.0), (3, 20.0)]);
-        assert_eq!(l.throughput(0.5), 5.0);
-        assert_eq!(l.throughput(2.0), 15.0);
-        assert_eq!(l.throughput(9.0), 20.0);
+    fn interpolates_up_to_the_slots() {
+        let pool = ladder(&[(1, 10.0), (2, 20.0), (4, 38.0), (8, 50.0), (16, 50.0)]);
+        assert_eq!([0.5, 3.0, 5.0, 9.0].map(|c| pool.throughput(c)), [5.0, 29.0, 50.0, 50.0]);
     }
 }

@@ -27,13 +27,15 @@ impl Search<'_> {
                     if self.model.capacity(r.instances) < wanted =>
                 {
                     format!(
-                        "The goal is out of reach here: {n} complete {} of {} requests/s",
+                        "The goal is out of reach here: {n} complete{} {} of {} requests/s",
+                        if r.instances == 1 { "s" } else { "" },
                         rate(self.model.capacity(r.instances)),
                         rate(wanted)
                     )
                 }
                 _ => format!(
-                    "The goal is out of reach here: {n} come nearest{}",
+                    "The goal is out of reach here: {n} come{} nearest{}",
+                    if r.instances == 1 { "s" } else { "" },
                     self.latency(r.instances)
                 ),
             });

@@ -44,7 +44,7 @@ pub struct Arguments {
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = quantity::header)]
     headers: Vec<(String, String)>,
     /// Body
-    #[arg(short = 'd', long = "data", value_name = "TEXT")]
+    #[arg(short = 'd', long, visible_alias = "data", value_name = "TEXT")]
     body: Option<String>,
     /// The longest that one request may take
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::positive_duration)]

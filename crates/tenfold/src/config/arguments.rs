@@ -60,7 +60,7 @@ pub struct RequestArguments {
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = quantity::header)]
     pub headers: Vec<(String, String)>,
     /// Body
-    #[arg(short = 'd', long = "data", value_name = "TEXT")]
+    #[arg(short = 'd', long, visible_alias = "data", value_name = "TEXT")]
     pub body: Option<String>,
 }
 

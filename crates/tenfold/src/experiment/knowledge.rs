@@ -85,6 +85,7 @@ impl<'a> Knowledge<'a> {
         let failing = self
             .confirmed
             .iter()
+            .filter(|o| !o.is_overloaded())
             .chain(&self.rungs)
             .max_by(|a, b| a.error_ratio().total_cmp(&b.error_ratio()));
         Evidence {
@@ -101,7 +102,7 @@ impl<'a> Knowledge<'a> {
             balancer_thread: worst(&|o| o.balancer_thread),
             throttled: all().filter_map(|o| o.throttled).reduce(f64::max),
             memory_pressure: all().filter_map(|o| o.memory_pressure).reduce(f64::max),
-            slots_used: self.slots_used(model),
+            load: self.load(model),
             connect_failures: all().map(|o| o.connect_failures).sum(),
         }
     }
@@ -113,7 +114,7 @@ impl<'a> Knowledge<'a> {
     }
 
     /// Share of its capacity at which the last confirmed count ran.
-    fn slots_used(&self, model: &Model) -> Option<f64> {
+    fn load(&self, model: &Model) -> Option<f64> {
         let last = self.confirmed.last()?;
         Some(last.throughput() / model.capacity(last.instances()))
     }
@@ -187,7 +188,7 @@ impl<'a> Knowledge<'a> {
             return;
         }
         self.notes.push(format!(
-            "At {n} instances {:.2} requests/s were measured where {predicted:.2} had been predicted: the \
+            "With {n} running, {:.2} requests/s were measured where {predicted:.2} had been predicted: the \
              measurement counts, and the model was fitted to it.",
             last.throughput()
         ));

@@ -150,6 +150,11 @@ impl Observation {
         queue.zip(service).is_some_and(|(queue, service)| queue > 0.1 * service)
     }
 
+    /// Whether more was sent than could be completed, so that what failed may just have waited.
+    pub fn is_overloaded(&self) -> bool {
+        self.probe.rate.is_some() && self.throughput() < 0.97 * self.offered
+    }
+
     /// Share of requests that failed.
     pub fn error_ratio(&self) -> f64 {
         self.probe.errors as f64 / self.probe.requests.max(1) as f64
@@ -220,8 +225,11 @@ fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu_cores: CpuCores) 
         load::Workload::Open { rate, .. } => (None, Some(rate)),
     };
     let counts = |reason: &&Reason| match reason {
-        // Two slow requests tell a rate, if not a percentile.
-        Reason::FewSamples { .. } => probe.purpose == Purpose::Goal,
+        // Two slow requests tell a rate, if not a percentile; and where every core is meant to be
+        // busy, the generator waits for one like everybody: the model knows that they share.
+        Reason::FewSamples { .. } | Reason::GeneratorWaited { .. } => {
+            probe.purpose == Purpose::Goal
+        }
         _ => true,
     };
     let reasons: Vec<&Reason> = report.reasons.iter().filter(counts).collect();

@@ -152,7 +152,7 @@ impl<'a> Session<'a> {
         }
         let request = &self.experiment.workload.request;
         Err(Abort::Failed(anyhow::anyhow!(
-            "{} {} failed {} times of {} with: {}; give a request that works (--path, --method, --data)",
+            "{} {} failed {} times of {} with: {}; give a request that works (--path, --method, --body)",
             request.method,
             request.path,
             first.probe.errors,
@@ -355,7 +355,7 @@ fn describe(probe: &Probe) -> String {
             format!("measuring {instances} under the goal's {users} users")
         }
         (_, load::Workload::Closed { users, .. }) => {
-            format!("measuring {instances}, {users} requests at once")
+            format!("measuring {instances} with {users} in flight")
         }
         (_, load::Workload::Open { rate, .. }) => {
             format!("measuring {instances} under the goal's {rate} requests/s")
