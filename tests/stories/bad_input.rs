@@ -67,7 +67,7 @@ fn a_command_that_listens_elsewhere() {
 #[test]
 fn a_command_that_never_becomes_ready() {
     refused("plan --quiet --users 3 --ready-timeout 1s -- sleep 4711", 1, &["not ready within"]);
-    assert!(processes("sleep\u{0}4711").is_empty());
+    assert!(processes("sleep 4711").is_empty());
 }
 
 #[test]
@@ -101,6 +101,26 @@ fn a_path_that_fails() {
     let output =
         refused(&format!("plan --quiet --users 3 --path /nothing -- {app}"), 1, &["status_4xx"]);
     assert!(said(&output).contains("--path"), "{}", said(&output));
+}
+
+#[test]
+fn a_request_that_cannot_be_sent() {
+    refused("plan --users 3 --path nothing -- true", 2, &["start it with '/'"]);
+    refused("plan --users 3 -X G@T -- true", 2, &["G@T"]);
+}
+
+#[test]
+fn a_report_that_cannot_be_written() {
+    refused(
+        "plan --users 3 --json /nonexistent/plan.json -- true",
+        2,
+        &["cannot write /nonexistent/plan.json"],
+    );
+}
+
+#[test]
+fn a_configuration_that_is_not_there() {
+    refused("plan --config nowhere.toml", 2, &["cannot read nowhere.toml", "--config"]);
 }
 
 #[test]

@@ -12,7 +12,8 @@ fn runs_are_listed_and_shown_again() {
     let program = env!("CARGO_BIN_EXE_tenfold");
     let first =
         home.run(&format!("plan --quiet --rate 30 --p95 500ms --budget 30s -- {program} demo-app"));
-    assert!(said(&home.run("runs")).contains("demo-app"), "{}", said(&first));
+    assert_eq!(first.status.code(), Some(0), "{}", said(&first));
+    assert!(said(&home.run("runs")).contains("demo-app"));
     let again = home.run("show 1");
     assert_eq!(said(&again), said(&first));
     assert_eq!(json(&home.run("show 1 --json -"))["schema"], "tenfold/plan/1");

@@ -140,14 +140,14 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Pids of living processes whose command line contains `mark`.
+/// Pids of living processes whose command line, words separated by blanks, contains `mark`.
 pub fn processes(mark: &str) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| *pid != std::process::id())
         .filter(|pid| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line).contains(mark)
+            String::from_utf8_lossy(&line).replace('\0', " ").contains(mark)
         })
         .collect()
 }

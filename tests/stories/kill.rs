@@ -1,7 +1,7 @@
 //! Whatever ends Tenfold, no instance outlives it.
 
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -51,13 +51,44 @@ fn an_interrupted_plan_prints_what_is_known() {
     let arguments = format!("plan --users 4 --env MARK=mark-plan -- {program} demo-app");
     let mut plan = home.tenfold(&arguments);
     let plan = plan.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // The second probe is under way: the first rung of the ladder is known.
-    std::thread::sleep(Duration::from_secs(4));
+    // The first rung takes 1.3 s, the second as long.
+    std::thread::sleep(Duration::from_millis(2300));
     send(plan.id(), Signal::INT);
     let output = plan.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", said(&output));
     assert!(said(&output).contains("Interrupted: this is what was known"), "{}", said(&output));
-    assert!(said(&output).contains("One instance"), "{}", said(&output));
+    let text = said(&output);
+    assert!(text.contains("requests/s") && text.contains("\n  1 "), "the first rung: {text}");
+    assert!(!text.contains("one request at a time"), "one rung does not tell: {text}");
     let runs = home.run("runs");
     assert!(said(&runs).contains("demo-app"), "kept, too: {}", said(&runs));
+}
+
+#[test]
+fn an_app_that_never_answers_does_not_hold_an_interrupt_up() {
+    let _machine = shared();
+    let home = Home::new();
+    let app = "import socket,os,time
+s=socket.create_server(('127.0.0.1',int(os.environ['PORT'])))
+time.sleep(60)";
+    std::fs::write(home.path().join("silent.py"), app).unwrap();
+    let mut plan = home.tenfold("plan --users 4 -- python3 silent.py");
+    let plan = plan.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    send(plan.id(), Signal::INT);
+    let interrupted = Instant::now();
+    let output = plan.wait_with_output().unwrap();
+    assert!(interrupted.elapsed() < Duration::from_secs(20), "the budget is 90 s");
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    assert!(processes("silent.py").is_empty());
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let _machine = shared();
+    let home = Home::new();
+    let mut runs =
+        home.tenfold("runs").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(runs.stdout.take());
+    assert_eq!(runs.wait().unwrap().code(), Some(0));
 }

@@ -78,7 +78,10 @@ fn prometheus_can_scrape_it() {
     let up = home.serve(&format!("up -n 1 --listen 127.0.0.1:0 --admin {admin} -- {APP} demo-app"));
     up.get().unwrap();
     let metrics = get(admin.parse().unwrap(), "/metrics").unwrap();
-    assert!(metrics.contains("tenfold_backend_requests_total{backend=\"app-1\"} 1"), "{metrics}");
+    assert!(
+        metrics.contains("tenfold_backend_requests_total{backend=\"app-1\",address=\"127.0.0.1:"),
+        "{metrics}"
+    );
     assert!(metrics.contains("tenfold_response_time_seconds_bucket"), "{metrics}");
     assert!(metrics.contains("# EOF"), "{metrics}");
     let refused = get(admin.parse().unwrap(), "/scale").unwrap_err();

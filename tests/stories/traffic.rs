@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Child, Command};
 
-use crate::house::{Home, alone, eventually, get, json, said, shared};
+use crate::house::{Home, alone, eventually, example, get, json, said, shared};
 
 /// nginx on a free port, stopped by its id when the story is over.
 struct Nginx {
@@ -72,6 +72,25 @@ fn loads_and_reports() {
     let text = said(&home.run(&format!("load {url} -n 50 -c 5 --quiet")));
     assert!(text.contains("50 requests") && text.contains("status 200: 50"), "{text}");
     assert!(said(&home.run("runs")).contains("requests/s with 5 users"));
+}
+
+/// Throughput of so many blocking instances under 40 users.
+fn of_blocking(instances: usize) -> f64 {
+    let home = Home::new();
+    let app = example("blocking").join("blocking.py");
+    let up =
+        format!("up -n {instances} --slots 1 --listen 127.0.0.1:0 -- python3 {}", app.display());
+    let up = home.serve(&up);
+    let url = format!("http://{}/", up.address);
+    let output = home.run(&format!("load {url} --users 40 --duration 4s --quiet --json -"));
+    json(&output)["throughput"].as_f64().unwrap()
+}
+
+#[test]
+fn ten_blocking_instances_give_ten_times() {
+    let _machine = alone();
+    let (one, ten) = (of_blocking(1), of_blocking(10));
+    assert!((ten / one - 10.0).abs() < 0.8, "{one} and {ten}");
 }
 
 #[test]

@@ -92,7 +92,7 @@ pub struct Evidence {
     pub throttled: Option<f64>,
     /// Share of time in which something waited for memory.
     pub memory_pressure: Option<f64>,
-    /// The workload as a share of what the recommended count can complete.
+    /// The workload as a share of what the recommended count can complete, if it holds the goal.
     pub load: Option<f64>,
     /// Connections that failed or were dropped.
     pub connect_failures: u64,
@@ -148,7 +148,7 @@ pub fn diagnose(model: &Model, e: &Evidence) -> Vec<Finding> {
 pub fn instance_limit(model: &Model, e: &Evidence) -> Kind {
     if is_cpu_bound(model, e) {
         Kind::CpuBound
-    } else if model.slots == 1 {
+    } else if model.slots == 1 && model.ladder.is_saturated() {
         Kind::Serialized
     } else {
         Kind::Waiting
@@ -197,7 +197,7 @@ fn balancer(e: &Evidence) -> Option<Finding> {
         Kind::BalancerBound,
         clarity(e.balancer_thread, THREAD_FULL, 1.0),
         format!("the balancer used {:.0} % of its core", e.balancer_thread * 100.0),
-        "give the balancer one more thread with --threads",
+        "give the balancer more threads: `tenfold up --threads 2`",
     )
 }
 
@@ -261,7 +261,8 @@ fn shared(model: &Model, e: &Evidence) -> Option<Finding> {
 }
 
 fn serialized(model: &Model, e: &Evidence) -> Option<Finding> {
-    (model.slots == 1 && !is_cpu_bound(model, e)).then_some(())?;
+    let is_serial = model.slots == 1 && model.ladder.is_saturated();
+    (is_serial && !is_cpu_bound(model, e)).then_some(())?;
     let light = 1.0 / model.ladder.light_service();
     let gain = model.ladder.peak() / light - 1.0;
     found(
@@ -291,7 +292,11 @@ fn cpu_bound(model: &Model, e: &Evidence) -> Option<Finding> {
             model.cores,
             time(model.app_demand)
         ),
-        "run one instance per core at most; beyond that only less CPU per request or more cores help",
+        if cores > 1.2 {
+            "one instance uses several cores already: only less CPU per request or more cores help"
+        } else {
+            "run one instance per core at most; beyond that only less CPU per request or more cores help"
+        },
     )
 }
 

@@ -46,7 +46,8 @@ impl Ladder {
         self.rungs.iter().map(|r| r.throughput).fold(0.0, f64::max)
     }
 
-    /// Whether the last step no longer grew, so that a further doubling would be wasted.
+    /// Whether the last step no longer grew, so that a further doubling would be wasted. Without this
+    /// the peak and the slots are only what was reached, and the instance may do more.
     pub fn is_saturated(&self) -> bool {
         match self.rungs.as_slice() {
             [.., before, last] => last.throughput < before.throughput * (1.0 + GROWTH),

@@ -18,21 +18,10 @@ pub fn response_time(users: f64, throughput: f64, think: f64) -> f64 {
     users / throughput - think
 }
 
-/// Little's law as a check of a measurement: how far `users` and throughput x (response + think)
-/// are apart, as a share of `users`.
-pub fn little_mismatch(users: f64, throughput: f64, response: f64, think: f64) -> f64 {
-    (throughput * (response + think) - users).abs() / users
-}
-
 /// The upper bound on the throughput of a closed workload: everybody is served without waiting, or
 /// the bottleneck never rests.
 pub fn throughput_bound(users: f64, service: f64, think: f64, capacity: f64) -> f64 {
     (users / (service + think)).min(capacity)
-}
-
-/// The number of users at which the two bounds meet: from there on, somebody waits.
-pub fn saturation_point(service: f64, think: f64, capacity: f64) -> f64 {
-    (service + think) * capacity
 }
 
 #[cfg(test)]
@@ -51,15 +40,12 @@ mod tests {
     #[test]
     fn response_time_of_interactive_users() {
         assert!((response_time(25.0, 0.5, 30.0) - 20.0).abs() < 1e-12);
-        assert!(little_mismatch(25.0, 0.5, 20.0, 30.0) < 1e-12);
     }
 
     #[test]
-    fn bounds_meet_at_the_saturation_point() {
-        let n = saturation_point(1.0, 1.0, 3.0);
-        assert_eq!(n, 6.0);
-        assert_eq!(throughput_bound(n, 1.0, 1.0, 3.0), 3.0);
-        assert_eq!(throughput_bound(2.0, 1.0, 1.0, 3.0), 1.0);
-        assert_eq!(throughput_bound(10.0, 1.0, 1.0, 3.0), 3.0);
+    fn throughput_is_bounded_twice() {
+        assert_eq!(throughput_bound(2.0, 1.0, 1.0, 3.0), 1.0, "nobody waits");
+        assert_eq!(throughput_bound(6.0, 1.0, 1.0, 3.0), 3.0, "where the bounds meet");
+        assert_eq!(throughput_bound(10.0, 1.0, 1.0, 3.0), 3.0, "the bottleneck never rests");
     }
 }

@@ -9,6 +9,7 @@
 use serde::Serialize;
 
 use crate::ladder::Ladder;
+use crate::laws;
 
 /// A measurement with every slot of `instances` busy all the time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -23,19 +24,21 @@ pub struct Saturation {
     pub app_demand: f64,
     /// CPU seconds of the balancer and the load generator in one request.
     pub relay_demand: f64,
-    /// Cores of the machine that were busy, with this and whatever else.
+    /// CPU seconds in one request of the busier one of the balancer's and the generator's threads.
+    pub relay_thread: f64,
+    /// Of the cores that may be used, those that were busy, with this and whatever else.
     pub busy_cores: f64,
 }
 
 impl Saturation {
     /// Cores of the app, the balancer and the generator.
     pub fn own_cores(&self) -> f64 {
-        self.throughput * (self.app_demand + self.relay_demand)
+        laws::utilisation(self.throughput, self.app_demand + self.relay_demand)
     }
 
     /// Cores of the app.
     pub fn app_cores(&self) -> f64 {
-        self.throughput * self.app_demand
+        laws::utilisation(self.throughput, self.app_demand)
     }
 
     /// Cores that other programs used.
@@ -55,14 +58,14 @@ impl Saturation {
 pub struct ServiceShape {
     /// Squared coefficient of variation: 0 for a constant, 1 for an exponential time.
     pub scv: f64,
-    /// Values at evenly spaced quantiles, as multiples of the mean. Never empty.
-    pub quantiles: Vec<f64>,
+    /// Values as multiples of the mean, each with its weight; the weights sum to 1. Never empty.
+    pub points: Vec<(f64, f64)>,
 }
 
 impl ServiceShape {
     /// A time that never varies.
     pub fn constant() -> ServiceShape {
-        ServiceShape { scv: 0.0, quantiles: vec![1.0] }
+        ServiceShape { scv: 0.0, points: vec![(1.0, 1.0)] }
     }
 }
 
@@ -79,7 +82,7 @@ pub struct Model {
     pub usable_cores: f64,
     /// CPU seconds of the app in one request, with one instance.
     pub app_demand: f64,
-    /// What each further instance adds to it: caches and context switches.
+    /// What further instances add to it: caches and context switches.
     pub demand_growth: f64,
     /// CPU seconds of the balancer and the generator in one request.
     pub relay_demand: f64,
@@ -88,8 +91,12 @@ pub struct Model {
     pub duty: f64,
     /// Share of its throughput that an instance loses to each further one; 0 without anything shared.
     pub contention: f64,
+    /// CPU seconds in one request of the busiest thread of balancer or generator.
+    pub relay_thread: f64,
     /// How one instance's service time varies.
     pub shape: ServiceShape,
+    /// Whether one instance alone fills the cores.
+    fills_cores: bool,
     single_error: f64,
     contention_error: f64,
 }
@@ -117,6 +124,8 @@ impl Model {
             app_demand: one.app_demand,
             demand_growth: 0.0,
             relay_demand: one.relay_demand,
+            relay_thread: one.relay_thread,
+            fills_cores: one.is_cpu_full(cores),
             duty: 1.0,
             contention: 0.0,
             shape,
@@ -137,11 +146,10 @@ impl Model {
         let full = measured.iter().filter(several).filter(|s| s.is_cpu_full(self.cores));
         if let Some(s) = full.max_by_key(|s| s.instances) {
             let growth = s.app_demand / self.app_demand - 1.0;
-            self.demand_growth = if growth > DEMAND_NOISE {
-                (s.app_demand - self.app_demand) / (s.instances - 1) as f64
-            } else {
-                0.0
-            };
+            // Only an app that fills the cores alone pays for company with switches and caches. The
+            // growth holds for the count that was measured; beyond it nothing is known.
+            let counts = self.fills_cores && growth > DEMAND_NOISE;
+            self.demand_growth = if counts { s.app_demand - self.app_demand } else { 0.0 };
             self.usable_cores = s.throughput * (self.demand(s.instances) + s.relay_demand);
             self.relay_demand = s.relay_demand;
         }
@@ -181,13 +189,18 @@ impl Model {
 
     /// CPU seconds of the app in one request with `instances` running.
     pub fn demand(&self, instances: usize) -> f64 {
-        self.app_demand + self.demand_growth * (instances.max(1) - 1) as f64
+        if instances > 1 { self.app_demand + self.demand_growth } else { self.app_demand }
     }
 
     /// Throughput at which `instances`, balancer and generator have used all cores up.
     pub fn cpu_limit(&self, instances: usize) -> f64 {
         let demand = self.demand(instances) + self.relay_demand;
         if demand > 0.0 { self.usable_cores / demand } else { f64::INFINITY }
+    }
+
+    /// Throughput at which one thread of balancer or generator is full.
+    pub fn relay_limit(&self) -> f64 {
+        if self.relay_thread > 0.0 { CPU_FULL / self.relay_thread } else { f64::INFINITY }
     }
 
     /// Throughput that the instances would reach if the cores had no end.
@@ -197,7 +210,9 @@ impl Model {
 
     /// Saturated throughput of `instances`.
     pub fn capacity(&self, instances: usize) -> f64 {
-        self.own_limit(instances).min(self.cpu_limit(instances))
+        self.own_limit(instances)
+            .min(self.cpu_limit(instances))
+            .min(self.relay_limit().max(self.ladder.peak()))
     }
 
     /// Whether the cores, not the instances, limit this count. Within 5 % both are the limit, and
@@ -211,7 +226,7 @@ impl Model {
         let n = instances as f64;
         let held = held.min(n * self.slots as f64);
         let own = n * self.ladder.throughput(held / n) * self.efficiency(instances);
-        own.min(self.cpu_limit(instances))
+        own.min(self.capacity(instances))
     }
 
     fn efficiency(&self, instances: usize) -> f64 {
@@ -243,12 +258,14 @@ pub(crate) mod tests {
 
     pub(crate) fn saturation(instances: usize, throughput: f64, cpu: f64, busy: f64) -> Saturation {
         let (app_demand, busy_cores) = (cpu, busy.max(throughput * (cpu + 1e-4)));
+        let relay_thread = 5e-5;
         Saturation {
             instances,
             throughput,
             error: 0.01,
             app_demand,
             relay_demand: 1e-4,
+            relay_thread,
             busy_cores,
         }
     }
@@ -284,9 +301,17 @@ pub(crate) mod tests {
 
     #[test]
     fn demand_that_grows_makes_more_worse() {
-        let mut m = model(2, 0.002, 0.001, 2.0);
-        m.fit(&[saturation(2, 800.0, 0.0013, 2.0)]);
-        assert!(m.capacity(4) < m.capacity(2) && m.capacity(2) < m.capacity(1));
+        let mut m = model(2, 0.002, 0.0018, 2.0);
+        m.fit(&[saturation(2, 800.0, 0.0023, 2.0)]);
+        assert!(m.capacity(2) < m.capacity(1));
+        assert_eq!(m.capacity(4), m.capacity(2), "nothing is known beyond what was measured");
+    }
+
+    #[test]
+    fn a_single_thread_in_between_is_a_limit() {
+        let m = model(16, 0.001, 0.00001, 64.0);
+        assert_eq!(m.capacity(1), 16_000.0);
+        assert_eq!(m.capacity(10), m.relay_limit());
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //! next, and whether more would help.
 
 use crate::finding::Kind;
+use crate::laws;
 use crate::model::Model;
-use crate::recommendation::{NextLimit, Recommendation, Search, WORTH};
-use crate::response::{Workload, predict};
+use crate::recommendation::{NextLimit, Recommendation, SLOWER, Search, WORTH};
+use crate::response::Workload;
 use crate::words::{rate, time};
 
 impl Search<'_> {
@@ -22,29 +23,10 @@ impl Search<'_> {
     fn head(&self, r: &Recommendation) -> Option<String> {
         let n = count(r.instances);
         if !r.goal_met {
-            return Some(match self.goal.workload {
-                Workload::Open { rate: wanted, .. }
-                    if self.model.capacity(r.instances) < wanted =>
-                {
-                    format!(
-                        "The goal is out of reach here: {n} complete{} {} of {} requests/s",
-                        if r.instances == 1 { "s" } else { "" },
-                        rate(self.model.capacity(r.instances)),
-                        rate(wanted)
-                    )
-                }
-                _ => format!(
-                    "The goal is out of reach here: {n} come{} nearest{}",
-                    if r.instances == 1 { "s" } else { "" },
-                    self.latency(r.instances)
-                ),
-            });
+            return Some(format!("The goal is out of reach here: {}", self.why_not(r)));
         }
-        let holds = format!(
-            "Run {n}: {} the goal{}",
-            if r.instances == 1 { "it holds" } else { "they hold" },
-            self.latency(r.instances)
-        );
+        let does = if r.instances == 1 { "it holds" } else { "they hold" };
+        let holds = format!("Run {n}: {does} the goal{}", self.latency(r.instances));
         let fewer = r.instances.checked_sub(1).filter(|fewer| *fewer > 0).map(|fewer| {
             let does = if fewer == 1 { "does" } else { "do" };
             format!(", {fewer} {does} not{}", self.latency(fewer))
@@ -52,9 +34,34 @@ impl Search<'_> {
         Some(holds + &fewer.unwrap_or_default())
     }
 
+    fn why_not(&self, r: &Recommendation) -> String {
+        let n = count(r.instances);
+        let s = if r.instances == 1 { "s" } else { "" };
+        if let Some(share) = self.bounds.failing {
+            return format!("{:.1} % of the requests fail without any overload", share * 100.0);
+        }
+        let alone = self.model.ladder.light_service();
+        if let Some((name, bound)) = self.goal.bound().filter(|(_, bound)| *bound < alone) {
+            return format!(
+                "a request alone takes {}, {name} is to be within {}, and no count of instances makes a \
+                 single request faster; {n} come{s} nearest{}",
+                time(alone),
+                time(bound),
+                self.latency(r.instances)
+            );
+        }
+        match self.goal.workload {
+            Workload::Open { rate: wanted, .. } if self.model.capacity(r.instances) < wanted => {
+                let most = rate(self.model.capacity(r.instances));
+                format!("{n} complete{s} {most} of {} requests/s", rate(wanted))
+            }
+            _ => format!("{n} come{s} nearest{}", self.latency(r.instances)),
+        }
+    }
+
     /// What a count does about the bound: measured if it was, else predicted.
     fn latency(&self, n: usize) -> String {
-        let predicted = predict(self.model, &self.goal.workload, n);
+        let predicted = self.prediction(n);
         let Some((name, _)) = self.goal.bound() else {
             return self.measurement(n).map_or_else(
                 || format!(" ({} requests/s predicted)", rate(predicted.throughput)),
@@ -63,10 +70,11 @@ impl Search<'_> {
         };
         if let Some(m) = self.measurement(n) {
             let of_sample = if name == "p95" { m.p95 } else { m.p99 };
-            return of_sample.map_or_else(
-                || format!(" (slowest answer {} measured)", time(m.max)),
-                |value| format!(" ({name} {} measured)", time(value)),
-            );
+            return match (of_sample, m.max) {
+                (Some(value), _) => format!(" ({name} {} measured)", time(value)),
+                (None, Some(slowest)) => format!(" (slowest answer {} measured)", time(slowest)),
+                (None, None) => " (no answer came)".to_owned(),
+            };
         }
         predicted.response.map_or_else(
             || " (the queue would grow without end)".to_owned(),
@@ -83,6 +91,10 @@ impl Search<'_> {
                     "limited by each instance serving one request at a time ({each} requests/s)"
                 )
             }
+            Kind::Waiting if !self.model.ladder.is_saturated() => format!(
+                "one instance still grew with {} requests at once ({each} requests/s)",
+                self.model.slots
+            ),
             Kind::Waiting => format!(
                 "limited by the {} requests that an instance serves at once ({each} requests/s)",
                 self.model.slots
@@ -106,7 +118,10 @@ impl Search<'_> {
     fn one_more(&self, r: &Recommendation) -> Option<String> {
         let (now, more) = (self.model.capacity(r.instances), self.model.capacity(r.instances + 1));
         let next = ordinal(r.instances + 1);
-        if more < 0.97 * now {
+        if self.bounds.failing.is_some() {
+            return Some("more instances would fail as often".to_owned());
+        }
+        if more < SLOWER * now {
             return Some(format!("{next} would make it slower"));
         }
         if more < WORTH * now && self.model.is_cpu_limited(r.instances) {
@@ -115,16 +130,33 @@ impl Search<'_> {
         if more < WORTH * now && self.is_shared(r.instances) {
             return Some(format!("{next} would not help, for the shared part is busy"));
         }
+        if let Some(wanted) = self.all_that_users_ask_for(r.instances) {
+            return Some(format!("{next} would not help: {wanted}"));
+        }
+        if r.goal_met && !self.model.ladder.is_saturated() {
+            return Some(format!("{next} is not needed"));
+        }
         if r.goal_met {
+            let most = rate(more);
             return Some(format!(
-                "{next} is not needed, and would raise the most they complete to {} requests/s",
-                rate(more)
+                "{next} is not needed, and would raise the most they complete to {most} requests/s"
             ));
         }
-        Some(format!(
-            "more than {} instances were not allowed (--max-instances)",
-            self.bounds.max_instances
-        ))
+        let is_last = r.instances == self.most;
+        is_last.then(|| match self.bounds.memory {
+            Some(fit) if fit == self.most => format!("no more than {fit} fit into the memory"),
+            _ => format!("more than {} instances were not allowed (--max-instances)", self.most),
+        })
+    }
+
+    /// Said where a closed workload itself is the limit.
+    fn all_that_users_ask_for(&self, n: usize) -> Option<String> {
+        let Workload::Closed { users, think } = self.goal.workload else { return None };
+        let service = self.model.ladder.light_service();
+        let bound =
+            laws::throughput_bound(users as f64, service, think, self.model.capacity(n + 1));
+        let is_all = bound < self.model.capacity(n) && self.prediction(n).throughput > 0.97 * bound;
+        is_all.then(|| format!("{users} users ask for no more than {} requests/s", rate(bound)))
     }
 }
 
@@ -132,6 +164,7 @@ fn next_in_words(next: NextLimit, model: &Model) -> String {
     let at = next.at_instances;
     match next.kind {
         Kind::MemoryPressure => format!("the memory would be full at {at}"),
+        Kind::BalancerBound => format!("one thread of the balancer would limit from {at} on"),
         Kind::SharedDependency => format!("what they share would limit from {at} on"),
         _ => format!(
             "next limit: the {} cores, from {at} instances on ({} requests/s)",

@@ -1,10 +1,13 @@
 //! How many instances: the curve, the smallest count that holds the goal, and whether more would help.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::finding::Kind;
 use crate::model::Model;
-use crate::response::{Prediction, Workload, predict, predict_at_bound};
+use crate::response::{Prediction, Response, Workload, predict, predict_at_bound};
 
 /// What is wanted; times in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,8 +39,10 @@ pub struct Measured {
     pub p95: Option<f64>,
     /// See `p50`.
     pub p99: Option<f64>,
-    /// The slowest answer (s).
-    pub max: f64,
+    /// See `p50`; `None` without a single answer.
+    pub max: Option<f64>,
+    /// How long it took (s).
+    pub duration: f64,
 }
 
 /// One count on the curve.
@@ -88,51 +93,70 @@ pub struct Bounds {
     pub memory: Option<usize>,
     /// What keeps one saturated instance from doing more.
     pub instance_limit: Kind,
+    /// Share of requests that fail although the app is not overloaded, if more than the goal allows:
+    /// no count of instances cures that.
+    pub failing: Option<f64>,
 }
 
-/// An open workload is carried when so much of what was sent is completed; the rest is what was in
-/// flight at the edges of a short probe.
+/// An open workload is carried when so much of what was sent is completed.
 const CARRIED: f64 = 0.97;
+/// And as much less as what was in flight at the two edges of the probe can differ by chance: so many
+/// standard deviations of a Poisson count.
+const CHANCE: f64 = 2.0;
 /// Without a bound on latency, the smallest count within this share of the best throughput is enough.
 const NEARLY_BEST: f64 = 0.95;
 /// A gain below this is none.
 pub(crate) const WORTH: f64 = 1.05;
+/// One instance more that leaves less than this makes it slower.
+pub(crate) const SLOWER: f64 = 0.97;
 /// How far ahead the next limit is looked for.
 const HORIZON: usize = 10_000;
 
 impl Goal {
-    fn has_latency(&self) -> bool {
-        self.p95.is_some() || self.p99.is_some()
-    }
-
     /// Whether a prediction holds the goal; `best` is the highest throughput of any count.
     pub fn holds(&self, p: &Prediction, best: f64) -> bool {
         let within = |bound: Option<f64>, value: f64| bound.is_none_or(|b| value <= b);
         let fast = p.response.is_some_and(|r| within(self.p95, r.p95) && within(self.p99, r.p99));
-        fast && self.carries(p.throughput, None, best)
-    }
-
-    /// Whether a measurement does. Without enough samples for a percentile the slowest answer counts.
-    pub fn is_met_by(&self, m: &Measured, best: f64) -> bool {
-        let within = |bound: Option<f64>, value: Option<f64>| {
-            bound.is_none_or(|b| value.unwrap_or(m.max) <= b)
-        };
-        within(self.p95, m.p95)
-            && within(self.p99, m.p99)
-            && m.errors <= self.max_errors
-            && self.carries(m.throughput, Some(m.offered), best)
-    }
-
-    fn carries(&self, throughput: f64, offered: Option<f64>, best: f64) -> bool {
-        match self.workload {
-            Workload::Open { rate, .. } => throughput >= CARRIED * offered.unwrap_or(rate),
-            Workload::Closed { .. } => self.has_latency() || throughput >= NEARLY_BEST * best,
+        fast && match self.workload {
+            Workload::Open { rate, .. } => p.throughput >= CARRIED * rate,
+            Workload::Closed { .. } => self.is_enough(p.throughput, best),
         }
     }
 
-    /// The bound that is named in the answer, in words, with the value that a response has there.
+    /// Whether a measurement does. Without enough samples for a percentile the slowest answer counts;
+    /// without any answer nothing is met.
+    pub fn is_met_by(&self, m: &Measured, best: f64) -> bool {
+        let Some(slowest) = m.max else { return false };
+        let within = |bound: Option<f64>, value: Option<f64>| {
+            bound.is_none_or(|b| value.unwrap_or(slowest) <= b)
+        };
+        let enough = match self.workload {
+            Workload::Open { .. } => m.is_carried(slowest),
+            Workload::Closed { .. } => self.is_enough(m.throughput, best),
+        };
+        enough && within(self.p95, m.p95) && within(self.p99, m.p99) && m.errors <= self.max_errors
+    }
+
+    fn is_enough(&self, throughput: f64, best: f64) -> bool {
+        self.p95.is_some() || self.p99.is_some() || throughput >= NEARLY_BEST * best
+    }
+
+    /// The bound that is named in the answer.
     pub(crate) fn bound(&self) -> Option<(&'static str, f64)> {
         self.p95.map(|b| ("p95", b)).or(self.p99.map(|b| ("p99", b)))
+    }
+
+    /// What a response is at that bound.
+    pub(crate) fn bound_of(&self, r: Response) -> Option<f64> {
+        self.p95.map(|_| r.p95).or(self.p99.map(|_| r.p99))
+    }
+}
+
+impl Measured {
+    fn is_carried(&self, slowest: f64) -> bool {
+        let in_flight = self.offered * self.p50.unwrap_or(slowest);
+        let chance = CHANCE * (2.0 * in_flight).sqrt() / (self.offered * self.duration).max(1.0);
+        self.throughput >= (CARRIED - chance) * self.offered
     }
 }
 
@@ -161,18 +185,32 @@ pub(crate) struct Search<'a> {
     pub(crate) goal: &'a Goal,
     pub(crate) bounds: &'a Bounds,
     measured: &'a [Measured],
+    /// The most instances: as many as are allowed and fit into the memory.
+    pub(crate) most: usize,
     best: f64,
+    /// By count and side of the interval: with many users a prediction takes a millisecond.
+    known: RefCell<BTreeMap<(usize, Side), Prediction>>,
+}
+
+/// Which end of the model's interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    Low,
+    Middle,
+    High,
 }
 
 impl<'a> Search<'a> {
     fn new(model: &'a Model, goal: &'a Goal, bounds: &'a Bounds, measured: &'a [Measured]) -> Self {
-        let throughput = |n| predict(model, &goal.workload, n).throughput;
-        let best = (1..=bounds.max_instances).map(throughput).fold(0.0, f64::max);
-        Search { model, goal, bounds, measured, best }
+        let most = bounds.max_instances.min(bounds.memory.unwrap_or(usize::MAX)).max(1);
+        let known = RefCell::default();
+        let mut search = Search { model, goal, bounds, measured, most, best: 0.0, known };
+        search.best = search.best_throughput();
+        search
     }
 
     fn recommendation(&self) -> Recommendation {
-        let found = self.smallest(|n| self.predicted(n, 0.0));
+        let found = self.smallest(Side::Middle).filter(|_| self.bounds.failing.is_none());
         let goal_met = found.is_some();
         let instances = found.unwrap_or_else(|| self.least_bad());
         let (low, high) = self.interval(instances, goal_met);
@@ -195,55 +233,87 @@ impl<'a> Search<'a> {
         self.measured.iter().rfind(|m| m.instances == n)
     }
 
+    /// The prediction for a count.
+    pub(crate) fn prediction(&self, n: usize) -> Prediction {
+        self.prediction_at(n, Side::Middle)
+    }
+
+    fn prediction_at(&self, n: usize, side: Side) -> Prediction {
+        let workload = &self.goal.workload;
+        let ask = || match side {
+            Side::Low => predict_at_bound(self.model, workload, n, -1.0),
+            Side::Middle => predict(self.model, workload, n),
+            Side::High => predict_at_bound(self.model, workload, n, 1.0),
+        };
+        *self.known.borrow_mut().entry((n, side)).or_insert_with(ask)
+    }
+
     fn verdict(&self, n: usize) -> Option<bool> {
         self.measurement(n).map(|m| self.goal.is_met_by(m, self.best))
     }
 
-    fn predicted(&self, n: usize, side: f64) -> bool {
-        let p = predict_at_bound(self.model, &self.goal.workload, n, side);
-        self.goal.holds(&p, self.best)
+    /// What was measured, or predicted as far as predictions have come true.
+    fn best_throughput(&self) -> f64 {
+        let truth = |m: &Measured| m.throughput / self.prediction(m.instances).throughput;
+        let truth = self.measured.iter().map(truth).fold(1.0, f64::min);
+        let throughput = |n| {
+            self.measurement(n)
+                .map_or_else(|| truth * self.prediction(n).throughput, |m| m.throughput)
+        };
+        (1..=self.most).map(throughput).fold(0.0, f64::max)
     }
 
     /// The smallest count that holds. A measurement beats a prediction, and a count that was measured
-    /// to fail speaks for every smaller one that was not measured.
-    fn smallest(&self, predicted: impl Fn(usize) -> bool) -> Option<usize> {
-        let failed =
-            (1..=self.bounds.max_instances).rev().find(|n| self.verdict(*n) == Some(false));
-        (1..=self.bounds.max_instances).find(|n| match self.verdict(*n) {
+    /// to fail speaks for every smaller one that was not measured and can do no more.
+    fn smallest(&self, side: Side) -> Option<usize> {
+        let failed = (1..=self.most).rev().find(|n| self.verdict(*n) == Some(false)).unwrap_or(0);
+        let is_less = |n: usize| self.model.capacity(n) < self.model.capacity(failed.max(1));
+        (1..=self.most).find(|n| match self.verdict(*n) {
             Some(met) => met,
-            None => *n > failed.unwrap_or(0) && predicted(*n),
+            None if *n < failed && is_less(*n) => false,
+            None => self.goal.holds(&self.prediction_at(*n, side), self.best),
         })
     }
 
-    /// The goal is out of reach: the smallest count that does nearly the most.
+    /// The goal is out of reach: the smallest count that comes about as near as any.
     fn least_bad(&self) -> usize {
-        let capacity =
-            |n| self.model.capacity(n).min(predict(self.model, &self.goal.workload, n).high);
-        let best = (1..=self.bounds.max_instances).map(capacity).fold(0.0, f64::max);
-        (1..=self.bounds.max_instances).find(|n| capacity(*n) >= NEARLY_BEST * best).unwrap_or(1)
+        let bound = |n| self.prediction(n).response.and_then(|r| self.goal.bound_of(r));
+        let fastest = (1..=self.most).filter_map(bound).reduce(f64::min);
+        if let Some(fastest) = fastest {
+            let is_near = |n: &usize| bound(*n).is_some_and(|time| time * NEARLY_BEST <= fastest);
+            return (1..=self.most).find(is_near).unwrap_or(1);
+        }
+        let throughput = |n| self.prediction(n).throughput;
+        let best = (1..=self.most).map(throughput).fold(0.0, f64::max);
+        (1..=self.most).find(|n| throughput(*n) >= NEARLY_BEST * best).unwrap_or(1)
     }
 
     fn interval(&self, instances: usize, goal_met: bool) -> (usize, usize) {
         if !goal_met {
             return (instances, instances);
         }
-        let low = self.smallest(|n| self.predicted(n, 1.0)).unwrap_or(instances);
-        let high = self.smallest(|n| self.predicted(n, -1.0)).unwrap_or(self.bounds.max_instances);
+        let low = self.smallest(Side::High).unwrap_or(instances);
+        let high = self.smallest(Side::Low).unwrap_or(self.most);
         (low.min(instances), high.max(instances))
     }
 
     fn limit(&self, n: usize, goal_met: bool) -> Kind {
-        let used = predict(self.model, &self.goal.workload, n).throughput / self.model.capacity(n);
-        if self.model.is_cpu_limited(n)
-            && self.model.capacity(n + 1) < 0.97 * self.model.capacity(n)
-        {
+        let capacity = self.model.capacity(n);
+        let used = self.prediction(n).throughput / capacity;
+        if self.bounds.failing.is_some() {
+            Kind::Failing
+        } else if self.model.is_cpu_limited(n) && self.model.capacity(n + 1) < SLOWER * capacity {
             Kind::Oversubscribed
         } else if goal_met && n == 1 && used < 0.7 {
             Kind::Headroom
         } else if self.model.is_cpu_limited(n) {
             Kind::CpuBound
+        } else if capacity * WORTH > self.model.relay_limit() {
+            Kind::BalancerBound
         } else if self.is_shared(n) {
             Kind::SharedDependency
+        } else if !goal_met && self.bounds.memory.is_some_and(|fit| fit <= n) {
+            Kind::MemoryPressure
         } else {
             self.bounds.instance_limit
         }
@@ -256,22 +326,25 @@ impl<'a> Search<'a> {
     }
 
     fn next_limit(&self, n: usize) -> Option<NextLimit> {
-        if self.model.is_cpu_limited(n) {
+        // What lies beyond one instance is unknown as long as one itself still grew.
+        if self.model.is_cpu_limited(n) || !self.model.ladder.is_saturated() {
             return None;
         }
         let first = |kind, holds: &dyn Fn(usize) -> bool| {
-            (n + 1..=HORIZON)
-                .find(|m| holds(*m))
-                .map(|at_instances| NextLimit { kind, at_instances })
+            let at = (n + 1..=HORIZON).find(|m| holds(*m));
+            at.map(|at_instances| NextLimit { kind, at_instances })
         };
         let memory = self
             .bounds
             .memory
-            .map(|fit| NextLimit { kind: Kind::MemoryPressure, at_instances: fit.max(n) + 1 });
+            .filter(|fit| *fit >= n)
+            .map(|fit| NextLimit { kind: Kind::MemoryPressure, at_instances: fit + 1 });
         let shared = |m| !self.is_shared(n) && self.is_shared(m);
+        let relay = |m| self.model.own_limit(m) >= self.model.relay_limit();
         [
             first(Kind::CpuBound, &|m| self.model.is_cpu_limited(m)),
             first(Kind::SharedDependency, &shared),
+            first(Kind::BalancerBound, &relay),
             memory,
         ]
         .into_iter()
@@ -286,7 +359,7 @@ mod tests {
     use crate::model::tests::{model, saturation};
 
     fn bounds(instance_limit: Kind) -> Bounds {
-        Bounds { max_instances: 32, memory: None, instance_limit }
+        Bounds { max_instances: 32, memory: None, instance_limit, failing: None }
     }
 
     fn closed(users: usize, think: f64, p95: Option<f64>) -> Goal {
@@ -301,7 +374,17 @@ mod tests {
     fn measured(instances: usize, p95: f64) -> Measured {
         let p = Some(p95);
         let (throughput, offered) = (400.0, 400.0);
-        Measured { instances, throughput, offered, errors: 0.0, p50: p, p95: p, p99: p, max: p95 }
+        Measured {
+            instances,
+            throughput,
+            offered,
+            errors: 0.0,
+            p50: p,
+            p95: p,
+            p99: p,
+            max: p,
+            duration: 5.0,
+        }
     }
 
     fn sleeper(service: f64) -> Model {
@@ -354,6 +437,53 @@ mod tests {
     fn without_a_latency_goal_the_knee_is_enough() {
         let r = recommend(&sleeper(1.0), &closed(10, 1.0, None), &bounds(Kind::Serialized), &[]);
         assert_eq!(r.instances, 5, "10 users of 2 s each offer 5 requests/s");
+    }
+
+    #[test]
+    fn errors_are_not_cured_by_instances() {
+        let b = Bounds { failing: Some(0.05), ..bounds(Kind::Serialized) };
+        let r = recommend(&sleeper(0.02), &open(60.0, 0.3), &b, &[]);
+        assert_eq!((r.goal_met, r.limited_by), (false, Kind::Failing));
+        assert!(r.reason.contains("5.0 % of the requests fail"), "{}", r.reason);
+    }
+
+    #[test]
+    fn a_bound_below_the_service_time_needs_no_instances() {
+        let r =
+            recommend(&sleeper(0.02), &closed(3, 0.0, Some(0.01)), &bounds(Kind::Serialized), &[]);
+        assert_eq!((r.instances, r.goal_met), (3, false), "{}", r.reason);
+        assert!(r.reason.contains("a request alone takes 20 ms"), "{}", r.reason);
+    }
+
+    #[test]
+    fn no_answer_meets_nothing() {
+        let (goal, m) = (open(0.1, 0.3), measured(1, 0.0));
+        let nothing = Measured { throughput: 0.0, offered: 0.0, max: None, p95: None, ..m };
+        assert!(!goal.is_met_by(&nothing, 0.0));
+    }
+
+    #[test]
+    fn the_edges_of_a_short_probe_are_chance() {
+        let slow = Measured { throughput: 19.0, offered: 20.0, p50: Some(1.0), ..measured(2, 1.2) };
+        assert!(open(20.0, 1.5).is_met_by(&slow, 0.0), "20 in flight at each edge, 5 s apart");
+        let fast = Measured { throughput: 380.0, p50: Some(0.01), ..measured(2, 0.05) };
+        assert!(!open(400.0, 0.1).is_met_by(&fast, 0.0));
+    }
+
+    #[test]
+    fn the_best_is_what_was_measured() {
+        let mut m = model(1, 0.03, 0.03, 2.0);
+        m.fit(&[saturation(2, 63.0, 0.03, 1.95)]);
+        let two = Measured { throughput: 58.0, offered: 58.0, ..measured(2, 0.2) };
+        let r = recommend(&m, &closed(10, 0.0, None), &bounds(Kind::CpuBound), &[two]);
+        assert_eq!((r.instances, r.goal_met), (2, true), "{}", r.reason);
+    }
+
+    #[test]
+    fn memory_bounds_the_answer() {
+        let b = Bounds { memory: Some(3), ..bounds(Kind::Serialized) };
+        let r = recommend(&sleeper(0.0205), &open(400.0, 0.1), &b, &[]);
+        assert_eq!((r.instances, r.goal_met, r.limited_by), (3, false, Kind::MemoryPressure));
     }
 
     #[test]

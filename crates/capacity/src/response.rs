@@ -9,6 +9,7 @@
 
 use serde::Serialize;
 
+use crate::laws;
 use crate::model::Model;
 
 /// How the app is used.
@@ -58,12 +59,11 @@ pub struct Response {
 
 /// Predicts `instances` of the model under `workload`.
 pub fn predict(model: &Model, workload: &Workload, instances: usize) -> Prediction {
-    let error = model.error(instances).min(0.9);
-    let solve = |scale: f64| System { model, instances, scale }.solve(workload);
-    let (throughput, response) = solve(1.0);
-    let (low, _) = solve(1.0 - error);
-    let (high, _) = solve(1.0 + error);
-    Prediction { throughput, low, high, response }
+    let bound = |side| system(model, instances, side).throughput(workload);
+    let system = system(model, instances, 0.0);
+    let throughput = system.throughput(workload);
+    let response = system.response(workload);
+    Prediction { throughput, low: bound(-1.0), high: bound(1.0), response }
 }
 
 /// The same with the service rate at the lower (-1) or upper (+1) end of its interval.
@@ -73,9 +73,18 @@ pub fn predict_at_bound(
     instances: usize,
     side: f64,
 ) -> Prediction {
-    let scale = 1.0 + side * model.error(instances).min(0.9);
-    let (throughput, response) = System { model, instances, scale }.solve(workload);
-    Prediction { throughput, low: throughput, high: throughput, response }
+    let system = system(model, instances, side);
+    let throughput = system.throughput(workload);
+    Prediction {
+        throughput,
+        low: throughput,
+        high: throughput,
+        response: system.response(workload),
+    }
+}
+
+fn system(model: &Model, instances: usize, side: f64) -> System<'_> {
+    System { model, instances, scale: 1.0 + side * model.error(instances).min(0.9) }
 }
 
 /// An open queue this close to its capacity has no steady state worth a number.
@@ -102,9 +111,18 @@ struct Seen {
 const NORMAL: [(f64, f64); 3] = [(-1.732_051, 1.0 / 6.0), (0.0, 2.0 / 3.0), (1.732_051, 1.0 / 6.0)];
 
 impl System<'_> {
-    fn solve(&self, workload: &Workload) -> (f64, Option<Response>) {
+    fn throughput(&self, workload: &Workload) -> f64 {
         match *workload {
-            Workload::Closed { users, think } => self.closed(users, think),
+            Workload::Closed { users, think } => {
+                users as f64 / (self.closed_mean(users, think) + think)
+            }
+            Workload::Open { rate, .. } => rate.min(self.rate(self.slots() as f64)),
+        }
+    }
+
+    fn response(&self, workload: &Workload) -> Option<Response> {
+        match *workload {
+            Workload::Closed { users, think } => Some(self.closed(users, think)),
             Workload::Open { rate, arrival_scv } => self.open(rate, arrival_scv),
         }
     }
@@ -117,16 +135,22 @@ impl System<'_> {
         self.scale * self.model.rate(self.instances, held)
     }
 
-    fn closed(&self, users: usize, think: f64) -> (f64, Option<Response>) {
-        let variation = self.model.shape.scv.min(2.0);
-        let exponential = {
-            let states = self.closed_states(users, think);
-            let x: f64 = states.iter().zip(1_u32..).map(|(p, n)| p * self.rate(f64::from(n))).sum();
-            users as f64 / x - think
-        };
+    /// Between the fluid and the exponential answer, by how much the service time varies.
+    fn closed_mean(&self, users: usize, think: f64) -> f64 {
         let fluid = self.fluid_response(users as f64, think);
-        let mean = fluid + variation * (exponential - fluid);
-        let throughput = users as f64 / (mean + think);
+        let variation = self.model.shape.scv.min(2.0);
+        if variation == 0.0 {
+            return fluid;
+        }
+        let states = self.closed_states(users, think);
+        let x: f64 = states.iter().zip(1_u32..).map(|(p, n)| p * self.rate(f64::from(n))).sum();
+        let exponential = laws::response_time(users as f64, x, think);
+        fluid + variation * (exponential - fluid)
+    }
+
+    fn closed(&self, users: usize, think: f64) -> Response {
+        let mean = self.closed_mean(users, think);
+        let variation = self.model.shape.scv.min(2.0);
 
         // Arrival theorem: a request of one user finds the system as the other users leave it.
         let others = self.closed_states(users - 1, think);
@@ -139,7 +163,7 @@ impl System<'_> {
         for s in &mut seen {
             s.wait = (target + variation.sqrt() * (s.wait - wait)).max(0.0);
         }
-        (throughput, Some(self.response(mean, &seen)))
+        self.distribution(mean, &seen)
     }
 
     /// Probabilities of 1, 2, .. `users` in the system, by the balance of up and down rates.
@@ -174,10 +198,10 @@ impl System<'_> {
         high / self.rate(high)
     }
 
-    fn open(&self, arrivals: f64, arrival_scv: f64) -> (f64, Option<Response>) {
+    fn open(&self, arrivals: f64, arrival_scv: f64) -> Option<Response> {
         let capacity = self.rate(self.slots() as f64);
         if arrivals >= STABLE * capacity {
-            return (arrivals.min(capacity), None);
+            return None;
         }
         let tail = NEGLIGIBLE.ln() / (arrivals / capacity).ln();
         let states = (self.slots() + tail as usize + 1).min(MOST_STATES);
@@ -195,7 +219,7 @@ impl System<'_> {
             s.wait *= variation;
         }
         let mean = seen.iter().map(|s| s.weight * (s.wait + s.service)).sum();
-        (arrivals, Some(self.response(mean, &seen)))
+        Some(self.distribution(mean, &seen))
     }
 
     fn seen(&self, found: usize, weight: f64) -> Seen {
@@ -205,16 +229,16 @@ impl System<'_> {
         Seen { weight, wait: ahead as f64 / rate, service: held as f64 / rate, ahead }
     }
 
-    fn response(&self, mean: f64, seen: &[Seen]) -> Response {
-        let shape = &self.model.shape.quantiles;
+    fn distribution(&self, mean: f64, seen: &[Seen]) -> Response {
+        let shape = &self.model.shape.points;
         let mut times = Vec::new();
         for s in seen.iter().filter(|s| s.weight > NEGLIGIBLE) {
             // The wait is a sum of as many departures as requests are ahead: its spread shrinks.
             let spread = (self.model.shape.scv.min(2.0) / s.ahead.max(1) as f64).sqrt();
             for (z, share) in NORMAL {
                 let wait = s.wait * (1.0 + z * spread).max(0.0);
-                let weight = s.weight * share / shape.len() as f64;
-                times.extend(shape.iter().map(|q| (wait + s.service * q, weight)));
+                let weight = s.weight * share;
+                times.extend(shape.iter().map(|(value, w)| (wait + s.service * value, weight * w)));
             }
         }
         times.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -245,8 +269,10 @@ mod tests {
 
     fn exponential(mut m: Model) -> Model {
         let n = 400;
-        let quantile = |i: usize| -(1.0 - (i as f64 + 0.5) / f64::from(n)).ln();
-        m.shape = ServiceShape { scv: 1.0, quantiles: (0..n as usize).map(quantile).collect() };
+        let quantile = |i: i32| -(1.0 - (f64::from(i) + 0.5) / f64::from(n)).ln();
+        let weight = 1.0 / f64::from(n);
+        m.shape =
+            ServiceShape { scv: 1.0, points: (0..n).map(|i| (quantile(i), weight)).collect() };
         m
     }
 

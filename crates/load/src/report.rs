@@ -29,10 +29,10 @@ pub struct Report {
     pub status: BTreeMap<u16, u64>,
     /// Bytes received, heads included.
     pub bytes: u64,
-    /// Successful requests per second. In a closed workload a request that was under way when the
-    /// measuring began or ended counts by the share of its service time that lies inside, so that
-    /// this is exact even where only a few slow requests were measured; in an open one, where a
-    /// backlog may grow, a request counts when it ends.
+    /// Successful requests per second. In a closed workload that was marked in its steady state, a
+    /// request that was under way at the mark or at the end counts by the share of its service time
+    /// inside, so that this is exact even where only a few slow requests were measured. Else, where a
+    /// queue may build, a request counts when it ends.
     pub throughput: f64,
     /// Requests per second that were due.
     pub offered: f64,
@@ -82,8 +82,8 @@ pub(crate) enum Counting {
     /// By the share of their service time inside. Right where as many are under way at the end as
     /// at the beginning, as in a closed workload.
     Shares,
-    /// By their end. An open workload that overloads its target leaves a growing backlog, whose
-    /// shares would pass for throughput.
+    /// By their end. An open workload that overloads its target, and the first round of a closed one,
+    /// leave a growing backlog, whose shares would pass for throughput.
     Ends,
 }
 

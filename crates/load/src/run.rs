@@ -162,7 +162,8 @@ impl Run {
             started_at: self.epoch + Duration::from_nanos(since),
             since,
             connection_limit: self.connection_limit,
-            counting: self.counting,
+            // Before a mark the first users' queue is still building.
+            counting: if since > self.start { self.counting } else { Counting::Ends },
         }
     }
 

@@ -6,7 +6,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use http::Uri;
 use http::uri::Scheme;
 
-use crate::config::StartError;
+use crate::config::{KeepAlive, StartError};
+use crate::request::PreparedRequest;
 
 /// The server and the one request that a run repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,14 @@ pub struct Target {
 }
 
 impl Target {
+    /// Whether a request can be made of it.
+    ///
+    /// # Errors
+    /// When method, path, host or a header cannot be sent.
+    pub fn check(&self) -> Result<(), StartError> {
+        PreparedRequest::build(self, KeepAlive::Reuse).map(drop)
+    }
+
     /// A GET of `url`, for example `http://127.0.0.1:8080/x?y=1`. A name is looked up here, once.
     pub fn parse(url: &str) -> Result<Target, StartError> {
         let unusable = |why: &str| StartError::Url { url: url.to_owned(), why: why.to_owned() };

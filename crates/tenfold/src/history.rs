@@ -20,6 +20,8 @@ pub struct NewRun<'a> {
     pub kind: &'a str,
     /// RFC 3339.
     pub started_at: &'a str,
+    /// Where it was started: `npm start` is another app elsewhere.
+    pub directory: &'a str,
     pub command: &'a str,
     /// The answer in one sentence.
     pub summary: &'a str,
@@ -42,6 +44,7 @@ const SCHEMA: &str = "
         id INTEGER PRIMARY KEY,
         kind TEXT NOT NULL,
         started_at TEXT NOT NULL,
+        directory TEXT NOT NULL,
         command TEXT NOT NULL,
         summary TEXT NOT NULL,
         document TEXT NOT NULL
@@ -81,6 +84,9 @@ impl History {
             transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if version == 0 {
             transaction.execute_batch(SCHEMA)?;
+        } else {
+            // The same again: a commit that writes proves that the disk takes it.
+            transaction.pragma_update(None, "user_version", version)?;
         }
         transaction.commit()
     }
@@ -89,8 +95,16 @@ impl History {
     pub fn add(&self, run: &NewRun<'_>) -> anyhow::Result<i64> {
         self.database
             .execute(
-                "INSERT INTO runs (kind, started_at, command, summary, document) VALUES (?, ?, ?, ?, ?)",
-                params![run.kind, run.started_at, run.command, run.summary, run.document],
+                "INSERT INTO runs (kind, started_at, directory, command, summary, document)
+                 VALUES (?, ?, ?, ?, ?, ?)",
+                params![
+                    run.kind,
+                    run.started_at,
+                    run.directory,
+                    run.command,
+                    run.summary,
+                    run.document
+                ],
             )
             .map_err(|error| explain(error, &self.path))
             .context("the run is not in the history")?;
@@ -128,17 +142,28 @@ impl History {
             .ok_or_else(|| misuse(format!("there is no run {id}: `tenfold runs` lists them")))
     }
 
-    /// The document of the newest run of a kind and command.
-    pub fn newest(&self, kind: &str, command: &str) -> anyhow::Result<Option<(i64, String)>> {
-        self.database
-            .query_row(
-                "SELECT id, document FROM runs WHERE kind = ? AND command = ? ORDER BY id DESC LIMIT 1",
-                [kind, command],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )
-            .optional()
-            .map_err(|error| explain(error, &self.path))
+    /// The documents of a kind, directory and command, newest first.
+    pub fn documents(
+        &self,
+        kind: &str,
+        directory: &str,
+        command: &str,
+    ) -> anyhow::Result<Vec<String>> {
+        let read = || {
+            let mut statement = self.database.prepare(
+                "SELECT document FROM runs WHERE kind = ? AND directory = ? AND command = ?
+                 ORDER BY id DESC LIMIT 20",
+            )?;
+            let rows = statement.query_map([kind, directory, command], |row| row.get(0))?;
+            rows.collect::<rusqlite::Result<Vec<String>>>()
+        };
+        read().map_err(|error| explain(error, &self.path))
     }
+}
+
+/// The working directory, as the history keeps it.
+pub fn here() -> String {
+    std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// One sentence with a remedy for what SQLite reports.
@@ -169,7 +194,8 @@ mod tests {
 
     fn run<'a>(summary: &'a str, document: &'a str) -> NewRun<'a> {
         let started_at = "2026-11-21T00:00:00Z";
-        NewRun { kind: "plan", started_at, command: "node app.js", summary, document }
+        let (directory, command) = ("/app", "node app.js");
+        NewRun { kind: "plan", started_at, directory, command, summary, document }
     }
 
     #[test]
@@ -183,7 +209,8 @@ mod tests {
             history.list(10).unwrap().iter().map(|r| (r.id, r.summary.clone())).collect();
         assert_eq!(listed, [(second, "two".to_owned()), (first, "one".to_owned())]);
         assert_eq!(history.document(first).unwrap().1, "{}");
-        assert_eq!(history.newest("plan", "node app.js").unwrap().unwrap().0, second);
+        assert_eq!(history.documents("plan", "/app", "node app.js").unwrap(), ["[]", "{}"]);
+        assert!(history.documents("plan", "/other", "node app.js").unwrap().is_empty());
         assert!(history.document(99).unwrap_err().to_string().contains("no run 99"));
     }
 

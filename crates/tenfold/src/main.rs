@@ -6,6 +6,7 @@
 //! - [`experiment`]: the main job, from one instance to a confirmed answer.
 //! - [`rig`]: fleet, balancer and observer, wired together.
 //! - [`plan`] and [`report`]: the answer as a value, and its renderings.
+//! - [`output`] and [`progress`]: what goes to standard output and to standard error.
 //! - [`history`] and [`state`]: what is kept, and where.
 //! - [`admin`]: the socket that controls a running `up`, and its metrics.
 
@@ -17,6 +18,7 @@ mod config;
 mod experiment;
 mod history;
 mod outcome;
+mod output;
 mod plan;
 mod progress;
 mod report;

@@ -20,8 +20,10 @@ pub struct Plan {
     pub goal: Goal,
     pub verdict: Verdict,
     pub verdict_reasons: Vec<String>,
-    /// `k`: requests that an instance can usefully hold at once.
+    /// `k`: requests that an instance can usefully hold at once, if that was found.
     pub slots: Option<usize>,
+    /// What the balancer gave it, and should give it: a little more where requests are short.
+    pub balancer_slots: Option<usize>,
     pub probes: Vec<Probe>,
     pub curve: Vec<Point>,
     pub findings: Vec<Finding>,

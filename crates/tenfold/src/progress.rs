@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Progress {
     output: Output,
     step: String,
-    left: Duration,
+    left: Option<Duration>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -29,15 +29,15 @@ impl Progress {
             (false, true) => Output::Terminal,
             (false, false) => Output::Lines,
         };
-        Progress { output, step: String::new(), left: Duration::ZERO }
+        Progress { output, step: String::new(), left: None }
     }
 
-    /// A new step begins; about `left` is to go until the end of everything.
-    pub fn step(&mut self, what: String, left: Duration) {
+    /// A new step begins; about `left` is to go until the end of everything, if that is known.
+    pub fn step(&mut self, what: String, left: impl Into<Option<Duration>>) {
         self.step = what;
-        self.left = left;
+        self.left = left.into();
         match self.output {
-            Output::Lines => eprintln!("{}, about {} s left", self.step, left.as_secs()),
+            Output::Lines => eprintln!("{}{}", self.step, self.left()),
             _ => self.detail(""),
         }
     }
@@ -46,15 +46,18 @@ impl Progress {
     pub fn detail(&mut self, news: &str) {
         if self.output == Output::Terminal {
             let news = if news.is_empty() { String::new() } else { format!(": {news}") };
-            let line = format!("{}{news}, about {} s left", self.step, self.left.as_secs());
-            eprint!("\r\x1b[K{line}");
+            eprint!("\r\x1b[K{}{news}{}", self.step, self.left());
             let _ = std::io::stderr().flush();
         }
     }
 
+    fn left(&self) -> String {
+        self.left.map_or_else(String::new, |left| format!(", about {} s left", left.as_secs()))
+    }
+
     /// So much of the step is over.
     pub fn passed(&mut self, time: Duration) {
-        self.left = self.left.saturating_sub(time);
+        self.left = self.left.map(|left| left.saturating_sub(time));
     }
 }
 

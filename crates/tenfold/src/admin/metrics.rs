@@ -161,7 +161,8 @@ fn buckets(micros: &Histogram<u64>) -> Vec<(f64, u64)> {
 }
 
 fn backend_label(b: &BackendSnapshot) -> Labels {
-    vec![("backend", b.name.clone())]
+    // During a reload two backends have one name.
+    vec![("backend", b.name.clone()), ("address", b.address.to_string())]
 }
 
 fn by_class(b: &BackendSnapshot) -> Vec<(Labels, u64)> {

@@ -10,6 +10,7 @@ use super::up::BalancingArguments;
 use crate::admin::{Admin, Controlled};
 use crate::config::quantity;
 use crate::outcome::Outcome;
+use crate::output;
 use crate::signal::Stop;
 
 #[derive(Args, Debug)]
@@ -36,8 +37,12 @@ impl Arguments {
         }
         let controlled = Controlled::balancer(balancer.handle());
         let admin = Admin::open(&self.balancing, balancer.local_addr(), controlled)?;
-        println!("{} servers behind http://{}", self.to.len(), balancer.local_addr());
-        println!("{}", admin.describe());
+        output::line(format_args!(
+            "{} servers behind http://{}",
+            self.to.len(),
+            balancer.local_addr()
+        ));
+        output::line(admin.describe());
         let outcome = tokio::select! {
             signal = stop.wait() => Outcome::Stopped(signal),
             () = admin.stop_asked() => Outcome::Done,

@@ -9,6 +9,7 @@ use hyper::Method;
 use crate::admin::{Scale, Status, client, socket};
 use crate::config::quantity;
 use crate::outcome::Outcome;
+use crate::output;
 use crate::report;
 
 /// Which one is meant.
@@ -65,7 +66,7 @@ impl TargetArguments {
 
     pub async fn stop(self) -> anyhow::Result<Outcome> {
         let last = self.ask(Method::POST, "/stop", &()).await?;
-        println!("stopped what listened on {}", last.listen);
+        output::line(format_args!("stopped what listened on {}", last.listen));
         Ok(Outcome::Done)
     }
 
@@ -81,6 +82,6 @@ impl TargetArguments {
 }
 
 fn show(status: &Status) -> anyhow::Result<Outcome> {
-    print!("{}", report::status::text(status));
+    output::print(report::status::text(status));
     Ok(Outcome::Done)
 }

@@ -10,6 +10,7 @@ use crate::config::{Goal, Pattern, Request, Workload};
 use crate::experiment::{Depth, Experiment};
 use crate::history::History;
 use crate::outcome::Outcome;
+use crate::output;
 use crate::progress::Progress;
 use crate::report;
 use crate::signal::Stop;
@@ -28,20 +29,20 @@ impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let history = History::open()?;
         let experiment = experiment()?;
-        println!(
+        output::line(format_args!(
             "The bundled app serves one request at a time, 20 ms each. How many instances of it hold 150\n\
              requests/s with 95 % of the answers within 100 ms?\n"
-        );
+        ));
         let stop = Stop::listen()?;
         let (plan, signal) = {
             let mut progress = Progress::new(self.quiet);
             experiment.run(&stop, &mut progress).await?
         };
-        print!("{}", report::plan::text(&plan));
+        output::print(report::plan::text(&plan));
         plan::keep(&history, &plan)?;
-        println!(
+        output::line(format_args!(
             "\nNow your own app: tenfold plan --users 10 --think 1s --p95 500ms -- YOUR COMMAND"
-        );
+        ));
         Ok(plan::outcome(&plan, signal))
     }
 }

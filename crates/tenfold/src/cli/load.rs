@@ -1,14 +1,15 @@
 //! `tenfold load URL`: put a URL under load and report what it took.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use load::{Config, End, KeepAlive, Report, Run, Spacing, Target, Workload};
 
 use crate::config::{GoalArguments, WorkloadArguments, quantity};
-use crate::history::{History, NewRun};
+use crate::history::{self, History, NewRun};
 use crate::outcome::{Outcome, Signal, misuse};
+use crate::output;
 use crate::progress::Progress;
 use crate::report::{self, load::Document};
 use crate::signal::Stop;
@@ -71,6 +72,9 @@ const LOOK: Duration = Duration::from_millis(250);
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let config = self.config()?;
+        if let Some(to) = &self.json {
+            report::json::check(to)?;
+        }
         let history = History::open()?;
         let stop = Stop::listen()?;
         if !self.quiet && !config.target.address.ip().is_loopback() {
@@ -137,11 +141,7 @@ impl Arguments {
     /// Until it ends by itself or a signal comes.
     async fn watch(&self, run: &Run, stop: &Stop) -> Option<Signal> {
         let mut progress = Progress::new(self.quiet);
-        let end = if self.requests.is_some() {
-            Duration::ZERO
-        } else {
-            self.duration.unwrap_or(DURATION)
-        };
+        let end = self.requests.is_none().then(|| self.duration.unwrap_or(DURATION));
         progress.step(format!("{} on {}", self.described(), self.url), end);
         while run.is_running() {
             tokio::select! {
@@ -155,13 +155,10 @@ impl Arguments {
     }
 
     fn show(&self, document: &Document) -> anyhow::Result<()> {
-        if let Some(to) = &self.json {
-            report::json::write(document, to)?;
+        if self.json.as_deref() != Some(Path::new("-")) {
+            output::print(report::load::text(document));
         }
-        if self.json.as_deref() != Some("-".as_ref()) {
-            print!("{}", report::load::text(document));
-        }
-        Ok(())
+        self.json.as_ref().map_or(Ok(()), |to| report::json::write(document, to))
     }
 
     fn outcome(&self, report: &Report, signal: Option<Signal>) -> Outcome {
@@ -184,6 +181,7 @@ impl Arguments {
 fn keep(history: &History, document: &Document) -> anyhow::Result<()> {
     history.add(&NewRun {
         kind: "load",
+        directory: &history::here(),
         started_at: &document.started_at,
         command: &document.target,
         summary: &report::load::summary(document),

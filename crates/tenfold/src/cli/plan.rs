@@ -1,6 +1,6 @@
 //! `tenfold plan`: measure an app and say how many instances it needs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -9,8 +9,9 @@ use crate::config::{
     self, AppArguments, File, GoalArguments, RequestArguments, WorkloadArguments, quantity,
 };
 use crate::experiment::{Depth, Experiment};
-use crate::history::{History, NewRun};
+use crate::history::{self, History, NewRun};
 use crate::outcome::{Outcome, Signal, misuse};
+use crate::output;
 use crate::plan::{Plan, Verdict};
 use crate::progress::Progress;
 use crate::report;
@@ -53,6 +54,9 @@ const BUDGET: Duration = Duration::from_secs(90);
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let file = config::read_file(self.config.as_deref(), &self.app)?;
+        if let Some(to) = &self.json {
+            report::json::check(to)?;
+        }
         // Opened first: a measurement that cannot be kept would be in vain.
         let history = History::open()?;
         let experiment = self.experiment(&file)?;
@@ -85,13 +89,10 @@ impl Arguments {
     }
 
     fn show(&self, plan: &Plan) -> anyhow::Result<()> {
-        if let Some(to) = &self.json {
-            report::json::write(plan, to)?;
+        if self.json.as_deref() != Some(Path::new("-")) {
+            output::print(report::plan::text(plan));
         }
-        if self.json.as_deref() != Some(std::path::Path::new("-")) {
-            print!("{}", report::plan::text(plan));
-        }
-        Ok(())
+        self.json.as_ref().map_or(Ok(()), |to| report::json::write(plan, to))
     }
 }
 
@@ -100,6 +101,7 @@ pub fn keep(history: &History, plan: &Plan) -> anyhow::Result<()> {
     let summary = plan.recommendation.as_ref().map_or("no answer", |r| r.reason.as_str());
     history.add(&NewRun {
         kind: "plan",
+        directory: &history::here(),
         started_at: &plan.started_at,
         command: &plan.command.join(" "),
         summary,

@@ -5,6 +5,7 @@ use clap::Args;
 use crate::config::quantity;
 use crate::history::History;
 use crate::outcome::Outcome;
+use crate::output;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -17,11 +18,14 @@ impl Arguments {
     pub fn run(self) -> anyhow::Result<Outcome> {
         let runs = History::open()?.list(self.most)?;
         if runs.is_empty() {
-            println!("No runs yet: `tenfold demo` makes the first one.");
+            output::line(format_args!("No runs yet: `tenfold demo` makes the first one."));
         }
         for run in runs {
             let day = run.started_at.get(..19).unwrap_or(&run.started_at).replace('T', " ");
-            println!("{:>4}  {day}  {}  {}\n      {}", run.id, run.kind, run.command, run.summary);
+            output::line(format_args!(
+                "{:>4}  {day}  {}  {}\n      {}",
+                run.id, run.kind, run.command, run.summary
+            ));
         }
         Ok(Outcome::Done)
     }

@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::history::History;
 use crate::outcome::Outcome;
+use crate::output;
 use crate::report;
 
 #[derive(Args, Debug)]
@@ -30,11 +31,11 @@ impl Arguments {
         match kind.as_str() {
             "plan" => {
                 let plan = serde_json::from_str(&document).with_context(damaged)?;
-                print!("{}", report::plan::text(&plan));
+                output::print(report::plan::text(&plan));
             }
             _ => {
                 let load = serde_json::from_str(&document).with_context(damaged)?;
-                print!("{}", report::load::text(&load));
+                output::print(report::load::text(&load));
             }
         }
         Ok(Outcome::Done)

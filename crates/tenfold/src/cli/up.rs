@@ -9,9 +9,10 @@ use clap::Args;
 
 use crate::admin::{Admin, Controlled};
 use crate::config::{self, AppArguments, quantity};
-use crate::history::History;
+use crate::history::{self, History};
 use crate::outcome::Outcome;
-use crate::plan::Plan;
+use crate::output;
+use crate::plan::{Plan, Verdict};
 use crate::rig::Rig;
 use crate::signal::Stop;
 use crate::state;
@@ -93,7 +94,7 @@ impl Arguments {
     ) -> anyhow::Result<Outcome> {
         rig.fleet.scale(self.instances).await?;
         let requests = if slots == 1 { "request" } else { "requests" };
-        println!(
+        output::line(format_args!(
             "{} behind http://{}, {slots} {requests} at once in each ({source})",
             if self.instances == 1 {
                 "1 instance".to_owned()
@@ -101,8 +102,8 @@ impl Arguments {
                 format!("{} instances", self.instances)
             },
             rig.address
-        );
-        println!("{}", admin.describe());
+        ));
+        output::line(admin.describe());
         tokio::select! {
             () = admin.stop_asked() => Ok(Outcome::Done),
             failed = all_failed(rig) => Err(failed),
@@ -115,10 +116,13 @@ impl Arguments {
             return (slots, "--slots");
         }
         // A history that cannot be read is no reason not to serve.
-        let newest = History::open().and_then(|history| history.newest("plan", &command.join(" ")));
-        let document = newest.ok().flatten().map(|(_, document)| document);
-        let plan: Option<Plan> = document.and_then(|d| serde_json::from_str(&d).ok());
-        match plan.and_then(|plan| plan.slots) {
+        let plans = History::open()
+            .and_then(|history| history.documents("plan", &history::here(), &command.join(" ")))
+            .unwrap_or_default();
+        let slots = |plan: Plan| plan.balancer_slots.filter(|_| plan.verdict != Verdict::Invalid);
+        let found =
+            plans.iter().filter_map(|d| serde_json::from_str(d).ok().and_then(slots)).next();
+        match found {
             Some(slots) => (slots, "found by the last plan"),
             None => (SLOTS, "unmeasured: `tenfold plan` finds what fits"),
         }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
 use serde::{Deserialize, Deserializer};
 
 use super::quantity;
@@ -83,8 +82,11 @@ pub struct PlanSection {
 impl File {
     /// Reads `path`. An error names the file, the line and what is wrong there.
     pub fn read(path: &Path) -> anyhow::Result<File> {
-        let text = std::fs::read_to_string(path).with_context(|| {
-            format!("cannot read {}: name a file with --config", path.display())
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            misuse(format!(
+                "cannot read {} ({error}): name another file with --config",
+                path.display()
+            ))
         })?;
         let mut file = File::parse(&text, &path.display().to_string())?;
         file.directory = path.parent().filter(|p| !p.as_os_str().is_empty()).map(Path::to_owned);

@@ -5,6 +5,7 @@ mod arguments;
 pub mod file;
 pub mod quantity;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -136,18 +137,32 @@ pub fn request(arguments: &RequestArguments, file: &File) -> anyhow::Result<Requ
     let method = arguments.method.clone().or_else(|| section.method.clone());
     let path = arguments.path.clone().or_else(|| section.path.clone());
     let path = path.unwrap_or_else(|| "/".to_owned());
-    if !path.starts_with('/') {
-        return Err(misuse(format!(
-            "the path `{path}` does not start with a slash: write /{path}"
-        )));
-    }
     let in_file = section.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
-    Ok(Request {
+    let request = Request {
         method: method.unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned()),
         path,
         headers: in_file.chain(arguments.headers.iter().cloned()).collect(),
         body: body.unwrap_or_default().into_bytes(),
-    })
+    };
+    request
+        .target(SocketAddr::from(([127, 0, 0, 1], 80)))
+        .check()
+        .map_err(|e| misuse(e.to_string()))?;
+    Ok(request)
+}
+
+impl Request {
+    /// The request at an address.
+    pub fn target(&self, address: SocketAddr) -> load::Target {
+        load::Target {
+            address,
+            host: address.to_string(),
+            path: self.path.clone(),
+            method: self.method.clone(),
+            headers: self.headers.clone(),
+            body: self.body.clone(),
+        }
+    }
 }
 
 /// The goal: arguments first, then the file.

@@ -36,6 +36,7 @@ pub fn plan(
         verdict: Verdict::Valid,
         verdict_reasons: Vec::new(),
         slots: None,
+        balancer_slots: None,
         probes: probes(known).map(|o| o.probe.clone()).collect(),
         curve: Vec::new(),
         findings: Vec::new(),
@@ -60,30 +61,32 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
         Depth::Confirm => (answer.instances + BEYOND).max(CURVE).min(bounds.max_instances),
     };
     let curve = capacity::curve(&model, &goal, &measured, upto);
-    plan.slots = Some(model.slots);
+    if model.ladder.is_saturated() {
+        plan.slots = Some(model.slots);
+    }
+    plan.balancer_slots = known.balancer_slots();
     plan.curve = curve.iter().map(plan::Point::from).collect();
-    plan.findings = known.findings(&model).into_iter().map(Into::into).collect();
+    plan.findings = known.findings(&model, &answer).into_iter().map(Into::into).collect();
     plan.recommendation = Some(answer.into());
 }
 
-/// The plan is as good as the measurements that it rests on. Those of a count that fails its goal
-/// by overload are expected to be unsteady and do not count.
+/// The plan is as good as the measurements that it rests on: the ladder, two instances, and the last
+/// of the recommended count. That one below is overloaded is expected.
 fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
-    let recommended = plan.recommendation.as_ref().map(|r| r.instances);
-    let rests_on = |o: &&Observation| match o.probe.rate {
-        Some(_) => {
-            Some(o.instances()) == recommended
-                && plan.recommendation.as_ref().is_some_and(|r| r.goal_met)
-        }
-        None => true,
-    };
-    for o in probes(known).filter(rests_on) {
+    let Some(answer) = &plan.recommendation else { return };
+    let confirmed = known.confirmed.iter().rfind(|o| o.instances() == answer.instances);
+    for o in known.rungs.iter().chain(&known.second).chain(confirmed) {
         plan.verdict = plan.verdict.max(o.probe.verdict);
         for reason in &o.probe.verdict_reasons {
             if !plan.verdict_reasons.contains(reason) {
                 plan.verdict_reasons.push(reason.clone());
             }
         }
+    }
+    if confirmed.is_none() && known.failing().is_none() {
+        plan.verdict = plan.verdict.max(Verdict::Suspect);
+        let n = answer.instances;
+        plan.verdict_reasons.push(format!("the goal's workload was not measured with {n} running"));
     }
 }
 

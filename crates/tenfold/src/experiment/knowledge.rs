@@ -1,7 +1,7 @@
 //! What is known so far, and what follows from it. No I/O: the science is asked here.
 
 use capacity::model::ServiceShape;
-use capacity::{Bounds, Evidence, Finding, Ladder, Model, Rung};
+use capacity::{Bounds, Evidence, Finding, Ladder, Model, Recommendation, Rung};
 use observe::Machine;
 
 use super::Experiment;
@@ -24,6 +24,9 @@ pub struct Knowledge<'a> {
     pub notes: Vec<String>,
 }
 
+/// A request shorter than this (s) leaves its slot idle for a noticeable share of the time until the
+/// next one arrives; one more slot hides the gap (JBSQ, Kogias et al., "R2P2", USENIX ATC 2019).
+const SHORT: f64 = 0.002;
 /// A count whose measurement is suspect is measured again, so many times in all.
 const TRIES: usize = 2;
 /// Model and measurement agree within this share; else the model is refitted.
@@ -47,6 +50,11 @@ impl<'a> Knowledge<'a> {
         self.rungs.iter().map(Observation::throughput).fold(0.0, f64::max)
     }
 
+    /// Requests a second with one in flight.
+    pub fn light_rate(&self) -> f64 {
+        self.ladder().map_or(1.0, |ladder| 1.0 / ladder.light_service())
+    }
+
     /// The rung at which it did.
     pub fn peak_rung(&self) -> Option<&Observation> {
         self.rungs.iter().max_by(|a, b| a.throughput().total_cmp(&b.throughput()))
@@ -65,20 +73,21 @@ impl<'a> Knowledge<'a> {
         let peak = self.peak_rung()?;
         let cores = self.cores();
         let shape = self.rungs.first().map_or_else(ServiceShape::constant, |o| o.shape.clone());
-        let mut model = Model::new(ladder, peak.saturation(cores), shape, cores);
+        let mut model = Model::new(ladder, peak.saturation(), shape, cores);
         let several: Vec<_> =
-            self.second.iter().chain(&self.refits).map(|o| o.saturation(cores)).collect();
+            self.second.iter().chain(&self.refits).map(Observation::saturation).collect();
         model.fit(&several);
-        let instance_limit = capacity::instance_limit(&model, &self.evidence(&model, peak));
+        let instance_limit = capacity::instance_limit(&model, &self.evidence(peak));
         let bounds = Bounds {
             max_instances: self.experiment.max_instances,
             memory: self.memory_bound(),
             instance_limit,
+            failing: self.failing(),
         };
         Some((model, bounds))
     }
 
-    fn evidence(&self, model: &Model, peak: &Observation) -> Evidence {
+    fn evidence(&self, peak: &Observation) -> Evidence {
         let all = || self.rungs.iter().chain(&self.second).chain(&self.confirmed);
         let worst = |value: &dyn Fn(&Observation) -> f64| all().map(value).fold(0.0, f64::max);
         let per_request = |o: &Observation| o.run_wait.map(|wait| wait / o.throughput());
@@ -89,8 +98,8 @@ impl<'a> Knowledge<'a> {
             .chain(&self.rungs)
             .max_by(|a, b| a.error_ratio().total_cmp(&b.error_ratio()));
         Evidence {
-            one: peak.saturation(self.cores()),
-            two: self.second.as_ref().map(|two| two.saturation(self.cores())),
+            one: peak.saturation(),
+            two: self.second.as_ref().map(Observation::saturation),
             busiest_thread: peak.busiest_thread,
             run_wait: self
                 .second
@@ -102,21 +111,32 @@ impl<'a> Knowledge<'a> {
             balancer_thread: worst(&|o| o.balancer_thread),
             throttled: all().filter_map(|o| o.throttled).reduce(f64::max),
             memory_pressure: all().filter_map(|o| o.memory_pressure).reduce(f64::max),
-            load: self.load(model),
+            load: None,
             connect_failures: all().map(|o| o.connect_failures).sum(),
         }
     }
 
-    /// Everything that the numbers show.
-    pub fn findings(&self, model: &Model) -> Vec<Finding> {
-        self.peak_rung()
-            .map_or_else(Vec::new, |peak| capacity::diagnose(model, &self.evidence(model, peak)))
+    /// Everything that the numbers show, in the light of the answer.
+    pub fn findings(&self, model: &Model, answer: &Recommendation) -> Vec<Finding> {
+        let Some(peak) = self.peak_rung() else { return Vec::new() };
+        let confirmed = self.confirmed.iter().rfind(|o| o.instances() == answer.instances);
+        let load = confirmed
+            .filter(|_| answer.goal_met)
+            .map(|o| o.throughput() / model.capacity(answer.instances));
+        capacity::diagnose(model, &Evidence { load, ..self.evidence(peak) })
     }
 
-    /// Share of its capacity at which the last confirmed count ran.
-    fn load(&self, model: &Model) -> Option<f64> {
-        let last = self.confirmed.last()?;
-        Some(last.throughput() / model.capacity(last.instances()))
+    /// Share of requests that fail when the instance has only one at a time, if the goal does not
+    /// allow it: that is the app's own.
+    pub fn failing(&self) -> Option<f64> {
+        let alone = self.rungs.first()?.error_ratio();
+        (alone > self.experiment.goal.max_errors).then_some(alone)
+    }
+
+    /// Slots for the balancer: what an instance can use, once that is known.
+    pub fn balancer_slots(&self) -> Option<usize> {
+        let ladder = self.ladder().filter(Ladder::is_saturated)?;
+        Some(ladder.slots() + usize::from(ladder.light_service() < SHORT))
     }
 
     pub fn measurements(&self) -> Vec<capacity::Measured> {
@@ -183,16 +203,20 @@ impl<'a> Knowledge<'a> {
         let Some(last) = self.confirmed.last().cloned() else { return };
         let n = last.instances();
         let predicted = capacity::predict(&model, &self.goal().workload, n).throughput;
+        // By chance more or fewer requests were sent than an open workload has on average.
+        let predicted = predicted * last.probe.rate.map_or(1.0, |rate| last.offered / rate);
         let agrees = (last.throughput() / predicted - 1.0).abs() <= AGREEMENT;
         if agrees || last.probe.verdict != Verdict::Valid {
             return;
         }
+        let fitted = n > 1 && last.is_saturated();
         self.notes.push(format!(
             "With {n} running, {:.2} requests/s were measured where {predicted:.2} had been predicted: the \
-             measurement counts, and the model was fitted to it.",
-            last.throughput()
+             measurement counts{}.",
+            last.throughput(),
+            if fitted { ", and the model was fitted to it" } else { "" }
         ));
-        if n > 1 && last.is_saturated() {
+        if fitted {
             self.refits.push(last);
         }
     }

@@ -2,10 +2,10 @@
 
 use balancer::Snapshot;
 use capacity::model::ServiceShape;
-use capacity::{Measured, Saturation};
+use capacity::{Measured, Saturation, laws};
 use hdrhistogram::Histogram;
 use load::{Reason, Report};
-use observe::{Sample, TargetUsage, Usage};
+use observe::{Machine, Sample, TargetUsage, Usage};
 
 use super::probe::Probe;
 use crate::plan::{self, CpuCores, Purpose, Times, Verdict};
@@ -34,8 +34,8 @@ pub struct Observation {
     pub error: f64,
     /// Requests sent a second.
     pub offered: f64,
-    /// Slowest answer (s).
-    pub slowest: f64,
+    /// Slowest answer (s); `None` without any.
+    pub slowest: Option<f64>,
     pub shape: ServiceShape,
     /// Cores of all instances.
     pub app_cores: f64,
@@ -60,9 +60,6 @@ pub struct Observation {
     pub top_error: Option<String>,
 }
 
-/// Quantiles that make the shape of the service time.
-const SHAPE_POINTS: usize = 20;
-
 // === impl Mark ===
 
 impl Edges {
@@ -86,7 +83,13 @@ impl Mark {
 // === impl Observation ===
 
 impl Observation {
-    pub fn new(probe: &Probe, report: &Report, error: f64, edges: &Edges) -> Observation {
+    pub fn new(
+        probe: &Probe,
+        report: &Report,
+        error: f64,
+        edges: &Edges,
+        machine: &Machine,
+    ) -> Observation {
         let usage = &edges.usage;
         let apps: Vec<&TargetUsage> =
             usage.targets.iter().filter(|(name, _)| *name != BALANCER).map(|(_, u)| u).collect();
@@ -108,12 +111,15 @@ impl Observation {
             (t.periods > 0).then(|| t.throttled_periods as f64 / t.periods as f64)
         };
         let relay_cores = balancer_cores + generator_cores;
+        // Cores that we may not use are others' to keep busy.
+        let foreign = machine.online_cores.saturating_sub(machine.cores) as f64;
+        let busy_cores = busy_cores.map(|busy| (busy - foreign).max(app_cores + relay_cores));
         let background = busy_cores.map_or(0.0, |busy| busy - app_cores - relay_cores);
         Observation {
             probe: beside(background, reported(probe, report, edges, cpu_cores)),
             error,
             offered: report.offered,
-            slowest: report.response.max().unwrap_or_default().as_secs_f64(),
+            slowest: report.response.max().map(|t| t.as_secs_f64()),
             shape: shape(report.service.counts()),
             app_cores,
             busiest_thread: apps.iter().filter_map(|u| busiest(u)).reduce(f64::max),
@@ -161,14 +167,16 @@ impl Observation {
     }
 
     /// As the model's input, when every slot was busy.
-    pub fn saturation(&self, cores: f64) -> Saturation {
+    pub fn saturation(&self) -> Saturation {
+        let demand = |cores: f64| laws::demand(cores, self.throughput()).unwrap_or(0.0);
         Saturation {
             instances: self.instances(),
             throughput: self.throughput(),
             error: self.error,
-            app_demand: self.app_cores / self.throughput(),
-            relay_demand: self.relay_cores / self.throughput(),
-            busy_cores: self.busy_cores.unwrap_or(self.app_cores + self.relay_cores).min(cores),
+            app_demand: demand(self.app_cores),
+            relay_demand: demand(self.relay_cores),
+            relay_thread: demand(self.balancer_thread.max(self.generator_thread)),
+            busy_cores: self.busy_cores.unwrap_or(self.app_cores + self.relay_cores),
         }
     }
 
@@ -185,6 +193,7 @@ impl Observation {
             p95: seconds(latency.p95),
             p99: seconds(latency.p99),
             max: self.slowest,
+            duration: self.probe.duration_s,
         }
     }
 }
@@ -251,19 +260,25 @@ fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu_cores: CpuCores) 
     }
 }
 
+/// Quantiles and weights that make the shape of the service time: the body in steps of 5 %, the tail
+/// finer, for a goal may ask for the 99th percentile.
+const SHAPE: [(f64, f64, usize); 3] = [(0.0, 0.05, 19), (0.95, 0.01, 4), (0.99, 0.002, 5)];
+
 fn shape(service: &Histogram<u64>) -> ServiceShape {
     let mean = service.mean();
     if service.len() < 2 || mean <= 0.0 {
         return ServiceShape::constant();
     }
-    let quantile = |i: usize| {
-        let p = (i as f64 + 0.5) / SHAPE_POINTS as f64;
-        service.value_at_quantile(p) as f64 / mean
-    };
-    ServiceShape {
-        scv: (service.stdev() / mean).powi(2),
-        quantiles: (0..SHAPE_POINTS).map(quantile).collect(),
+    let steps = SHAPE.iter().flat_map(|&(from, step, count)| {
+        (0..count).map(move |i| (from + step * (i as f64 + 0.5), step))
+    });
+    let mut points: Vec<(f64, f64)> =
+        steps.map(|(q, weight)| (service.value_at_quantile(q) as f64, weight)).collect();
+    let sum: f64 = points.iter().map(|(value, weight)| value * weight).sum();
+    for (value, _) in &mut points {
+        *value /= sum;
     }
+    ServiceShape { scv: (service.stdev() / mean).powi(2), points }
 }
 
 /// Three digits after the point.

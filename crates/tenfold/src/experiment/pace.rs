@@ -24,8 +24,8 @@ pub struct Pace {
 
 /// An interval as tight as this is enough: the machine itself wanders by about as much.
 const PRECISION: f64 = 0.02;
-/// Order statistics need so many samples for a 95th percentile (see `load::Report::percentile`).
-const SAMPLES_FOR_P95: f64 = 60.0;
+/// A percentile is worth so many seconds; beyond, the slowest answer stands for it.
+const MOST_FOR_SAMPLES: f64 = 15.0;
 
 impl Budget {
     pub fn new(total: Duration) -> Budget {
@@ -60,14 +60,14 @@ impl Pace {
     }
 
     /// The goal's own workload, at the rate (1/s) that is expected: two cycles until the users have
-    /// spread, then as many requests as the percentiles need, if that does not take too long.
-    pub fn confirming(cycle: f64, throughput: f64) -> Pace {
-        let samples = SAMPLES_FOR_P95 / throughput;
-        let least = samples.clamp(3.0 * cycle, 5.0 * cycle).max(3.0);
+    /// spread, then three at least, and as many requests as the goal's percentile needs.
+    pub fn confirming(cycle: f64, throughput: f64, samples: u64) -> Pace {
+        let least = (3.0 * cycle).max(3.0);
+        let enough = (1.1 * samples as f64 / throughput).clamp(least, MOST_FOR_SAMPLES.max(least));
         Pace {
             warm_up: seconds((2.0 * cycle).max(1.0)),
-            least: seconds(least),
-            most: seconds((2.0 * least).min(least.max(8.0))),
+            least: seconds(enough),
+            most: seconds((2.0 * least).min(least.max(8.0)).max(enough)),
             precision: 2.0 * PRECISION,
         }
     }
@@ -77,10 +77,11 @@ impl Pace {
         self.warm_up + self.least + seconds(response)
     }
 
-    /// The same with no more than `left` to measure in all.
+    /// The same with no more than `left` in all, a third of it to warm up.
     pub fn within(self, left: Duration) -> Pace {
-        let most = left.saturating_sub(self.warm_up).min(self.most);
-        Pace { most, least: self.least.min(most), ..self }
+        let warm_up = self.warm_up.min(left / 3);
+        let most = left.saturating_sub(warm_up).min(self.most);
+        Pace { warm_up, most, least: self.least.min(most), ..self }
     }
 }
 
@@ -105,14 +106,15 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_is_high_enough_gives_percentiles_soon() {
-        assert_eq!(Pace::confirming(0.05, 400.0).least, Duration::from_secs(3));
-        assert_eq!(Pace::confirming(2.5, 4.0).least, Duration::from_millis(12_500));
+    fn percentiles_get_their_samples() {
+        assert_eq!(Pace::confirming(0.05, 400.0, 59).least, Duration::from_secs(3));
+        assert_eq!(Pace::confirming(0.05, 10.0, 59).least, Duration::from_millis(6490));
+        assert_eq!(Pace::confirming(0.05, 1.0, 299).least, Duration::from_secs(15), "no longer");
     }
 
     #[test]
     fn the_budget_cuts_the_probe() {
-        let pace = Pace::saturating(2.0).within(Duration::from_secs(3));
-        assert_eq!((pace.least, pace.most), (Duration::from_secs(1), Duration::from_secs(1)));
+        let pace = Pace::saturating(4.0).within(Duration::from_secs(6));
+        assert_eq!((pace.warm_up, pace.least), (Duration::from_secs(2), Duration::from_secs(4)));
     }
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use capacity::Interval;
 use load::{Report, Run, Window};
+use observe::Machine;
 
 use super::observation::{Edges, Observation};
 use super::pace::Pace;
@@ -59,32 +60,24 @@ impl Probe {
         request: &Request,
         stop: &Stop,
         progress: &mut Progress,
+        machine: &Machine,
     ) -> Result<Observation, Abort> {
-        let run = Run::start(self.load(rig, request)?).map_err(|e| Abort::Failed(e.into()))?;
-        let outcome = self.watch(rig, &run, stop, progress).await;
-        // In flight requests are waited for; that blocks, and the fleet must be served meanwhile.
+        let run = Run::start(self.load(rig, request)).map_err(|e| Abort::Failed(e.into()))?;
+        // On an abort the run is dropped: nobody waits for what is in flight then.
+        let edges = self.watch(rig, &run, stop, progress).await?;
+        // Here it is waited for; that blocks, and the fleet must be served meanwhile.
         let report = tokio::task::spawn_blocking(move || run.finish()).await.map_err(|e| {
             Abort::Failed(anyhow::Error::new(e).context("the load generator failed"))
         })?;
-        let edges = outcome?;
-        Ok(Observation::new(self, &report, relative_error(&report), &edges))
+        Ok(Observation::new(self, &report, relative_error(&report), &edges, machine))
     }
 
-    fn load(&self, rig: &Rig, request: &Request) -> Result<load::Config, Abort> {
-        let address = rig.address;
-        let target = load::Target {
-            address,
-            host: address.to_string(),
-            path: request.path.clone(),
-            method: request.method.clone(),
-            headers: request.headers.clone(),
-            body: request.body.clone(),
-        };
-        let mut config = load::Config::new(target, self.workload.clone());
+    fn load(&self, rig: &Rig, request: &Request) -> load::Config {
+        let mut config = load::Config::new(request.target(rig.address), self.workload.clone());
         config.timeout = self.timeout;
         // Short windows for short probes: batches are made of them.
         config.window = Duration::from_millis(100);
-        Ok(config)
+        config
     }
 
     /// Warms up, marks, and waits until the interval is tight or the time is over.

@@ -32,9 +32,6 @@ pub struct Session<'a> {
 const UNLIMITED: usize = 1 << 20;
 /// Concurrency at one instance beyond which a single generator thread measures itself.
 const MOST_CONCURRENCY: usize = 1024;
-/// A request shorter than this (s) leaves its slot idle for a noticeable share of the time until the
-/// next one arrives; one more slot hides the gap (JBSQ, Kogias et al., "R2P2", USENIX ATC 2019).
-const SHORT: f64 = 0.002;
 /// A rung of the ladder on which more fail than this does not count.
 const SPOILED: f64 = 0.01;
 /// Queue of the balancer while measuring: longer than any workload here can fill.
@@ -91,6 +88,11 @@ impl<'a> Session<'a> {
         self.scale(1).await?;
         self.start_up = begun.elapsed().as_secs_f64();
         self.climb().await?;
+        if self.known.failing().is_some() {
+            // More instances fail as often: there is nothing to find out about them.
+            return Ok(());
+        }
+        self.rig.set_slots(self.known.balancer_slots().unwrap_or(UNLIMITED));
         if self.experiment.max_instances > 1 {
             self.measure_two().await?;
         }
@@ -113,22 +115,13 @@ impl<'a> Session<'a> {
         self.check_budget()?;
         let mut flat = 0;
         let mut concurrency = 2;
-        while concurrency <= MOST_CONCURRENCY {
+        while concurrency <= MOST_CONCURRENCY && self.known.failing().is_none() {
             let cycle = concurrency as f64 / self.known.peak();
             let pace = Pace::saturating(cycle);
-            if self.known.rungs.len() > 1 && !self.affords(pace.cost(cycle), flat) {
+            if concurrency > 2 && !self.affords(concurrency, pace.cost(cycle), flat) {
                 break;
             }
-            let rung = self.saturate(1, concurrency, pace, WarmUp::Time).await?;
-            if rung.error_ratio() > SPOILED {
-                self.known.notes.push(format!(
-                    "With {concurrency} requests at once one instance failed {:.0} % of them ({}); the \
-                     plan stays below.",
-                    rung.error_ratio() * 100.0,
-                    rung.top_error.as_deref().unwrap_or("unknown")
-                ));
-                break;
-            }
+            let Some(rung) = self.rung(concurrency, pace).await? else { break };
             self.known.rungs.push(rung);
             flat = if self.known.ladder().is_some_and(|l| l.is_saturated()) { flat + 1 } else { 0 };
             if flat == 2 {
@@ -139,15 +132,43 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// A second flat step makes sure, where it costs next to nothing; growth is worth a third of
-    /// what is left.
-    fn affords(&self, cost: Duration, flat: usize) -> bool {
-        let share = if flat > 0 { self.budget.total() / 30 } else { self.budget.left() / 3 };
-        cost <= share
+    /// A rung above the first; `None` where the app or this machine gives up.
+    async fn rung(&mut self, concurrency: usize, pace: Pace) -> Result<Option<Observation>, Abort> {
+        let rung = match self.saturate(1, concurrency, pace, WarmUp::Time).await {
+            Err(Abort::Failed(error)) if error.is::<load::StartError>() => {
+                self.known
+                    .notes
+                    .push(format!("The ladder ends below {concurrency} at once: {error}."));
+                return Ok(None);
+            }
+            rung => rung?,
+        };
+        if rung.slowest.is_some() && rung.error_ratio() <= SPOILED {
+            return Ok(Some(rung));
+        }
+        self.known.notes.push(format!(
+            "With {concurrency} requests at once one instance failed {:.0} % of them ({}); the plan stays \
+             below.",
+            rung.error_ratio() * 100.0,
+            rung.top_error.as_deref().unwrap_or("no answer came")
+        ));
+        Ok(None)
+    }
+
+    /// Beyond what the goal asks of one instance, and for the second flat step that makes sure, a rung
+    /// must cost next to nothing; up to there it is worth a third of what is left.
+    fn affords(&self, concurrency: usize, cost: Duration, flat: usize) -> bool {
+        let needed = match self.experiment.workload.pattern {
+            Pattern::Closed { users, .. } => users as f64,
+            // Twice the requests that are in flight at this rate, by Little's law.
+            Pattern::Open { rate } => 2.0 * rate / self.known.light_rate(),
+        };
+        let is_needed = flat == 0 && (concurrency as f64) < 2.0 * needed;
+        cost <= if is_needed { self.budget.left() / 3 } else { self.budget.total() / 30 }
     }
 
     fn check_first(&self, first: &Observation) -> Result<(), Abort> {
-        if first.probe.requests > 0 && first.error_ratio() < 0.5 {
+        if first.slowest.is_some() && first.error_ratio() < 0.5 {
             return Ok(());
         }
         let request = &self.experiment.workload.request;
@@ -156,17 +177,21 @@ impl<'a> Session<'a> {
             request.method,
             request.path,
             first.probe.errors,
-            first.probe.errors + first.probe.requests,
+            first.probe.requests,
             first.top_error.as_deref().unwrap_or("no answer"),
         )))
     }
 
     /// What is left must hold the rest of the ladder, two instances and one confirmation.
     fn check_budget(&self) -> Result<(), Abort> {
-        // Without the ladder's end the count is a guess, so that one confirmation must be enough.
         let cycle = 2.0 / self.known.peak();
-        let needed =
-            2 * Pace::saturating(cycle).cost(cycle) + Pace::confirming(cycle, 1.0 / cycle).warm_up;
+        let think = match self.experiment.workload.pattern {
+            Pattern::Closed { think, .. } => think,
+            Pattern::Open { .. } => Duration::ZERO,
+        };
+        // Without the ladder's end the count is a guess: two cycles of a user are the least.
+        let confirming = 2 * (think + Duration::from_secs_f64(cycle / 2.0));
+        let needed = 2 * Pace::saturating(cycle).cost(cycle) + confirming;
         if self.experiment.depth == Depth::Sweep || needed <= self.budget.left() {
             return Ok(());
         }
@@ -185,11 +210,10 @@ impl<'a> Session<'a> {
 
     async fn measure_two(&mut self) -> Result<(), Abort> {
         let Some(ladder) = self.known.ladder() else { return Ok(()) };
-        let slots = ladder.slots() + usize::from(ladder.light_service() < SHORT);
-        self.rig.set_slots(slots);
         self.scale(2).await?;
-        // Twice the slots: one request in each, and one that waits to take its place.
-        let users = 4 * slots;
+        // With known slots twice as many users: one in each slot, and one that waits to take its place.
+        let per_slot = if self.known.balancer_slots().is_some() { 2 } else { 1 };
+        let users = 2 * ladder.slots() * per_slot;
         let cycle = users as f64 / (2.0 * self.known.peak());
         let two = self.saturate(2, users, Pace::saturating(cycle), WarmUp::Time).await?;
         self.known.second = Some(two);
@@ -258,7 +282,9 @@ impl<'a> Session<'a> {
             }
             Pattern::Open { rate } => (response, rate),
         };
-        let pace = Pace::confirming(cycle, throughput);
+        let goal = self.experiment.goal;
+        let percent = if goal.p99.is_some() { 99.0 } else { 95.0 };
+        let pace = Pace::confirming(cycle, throughput, load::Histogram::samples_for(percent));
         match self.experiment.depth {
             Depth::Confirm => pace.within(self.budget.left()),
             Depth::Sweep => pace,
@@ -303,7 +329,7 @@ impl<'a> Session<'a> {
         self.progress.step(describe(probe), self.forecast(stage).min(self.budget.left()));
         let request = &self.experiment.workload.request;
         tokio::select! {
-            observed = probe.measure(&self.rig, request, self.stop, self.progress) => observed,
+            observed = probe.measure(&self.rig, request, self.stop, self.progress, &self.known.machine) => observed,
             failed = self.rig.fleet.failed() => Err(Abort::Failed(failed.into())),
         }
     }

@@ -6,14 +6,16 @@ use std::path::Path;
 use anyhow::Context;
 use serde::Serialize;
 
+use crate::outcome::misuse;
+use crate::output;
+
 /// Writes `value` to `to`; `-` is standard output. A file appears whole or not at all.
 pub fn write(value: &impl Serialize, to: &Path) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     if to == Path::new("-") {
-        return std::io::stdout()
-            .write_all(text.as_bytes())
-            .context("cannot write to standard output");
+        output::print(text);
+        return Ok(());
     }
     let directory = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let save = || -> std::io::Result<()> {
@@ -31,6 +33,18 @@ pub fn write(value: &impl Serialize, to: &Path) -> anyhow::Result<()> {
             to.display()
         )
     })
+}
+
+/// Refuses a place that cannot be written before anything is measured for it.
+pub fn check(to: &Path) -> anyhow::Result<()> {
+    let directory = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match to == Path::new("-") || tempfile::NamedTempFile::new_in(directory).is_ok() {
+        true => Ok(()),
+        false => Err(misuse(format!(
+            "cannot write {}: name a file with --json in a directory with space that you may write",
+            to.display()
+        ))),
+    }
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ pub fn goal(goal: &Goal) -> String {
     if let Some(users) = goal.users {
         parts.push(match goal.think_ms {
             Some(think) if think > 0.0 => format!("{users} users who think {}", millis(think)),
+            _ if users == 1 => "1 user without a pause".to_owned(),
             _ => format!("{users} users without a pause"),
         });
     }
@@ -66,10 +67,14 @@ fn one_instance(plan: &Plan) -> String {
             optional(p.cpu_cores.app, |c| format!("{c:.2} cores")),
         ]);
     }
-    let slots = plan.slots.map_or_else(String::new, |k| match k {
-        1 => ": it serves one request at a time".to_owned(),
-        k => format!(": it serves up to {k} requests at a time"),
-    });
+    let most =
+        plan.probes.iter().filter(|p| p.purpose == Purpose::Ladder).filter_map(|p| p.users).max();
+    let slots = match (plan.slots, most) {
+        (Some(1), _) => ": it serves one request at a time".to_owned(),
+        (Some(k), _) => format!(": it serves up to {k} requests at a time"),
+        (None, Some(most)) if most > 1 => format!(": it serves {most} requests at a time or more"),
+        _ => String::new(),
+    };
     format!("One instance{slots}\n{}\n", table.render())
 }
 
