@@ -307,9 +307,9 @@ fn waiting(model: &Model, e: &Evidence) -> Option<Finding> {
         Kind::Waiting,
         clarity(1.0 - busy, WAITS, 1.0),
         format!(
-            "of the {} that a request takes, {} are CPU; the rest it sleeps or waits for I/O",
+            "of the {} that a request takes, {:.1} % are CPU; the rest it sleeps or waits for I/O",
             time(model.ladder.light_service()),
-            time(model.app_demand)
+            100.0 * busy
         ),
         "more requests at once cost almost no CPU: add instances, or threads in each",
     )

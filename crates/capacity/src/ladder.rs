@@ -72,7 +72,12 @@ impl Ladder {
     }
 
     /// Throughput at any concurrency: interpolated between the rungs below the slots, then the peak.
+    /// Where no end of growth was seen, it goes on as from the start to the last rung.
     pub fn throughput(&self, concurrency: f64) -> f64 {
+        let last = self.rungs[self.rungs.len() - 1];
+        if !self.is_saturated() && concurrency > last.concurrency as f64 {
+            return last.throughput * concurrency / last.concurrency as f64;
+        }
         let slots = self.slots();
         let (mut from, mut low) = (0.0, 0.0);
         let below = self.rungs.iter().filter(|r| r.concurrency < slots);
@@ -119,6 +124,12 @@ mod tests {
     fn a_soft_knee_gets_room() {
         let event_loop = ladder(&[(1, 20.0), (8, 158.0), (32, 610.0), (64, 960.0), (128, 1000.0)]);
         assert_eq!(event_loop.slots(), 60);
+    }
+
+    #[test]
+    fn growth_without_an_end_goes_on() {
+        let growing = ladder(&[(1, 10.0), (2, 20.0), (4, 38.0)]);
+        assert_eq!([4.0, 8.0].map(|c| growing.throughput(c)), [38.0, 76.0]);
     }
 
     #[test]

@@ -10,9 +10,11 @@
 //! - [`response`]: throughput and latency of that model under a closed or an open workload.
 //! - [`finding`]: named, evidenced diagnoses that end in a remedy.
 //! - [`words`]: numbers as people read them.
+//! - [`goal`]: what is wanted, and whether a prediction or a measurement holds it.
 //! - [`recommendation`]: the curve, the count, its interval, and whether more would help.
 
 pub mod finding;
+pub mod goal;
 pub mod interval;
 pub mod ladder;
 pub mod laws;
@@ -23,10 +25,9 @@ pub mod response;
 pub mod words;
 
 pub use finding::{Evidence, Finding, Kind, diagnose, instance_limit};
+pub use goal::{Goal, Measured};
 pub use interval::Interval;
 pub use ladder::{Ladder, Rung};
 pub use model::{Model, Saturation, ServiceShape};
-pub use recommendation::{
-    Bounds, Goal, Measured, NextLimit, Point, Recommendation, curve, recommend,
-};
+pub use recommendation::{Bounds, NextLimit, Point, Recommendation, curve, recommend};
 pub use response::{Prediction, Response, Workload, predict};

@@ -110,6 +110,8 @@ const LOADED: f64 = 0.4;
 const DEMAND_NOISE: f64 = 0.05;
 /// A shortfall of two instances up to this share is their slots' rest, not something shared.
 const REST: f64 = 0.06;
+/// More than any workload here has in flight.
+const UNLIMITED: usize = 1 << 24;
 /// No interval is narrower: the machine differs from itself by about this from minute to minute.
 const FLOOR: f64 = 0.01;
 
@@ -203,8 +205,12 @@ impl Model {
         if self.relay_thread > 0.0 { CPU_FULL / self.relay_thread } else { f64::INFINITY }
     }
 
-    /// Throughput that the instances would reach if the cores had no end.
+    /// Throughput that the instances would reach if the cores had no end; without one where none was
+    /// seen in one instance.
     pub fn own_limit(&self, instances: usize) -> f64 {
+        if !self.ladder.is_saturated() {
+            return f64::INFINITY;
+        }
         instances as f64 * self.ladder.peak() * self.efficiency(instances)
     }
 
@@ -224,9 +230,14 @@ impl Model {
     /// Completion rate with `held` requests in the slots of `instances`.
     pub fn rate(&self, instances: usize, held: f64) -> f64 {
         let n = instances as f64;
-        let held = held.min(n * self.slots as f64);
+        let held = held.min(self.total_slots(instances) as f64);
         let own = n * self.ladder.throughput(held / n) * self.efficiency(instances);
         own.min(self.capacity(instances))
+    }
+
+    /// Requests that may be in service in all instances; as many as there are where no end was seen.
+    pub fn total_slots(&self, instances: usize) -> usize {
+        if self.ladder.is_saturated() { instances * self.slots } else { UNLIMITED }
     }
 
     fn efficiency(&self, instances: usize) -> f64 {

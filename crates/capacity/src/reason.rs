@@ -91,10 +91,6 @@ impl Search<'_> {
                     "limited by each instance serving one request at a time ({each} requests/s)"
                 )
             }
-            Kind::Waiting if !self.model.ladder.is_saturated() => format!(
-                "one instance still grew with {} requests at once ({each} requests/s)",
-                self.model.slots
-            ),
             Kind::Waiting => format!(
                 "limited by the {} requests that an instance serves at once ({each} requests/s)",
                 self.model.slots
@@ -121,6 +117,9 @@ impl Search<'_> {
         if self.bounds.failing.is_some() {
             return Some("more instances would fail as often".to_owned());
         }
+        if r.goal_met && !self.model.ladder.is_saturated() {
+            return Some(format!("{next} is not needed"));
+        }
         if more < SLOWER * now {
             return Some(format!("{next} would make it slower"));
         }
@@ -132,9 +131,6 @@ impl Search<'_> {
         }
         if let Some(wanted) = self.all_that_users_ask_for(r.instances) {
             return Some(format!("{next} would not help: {wanted}"));
-        }
-        if r.goal_met && !self.model.ladder.is_saturated() {
-            return Some(format!("{next} is not needed"));
         }
         if r.goal_met {
             let most = rate(more);
@@ -156,7 +152,11 @@ impl Search<'_> {
         let bound =
             laws::throughput_bound(users as f64, service, think, self.model.capacity(n + 1));
         let is_all = bound < self.model.capacity(n) && self.prediction(n).throughput > 0.97 * bound;
-        is_all.then(|| format!("{users} users ask for no more than {} requests/s", rate(bound)))
+        is_all.then(|| {
+            let ask =
+                if users == 1 { "1 user asks".to_owned() } else { format!("{users} users ask") };
+            format!("{ask} for no more than {} requests/s", rate(bound))
+        })
     }
 }
 

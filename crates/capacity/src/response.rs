@@ -90,8 +90,8 @@ fn system(model: &Model, instances: usize, side: f64) -> System<'_> {
 /// An open queue this close to its capacity has no steady state worth a number.
 const STABLE: f64 = 0.995;
 /// States are cut where what is left weighs less than this.
-const NEGLIGIBLE: f64 = 1e-7;
-const MOST_STATES: usize = 100_000;
+const NEGLIGIBLE: f64 = 1e-9;
+const MOST_STATES: usize = 200_000;
 
 struct System<'a> {
     model: &'a Model,
@@ -128,7 +128,7 @@ impl System<'_> {
     }
 
     fn slots(&self) -> usize {
-        self.instances * self.model.slots
+        self.model.total_slots(self.instances)
     }
 
     fn rate(&self, held: f64) -> f64 {
@@ -203,12 +203,11 @@ impl System<'_> {
         if arrivals >= STABLE * capacity {
             return None;
         }
-        let tail = NEGLIGIBLE.ln() / (arrivals / capacity).ln();
-        let states = (self.slots() + tail as usize + 1).min(MOST_STATES);
-        let mut log = 0.0;
-        let logs = (1..=states).map(|n| {
+        let (mut log, mut top) = (0.0_f64, 0.0_f64);
+        let logs = (1..=MOST_STATES).map_while(|n| {
             log += (arrivals / self.rate(n as f64)).ln();
-            log
+            top = top.max(log);
+            (log > top + NEGLIGIBLE.ln()).then_some(log)
         });
         let states = normalise(logs.collect());
         let empty = 1.0 - states.iter().sum::<f64>();

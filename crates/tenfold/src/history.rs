@@ -59,7 +59,7 @@ impl History {
     }
 
     fn open_at(path: &Path) -> anyhow::Result<History> {
-        let explain = |error| explain(error, path);
+        let explain = |error| explain(&error, path);
         let database = Connection::open(path).map_err(explain)?;
         database.busy_timeout(std::time::Duration::from_secs(5)).map_err(explain)?;
         let mut history = History { database, path: path.to_owned() };
@@ -106,7 +106,7 @@ impl History {
                     run.document
                 ],
             )
-            .map_err(|error| explain(error, &self.path))
+            .map_err(|error| explain(&error, &self.path))
             .context("the run is not in the history")?;
         Ok(self.database.last_insert_rowid())
     }
@@ -128,7 +128,7 @@ impl History {
             })?;
             rows.collect::<rusqlite::Result<Vec<Run>>>()
         };
-        read().map_err(|error| explain(error, &self.path))
+        read().map_err(|error| explain(&error, &self.path))
     }
 
     /// Kind and document of a run.
@@ -138,7 +138,7 @@ impl History {
                 Ok((row.get(0)?, row.get(1)?))
             })
             .optional()
-            .map_err(|error| explain(error, &self.path))?
+            .map_err(|error| explain(&error, &self.path))?
             .ok_or_else(|| misuse(format!("there is no run {id}: `tenfold runs` lists them")))
     }
 
@@ -157,7 +157,7 @@ impl History {
             let rows = statement.query_map([kind, directory, command], |row| row.get(0))?;
             rows.collect::<rusqlite::Result<Vec<String>>>()
         };
-        read().map_err(|error| explain(error, &self.path))
+        read().map_err(|error| explain(&error, &self.path))
     }
 }
 
@@ -167,7 +167,7 @@ pub fn here() -> String {
 }
 
 /// One sentence with a remedy for what SQLite reports.
-fn explain(error: rusqlite::Error, path: &Path) -> anyhow::Error {
+fn explain(error: &rusqlite::Error, path: &Path) -> anyhow::Error {
     let path = path.display();
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => anyhow!(
@@ -182,9 +182,7 @@ fn explain(error: rusqlite::Error, path: &Path) -> anyhow::Error {
         Some(ErrorCode::DatabaseBusy) => {
             anyhow!("another program holds the history {path}: try again when it has ended")
         }
-        _ => anyhow::Error::new(error).context(format!(
-            "the history {path} failed: free some space, or set TENFOLD_STATE_DIR to another directory"
-        )),
+        _ => anyhow!("the history {path} failed ({error}): move it away, or set TENFOLD_STATE_DIR"),
     }
 }
 

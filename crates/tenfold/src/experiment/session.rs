@@ -228,9 +228,12 @@ impl<'a> Session<'a> {
             let cost = self.confirming(instances).cost(self.known.response(instances))
                 + self.start_up_of(instances);
             if cost > self.budget.left() && !self.known.confirmed.is_empty() {
-                self.known.notes.push(format!(
-                    "The budget ended before {instances} could be measured; raise --budget to confirm it."
-                ));
+                let is_new = !self.known.confirmed.iter().any(|o| o.instances() == instances);
+                if is_new {
+                    self.known.notes.push(format!(
+                        "The budget ended before {instances} could be measured; raise --budget to confirm it."
+                    ));
+                }
                 break;
             }
             self.confirm_at(instances).await?;

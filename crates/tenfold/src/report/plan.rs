@@ -31,6 +31,9 @@ pub fn goal(goal: &Goal) -> String {
     let mut parts = Vec::new();
     if let Some(users) = goal.users {
         parts.push(match goal.think_ms {
+            Some(think) if think > 0.0 && users == 1 => {
+                format!("1 user who thinks {}", millis(think))
+            }
             Some(think) if think > 0.0 => format!("{users} users who think {}", millis(think)),
             _ if users == 1 => "1 user without a pause".to_owned(),
             _ => format!("{users} users without a pause"),

@@ -1,0 +1,137 @@
+//! What is wanted, what was measured of it, and whether the one holds the other.
+
+use serde::Serialize;
+
+use crate::response::{Prediction, Response, Workload};
+
+/// What is wanted; times in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Goal {
+    /// How the app is used.
+    pub workload: Workload,
+    /// Bound on the 95th percentile of the response time.
+    pub p95: Option<f64>,
+    /// Bound on the 99th percentile.
+    pub p99: Option<f64>,
+    /// Share of requests that may fail.
+    pub max_errors: f64,
+}
+
+/// A measurement of the goal's workload.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// Running instances.
+    pub instances: usize,
+    /// Completed requests a second.
+    pub throughput: f64,
+    /// Requests that were really sent a second, by chance more or fewer than the workload's rate.
+    pub offered: f64,
+    /// Share of failed requests.
+    pub errors: f64,
+    /// Percentiles of the response time (s); `None` where the sample cannot carry one.
+    pub p50: Option<f64>,
+    /// See `p50`.
+    pub p95: Option<f64>,
+    /// See `p50`.
+    pub p99: Option<f64>,
+    /// See `p50`; `None` without a single answer.
+    pub max: Option<f64>,
+    /// How long it took (s).
+    pub duration: f64,
+}
+
+/// An open workload is carried when so much of what was sent is completed.
+const CARRIED: f64 = 0.97;
+/// And as much less as what was in flight at the two edges of the probe can differ by chance: so many
+/// standard deviations of a Poisson count.
+const CHANCE: f64 = 2.0;
+/// Without a bound on latency, the smallest count within this share of the best throughput is enough.
+pub(crate) const NEARLY_BEST: f64 = 0.95;
+impl Goal {
+    /// Whether a prediction holds the goal; `best` is the highest throughput of any count.
+    pub fn holds(&self, p: &Prediction, best: f64) -> bool {
+        let within = |bound: Option<f64>, value: f64| bound.is_none_or(|b| value <= b);
+        let fast = p.response.is_some_and(|r| within(self.p95, r.p95) && within(self.p99, r.p99));
+        fast && match self.workload {
+            Workload::Open { rate, .. } => p.throughput >= CARRIED * rate,
+            Workload::Closed { .. } => self.is_enough(p.throughput, best),
+        }
+    }
+
+    /// Whether a measurement does. Without enough samples for a percentile the slowest answer counts;
+    /// without any answer nothing is met.
+    pub fn is_met_by(&self, m: &Measured, best: f64) -> bool {
+        let Some(slowest) = m.max else { return false };
+        let within = |bound: Option<f64>, value: Option<f64>| {
+            bound.is_none_or(|b| value.unwrap_or(slowest) <= b)
+        };
+        let enough = match self.workload {
+            Workload::Open { .. } => m.is_carried(slowest),
+            Workload::Closed { .. } => self.is_enough(m.throughput, best),
+        };
+        enough && within(self.p95, m.p95) && within(self.p99, m.p99) && m.errors <= self.max_errors
+    }
+
+    fn is_enough(&self, throughput: f64, best: f64) -> bool {
+        self.p95.is_some() || self.p99.is_some() || throughput >= NEARLY_BEST * best
+    }
+
+    /// The bound that is named in the answer.
+    pub(crate) fn bound(&self) -> Option<(&'static str, f64)> {
+        self.p95.map(|b| ("p95", b)).or(self.p99.map(|b| ("p99", b)))
+    }
+
+    /// What a response is at that bound.
+    pub(crate) fn bound_of(&self, r: Response) -> Option<f64> {
+        self.p95.map(|_| r.p95).or(self.p99.map(|_| r.p99))
+    }
+}
+
+impl Measured {
+    fn is_carried(&self, slowest: f64) -> bool {
+        let in_flight = self.offered * self.p50.unwrap_or(slowest);
+        let chance = CHANCE * (2.0 * in_flight).sqrt() / (self.offered * self.duration).max(1.0);
+        self.throughput >= (CARRIED - chance) * self.offered
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn open(rate: f64, p95: f64) -> Goal {
+        let workload = Workload::Open { rate, arrival_scv: 1.0 };
+        Goal { workload, p95: Some(p95), p99: None, max_errors: 0.001 }
+    }
+
+    pub(crate) fn measured(instances: usize, p95: f64) -> Measured {
+        let p = Some(p95);
+        let (throughput, offered) = (400.0, 400.0);
+        Measured {
+            instances,
+            throughput,
+            offered,
+            errors: 0.0,
+            p50: p,
+            p95: p,
+            p99: p,
+            max: p,
+            duration: 5.0,
+        }
+    }
+
+    #[test]
+    fn no_answer_meets_nothing() {
+        let (goal, m) = (open(0.1, 0.3), measured(1, 0.0));
+        let nothing = Measured { throughput: 0.0, offered: 0.0, max: None, p95: None, ..m };
+        assert!(!goal.is_met_by(&nothing, 0.0));
+    }
+
+    #[test]
+    fn the_edges_of_a_short_probe_are_chance() {
+        let slow = Measured { throughput: 19.0, offered: 20.0, p50: Some(1.0), ..measured(2, 1.2) };
+        assert!(open(20.0, 1.5).is_met_by(&slow, 0.0), "20 in flight at each edge, 5 s apart");
+        let fast = Measured { throughput: 380.0, p50: Some(0.01), ..measured(2, 0.05) };
+        assert!(!open(400.0, 0.1).is_met_by(&fast, 0.0));
+    }
+}
