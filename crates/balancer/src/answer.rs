@@ -21,6 +21,8 @@ pub(crate) enum Failure {
     HeaderTimeout(Duration),
     BodyTooLarge(u64),
     BodyTimeout(Duration),
+    /// The body comes at fewer bytes a second.
+    BodyTooSlow(u64),
     BodyMalformed(Flaw),
     QueueFull(usize),
     QueueTimeout(Duration),
@@ -36,7 +38,7 @@ impl Failure {
         match self {
             Failure::Rejected { status, .. } => *status,
             Failure::HeaderTooLarge(_) => 431,
-            Failure::HeaderTimeout(_) | Failure::BodyTimeout(_) => 408,
+            Failure::HeaderTimeout(_) | Failure::BodyTimeout(_) | Failure::BodyTooSlow(_) => 408,
             Failure::BodyTooLarge(_) => 413,
             Failure::BodyMalformed(_) => 400,
             Failure::QueueFull(_) | Failure::QueueTimeout(_) => 503,
@@ -95,6 +97,9 @@ impl fmt::Display for Failure {
             Failure::BodyTimeout(limit) => {
                 write!(f, "no byte of the request body arrived for {limit:?}")
             }
+            Failure::BodyTooSlow(rate) => {
+                write!(f, "the request body came at fewer than {rate} bytes a second")
+            }
             Failure::BodyMalformed(flaw) => write!(f, "the request body is malformed: {flaw}"),
             Failure::QueueFull(length) => {
                 write!(
@@ -105,33 +110,18 @@ impl fmt::Display for Failure {
             Failure::QueueTimeout(limit) => {
                 write!(f, "no instance was free for {limit:?}; add instances or raise --queue-wait")
             }
+            // The backend's name, not its address: clients need not know the network behind us.
             Failure::Connect(backend, reason) => {
-                write!(
-                    f,
-                    "backend {} at {} cannot be reached: {reason}",
-                    backend.name, backend.address
-                )
+                write!(f, "backend {} cannot be reached: {reason}", backend.name)
             }
             Failure::Closed(backend) => {
-                write!(
-                    f,
-                    "backend {} at {} closed the connection without an answer",
-                    backend.name, backend.address
-                )
+                write!(f, "backend {} closed the connection without an answer", backend.name)
             }
             Failure::Malformed(backend, flaw) => {
-                write!(
-                    f,
-                    "backend {} at {} sent an answer that is not HTTP/1.1: {flaw}",
-                    backend.name, backend.address
-                )
+                write!(f, "backend {} sent an answer that is not HTTP/1.1: {flaw}", backend.name)
             }
             Failure::ResponseTimeout(backend, limit) => {
-                write!(
-                    f,
-                    "backend {} at {} did not answer within {limit:?}",
-                    backend.name, backend.address
-                )
+                write!(f, "backend {} did not answer within {limit:?}", backend.name)
             }
         }
     }

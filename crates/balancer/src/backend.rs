@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
@@ -52,6 +54,16 @@ struct IdleConnection {
     since: Instant,
 }
 
+/// How closely an idle connection is looked at before it is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// Nothing has come that the event loop has seen: no system call. For requests that may be sent
+    /// again.
+    EventLoop,
+    /// Nothing has come by now.
+    Kernel,
+}
+
 impl BackendState {
     pub(crate) fn new(backend: Backend, threads: usize) -> Self {
         BackendState {
@@ -65,9 +77,9 @@ impl BackendState {
         }
     }
 
-    /// An idle connection, of this thread if there is one. One that the backend has closed is not
-    /// returned. To be followed by [`BackendState::give_back`] or [`BackendState::close`].
-    pub(crate) fn take_idle(&self, thread: usize) -> Option<TcpStream> {
+    /// An idle connection, of this thread if there is one. One that the backend has closed, as far
+    /// as `check` tells, is not returned. To be followed by [`BackendState::give_back`] or [`BackendState::close`].
+    pub(crate) fn take_idle(&self, thread: usize, check: Check) -> Option<TcpStream> {
         loop {
             let IdleConnection { stream, thread: owner, .. } = {
                 let mut idle = self.idle();
@@ -78,8 +90,11 @@ impl BackendState {
                     None => idle.connections.pop()?,
                 }
             };
-            let usable =
-                if owner == thread { is_quiet(&stream).then_some(stream) } else { adopt(stream) };
+            let usable = match check {
+                _ if owner != thread => adopt(stream),
+                Check::EventLoop => is_quiet(&stream).then_some(stream),
+                Check::Kernel => is_silent(&stream).then_some(stream),
+            };
             match usable {
                 Some(stream) => return Some(stream),
                 None => self.forget(1),
@@ -164,10 +179,41 @@ fn is_quiet(stream: &TcpStream) -> bool {
     matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
+/// The same, as the kernel knows it.
+fn is_silent(stream: &TcpStream) -> bool {
+    let peeked = recv(stream, &mut [0_u8; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    matches!(peeked, Err(Errno::WOULDBLOCK))
+}
+
 /// Moves a connection from another thread's event loop to this one's.
 fn adopt(stream: TcpStream) -> Option<TcpStream> {
     let stream = stream.into_std().ok()?;
     let quiet = std::io::Read::read(&mut &stream, &mut [0]);
     let quiet = matches!(quiet, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock);
     quiet.then(|| TcpStream::from_std(stream).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    /// The backend's end arrives after the event loop looked, and before the request does.
+    #[tokio::test]
+    async fn the_kernel_knows_of_an_end_before_the_event_loop() {
+        for (check, found) in [(Check::EventLoop, true), (Check::Kernel, false)] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let stream = TcpStream::connect(address).await.unwrap();
+            let accepted = listener.accept().await.unwrap().0;
+            let backend = Backend { name: "a".into(), address, slots: 1 };
+            let state = BackendState::new(backend, 1);
+            state.opening();
+            state.give_back(stream, 0, Instant::now());
+            let stream = state.take_idle(0, check).expect("it is open");
+            state.give_back(stream, 0, Instant::now());
+            drop(accepted);
+            assert_eq!(state.take_idle(0, check).is_some(), found, "{check:?}");
+        }
+    }
 }

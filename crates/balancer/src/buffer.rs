@@ -105,6 +105,11 @@ impl Buffer {
         self.filled.len()
     }
 
+    /// There is no room for more: at least half of the memory is in use.
+    pub(crate) fn is_full(&self) -> bool {
+        self.filled.end == CAPACITY && self.filled.start < CAPACITY / 2
+    }
+
     /// Ends the use of so many bytes, and of the memory with the last of them.
     pub(crate) fn consume(&mut self, count: usize) {
         self.filled.start += count;

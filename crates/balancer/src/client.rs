@@ -32,7 +32,7 @@ pub(crate) enum Arrival {
     Nothing,
 }
 
-/// Notices that a client left while nothing is read from it.
+/// Notices that a client reset its connection while nothing is read from it.
 pub(crate) struct Watch {
     over: bool,
 }
@@ -64,8 +64,7 @@ impl Client {
         worker: &Worker,
     ) -> Arrival {
         let begun = space.as_ref().is_some_and(|space| !space.input.is_empty());
-        let mut reading =
-            Reading { scanner: Scanner::default(), deadline: None, begun, may_skip: true };
+        let mut reading = Reading::new(begun);
         std::future::poll_fn(|cx| self.poll_next(cx, &mut reading, space, worker)).await
     }
 
@@ -77,8 +76,9 @@ impl Client {
         worker: &Worker,
     ) -> Poll<Arrival> {
         loop {
+            let limit = worker.shared.config.limits.header_bytes;
             if let Some(space) = space
-                && let Some(arrival) = reading.look(&mut space.input, worker)
+                && let Some(arrival) = reading.look(&mut space.input, limit)
             {
                 return Poll::Ready(arrival);
             }
@@ -177,15 +177,25 @@ impl Client {
 }
 
 impl Reading {
-    /// What is in the input, if it is enough to decide.
-    fn look(&mut self, input: &mut Buffer, worker: &Worker) -> Option<Arrival> {
-        if self.may_skip && input.len() >= 2 {
+    fn new(begun: bool) -> Self {
+        Reading { scanner: Scanner::default(), deadline: None, begun, may_skip: true }
+    }
+
+    /// What is in the input, if it is enough to decide. A header has at most `limit` bytes.
+    fn look(&mut self, input: &mut Buffer, limit: usize) -> Option<Arrival> {
+        if self.may_skip {
+            match input.filled() {
+                // Not for the scanner, which may not see bytes that are skipped.
+                [] | [b'\r'] => return None,
+                [b'\r', b'\n', ..] => input.consume(2),
+                _ => {}
+            }
             self.may_skip = false;
-            if input.filled().starts_with(b"\r\n") {
-                input.consume(2);
+            if input.is_empty() {
+                // An empty line begins nothing.
+                (self.begun, self.deadline) = (false, None);
             }
         }
-        let limit = worker.shared.config.limits.header_bytes;
         let reject = |flaw: Flaw| Some(Arrival::Failed(Failure::Rejected { status: 400, flaw }));
         match self.scanner.scan(input.filled()) {
             Scan::Complete(2) => reject("the request line is empty"),
@@ -205,25 +215,9 @@ impl Watch {
     }
 
     /// Ready when the client has reset the connection. A client that has only finished sending
-    /// still reads.
+    /// still reads. Costs no system call while nothing arrives. Ends watching when anything else
+    /// does: a pipelined request is read in its turn.
     pub(crate) fn poll_reset(&mut self, cx: &mut Context<'_>, stream: &TcpStream) -> Poll<()> {
-        self.poll(cx, stream, std::result::Result::is_err)
-    }
-
-    /// Ready when the client has closed or reset the connection. Half-closing and closing look the
-    /// same; before anything was done for a request, both count as leaving.
-    pub(crate) fn poll_closed(&mut self, cx: &mut Context<'_>, stream: &TcpStream) -> Poll<()> {
-        self.poll(cx, stream, |peeked| !matches!(peeked, Ok(1..)))
-    }
-
-    /// Costs no system call while nothing arrives. Ends watching when anything else does: a
-    /// pipelined request is read in its turn.
-    fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-        stream: &TcpStream,
-        gone: impl Fn(&io::Result<usize>) -> bool,
-    ) -> Poll<()> {
         while !self.over {
             if ready!(stream.poll_read_ready(cx)).is_err() {
                 return Poll::Ready(());
@@ -234,10 +228,64 @@ impl Watch {
             });
             match peeked {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                peeked if gone(&peeked) => return Poll::Ready(()),
-                _ => self.over = true,
+                Err(_) => return Poll::Ready(()),
+                Ok(_) => self.over = true,
             }
         }
         Poll::Pending
+    }
+}
+
+/// Resolves when the client has closed or reset the connection, whatever it has sent before.
+/// Half-closing and closing look the same; before anything was done for a request, both count as
+/// leaving.
+pub(crate) async fn closed(stream: &TcpStream) {
+    // An interest that bytes do not satisfy, but the end of them does: urgent data, which is not
+    // asked of the kernel.
+    let _ = stream.ready(Interest::PRIORITY).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    /// What is found when these pieces arrive one by one.
+    async fn arrival(pieces: &[&[u8]]) -> (Option<Arrival>, Reading) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let mut receiver = listener.accept().await.unwrap().0;
+        let (mut input, mut reading) = (Buffer::default(), Reading::new(true));
+        for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+            sender.write_all(piece).await.unwrap();
+            std::future::poll_fn(|cx| input.poll_fill(cx, &mut receiver)).await.unwrap();
+            let found = reading.look(&mut input, 1024);
+            if found.is_some() {
+                return (found, reading);
+            }
+        }
+        (None, reading)
+    }
+
+    #[tokio::test]
+    async fn rfc9112_2_2_one_empty_line_is_skipped_however_it_arrives() {
+        let bytes = b"\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n";
+        for at in 0..bytes.len() {
+            let (found, _) = arrival(&[&bytes[..at], &bytes[at..]]).await;
+            assert!(matches!(found, Some(Arrival::Request(27))), "split at {at}");
+        }
+        let each: Vec<_> = bytes.chunks(1).collect();
+        assert!(matches!(arrival(&each).await.0, Some(Arrival::Request(27))));
+        let twice = arrival(&[b"\r", b"\n", b"\r", b"\n"]).await.0;
+        assert!(matches!(twice, Some(Arrival::Failed(_))));
+    }
+
+    #[tokio::test]
+    async fn an_empty_line_alone_begins_no_request() {
+        for pieces in [&[&b"\r\n"[..]][..], &[b"\r", b"\n"]] {
+            let (found, reading) = arrival(pieces).await;
+            assert!(found.is_none() && !reading.begun);
+        }
+        assert!(arrival(&[b"\r"]).await.1.begun);
     }
 }

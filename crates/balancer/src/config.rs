@@ -49,11 +49,11 @@ pub enum Policy {
 pub struct QueueLimits {
     /// Requests that may wait; the next one is answered 503.
     pub length: usize,
-    /// The longest wait before 503.
+    /// The longest wait before 503; above 0 and at most [`Timeouts::MAX`].
     pub wait: Duration,
 }
 
-/// How long each phase of a connection may take. All are finite.
+/// How long each phase of a connection may take. All are above 0 and at most [`Timeouts::MAX`].
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     /// From the first byte of a request to the end of its header, in total; then 408.
@@ -62,6 +62,10 @@ pub struct Timeouts {
     pub idle: Duration,
     /// Between two pieces of a request body; then 408.
     pub body: Duration,
+    /// How long a client that holds a slot may be waited for in all, for its body or to take its
+    /// answer, beyond what its bytes have earned at [`Limits::client_rate`]; then 408, or the
+    /// connection is aborted. What was earned counts up to `stall`.
+    pub client_grace: Duration,
     /// Establishing a connection to a backend.
     pub connect: Duration,
     /// From the end of the request to the end of the answer's header; then 504.
@@ -70,7 +74,7 @@ pub struct Timeouts {
     pub stall: Duration,
     /// An upgraded connection without a byte in either direction.
     pub tunnel: Duration,
-    /// An unused connection to a backend.
+    /// An unused connection to a backend; it is closed at most a quarter later.
     pub backend_idle: Duration,
 }
 
@@ -83,8 +87,12 @@ pub struct Limits {
     pub headers: usize,
     /// Bytes of a request body; then 413. Bodies are streamed, so this does not cost memory.
     pub body_bytes: u64,
-    /// Open client connections; more wait in the kernel's accept queue.
+    /// Open client connections; more wait in the kernel's accept queue. Threads that accept at the
+    /// same moment may exceed it by one each.
     pub connections: usize,
+    /// Bytes a second that a client moves on average while it is waited for, see
+    /// [`Timeouts::client_grace`]; 0 for no such limit.
+    pub client_rate: u64,
 }
 
 /// A policy name that is not known.
@@ -125,8 +133,46 @@ impl Config {
         if self.limits.connections == 0 {
             return Err("a limit of 0 client connections serves nobody; use at least 1".into());
         }
-        Ok(())
+        self.check_durations()
     }
+
+    fn check_durations(&self) -> Result<(), String> {
+        let Timeouts {
+            header,
+            idle,
+            body,
+            client_grace,
+            connect,
+            response,
+            stall,
+            tunnel,
+            backend_idle,
+        } = self.timeouts;
+        let durations = [
+            ("header", header),
+            ("idle", idle),
+            ("body", body),
+            ("client grace", client_grace),
+            ("connect", connect),
+            ("response", response),
+            ("stall", stall),
+            ("tunnel", tunnel),
+            ("backend idle", backend_idle),
+            ("queue wait", self.queue.wait),
+        ];
+        let wrong = |duration: Duration| duration.is_zero() || duration > Timeouts::MAX;
+        match durations.into_iter().find(|&(_, duration)| wrong(duration)) {
+            Some((name, duration)) => Err(format!(
+                "a {name} time of {duration:?} is impossible; use more than 0 and at most a day"
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Timeouts {
+    /// The most that each of them, and [`QueueLimits::wait`], can be: a day.
+    pub const MAX: Duration = Duration::from_secs(24 * 60 * 60);
 }
 
 impl Limits {
@@ -171,6 +217,8 @@ impl Default for Timeouts {
             idle: Duration::from_secs(60),
             // TCP recovers from a lost packet or a handover within this time.
             body: Duration::from_secs(30),
+            // A few lost packets; what follows has to keep a pace.
+            client_grace: Duration::from_secs(10),
             // Instances are near; three SYN attempts (1 s, 2 s apart) fit.
             connect: Duration::from_secs(3),
             // The customary bound of a web request.
@@ -179,9 +227,10 @@ impl Default for Timeouts {
             stall: Duration::from_secs(60),
             // WebSocket pings are minutes apart at most; longer silence is a dead peer.
             tunnel: Duration::from_secs(600),
-            // Below the shortest keep-alive in common use (Node and uvicorn: 5 s), so that
-            // we, not the backend, close an idle connection: no request is lost in that race.
-            backend_idle: Duration::from_secs(4),
+            // Below the shortest keep-alive in common use (gunicorn: 2 s; Node and uvicorn: 5 s), so
+            // that as a rule we, not the backend, close an idle connection. Where the backend is
+            // first, what may be sent again is, and the rest looks before it goes.
+            backend_idle: Duration::from_millis(1500),
         }
     }
 }
@@ -197,6 +246,8 @@ impl Default for Limits {
             body_bytes: 1 << 30,
             // Below the usual hard limit of open files, with room for backends.
             connections: 50_000,
+            // Slower than any link in use; a slot is worth more than a slower client.
+            client_rate: 1024,
         }
     }
 }
@@ -248,5 +299,11 @@ mod tests {
         assert!(with(|c| c.limits.headers = 1000).unwrap_err().contains("use 1 to 128"));
         assert!(with(|c| c.limits.header_bytes = 10).unwrap_err().contains("use 1024 to"));
         assert!(with(|c| c.attempts = 9).unwrap_err().contains("use 1 to 4"));
+        assert!(
+            with(|c| c.timeouts.idle = Duration::ZERO).unwrap_err().contains("idle time of 0ns")
+        );
+        let endless = with(|c| c.queue.wait = Duration::MAX).unwrap_err();
+        assert!(endless.contains("queue wait") && endless.contains("at most a day"), "{endless}");
+        assert_eq!(with(|c| c.timeouts.tunnel = Timeouts::MAX), Ok(()));
     }
 }

@@ -13,9 +13,10 @@ use crate::buffer::Workspace;
 use crate::client::{Arrival, Client};
 use crate::exchange::{self, After};
 use crate::h1::{Expect, Framing, Persistence, Request, Version, parse_request};
+use crate::intake::{self, Missing};
 use crate::worker::{Open, Worker};
 
-/// A body up to this size that arrived with its header is sent along with it, and can be sent
+/// A body up to this size that is gathered whole is sent along with its header, and can be sent
 /// again. More would cost more to copy than a system call.
 const WHOLE_BODY: u64 = 16 * 1024;
 
@@ -24,6 +25,7 @@ const UNKNOWN: Request = Request {
     version: Version::Http11,
     body: Framing::Empty,
     persistence: Persistence::Close,
+    backend: Persistence::Close,
     expect: Expect::Nothing,
     is_head: false,
     idempotent: false,
@@ -92,12 +94,25 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
                 .await;
         }
     };
-    let body = match request.body {
+    let gathered = match request.body {
         Framing::Length(length) if length > limits.body_bytes => {
-            let failure = Failure::BodyTooLarge(limits.body_bytes);
+            Err(Missing::Failed(Failure::BodyTooLarge(limits.body_bytes)))
+        }
+        // A client that waits for 100 Continue sends nothing before a backend has said it.
+        body if body != Framing::Empty && request.expect == Expect::Nothing => {
+            intake::gather(client, space, body, worker).await
+        }
+        _ => Ok(()),
+    };
+    match gathered {
+        Ok(()) => {}
+        Err(Missing::ClientGone) => return After::Gone,
+        Err(Missing::Failed(failure)) => {
             return exchange::answer(client, space, &request, &failure, Persistence::Close, worker)
                 .await;
         }
+    }
+    let body = match request.body {
         Framing::Length(length) if length <= WHOLE_BODY && length as usize <= space.input.len() => {
             space.request.extend_from_slice(&space.input.filled()[..length as usize]);
             space.input.consume(length as usize);

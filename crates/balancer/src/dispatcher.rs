@@ -1,7 +1,7 @@
 //! The dispatcher as connections use it: slots and places in the queue that give themselves back.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use crate::backend::{Backend, BackendState};
 use crate::config::Config;
@@ -133,15 +133,12 @@ impl Dispatcher {
 }
 
 impl<'a> Place<'a> {
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Slot<'a>> {
-        let ticket = self.ticket.as_ref().expect("a place is not polled after its slot was taken");
-        match self.dispatcher.lock().claim(ticket, cx.waker()) {
-            None => Poll::Pending,
-            Some(grant) => {
-                self.ticket = None;
-                Poll::Ready(self.dispatcher.slot(grant))
-            }
-        }
+    /// The slot, or none when the request has meanwhile been at every backend there is.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Slot<'a>>> {
+        let ticket = self.ticket.as_ref().expect("a place is not polled after it was left");
+        let grant = ready!(self.dispatcher.lock().claim(ticket, cx.waker()));
+        self.ticket = None;
+        Poll::Ready(grant.map(|grant| self.dispatcher.slot(grant)))
     }
 }
 
@@ -149,12 +146,14 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket.take() else { return };
         let mut dispatch = self.dispatcher.lock();
-        // A grant that came too late goes on to the next waiter.
-        if let Some(grant) = dispatch.claim(&ticket, Waker::noop()) {
-            drop(dispatch);
-            drop(self.dispatcher.slot(grant));
-        } else {
-            dispatch.cancel(&ticket);
+        match dispatch.claim(&ticket, Waker::noop()) {
+            Poll::Pending => dispatch.cancel(&ticket),
+            Poll::Ready(None) => {}
+            // A grant that came too late goes on to the next waiter.
+            Poll::Ready(Some(grant)) => {
+                drop(dispatch);
+                drop(self.dispatcher.slot(grant));
+            }
         }
     }
 }

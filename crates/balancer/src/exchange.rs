@@ -1,13 +1,15 @@
 //! One request: a slot, a connection, the relay; again where that is safe.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 
 use crate::answer::Failure;
+use crate::backend::Check;
 use crate::buffer::Workspace;
-use crate::client::{Client, Watch};
+use crate::client::{self, Client};
 use crate::counters::{BackendFault, record};
 use crate::dispatch::Tried;
 use crate::dispatcher::{Place, Reply, Slot};
@@ -102,7 +104,8 @@ async fn forward<'w>(
             worker.tally(|tally| record(&mut tally.queue, time));
         }
         let mut lease = Lease::new(slot, worker.index);
-        let mut reused = lease.reuse();
+        let check = if request.idempotent { Check::EventLoop } else { Check::Kernel };
+        let mut reused = lease.reuse(check);
         loop {
             if !reused
                 && let Err(error) =
@@ -147,9 +150,7 @@ async fn slot<'w>(
     let limits = worker.shared.config.queue;
     match worker.shared.dispatcher.ask(tried) {
         Reply::Slot(slot) => Ok((slot, false)),
-        Reply::Place(place) => {
-            wait(client, worker, place).await.map(|slot| (slot, true)).map_err(Some)
-        }
+        Reply::Place(place) => wait(client, worker, place).await.map(|slot| (slot, true)),
         Reply::AllTried => Err(None),
         Reply::Full => {
             worker.tally(|tally| tally.shed.full += 1);
@@ -162,21 +163,22 @@ async fn wait<'w>(
     client: &mut Client,
     worker: &'w Worker,
     mut place: Place<'w>,
-) -> Result<Slot<'w>, Outcome<'w>> {
+) -> Result<Slot<'w>, Option<Outcome<'w>>> {
     let limit = worker.shared.config.queue.wait;
     let deadline = Instant::now() + limit;
-    let mut watch = Watch::new();
+    let Client { stream, timer, .. } = client;
+    let mut closed = pin!(client::closed(stream));
     poll_fn(|cx| {
         if let Poll::Ready(slot) = place.poll(cx) {
-            return Poll::Ready(Ok(slot));
+            return Poll::Ready(slot.ok_or(None));
         }
-        if watch.poll_closed(cx, &client.stream).is_ready() {
+        if closed.as_mut().poll(cx).is_ready() {
             worker.tally(|tally| tally.shed.client_gone += 1);
-            return Poll::Ready(Err(Outcome::ClientGone));
+            return Poll::Ready(Err(Some(Outcome::ClientGone)));
         }
-        ready!(client.timer.poll(cx, deadline));
+        ready!(timer.poll(cx, deadline));
         worker.tally(|tally| tally.shed.timeout += 1);
-        Poll::Ready(Err(Outcome::Failed(Failure::QueueTimeout(limit))))
+        Poll::Ready(Err(Some(Outcome::Failed(Failure::QueueTimeout(limit)))))
     })
     .await
 }

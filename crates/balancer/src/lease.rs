@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
 
+use crate::backend::Check;
 use crate::dispatcher::Slot;
 use crate::timer::Timer;
 
@@ -34,8 +35,8 @@ impl<'a> Lease<'a> {
     }
 
     /// Takes an idle connection, if there is one.
-    pub(crate) fn reuse(&mut self) -> bool {
-        self.stream = self.slot.backend.take_idle(self.thread);
+    pub(crate) fn reuse(&mut self, check: Check) -> bool {
+        self.stream = self.slot.backend.take_idle(self.thread, check);
         self.history = if self.stream.is_some() { History::Reused } else { History::Fresh };
         self.stream.is_some()
     }

@@ -14,6 +14,7 @@
 //! - `h1`: HTTP/1.1 as pure functions over bytes.
 //! - `listener`, `worker`: sockets that accept, and the threads that serve them.
 //! - `connection`, `client`: a client's connection from its first request to its last.
+//! - `intake`, `pace`: what a client sends before it gets a slot, and how slow it may be.
 //! - `exchange`, `relay`, `tunnel`: one request, its bytes both ways, and what follows a 101.
 //! - `answer`: the answers that the balancer gives itself, each with a reason.
 //! - `buffer`, `outgoing`, `timer`: memory, writes and deadlines that cost nothing per request.
@@ -31,9 +32,11 @@ mod dispatch;
 mod dispatcher;
 mod exchange;
 mod h1;
+mod intake;
 mod lease;
 mod listener;
 mod outgoing;
+mod pace;
 mod relay;
 mod snapshot;
 mod timer;

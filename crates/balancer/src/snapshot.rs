@@ -21,9 +21,10 @@ pub struct Snapshot {
     pub queue: QueueSnapshot,
     /// The clients' connections.
     pub clients: ClientsSnapshot,
-    /// From the end of a request's header to a slot, for each request that got one; 0 when one was free.
+    /// From a request's arrival to a slot, for each request that got one; 0 when one was free. A
+    /// request has arrived with its header and what is taken of its body before a slot is asked for.
     pub queue_time: Histogram<u64>,
-    /// From the end of a request's header to the last byte of its answer, our own answers included.
+    /// From a request's arrival to the last byte of its answer, our own answers included.
     pub response_time: Histogram<u64>,
 }
 

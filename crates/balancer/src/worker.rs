@@ -42,7 +42,7 @@ pub(crate) struct Worker {
 /// An open client connection, counted until dropped.
 pub(crate) struct Open(Arc<Worker>);
 
-/// How often idle backend connections are looked at.
+/// How often idle backend connections are looked at, at least.
 const SWEEP: Duration = Duration::from_millis(500);
 
 /// How long to wait when the process is out of file descriptors or memory.
@@ -75,6 +75,17 @@ impl Shared {
         stop.as_mut().enable();
         if !self.stopping.load(Ordering::SeqCst) {
             stop.await;
+        }
+    }
+
+    /// Resolves when there may be one more client connection.
+    async fn room(&self) {
+        while self.open.load(Ordering::SeqCst) >= self.config.limits.connections {
+            let mut closed = pin!(self.closed.notified());
+            closed.as_mut().enable();
+            if self.open.load(Ordering::SeqCst) >= self.config.limits.connections {
+                closed.await;
+            }
         }
     }
 }
@@ -116,8 +127,10 @@ impl Worker {
     async fn accept(self: Arc<Self>, listener: TcpListener) {
         let mut stopped = pin!(self.shared.stopped());
         loop {
-            if self.shared.open.load(Ordering::Relaxed) >= self.shared.config.limits.connections {
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+            tokio::select! {
+                biased;
+                () = self.shared.room() => {}
+                () = stopped.as_mut() => break,
             }
             let accepted = std::future::poll_fn(|cx| {
                 if stopped.as_mut().poll(cx).is_ready() {
@@ -133,10 +146,14 @@ impl Worker {
             }
         }
         // Their handshake is done: these clients would see a reset.
-        let mut queued = Context::from_waker(Waker::noop());
-        while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(&mut queued) {
-            self.serve(stream, peer.ip());
-        }
+        // Tokio's budget of a task would end this after 128.
+        tokio::task::unconstrained(async {
+            let mut queued = Context::from_waker(Waker::noop());
+            while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(&mut queued) {
+                self.serve(stream, peer.ip());
+            }
+        })
+        .await;
     }
 
     fn serve(self: &Arc<Self>, stream: TcpStream, peer: std::net::IpAddr) {
@@ -146,7 +163,8 @@ impl Worker {
 
     async fn sweep(self: Arc<Self>) {
         let longest = self.shared.config.timeouts.backend_idle;
-        let mut ticks = tokio::time::interval(SWEEP.min(longest.max(Duration::from_millis(1))));
+        let often = SWEEP.min(longest / 4).max(Duration::from_millis(1));
+        let mut ticks = tokio::time::interval(often);
         loop {
             ticks.tick().await;
             let now = Instant::now();

@@ -83,7 +83,14 @@ pub trait Instance: Send {
     /// When it died first, or the deadline passed.
     async fn ready(&mut self, readiness: &Readiness) -> Result<(), StartError>;
 
-    /// Returns when it has ended, at once when it has already. May be dropped and called again.
+    /// Returns as soon as it can take no request any more because its leader has ended, at once when
+    /// it has already. What it has started, and its output, may end later. May be dropped and called
+    /// again.
+    async fn died(&mut self) {
+        self.exited().await;
+    }
+
+    /// Returns when all of it has ended, at once when it has already. May be dropped and called again.
     async fn exited(&mut self) -> Exit;
 
     /// Asks it to end, and kills it and all that it started after `grace`.

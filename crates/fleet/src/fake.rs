@@ -33,6 +33,8 @@ pub struct Script {
     pub ready: Option<Duration>,
     /// When it dies by itself, from the start, and how.
     pub exit: Option<(Duration, Exit)>,
+    /// From its death until nothing of it is left.
+    pub remains: Duration,
     /// How long it takes to end when asked to; longer than the grace is killed.
     pub stop: Duration,
     /// Where it says that it listens; a made-up port of 127.0.0.1 when absent.
@@ -68,6 +70,7 @@ struct FakeInstance {
     address: SocketAddr,
     started: Instant,
     ended: watch::Receiver<Option<Exit>>,
+    died: Option<(Instant, Exit)>,
     driver: FakeDriver,
 }
 
@@ -93,6 +96,7 @@ impl Default for Script {
             start: Ok(Duration::ZERO),
             ready: Some(Duration::from_secs(1)),
             exit: None,
+            remains: Duration::ZERO,
             stop: Duration::ZERO,
             address: None,
             output: Vec::new(),
@@ -153,6 +157,7 @@ impl Driver for FakeDriver {
             script,
             started: Instant::now(),
             ended,
+            died: None,
             driver: self.clone(),
         }))
     }
@@ -210,7 +215,10 @@ impl Instance for FakeInstance {
         }
     }
 
-    async fn exited(&mut self) -> Exit {
+    async fn died(&mut self) {
+        if self.died.is_some() {
+            return;
+        }
         let own = self.script.exit.map(|(after, exit)| (self.started + after, exit));
         let own = async {
             match own {
@@ -227,8 +235,15 @@ impl Instance for FakeInstance {
             end = ended.wait_for(Option::is_some) => end.ok().and_then(|end| *end),
             exit = own => Some(exit),
         };
+        self.died = Some((Instant::now(), exit.unwrap_or(Exit::Unknown)));
+    }
+
+    async fn exited(&mut self) -> Exit {
+        self.died().await;
+        let (since, exit) = self.died.unwrap_or((self.started, Exit::Unknown));
+        sleep_until(since + self.script.remains).await;
         self.end("exit");
-        exit.unwrap_or(Exit::Unknown)
+        exit
     }
 
     async fn stop(&mut self, grace: Duration) -> Exit {

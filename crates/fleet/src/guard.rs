@@ -27,6 +27,10 @@ use tokio::signal::unix::{SignalKind, signal};
 /// be busy, and it may have been started just now.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// How long a guard may take to hear a line when it has not read for so long that its socket is
+/// full. Starts of instances wait meanwhile.
+const HEARING: Duration = Duration::from_secs(1);
+
 /// The body of the guard process: returns when standard input has ended and the groups are dead.
 ///
 /// # Errors
@@ -164,8 +168,11 @@ impl Guard {
         {
             return;
         }
-        // Somebody killed it: a new one gets the whole list. Without one, instances still die with
-        // Tenfold, only what they have started may not.
+        // Somebody killed or stopped it: a new one gets the whole list. Without one, instances still
+        // die with Tenfold, only what they have started may not.
+        if let Some(mut deaf) = state.process.take() {
+            let _ = deaf.child.kill();
+        }
         state.process = GuardProcess::spawn(&self.command).ok();
         if let Some(process) = &state.process {
             let entries = state.groups.iter();
@@ -210,6 +217,7 @@ impl GuardProcess {
             command.split_first().ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
         // A socket, not a pipe: a process can write to it without risking SIGPIPE.
         let (ours, theirs) = UnixStream::pair()?;
+        ours.set_write_timeout(Some(HEARING))?;
         let child = Command::new(program)
             .args(arguments)
             .stdin(OwnedFd::from(theirs))
@@ -305,5 +313,27 @@ mod tests {
             guard.add(2, 41);
             thread::sleep(Duration::from_millis(2));
         }
+    }
+    #[test]
+    fn a_guard_that_does_not_read_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let (heard, deaf) = (directory.path().join("heard"), directory.path().join("deaf"));
+        let script = format!(
+            "if mkdir {}; then exec sleep 60; else exec cat >>{}; fi",
+            deaf.display(),
+            heard.display()
+        );
+        let guard = Guard::start(vec!["sh".into(), "-c".into(), script]).unwrap();
+        let (done, end) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            // More than a socket holds.
+            (1..=2_000).for_each(|key| guard.add(key, 40));
+            done.send(guard).unwrap();
+        });
+        let guard = end.recv_timeout(Duration::from_secs(20)).expect("it hangs");
+        // Ends when it has heard all.
+        drop(guard);
+        let heard = std::fs::read_to_string(heard).unwrap();
+        assert!((1..=2_000).all(|key| heard.contains(&format!("+{key} 40\n"))));
     }
 }

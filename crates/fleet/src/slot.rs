@@ -69,6 +69,12 @@ enum End {
     Crashed(Crash),
 }
 
+/// What has become of an instance by the time that its successor is there.
+enum Predecessor {
+    Serves,
+    Died,
+}
+
 /// What to do after a crash.
 enum Recovery {
     Restart(Option<Reply>),
@@ -203,10 +209,10 @@ impl Keeper {
                     retire(&self.context, post).await;
                     return End::Left;
                 }
-                exit = post.instance.exited() => {
+                () = post.instance.died() => {
                     self.phase.send_replace(Phase::Pending);
                     self.context.membership.lost(&post.member);
-                    return End::Crashed(post.crash(exit));
+                    return End::Crashed(post.crash().await);
                 }
                 Some(reply) = self.orders.recv() => reply,
                 Some(_) = self.retiring.join_next() => continue,
@@ -224,19 +230,16 @@ impl Keeper {
         let (context, leave) = (self.context.clone(), self.leave.clone());
         let successor = launch(context, identity, self.restarts, None, leave);
         tokio::pin!(successor);
-        let mut died = None;
-        let launched = loop {
-            tokio::select! {
-                launched = &mut successor => break launched,
-                exit = post.instance.exited(), if died.is_none() => {
-                    self.context.membership.lost(&post.member);
-                    self.mark(Some(post.member.id), State::Backoff);
-                    died = Some(exit);
-                }
+        let launched = tokio::select! {
+            launched = &mut successor => (launched, Predecessor::Serves),
+            () = post.instance.died() => {
+                self.context.membership.lost(&post.member);
+                self.mark(Some(post.member.id), State::Backoff);
+                (successor.await, Predecessor::Died)
             }
         };
-        match (launched, died) {
-            (Ok(next), None) => {
+        match launched {
+            (Ok(next), Predecessor::Serves) => {
                 self.admit(&next);
                 let context = self.context.clone();
                 self.retiring.spawn(async move {
@@ -245,26 +248,30 @@ impl Keeper {
                 });
                 Ok(next)
             }
-            (Ok(next), Some(_)) => {
+            (Ok(next), Predecessor::Died) => {
                 self.context.board.remove(post.member.id);
                 self.admit(&next);
                 answer(Some(reply), Ok(()));
+                self.retiring.spawn(async move {
+                    post.instance.exited().await;
+                });
                 Ok(next)
             }
-            (Err(Refusal::Failed(failed, error)), died) => {
+            (Err(Refusal::Failed(failed, error)), predecessor) => {
                 self.forget(failed.id);
                 answer(Some(reply), Err(error.into()));
-                match died {
-                    None => Ok(post),
-                    Some(exit) => {
+                match predecessor {
+                    Predecessor::Serves => Ok(post),
+                    Predecessor::Died => {
                         self.phase.send_replace(Phase::Pending);
-                        Err(End::Crashed(post.crash(exit)))
+                        Err(End::Crashed(post.crash().await))
                     }
                 }
             }
             // `serve` sees the order to leave and retires it.
-            (Err(Refusal::Interrupted), None) => Ok(post),
-            (Err(Refusal::Interrupted), Some(_)) => {
+            (Err(Refusal::Interrupted), Predecessor::Serves) => Ok(post),
+            (Err(Refusal::Interrupted), Predecessor::Died) => {
+                post.instance.exited().await;
                 self.context.board.remove(post.member.id);
                 Err(End::Left)
             }

@@ -76,6 +76,11 @@ impl Connection {
         self.deadline
     }
 
+    /// It has carried an answer since it was last opened.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.answers > 0
+    }
+
     pub(crate) fn connecting(&mut self, deadline: Nanos) {
         self.phase = Phase::Connecting;
         self.answers = 0;

@@ -92,9 +92,14 @@ impl ErrorKind {
         }
     }
 
-    /// No answer at all, rather than an answer that reports a failure.
+    /// There was no connection.
     pub(crate) fn is_connect_failure(self) -> bool {
         matches!(self, ErrorKind::Connect | ErrorKind::ConnectTimeout | ErrorKind::Resources)
+    }
+
+    /// The server ended the connection, or made it useless, instead of answering.
+    pub(crate) fn is_broken_connection(self) -> bool {
+        matches!(self, ErrorKind::Reset | ErrorKind::ClosedEarly | ErrorKind::Malformed)
     }
 }
 

@@ -18,8 +18,8 @@ use crate::users::{Next, Users};
 use crate::window::Gauges;
 use crate::workload::Rate;
 
-/// A user whose connection failed waits before the next attempt, at first this long, then twice
-/// as long each time: a dead target must not cost a CPU.
+/// A user whose connection failed, or ended before it carried an answer, waits before the next
+/// attempt, at first this long, then twice as long each time: a dead target must not cost a CPU.
 const FIRST_BACKOFF: Nanos = 10 * MILLISECOND;
 const LONGEST_BACKOFF: Nanos = SECOND;
 
@@ -68,7 +68,7 @@ struct Slot {
     exchange: Option<Exchange>,
     /// The earliest entry for this slot among the deadlines.
     watched: Nanos,
-    /// Failed attempts to connect in a row.
+    /// Connections in a row that failed or ended without an answer.
     failures: u32,
 }
 
@@ -143,9 +143,7 @@ impl Generator {
 
     pub(crate) fn opened(&mut self, id: u32) {
         self.recorder.connection_opened();
-        let slot = &mut self.slots[id as usize];
-        slot.failures = 0;
-        slot.connection.connected();
+        self.slots[id as usize].connection.connected();
         self.actions.push_back(Action::Send(id));
     }
 
@@ -381,6 +379,7 @@ impl Generator {
 
     fn answered(&mut self, id: u32, answer: Answer, now: Nanos) {
         let slot = &mut self.slots[id as usize];
+        slot.failures = 0;
         if self.terms.keep_alive == KeepAlive::ClosePerRequest {
             slot.connection.close();
         }
@@ -406,7 +405,8 @@ impl Generator {
             return;
         };
         let mut pause = 0;
-        if kind.is_connect_failure() {
+        let fruitless = kind.is_broken_connection() && !slot.connection.has_answered();
+        if kind.is_connect_failure() || fruitless {
             pause = (FIRST_BACKOFF << slot.failures.min(20)).min(LONGEST_BACKOFF);
             slot.failures += 1;
         }

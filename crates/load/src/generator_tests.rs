@@ -30,6 +30,8 @@ enum Server {
         pause: Nanos,
     },
     Refusing,
+    /// Accepts and closes.
+    Dropping,
     Silent,
 }
 
@@ -163,6 +165,7 @@ impl Sim {
                 send(self.now + service, News::Bytes(OK));
                 send(self.now + service + pause, News::Close);
             }
+            Server::Dropping => send(self.now, News::Close),
             Server::Refusing | Server::Silent => {}
         }
     }
@@ -284,13 +287,31 @@ fn kept_connections_that_the_server_closes_are_no_errors() {
 
 #[test]
 fn a_dead_target_is_tried_again_with_patience() {
-    let mut sim = Sim::closed(1, 0, Server::Refusing);
-    let (tally, _) = sim.run_until(10 * SECOND).finish();
-    // 10, 20, 40 .. 640 ms, then every second.
-    assert_eq!(sim.opens[..4], [0, ms(10), ms(30), ms(70)]);
-    assert_eq!(sim.opens.len(), 16);
-    assert_eq!(tally.errors[ErrorKind::Connect as usize], 16);
-    assert_eq!(tally.requests, 16);
+    for (server, kind) in
+        [(Server::Refusing, ErrorKind::Connect), (Server::Dropping, ErrorKind::ClosedEarly)]
+    {
+        let mut sim = Sim::closed(1, 0, server);
+        let (tally, _) = sim.run_until(10 * SECOND).finish();
+        // 10, 20, 40 .. 640 ms, then every second.
+        assert_eq!(sim.opens[..4], [0, ms(10), ms(30), ms(70)], "{kind}");
+        assert_eq!(sim.opens.len(), 16);
+        assert_eq!(tally.errors[kind as usize], 16);
+        assert_eq!(tally.requests, 16);
+    }
+}
+
+#[test]
+fn patience_begins_anew_after_an_answer() {
+    let mut sim = Sim::closed(1, 0, Server::Dropping);
+    sim.run_until(ms(300));
+    assert_eq!(sim.opens, [0, ms(10), ms(30), ms(70), ms(150)]);
+    sim.server = Server::Parallel(ms(100), OK);
+    sim.run_until(ms(400));
+    // The answer on its way at 410 ms comes; the connection then ends, and that is no failure.
+    sim.server = Server::Dropping;
+    sim.opens.clear();
+    sim.run_until(ms(475));
+    assert_eq!(sim.opens, [ms(410), ms(420), ms(440)]);
 }
 
 #[test]

@@ -8,12 +8,14 @@ mod list;
 mod ranking;
 #[cfg(test)]
 mod tests;
+mod tried;
 
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
-use crate::config::{Config, Policy};
+use crate::config::Policy;
 use list::{End, Links, List};
 use ranking::Ranking;
+pub(crate) use tried::Tried;
 
 /// A backend of one balancer; never reused for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,7 +33,7 @@ pub(crate) struct Dispatch<B> {
     vacant: Vec<u32>,
     generation: u32,
     ranking: Ranking,
-    /// Serving members in the order of their arrival, for round robin.
+    /// Members that get requests, in the order of their arrival, for round robin.
     ring: Vec<u32>,
     cursor: usize,
     waiters: Vec<Waiter<B>>,
@@ -68,8 +70,13 @@ struct Waiter<B> {
 
 enum WaiterState<B> {
     Vacant,
-    Waiting { waker: Option<Waker>, bound: Option<u32> },
+    Waiting {
+        waker: Option<Waker>,
+        bound: Option<u32>,
+    },
     Granted(Grant<B>),
+    /// The last backend that the request had not been at is gone.
+    AllTried,
 }
 
 /// A slot of a backend, to be given back with [`Dispatch::release`].
@@ -103,29 +110,16 @@ pub(crate) struct Freed {
     pub(crate) drained: bool,
 }
 
-/// The backends that one request has been at.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tried([Option<BackendId>; Config::MAX_ATTEMPTS]);
-
 enum Choice {
     Now(u32),
     Later(Option<u32>),
     AllTried,
 }
 
-impl Tried {
-    pub(crate) fn push(&mut self, id: BackendId) {
-        if let Some(place) = self.0.iter_mut().find(|place| place.is_none()) {
-            *place = Some(id);
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.iter().flatten().count()
-    }
-
-    fn contains(&self, id: BackendId) -> bool {
-        self.0.contains(&Some(id))
+impl<B> Member<B> {
+    /// It gets new requests, now or once a slot is free.
+    fn takes(&self) -> bool {
+        self.standing == Standing::Serving && self.slots > 0
     }
 }
 
@@ -169,21 +163,22 @@ impl<B: Clone> Dispatch<B> {
         }
     }
 
-    /// The grant, once there is one; until then `waker` is woken when it comes.
-    pub(crate) fn claim(&mut self, ticket: &Ticket, waker: &Waker) -> Option<Grant<B>> {
+    /// The grant, once there is one, or none when the request has meanwhile been at every backend
+    /// there is; until then `waker` is woken when either comes.
+    pub(crate) fn claim(&mut self, ticket: &Ticket, waker: &Waker) -> Poll<Option<Grant<B>>> {
         let state = &mut self.waiters[ticket.0 as usize].state;
         if let WaiterState::Waiting { waker: kept, .. } = state {
             if !kept.as_ref().is_some_and(|kept| kept.will_wake(waker)) {
                 *kept = Some(waker.clone());
             }
-            return None;
+            return Poll::Pending;
         }
         let state = std::mem::replace(state, WaiterState::Vacant);
         self.vacant_waiters.push(ticket.0);
-        match state {
+        Poll::Ready(match state {
             WaiterState::Granted(grant) => Some(grant),
             _ => None,
-        }
+        })
     }
 
     /// Leaves the queue. A ticket that may have been granted is claimed, and its grant released.
@@ -215,16 +210,23 @@ impl<B: Clone> Dispatch<B> {
         let (standing, bound) = (Standing::Serving, List::EMPTY);
         self.members[index as usize] =
             Some(Member { id, backend, slots, in_flight: 0, standing, bound });
-        self.ring.push(index);
-        self.rank(index, End::Back);
-        (id, self.place_unbound(index))
+        (id, self.enter(index))
     }
 
+    /// With no slots, a backend is paused: it gets no request, and those bound to it move on.
     pub(crate) fn set_slots(&mut self, id: BackendId, slots: usize) -> Vec<Waker> {
         let Some(member) = self.member_mut(id) else { return Vec::new() };
+        let took = member.takes();
         member.slots = slots;
-        self.rank(id.index, End::Front);
-        std::iter::from_fn(|| self.serve(id.index)).collect()
+        match (took, member.takes()) {
+            (true, true) => {
+                self.rank(id.index, End::Front);
+                std::iter::from_fn(|| self.serve(id.index)).collect()
+            }
+            (true, false) => self.leave(id.index),
+            (false, true) => self.enter(id.index),
+            (false, false) => Vec::new(),
+        }
     }
 
     /// Stops giving new requests to a backend; those bound to it move on. Returns the number in
@@ -233,10 +235,7 @@ impl<B: Clone> Dispatch<B> {
         let Some(member) = self.member_mut(id) else { return (None, Vec::new()) };
         let in_flight = member.in_flight;
         member.standing = Standing::Draining;
-        let bound = std::mem::replace(&mut member.bound, List::EMPTY);
-        self.rank(id.index, End::Back);
-        self.ring.retain(|&index| index != id.index);
-        (Some(in_flight), self.place_again(bound))
+        (Some(in_flight), self.leave(id.index))
     }
 
     /// Takes a backend out. Its requests in flight end as they may.
@@ -269,15 +268,55 @@ impl<B: Clone> Dispatch<B> {
         self.members.get_mut(id.index as usize)?.as_mut().filter(|member| member.id == id)
     }
 
+    /// Begins to give requests to a backend, if it takes any.
+    fn enter(&mut self, index: u32) -> Vec<Waker> {
+        if !self.members[index as usize].as_ref().is_some_and(Member::takes) {
+            return Vec::new();
+        }
+        self.ring.push(index);
+        self.rank(index, End::Back);
+        let mut wakers = self.place_unbound(index);
+        self.refuse_stranded(&mut wakers);
+        wakers
+    }
+
+    /// Gives no more requests to a backend that takes none any more.
+    fn leave(&mut self, index: u32) -> Vec<Waker> {
+        let member = self.members[index as usize].as_mut();
+        let bound = member.map(|member| std::mem::replace(&mut member.bound, List::EMPTY));
+        self.rank(index, End::Back);
+        self.ring.retain(|&other| other != index);
+        let mut wakers = self.place_again(bound.unwrap_or(List::EMPTY));
+        self.refuse_stranded(&mut wakers);
+        wakers
+    }
+
+    /// Tells waiters that every backend that is left has failed them.
+    fn refuse_stranded(&mut self, wakers: &mut Vec<Waker>) {
+        let waiters: Vec<_> = self.unbound.iter(&self.links).collect();
+        for waiter in waiters {
+            if self.been_everywhere(&self.waiters[waiter as usize].tried) {
+                wakers.extend(self.unlink(waiter, None));
+                self.waiters[waiter as usize].state = WaiterState::AllTried;
+            }
+        }
+    }
+
+    fn been_everywhere(&self, tried: &Tried) -> bool {
+        tried.len() > 0
+            && !self.ring.is_empty()
+            && !self.ring.iter().any(|&index| self.is_new(index, tried))
+    }
+
+    fn is_new(&self, index: u32, tried: &Tried) -> bool {
+        self.members[index as usize].as_ref().is_some_and(|member| !tried.contains(member.id))
+    }
+
     fn choose(&mut self, tried: &Tried) -> Choice {
-        let fits = |index: u32| {
-            self.members[index as usize].as_ref().is_some_and(|member| !tried.contains(member.id))
-        };
-        let everywhere =
-            !self.ring.is_empty() && tried.len() > 0 && !self.ring.iter().any(|&index| fits(index));
-        if everywhere {
+        if self.been_everywhere(tried) {
             return Choice::AllTried;
         }
+        let fits = |index: u32| self.is_new(index, tried);
         let chosen = match self.policy {
             Policy::Queue | Policy::LeastConn => self.ranking.first(fits),
             Policy::RoundRobin => {
@@ -297,9 +336,7 @@ impl<B: Clone> Dispatch<B> {
 
     fn is_free(&self, index: u32) -> bool {
         let member = self.members[index as usize].as_ref();
-        member.is_some_and(|m| {
-            m.standing == Standing::Serving && m.in_flight < m.slots && m.bound.is_empty()
-        })
+        member.is_some_and(|m| m.takes() && m.in_flight < m.slots && m.bound.is_empty())
     }
 
     fn grant(&mut self, index: u32) -> Grant<B> {
@@ -359,7 +396,7 @@ impl<B: Clone> Dispatch<B> {
         }
     }
 
-    /// Gives the waiters of no backend to a new one.
+    /// Gives the waiters of no backend to one that has come.
     fn place_unbound(&mut self, index: u32) -> Vec<Waker> {
         match self.policy {
             Policy::Queue => std::iter::from_fn(|| self.serve(index)).collect(),
@@ -389,7 +426,10 @@ impl<B: Clone> Dispatch<B> {
                     wakers.extend(waker);
                 }
                 Choice::Later(bound) => self.enqueue(waiter, bound, End::Back, waker),
-                Choice::AllTried => self.enqueue(waiter, None, End::Back, waker),
+                Choice::AllTried => {
+                    self.waiters[waiter as usize].state = WaiterState::AllTried;
+                    wakers.extend(waker);
+                }
             }
         }
         wakers
@@ -398,17 +438,17 @@ impl<B: Clone> Dispatch<B> {
     /// Puts a backend where the policy's order has it now.
     fn rank(&mut self, index: u32, end: End) {
         let Some(member) = self.members[index as usize].as_ref() else { return };
-        let serving = member.standing == Standing::Serving;
+        let takes = member.takes();
         match self.policy {
             Policy::RoundRobin => {}
             Policy::Queue => {
-                let free = serving && member.in_flight < member.slots;
+                let free = takes && member.in_flight < member.slots;
                 self.ranking.set(index, free.then_some(member.in_flight), end);
             }
             // The back at every change: equals take turns.
             Policy::LeastConn => {
                 let load = member.in_flight + member.bound.len();
-                self.ranking.set(index, serving.then_some(load), End::Back);
+                self.ranking.set(index, takes.then_some(load), End::Back);
             }
         }
     }

@@ -27,7 +27,10 @@ fn ask(dispatch: &mut Plain) -> Asked<&'static str> {
 }
 
 fn claim(dispatch: &mut Plain, ticket: &Ticket) -> Option<&'static str> {
-    dispatch.claim(ticket, Waker::noop()).map(|grant| grant.backend)
+    match dispatch.claim(ticket, Waker::noop()) {
+        Poll::Ready(grant) => Some(grant.expect("it has been at every backend").backend),
+        Poll::Pending => None,
+    }
 }
 
 fn tried(ids: &[BackendId]) -> Tried {
@@ -182,6 +185,48 @@ fn retry_avoids_what_it_tried_and_goes_first() {
     assert!(matches!(d.ask(tried(&ids)), Asked::AllTried));
 }
 
+#[test]
+fn a_paused_backend_gets_nothing_and_its_waiters_move() {
+    for policy in [Policy::RoundRobin, Policy::LeastConn] {
+        let (mut d, ids) = dispatch(policy, &[("a", 1), ("b", 0)]);
+        let busy = granted(ask(&mut d));
+        let first = waiting(ask(&mut d));
+        d.release(busy.id);
+        assert_eq!(claim(&mut d, &first), Some("a"), "{policy}");
+
+        d.set_slots(ids[1], 1);
+        granted(ask(&mut d));
+        let tickets = [waiting(ask(&mut d)), waiting(ask(&mut d))];
+        d.set_slots(ids[1], 0);
+        d.release(ids[1]);
+        d.set_slots(ids[0], 3);
+        assert_eq!(tickets.map(|t| claim(&mut d, &t)), [Some("a"), Some("a")], "{policy}");
+
+        let last = waiting(ask(&mut d));
+        d.set_slots(ids[0], 0);
+        assert_eq!(claim(&mut d, &last), None);
+        d.set_slots(ids[1], 1);
+        assert_eq!(claim(&mut d, &last), Some("b"), "{policy}");
+    }
+}
+
+#[test]
+fn a_retry_is_told_when_the_last_new_backend_leaves() {
+    for policy in [Policy::Queue, Policy::RoundRobin, Policy::LeastConn] {
+        for pause in [false, true] {
+            let (mut d, ids) = dispatch(policy, &[("a", 1), ("b", 1)]);
+            let _busy = [granted(ask(&mut d)), granted(ask(&mut d))];
+            let retry = waiting(d.ask(tried(&ids[..1])));
+            let wakers = if pause { d.set_slots(ids[1], 0) } else { d.remove(ids[1]).1 };
+            // It has not been polled, so nobody is to be woken.
+            assert!(wakers.is_empty());
+            let told = d.claim(&retry, Waker::noop());
+            assert!(matches!(told, Poll::Ready(None)), "{policy}, pause {pause}: {told:?}");
+            assert_eq!(d.depth().0, 0);
+        }
+    }
+}
+
 /// Random operations against the invariants: slots are never exceeded, nobody waits while a
 /// backend is free, every waiter is served in the end, in order of arrival.
 #[test]
@@ -213,15 +258,15 @@ fn random_operations_keep_the_invariants() {
                     d.remove(gone);
                     held.retain(|&id| id != gone);
                 }
-                15 => drop(d.set_slots(ids[roll % ids.len()], 1 + roll % 4)),
+                15 => drop(d.set_slots(ids[roll % ids.len()], roll / 16 % 4)),
                 _ => {}
             }
             let mut left = Vec::new();
             for ticket in tickets.drain(..) {
                 match d.claim(&ticket, Waker::noop()) {
-                    Some(grant) if d.member(grant.id).is_some() => held.push(grant.id),
-                    Some(_) => {}
-                    None => left.push(ticket),
+                    Poll::Ready(Some(grant)) if d.member(grant.id).is_some() => held.push(grant.id),
+                    Poll::Ready(_) => {}
+                    Poll::Pending => left.push(ticket),
                 }
             }
             tickets = left;

@@ -12,6 +12,8 @@ pub(crate) enum Field {
     Expect,
     Upgrade,
     Te,
+    /// Credentials or a challenge for them; passed on.
+    Authentication,
     /// Ends at this hop (RFC 9110 7.6.1), or is for this hop only.
     HopByHop,
     /// Says where a request came from: ours to say (`X-Forwarded-*`, `Forwarded`, `X-Real-IP`), or
@@ -45,10 +47,12 @@ pub(crate) fn classify(name: &str) -> Field {
         9 if is("forwarded") || is("x-real-ip") => Field::Forged,
         10 if is("connection") => Field::Connection,
         10 if is("keep-alive") => Field::HopByHop,
+        13 if is("authorization") => Field::Authentication,
         14 if is("content-length") => Field::ContentLength,
         // Belongs to h2c upgrades, which are not passed on.
         14 if is("http2-settings") => Field::HopByHop,
         16 if is("proxy-connection") => Field::HopByHop,
+        16 if is("www-authenticate") => Field::Authentication,
         17 if is("transfer-encoding") => Field::TransferEncoding,
         18 if is("proxy-authenticate") => Field::HopByHop,
         19 if is("proxy-authorization") => Field::HopByHop,
@@ -91,6 +95,15 @@ pub(crate) fn nominated(headers: &[httparse::Header<'_>], name: &str) -> bool {
     connections
         .flat_map(|header| list(header.value))
         .any(|option| option.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+/// NTLM and Negotiate authenticate a connection, not a request (RFC 4559 6): whoever got it next
+/// would be taken for that user.
+pub(crate) fn authenticates_connection(value: &[u8]) -> bool {
+    list(value).any(|element| {
+        let scheme = element.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"negotiate")
+    })
 }
 
 /// The elements of a comma-separated value, without empty ones.
@@ -150,6 +163,17 @@ mod tests {
             ["", "+5", "-5", "0x5", "5_0", "5, 5", "5 5", "9999999999999999999", "five", "5\t"]
         {
             assert!(content_length(bad.as_bytes()).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn rfc4559_schemes_of_connections() {
+        for value in ["NTLM", "negotiate YII=", "Basic realm=\"a\", Negotiate", "Basic, ntlm\tTlR="]
+        {
+            assert!(authenticates_connection(value.as_bytes()), "{value}");
+        }
+        for value in ["Basic bnRsbQ==", "Bearer ntlm", "Digest realm=\"NTLM\"", ""] {
+            assert!(!authenticates_connection(value.as_bytes()), "{value}");
         }
     }
 

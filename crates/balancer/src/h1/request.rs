@@ -4,7 +4,8 @@ use std::mem::MaybeUninit;
 use std::net::IpAddr;
 
 use super::fields::{
-    Field, Options, classify, content_length, list, nominated, write_decimal, write_field,
+    Field, Options, authenticates_connection, classify, content_length, list, nominated,
+    write_decimal, write_field,
 };
 use super::target::{Target, check_host, parse_target};
 use super::{Flaw, Framing, MAX_FIELDS, Persistence, Version};
@@ -15,6 +16,8 @@ pub(crate) struct Request {
     pub(crate) version: Version,
     pub(crate) body: Framing,
     pub(crate) persistence: Persistence,
+    /// Of the connection to the backend.
+    pub(crate) backend: Persistence,
     pub(crate) expect: Expect,
     pub(crate) is_head: bool,
     /// RFC 9110 9.2.2: doing it twice is as doing it once.
@@ -50,6 +53,7 @@ struct Gathered<'b> {
     upgrade: Option<&'b [u8]>,
     trailers: bool,
     expect: Option<&'b [u8]>,
+    authenticates_connection: bool,
     options: Options,
 }
 
@@ -130,7 +134,8 @@ pub(crate) fn parse_request(
     Ok(Request {
         version,
         body,
-        persistence: if keep { Persistence::KeepAlive } else { Persistence::Close },
+        persistence: Persistence::keep_if(keep),
+        backend: Persistence::keep_if(!gathered.authenticates_connection),
         expect,
         is_head: method == "HEAD",
         idempotent: matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"),
@@ -187,6 +192,9 @@ fn gather<'b>(headers: &[httparse::Header<'b>], version: Version) -> Result<Gath
                 return Err(Reject { status: 417, flaw: "there is more than one Expect" });
             }
             Field::Expect => gathered.expect = Some(header.value),
+            Field::Authentication => {
+                gathered.authenticates_connection |= authenticates_connection(header.value);
+            }
             Field::HopByHop | Field::Forged | Field::EndToEnd => {}
         }
     }
@@ -230,7 +238,7 @@ fn write_head(
     let host = target.authority.map(str::as_bytes).or(gathered.host).unwrap_or_default();
     write_field(out, "Host", host);
     for header in headers {
-        if classify(header.name) == Field::EndToEnd
+        if matches!(classify(header.name), Field::EndToEnd | Field::Authentication)
             && !(gathered.options.nominates && nominated(headers, header.name))
         {
             write_field(out, header.name, header.value);

@@ -3,7 +3,8 @@
 use std::mem::MaybeUninit;
 
 use super::fields::{
-    Field, Options, classify, content_length, nominated, write_decimal, write_field,
+    Field, Options, authenticates_connection, classify, content_length, nominated, write_decimal,
+    write_field,
 };
 use super::{Flaw, Framing, MAX_FIELDS, Version};
 
@@ -42,7 +43,14 @@ struct Gathered<'b> {
     length: Option<u64>,
     chunked: bool,
     upgrade: Option<&'b [u8]>,
+    authenticates_connection: bool,
     options: Options,
+}
+
+impl Persistence {
+    pub(crate) fn keep_if(keep: bool) -> Self {
+        if keep { Persistence::KeepAlive } else { Persistence::Close }
+    }
 }
 
 /// Reads a complete header and appends to `out` the header for the client. Interim answers (1xx)
@@ -91,6 +99,7 @@ pub(crate) fn parse_response(
     let options = gathered.options;
     let keep = body != Framing::UntilClose
         && !options.close
+        && !gathered.authenticates_connection
         && (version == Version::Http11 || options.keep_alive);
 
     write_head(out, status, parsed.reason, parsed.headers, options);
@@ -105,8 +114,7 @@ pub(crate) fn parse_response(
         _ => write_persistence(out, client, asker.version),
     }
     out.extend_from_slice(b"\r\n");
-    let backend = if keep { Persistence::KeepAlive } else { Persistence::Close };
-    Ok(Response { status, body, onward, backend, client })
+    Ok(Response { status, body, onward, backend: Persistence::keep_if(keep), client })
 }
 
 fn gather<'b>(headers: &[httparse::Header<'b>], version: Version) -> Result<Gathered<'b>, Flaw> {
@@ -125,6 +133,9 @@ fn gather<'b>(headers: &[httparse::Header<'b>], version: Version) -> Result<Gath
             }
             Field::TransferEncoding => gathered.chunked = true,
             Field::Upgrade => gathered.upgrade = Some(header.value),
+            Field::Authentication => {
+                gathered.authenticates_connection |= authenticates_connection(header.value);
+            }
             _ => {}
         }
     }

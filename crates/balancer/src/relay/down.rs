@@ -166,7 +166,8 @@ impl<'w> Relay<'_, 'w> {
             let response = *response;
             // Bytes after the answer would be taken for the next one's.
             let clean = answer.len() == decoded.consumed && matches!(self.upload, Upload::Done);
-            self.end(response, if clean { response.backend } else { Persistence::Close });
+            let keep = clean && self.request.backend == Persistence::KeepAlive;
+            self.end(response, if keep { response.backend } else { Persistence::Close });
         }
         Ok(())
     }

@@ -13,9 +13,11 @@ use crate::answer::Failure;
 use crate::backend::BackendState;
 use crate::buffer::Workspace;
 use crate::client::{Client, Watch};
+use crate::config::Config;
 use crate::counters::{BackendFault, record};
-use crate::h1::{Flaw, Framing, Persistence, Request, Scanner};
+use crate::h1::{Expect, Flaw, Framing, Persistence, Request, Scanner};
 use crate::lease::{History, Lease};
+use crate::pace::Pace;
 use crate::worker::Worker;
 use down::Download;
 use up::Upload;
@@ -37,6 +39,7 @@ pub(crate) struct Relay<'r, 'w> {
     status: Option<u16>,
     /// When more must have moved than had when this was decided.
     deadline: Option<(Instant, u64)>,
+    pace: Pace,
 }
 
 /// How an exchange ended.
@@ -75,6 +78,7 @@ impl<'r, 'w> Relay<'r, 'w> {
         body: Framing,
         lease: Lease<'w>,
     ) -> Self {
+        let Config { timeouts, limits, .. } = &worker.shared.config;
         space.answer.clear();
         space.upward.clear();
         space.downward.clear();
@@ -91,6 +95,7 @@ impl<'r, 'w> Relay<'r, 'w> {
             moved: Moved::default(),
             status: None,
             deadline: None,
+            pace: Pace::new(timeouts.client_grace, timeouts.stall, limits.client_rate),
         }
     }
 
@@ -119,7 +124,13 @@ impl<'r, 'w> Relay<'r, 'w> {
             _ => Instant::now() + self.patience(),
         };
         self.deadline = Some((deadline, moved));
-        self.client.timer.poll(cx, deadline).map(|()| self.timed_out())
+        let client = self.moved.from_client + self.moved.to_client;
+        match self.pace.deadline(self.waits_for_client(), client) {
+            Some(slow) if slow < deadline => {
+                self.client.timer.poll(cx, slow).map(|()| self.too_slow())
+            }
+            _ => self.client.timer.poll(cx, deadline).map(|()| self.timed_out()),
+        }
     }
 
     /// Of the client's connection. A body that is still coming would be taken for a request.
@@ -131,10 +142,23 @@ impl<'r, 'w> Relay<'r, 'w> {
         }
     }
 
+    /// A slot is held for what only the client can do.
+    fn waits_for_client(&self) -> bool {
+        self.lease.is_some() && (self.waits_for_body() || !self.space.downward.is_empty())
+    }
+
+    /// Nothing more can be sent before the client sends more, and it may.
+    fn waits_for_body(&self) -> bool {
+        let untold = self.request.expect == Expect::Continue
+            && !self.upload.has_taken_body()
+            && matches!(self.download, Download::Head { interim: 0, .. });
+        self.upload.waits_for_client(self.space) && !untold
+    }
+
     /// How long nothing may move.
     fn patience(&self) -> Duration {
         let timeouts = &self.worker.shared.config.timeouts;
-        match (&self.download, self.upload.waits_for_client(self.space)) {
+        match (&self.download, self.waits_for_body()) {
             (Download::Head { .. }, true) => timeouts.body,
             (Download::Head { .. }, false) => timeouts.response,
             _ => timeouts.stall,
@@ -143,14 +167,18 @@ impl<'r, 'w> Relay<'r, 'w> {
 
     fn timed_out(&mut self) -> Outcome<'w> {
         let timeouts = self.worker.shared.config.timeouts;
-        match (&self.download, self.upload.waits_for_client(self.space)) {
+        match (&self.download, self.waits_for_body()) {
+            _ if !self.space.downward.is_empty() => self.broken(BackendFault::ClientAbort),
             (Download::Head { .. }, true) => self.refuse(Failure::BodyTimeout(timeouts.body)),
             (Download::Head { .. }, false) => self.fail(BackendFault::Timeout, |backend| {
                 Failure::ResponseTimeout(backend, timeouts.response)
             }),
-            _ if self.space.downward.is_empty() => self.broken(BackendFault::Timeout),
-            _ => self.broken(BackendFault::ClientAbort),
+            _ => self.broken(BackendFault::Timeout),
         }
+    }
+
+    fn too_slow(&mut self) -> Outcome<'w> {
+        self.refuse(Failure::BodyTooSlow(self.worker.shared.config.limits.client_rate))
     }
 
     /// The backend closed or reset the connection before an answer. RFC 9110 9.2.2: it may have
@@ -185,7 +213,7 @@ impl<'r, 'w> Relay<'r, 'w> {
     /// The client is at fault, and can be told unless an answer is on its way.
     fn refuse(&mut self, failure: Failure) -> Outcome<'w> {
         self.settle(Some(BackendFault::ClientAbort));
-        if matches!(self.download, Download::Head { .. }) {
+        if matches!(self.download, Download::Head { .. }) && self.space.downward.is_empty() {
             Outcome::Failed(failure)
         } else {
             Outcome::Broken

@@ -209,7 +209,7 @@ fn an_early_answer_ends_the_connection_that_still_has_a_body() {
     });
     let stage = Stage::before(&origin, 1);
     let mut client = stage.client();
-    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n");
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 100000\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n");
     let answer = client.rest();
     assert_eq!(
         answer,

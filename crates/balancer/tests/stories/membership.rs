@@ -159,6 +159,31 @@ fn shutdown_finishes_what_is_in_flight_and_closes_what_is_idle() {
     assert_eq!(handle.snapshot().clients.open, 0);
 }
 
+/// The next connection waits until one ends, or the balancer stops; those that the kernel has
+/// established by then are served, however many.
+#[test]
+fn connections_are_limited_until_the_end() {
+    let (origin, _seen) = Origin::answering(OK);
+    let stage = Stage::new(|config| (config.threads, config.limits.connections) = (1, 1));
+    stage.add(&origin, 1);
+    let mut first = stage.client();
+    first.send(GET);
+    first.expect(OK);
+    let mut second = stage.client();
+    second.send(GET);
+    std::thread::sleep(Duration::from_millis(120));
+    assert_eq!(stage.handle.snapshot().clients.accepted, 1);
+    drop(first);
+    second.expect(OK);
+
+    let mut queued: Vec<_> = (0..200).map(|_| stage.client()).collect();
+    queued.iter_mut().for_each(|client| client.send(GET));
+    block_on(stage.balancer.shutdown(PATIENCE));
+    for client in queued {
+        assert!(client.rest().starts_with("HTTP/1.1 200 OK\r\n"));
+    }
+}
+
 #[test]
 fn shutdown_cuts_off_at_its_deadline() {
     let (origin, seen, _open) = held();

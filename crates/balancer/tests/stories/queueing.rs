@@ -76,6 +76,20 @@ fn a_client_that_left_is_skipped() {
     last.expect(OK);
 }
 
+/// Also when it has sent more than it waits for, which is not read before its turn.
+#[test]
+fn a_client_that_left_after_pipelining_is_noticed() {
+    let (origin, seen, _open) = gated();
+    let stage = Stage::before(&origin, 1);
+    let _first = asking(&stage, "/0");
+    seen.recv().unwrap();
+    let mut left = asking(&stage, "/left");
+    wait_for_depth(&stage, 1);
+    left.send(GET);
+    drop(left);
+    stage.until("it is gone", |snapshot| snapshot.queue.shed.client_gone == 1);
+}
+
 #[test]
 fn a_full_queue_answers_503_and_keeps_the_connection() {
     let (origin, seen, open) = gated();

@@ -68,7 +68,8 @@ fn dechunk(peer: &mut Peer) -> String {
     }
 }
 
-/// The answer streams while the request does: neither side is held back by the other's end.
+/// The answer streams while the request does: neither side is held back by the other's end. A client
+/// that cannot wait until its body is gathered says so with `Expect`.
 #[test]
 fn both_directions_stream_at_once() {
     let origin = Origin::new(|mut peer| {
@@ -81,7 +82,7 @@ fn both_directions_stream_at_once() {
     });
     let stage = Stage::before(&origin, 1);
     let mut client = stage.client();
-    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\n");
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 6\r\n\r\n");
     client.head().unwrap();
     for piece in ["ab", "cd", "ef"] {
         client.send(piece);
@@ -124,6 +125,36 @@ fn a_slow_origin_holds_its_client_back() {
     let written = client.write_until_stalled();
     assert!(written < 64 << 20, "{written} bytes went somewhere");
     drop(release);
+}
+
+/// Nor does a slow client hold back others: its body is gathered before it gets a slot.
+#[test]
+fn a_slow_upload_holds_no_slot() {
+    let origin = Origin::new(|mut peer| {
+        while peer.head().is_some_and(|head| {
+            let body = if head.contains("chunked") { "3\r\nabc\r\n0\r\n\r\n" } else { "abc" };
+            if head.starts_with("POST") {
+                peer.expect(body);
+            }
+            true
+        }) {
+            peer.send(OK);
+        }
+    });
+    for (field, pieces) in [
+        ("Content-Length: 3", ["a", "b", "c"]),
+        ("Transfer-Encoding: chunked", ["3\r\nab", "c\r\n", "0\r\n\r\n"]),
+    ] {
+        let stage = Stage::before(&origin, 1);
+        let mut slow = stage.client();
+        slow.send(format!("POST / HTTP/1.1\r\nHost: h\r\n{field}\r\n\r\n"));
+        for piece in pieces {
+            assert_eq!(stage.client_asks(GET), OK);
+            assert_eq!(stage.backend().in_flight, 0, "{field}");
+            slow.send(piece);
+        }
+        slow.expect(OK);
+    }
 }
 
 /// The slot is free when the origin is done, not when the client is.

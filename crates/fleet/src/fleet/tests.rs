@@ -131,12 +131,29 @@ async fn restarts_what_dies_under_its_name_and_port_with_a_new_id() {
     stage.fleet.scale(1).await.unwrap();
     assert_eq!(died.elapsed(), seconds(2));
     let journal = stage.journal.take();
-    assert_eq!(journal, ["exit app-1", "lost app-1", "start app-1", "ready app-1", "join app-1"]);
+    assert_eq!(journal, ["lost app-1", "exit app-1", "start app-1", "ready app-1", "join app-1"]);
     let after = stage.fleet.members().remove(0);
     assert_eq!(after.member.address, before.member.address);
     assert_eq!(after.member.name, before.member.name);
     assert!(after.member.id > before.member.id);
     assert_eq!(after.restarts, 1);
+}
+
+/// Not when the last of what it has started has ended, and its output: requests would go nowhere.
+#[tokio::test(start_paused = true)]
+async fn one_that_dies_is_reported_lost_at_once_and_restarted_when_nothing_is_left() {
+    let stage = stage();
+    stage.driver.next(1, Script { remains: seconds(3), ..Script::default() });
+    stage.fleet.scale(1).await.unwrap();
+    stage.journal.take();
+    let died = Instant::now();
+    stage.driver.crash("app-1", Exit::Signal(11));
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(stage.journal.take(), ["lost app-1"]);
+    stage.fleet.scale(1).await.unwrap();
+    // Three seconds of remains, one of wait, one to be ready.
+    assert_eq!(died.elapsed(), seconds(5));
+    assert_eq!(stage.journal.take(), ["exit app-1", "start app-1", "ready app-1", "join app-1"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,7 +240,7 @@ async fn the_successor_takes_over_when_the_old_one_dies_meanwhile() {
     reload.await.unwrap().unwrap();
     assert_eq!(
         stage.journal.take(),
-        ["start app-1", "exit app-1", "lost app-1", "ready app-1", "join app-1"]
+        ["start app-1", "lost app-1", "ready app-1", "join app-1", "exit app-1"]
     );
     assert_eq!(stage.states(), ["app-1 Ready"]);
 }
@@ -316,6 +333,6 @@ async fn one_that_dies_while_drained_is_reported_lost() {
     assert_eq!(stage.states(), ["app-1 Draining"]);
     stage.driver.crash("app-1", Exit::Code(1));
     scale.await.unwrap().unwrap();
-    assert_eq!(stage.journal.take(), ["drain app-1", "exit app-1", "lost app-1"]);
+    assert_eq!(stage.journal.take(), ["drain app-1", "lost app-1", "exit app-1"]);
     assert!(stage.fleet.members().is_empty());
 }

@@ -24,7 +24,16 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(2);
 /// A process group. Dropping it kills it.
 pub(super) struct ProcessGroup {
     shared: Arc<Shared>,
-    exit: watch::Receiver<Option<Exit>>,
+    life: watch::Receiver<Life>,
+}
+
+/// How far a group is from its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Running,
+    /// The leader has ended; something else of the group may be left.
+    Headless,
+    Ended(Exit),
 }
 
 /// Under which the guard has listed a group.
@@ -83,11 +92,17 @@ impl ProcessGroup {
         self.shared.kill(&mut self.shared.phase());
     }
 
+    /// Returns when the leader has ended.
+    pub(super) async fn headless(&mut self) {
+        // An error means that the thread that would tell is gone.
+        let _ = self.life.wait_for(|life| *life != Life::Running).await;
+    }
+
     /// Returns when the leader has ended and nothing else of the group is left.
     pub(super) async fn exited(&mut self) -> Exit {
-        match self.exit.wait_for(Option::is_some).await.as_deref() {
-            Ok(Some(exit)) => *exit,
-            Ok(None) | Err(_) => Exit::Unknown,
+        match self.life.wait_for(|life| matches!(life, Life::Ended(_))).await.as_deref() {
+            Ok(Life::Ended(exit)) => *exit,
+            Ok(_) | Err(_) => Exit::Unknown,
         }
     }
 }
@@ -120,25 +135,26 @@ fn lead(
     if let Some((guard, key)) = &guard {
         guard.add(*key, child.id());
     }
-    let (exit_sender, exit) = watch::channel(None);
+    let (life_sender, life) = watch::channel(Life::Running);
     let shared = Arc::new(Shared {
         leader: Pid::from_child(&child),
         guard,
         phase: Mutex::new(Phase::Running),
     });
-    let group = ProcessGroup { shared: shared.clone(), exit };
+    let group = ProcessGroup { shared: shared.clone(), life };
     // When nobody waits for it any more, it comes back, is dropped, and thereby killed.
     drop(started.send(Ok(group)));
-    let exit = shared.attend(child);
-    exit_sender.send_replace(Some(exit));
+    let exit = shared.attend(child, &life_sender);
+    life_sender.send_replace(Life::Ended(exit));
 }
 
 impl Shared {
-    /// Blocks until the group has ended.
-    fn attend(&self, mut child: Child) -> Exit {
+    /// Blocks until the group has ended; tells when its leader has.
+    fn attend(&self, mut child: Child, life: &watch::Sender<Life>) -> Exit {
         // The leader stays unreaped until the end, so that its number names this group and no other.
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(Errno::INTR) = waitid(WaitId::Pid(self.leader), ended) {}
+        life.send_replace(Life::Headless);
 
         self.sweep();
         let mut phase = self.phase();

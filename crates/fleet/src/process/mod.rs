@@ -187,6 +187,10 @@ impl Instance for ProcessInstance {
         }
     }
 
+    async fn died(&mut self) {
+        self.group.headless().await;
+    }
+
     async fn exited(&mut self) -> Exit {
         let exit = self.group.exited().await;
         self.output.finished().await;

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use socket2::{Domain, Protocol, Socket, Type};
 
 use super::sockets;
 use crate::app::Ports;
@@ -64,14 +66,14 @@ impl Drop for Lease {
 /// the port before the instance does.
 fn any(promised: &BTreeSet<u16>) -> Result<u16, StartError> {
     for _ in 0..ATTEMPTS {
-        let port = bind(0)
-            .and_then(|listener| listener.local_addr())
-            .map_err(|error| StartError::System {
-                name: "an instance on a free port".into(),
-                reason: error.to_string(),
-            })?
-            .port();
-        if !promised.contains(&port) {
+        let address = bind(0).and_then(|socket| socket.local_addr());
+        let address = address.map_err(|error| StartError::System {
+            name: "an instance on a free port".into(),
+            reason: error.to_string(),
+        })?;
+        if let Some(port) = address.as_socket().map(|address| address.port())
+            && !promised.contains(&port)
+        {
             return Ok(port);
         }
     }
@@ -102,11 +104,19 @@ fn first_free(first: u16, last: u16, promised: &BTreeSet<u16>) -> Result<u16, St
     })
 }
 
-/// Fails when anybody listens there, on whatever address, as the app may bind any.
-fn bind(port: u16) -> io::Result<TcpListener> {
-    match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)) {
+/// Fails when anybody listens there, on whatever address, as the app may bind any. Does not listen
+/// itself: nobody can connect, not even for a moment.
+fn bind(port: u16) -> io::Result<Socket> {
+    let bind = |address: SocketAddr| -> io::Result<Socket> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        // As servers do: connections of the past do not count.
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        Ok(socket)
+    };
+    match bind((Ipv6Addr::UNSPECIFIED, port).into()) {
         Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
-            TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
+            bind((Ipv4Addr::UNSPECIFIED, port).into())
         }
         bound => bound,
     }
@@ -118,7 +128,17 @@ fn lock(promised: &Promised) -> MutexGuard<'_, BTreeSet<u16>> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
+
     use super::*;
+
+    #[test]
+    fn nobody_can_connect_to_a_port_that_is_looked_at() {
+        let socket = bind(0).unwrap();
+        let port = socket.local_addr().unwrap().as_socket().unwrap().port();
+        let error = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
 
     #[test]
     fn promises_a_port_once_and_takes_it_back() {

@@ -238,6 +238,19 @@ async fn nothing_is_left_of_an_instance_that_ends_or_is_dropped() {
 }
 
 #[tokio::test]
+async fn a_death_is_known_before_the_output_has_ended() {
+    // What left the group holds the output open.
+    let bench = shell("setsid sleep 60 & echo child $!; exit 4");
+    let mut instance = bench.start().await.unwrap();
+    let child = pid(&*instance, "child").await;
+    instance.died().await;
+    assert!(timeout(Duration::from_millis(100), instance.exited()).await.is_err());
+    assert_eq!(instance.exited().await, Exit::Code(4));
+    instance.died().await;
+    kill_process(Pid::from_raw(child.cast_signed()).unwrap(), Signal::KILL).unwrap();
+}
+
+#[tokio::test]
 async fn endless_and_binary_output_does_not_block_the_app() {
     let bench =
         shell("head -c 3000000 /dev/zero; head -c 100000 /dev/urandom; echo; echo done; sleep 60");

@@ -9,7 +9,6 @@ use super::Context;
 use crate::board::State;
 use crate::driver::{Identity, Instance, Member};
 use crate::error::{Output, StartError};
-use crate::exit::Exit;
 
 /// Lines of the app's own output that a crash loop quotes.
 const QUOTED_LINES: usize = 10;
@@ -46,7 +45,9 @@ pub(super) struct Crash {
 }
 
 impl Post {
-    pub(super) fn crash(&self, exit: Exit) -> Crash {
+    /// For one that has died; waits for what is left of it.
+    pub(super) async fn crash(&mut self) -> Crash {
+        let exit = self.instance.exited().await;
         Crash {
             cause: exit.to_string(),
             output: Output(self.instance.last_lines(QUOTED_LINES)),
@@ -127,11 +128,12 @@ pub(super) async fn retire(context: &Context, mut post: Post) {
     let drain = context.membership.drain(&post.member, app.drain);
     let died = tokio::select! {
         biased;
-        _ = post.instance.exited() => true,
+        () = post.instance.died() => true,
         () = drain => false,
     };
     if died {
         context.membership.lost(&post.member);
+        post.instance.exited().await;
     } else {
         context.board.set(id, State::Stopping);
         post.instance.stop(app.grace).await;

@@ -27,22 +27,28 @@ pub struct Arguments {
     #[command(flatten)]
     goal: GoalArguments,
     /// The most instances that may be recommended [default: 32]
-    #[arg(long, value_name = "N", value_parser = quantity::count, env = "TENFOLD_MAX_INSTANCES")]
+    #[arg(help_heading = "Measuring", long, value_name = "N", value_parser = quantity::count, env = "TENFOLD_MAX_INSTANCES")]
     max_instances: Option<usize>,
     /// How long measuring may take [default: 90s]
-    #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration, env = "TENFOLD_BUDGET")]
+    #[arg(
+        help_heading = "Measuring",
+        long,
+        value_name = "TIME",
+        value_parser = quantity::positive_duration,
+        env = "TENFOLD_BUDGET"
+    )]
     budget: Option<Duration>,
     /// Measure every count up to --max-instances, however long it takes
-    #[arg(long, requires = "max_instances")]
+    #[arg(help_heading = "Measuring", long, requires = "max_instances")]
     sweep: bool,
     /// Write the plan as JSON to FILE; - is standard output, instead of the text
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// No progress line
-    #[arg(short, long)]
+    #[arg(help_heading = "Output", short, long)]
     quiet: bool,
     /// Read FILE [default: tenfold.toml here, if no command is given]
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "App", long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
     app: AppArguments,

@@ -1,0 +1,24 @@
+//! The memory of one request: where it has been.
+
+use super::BackendId;
+use crate::config::Config;
+
+/// The backends that one request has been at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tried([Option<BackendId>; Config::MAX_ATTEMPTS]);
+
+impl Tried {
+    pub(crate) fn push(&mut self, id: BackendId) {
+        if let Some(place) = self.0.iter_mut().find(|place| place.is_none()) {
+            *place = Some(id);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().flatten().count()
+    }
+
+    pub(super) fn contains(&self, id: BackendId) -> bool {
+        self.0.contains(&Some(id))
+    }
+}
