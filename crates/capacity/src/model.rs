@@ -106,6 +106,9 @@ pub struct Model {
 pub const CPU_FULL: f64 = 0.80;
 /// A load that uses less than this share of the cores is not what fills them.
 const LOADED: f64 = 0.4;
+/// A thread that was busy for less of its time tells nothing of its limit: what it spends on a request
+/// at a low rate is mostly waking up, and shrinks with the rate.
+const TELLING: f64 = 0.3;
 /// Growth of the CPU demand below this share is noise of the clock ticks.
 const DEMAND_NOISE: f64 = 0.05;
 /// A shortfall of two instances up to this share is their slots' rest, not something shared.
@@ -118,6 +121,7 @@ const FLOOR: f64 = 0.01;
 impl Model {
     /// The model from one instance alone: no contention is known yet, and its error says so.
     pub fn new(ladder: Ladder, one: Saturation, shape: ServiceShape, cores: f64) -> Model {
+        let is_telling = laws::utilisation(one.throughput, one.relay_thread) >= TELLING;
         let mut model = Model {
             slots: ladder.slots(),
             ladder,
@@ -126,7 +130,7 @@ impl Model {
             app_demand: one.app_demand,
             demand_growth: 0.0,
             relay_demand: one.relay_demand,
-            relay_thread: one.relay_thread,
+            relay_thread: if is_telling { one.relay_thread } else { 0.0 },
             fills_cores: one.is_cpu_full(cores),
             duty: 1.0,
             contention: 0.0,
