@@ -34,10 +34,12 @@ impl Arguments {
              requests/s with 95 % of the answers within 100 ms?\n"
         ));
         let stop = Stop::listen()?;
-        let (plan, signal) = {
+        let (mut plan, signal) = {
             let mut progress = Progress::new(self.quiet);
             experiment.run(&stop, &mut progress).await?
         };
+        // Wherever this program lies, that is what a user would type.
+        plan.command[0] = "tenfold".to_owned();
         output::print(report::plan::text(&plan));
         plan::keep(&history, &plan)?;
         output::line(format_args!(

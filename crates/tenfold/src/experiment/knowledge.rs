@@ -202,9 +202,11 @@ impl<'a> Knowledge<'a> {
         let Some((model, _)) = self.model() else { return };
         let Some(last) = self.confirmed.last().cloned() else { return };
         let n = last.instances();
-        let predicted = capacity::predict(&model, &self.goal().workload, n).throughput;
-        // By chance more or fewer requests were sent than an open workload has on average.
-        let predicted = predicted * last.probe.rate.map_or(1.0, |rate| last.offered / rate);
+        let predicted = match last.probe.rate {
+            // By chance more or fewer are sent than the rate says.
+            Some(_) => last.offered.min(model.capacity(n)),
+            None => capacity::predict(&model, &self.goal().workload, n).throughput,
+        };
         let agrees = (last.throughput() / predicted - 1.0).abs() <= AGREEMENT;
         if agrees || last.probe.verdict != Verdict::Valid {
             return;
