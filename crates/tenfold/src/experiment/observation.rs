@@ -94,10 +94,9 @@ impl Observation {
         let apps: Vec<&TargetUsage> =
             usage.targets.iter().filter(|(name, _)| *name != BALANCER).map(|(_, u)| u).collect();
         let balancer = usage.targets.get(BALANCER);
-        let app_cores = apps.iter().map(|u| u.cpu_cores).sum();
+        let app_cores = apps.iter().map(|u| cores(u)).sum();
         let balancer_cores = balancer.map_or(0.0, |u| u.cpu_cores);
         let generator_cores = report.cpu_seconds / report.duration.as_secs_f64().max(1e-3);
-        let busiest = |u: &TargetUsage| u.busiest_thread.as_ref().map(|t| t.cores);
         let busy_cores =
             usage.machine.cpu.map(|c| c.user + c.nice + c.system + c.irq + c.softirq + c.steal);
         let cpu_cores = CpuCores {
@@ -211,6 +210,19 @@ impl Edges {
             Ok(()) => times(&queue),
             Err(_) => Times::default(),
         }
+    }
+}
+
+fn busiest(u: &TargetUsage) -> Option<f64> {
+    u.busiest_thread.as_ref().map(|thread| thread.cores)
+}
+
+/// Cores of an instance. A process is counted in ticks of 10 ms, too coarse for one that mostly waits;
+/// a thread is counted in nanoseconds.
+fn cores(u: &TargetUsage) -> f64 {
+    match busiest(u) {
+        Some(thread) if u.threads == 1 => thread,
+        thread => u.cpu_cores.max(thread.unwrap_or(0.0)),
     }
 }
 
