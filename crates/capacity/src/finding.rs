@@ -57,7 +57,7 @@ impl fmt::Display for Kind {
 }
 
 /// One diagnosis.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// What it is.
     pub kind: Kind,

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::finding::Kind;
 use crate::goal::{Goal, Measured, NEARLY_BEST};
@@ -22,7 +22,7 @@ pub struct Point {
 }
 
 /// What comes after the present limit, and at how many instances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextLimit {
     /// The limit.
     pub kind: Kind,
@@ -31,7 +31,7 @@ pub struct NextLimit {
 }
 
 /// The answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recommendation {
     /// How many to run.
     pub instances: usize,

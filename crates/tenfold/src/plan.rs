@@ -2,7 +2,7 @@
 //!
 //! Times in milliseconds, rates in requests a second, CPU in cores; absent is null, never 0.
 
-use capacity::Kind;
+use capacity::{Finding, Recommendation};
 use serde::{Deserialize, Serialize};
 
 /// The schema's name and version.
@@ -140,34 +140,6 @@ pub struct Measured {
     pub p95_ms: Option<f64>,
 }
 
-/// A diagnosis.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Finding {
-    pub kind: Kind,
-    pub confidence: f64,
-    pub evidence: String,
-    pub remedy: String,
-}
-
-/// How many instances.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Recommendation {
-    pub instances: usize,
-    pub low: usize,
-    pub high: usize,
-    pub goal_met: bool,
-    pub limited_by: Kind,
-    pub next_limit: Option<NextLimit>,
-    pub reason: String,
-}
-
-/// What comes after the present limit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NextLimit {
-    pub kind: Kind,
-    pub at_instances: usize,
-}
-
 // === conversions from the science and the load, seconds to milliseconds ===
 
 /// Milliseconds to three digits after the point: microseconds are what was measured.
@@ -202,28 +174,6 @@ impl From<load::Verdict> for Verdict {
             load::Verdict::Valid => Verdict::Valid,
             load::Verdict::Suspect => Verdict::Suspect,
             load::Verdict::Invalid => Verdict::Invalid,
-        }
-    }
-}
-
-impl From<capacity::Finding> for Finding {
-    fn from(f: capacity::Finding) -> Finding {
-        Finding { kind: f.kind, confidence: f.confidence, evidence: f.evidence, remedy: f.remedy }
-    }
-}
-
-impl From<capacity::Recommendation> for Recommendation {
-    fn from(r: capacity::Recommendation) -> Recommendation {
-        let next =
-            |n: capacity::NextLimit| NextLimit { kind: n.kind, at_instances: n.at_instances };
-        Recommendation {
-            instances: r.instances,
-            low: r.low,
-            high: r.high,
-            goal_met: r.goal_met,
-            limited_by: r.limited_by,
-            next_limit: r.next_limit.map(next),
-            reason: r.reason,
         }
     }
 }

@@ -66,8 +66,8 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
     }
     plan.balancer_slots = known.balancer_slots();
     plan.curve = curve.iter().map(plan::Point::from).collect();
-    plan.findings = known.findings(&model, &answer).into_iter().map(Into::into).collect();
-    plan.recommendation = Some(answer.into());
+    plan.findings = known.findings(&model, &answer);
+    plan.recommendation = Some(answer);
 }
 
 /// The plan is as good as the measurements that it rests on: the ladder, two instances, and the last
