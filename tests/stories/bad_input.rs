@@ -34,6 +34,7 @@ fn a_rate_of_nothing() {
 #[test]
 fn no_command() {
     refused("plan --users 3", 2, &["no app to run", "after --"]);
+    refused("plan --users 3 node app.js", 2, &["stands after --"]);
 }
 
 #[test]

@@ -155,9 +155,26 @@ pub(crate) fn histogram(digits: u8) -> Histogram<u64> {
 }
 
 pub(crate) fn record(histogram: &mut Histogram<u64>, time: Duration) {
-    histogram.saturating_record(time.min(LONGEST).as_micros() as u64);
+    // Not `saturating_record`: it saturates at what the histogram has grown to so far.
+    let grown = histogram.record(time.min(LONGEST).as_micros() as u64);
+    grown.expect("a histogram that grows takes every value up to the longest");
 }
 
 pub(crate) fn merge(into: &mut Histogram<u64>, from: &Histogram<u64>) {
     into.add(from).expect("a histogram that grows takes every value of another one");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_kept_as_they_are() {
+        let mut times = histogram(TOTAL_DIGITS);
+        for time in [Duration::ZERO, Duration::from_millis(56), Duration::from_secs(9999)] {
+            record(&mut times, time);
+        }
+        assert!(times.equivalent(times.value_at_quantile(0.5), 56_000), "{times:?}");
+        assert!(times.equivalent(times.max(), 3_600_000_000), "the longest");
+    }
 }

@@ -28,10 +28,8 @@ mod state;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    match cli::Cli::parse().run() {
+    match cli::Cli::of_arguments().run() {
         Ok(outcome) => outcome.into(),
         Err(error) => {
             eprintln!("tenfold: {error:#}");

@@ -39,7 +39,7 @@ use ports::{Lease, PortPool};
 use probe::Answer;
 
 /// Lines of the app's own output that an error quotes.
-const QUOTED_LINES: usize = 10;
+const QUOTED_LINES: usize = 20;
 
 /// How long the kernel may take to end a killed process before it is called stuck.
 const KILL_TIME: Duration = Duration::from_secs(5);

@@ -7,7 +7,7 @@ use balancer::{BackendSnapshot, Snapshot};
 use hdrhistogram::Histogram;
 use observe::TargetUsage;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
@@ -89,8 +89,12 @@ impl Scrape {
 
     fn queue(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let queue = &self.snapshot.queue;
-        let depth = [(Vec::new(), queue.depth as f64)];
-        gauge(encoder, "queue_requests", "Requests that wait for a free slot", None, &depth)?;
+        single(
+            encoder,
+            "queue_requests",
+            "Requests that wait for a free slot",
+            queue.depth as f64,
+        )?;
         let reason = |reason: &str, n: u64| (vec![("reason", reason.to_owned())], n);
         let shed = [
             reason("full", queue.shed.full),
@@ -98,8 +102,8 @@ impl Scrape {
             reason("client_gone", queue.shed.client_gone),
         ];
         counter(encoder, "queue_shed_requests", "Requests that the queue turned away", &shed)?;
-        let open = [(Vec::new(), self.snapshot.clients.open as f64)];
-        gauge(encoder, "client_connections", "Open client connections", None, &open)
+        let open = self.snapshot.clients.open as f64;
+        single(encoder, "client_connections", "Open client connections", open)
     }
 
     fn usage(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -156,7 +160,7 @@ fn buckets(micros: &Histogram<u64>) -> Vec<(f64, u64)> {
         .iter()
         .map(|bound| (*bound, own(micros.count_between(0, (bound * 1e6) as u64))))
         .collect();
-    buckets.push((f64::MAX, own(micros.len())));
+    buckets.push((f64::INFINITY, own(micros.len())));
     buckets
 }
 
@@ -184,7 +188,7 @@ fn counter(
     let kind = ConstCounter::new(0_u64).metric_type();
     let mut metric = encoder.encode_descriptor(name, help, None, kind)?;
     for (labels, value) in values {
-        encode(&mut metric, labels, &ConstCounter::new(*value))?;
+        ConstCounter::new(*value).encode(metric.encode_family(labels)?)?;
     }
     Ok(())
 }
@@ -199,19 +203,13 @@ fn gauge(
     let kind = ConstGauge::new(0.0_f64).metric_type();
     let mut metric = encoder.encode_descriptor(name, help, unit, kind)?;
     for (labels, value) in values {
-        encode(&mut metric, labels, &ConstGauge::new(*value))?;
+        ConstGauge::new(*value).encode(metric.encode_family(labels)?)?;
     }
     Ok(())
 }
 
-fn encode(
-    metric: &mut MetricEncoder<'_>,
-    labels: &Labels,
-    value: &impl EncodeMetric,
-) -> fmt::Result {
-    if labels.is_empty() {
-        // An empty family would print empty braces.
-        return value.encode(metric.encode_family::<Labels>(&Vec::new())?);
-    }
-    value.encode(metric.encode_family(labels)?)
+/// A gauge without labels.
+fn single(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> fmt::Result {
+    let value = ConstGauge::new(value);
+    value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)
 }

@@ -1,6 +1,6 @@
 //! `tenfold balance`: the balancer alone, in front of servers that something else runs.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use balancer::{Backend, Balancer};
@@ -16,7 +16,7 @@ use crate::signal::Stop;
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// A server to send requests to; may be given several times
-    #[arg(long = "to", value_name = "HOST:PORT", required = true, value_parser = address)]
+    #[arg(long = "to", value_name = "HOST:PORT", required = true, value_parser = server)]
     to: Vec<(String, SocketAddr)>,
     /// Requests that a server may have in flight
     #[arg(long, value_name = "K", default_value = "256", value_parser = quantity::count, env = "TENFOLD_SLOTS")]
@@ -38,8 +38,12 @@ impl Arguments {
         let controlled = Controlled::balancer(balancer.handle());
         let admin = Admin::open(&self.balancing, balancer.local_addr(), controlled)?;
         output::line(format_args!(
-            "{} servers behind http://{}",
-            self.to.len(),
+            "{} behind http://{}",
+            if self.to.len() == 1 {
+                "1 server".to_owned()
+            } else {
+                format!("{} servers", self.to.len())
+            },
             balancer.local_addr()
         ));
         output::line(admin.describe());
@@ -53,10 +57,6 @@ impl Arguments {
     }
 }
 
-fn address(text: &str) -> Result<(String, SocketAddr), String> {
-    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
-    let address = found.ok_or_else(|| {
-        format!("`{text}` is not an address of a server: write HOST:PORT, as in 127.0.0.1:4201")
-    })?;
-    Ok((text.to_owned(), address))
+fn server(text: &str) -> Result<(String, SocketAddr), String> {
+    Ok((text.to_owned(), quantity::address(text)?))
 }

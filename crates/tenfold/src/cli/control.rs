@@ -16,7 +16,7 @@ use crate::report;
 #[derive(Args, Debug)]
 pub struct TargetArguments {
     /// The address on which it listens [default: the only one that runs]
-    #[arg(long, value_name = "ADDRESS", env = "TENFOLD_LISTEN")]
+    #[arg(long, value_name = "ADDRESS", value_parser = quantity::address, env = "TENFOLD_LISTEN")]
     listen: Option<SocketAddr>,
     /// Its control socket
     #[arg(long, value_name = "PATH", env = "TENFOLD_SOCKET")]

@@ -16,6 +16,7 @@ pub use up::BalancingArguments;
 use std::future::Future;
 
 use anyhow::Context;
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::outcome::Outcome;
@@ -63,6 +64,18 @@ enum Command {
 }
 
 impl Cli {
+    /// The command line. What is wrong with it is said, and ends the program with code 2.
+    pub fn of_arguments() -> Cli {
+        Cli::try_parse().unwrap_or_else(|error| {
+            let _ = error.print();
+            // The commonest slip: the app's command without the two dashes in front.
+            if error.kind() == ErrorKind::UnknownArgument && !std::env::args().any(|a| a == "--") {
+                eprintln!("\nThe app's command stands after --, as in: tenfold plan --users 10 -- node app.js");
+            }
+            std::process::exit(error.exit_code())
+        })
+    }
+
     /// Runs the subcommand.
     pub fn run(self) -> anyhow::Result<Outcome> {
         match self.command {

@@ -104,13 +104,18 @@ impl Arguments {
 
 /// The history's summary is the answer itself.
 pub fn keep(history: &History, plan: &Plan) -> anyhow::Result<()> {
-    let summary = plan.recommendation.as_ref().map_or("no answer", |r| r.reason.as_str());
+    let answer = plan.recommendation.as_ref().map_or("no answer", |r| r.reason.as_str());
+    let summary = match plan.verdict {
+        Verdict::Valid => answer.to_owned(),
+        Verdict::Suspect => format!("(suspect) {answer}"),
+        Verdict::Invalid => format!("(invalid) {answer}"),
+    };
     history.add(&NewRun {
         kind: "plan",
         directory: &history::here(),
         started_at: &plan.started_at,
         command: &plan.command.join(" "),
-        summary,
+        summary: &summary,
         document: &serde_json::to_string(plan)?,
     })?;
     Ok(())

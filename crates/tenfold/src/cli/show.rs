@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
+use crate::config::quantity;
 use crate::history::History;
 use crate::outcome::Outcome;
 use crate::output;
@@ -13,6 +14,7 @@ use crate::report;
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The run's number, see `tenfold runs`
+    #[arg(value_parser = quantity::run)]
     run: i64,
     /// Write the run as JSON to FILE; - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]

@@ -1,11 +1,13 @@
 //! `tenfold up`: run an app as N instances behind the balancer.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use fleet::State;
 
 use crate::admin::{Admin, Controlled};
 use crate::config::{self, AppArguments, quantity};
@@ -39,7 +41,7 @@ pub struct Arguments {
 #[command(next_help_heading = "Balancer")]
 pub struct BalancingArguments {
     /// Where clients connect
-    #[arg(long, value_name = "ADDRESS", default_value_t = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)), env = "TENFOLD_LISTEN")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = quantity::address, env = "TENFOLD_LISTEN")]
     pub listen: SocketAddr,
     /// queue, round_robin or least_conn
     #[arg(long, value_name = "POLICY", default_value_t, env = "TENFOLD_POLICY")]
@@ -54,7 +56,7 @@ pub struct BalancingArguments {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::positive_duration, env = "TENFOLD_QUEUE_WAIT")]
     pub queue_wait: Duration,
     /// Metrics and status, for Prometheus and people [default: none]
-    #[arg(long, value_name = "ADDRESS", env = "TENFOLD_ADMIN")]
+    #[arg(long, value_name = "ADDRESS", value_parser = quantity::address, env = "TENFOLD_ADMIN")]
     pub admin: Option<SocketAddr>,
     /// The socket that scale, status, reload and stop use [default: by the port of --listen]
     #[arg(long, value_name = "PATH", env = "TENFOLD_SOCKET")]
@@ -70,7 +72,8 @@ const DRAIN: Duration = Duration::from_secs(30);
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let file = config::read_file(self.config.as_deref(), &self.app)?;
-        let app = config::app(&self.app, &file, state::logs()?)?;
+        let logs = state::logs()?;
+        let app = config::app(&self.app, &file, logs.clone())?;
         let (slots, source) = self.slots(&app.command);
         let stop = Stop::listen()?;
         let rig = Arc::new(Rig::new(app, self.balancing.config(), slots)?);
@@ -78,8 +81,9 @@ impl Arguments {
         let admin = Admin::open(&self.balancing, rig.address, controlled)?;
         let outcome = tokio::select! {
             signal = stop.wait() => Ok(Outcome::Stopped(signal)),
-            served = self.serve(&rig, &admin, slots, source) => served,
+            served = self.serve(&rig, &admin, (slots, source), &logs) => served,
         };
+        eprintln!("tenfold: stopping, requests in flight may take {} s", DRAIN.as_secs());
         rig.stop(DRAIN).await;
         admin.close().await;
         outcome
@@ -89,8 +93,8 @@ impl Arguments {
         &self,
         rig: &Rig,
         admin: &Admin,
-        slots: usize,
-        source: &str,
+        (slots, source): (usize, &str),
+        logs: &Path,
     ) -> anyhow::Result<Outcome> {
         rig.fleet.scale(self.instances).await?;
         let requests = if slots == 1 { "request" } else { "requests" };
@@ -104,6 +108,7 @@ impl Arguments {
             rig.address
         ));
         output::line(admin.describe());
+        output::line(format_args!("output of the instances: {}", logs.display()));
         tokio::select! {
             () = admin.stop_asked() => Ok(Outcome::Done),
             failed = all_failed(rig) => Err(failed),
@@ -129,21 +134,28 @@ impl Arguments {
     }
 }
 
-/// Resolves when no instance is left that could serve.
+/// How often the instances are looked at for news.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Says on standard error what dies and what is given up; resolves when nothing is left that could serve.
 async fn all_failed(rig: &Rig) -> anyhow::Error {
-    let mut seen = 0;
+    let mut told: HashMap<String, (u32, State)> = HashMap::new();
     loop {
-        let failure = rig.fleet.failed().await;
+        tokio::time::sleep(LOOK).await;
         let members = rig.fleet.members();
-        if members.iter().all(|m| m.state == fleet::State::Failed) {
-            return failure.into();
+        for status in &members {
+            let name = &status.member.name;
+            let news = (status.restarts, status.state);
+            let before = told.insert(name.clone(), news).unwrap_or((0, State::Ready));
+            if news.1 == State::Failed && before.1 != State::Failed {
+                eprintln!("tenfold: {}", rig.fleet.failed().await);
+            } else if news.0 > before.0 {
+                eprintln!("tenfold: {name} died and is started again (restart {})", news.0);
+            }
         }
-        let failed = members.iter().filter(|m| m.state == fleet::State::Failed).count();
-        if failed > seen {
-            eprintln!("tenfold: {failure}; the others go on");
+        if !members.is_empty() && members.iter().all(|m| m.state == State::Failed) {
+            return rig.fleet.failed().await.into();
         }
-        seen = failed;
-        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 

@@ -97,7 +97,12 @@ impl File {
         toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start.min(text.len()));
             let line = 1 + text[..start].matches('\n').count();
-            misuse(format!("{name}:{line}: {}", error.message().replace('\n', ", ")))
+            let written = text.lines().nth(line - 1).unwrap_or_default().trim();
+            misuse(format!(
+                "{name}:{line}: {} (in `{written}`): a command is a list as [\"node\", \"app.js\"], a time \
+                 a string as \"200ms\"",
+                error.message().replace('\n', ", ")
+            ))
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Numbers with a unit, as people write them.
 
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -53,6 +54,18 @@ pub fn share(text: &str) -> Result<f64, String> {
         Ok(value) if (0.0..=1.0).contains(&(value / unit)) => Ok(value / unit),
         _ => Err(format!("`{text}` is not a share: write 0.1% or a number from 0 to 1")),
     }
+}
+
+/// `127.0.0.1:8080` or `localhost:8080`.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    found
+        .ok_or_else(|| format!("`{text}` is not an address: write HOST:PORT, as in 127.0.0.1:8080"))
+}
+
+/// A run's number.
+pub fn run(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a run's number: `tenfold runs` lists them"))
 }
 
 /// `4201-4210` or a single port.

@@ -78,7 +78,9 @@ fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
     for o in known.rungs.iter().chain(&known.second).chain(confirmed) {
         plan.verdict = plan.verdict.max(o.probe.verdict);
         for reason in &o.probe.verdict_reasons {
-            if !plan.verdict_reasons.contains(reason) {
+            let words = |text: &str| text.replace(|c: char| c.is_ascii_digit() || c == '.', "");
+            // Of reasons that differ in their numbers alone, one is enough.
+            if !plan.verdict_reasons.iter().any(|known| words(known) == words(reason)) {
                 plan.verdict_reasons.push(reason.clone());
             }
         }

@@ -61,6 +61,9 @@ fn head(plan: &Plan) -> String {
 }
 
 fn one_instance(plan: &Plan) -> String {
+    if plan.probes.is_empty() {
+        return String::new();
+    }
     let mut table = Table::new(&["requests at once", "requests/s", "p50", "app CPU"]);
     for p in plan.probes.iter().filter(|p| p.purpose == Purpose::Ladder) {
         table.row(vec![
@@ -107,13 +110,22 @@ fn point_cells(point: &Point, mark: &str) -> Vec<String> {
     vec![
         format!("{}{mark}", point.instances),
         rate(p.throughput),
-        format!("{} - {}", rate(p.low), rate(p.high)),
+        interval(p.low, p.high),
         optional(m.map(|m| m.throughput), rate),
         optional(p.p50_ms, millis),
         optional(m.and_then(|m| m.p50_ms), millis),
         optional(p.p95_ms, millis),
         optional(m.and_then(|m| m.p95_ms), millis),
     ]
+}
+
+/// Nothing where the instances can do more than what is sent: that is no estimate.
+fn interval(low: f64, high: f64) -> String {
+    if high - low < 0.001 * high {
+        "-".to_owned()
+    } else {
+        format!("{} - {}", rate(low), rate(high))
+    }
 }
 
 fn findings(plan: &Plan) -> String {
