@@ -16,6 +16,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use axum::Router;
+use axum::serve::Listener;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -48,14 +50,6 @@ struct SocketFile(PathBuf);
 // === impl Controlled ===
 
 impl Controlled {
-    pub fn fleet(rig: Arc<Rig>) -> Controlled {
-        Controlled::Fleet(rig)
-    }
-
-    pub fn balancer(handle: balancer::Handle) -> Controlled {
-        Controlled::Balancer(handle)
-    }
-
     fn handle(&self) -> balancer::Handle {
         match self {
             Controlled::Fleet(rig) => rig.balancer.clone(),
@@ -87,37 +81,33 @@ impl Admin {
         };
         let mut admin = Admin { listen, address: None, socket, state, tasks: Vec::new() };
         if let Some(address) = arguments.admin {
-            admin.serve_tcp(address)?;
+            admin.open_tcp(address)?;
         }
-        admin.serve_unix(unix)?;
+        admin.serve(UnixListener::from_std(unix)?, api::control(admin.state.clone()));
         Ok(admin)
     }
 
-    fn serve_unix(&mut self, listener: std::os::unix::net::UnixListener) -> anyhow::Result<()> {
-        let listener = UnixListener::from_std(listener)?;
-        let router = api::control(self.state.clone());
-        let mut closed = self.state.closed.subscribe();
-        self.tasks.push(tokio::spawn(async move {
-            let closed = async move { drop(closed.wait_for(|closed| *closed).await) };
-            let _ = axum::serve(listener, router).with_graceful_shutdown(closed).await;
-        }));
-        Ok(())
-    }
-
-    fn serve_tcp(&mut self, address: SocketAddr) -> anyhow::Result<()> {
+    fn open_tcp(&mut self, address: SocketAddr) -> anyhow::Result<()> {
         let listener = std::net::TcpListener::bind(address).with_context(|| {
             format!("cannot listen on {address}: choose another address with --admin")
         })?;
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         self.address = Some(listener.local_addr()?);
-        let router = api::public(self.state.clone());
+        self.serve(listener, api::public(self.state.clone()));
+        Ok(())
+    }
+
+    fn serve<L>(&mut self, listener: L, router: Router)
+    where
+        L: Listener,
+        L::Addr: std::fmt::Debug,
+    {
         let mut closed = self.state.closed.subscribe();
         self.tasks.push(tokio::spawn(async move {
             let closed = async move { drop(closed.wait_for(|closed| *closed).await) };
             let _ = axum::serve(listener, router).with_graceful_shutdown(closed).await;
         }));
-        Ok(())
     }
 
     /// Where to find it, in a line.

@@ -35,7 +35,7 @@ impl Arguments {
             let (name, address) = (name.clone(), *address);
             balancer.handle().add(Backend { name, address, slots: self.slots });
         }
-        let controlled = Controlled::balancer(balancer.handle());
+        let controlled = Controlled::Balancer(balancer.handle());
         let admin = Admin::open(&self.balancing, balancer.local_addr(), controlled)?;
         output::line(format_args!(
             "{} behind http://{}",

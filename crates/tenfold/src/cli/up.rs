@@ -77,7 +77,7 @@ impl Arguments {
         let (slots, source) = self.slots(&app.command);
         let stop = Stop::listen()?;
         let rig = Arc::new(Rig::new(app, self.balancing.config(), slots)?);
-        let controlled = Controlled::fleet(Arc::clone(&rig));
+        let controlled = Controlled::Fleet(Arc::clone(&rig));
         let admin = Admin::open(&self.balancing, rig.address, controlled)?;
         let outcome = tokio::select! {
             signal = stop.wait() => Ok(Outcome::Stopped(signal)),

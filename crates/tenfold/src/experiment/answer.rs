@@ -74,7 +74,7 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
 /// of the recommended count. That one below is overloaded is expected.
 fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
     let Some(answer) = &plan.recommendation else { return };
-    let confirmed = known.confirmed.iter().rfind(|o| o.instances() == answer.instances);
+    let confirmed = known.confirmed_at(answer.instances);
     for o in known.rungs.iter().chain(&known.second).chain(confirmed) {
         plan.verdict = plan.verdict.max(o.probe.verdict);
         for reason in &o.probe.verdict_reasons {

@@ -116,11 +116,16 @@ impl<'a> Knowledge<'a> {
         }
     }
 
+    /// The last measurement of the goal's workload with so many instances.
+    pub fn confirmed_at(&self, instances: usize) -> Option<&Observation> {
+        self.confirmed.iter().rfind(|o| o.instances() == instances)
+    }
+
     /// Everything that the numbers show, in the light of the answer.
     pub fn findings(&self, model: &Model, answer: &Recommendation) -> Vec<Finding> {
         let Some(peak) = self.peak_rung() else { return Vec::new() };
-        let confirmed = self.confirmed.iter().rfind(|o| o.instances() == answer.instances);
-        let load = confirmed
+        let load = self
+            .confirmed_at(answer.instances)
             .filter(|_| answer.goal_met)
             .map(|o| o.throughput() / model.capacity(answer.instances));
         capacity::diagnose(model, &Evidence { load, ..self.evidence(peak) })

@@ -225,10 +225,9 @@ impl<'a> Session<'a> {
     /// Measures the recommended count and the one below, until both stand.
     async fn confirm(&mut self) -> Result<(), Abort> {
         while let Some(instances) = self.known.unconfirmed() {
-            let cost = self.confirming(instances).cost(self.known.response(instances))
-                + self.start_up_of(instances);
-            if cost > self.budget.left() && !self.known.confirmed.is_empty() {
-                let is_new = !self.known.confirmed.iter().any(|o| o.instances() == instances);
+            if self.confirmation(instances) > self.budget.left() && !self.known.confirmed.is_empty()
+            {
+                let is_new = self.known.confirmed_at(instances).is_none();
                 if is_new {
                     self.known.notes.push(format!(
                         "The budget ended before {instances} could be measured; raise --budget to confirm it."
@@ -357,12 +356,17 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// About how long one of them takes, instances that must start included.
+    fn confirmation(&self, instances: usize) -> Duration {
+        let response = self.known.response(instances);
+        self.confirming(instances).cost(response) + self.start_up_of(instances)
+    }
+
     /// The recommended count and the one below, as far as they are still to be measured.
     fn confirmations(&self) -> Duration {
         let Some(instances) = self.known.recommended() else { return Duration::ZERO };
-        let cost = |n: usize| self.confirming(n).cost(self.known.response(n)) + self.start_up_of(n);
         let is_left = |n: &usize| *n > 0 && !self.known.is_confirmed(*n);
-        [instances, instances - 1].into_iter().filter(is_left).map(cost).sum()
+        [instances, instances - 1].into_iter().filter(is_left).map(|n| self.confirmation(n)).sum()
     }
 }
 
