@@ -239,8 +239,12 @@ async fn nothing_is_left_of_an_instance_that_ends_or_is_dropped() {
 
 #[tokio::test]
 async fn a_death_is_known_before_the_output_has_ended() {
-    // What left the group holds the output open.
-    let bench = shell("setsid sleep 60 & echo child $!; exit 4");
+    // What left the group holds the output open; the app ends only once it has left.
+    let bench = shell(
+        "trap 'exit 4' USR1; \
+         setsid sh -c 'echo child $$; kill -USR1 $PPID; exec sleep 60' & \
+         wait",
+    );
     let mut instance = bench.start().await.unwrap();
     let child = pid(&*instance, "child").await;
     instance.died().await;
