@@ -8,12 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::counters::BackendTally;
+use crate::stream::{BackendStream, Check};
 
 /// A server that requests are forwarded to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,20 +46,10 @@ struct Idle {
 
 #[derive(Debug)]
 struct IdleConnection {
-    stream: TcpStream,
+    stream: BackendStream,
     /// The thread whose event loop has it.
     thread: usize,
     since: Instant,
-}
-
-/// How closely an idle connection is looked at before it is used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Check {
-    /// Nothing has come that the event loop has seen: no system call. For requests that may be sent
-    /// again.
-    EventLoop,
-    /// Nothing has come by now.
-    Kernel,
 }
 
 impl BackendState {
@@ -79,7 +67,7 @@ impl BackendState {
 
     /// An idle connection, of this thread if there is one. One that the backend has closed, as far
     /// as `check` tells, is not returned. To be followed by [`BackendState::give_back`] or [`BackendState::close`].
-    pub(crate) fn take_idle(&self, thread: usize, check: Check) -> Option<TcpStream> {
+    pub(crate) fn take_idle(&self, thread: usize, check: Check) -> Option<BackendStream> {
         loop {
             let IdleConnection { stream, thread: owner, .. } = {
                 let mut idle = self.idle();
@@ -91,9 +79,8 @@ impl BackendState {
                 }
             };
             let usable = match check {
-                _ if owner != thread => adopt(stream),
-                Check::EventLoop => is_quiet(&stream).then_some(stream),
-                Check::Kernel => is_silent(&stream).then_some(stream),
+                _ if owner != thread => stream.adopt(),
+                check => stream.is_silent(check).then_some(stream),
             };
             match usable {
                 Some(stream) => return Some(stream),
@@ -108,7 +95,7 @@ impl BackendState {
     }
 
     /// Keeps a connection for the next request. Must happen before the slot is released.
-    pub(crate) fn give_back(&self, stream: TcpStream, thread: usize, now: Instant) {
+    pub(crate) fn give_back(&self, stream: BackendStream, thread: usize, now: Instant) {
         let mut idle = self.idle();
         let surplus = self.open.load(Ordering::Relaxed) > self.slots.load(Ordering::Relaxed);
         if idle.removed || surplus {
@@ -119,7 +106,7 @@ impl BackendState {
         }
     }
 
-    pub(crate) fn close(&self, stream: TcpStream) {
+    pub(crate) fn close(&self, stream: BackendStream) {
         drop(stream);
         self.forget(1);
     }
@@ -147,7 +134,7 @@ impl BackendState {
         self.close_idle(|connection| {
             connection.thread == thread
                 && (now.duration_since(connection.since) >= longest
-                    || !is_quiet(&connection.stream))
+                    || !connection.stream.is_silent(Check::EventLoop))
         });
     }
 
@@ -173,39 +160,17 @@ impl BackendState {
     }
 }
 
-/// Whether nothing has come over an idle connection, neither its end nor bytes that nobody asked
-/// for. Costs no system call while the event loop has seen nothing.
-fn is_quiet(stream: &TcpStream) -> bool {
-    matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
-}
-
-/// The same, as the kernel knows it.
-fn is_silent(stream: &TcpStream) -> bool {
-    let peeked = recv(stream, &mut [0_u8; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
-    matches!(peeked, Err(Errno::WOULDBLOCK))
-}
-
-/// Moves a connection from another thread's event loop to this one's.
-fn adopt(stream: TcpStream) -> Option<TcpStream> {
-    let stream = stream.into_std().ok()?;
-    let quiet = std::io::Read::read(&mut &stream, &mut [0]);
-    let quiet = matches!(quiet, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock);
-    quiet.then(|| TcpStream::from_std(stream).ok()).flatten()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::net::TcpListener;
+    use crate::stream::pair;
 
     /// The backend's end arrives after the event loop looked, and before the request does.
     #[tokio::test]
     async fn the_kernel_knows_of_an_end_before_the_event_loop() {
         for (check, found) in [(Check::EventLoop, true), (Check::Kernel, false)] {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let address = listener.local_addr().unwrap();
-            let stream = TcpStream::connect(address).await.unwrap();
-            let accepted = listener.accept().await.unwrap().0;
+            let (stream, accepted) = pair().await;
+            let (address, stream) = (stream.peer_addr().unwrap(), BackendStream::Tcp(stream));
             let backend = Backend { name: "a".into(), address, slots: 1 };
             let state = BackendState::new(backend, 1);
             state.opening();

@@ -9,10 +9,10 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::ReadBuf;
 
 use crate::outgoing::Outgoing;
+use crate::stream::Stream;
 
 /// Large enough that a big body costs few system calls.
 const CAPACITY: usize = 64 * 1024;
@@ -135,7 +135,7 @@ impl Buffer {
     pub(crate) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
-        stream: &mut TcpStream,
+        stream: &mut impl Stream,
     ) -> Poll<io::Result<usize>> {
         if self.block.is_none() {
             ready!(stream.poll_read_ready(cx))?;
@@ -163,14 +163,13 @@ impl Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::{ClientStream, pair};
     use tokio::io::AsyncWriteExt;
-    use tokio::net::TcpListener;
 
     #[tokio::test]
     async fn holds_memory_only_while_it_holds_bytes() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let mut receiver = listener.accept().await.unwrap().0;
+        let (mut sender, receiver) = pair().await;
+        let mut receiver = ClientStream::Tcp(receiver);
         let mut buffer = Buffer::default();
         std::future::poll_fn(|cx| {
             assert!(buffer.poll_fill(cx, &mut receiver).is_pending());

@@ -7,18 +7,17 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use rustix::net::{RecvFlags, recv};
-use tokio::io::{AsyncWriteExt, Interest};
-use tokio::net::TcpStream;
+use tokio::io::AsyncWriteExt;
 
 use crate::answer::Failure;
 use crate::buffer::{Buffer, Workspace};
 use crate::h1::{Flaw, Origin, Scan, Scanner};
+use crate::stream::{Arrived, ClientStream, Stream};
 use crate::timer::Timer;
 use crate::worker::Worker;
 
 pub(crate) struct Client {
-    pub(crate) stream: TcpStream,
+    pub(crate) stream: ClientStream,
     pub(crate) timer: Timer,
     pub(crate) origin: Origin,
 }
@@ -53,7 +52,7 @@ const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1 << 20;
 
 impl Client {
-    pub(crate) fn new(stream: TcpStream, peer: IpAddr) -> Self {
+    pub(crate) fn new(stream: ClientStream, peer: IpAddr) -> Self {
         Client { stream, timer: Timer::new(), origin: Origin::new(peer) }
     }
 
@@ -168,12 +167,6 @@ impl Client {
         })
         .await;
     }
-
-    /// Resets the connection, so that the client cannot take what it has for a whole answer.
-    pub(crate) fn abort(&self) {
-        // Closing an incomplete message says the same, but for bodies that end at the close.
-        let _ = self.stream.set_zero_linger();
-    }
 }
 
 impl Reading {
@@ -217,44 +210,34 @@ impl Watch {
     /// Ready when the client has reset the connection. A client that has only finished sending
     /// still reads. Costs no system call while nothing arrives. Ends watching when anything else
     /// does: a pipelined request is read in its turn.
-    pub(crate) fn poll_reset(&mut self, cx: &mut Context<'_>, stream: &TcpStream) -> Poll<()> {
+    pub(crate) fn poll_reset(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut ClientStream,
+    ) -> Poll<()> {
         while !self.over {
             if ready!(stream.poll_read_ready(cx)).is_err() {
                 return Poll::Ready(());
             }
-            let peeked = stream.try_io(Interest::READABLE, || {
-                let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-                Ok(recv(stream, &mut [0_u8; 1][..], flags)?.1)
-            });
-            match peeked {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return Poll::Ready(()),
-                Ok(_) => self.over = true,
+            match stream.peek() {
+                Arrived::Nothing => {}
+                Arrived::Something => self.over = true,
+                Arrived::Reset => return Poll::Ready(()),
             }
         }
         Poll::Pending
     }
 }
 
-/// Resolves when the client has closed or reset the connection, whatever it has sent before.
-/// Half-closing and closing look the same; before anything was done for a request, both count as
-/// leaving.
-pub(crate) async fn closed(stream: &TcpStream) {
-    // An interest that bytes do not satisfy, but the end of them does: urgent data, which is not
-    // asked of the kernel.
-    let _ = stream.ready(Interest::PRIORITY).await;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::net::TcpListener;
+    use crate::stream::pair;
 
     /// What is found when these pieces arrive one by one.
     async fn arrival(pieces: &[&[u8]]) -> (Option<Arrival>, Reading) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let mut receiver = listener.accept().await.unwrap().0;
+        let (mut sender, receiver) = pair().await;
+        let mut receiver = ClientStream::Tcp(receiver);
         let (mut input, mut reading) = (Buffer::default(), Reading::new(true));
         for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
             sender.write_all(piece).await.unwrap();

@@ -6,14 +6,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use tokio::net::TcpStream;
-
 use crate::answer::Failure;
 use crate::buffer::Workspace;
 use crate::client::{Arrival, Client};
 use crate::exchange::{self, After};
 use crate::h1::{Expect, Framing, Persistence, Request, Version, parse_request};
 use crate::intake::{self, Missing};
+use crate::stream::ClientStream;
 use crate::worker::{Open, Worker};
 
 /// A body up to this size that is gathered whole is sent along with its header, and can be sent
@@ -33,7 +32,7 @@ const UNKNOWN: Request = Request {
 };
 
 /// Serves a connection. `open` counts it for as long.
-pub(crate) async fn serve(stream: TcpStream, peer: IpAddr, worker: Arc<Worker>, open: Open) {
+pub(crate) async fn serve(stream: ClientStream, peer: IpAddr, worker: Arc<Worker>, open: Open) {
     let mut client = Client::new(stream, peer);
     let mut space = None;
     // Polled once: it wakes this task when the balancer stops, wherever the task waits then.
@@ -65,7 +64,7 @@ pub(crate) async fn serve(stream: TcpStream, peer: IpAddr, worker: Arc<Worker>, 
         };
         match after {
             After::KeepAlive => continue,
-            After::Abort => client.abort(),
+            After::Abort => client.stream.abort(),
             After::Close => {
                 client.linger(&mut space.get_or_insert_with(Workspace::take).input).await;
             }

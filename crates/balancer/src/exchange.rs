@@ -7,15 +7,15 @@ use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 
 use crate::answer::Failure;
-use crate::backend::Check;
 use crate::buffer::Workspace;
-use crate::client::{self, Client};
+use crate::client::Client;
 use crate::counters::{BackendFault, record};
 use crate::dispatch::Tried;
 use crate::dispatcher::{Place, Reply, Slot};
 use crate::h1::{Framing, Persistence, Request};
 use crate::lease::Lease;
 use crate::relay::{Outcome, Relay};
+use crate::stream::Check;
 use crate::tunnel;
 use crate::worker::Worker;
 
@@ -167,7 +167,7 @@ async fn wait<'w>(
     let limit = worker.shared.config.queue.wait;
     let deadline = Instant::now() + limit;
     let Client { stream, timer, .. } = client;
-    let mut closed = pin!(client::closed(stream));
+    let mut closed = pin!(stream.closed());
     poll_fn(|cx| {
         if let Poll::Ready(slot) = place.poll(cx) {
             return Poll::Ready(slot.ok_or(None));

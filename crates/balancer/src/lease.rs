@@ -6,15 +6,13 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use tokio::net::TcpStream;
-
-use crate::backend::Check;
 use crate::dispatcher::Slot;
+use crate::stream::{BackendStream, Check};
 use crate::timer::Timer;
 
 /// Closes its connection, then releases its slot, when dropped.
 pub(crate) struct Lease<'a> {
-    stream: Option<TcpStream>,
+    stream: Option<BackendStream>,
     pub(crate) slot: Slot<'a>,
     thread: usize,
     pub(crate) history: History,
@@ -48,7 +46,7 @@ impl<'a> Lease<'a> {
         let address = self.slot.backend.address;
         self.slot.backend.opening();
         let opening = Opening(&self.slot);
-        let mut connecting = pin!(TcpStream::connect(address));
+        let mut connecting = pin!(BackendStream::connect(address));
         let stream = std::future::poll_fn(|cx| {
             if let Poll::Ready(result) = connecting.as_mut().poll(cx) {
                 return Poll::Ready(result);
@@ -59,14 +57,13 @@ impl<'a> Lease<'a> {
             })
         })
         .await?;
-        stream.set_nodelay(true)?;
         std::mem::forget(opening);
         (self.stream, self.history) = (Some(stream), History::Fresh);
         Ok(())
     }
 
     /// The connection; there is one after [`Lease::reuse`] or [`Lease::connect`] succeeded.
-    pub(crate) fn stream(&mut self) -> &mut TcpStream {
+    pub(crate) fn stream(&mut self) -> &mut BackendStream {
         self.stream.as_mut().expect("a lease that relays is connected")
     }
 

@@ -12,6 +12,7 @@
 //! - `backend`: a backend's address, idle connections and counts.
 //! - `lease`: a slot together with a connection.
 //! - `h1`: HTTP/1.1 as pure functions over bytes.
+//! - `stream`: what carries a connection's bytes.
 //! - `listener`, `worker`: sockets that accept, and the threads that serve them.
 //! - `connection`, `client`: a client's connection from its first request to its last.
 //! - `intake`, `pace`: what a client sends before it gets a slot, and how slow it may be.
@@ -39,6 +40,7 @@ mod outgoing;
 mod pace;
 mod relay;
 mod snapshot;
+mod stream;
 mod timer;
 mod tunnel;
 mod worker;

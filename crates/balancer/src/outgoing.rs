@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 
 use crate::buffer::Buffer;
 use crate::h1::Framing;
@@ -80,7 +79,7 @@ impl Outgoing {
     pub(crate) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
-        stream: &mut TcpStream,
+        stream: &mut (impl AsyncWrite + Unpin),
         buffer: &Buffer,
         sent: &mut u64,
     ) -> Poll<io::Result<()>> {

@@ -7,14 +7,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
-
 use crate::buffer::{Buffer, Workspace};
 use crate::client::Client;
 use crate::h1::Framing;
 use crate::lease::Lease;
 use crate::outgoing::Outgoing;
+use crate::stream::Stream;
 use crate::worker::Worker;
 
 /// One direction.
@@ -70,8 +68,8 @@ impl Way<'_> {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        from: &mut TcpStream,
-        to: &mut TcpStream,
+        from: &mut impl Stream,
+        to: &mut impl Stream,
     ) -> Poll<io::Result<()>> {
         while self.state != State::Ended {
             if self.state == State::Ending {

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use crate::config::Config;
 use crate::connection;
 use crate::counters::Tally;
 use crate::dispatcher::Dispatcher;
+use crate::stream::ClientStream;
 
 /// What all threads share.
 pub(crate) struct Shared {
@@ -139,7 +140,7 @@ impl Worker {
                 listener.poll_accept(cx).map(Some)
             });
             match accepted.await {
-                Some(Ok((stream, peer))) => self.serve(stream, peer.ip()),
+                Some(Ok((stream, peer))) => self.serve(ClientStream::Tcp(stream), peer.ip()),
                 // Out of file descriptors, or a connection that ended before it was taken.
                 Some(Err(_)) => tokio::time::sleep(ACCEPT_PAUSE).await,
                 None => break,
@@ -150,13 +151,13 @@ impl Worker {
         tokio::task::unconstrained(async {
             let mut queued = Context::from_waker(Waker::noop());
             while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(&mut queued) {
-                self.serve(stream, peer.ip());
+                self.serve(ClientStream::Tcp(stream), peer.ip());
             }
         })
         .await;
     }
 
-    fn serve(self: &Arc<Self>, stream: TcpStream, peer: std::net::IpAddr) {
+    fn serve(self: &Arc<Self>, stream: ClientStream, peer: std::net::IpAddr) {
         let open = Open::new(self);
         tokio::spawn(connection::serve(stream, peer, Arc::clone(self), open));
     }

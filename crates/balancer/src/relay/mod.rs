@@ -115,7 +115,7 @@ impl<'r, 'w> Relay<'r, 'w> {
             return Poll::Ready(outcome);
         }
         let reading = matches!(self.upload, Upload::Body(_));
-        if !reading && self.watch.poll_reset(cx, &self.client.stream).is_ready() {
+        if !reading && self.watch.poll_reset(cx, &mut self.client.stream).is_ready() {
             return Poll::Ready(Outcome::ClientGone);
         }
         let moved = self.moved.total();

@@ -1,0 +1,209 @@
+//! Connections as the relay sees them: bytes, and the few things that it must know besides.
+//! What carries the bytes is a variant; a plain TCP connection costs a predictable branch.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+
+/// What a buffer is filled from and emptied into.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {
+    /// Ready when a read is worth its memory: it will return bytes, the end or an error, as a rule.
+    fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+}
+
+/// A connection that a client opened.
+#[derive(Debug)]
+pub(crate) enum ClientStream {
+    Tcp(TcpStream),
+}
+
+/// A connection that we opened to a backend.
+#[derive(Debug)]
+pub(crate) enum BackendStream {
+    Tcp(TcpStream),
+}
+
+/// What has arrived over a connection and was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrived {
+    Nothing,
+    /// Bytes, or their end.
+    Something,
+    /// The connection is no more.
+    Reset,
+}
+
+/// How closely an idle connection is looked at before it is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// Nothing has come that the event loop has seen: no system call. For requests that may be sent
+    /// again.
+    EventLoop,
+    /// Nothing has come by now.
+    Kernel,
+}
+
+impl ClientStream {
+    /// Looks without reading. Leaves the event loop to report what comes after.
+    pub(crate) fn peek(&self) -> Arrived {
+        let ClientStream::Tcp(stream) = self;
+        let peeked = stream.try_io(Interest::READABLE, || {
+            let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+            Ok(recv(stream, &mut [0_u8; 1][..], flags)?.1)
+        });
+        match peeked {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Arrived::Nothing,
+            Err(_) => Arrived::Reset,
+            Ok(_) => Arrived::Something,
+        }
+    }
+
+    /// Resolves when the client has closed or reset the connection, whatever it has sent before.
+    /// Half-closing and closing look the same; before anything was done for a request, both count
+    /// as leaving.
+    pub(crate) async fn closed(&self) {
+        // An interest that bytes do not satisfy, but the end of them does: urgent data, which is
+        // not asked of the kernel.
+        match self {
+            ClientStream::Tcp(stream) => drop(stream.ready(Interest::PRIORITY).await),
+        }
+    }
+
+    /// Makes closing a reset, so that the client cannot take what it has for a whole answer.
+    pub(crate) fn abort(&self) {
+        // Closing an incomplete message says the same, but for bodies that end at the close.
+        match self {
+            ClientStream::Tcp(stream) => drop(stream.set_zero_linger()),
+        }
+    }
+}
+
+impl BackendStream {
+    pub(crate) async fn connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(BackendStream::Tcp(stream))
+    }
+
+    /// Whether nothing has come over an idle connection, neither its end nor bytes that nobody
+    /// asked for.
+    pub(crate) fn is_silent(&self, check: Check) -> bool {
+        match (self, check) {
+            (BackendStream::Tcp(stream), Check::EventLoop) => {
+                would_block(&stream.try_read(&mut [0]))
+            }
+            (BackendStream::Tcp(stream), Check::Kernel) => {
+                let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+                matches!(recv(stream, &mut [0_u8; 1][..], flags), Err(Errno::WOULDBLOCK))
+            }
+        }
+    }
+
+    /// Moves an idle connection from another thread's event loop to this one's, if it is silent.
+    pub(crate) fn adopt(self) -> Option<Self> {
+        match self {
+            BackendStream::Tcp(stream) => {
+                let stream = stream.into_std().ok()?;
+                would_block(&io::Read::read(&mut &stream, &mut [0])).then_some(())?;
+                TcpStream::from_std(stream).ok().map(BackendStream::Tcp)
+            }
+        }
+    }
+}
+
+fn would_block(read: &io::Result<usize>) -> bool {
+    matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+/// Reads and writes through whichever variant there is.
+macro_rules! pass_on {
+    ($stream:ident, $($variant:ident),+) => {
+        impl AsyncRead for $stream {
+            #[inline]
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                room: &mut ReadBuf<'_>,
+            ) -> Poll<io::Result<()>> {
+                match self.get_mut() {
+                    $($stream::$variant(stream) => Pin::new(stream).poll_read(cx, room),)+
+                }
+            }
+        }
+
+        impl AsyncWrite for $stream {
+            #[inline]
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bytes: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                match self.get_mut() {
+                    $($stream::$variant(stream) => Pin::new(stream).poll_write(cx, bytes),)+
+                }
+            }
+
+            #[inline]
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                parts: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                match self.get_mut() {
+                    $($stream::$variant(stream) => Pin::new(stream).poll_write_vectored(cx, parts),)+
+                }
+            }
+
+            fn is_write_vectored(&self) -> bool {
+                true
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                match self.get_mut() {
+                    $($stream::$variant(stream) => Pin::new(stream).poll_flush(cx),)+
+                }
+            }
+
+            fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                match self.get_mut() {
+                    $($stream::$variant(stream) => Pin::new(stream).poll_shutdown(cx),)+
+                }
+            }
+        }
+    };
+}
+
+pass_on!(ClientStream, Tcp);
+pass_on!(BackendStream, Tcp);
+
+impl Stream for ClientStream {
+    #[inline]
+    fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            ClientStream::Tcp(stream) => TcpStream::poll_read_ready(stream, cx),
+        }
+    }
+}
+
+impl Stream for BackendStream {
+    #[inline]
+    fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            BackendStream::Tcp(stream) => TcpStream::poll_read_ready(stream, cx),
+        }
+    }
+}
+
+/// Two ends of one loopback connection.
+#[cfg(test)]
+pub(crate) async fn pair() -> (TcpStream, TcpStream) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    (near, listener.accept().await.unwrap().0)
+}
