@@ -79,13 +79,18 @@ fn prometheus_can_scrape_it() {
     up.get().unwrap();
     let metrics = get(admin.parse().unwrap(), "/metrics").unwrap();
     assert!(
-        metrics.contains("tenfold_backend_requests_total{backend=\"app-1\",address=\"127.0.0.1:"),
+        metrics.contains(
+            "tenfold_backend_requests_total{app=\"app\",backend=\"app-1\",address=\"127.0.0.1:"
+        ),
         "{metrics}"
     );
     let sum = metrics.split("tenfold_response_time_seconds_sum ").nth(1).unwrap();
     let sum: f64 = sum.split_whitespace().next().unwrap().parse().unwrap();
     assert!((0.02..1.0).contains(&sum), "one request of 20 ms: {metrics}");
-    assert!(metrics.contains("tenfold_response_time_seconds_bucket{le=\"+Inf\"} 1"), "{metrics}");
+    assert!(
+        metrics.contains("tenfold_response_time_seconds_bucket{le=\"+Inf\",app=\"app\"} 1"),
+        "{metrics}"
+    );
     assert!(metrics.contains("tenfold_queue_requests 0"), "{metrics}");
     assert!(metrics.contains("# EOF"), "{metrics}");
     let refused = get(admin.parse().unwrap(), "/scale").unwrap_err();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use crate::backend::Backend;
-use crate::config::Config;
+use crate::config::{AppId, Config};
 use crate::dispatch::BackendId;
 use crate::listener;
 use crate::snapshot::Snapshot;
@@ -86,8 +86,8 @@ impl Balancer {
         config.check().map_err(StartError::Config)?;
         let mut addresses = Vec::new();
         let mut by_thread: Vec<Vec<_>> = (0..config.threads).map(|_| Vec::new()).collect();
-        for &address in &config.listen {
-            let (bound, listeners) = listener::bind(address, config.threads)?;
+        for listener in &config.listeners {
+            let (bound, listeners) = listener::bind(listener.address, config.threads)?;
             addresses.push(bound);
             by_thread
                 .iter_mut()
@@ -153,9 +153,10 @@ impl Balancer {
     }
 
     fn close_backends(&self) {
-        let dispatcher = &self.handle.shared.dispatcher;
-        for standing in dispatcher.standings() {
-            standing.backend.removed();
+        for app in &self.handle.shared.apps {
+            for standing in app.dispatcher.standings() {
+                standing.backend.removed();
+            }
         }
     }
 }
@@ -171,26 +172,27 @@ impl Drop for Balancer {
 }
 
 impl Handle {
-    /// Adds a backend; requests that wait for one go there at once.
-    pub fn add(&self, backend: Backend) -> BackendId {
-        self.shared.dispatcher.add(backend)
+    /// Adds a backend to an app; requests that wait for one go there at once. Panics if the
+    /// balancer has no such app.
+    pub fn add(&self, app: AppId, backend: Backend) -> BackendId {
+        self.shared.app(app).dispatcher.add(backend)
     }
 
     /// Changes the number of requests in flight that a backend may have. What is in flight beyond a
     /// smaller number finishes.
     pub fn set_slots(&self, id: BackendId, slots: usize) {
-        self.shared.dispatcher.set_slots(id, slots);
+        self.shared.app(id.app()).dispatcher.set_slots(id, slots);
     }
 
     /// Takes a backend out at once. Its requests in flight go on for as long as it answers them.
     pub fn remove(&self, id: BackendId) {
-        self.shared.dispatcher.remove(id);
+        self.shared.app(id.app()).dispatcher.remove(id);
     }
 
     /// Gives a backend no new request, waits until its last one is finished or `deadline` has
     /// passed, then takes it out. Needs a Tokio runtime with time.
     pub async fn drain(&self, id: BackendId, deadline: Duration) -> Drained {
-        let dispatcher = &self.shared.dispatcher;
+        let dispatcher = &self.shared.app(id.app()).dispatcher;
         let Some((backend, _)) = dispatcher.drain(id) else { return Drained::Clean };
         let idle = async {
             loop {

@@ -12,21 +12,42 @@ use crate::h1::MAX_FIELDS;
 /// Everything that [`Balancer::start`](crate::Balancer::start) needs. Plain data.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Addresses to listen on; port 0 picks a free one. At least one.
-    pub listen: Vec<SocketAddr>,
+    /// Where clients connect. At least one.
+    pub listeners: Vec<Listener>,
     /// Data-plane threads, each with its own listener and event loop. At least 1.
     pub threads: usize,
-    /// How a backend is picked.
-    pub policy: Policy,
-    /// How many requests may wait for a slot, and for how long.
-    pub queue: QueueLimits,
+    /// What requests are balanced for, each with its own backends and queue. At least one; without
+    /// routes all requests are for the first one.
+    pub apps: Vec<AppConfig>,
     /// How long each phase may take.
     pub timeouts: Timeouts,
     /// How large each thing may be.
     pub limits: Limits,
-    /// Backends that one request may try when connecting fails, 1 to [`Config::MAX_ATTEMPTS`].
+}
+
+/// An address that clients connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Port 0 picks a free one.
+    pub address: SocketAddr,
+}
+
+/// One app: how requests for it are spread over its backends.
+#[derive(Clone, Debug)]
+pub struct AppConfig {
+    /// For people and metrics; unique.
+    pub name: String,
+    /// How a backend is picked.
+    pub policy: Policy,
+    /// How many requests may wait for a slot, and for how long.
+    pub queue: QueueLimits,
+    /// Backends that one request may try when connecting fails, 1 to [`AppConfig::MAX_ATTEMPTS`].
     pub attempts: usize,
 }
+
+/// Names an app of one balancer: its place in [`Config::apps`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AppId(u16);
 
 /// The rule that picks a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -44,7 +65,7 @@ pub enum Policy {
     LeastConn,
 }
 
-/// Bounds of the waiting requests, over all backends.
+/// Bounds of the waiting requests of an app, over all its backends.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueLimits {
     /// Requests that may wait; the next one is answered 503.
@@ -101,14 +122,13 @@ pub struct Limits {
 pub struct UnknownPolicy(String);
 
 impl Config {
-    /// Most backends that one request may try.
-    pub const MAX_ATTEMPTS: usize = 4;
+    /// The most that [`Config::apps`] can have.
+    pub const MAX_APPS: usize = 1024;
 
     /// Says what is wrong with the values, in one sentence with a remedy.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Limits { header_bytes, headers, .. } = self.limits;
-        let attempts = 1..=Self::MAX_ATTEMPTS;
-        if self.listen.is_empty() {
+        if self.listeners.is_empty() {
             return Err("there is no address to listen on; give at least one".into());
         }
         if self.threads == 0 || self.threads > 1024 {
@@ -126,14 +146,25 @@ impl Config {
                 "a limit of {headers} header fields is impossible; use 1 to {most}"
             ));
         }
-        if !attempts.contains(&self.attempts) {
-            let most = Self::MAX_ATTEMPTS;
-            return Err(format!("{} attempts are impossible; use 1 to {most}", self.attempts));
-        }
         if self.limits.connections == 0 {
             return Err("a limit of 0 client connections serves nobody; use at least 1".into());
         }
-        self.check_durations()
+        self.check_durations()?;
+        self.check_apps()
+    }
+
+    fn check_apps(&self) -> Result<(), String> {
+        let (count, most) = (self.apps.len(), Self::MAX_APPS);
+        if !(1..=most).contains(&count) {
+            return Err(format!("{count} apps are impossible; use 1 to {most}"));
+        }
+        for (index, app) in self.apps.iter().enumerate() {
+            if self.apps[..index].iter().any(|other| other.name == app.name) {
+                return Err(format!("two apps are named {}; rename one", app.name));
+            }
+            app.check().map_err(|wrong| format!("of app {}, {wrong}", app.name))?;
+        }
+        Ok(())
     }
 
     fn check_durations(&self) -> Result<(), String> {
@@ -158,15 +189,47 @@ impl Config {
             ("stall", stall),
             ("tunnel", tunnel),
             ("backend idle", backend_idle),
-            ("queue wait", self.queue.wait),
         ];
-        let wrong = |duration: Duration| duration.is_zero() || duration > Timeouts::MAX;
-        match durations.into_iter().find(|&(_, duration)| wrong(duration)) {
-            Some((name, duration)) => Err(format!(
-                "a {name} time of {duration:?} is impossible; use more than 0 and at most a day"
-            )),
-            None => Ok(()),
+        durations.into_iter().try_for_each(|(name, duration)| check_duration(name, duration))
+    }
+}
+
+impl Listener {
+    /// A listener on `address`, everything else as by default.
+    pub fn new(address: SocketAddr) -> Self {
+        Listener { address }
+    }
+}
+
+impl AppConfig {
+    /// Most backends that one request may try.
+    pub const MAX_ATTEMPTS: usize = 4;
+
+    /// An app of this name, everything else as by default.
+    pub fn named(name: impl Into<String>) -> Self {
+        AppConfig { name: name.into(), ..AppConfig::default() }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let most = Self::MAX_ATTEMPTS;
+        if !(1..=most).contains(&self.attempts) {
+            return Err(format!("{} attempts are impossible; use 1 to {most}", self.attempts));
         }
+        check_duration("queue wait", self.queue.wait)
+    }
+}
+
+impl AppId {
+    /// The app that a balancer always has.
+    pub const FIRST: AppId = AppId(0);
+
+    /// The app at this place of [`Config::apps`].
+    pub fn nth(index: usize) -> AppId {
+        AppId(u16::try_from(index).expect("there are at most Config::MAX_APPS apps"))
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0.into()
     }
 }
 
@@ -185,12 +248,21 @@ impl Limits {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
+            listeners: vec![Listener::new(SocketAddr::from(([127, 0, 0, 1], 0)))],
             threads: std::thread::available_parallelism().map_or(1, usize::from),
-            policy: Policy::default(),
-            queue: QueueLimits::default(),
+            apps: vec![AppConfig::default()],
             timeouts: Timeouts::default(),
             limits: Limits::default(),
+        }
+    }
+}
+
+impl Default for AppConfig {
+    fn default() -> Self {
+        AppConfig {
+            name: "app".into(),
+            policy: Policy::default(),
+            queue: QueueLimits::default(),
             // A third dead backend in a row means that the fleet is down, not one instance.
             attempts: 3,
         }
@@ -273,6 +345,15 @@ impl FromStr for Policy {
     }
 }
 
+fn check_duration(name: &str, duration: Duration) -> Result<(), String> {
+    if duration.is_zero() || duration > Timeouts::MAX {
+        return Err(format!(
+            "a {name} time of {duration:?} is impossible; use more than 0 and at most a day"
+        ));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,15 +376,18 @@ mod tests {
         };
         assert_eq!(with(|_| ()), Ok(()));
         assert!(with(|c| c.threads = 0).unwrap_err().contains("use 1 to"));
-        assert!(with(|c| c.listen.clear()).unwrap_err().contains("at least one"));
+        assert!(with(|c| c.listeners.clear()).unwrap_err().contains("at least one"));
         assert!(with(|c| c.limits.headers = 1000).unwrap_err().contains("use 1 to 128"));
         assert!(with(|c| c.limits.header_bytes = 10).unwrap_err().contains("use 1024 to"));
-        assert!(with(|c| c.attempts = 9).unwrap_err().contains("use 1 to 4"));
+        assert!(with(|c| c.apps[0].attempts = 9).unwrap_err().contains("use 1 to 4"));
         assert!(
             with(|c| c.timeouts.idle = Duration::ZERO).unwrap_err().contains("idle time of 0ns")
         );
-        let endless = with(|c| c.queue.wait = Duration::MAX).unwrap_err();
+        let endless = with(|c| c.apps[0].queue.wait = Duration::MAX).unwrap_err();
         assert!(endless.contains("queue wait") && endless.contains("at most a day"), "{endless}");
         assert_eq!(with(|c| c.timeouts.tunnel = Timeouts::MAX), Ok(()));
+        assert!(with(|c| c.apps.clear()).unwrap_err().contains("use 1 to"));
+        let twice = with(|c| c.apps.push(AppConfig::default())).unwrap_err();
+        assert!(twice.contains("two apps are named app"), "{twice}");
     }
 }

@@ -9,6 +9,7 @@ use std::task::Poll;
 use crate::answer::Failure;
 use crate::buffer::Workspace;
 use crate::client::{Arrival, Client};
+use crate::config::AppId;
 use crate::exchange::{self, After};
 use crate::h1::{Expect, Framing, Persistence, Request, Version, parse_request};
 use crate::intake::{self, Missing};
@@ -119,5 +120,6 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
         }
         body => body,
     };
-    exchange::run(client, space, &request, body, worker).await
+    let app = worker.shared.app(AppId::FIRST);
+    exchange::run(client, space, &request, body, worker, app).await
 }

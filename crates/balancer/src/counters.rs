@@ -65,14 +65,19 @@ pub(crate) struct BackendTally {
     pub(crate) service: Histogram<u64>,
 }
 
-/// One thread's share of everything that belongs to no backend.
+/// One thread's share of what an app's backends do not tell.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct AppTally {
     /// Microseconds.
     pub(crate) queue: Histogram<u64>,
     /// Microseconds.
     pub(crate) response: Histogram<u64>,
     pub(crate) shed: Shed,
+}
+
+/// One thread's share of everything that belongs to no app.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
     pub(crate) connections: u64,
     pub(crate) open: u64,
     /// Requests answered by the balancer itself, by status class (4xx, 5xx).
@@ -136,15 +141,12 @@ impl Default for BackendTally {
     }
 }
 
-impl Default for Tally {
+impl Default for AppTally {
     fn default() -> Self {
-        Tally {
+        AppTally {
             queue: histogram(TOTAL_DIGITS),
             response: histogram(TOTAL_DIGITS),
             shed: Shed::default(),
-            connections: 0,
-            open: 0,
-            own_answers: [0; 2],
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use crate::backend::{Backend, BackendState};
-use crate::config::Config;
+use crate::config::{AppConfig, AppId};
 use crate::dispatch::{Asked, BackendId, Dispatch, Grant, Standing, Ticket, Tried};
 
 /// Shared by all threads. The lock is held for some tens of nanoseconds; nothing waits or wakes
@@ -45,9 +45,9 @@ pub(crate) struct Standings {
 }
 
 impl Dispatcher {
-    pub(crate) fn new(config: &Config) -> Self {
-        let dispatch = Mutex::new(Dispatch::new(config.policy, config.queue.length));
-        Dispatcher { dispatch, threads: config.threads }
+    pub(crate) fn new(app: AppId, config: &AppConfig, threads: usize) -> Self {
+        let dispatch = Mutex::new(Dispatch::new(app, config.policy, config.queue.length));
+        Dispatcher { dispatch, threads }
     }
 
     pub(crate) fn ask(&self, tried: Tried) -> Reply<'_> {

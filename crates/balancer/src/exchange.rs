@@ -7,6 +7,7 @@ use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 
 use crate::answer::Failure;
+use crate::app::App;
 use crate::buffer::Workspace;
 use crate::client::Client;
 use crate::counters::{BackendFault, record};
@@ -39,9 +40,10 @@ pub(crate) async fn run(
     request: &Request,
     body: Framing,
     worker: &Worker,
+    app: &App,
 ) -> After {
     let arrived = Instant::now();
-    let after = match forward(client, space, request, body, worker, arrived).await {
+    let after = match forward(client, space, request, body, worker, app, arrived).await {
         Outcome::Complete(Persistence::KeepAlive) => After::KeepAlive,
         Outcome::Complete(Persistence::Close) => After::Close,
         Outcome::Failed(failure) => {
@@ -57,7 +59,7 @@ pub(crate) async fn run(
         Outcome::Stale(_) | Outcome::Broken => After::Abort,
         Outcome::ClientGone => return After::Gone,
     };
-    worker.tally(|tally| record(&mut tally.response, arrived.elapsed()));
+    app.tally(worker.index, |tally| record(&mut tally.response, arrived.elapsed()));
     after
 }
 
@@ -88,12 +90,13 @@ async fn forward<'w>(
     request: &Request,
     body: Framing,
     worker: &'w Worker,
+    app: &'w App,
     arrived: Instant,
 ) -> Outcome<'w> {
     let mut tried = Tried::default();
     let mut unreachable = None;
     loop {
-        let (slot, waited) = match slot(client, worker, tried).await {
+        let (slot, waited) = match slot(client, worker, app, tried).await {
             Ok(granted) => granted,
             // Nobody is left to try.
             Err(None) => return unreachable.map_or(Outcome::ClientGone, Outcome::Failed),
@@ -101,7 +104,7 @@ async fn forward<'w>(
         };
         if tried.len() == 0 {
             let time = if waited { arrived.elapsed() } else { Duration::ZERO };
-            worker.tally(|tally| record(&mut tally.queue, time));
+            app.tally(worker.index, |tally| record(&mut tally.queue, time));
         }
         let mut lease = Lease::new(slot, worker.index);
         let check = if request.idempotent { Check::EventLoop } else { Check::Kernel };
@@ -113,7 +116,7 @@ async fn forward<'w>(
             {
                 let backend = &lease.slot.backend;
                 tried.push(lease.slot.id);
-                let retry = tried.len() < worker.shared.config.attempts;
+                let retry = tried.len() < app.config.attempts;
                 backend.tally(worker.index, |tally| {
                     tally.counts.requests += 1;
                     tally.counts.retries += u64::from(retry);
@@ -144,16 +147,17 @@ async fn forward<'w>(
 /// request has been everywhere.
 async fn slot<'w>(
     client: &mut Client,
-    worker: &'w Worker,
+    worker: &Worker,
+    app: &'w App,
     tried: Tried,
 ) -> Result<(Slot<'w>, bool), Option<Outcome<'w>>> {
-    let limits = worker.shared.config.queue;
-    match worker.shared.dispatcher.ask(tried) {
+    let limits = app.config.queue;
+    match app.dispatcher.ask(tried) {
         Reply::Slot(slot) => Ok((slot, false)),
-        Reply::Place(place) => wait(client, worker, place).await.map(|slot| (slot, true)),
+        Reply::Place(place) => wait(client, worker, app, place).await.map(|slot| (slot, true)),
         Reply::AllTried => Err(None),
         Reply::Full => {
-            worker.tally(|tally| tally.shed.full += 1);
+            app.tally(worker.index, |tally| tally.shed.full += 1);
             Err(Some(Outcome::Failed(Failure::QueueFull(limits.length))))
         }
     }
@@ -161,10 +165,11 @@ async fn slot<'w>(
 
 async fn wait<'w>(
     client: &mut Client,
-    worker: &'w Worker,
+    worker: &Worker,
+    app: &'w App,
     mut place: Place<'w>,
 ) -> Result<Slot<'w>, Option<Outcome<'w>>> {
-    let limit = worker.shared.config.queue.wait;
+    let limit = app.config.queue.wait;
     let deadline = Instant::now() + limit;
     let Client { stream, timer, .. } = client;
     let mut closed = pin!(stream.closed());
@@ -173,11 +178,11 @@ async fn wait<'w>(
             return Poll::Ready(slot.ok_or(None));
         }
         if closed.as_mut().poll(cx).is_ready() {
-            worker.tally(|tally| tally.shed.client_gone += 1);
+            app.tally(worker.index, |tally| tally.shed.client_gone += 1);
             return Poll::Ready(Err(Some(Outcome::ClientGone)));
         }
         ready!(timer.poll(cx, deadline));
-        worker.tally(|tally| tally.shed.timeout += 1);
+        app.tally(worker.index, |tally| tally.shed.timeout += 1);
         Poll::Ready(Err(Some(Outcome::Failed(Failure::QueueTimeout(limit)))))
     })
     .await

@@ -9,6 +9,7 @@
 //! - `balancer`: starting, stopping, and the [`Handle`] that changes and observes a running one.
 //! - `dispatch`: the queue, the slots and the policies, as pure data.
 //! - `dispatcher`: the same, shared by threads; slots that give themselves back.
+//! - `app`: an app at run time, with its dispatcher and its counts.
 //! - `backend`: a backend's address, idle connections and counts.
 //! - `lease`: a slot together with a connection.
 //! - `h1`: HTTP/1.1 as pure functions over bytes.
@@ -22,6 +23,7 @@
 //! - `counters`, `snapshot`: what is counted, and how it is read.
 
 mod answer;
+mod app;
 mod backend;
 mod balancer;
 mod buffer;
@@ -47,7 +49,11 @@ mod worker;
 
 pub use backend::Backend;
 pub use balancer::{Balancer, Drained, Handle, StartError};
-pub use config::{Config, Limits, Policy, QueueLimits, Timeouts, UnknownPolicy};
+pub use config::{
+    AppConfig, AppId, Config, Limits, Listener, Policy, QueueLimits, Timeouts, UnknownPolicy,
+};
 pub use counters::{BackendCounts, Shed};
 pub use dispatch::BackendId;
-pub use snapshot::{BackendPhase, BackendSnapshot, ClientsSnapshot, QueueSnapshot, Snapshot};
+pub use snapshot::{
+    AppSnapshot, BackendPhase, BackendSnapshot, ClientsSnapshot, QueueSnapshot, Snapshot,
+};

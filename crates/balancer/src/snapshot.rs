@@ -7,20 +7,33 @@ use std::sync::PoisonError;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::app::App;
+use crate::config::AppId;
 use crate::counters::{BACKEND_DIGITS, BackendCounts, Shed, TOTAL_DIGITS, histogram, merge};
 use crate::dispatch::{BackendId, Standing};
 use crate::dispatcher::Standings;
 use crate::worker::Shared;
 
-/// The balancer at one moment. Times are in microseconds.
+/// The balancer at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
+    /// By [`AppId`].
+    pub apps: Vec<AppSnapshot>,
+    /// The clients' connections.
+    pub clients: ClientsSnapshot,
+}
+
+/// An app at one moment. Times are in microseconds.
+#[derive(Clone, Debug)]
+pub struct AppSnapshot {
+    /// Names it on the handle.
+    pub id: AppId,
+    /// As configured.
+    pub name: String,
     /// Oldest first. A removed backend takes its counts with it.
     pub backends: Vec<BackendSnapshot>,
     /// The waiting requests.
     pub queue: QueueSnapshot,
-    /// The clients' connections.
-    pub clients: ClientsSnapshot,
     /// From a request's arrival to a slot, for each request that got one; 0 when one was free. A
     /// request has arrived with its header and what is taken of its body before a slot is asked for.
     pub queue_time: Histogram<u64>,
@@ -86,24 +99,42 @@ pub struct ClientsSnapshot {
 }
 
 impl Snapshot {
+    /// The backends of all apps.
+    pub fn backends(&self) -> impl Iterator<Item = &BackendSnapshot> {
+        self.apps.iter().flat_map(|app| &app.backends)
+    }
+
     pub(crate) fn take(shared: &Shared) -> Self {
-        let (depth, max_depth) = shared.dispatcher.depth();
-        let mut snapshot = Snapshot {
-            backends: shared.dispatcher.standings().iter().map(BackendSnapshot::take).collect(),
+        let mut clients = ClientsSnapshot::default();
+        for tally in &shared.tallies {
+            let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            clients.open += tally.open;
+            clients.accepted += tally.connections;
+            clients.own_4xx += tally.own_answers[0];
+            clients.own_5xx += tally.own_answers[1];
+        }
+        let apps = shared.apps.iter().enumerate();
+        let apps = apps.map(|(index, app)| AppSnapshot::take(AppId::nth(index), app)).collect();
+        Snapshot { apps, clients }
+    }
+}
+
+impl AppSnapshot {
+    fn take(id: AppId, app: &App) -> Self {
+        let (depth, max_depth) = app.dispatcher.depth();
+        let mut snapshot = AppSnapshot {
+            id,
+            name: app.config.name.clone(),
+            backends: app.dispatcher.standings().iter().map(BackendSnapshot::take).collect(),
             queue: QueueSnapshot { depth, max_depth, shed: Shed::default() },
-            clients: ClientsSnapshot::default(),
             queue_time: histogram(TOTAL_DIGITS),
             response_time: histogram(TOTAL_DIGITS),
         };
-        for tally in &shared.tallies {
+        for tally in &app.tallies {
             let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
             merge(&mut snapshot.queue_time, &tally.queue);
             merge(&mut snapshot.response_time, &tally.response);
             snapshot.queue.shed.add(tally.shed);
-            snapshot.clients.open += tally.open;
-            snapshot.clients.accepted += tally.connections;
-            snapshot.clients.own_4xx += tally.own_answers[0];
-            snapshot.clients.own_5xx += tally.own_answers[1];
         }
         snapshot
     }

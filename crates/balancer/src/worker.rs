@@ -11,16 +11,17 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-use crate::config::Config;
+use crate::app::App;
+use crate::config::{AppConfig, AppId, Config};
 use crate::connection;
 use crate::counters::Tally;
-use crate::dispatcher::Dispatcher;
 use crate::stream::ClientStream;
 
 /// What all threads share.
 pub(crate) struct Shared {
     pub(crate) config: Config,
-    pub(crate) dispatcher: Dispatcher,
+    /// By [`AppId`].
+    pub(crate) apps: Box<[App]>,
     /// By thread.
     pub(crate) tallies: Box<[Mutex<Tally>]>,
     /// Set before `stop` is signalled.
@@ -51,8 +52,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl Shared {
     pub(crate) fn new(config: Config) -> Self {
+        let apps = config.apps.iter().enumerate();
+        let app = |(index, app): (usize, &AppConfig)| {
+            App::new(AppId::nth(index), app.clone(), config.threads)
+        };
         Shared {
-            dispatcher: Dispatcher::new(&config),
+            apps: apps.map(app).collect(),
             tallies: (0..config.threads).map(|_| Mutex::default()).collect(),
             config,
             stopping: AtomicBool::new(false),
@@ -61,6 +66,10 @@ impl Shared {
             open: AtomicUsize::new(0),
             closed: Notify::new(),
         }
+    }
+
+    pub(crate) fn app(&self, id: AppId) -> &App {
+        &self.apps[id.index()]
     }
 
     /// Tells all threads to accept no more and to be done by `deadline`.
@@ -169,8 +178,10 @@ impl Worker {
         loop {
             ticks.tick().await;
             let now = Instant::now();
-            for standing in self.shared.dispatcher.standings() {
-                standing.backend.sweep(self.index, longest, now);
+            for app in &self.shared.apps {
+                for standing in app.dispatcher.standings() {
+                    standing.backend.sweep(self.index, longest, now);
+                }
             }
         }
     }

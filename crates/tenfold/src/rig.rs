@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use balancer::{Backend, BackendId, Balancer};
+use balancer::{AppId, Backend, BackendId, Balancer};
 use fleet::{App, Fleet, Member, Membership, ProcessDriver};
 use observe::{Observer, Recorder, Target};
 
@@ -103,7 +103,7 @@ impl Membership for Members {
         let mut state = self.lock();
         let slots = state.slots;
         let (name, address) = (member.name.clone(), member.address);
-        let id = self.balancer.add(Backend { name, address, slots });
+        let id = self.balancer.add(AppId::FIRST, Backend { name, address, slots });
         state.backends.insert(member.id, id);
     }
 

@@ -12,7 +12,7 @@ mod tried;
 
 use std::task::{Poll, Waker};
 
-use crate::config::Policy;
+use crate::config::{AppId, Policy};
 use list::{End, Links, List};
 use ranking::Ranking;
 pub(crate) use tried::Tried;
@@ -20,12 +20,14 @@ pub(crate) use tried::Tried;
 /// A backend of one balancer; never reused for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BackendId {
+    app: AppId,
     index: u32,
     generation: u32,
 }
 
 /// The queue, the policy and the members. `B` is what a granted request needs of its backend.
 pub(crate) struct Dispatch<B> {
+    app: AppId,
     policy: Policy,
     /// Requests that may wait.
     length: usize,
@@ -110,6 +112,13 @@ pub(crate) struct Freed {
     pub(crate) drained: bool,
 }
 
+impl BackendId {
+    /// The app that it belongs to.
+    pub fn app(self) -> AppId {
+        self.app
+    }
+}
+
 enum Choice {
     Now(u32),
     Later(Option<u32>),
@@ -124,8 +133,9 @@ impl<B> Member<B> {
 }
 
 impl<B: Clone> Dispatch<B> {
-    pub(crate) fn new(policy: Policy, length: usize) -> Self {
+    pub(crate) fn new(app: AppId, policy: Policy, length: usize) -> Self {
         Dispatch {
+            app,
             policy,
             length,
             members: Vec::new(),
@@ -206,7 +216,7 @@ impl<B: Clone> Dispatch<B> {
             (self.members.len() - 1) as u32
         });
         self.generation += 1;
-        let id = BackendId { index, generation: self.generation };
+        let id = BackendId { app: self.app, index, generation: self.generation };
         let (standing, bound) = (Standing::Serving, List::EMPTY);
         self.members[index as usize] =
             Some(Member { id, backend, slots, in_flight: 0, standing, bound });

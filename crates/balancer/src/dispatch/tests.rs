@@ -3,7 +3,7 @@ use super::*;
 type Plain = Dispatch<&'static str>;
 
 fn dispatch(policy: Policy, backends: &[(&'static str, usize)]) -> (Plain, Vec<BackendId>) {
-    let mut dispatch = Dispatch::new(policy, 100);
+    let mut dispatch = Dispatch::new(AppId::FIRST, policy, 100);
     let ids = backends.iter().map(|&(name, slots)| dispatch.add(name, slots).0).collect();
     (dispatch, ids)
 }
@@ -76,7 +76,7 @@ fn cancelled_waiter_is_skipped() {
 #[test]
 fn queue_is_bounded_over_all_policies() {
     for policy in [Policy::Queue, Policy::RoundRobin, Policy::LeastConn] {
-        let mut d: Plain = Dispatch::new(policy, 2);
+        let mut d: Plain = Dispatch::new(AppId::FIRST, policy, 2);
         d.add("a", 1);
         granted(ask(&mut d));
         waiting(ask(&mut d));

@@ -1,11 +1,11 @@
 //! The memory of one request: where it has been.
 
 use super::BackendId;
-use crate::config::Config;
+use crate::config::AppConfig;
 
 /// The backends that one request has been at.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tried([Option<BackendId>; Config::MAX_ATTEMPTS]);
+pub(crate) struct Tried([Option<BackendId>; AppConfig::MAX_ATTEMPTS]);
 
 impl Tried {
     pub(crate) fn push(&mut self, id: BackendId) {

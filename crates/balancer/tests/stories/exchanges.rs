@@ -13,9 +13,9 @@ fn keep_alive_on_both_sides() {
         assert_eq!(seen.recv().unwrap(), format!("GET / HTTP/1.1\r\nHost: h\r\n{ADDED}\r\n"));
     }
     assert_eq!(origin.accepted.load(std::sync::atomic::Ordering::SeqCst), 1);
-    stage.until("response times", |snapshot| snapshot.response_time.len() == 3);
+    stage.until("response times", |snapshot| snapshot.apps[0].response_time.len() == 3);
     let snapshot = stage.handle.snapshot();
-    let backend = &snapshot.backends[0];
+    let backend = &snapshot.apps[0].backends[0];
     assert_eq!(
         (backend.counts.requests, backend.counts.responses, backend.counts.connects),
         (3, [0, 3, 0, 0, 0], 1)
@@ -26,7 +26,7 @@ fn keep_alive_on_both_sides() {
     );
     assert_eq!(backend.counts.bytes_out, 3 * OK.len() as u64);
     assert_eq!(
-        (snapshot.queue_time.len(), snapshot.clients.open, snapshot.clients.accepted),
+        (snapshot.apps[0].queue_time.len(), snapshot.clients.open, snapshot.clients.accepted),
         (3, 1, 1)
     );
 }

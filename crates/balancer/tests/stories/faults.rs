@@ -194,7 +194,7 @@ fn a_fresh_connection_without_an_answer_is_502() {
 fn an_unreachable_backend_is_passed_over_for_any_method() {
     for policy in [Policy::Queue, Policy::RoundRobin, Policy::LeastConn] {
         let (origin, seen) = Origin::answering(OK);
-        let stage = Stage::new(|config| config.policy = policy);
+        let stage = Stage::new(|config| config.apps[0].policy = policy);
         stage.add_address("down", nowhere(), 4);
         stage.add(&origin, 4);
         let mut client = stage.client();
@@ -210,7 +210,7 @@ fn an_unreachable_backend_is_passed_over_for_any_method() {
 
 #[test]
 fn unreachable_backends_are_502_within_the_attempts() {
-    let stage = Stage::new(|config| config.attempts = 2);
+    let stage = Stage::new(|config| config.apps[0].attempts = 2);
     for _ in 0..3 {
         stage.add_address("down", nowhere(), 1);
     }
@@ -221,8 +221,11 @@ fn unreachable_backends_are_502_within_the_attempts() {
             && !answer.contains("127.0.0.1"),
         "{answer}"
     );
-    let errors: u64 =
-        stage.handle.snapshot().backends.iter().map(|backend| backend.counts.connect_errors).sum();
+    let errors: u64 = stage.handle.snapshot().apps[0]
+        .backends
+        .iter()
+        .map(|backend| backend.counts.connect_errors)
+        .sum();
     assert_eq!(errors, 2);
 }
 
@@ -239,7 +242,7 @@ fn a_client_that_resets_frees_its_slot() {
     client.send(GET);
     seen.recv().unwrap();
     client.reset();
-    stage.until("the slot is free", |snapshot| snapshot.backends[0].in_flight == 0);
+    stage.until("the slot is free", |snapshot| snapshot.apps[0].backends[0].in_flight == 0);
     assert_eq!(stage.backend().counts.client_aborts, 1);
 }
 
@@ -264,8 +267,8 @@ fn a_client_that_leaves_within_its_body_frees_its_slot() {
     client.send("x".repeat(100_000));
     seen.recv().unwrap();
     drop(client);
-    stage.until("it is counted", |snapshot| snapshot.backends[0].counts.client_aborts == 1);
-    stage.until("the slot is free", |snapshot| snapshot.backends[0].in_flight == 0);
+    stage.until("it is counted", |snapshot| snapshot.apps[0].backends[0].counts.client_aborts == 1);
+    stage.until("the slot is free", |snapshot| snapshot.apps[0].backends[0].in_flight == 0);
 }
 
 /// NTLM and Negotiate authenticate a connection: nobody else may get it.

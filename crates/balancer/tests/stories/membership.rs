@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use balancer::{Balancer, Config, Drained, Policy, StartError};
+use balancer::{
+    AppConfig, AppId, Backend, Balancer, Config, Drained, Listener, Policy, StartError,
+};
 
 use crate::stage::{GET, OK, Origin, PATIENCE, Stage, eventually};
 
@@ -31,7 +33,7 @@ fn held() -> (Origin, mpsc::Receiver<()>, mpsc::Sender<()>) {
 fn membership_changes_under_load_lose_no_request() {
     for policy in [Policy::Queue, Policy::RoundRobin, Policy::LeastConn] {
         let origins: Vec<_> = (0..4).map(|_| Origin::answering(OK).0).collect();
-        let stage = Stage::new(|config| config.policy = policy);
+        let stage = Stage::new(|config| config.apps[0].policy = policy);
         stage.add(&origins[0], 1);
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -69,8 +71,8 @@ fn membership_changes_under_load_lose_no_request() {
             assert!(results.iter().all(Result::is_ok), "{policy}");
         });
         let snapshot = stage.handle.snapshot();
-        assert_eq!(snapshot.backends.len(), 1);
-        assert_eq!((snapshot.clients.own_5xx, snapshot.queue.depth), (0, 0), "{policy}");
+        assert_eq!(snapshot.apps[0].backends.len(), 1);
+        assert_eq!((snapshot.clients.own_5xx, snapshot.apps[0].queue.depth), (0, 0), "{policy}");
     }
 }
 
@@ -87,11 +89,11 @@ fn drain_waits_for_the_last_request_and_gives_no_new_one() {
     eventually("it drains", || stage.backend().state == balancer::BackendPhase::Draining);
     let mut late = stage.client();
     late.send(GET);
-    stage.until("the new one waits", |snapshot| snapshot.queue.depth == 1);
+    stage.until("the new one waits", |snapshot| snapshot.apps[0].queue.depth == 1);
     open.send(()).unwrap();
     client.expect(OK);
     assert_eq!(drain.join().unwrap(), Drained::Clean);
-    assert!(stage.handle.snapshot().backends.is_empty());
+    assert!(stage.handle.snapshot().apps[0].backends.is_empty());
     let (other, _seen) = Origin::answering(OK);
     stage.add(&other, 1);
     late.expect(OK);
@@ -106,7 +108,7 @@ fn drain_gives_up_at_its_deadline() {
     client.send(GET);
     seen.recv().unwrap();
     assert_eq!(block_on(stage.handle.drain(id, Duration::from_millis(20))), Drained::InFlight(1));
-    assert!(stage.handle.snapshot().backends.is_empty());
+    assert!(stage.handle.snapshot().apps[0].backends.is_empty());
     open.send(()).unwrap();
     client.expect(OK);
     assert_eq!(block_on(stage.handle.drain(id, PATIENCE)), Drained::Clean);
@@ -201,7 +203,7 @@ fn shutdown_cuts_off_at_its_deadline() {
 #[test]
 fn starting_says_what_is_wrong() {
     let (origin, _seen) = Origin::answering(OK);
-    let taken = Config { listen: vec![origin.address], ..Config::default() };
+    let taken = Config { listeners: vec![Listener::new(origin.address)], ..Config::default() };
     assert!(
         matches!(Balancer::start(taken), Err(StartError::AddressInUse { address }) if address == origin.address)
     );
@@ -209,7 +211,8 @@ fn starting_says_what_is_wrong() {
         Balancer::start(Config { threads: 0, ..Config::default() }),
         Err(StartError::Config(_))
     ));
-    let foreign = Config { listen: vec!["203.0.113.1:80".parse().unwrap()], ..Config::default() };
+    let foreign = Listener::new("203.0.113.1:80".parse().unwrap());
+    let foreign = Config { listeners: vec![foreign], ..Config::default() };
     assert!(Balancer::start(foreign).err().unwrap().to_string().contains("203.0.113.1:80"));
 }
 
@@ -221,4 +224,28 @@ fn threads_are_named_and_known() {
         assert_eq!(name, format!("balancer-{index}\n"));
     }
     assert_eq!(stage.handle.thread_ids().len(), 3);
+}
+
+#[test]
+fn apps_have_backends_and_queues_of_their_own() {
+    let (origin, seen) = Origin::answering(OK);
+    let stage = Stage::new(|config| {
+        config.apps.push(AppConfig::named("other"));
+    });
+    let other = AppId::nth(1);
+    let backend = Backend { name: "elsewhere".into(), address: origin.address, slots: 1 };
+    let elsewhere = stage.handle.add(other, backend);
+    assert_eq!(elsewhere.app(), other);
+    let mut waiting = stage.client();
+    waiting.send(GET);
+    stage.until("it waits for the first app", |snapshot| snapshot.apps[0].queue.depth == 1);
+    assert!(seen.try_recv().is_err(), "another app's backend is free and not asked");
+    stage.add(&origin, 1);
+    waiting.expect(OK);
+    let snapshot = stage.handle.snapshot();
+    assert_eq!((snapshot.apps[1].name.as_str(), snapshot.apps[1].queue.max_depth), ("other", 0));
+    assert_eq!(snapshot.apps[1].backends[0].counts.requests, 0);
+    stage.handle.remove(elsewhere);
+    assert!(stage.handle.snapshot().apps[1].backends.is_empty());
+    assert_eq!(stage.handle.snapshot().apps[0].backends.len(), 1);
 }

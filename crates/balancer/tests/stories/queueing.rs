@@ -32,7 +32,7 @@ fn asking(stage: &Stage, path: &str) -> Peer {
 }
 
 fn wait_for_depth(stage: &Stage, depth: usize) {
-    stage.until("that many wait", |snapshot| snapshot.queue.depth == depth);
+    stage.until("that many wait", |snapshot| snapshot.apps[0].queue.depth == depth);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn first_come_first_served_with_one_slot() {
         }
     }
     assert_eq!(origin.most_open.load(Ordering::SeqCst), 1);
-    assert_eq!(stage.handle.snapshot().queue.max_depth, 4);
+    assert_eq!(stage.handle.snapshot().apps[0].queue.max_depth, 4);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_client_that_left_is_skipped() {
     let mut last = asking(&stage, "/last");
     wait_for_depth(&stage, 2);
     drop(left);
-    stage.until("one is gone", |snapshot| snapshot.queue.shed.client_gone == 1);
+    stage.until("one is gone", |snapshot| snapshot.apps[0].queue.shed.client_gone == 1);
     open.send(()).unwrap();
     first.expect(OK);
     assert_eq!(seen.recv().unwrap(), "/last");
@@ -87,13 +87,13 @@ fn a_client_that_left_after_pipelining_is_noticed() {
     wait_for_depth(&stage, 1);
     left.send(GET);
     drop(left);
-    stage.until("it is gone", |snapshot| snapshot.queue.shed.client_gone == 1);
+    stage.until("it is gone", |snapshot| snapshot.apps[0].queue.shed.client_gone == 1);
 }
 
 #[test]
 fn a_full_queue_answers_503_and_keeps_the_connection() {
     let (origin, seen, open) = gated();
-    let stage = Stage::new(|config| config.queue.length = 1);
+    let stage = Stage::new(|config| config.apps[0].queue.length = 1);
     stage.add(&origin, 1);
     let mut first = asking(&stage, "/0");
     seen.recv().unwrap();
@@ -112,14 +112,14 @@ fn a_full_queue_answers_503_and_keeps_the_connection() {
     open.send(()).unwrap();
     third.expect(OK);
     let snapshot = stage.handle.snapshot();
-    assert_eq!((snapshot.queue.shed.full, snapshot.clients.own_5xx), (1, 1));
+    assert_eq!((snapshot.apps[0].queue.shed.full, snapshot.clients.own_5xx), (1, 1));
 }
 
 #[test]
 fn a_wait_that_is_too_long_answers_503() {
     for backends in [0, 1] {
         let (origin, seen, _open) = gated();
-        let stage = Stage::new(|config| config.queue.wait = Duration::from_millis(30));
+        let stage = Stage::new(|config| config.apps[0].queue.wait = Duration::from_millis(30));
         let mut held = None;
         if backends == 1 {
             stage.add(&origin, 1);
@@ -130,7 +130,7 @@ fn a_wait_that_is_too_long_answers_503() {
         let head = client.head().unwrap();
         assert!(head.starts_with("HTTP/1.1 503 ") && head.contains("Retry-After"), "{head}");
         client.expect("503 no instance was free for 30ms; add instances or raise --queue-wait\n");
-        assert_eq!(stage.handle.snapshot().queue.shed.timeout, 1);
+        assert_eq!(stage.handle.snapshot().apps[0].queue.shed.timeout, 1);
         drop(held);
     }
 }
@@ -151,7 +151,7 @@ fn a_request_waits_for_the_first_backend() {
 fn connections_never_exceed_slots() {
     for policy in [Policy::Queue, Policy::RoundRobin, Policy::LeastConn] {
         let origins: Vec<_> = (0..3).map(|_| Origin::answering(OK).0).collect();
-        let stage = Stage::new(|config| (config.policy, config.threads) = (policy, 3));
+        let stage = Stage::new(|config| (config.apps[0].policy, config.threads) = (policy, 3));
         for origin in &origins {
             stage.add(origin, 2);
         }
@@ -170,8 +170,11 @@ fn connections_never_exceed_slots() {
             let most = origin.most_open.load(Ordering::SeqCst);
             assert!((1..=2).contains(&most), "{policy}: {most} connections at once");
         }
-        let requests: u64 =
-            stage.handle.snapshot().backends.iter().map(|backend| backend.counts.requests).sum();
+        let requests: u64 = stage.handle.snapshot().apps[0]
+            .backends
+            .iter()
+            .map(|backend| backend.counts.requests)
+            .sum();
         assert_eq!(requests, 600, "{policy}");
     }
 }
@@ -203,7 +206,7 @@ fn a_backend_of_one_connection_at_a_time_does_not_deadlock() {
 fn round_robin_waits_for_its_own_backend() {
     let (slow, seen, open) = gated();
     let (fast, _seen) = Origin::answering(OK);
-    let stage = Stage::new(|config| config.policy = Policy::RoundRobin);
+    let stage = Stage::new(|config| config.apps[0].policy = Policy::RoundRobin);
     stage.add(&slow, 1);
     stage.add(&fast, 1);
     let mut first = asking(&stage, "/0");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use balancer::{Backend, BackendId, BackendSnapshot, Balancer, Config, Handle, Snapshot};
+use balancer::{AppId, Backend, BackendId, BackendSnapshot, Balancer, Config, Handle, Snapshot};
 
 /// Far above what anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -59,7 +59,7 @@ impl Stage {
     }
 
     pub(crate) fn add_address(&self, name: &str, address: SocketAddr, slots: usize) -> BackendId {
-        self.handle.add(Backend { name: name.into(), address, slots })
+        self.handle.add(AppId::FIRST, Backend { name: name.into(), address, slots })
     }
 
     pub(crate) fn client(&self) -> Peer {
@@ -85,7 +85,7 @@ impl Stage {
     }
 
     pub(crate) fn backend(&self) -> BackendSnapshot {
-        self.handle.snapshot().backends.remove(0)
+        self.handle.snapshot().apps.remove(0).backends.remove(0)
     }
 
     /// Waits until what was counted is as expected: counting may follow the last byte.

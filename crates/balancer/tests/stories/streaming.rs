@@ -107,7 +107,7 @@ fn a_slow_reader_holds_its_origin_back() {
     let written = stalled.recv_timeout(PATIENCE).unwrap();
     assert!(written < 64 << 20, "{written} bytes went somewhere");
     drop(client);
-    stage.until("the slot is free", |snapshot| snapshot.backends[0].in_flight == 0);
+    stage.until("the slot is free", |snapshot| snapshot.apps[0].backends[0].in_flight == 0);
 }
 
 /// The same for an upload that its origin does not read.

@@ -151,7 +151,8 @@ fn an_answer_that_is_taken_too_slowly_is_cut_off() {
     let mut client = stage.client();
     client.send(GET);
     client.head().unwrap();
-    stage.until("it is given up", |snapshot| snapshot.backends[0].counts.client_aborts == 1);
+    stage
+        .until("it is given up", |snapshot| snapshot.apps[0].backends[0].counts.client_aborts == 1);
 }
 
 /// A slow backend is not held against its client.
@@ -230,7 +231,8 @@ fn a_client_that_does_not_read_is_cut_off() {
     let mut client = stage.client();
     client.send(GET);
     client.head().unwrap();
-    stage.until("it is given up", |snapshot| snapshot.backends[0].counts.client_aborts == 1);
+    stage
+        .until("it is given up", |snapshot| snapshot.apps[0].backends[0].counts.client_aborts == 1);
 }
 
 #[test]
@@ -267,5 +269,5 @@ fn idle_backend_connections_are_closed_in_time() {
     let stage = stage(&origin, |timeouts| timeouts.backend_idle = SHORT);
     assert_eq!(stage.ask(GET), OK);
     closed.recv_timeout(PATIENCE).unwrap();
-    stage.until("none is idle", |snapshot| snapshot.backends[0].idle_connections == 0);
+    stage.until("none is idle", |snapshot| snapshot.apps[0].backends[0].idle_connections == 0);
 }

@@ -38,7 +38,7 @@ fn bytes_go_both_ways_after_a_101() {
     client.send("end");
     client.finish();
     assert_eq!(client.rest(), "");
-    stage.until("the tunnel is over", |snapshot| snapshot.backends[0].in_flight == 0);
+    stage.until("the tunnel is over", |snapshot| snapshot.apps[0].backends[0].in_flight == 0);
     assert_eq!(stage.backend().counts.responses, [1, 0, 0, 0, 0]);
 }
 

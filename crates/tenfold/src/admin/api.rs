@@ -129,16 +129,17 @@ fn read(state: &State) -> Status {
     let snapshot = state.controlled.handle().snapshot();
     let instances = match &state.controlled {
         Controlled::Fleet(rig) => members(rig, &snapshot),
-        Controlled::Balancer(_) => snapshot.backends.iter().map(server).collect(),
+        Controlled::Balancer(_) => snapshot.backends().map(server).collect(),
     };
-    Status { listen: state.listen, queued: snapshot.queue.depth, instances }
+    let queued = snapshot.apps.iter().map(|app| app.queue.depth).sum();
+    Status { listen: state.listen, queued, instances }
 }
 
 fn members(rig: &Rig, snapshot: &balancer::Snapshot) -> Vec<StatusInstance> {
     let usage = rig.recorder.latest().map(|record| record.usage);
     let rows = rig.fleet.members().into_iter().map(|status| {
         let member = &status.member;
-        let backend = snapshot.backends.iter().find(|b| b.address == member.address);
+        let backend = snapshot.backends().find(|b| b.address == member.address);
         let used = usage.as_ref().and_then(|u| u.targets.get(&member.name));
         StatusInstance {
             name: member.name.clone(),

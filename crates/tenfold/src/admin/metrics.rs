@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use balancer::{BackendSnapshot, Snapshot};
+use balancer::{AppSnapshot, BackendSnapshot, Snapshot};
 use hdrhistogram::Histogram;
 use observe::TargetUsage;
 use prometheus_client::collector::Collector;
@@ -75,7 +75,7 @@ impl Scrape {
             counter(encoder, name, help, &values)?;
         }
         let classes: Vec<(Labels, u64)> =
-            self.snapshot.backends.iter().flat_map(by_class).collect();
+            self.backends_by_app().flat_map(|(app, b)| by_class(app, b)).collect();
         counter(encoder, "backend_responses", "Answers by class", &classes)?;
         let in_flight = self.each_backend(|b| b.in_flight as f64);
         gauge(encoder, "backend_in_flight_requests", "Requests in flight", None, &in_flight)?;
@@ -84,23 +84,27 @@ impl Scrape {
     }
 
     fn each_backend<T>(&self, value: impl Fn(&BackendSnapshot) -> T) -> Vec<(Labels, T)> {
-        self.snapshot.backends.iter().map(|b| (backend_label(b), value(b))).collect()
+        self.backends_by_app().map(|(app, b)| (backend_label(app, b), value(b))).collect()
+    }
+
+    fn backends_by_app(&self) -> impl Iterator<Item = (&str, &BackendSnapshot)> {
+        let apps = self.snapshot.apps.iter();
+        apps.flat_map(|app| app.backends.iter().map(|backend| (app.name.as_str(), backend)))
     }
 
     fn queue(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let queue = &self.snapshot.queue;
-        single(
-            encoder,
-            "queue_requests",
-            "Requests that wait for a free slot",
-            queue.depth as f64,
-        )?;
-        let reason = |reason: &str, n: u64| (vec![("reason", reason.to_owned())], n);
-        let shed = [
-            reason("full", queue.shed.full),
-            reason("timeout", queue.shed.timeout),
-            reason("client_gone", queue.shed.client_gone),
-        ];
+        let apps = &self.snapshot.apps;
+        let label = |app: &AppSnapshot| ("app", app.name.clone());
+        let depths: Vec<_> =
+            apps.iter().map(|app| (vec![label(app)], app.queue.depth as f64)).collect();
+        gauge(encoder, "queue_requests", "Requests that wait for a free slot", None, &depths)?;
+        let by_reason = |app: &AppSnapshot| {
+            let shed = app.queue.shed;
+            let reasons =
+                [("full", shed.full), ("timeout", shed.timeout), ("client_gone", shed.client_gone)];
+            reasons.map(|(reason, n)| (vec![label(app), ("reason", reason.to_owned())], n))
+        };
+        let shed: Vec<_> = apps.iter().flat_map(by_reason).collect();
         counter(encoder, "queue_shed_requests", "Requests that the queue turned away", &shed)?;
         let open = self.snapshot.clients.open as f64;
         single(encoder, "client_connections", "Open client connections", open)
@@ -128,21 +132,29 @@ impl Scrape {
     }
 
     fn times(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let all = [
-            ("queue_time", "Waiting for a free slot", &self.snapshot.queue_time),
-            (
-                "response_time",
-                "From the request's arrival to the end of the answer",
-                &self.snapshot.response_time,
-            ),
+        type Times = fn(&AppSnapshot) -> &Histogram<u64>;
+        let all: [(&str, &str, Times); 2] = [
+            ("queue_time", "Waiting for a free slot", |app| &app.queue_time),
+            ("response_time", "From the request's arrival to the end of the answer", |app| {
+                &app.response_time
+            }),
         ];
-        for (name, help, histogram) in all {
-            let buckets = buckets(histogram);
-            let sum = histogram.mean() * histogram.len() as f64 / 1e6;
+        for (name, help, times) in all {
             let unit = Unit::Seconds;
             let kind = prometheus_client::metrics::MetricType::Histogram;
             let mut metric = encoder.encode_descriptor(name, help, Some(&unit), kind)?;
-            metric.encode_histogram::<NoLabelSet>(sum, histogram.len(), &buckets, None)?;
+            for app in &self.snapshot.apps {
+                let histogram = times(app);
+                let sum = histogram.mean() * histogram.len() as f64 / 1e6;
+                let labels = [("app", app.name.as_str())];
+                let mut metric = metric.encode_family(&labels)?;
+                metric.encode_histogram::<NoLabelSet>(
+                    sum,
+                    histogram.len(),
+                    &buckets(histogram),
+                    None,
+                )?;
+            }
         }
         Ok(())
     }
@@ -164,15 +176,15 @@ fn buckets(micros: &Histogram<u64>) -> Vec<(f64, u64)> {
     buckets
 }
 
-fn backend_label(b: &BackendSnapshot) -> Labels {
+fn backend_label(app: &str, b: &BackendSnapshot) -> Labels {
     // During a reload two backends have one name.
-    vec![("backend", b.name.clone()), ("address", b.address.to_string())]
+    vec![("app", app.to_owned()), ("backend", b.name.clone()), ("address", b.address.to_string())]
 }
 
-fn by_class(b: &BackendSnapshot) -> Vec<(Labels, u64)> {
+fn by_class(app: &str, b: &BackendSnapshot) -> Vec<(Labels, u64)> {
     let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"];
     let label = |class: &str| {
-        let mut labels = backend_label(b);
+        let mut labels = backend_label(app, b);
         labels.push(("class", class.to_owned()));
         labels
     };

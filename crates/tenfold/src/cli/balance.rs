@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use balancer::{Backend, Balancer};
+use balancer::{AppId, Backend, Balancer};
 use clap::Args;
 
 use super::up::BalancingArguments;
@@ -33,7 +33,8 @@ impl Arguments {
         let balancer = Balancer::start(self.balancing.config())?;
         for (name, address) in &self.to {
             let (name, address) = (name.clone(), *address);
-            balancer.handle().add(Backend { name, address, slots: self.slots });
+            let backend = Backend { name, address, slots: self.slots };
+            balancer.handle().add(AppId::FIRST, backend);
         }
         let controlled = Controlled::Balancer(balancer.handle());
         let admin = Admin::open(&self.balancing, balancer.local_addr(), controlled)?;

@@ -163,10 +163,13 @@ impl BalancingArguments {
     pub fn config(&self) -> balancer::Config {
         let (length, wait) = (self.queue_length, self.queue_wait);
         balancer::Config {
-            listen: vec![self.listen],
-            policy: self.policy,
+            listeners: vec![balancer::Listener::new(self.listen)],
             threads: self.threads,
-            queue: balancer::QueueLimits { length, wait },
+            apps: vec![balancer::AppConfig {
+                policy: self.policy,
+                queue: balancer::QueueLimits { length, wait },
+                ..balancer::AppConfig::default()
+            }],
             ..balancer::Config::default()
         }
     }

@@ -199,14 +199,14 @@ impl Observation {
 
 impl Edges {
     fn connect_failures(&self) -> u64 {
-        let count = |s: &Snapshot| s.backends.iter().map(|b| b.counts.connect_errors).sum::<u64>();
+        let count = |s: &Snapshot| s.backends().map(|b| b.counts.connect_errors).sum::<u64>();
         count(&self.after).saturating_sub(count(&self.before))
     }
 
     fn queue(&self) -> Times {
-        let mut queue = self.after.queue_time.clone();
+        let mut queue = self.after.apps[0].queue_time.clone();
         // Counts only grow, so that the difference is the interval's own.
-        match queue.subtract(&self.before.queue_time) {
+        match queue.subtract(&self.before.apps[0].queue_time) {
             Ok(()) => times(&queue),
             Err(_) => Times::default(),
         }

@@ -48,8 +48,8 @@ impl<'a> Session<'a> {
     ) -> anyhow::Result<Session<'a>> {
         // One thread: its share of the cores is known, and it carries more than the generator sends.
         let mut balancing = balancer::Config { threads: 1, ..balancer::Config::default() };
-        balancing.queue.length = QUEUE_LENGTH;
-        balancing.queue.wait = experiment.budget;
+        let queue = &mut balancing.apps[0].queue;
+        (queue.length, queue.wait) = (QUEUE_LENGTH, experiment.budget);
         balancing.timeouts.response = experiment.budget;
         let mut app = experiment.app.clone();
         app.readiness.deadline = app.readiness.deadline.min(experiment.budget);

@@ -1,0 +1,28 @@
+//! An app at run time: its backends with their queue, and what is counted of its requests.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::config::{AppConfig, AppId};
+use crate::counters::AppTally;
+use crate::dispatcher::Dispatcher;
+
+pub(crate) struct App {
+    pub(crate) config: AppConfig,
+    pub(crate) dispatcher: Dispatcher,
+    /// By thread.
+    pub(crate) tallies: Box<[Mutex<AppTally>]>,
+}
+
+impl App {
+    pub(crate) fn new(id: AppId, config: AppConfig, threads: usize) -> Self {
+        App {
+            dispatcher: Dispatcher::new(id, &config, threads),
+            tallies: (0..threads).map(|_| Mutex::default()).collect(),
+            config,
+        }
+    }
+
+    pub(crate) fn tally(&self, thread: usize, count: impl FnOnce(&mut AppTally)) {
+        count(&mut self.tallies[thread].lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
