@@ -3,13 +3,13 @@
 //! There are never more connections to it than it has slots. A request opens one only while it
 //! holds a slot and no connection is idle, on any thread.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use crate::address::Address;
 use crate::counters::BackendTally;
 use crate::stream::{BackendStream, Check};
 
@@ -19,7 +19,7 @@ pub struct Backend {
     /// For people and metrics; need not be unique.
     pub name: String,
     /// Where it listens.
-    pub address: SocketAddr,
+    pub address: Address,
     /// Requests in flight that it gets at most, and so connections; 0 pauses it.
     pub slots: usize,
 }
@@ -27,7 +27,7 @@ pub struct Backend {
 #[derive(Debug)]
 pub(crate) struct BackendState {
     pub(crate) name: String,
-    pub(crate) address: SocketAddr,
+    pub(crate) address: Address,
     slots: AtomicUsize,
     /// Connections, idle ones included.
     open: AtomicUsize,
@@ -170,7 +170,8 @@ mod tests {
     async fn the_kernel_knows_of_an_end_before_the_event_loop() {
         for (check, found) in [(Check::EventLoop, true), (Check::Kernel, false)] {
             let (stream, accepted) = pair().await;
-            let (address, stream) = (stream.peer_addr().unwrap(), BackendStream::Tcp(stream));
+            let address = stream.peer_addr().unwrap().into();
+            let stream = BackendStream::Tcp(stream);
             let backend = Backend { name: "a".into(), address, slots: 1 };
             let state = BackendState::new(backend, 1);
             state.opening();

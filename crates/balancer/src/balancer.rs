@@ -8,17 +8,20 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use crate::address::Address;
 use crate::backend::Backend;
 use crate::config::{AppId, Config};
 use crate::dispatch::BackendId;
-use crate::listener;
+use crate::listener::{self, Bound, SocketFile};
 use crate::snapshot::Snapshot;
 use crate::worker::{Shared, Worker};
 
 /// A running data plane. Dropping it cuts off what is in flight; see [`Balancer::shutdown`].
 pub struct Balancer {
     handle: Handle,
-    addresses: Vec<SocketAddr>,
+    addresses: Vec<Address>,
+    /// Of Unix sockets that are listened on.
+    files: Vec<SocketFile>,
     threads: Vec<Thread>,
 }
 
@@ -44,24 +47,26 @@ pub enum Drained {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Another program listens there.
-    #[error("address {address} is already in use; stop what listens there or choose another port")]
+    #[error("address {address} is already in use; stop what listens there or choose another one")]
     AddressInUse {
         /// The address asked for.
-        address: SocketAddr,
+        address: Address,
     },
-    /// The port is below 1024, as a rule.
+    /// The port is below 1024, as a rule, or the directory is not ours.
     #[error(
-        "listening on {address} is not permitted; use a port of 1024 or above, or grant CAP_NET_BIND_SERVICE"
+        "listening on {address} is not permitted; use a port of 1024 or above or a directory that you may write, or grant CAP_NET_BIND_SERVICE"
     )]
     NotPermitted {
         /// The address asked for.
-        address: SocketAddr,
+        address: Address,
     },
     /// Any other failure to listen.
-    #[error("cannot listen on {address}: {source}; use an address of this machine")]
+    #[error(
+        "cannot listen on {address}: {source}; use an address of this machine, or a path in a directory that exists"
+    )]
     Bind {
         /// The address asked for.
-        address: SocketAddr,
+        address: Address,
         /// What the system said.
         source: io::Error,
     },
@@ -84,21 +89,21 @@ impl Balancer {
     /// queue until one is added.
     pub fn start(config: Config) -> Result<Balancer, StartError> {
         config.check().map_err(StartError::Config)?;
-        let mut addresses = Vec::new();
+        let (mut addresses, mut files) = (Vec::new(), Vec::new());
         let mut by_thread: Vec<Vec<_>> = (0..config.threads).map(|_| Vec::new()).collect();
         for listener in &config.listeners {
-            let (bound, listeners) = listener::bind(listener.address, config.threads)?;
-            addresses.push(bound);
-            by_thread
-                .iter_mut()
-                .zip(listeners)
-                .for_each(|(thread, listener)| thread.push(listener));
+            let Bound { address, sockets, file } =
+                listener::bind(&listener.address, config.threads)?;
+            addresses.push(address);
+            files.extend(file);
+            by_thread.iter_mut().zip(sockets).for_each(|(thread, socket)| thread.push(socket));
         }
         let shared = Arc::new(Shared::new(config));
         let (send_id, ids) = mpsc::channel();
         let mut balancer = Balancer {
             handle: Handle { shared: Arc::clone(&shared), thread_ids: Arc::new([]) },
             addresses,
+            files,
             threads: Vec::new(),
         };
         for (index, listeners) in by_thread.into_iter().enumerate() {
@@ -124,13 +129,18 @@ impl Balancer {
         Ok(balancer)
     }
 
-    /// The first address, its port no longer 0.
+    /// The first address of TCP, its port no longer 0.
+    ///
+    /// # Panics
+    ///
+    /// If there is none; see [`Balancer::addresses`].
     pub fn local_addr(&self) -> SocketAddr {
-        self.addresses[0]
+        let first = self.addresses.iter().find_map(Address::tcp);
+        first.expect("a balancer that is asked for its TCP address has one")
     }
 
-    /// All addresses, in the order given.
-    pub fn local_addrs(&self) -> &[SocketAddr] {
+    /// Where it listens, in the order of [`Config::listeners`]; no port is 0.
+    pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
@@ -149,6 +159,7 @@ impl Balancer {
             let _ = ended.await;
             let _ = join.join();
         }
+        self.files.clear();
         self.close_backends();
     }
 

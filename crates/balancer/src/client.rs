@@ -1,7 +1,6 @@
 //! A client's connection: reading its next request, noticing that it left, ending it.
 
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
@@ -12,6 +11,7 @@ use tokio::io::AsyncWriteExt;
 use crate::answer::Failure;
 use crate::buffer::{Buffer, Workspace};
 use crate::h1::{Flaw, Origin, Scan, Scanner};
+use crate::peer::Peer;
 use crate::stream::{Arrived, ClientStream, Stream};
 use crate::timer::Timer;
 use crate::worker::Worker;
@@ -52,7 +52,7 @@ const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1 << 20;
 
 impl Client {
-    pub(crate) fn new(stream: ClientStream, peer: IpAddr) -> Self {
+    pub(crate) fn new(stream: ClientStream, peer: Peer) -> Self {
         Client { stream, timer: Timer::new(), origin: Origin::new(peer) }
     }
 

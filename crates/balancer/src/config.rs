@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::address::Address;
 use crate::h1::MAX_FIELDS;
 
 /// Everything that [`Balancer::start`](crate::Balancer::start) needs. Plain data.
@@ -29,7 +30,7 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// Port 0 picks a free one.
-    pub address: SocketAddr,
+    pub address: Address,
 }
 
 /// One app: how requests for it are spread over its backends.
@@ -131,6 +132,9 @@ impl Config {
         if self.listeners.is_empty() {
             return Err("there is no address to listen on; give at least one".into());
         }
+        for listener in &self.listeners {
+            listener.address.check()?;
+        }
         if self.threads == 0 || self.threads > 1024 {
             return Err(format!("{} threads are impossible; use 1 to 1024", self.threads));
         }
@@ -196,8 +200,8 @@ impl Config {
 
 impl Listener {
     /// A listener on `address`, everything else as by default.
-    pub fn new(address: SocketAddr) -> Self {
-        Listener { address }
+    pub fn new(address: impl Into<Address>) -> Self {
+        Listener { address: address.into() }
     }
 }
 

@@ -1,7 +1,6 @@
 //! A client connection from its first request to its last.
 
 use std::future::{Future, poll_fn};
-use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -13,6 +12,7 @@ use crate::config::AppId;
 use crate::exchange::{self, After};
 use crate::h1::{Expect, Framing, Persistence, Request, Version, parse_request};
 use crate::intake::{self, Missing};
+use crate::peer::Peer;
 use crate::stream::ClientStream;
 use crate::worker::{Open, Worker};
 
@@ -33,7 +33,7 @@ const UNKNOWN: Request = Request {
 };
 
 /// Serves a connection. `open` counts it for as long.
-pub(crate) async fn serve(stream: ClientStream, peer: IpAddr, worker: Arc<Worker>, open: Open) {
+pub(crate) async fn serve(stream: ClientStream, peer: Peer, worker: Arc<Worker>, open: Open) {
     let mut client = Client::new(stream, peer);
     let mut space = None;
     // Polled once: it wakes this task when the balancer stops, wherever the task waits then.

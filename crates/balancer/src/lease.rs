@@ -43,10 +43,10 @@ impl<'a> Lease<'a> {
     pub(crate) async fn connect(&mut self, timer: &mut Timer, limit: Duration) -> io::Result<()> {
         self.close();
         let deadline = Instant::now() + limit;
-        let address = self.slot.backend.address;
+        let backend = std::sync::Arc::clone(&self.slot.backend);
         self.slot.backend.opening();
         let opening = Opening(&self.slot);
-        let mut connecting = pin!(BackendStream::connect(address));
+        let mut connecting = pin!(BackendStream::connect(&backend.address));
         let stream = std::future::poll_fn(|cx| {
             if let Poll::Ready(result) = connecting.as_mut().poll(cx) {
                 return Poll::Ready(result);

@@ -6,6 +6,7 @@
 //! that RFC 9112 leaves ambiguous is refused.
 //!
 //! - `config`: what a balancer is told before it starts, with every limit and its default.
+//! - `address`: of a backend or a listener.
 //! - `balancer`: starting, stopping, and the [`Handle`] that changes and observes a running one.
 //! - `dispatch`: the queue, the slots and the policies, as pure data.
 //! - `dispatcher`: the same, shared by threads; slots that give themselves back.
@@ -13,7 +14,7 @@
 //! - `backend`: a backend's address, idle connections and counts.
 //! - `lease`: a slot together with a connection.
 //! - `h1`: HTTP/1.1 as pure functions over bytes.
-//! - `stream`: what carries a connection's bytes.
+//! - `stream`, `peer`: what carries a connection's bytes, and who is at its other end.
 //! - `listener`, `worker`: sockets that accept, and the threads that serve them.
 //! - `connection`, `client`: a client's connection from its first request to its last.
 //! - `intake`, `pace`: what a client sends before it gets a slot, and how slow it may be.
@@ -22,6 +23,7 @@
 //! - `buffer`, `outgoing`, `timer`: memory, writes and deadlines that cost nothing per request.
 //! - `counters`, `snapshot`: what is counted, and how it is read.
 
+mod address;
 mod answer;
 mod app;
 mod backend;
@@ -40,6 +42,7 @@ mod lease;
 mod listener;
 mod outgoing;
 mod pace;
+mod peer;
 mod relay;
 mod snapshot;
 mod stream;
@@ -47,6 +50,7 @@ mod timer;
 mod tunnel;
 mod worker;
 
+pub use address::{Address, UnknownAddress};
 pub use backend::Backend;
 pub use balancer::{Balancer, Drained, Handle, StartError};
 pub use config::{

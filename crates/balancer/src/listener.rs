@@ -1,42 +1,77 @@
-//! Binding: one listener a thread on each address, the kernel spreads connections over them.
+//! Binding. One listener a thread on each TCP address: the kernel spreads connections over them. A
+//! Unix socket has one queue, which all threads take from.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::task::{Context, Poll};
+use std::{fs, net, os::unix::net as unix};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use tokio::net::{TcpListener, UnixListener};
 
+use crate::address::Address;
 use crate::balancer::StartError;
+use crate::stream::ClientStream;
 
 /// Connections that the kernel completes before we take them; it caps this at `somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// Binds `count` listeners to an address. Returns them with the address, its port no longer 0.
-pub(crate) fn bind(
-    address: SocketAddr,
-    count: usize,
-) -> Result<(SocketAddr, Vec<TcpListener>), StartError> {
-    let failed = |source: io::Error| match source.kind() {
-        io::ErrorKind::AddrInUse => StartError::AddressInUse { address },
-        io::ErrorKind::PermissionDenied => StartError::NotPermitted { address },
-        _ => StartError::Bind { address, source },
-    };
-    // Sharing a port must not hide that another program, or another of ours, has it already.
-    let probe = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))
-        .map_err(failed)?;
-    probe.set_reuse_address(true).map_err(failed)?;
-    probe.bind(&address.into()).map_err(failed)?;
-    drop(probe);
-
-    let first = listen(address).map_err(failed)?;
-    let bound = first.local_addr().map_err(failed)?;
-    let mut listeners = vec![first];
-    for _ in 1..count {
-        listeners.push(listen(bound).map_err(failed)?);
-    }
-    Ok((bound, listeners))
+/// An address that is listened on, for all threads.
+pub(crate) struct Bound {
+    /// Its port no longer 0.
+    pub(crate) address: Address,
+    /// One a thread.
+    pub(crate) sockets: Vec<BoundSocket>,
+    pub(crate) file: Option<SocketFile>,
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+/// One thread's share of an address, before it has an event loop.
+pub(crate) enum BoundSocket {
+    Tcp(net::TcpListener),
+    Unix(unix::UnixListener),
+}
+
+/// The same with an event loop.
+pub(crate) enum Listening {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A Unix socket's name in the file system; goes when dropped.
+pub(crate) struct SocketFile(PathBuf);
+
+/// Listens on an address for `count` threads.
+pub(crate) fn bind(address: &Address, count: usize) -> Result<Bound, StartError> {
+    let bound = match address {
+        Address::Tcp(address) => bind_tcp(*address, count),
+        Address::Unix(path) => bind_unix(path, count),
+    };
+    bound.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => StartError::AddressInUse { address: address.clone() },
+        io::ErrorKind::PermissionDenied => StartError::NotPermitted { address: address.clone() },
+        _ => StartError::Bind { address: address.clone(), source },
+    })
+}
+
+fn bind_tcp(address: SocketAddr, count: usize) -> io::Result<Bound> {
+    // Sharing a port must not hide that another program, or another of ours, has it already.
+    let probe = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    probe.set_reuse_address(true)?;
+    probe.bind(&address.into())?;
+    drop(probe);
+
+    let first = listen_tcp(address)?;
+    let address = first.local_addr()?;
+    let mut sockets = vec![BoundSocket::Tcp(first)];
+    for _ in 1..count {
+        sockets.push(BoundSocket::Tcp(listen_tcp(address)?));
+    }
+    Ok(Bound { address: address.into(), sockets, file: None })
+}
+
+fn listen_tcp(address: SocketAddr) -> io::Result<net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
@@ -48,15 +83,88 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
+fn bind_unix(path: &Path, count: usize) -> io::Result<Bound> {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    if is_socket {
+        match unix::UnixStream::connect(path) {
+            // Left behind by a process that was killed.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path)?;
+            }
+            _ => return Err(io::ErrorKind::AddrInUse.into()),
+        }
+    }
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    let file = SocketFile(path.into());
+    socket.listen(BACKLOG)?;
+    let first = unix::UnixListener::from(socket);
+    let mut sockets = Vec::new();
+    for _ in 1..count {
+        sockets.push(BoundSocket::Unix(first.try_clone()?));
+    }
+    sockets.push(BoundSocket::Unix(first));
+    Ok(Bound { address: Address::Unix(path.into()), sockets, file: Some(file) })
+}
+
+impl Listening {
+    /// Joins this thread's event loop.
+    pub(crate) fn new(socket: BoundSocket) -> io::Result<Self> {
+        match socket {
+            BoundSocket::Tcp(socket) => TcpListener::from_std(socket).map(Listening::Tcp),
+            BoundSocket::Unix(socket) => UnixListener::from_std(socket).map(Listening::Unix),
+        }
+    }
+
+    /// The next connection, and where it comes from if that has an address.
+    pub(crate) fn poll_accept(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<(ClientStream, Option<SocketAddr>)>> {
+        match self {
+            Listening::Tcp(listener) => listener
+                .poll_accept(cx)
+                .map_ok(|(stream, peer)| (ClientStream::Tcp(stream), Some(peer))),
+            Listening::Unix(listener) => {
+                listener.poll_accept(cx).map_ok(|(stream, _)| (ClientStream::Unix(stream), None))
+            }
+        }
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Somebody else may have removed it; a file that stays is removed by who binds next.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_port_is_shared_by_threads_but_not_with_others() {
-        let (address, listeners) = bind(SocketAddr::from(([127, 0, 0, 1], 0)), 3).unwrap();
-        assert_eq!(listeners.len(), 3);
-        let error = bind(address, 1).unwrap_err().to_string();
-        assert!(error.contains(&address.to_string()) && error.contains("in use"), "{error}");
+        let bound = bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into(), 3).unwrap();
+        assert_eq!(bound.sockets.len(), 3);
+        let error = bind(&bound.address, 1).err().unwrap().to_string();
+        assert!(error.contains(&bound.address.to_string()) && error.contains("in use"), "{error}");
+    }
+
+    #[test]
+    fn a_unix_socket_is_taken_from_the_dead_but_not_from_the_living() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
+        drop(unix::UnixListener::bind(&path).unwrap());
+        let address = Address::Unix(path.clone());
+        let bound = bind(&address, 2).unwrap();
+        let error = bind(&address, 1).err().unwrap().to_string();
+        assert!(error.contains("unix:/") && error.contains("in use"), "{error}");
+        drop(bound);
+        assert!(!path.exists());
+        fs::write(&path, "not a socket").unwrap();
+        assert!(bind(&address, 1).is_err());
+        assert!(path.exists());
     }
 }

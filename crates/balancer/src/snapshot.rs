@@ -1,12 +1,12 @@
 //! Everything that a balancer has counted, at one moment. Counts and histograms only ever grow, so
 //! the difference of two snapshots is what happened between them.
 
-use std::net::SocketAddr;
 use std::sync::PoisonError;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::address::Address;
 use crate::app::App;
 use crate::config::AppId;
 use crate::counters::{BACKEND_DIGITS, BackendCounts, Shed, TOTAL_DIGITS, histogram, merge};
@@ -49,7 +49,7 @@ pub struct BackendSnapshot {
     /// As given.
     pub name: String,
     /// As given.
-    pub address: SocketAddr,
+    pub address: Address,
     /// Whether it gets requests.
     pub state: BackendPhase,
     /// Requests in flight that it may have.
@@ -153,7 +153,7 @@ impl BackendSnapshot {
         BackendSnapshot {
             id: *id,
             name: backend.name.clone(),
-            address: backend.address,
+            address: backend.address.clone(),
             state: match standing {
                 Standing::Serving => BackendPhase::Serving,
                 Standing::Draining => BackendPhase::Draining,

@@ -2,14 +2,16 @@
 //! What carries the bytes is a variant; a plain TCP connection costs a predictable branch.
 
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::address::Address;
 
 /// What a buffer is filled from and emptied into.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {
@@ -21,12 +23,14 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {
 #[derive(Debug)]
 pub(crate) enum ClientStream {
     Tcp(TcpStream),
+    Unix(UnixStream),
 }
 
 /// A connection that we opened to a backend.
 #[derive(Debug)]
 pub(crate) enum BackendStream {
     Tcp(TcpStream),
+    Unix(UnixStream),
 }
 
 /// What has arrived over a connection and was not read.
@@ -49,18 +53,20 @@ pub(crate) enum Check {
     Kernel,
 }
 
+/// How long to leave a backend alone that has no room for one more connection.
+const BACKLOG_FULL: Duration = Duration::from_millis(2);
+
 impl ClientStream {
     /// Looks without reading. Leaves the event loop to report what comes after.
     pub(crate) fn peek(&self) -> Arrived {
-        let ClientStream::Tcp(stream) = self;
-        let peeked = stream.try_io(Interest::READABLE, || {
-            let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-            Ok(recv(stream, &mut [0_u8; 1][..], flags)?.1)
-        });
+        let peeked = match self {
+            ClientStream::Tcp(stream) => stream.try_io(Interest::READABLE, || peek(stream)),
+            ClientStream::Unix(stream) => stream.try_io(Interest::READABLE, || peek(stream)),
+        };
         match peeked {
+            Ok(_) => Arrived::Something,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Arrived::Nothing,
             Err(_) => Arrived::Reset,
-            Ok(_) => Arrived::Something,
         }
     }
 
@@ -72,6 +78,7 @@ impl ClientStream {
         // not asked of the kernel.
         match self {
             ClientStream::Tcp(stream) => drop(stream.ready(Interest::PRIORITY).await),
+            ClientStream::Unix(stream) => drop(stream.ready(Interest::PRIORITY).await),
         }
     }
 
@@ -80,29 +87,42 @@ impl ClientStream {
         // Closing an incomplete message says the same, but for bodies that end at the close.
         match self {
             ClientStream::Tcp(stream) => drop(stream.set_zero_linger()),
+            // Closing with unread bytes is all the reset that there is.
+            ClientStream::Unix(_) => {}
         }
     }
 }
 
 impl BackendStream {
-    pub(crate) async fn connect(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        Ok(BackendStream::Tcp(stream))
+    /// Waits for as long as the backend does not accept: the caller has the deadline.
+    pub(crate) async fn connect(address: &Address) -> io::Result<Self> {
+        match address {
+            Address::Tcp(address) => {
+                let stream = TcpStream::connect(address).await?;
+                stream.set_nodelay(true)?;
+                Ok(BackendStream::Tcp(stream))
+            }
+            Address::Unix(path) => loop {
+                match UnixStream::connect(path).await {
+                    // Its backlog is full, and nothing tells when that ends.
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        tokio::time::sleep(BACKLOG_FULL).await;
+                    }
+                    connected => return connected.map(BackendStream::Unix),
+                }
+            },
+        }
     }
 
     /// Whether nothing has come over an idle connection, neither its end nor bytes that nobody
     /// asked for.
     pub(crate) fn is_silent(&self, check: Check) -> bool {
-        match (self, check) {
-            (BackendStream::Tcp(stream), Check::EventLoop) => {
-                would_block(&stream.try_read(&mut [0]))
-            }
-            (BackendStream::Tcp(stream), Check::Kernel) => {
-                let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-                matches!(recv(stream, &mut [0_u8; 1][..], flags), Err(Errno::WOULDBLOCK))
-            }
-        }
+        would_block(&match (self, check) {
+            (BackendStream::Tcp(stream), Check::EventLoop) => stream.try_read(&mut [0]),
+            (BackendStream::Tcp(stream), Check::Kernel) => peek(stream),
+            (BackendStream::Unix(stream), Check::EventLoop) => stream.try_read(&mut [0]),
+            (BackendStream::Unix(stream), Check::Kernel) => peek(stream),
+        })
     }
 
     /// Moves an idle connection from another thread's event loop to this one's, if it is silent.
@@ -110,11 +130,22 @@ impl BackendStream {
         match self {
             BackendStream::Tcp(stream) => {
                 let stream = stream.into_std().ok()?;
-                would_block(&io::Read::read(&mut &stream, &mut [0])).then_some(())?;
+                would_block(&peek(&stream)).then_some(())?;
                 TcpStream::from_std(stream).ok().map(BackendStream::Tcp)
+            }
+            BackendStream::Unix(stream) => {
+                let stream = stream.into_std().ok()?;
+                would_block(&peek(&stream)).then_some(())?;
+                UnixStream::from_std(stream).ok().map(BackendStream::Unix)
             }
         }
     }
+}
+
+/// The number of bytes that a read would return, 0 or 1.
+fn peek(stream: impl AsFd) -> io::Result<usize> {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    Ok(recv(stream, &mut [0_u8; 1][..], flags)?.1)
 }
 
 fn would_block(read: &io::Result<usize>) -> bool {
@@ -179,14 +210,15 @@ macro_rules! pass_on {
     };
 }
 
-pass_on!(ClientStream, Tcp);
-pass_on!(BackendStream, Tcp);
+pass_on!(ClientStream, Tcp, Unix);
+pass_on!(BackendStream, Tcp, Unix);
 
 impl Stream for ClientStream {
     #[inline]
     fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             ClientStream::Tcp(stream) => TcpStream::poll_read_ready(stream, cx),
+            ClientStream::Unix(stream) => UnixStream::poll_read_ready(stream, cx),
         }
     }
 }
@@ -196,6 +228,7 @@ impl Stream for BackendStream {
     fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             BackendStream::Tcp(stream) => TcpStream::poll_read_ready(stream, cx),
+            BackendStream::Unix(stream) => UnixStream::poll_read_ready(stream, cx),
         }
     }
 }

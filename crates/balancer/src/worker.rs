@@ -1,20 +1,21 @@
 //! A data-plane thread: an event loop, a listener an address, the connections it accepted.
 
 use std::future::Future;
-use std::net::TcpListener as BoundListener;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use crate::app::App;
 use crate::config::{AppConfig, AppId, Config};
 use crate::connection;
 use crate::counters::Tally;
+use crate::listener::{BoundSocket, Listening};
+use crate::peer::{Peer, Scheme};
 use crate::stream::ClientStream;
 
 /// What all threads share.
@@ -106,9 +107,9 @@ impl Worker {
     }
 
     /// The thread's life. Connections that are left when it returns end with the event loop.
-    pub(crate) async fn run(self: Arc<Self>, listeners: Vec<BoundListener>) {
-        for listener in listeners {
-            match TcpListener::from_std(listener) {
+    pub(crate) async fn run(self: Arc<Self>, sockets: Vec<BoundSocket>) {
+        for socket in sockets {
+            match Listening::new(socket) {
                 Ok(listener) => drop(tokio::spawn(Arc::clone(&self).accept(listener))),
                 // The listener was made non-blocking and is open; only a full epoll table is left.
                 Err(error) => panic!("a listener cannot join its event loop: {error}"),
@@ -134,7 +135,7 @@ impl Worker {
         let _ = tokio::time::timeout_at(deadline.into(), idle).await;
     }
 
-    async fn accept(self: Arc<Self>, listener: TcpListener) {
+    async fn accept(self: Arc<Self>, listener: Listening) {
         let mut stopped = pin!(self.shared.stopped());
         loop {
             tokio::select! {
@@ -149,7 +150,7 @@ impl Worker {
                 listener.poll_accept(cx).map(Some)
             });
             match accepted.await {
-                Some(Ok((stream, peer))) => self.serve(ClientStream::Tcp(stream), peer.ip()),
+                Some(Ok((stream, address))) => self.serve(stream, address),
                 // Out of file descriptors, or a connection that ended before it was taken.
                 Some(Err(_)) => tokio::time::sleep(ACCEPT_PAUSE).await,
                 None => break,
@@ -159,15 +160,16 @@ impl Worker {
         // Tokio's budget of a task would end this after 128.
         tokio::task::unconstrained(async {
             let mut queued = Context::from_waker(Waker::noop());
-            while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(&mut queued) {
-                self.serve(ClientStream::Tcp(stream), peer.ip());
+            while let Poll::Ready(Ok((stream, address))) = listener.poll_accept(&mut queued) {
+                self.serve(stream, address);
             }
         })
         .await;
     }
 
-    fn serve(self: &Arc<Self>, stream: ClientStream, peer: std::net::IpAddr) {
+    fn serve(self: &Arc<Self>, stream: ClientStream, address: Option<SocketAddr>) {
         let open = Open::new(self);
+        let peer = Peer { address, scheme: Scheme::Http };
         tokio::spawn(connection::serve(stream, peer, Arc::clone(self), open));
     }
 

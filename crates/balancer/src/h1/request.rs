@@ -1,7 +1,6 @@
 //! A client's request header: checked, understood, and rewritten for a backend.
 
 use std::mem::MaybeUninit;
-use std::net::IpAddr;
 
 use super::fields::{
     Field, Options, authenticates_connection, classify, content_length, list, nominated,
@@ -9,6 +8,7 @@ use super::fields::{
 };
 use super::target::{Target, check_host, parse_target};
 use super::{Flaw, Framing, MAX_FIELDS, Persistence, Version};
+use crate::peer::Peer;
 
 /// What the proxy must know of a request; its header itself is passed on as rewritten bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +59,13 @@ struct Gathered<'b> {
 
 impl Origin {
     /// Client-sent values are replaced, not appended to: there is no list of trusted proxies.
-    pub(crate) fn new(client: IpAddr) -> Self {
-        Origin(
-            format!("X-Forwarded-For: {}\r\nX-Forwarded-Proto: http\r\n", client.to_canonical())
-                .into_bytes(),
-        )
+    pub(crate) fn new(peer: Peer) -> Self {
+        let mut text = String::new();
+        if let Some(address) = peer.address {
+            text = format!("X-Forwarded-For: {}\r\n", address.ip().to_canonical());
+        }
+        text.push_str(&format!("X-Forwarded-Proto: {}\r\n", peer.scheme.name()));
+        Origin(text.into_bytes())
     }
 }
 

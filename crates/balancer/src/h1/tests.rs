@@ -1,13 +1,13 @@
 //! Headers in, headers out: tables named by rule of RFC 9110 and 9112 or by class of attack.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use super::*;
+use crate::peer::{Peer, Scheme};
 
 const OURS: &str = "X-Forwarded-For: 10.0.0.9\r\nX-Forwarded-Proto: http\r\n";
 
 fn request(head: &str) -> Result<(Request, String), u16> {
-    let origin = Origin::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 9)));
+    let origin =
+        Origin::new(Peer { address: Some(([10, 0, 0, 9], 5000).into()), scheme: Scheme::Http });
     let mut out = Vec::new();
     let bytes = head.as_bytes();
     match Scanner::default().scan(bytes) {

@@ -7,4 +7,5 @@ mod queueing;
 mod stage;
 mod streaming;
 mod timeouts;
+mod unix;
 mod upgrades;

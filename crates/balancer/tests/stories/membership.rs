@@ -205,13 +205,13 @@ fn starting_says_what_is_wrong() {
     let (origin, _seen) = Origin::answering(OK);
     let taken = Config { listeners: vec![Listener::new(origin.address)], ..Config::default() };
     assert!(
-        matches!(Balancer::start(taken), Err(StartError::AddressInUse { address }) if address == origin.address)
+        matches!(Balancer::start(taken), Err(StartError::AddressInUse { address }) if address == origin.address.into())
     );
     assert!(matches!(
         Balancer::start(Config { threads: 0, ..Config::default() }),
         Err(StartError::Config(_))
     ));
-    let foreign = Listener::new("203.0.113.1:80".parse().unwrap());
+    let foreign = Listener::new("203.0.113.1:80".parse::<balancer::Address>().unwrap());
     let foreign = Config { listeners: vec![foreign], ..Config::default() };
     assert!(Balancer::start(foreign).err().unwrap().to_string().contains("203.0.113.1:80"));
 }
@@ -233,7 +233,7 @@ fn apps_have_backends_and_queues_of_their_own() {
         config.apps.push(AppConfig::named("other"));
     });
     let other = AppId::nth(1);
-    let backend = Backend { name: "elsewhere".into(), address: origin.address, slots: 1 };
+    let backend = Backend { name: "elsewhere".into(), address: origin.address.into(), slots: 1 };
     let elsewhere = stage.handle.add(other, backend);
     assert_eq!(elsewhere.app(), other);
     let mut waiting = stage.client();

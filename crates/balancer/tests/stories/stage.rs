@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use balancer::{AppId, Backend, BackendId, BackendSnapshot, Balancer, Config, Handle, Snapshot};
+use balancer::{
+    Address, AppId, Backend, BackendId, BackendSnapshot, Balancer, Config, Handle, Snapshot,
+};
 
 /// Far above what anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -58,8 +60,13 @@ impl Stage {
         self.add_address("origin", origin.address, slots)
     }
 
-    pub(crate) fn add_address(&self, name: &str, address: SocketAddr, slots: usize) -> BackendId {
-        self.handle.add(AppId::FIRST, Backend { name: name.into(), address, slots })
+    pub(crate) fn add_address(
+        &self,
+        name: &str,
+        address: impl Into<Address>,
+        slots: usize,
+    ) -> BackendId {
+        self.handle.add(AppId::FIRST, Backend { name: name.into(), address: address.into(), slots })
     }
 
     pub(crate) fn client(&self) -> Peer {

@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
+use balancer::Address;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
@@ -45,7 +46,7 @@ pub struct Status {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StatusInstance {
     pub name: String,
-    pub address: SocketAddr,
+    pub address: Address,
     pub state: String,
     pub pid: Option<u32>,
     pub restarts: Option<u32>,
@@ -139,11 +140,11 @@ fn members(rig: &Rig, snapshot: &balancer::Snapshot) -> Vec<StatusInstance> {
     let usage = rig.recorder.latest().map(|record| record.usage);
     let rows = rig.fleet.members().into_iter().map(|status| {
         let member = &status.member;
-        let backend = snapshot.backends().find(|b| b.address == member.address);
+        let backend = snapshot.backends().find(|b| b.address == member.address.into());
         let used = usage.as_ref().and_then(|u| u.targets.get(&member.name));
         StatusInstance {
             name: member.name.clone(),
-            address: member.address,
+            address: member.address.into(),
             state: word(&status.state),
             pid: Some(member.pid),
             restarts: Some(status.restarts),
@@ -161,7 +162,7 @@ fn members(rig: &Rig, snapshot: &balancer::Snapshot) -> Vec<StatusInstance> {
 fn server(backend: &balancer::BackendSnapshot) -> StatusInstance {
     StatusInstance {
         name: backend.name.clone(),
-        address: backend.address,
+        address: backend.address.clone(),
         state: word(&backend.state),
         pid: None,
         restarts: None,

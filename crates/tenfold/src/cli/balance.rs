@@ -1,9 +1,8 @@
 //! `tenfold balance`: the balancer alone, in front of servers that something else runs.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use balancer::{AppId, Backend, Balancer};
+use balancer::{Address, AppId, Backend, Balancer, UnknownAddress};
 use clap::Args;
 
 use super::up::BalancingArguments;
@@ -16,8 +15,8 @@ use crate::signal::Stop;
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// A server to send requests to; may be given several times
-    #[arg(long = "to", value_name = "HOST:PORT", required = true, value_parser = server)]
-    to: Vec<(String, SocketAddr)>,
+    #[arg(long = "to", value_name = "HOST:PORT|unix:PATH", required = true, value_parser = server)]
+    to: Vec<(String, Address)>,
     /// Requests that a server may have in flight
     #[arg(long, value_name = "K", default_value = "256", value_parser = quantity::count, env = "TENFOLD_SLOTS")]
     slots: usize,
@@ -32,7 +31,7 @@ impl Arguments {
         let stop = Stop::listen()?;
         let balancer = Balancer::start(self.balancing.config())?;
         for (name, address) in &self.to {
-            let (name, address) = (name.clone(), *address);
+            let (name, address) = (name.clone(), address.clone());
             let backend = Backend { name, address, slots: self.slots };
             balancer.handle().add(AppId::FIRST, backend);
         }
@@ -58,6 +57,10 @@ impl Arguments {
     }
 }
 
-fn server(text: &str) -> Result<(String, SocketAddr), String> {
-    Ok((text.to_owned(), quantity::address(text)?))
+fn server(text: &str) -> Result<(String, Address), String> {
+    let address = match text.strip_prefix("unix:") {
+        Some(_) => text.parse().map_err(|error: UnknownAddress| error.to_string())?,
+        None => Address::Tcp(quantity::address(text)?),
+    };
+    Ok((text.to_owned(), address))
 }

@@ -1,0 +1,29 @@
+//! Who is at the other end of a client's connection.
+
+use std::net::SocketAddr;
+
+/// A client as its connection tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// Of the client itself where a proxy in front tells it by the PROXY protocol. A client over a
+    /// Unix socket has none.
+    pub(crate) address: Option<SocketAddr>,
+    pub(crate) scheme: Scheme,
+}
+
+/// What the client's URLs begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    #[expect(dead_code, reason = "for listeners with TLS, which follow")]
+    Https,
+}
+
+impl Scheme {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+}
