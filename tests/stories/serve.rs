@@ -84,14 +84,14 @@ fn prometheus_can_scrape_it() {
         ),
         "{metrics}"
     );
-    let sum = metrics.split("tenfold_response_time_seconds_sum ").nth(1).unwrap();
+    let sum = metrics.split("tenfold_response_time_seconds_sum{app=\"app\"} ").nth(1).unwrap();
     let sum: f64 = sum.split_whitespace().next().unwrap().parse().unwrap();
     assert!((0.02..1.0).contains(&sum), "one request of 20 ms: {metrics}");
     assert!(
         metrics.contains("tenfold_response_time_seconds_bucket{le=\"+Inf\",app=\"app\"} 1"),
         "{metrics}"
     );
-    assert!(metrics.contains("tenfold_queue_requests 0"), "{metrics}");
+    assert!(metrics.contains("tenfold_queue_requests{app=\"app\"} 0"), "{metrics}");
     assert!(metrics.contains("# EOF"), "{metrics}");
     let refused = get(admin.parse().unwrap(), "/scale").unwrap_err();
     assert!(refused.starts_with("HTTP/1.1 404"), "only the socket's owner may change: {refused}");
