@@ -24,6 +24,15 @@ pub(crate) enum Failure {
     /// The body comes at fewer bytes a second.
     BodyTooSlow(u64),
     BodyMalformed(Flaw),
+    /// No route is for this host.
+    UnknownHost,
+    /// No route of this host is for this path.
+    UnknownPath,
+    /// A route sends the client elsewhere.
+    Redirected {
+        status: u16,
+        location: String,
+    },
     QueueFull(usize),
     QueueTimeout(Duration),
     /// Connecting failed, for the given reason, at this backend and all tried before.
@@ -41,6 +50,9 @@ impl Failure {
             Failure::HeaderTimeout(_) | Failure::BodyTimeout(_) | Failure::BodyTooSlow(_) => 408,
             Failure::BodyTooLarge(_) => 413,
             Failure::BodyMalformed(_) => 400,
+            Failure::UnknownHost => 421,
+            Failure::UnknownPath => 404,
+            Failure::Redirected { status, .. } => *status,
             Failure::QueueFull(_) | Failure::QueueTimeout(_) => 503,
             Failure::Connect(..) | Failure::Closed(_) | Failure::Malformed(..) => 502,
             Failure::ResponseTimeout(..) => 504,
@@ -59,6 +71,10 @@ impl Failure {
         let status = self.status();
         let body = format!("{status} {self}\n");
         out.clear();
+        let location = match self {
+            Failure::Redirected { location, .. } => format!("Location: {location}\r\n"),
+            _ => String::new(),
+        };
         let retry = if status == 503 { "Retry-After: 1\r\n" } else { "" };
         let connection = match (persistence, version) {
             (Persistence::Close, _) => "Connection: close\r\n",
@@ -67,7 +83,7 @@ impl Failure {
         };
         let written = write!(
             out,
-            "HTTP/1.1 {status} {}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n{retry}{connection}\r\n",
+            "HTTP/1.1 {status} {}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n{location}{retry}{connection}\r\n",
             reason_phrase(status),
             body.len(),
         );
@@ -101,6 +117,9 @@ impl fmt::Display for Failure {
                 write!(f, "the request body came at fewer than {rate} bytes a second")
             }
             Failure::BodyMalformed(flaw) => write!(f, "the request body is malformed: {flaw}"),
+            Failure::UnknownHost => f.write_str("no route is for this host; ask for another one"),
+            Failure::UnknownPath => f.write_str("no route of this host is for this path"),
+            Failure::Redirected { location, .. } => write!(f, "see {location}"),
             Failure::QueueFull(length) => {
                 write!(
                     f,
@@ -129,10 +148,16 @@ impl fmt::Display for Failure {
 
 fn reason_phrase(status: u16) -> &'static str {
     match status {
+        301 => "Moved Permanently",
+        302 => "Found",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
         400 => "Bad Request",
+        404 => "Not Found",
         408 => "Request Timeout",
         413 => "Content Too Large",
         417 => "Expectation Failed",
+        421 => "Misdirected Request",
         431 => "Request Header Fields Too Large",
         501 => "Not Implemented",
         502 => "Bad Gateway",

@@ -18,6 +18,8 @@ use crate::worker::Worker;
 
 pub(crate) struct Client {
     pub(crate) stream: ClientStream,
+    /// The place in the configuration of the listener that it came over.
+    pub(crate) listener: usize,
     pub(crate) timer: Timer,
     pub(crate) origin: Origin,
 }
@@ -52,8 +54,8 @@ const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1 << 20;
 
 impl Client {
-    pub(crate) fn new(stream: ClientStream, peer: Peer) -> Self {
-        Client { stream, timer: Timer::new(), origin: Origin::new(peer) }
+    pub(crate) fn new(stream: ClientStream, peer: Peer, listener: usize) -> Self {
+        Client { stream, listener, timer: Timer::new(), origin: Origin::new(peer) }
     }
 
     /// Waits for the next request. Holds no workspace while nothing of it has arrived.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
 use crate::h1::MAX_FIELDS;
+use crate::route::{Redirect, Route};
 
 /// Everything that [`Balancer::start`](crate::Balancer::start) needs. Plain data.
 #[derive(Clone, Debug)]
@@ -20,6 +21,9 @@ pub struct Config {
     /// What requests are balanced for, each with its own backends and queue. At least one; without
     /// routes all requests are for the first one.
     pub apps: Vec<AppConfig>,
+    /// Which app each request is for. A request that fits none of them is answered 421 if no route
+    /// is for its host, else 404.
+    pub routes: Vec<Route>,
     /// How long each phase may take.
     pub timeouts: Timeouts,
     /// How large each thing may be.
@@ -31,6 +35,8 @@ pub struct Config {
 pub struct Listener {
     /// Port 0 picks a free one.
     pub address: Address,
+    /// Where all requests that come here are sent instead of being served: http to https, as a rule.
+    pub redirect: Option<Redirect>,
 }
 
 /// One app: how requests for it are spread over its backends.
@@ -154,7 +160,8 @@ impl Config {
             return Err("a limit of 0 client connections serves nobody; use at least 1".into());
         }
         self.check_durations()?;
-        self.check_apps()
+        self.check_apps()?;
+        Route::check_all(&self.routes, self.apps.len())
     }
 
     fn check_apps(&self) -> Result<(), String> {
@@ -201,7 +208,7 @@ impl Config {
 impl Listener {
     /// A listener on `address`, everything else as by default.
     pub fn new(address: impl Into<Address>) -> Self {
-        Listener { address: address.into() }
+        Listener { address: address.into(), redirect: None }
     }
 }
 
@@ -255,6 +262,7 @@ impl Default for Config {
             listeners: vec![Listener::new(SocketAddr::from(([127, 0, 0, 1], 0)))],
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             apps: vec![AppConfig::default()],
+            routes: Vec::new(),
             timeouts: Timeouts::default(),
             limits: Limits::default(),
         }
@@ -361,6 +369,7 @@ fn check_duration(name: &str, duration: Duration) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::route::{Destination, Prefix};
 
     #[test]
     fn policy_names_round_trip() {
@@ -393,5 +402,14 @@ mod tests {
         assert!(with(|c| c.apps.clear()).unwrap_err().contains("use 1 to"));
         let twice = with(|c| c.apps.push(AppConfig::default())).unwrap_err();
         assert!(twice.contains("two apps are named app"), "{twice}");
+        let to = Destination::App { app: AppId::nth(1), prefix: Prefix::Keep };
+        let route = Route { host: "a.example".parse().unwrap(), path: "/b/".parse().unwrap(), to };
+        let mut config = Config { routes: vec![route.clone()], ..Config::default() };
+        let nowhere = config.check().unwrap_err();
+        assert!(nowhere.contains("a.example/b leads to an app that does not exist"), "{nowhere}");
+        config.apps.push(AppConfig::named("other"));
+        assert_eq!(config.check(), Ok(()));
+        config.routes.push(route);
+        assert!(config.check().unwrap_err().contains("two routes for a.example/b"));
     }
 }

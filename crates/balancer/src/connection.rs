@@ -8,13 +8,10 @@ use std::task::Poll;
 use crate::answer::Failure;
 use crate::buffer::Workspace;
 use crate::client::{Arrival, Client};
-use crate::config::AppId;
 use crate::exchange::{self, After};
 use crate::h1::{Expect, Framing, Persistence, Request, Version, parse_request};
 use crate::intake::{self, Missing};
-use crate::peer::Peer;
-use crate::stream::ClientStream;
-use crate::worker::{Open, Worker};
+use crate::worker::{Open, Shared, Worker};
 
 /// A body up to this size that is gathered whole is sent along with its header, and can be sent
 /// again. More would cost more to copy than a system call.
@@ -33,8 +30,7 @@ const UNKNOWN: Request = Request {
 };
 
 /// Serves a connection. `open` counts it for as long.
-pub(crate) async fn serve(stream: ClientStream, peer: Peer, worker: Arc<Worker>, open: Open) {
-    let mut client = Client::new(stream, peer);
+pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: Open) {
     let mut space = None;
     // Polled once: it wakes this task when the balancer stops, wherever the task waits then.
     let mut stop = pin!(worker.shared.stop.notified());
@@ -94,6 +90,16 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
                 .await;
         }
     };
+    let Shared { apps, entries, router, .. } = &*worker.shared;
+    let app = match entries[client.listener].route(router, &mut space.request) {
+        Ok(app) => &apps[app.index()],
+        Err(failure) => {
+            // What is left of a body would be taken for the next request.
+            let whole = request.body == Framing::Empty;
+            let persistence = if whole { request.persistence } else { Persistence::Close };
+            return exchange::answer(client, space, &request, &failure, persistence, worker).await;
+        }
+    };
     let gathered = match request.body {
         Framing::Length(length) if length > limits.body_bytes => {
             Err(Missing::Failed(Failure::BodyTooLarge(limits.body_bytes)))
@@ -120,6 +126,5 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
         }
         body => body,
     };
-    let app = worker.shared.app(AppId::FIRST);
     exchange::run(client, space, &request, body, worker, app).await
 }

@@ -80,8 +80,8 @@ pub(crate) struct AppTally {
 pub(crate) struct Tally {
     pub(crate) connections: u64,
     pub(crate) open: u64,
-    /// Requests answered by the balancer itself, by status class (4xx, 5xx).
-    pub(crate) own_answers: [u64; 2],
+    /// Requests answered by the balancer itself, by status class (3xx, 4xx, 5xx).
+    pub(crate) own_answers: [u64; 3],
 }
 
 /// Times are kept to 1 % for each backend, so that 1,000 backends fit into memory,

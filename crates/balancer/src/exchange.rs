@@ -72,7 +72,7 @@ pub(crate) async fn answer(
     persistence: Persistence,
     worker: &Worker,
 ) -> After {
-    worker.tally(|tally| tally.own_answers[usize::from(failure.status() >= 500)] += 1);
+    worker.tally(|tally| tally.own_answers[usize::from(failure.status() / 100 - 3)] += 1);
     let bytes = &mut space.downward.lead;
     failure.write(bytes, persistence, request.version, request.is_head);
     let sent = client.send(bytes, worker.shared.config.timeouts.stall).await;

@@ -17,6 +17,7 @@
 //! - `stream`, `peer`: what carries a connection's bytes, and who is at its other end.
 //! - `listener`, `worker`: sockets that accept, and the threads that serve them.
 //! - `connection`, `client`: a client's connection from its first request to its last.
+//! - `route`, `router`: which app a request is for, by host and path.
 //! - `intake`, `pace`: what a client sends before it gets a slot, and how slow it may be.
 //! - `exchange`, `relay`, `tunnel`: one request, its bytes both ways, and what follows a 101.
 //! - `answer`: the answers that the balancer gives itself, each with a reason.
@@ -44,6 +45,8 @@ mod outgoing;
 mod pace;
 mod peer;
 mod relay;
+mod route;
+mod router;
 mod snapshot;
 mod stream;
 mod timer;
@@ -58,6 +61,9 @@ pub use config::{
 };
 pub use counters::{BackendCounts, Shed};
 pub use dispatch::BackendId;
+pub use route::{
+    BadRoute, Destination, HostPattern, PathPrefix, Prefix, Redirect, RedirectStatus, Route,
+};
 pub use snapshot::{
     AppSnapshot, BackendPhase, BackendSnapshot, ClientsSnapshot, QueueSnapshot, Snapshot,
 };

@@ -92,6 +92,8 @@ pub struct ClientsSnapshot {
     pub open: u64,
     /// Accepted so far.
     pub accepted: u64,
+    /// Requests that the balancer redirected.
+    pub own_3xx: u64,
     /// Requests that the balancer answered itself with a 4xx.
     pub own_4xx: u64,
     /// Requests that the balancer answered itself with a 5xx.
@@ -110,8 +112,9 @@ impl Snapshot {
             let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
             clients.open += tally.open;
             clients.accepted += tally.connections;
-            clients.own_4xx += tally.own_answers[0];
-            clients.own_5xx += tally.own_answers[1];
+            clients.own_3xx += tally.own_answers[0];
+            clients.own_4xx += tally.own_answers[1];
+            clients.own_5xx += tally.own_answers[2];
         }
         let apps = shared.apps.iter().enumerate();
         let apps = apps.map(|(index, app)| AppSnapshot::take(AppId::nth(index), app)).collect();

@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use crate::app::App;
+use crate::client::Client;
 use crate::config::{AppConfig, AppId, Config};
 use crate::connection;
 use crate::counters::Tally;
 use crate::listener::{BoundSocket, Listening};
 use crate::peer::{Peer, Scheme};
+use crate::router::{Entry, Router};
 use crate::stream::ClientStream;
 
 /// What all threads share.
@@ -23,6 +25,9 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     /// By [`AppId`].
     pub(crate) apps: Box<[App]>,
+    pub(crate) router: Router,
+    /// By listener.
+    pub(crate) entries: Box<[Entry]>,
     /// By thread.
     pub(crate) tallies: Box<[Mutex<Tally>]>,
     /// Set before `stop` is signalled.
@@ -59,6 +64,8 @@ impl Shared {
         };
         Shared {
             apps: apps.map(app).collect(),
+            router: Router::new(&config.routes),
+            entries: Entry::all(&config),
             tallies: (0..config.threads).map(|_| Mutex::default()).collect(),
             config,
             stopping: AtomicBool::new(false),
@@ -108,9 +115,9 @@ impl Worker {
 
     /// The thread's life. Connections that are left when it returns end with the event loop.
     pub(crate) async fn run(self: Arc<Self>, sockets: Vec<BoundSocket>) {
-        for socket in sockets {
+        for (index, socket) in sockets.into_iter().enumerate() {
             match Listening::new(socket) {
-                Ok(listener) => drop(tokio::spawn(Arc::clone(&self).accept(listener))),
+                Ok(listener) => drop(tokio::spawn(Arc::clone(&self).accept(listener, index))),
                 // The listener was made non-blocking and is open; only a full epoll table is left.
                 Err(error) => panic!("a listener cannot join its event loop: {error}"),
             }
@@ -135,7 +142,8 @@ impl Worker {
         let _ = tokio::time::timeout_at(deadline.into(), idle).await;
     }
 
-    async fn accept(self: Arc<Self>, listener: Listening) {
+    /// `index` is the listener's place in the configuration.
+    async fn accept(self: Arc<Self>, listener: Listening, index: usize) {
         let mut stopped = pin!(self.shared.stopped());
         loop {
             tokio::select! {
@@ -150,7 +158,7 @@ impl Worker {
                 listener.poll_accept(cx).map(Some)
             });
             match accepted.await {
-                Some(Ok((stream, address))) => self.serve(stream, address),
+                Some(Ok((stream, address))) => self.serve(stream, address, index),
                 // Out of file descriptors, or a connection that ended before it was taken.
                 Some(Err(_)) => tokio::time::sleep(ACCEPT_PAUSE).await,
                 None => break,
@@ -161,16 +169,17 @@ impl Worker {
         tokio::task::unconstrained(async {
             let mut queued = Context::from_waker(Waker::noop());
             while let Poll::Ready(Ok((stream, address))) = listener.poll_accept(&mut queued) {
-                self.serve(stream, address);
+                self.serve(stream, address, index);
             }
         })
         .await;
     }
 
-    fn serve(self: &Arc<Self>, stream: ClientStream, address: Option<SocketAddr>) {
+    fn serve(self: &Arc<Self>, stream: ClientStream, address: Option<SocketAddr>, listener: usize) {
         let open = Open::new(self);
         let peer = Peer { address, scheme: Scheme::Http };
-        tokio::spawn(connection::serve(stream, peer, Arc::clone(self), open));
+        let client = Client::new(stream, peer, listener);
+        tokio::spawn(connection::serve(client, Arc::clone(self), open));
     }
 
     async fn sweep(self: Arc<Self>) {

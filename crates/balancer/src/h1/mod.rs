@@ -4,6 +4,7 @@
 mod body;
 mod chunked;
 mod fields;
+mod outline;
 mod request;
 mod response;
 mod scan;
@@ -12,6 +13,7 @@ mod target;
 mod tests;
 
 pub(crate) use body::{Decoded, Decoder, Framing};
+pub(crate) use outline::Outline;
 pub(crate) use request::{Expect, Origin, Request, parse_request};
 pub(crate) use response::{Asker, Persistence, Response, parse_response};
 pub(crate) use scan::{Scan, Scanner};

@@ -4,6 +4,7 @@ mod exchanges;
 mod faults;
 mod membership;
 mod queueing;
+mod routing;
 mod stage;
 mod streaming;
 mod timeouts;

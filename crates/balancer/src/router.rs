@@ -1,0 +1,253 @@
+//! Finding the rule for a request. Hosts are looked up in sorted tables and paths compared from the
+//! longest; nothing is copied.
+
+use crate::answer::Failure;
+use crate::config::{AppId, Config};
+use crate::h1::Outline;
+use crate::route::{Destination, HostPattern, MAX_HOST, PathPrefix, Prefix, Redirect, Route};
+
+/// What becomes of the requests that come over a listener.
+pub(crate) enum Entry {
+    /// All are for the first app.
+    First,
+    /// The rules decide.
+    Routes,
+    /// All are sent elsewhere.
+    Redirect(Redirect),
+}
+
+/// The rules of a balancer, as they are looked up.
+pub(crate) struct Router {
+    /// Both by host, sorted.
+    exact: Vec<(Box<[u8]>, Paths)>,
+    under: Vec<(Box<[u8]>, Paths)>,
+    any: Paths,
+}
+
+/// The longest first.
+type Paths = Vec<(PathPrefix, Destination)>;
+
+impl Entry {
+    /// By listener.
+    pub(crate) fn all(config: &Config) -> Box<[Entry]> {
+        let entry = |redirect: &Option<Redirect>| match redirect {
+            Some(redirect) => Entry::Redirect(redirect.clone()),
+            None if config.routes.is_empty() => Entry::First,
+            None => Entry::Routes,
+        };
+        config.listeners.iter().map(|listener| entry(&listener.redirect)).collect()
+    }
+
+    /// The app for a request. `head` is the request as it will be sent to a backend; what the route
+    /// changes in it is changed.
+    pub(crate) fn route(&self, router: &Router, head: &mut Vec<u8>) -> Result<AppId, Failure> {
+        match self {
+            Entry::First => Ok(AppId::FIRST),
+            Entry::Routes => router.route(head),
+            Entry::Redirect(redirect) => Err(redirected(redirect, head, &Outline::of(head))),
+        }
+    }
+}
+
+impl Router {
+    pub(crate) fn new(routes: &[Route]) -> Self {
+        let mut router = Router { exact: Vec::new(), under: Vec::new(), any: Vec::new() };
+        for Route { host, path, to } in routes {
+            let paths = match host {
+                HostPattern::Any => &mut router.any,
+                HostPattern::Exact(name) => entry(&mut router.exact, name),
+                HostPattern::Under(suffix) => entry(&mut router.under, suffix),
+            };
+            let at =
+                paths.partition_point(|(other, _)| other.as_bytes().len() >= path.as_bytes().len());
+            paths.insert(at, (path.clone(), to.clone()));
+        }
+        router
+    }
+
+    fn route(&self, head: &mut Vec<u8>) -> Result<AppId, Failure> {
+        let outline = Outline::of(head);
+        let host = host_name(&head[outline.host.clone()]);
+        let target = &head[outline.target.clone()];
+        let end = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
+        let paths = self.paths(host).ok_or(Failure::UnknownHost)?;
+        let found = paths.iter().find(|(prefix, _)| prefix.fits(&target[..end]));
+        match found {
+            None => Err(Failure::UnknownPath),
+            Some((_, Destination::Redirect(redirect))) => Err(redirected(redirect, head, &outline)),
+            Some((_, Destination::App { app, prefix: Prefix::Keep })) => Ok(*app),
+            Some((prefix, Destination::App { app, prefix: Prefix::Strip })) => {
+                strip(head, &outline, prefix.as_bytes());
+                Ok(*app)
+            }
+        }
+    }
+
+    /// The rules of the most exact host that has any.
+    fn paths(&self, host: &[u8]) -> Option<&Paths> {
+        let mut lower = [0; MAX_HOST];
+        let any = Some(&self.any).filter(|paths| !paths.is_empty());
+        let Some(lower) = lower.get_mut(..host.len()) else { return any };
+        lower.copy_from_slice(host);
+        lower.make_ascii_lowercase();
+        let dots = (0..lower.len()).filter(|&at| lower[at] == b'.');
+        lookup(&self.exact, lower)
+            .or_else(|| {
+                // Leftmost first: the longest suffix. What is before the dot is not empty.
+                let mut suffixes = dots.filter(|&at| at > 0).map(|at| &lower[at..]);
+                if self.under.is_empty() {
+                    return None;
+                }
+                suffixes.find_map(|suffix| lookup(&self.under, suffix))
+            })
+            .or(any)
+    }
+}
+
+fn entry<'p>(table: &'p mut Vec<(Box<[u8]>, Paths)>, host: &str) -> &'p mut Paths {
+    let at = match table.binary_search_by(|(name, _)| (**name).cmp(host.as_bytes())) {
+        Ok(at) => at,
+        Err(at) => {
+            table.insert(at, (host.as_bytes().into(), Vec::new()));
+            at
+        }
+    };
+    &mut table[at].1
+}
+
+fn lookup<'p>(table: &'p [(Box<[u8]>, Paths)], host: &[u8]) -> Option<&'p Paths> {
+    let at = table.binary_search_by(|(name, _)| (**name).cmp(host)).ok()?;
+    Some(&table[at].1)
+}
+
+/// Without port, and without the dot that ends a fully qualified name.
+fn host_name(host: &[u8]) -> &[u8] {
+    let end = match host.first() {
+        Some(b'[') => host.iter().position(|&byte| byte == b']').map(|end| end + 1),
+        _ => host.iter().position(|&byte| byte == b':'),
+    };
+    let name = &host[..end.unwrap_or(host.len())];
+    name.strip_suffix(b".").unwrap_or(name)
+}
+
+fn redirected(redirect: &Redirect, head: &[u8], outline: &Outline) -> Failure {
+    let host = host_name(&head[outline.host.clone()]);
+    match redirect.location(host, &head[outline.target.clone()]) {
+        Some(location) => Failure::Redirected { status: redirect.status(), location },
+        None => Failure::Rejected { status: 400, flaw: "there is no Host to redirect to" },
+    }
+}
+
+/// Takes the prefix off the path and tells the app.
+fn strip(head: &mut Vec<u8>, outline: &Outline, prefix: &[u8]) {
+    if prefix.is_empty() {
+        return;
+    }
+    let start = outline.target.start;
+    let rest = start + prefix.len();
+    let rooted = head.get(rest) == Some(&b'/');
+    head.drain(start + usize::from(!rooted)..rest);
+    if !rooted {
+        head[start] = b'/';
+    }
+    // Before the empty line at the end.
+    head.truncate(head.len() - 2);
+    head.extend_from_slice(b"X-Forwarded-Prefix: ");
+    head.extend_from_slice(prefix);
+    head.extend_from_slice(b"\r\n\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route::RedirectStatus;
+
+    /// Each rule leads to an app of its own number.
+    fn router(rules: &[&str]) -> Router {
+        let route = |(index, rule): (usize, &&str)| {
+            let (host, path) = rule.split_at(rule.find('/').unwrap());
+            let to = Destination::App { app: AppId::nth(index), prefix: Prefix::Strip };
+            Route { host: host.parse().unwrap(), path: path.parse().unwrap(), to }
+        };
+        Router::new(&rules.iter().enumerate().map(route).collect::<Vec<_>>())
+    }
+
+    fn request(host: &str, target: &str) -> Vec<u8> {
+        format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nA: b\r\n\r\n").into_bytes()
+    }
+
+    #[test]
+    fn the_most_exact_host_and_the_longest_path_decide() {
+        let rules = [
+            "a.example/",
+            "a.example/x",
+            "a.example/x/y",
+            "*.a.example/",
+            "*.b.a.example/",
+            "*/z",
+            "[::1]/",
+        ];
+        let router = router(&rules);
+        let found = |host: &str, target: &str| match router.route(&mut request(host, target)) {
+            Ok(app) => rules[app.index()].to_owned(),
+            Err(failure) => failure.status().to_string(),
+        };
+        for (host, target, expected) in [
+            ("a.example", "/", "a.example/"),
+            ("A.Example:8080", "/w", "a.example/"),
+            ("a.example.", "/x", "a.example/x"),
+            ("a.example.:80", "/x?/y", "a.example/x"),
+            ("a.example", "/xy", "a.example/"),
+            ("a.example", "/x/y/z", "a.example/x/y"),
+            ("a.example", "*", "a.example/"),
+            ("c.a.example", "/", "*.a.example/"),
+            ("d.c.a.example", "/", "*.a.example/"),
+            ("c.b.a.example", "/", "*.b.a.example/"),
+            ("b.a.example", "/", "*.a.example/"),
+            (".a.example", "/", "404"),
+            ("xa.example", "/z", "*/z"),
+            ("", "/z/1", "*/z"),
+            ("other", "/", "404"),
+            ("[::1]:80", "/", "[::1]/"),
+            // A host that is named has no part in the rules for the others.
+            ("c.a.example", "/z", "*.a.example/"),
+        ] {
+            assert_eq!(found(host, target), expected, "{host} {target}");
+        }
+        assert_eq!(found(&"a.".repeat(10_000), "/z"), "*/z");
+        let named = self::router(&["a.example/"]);
+        assert_eq!(named.route(&mut request("b.example", "/")).unwrap_err().status(), 421);
+    }
+
+    #[test]
+    fn a_prefix_is_stripped_and_told() {
+        let router = router(&["*/api/v1"]);
+        for (target, expected) in [
+            ("/api/v1", "/"),
+            ("/api/v1/", "/"),
+            ("/api/v1/users?a=/api/v1", "/users?a=/api/v1"),
+            ("/api/v1?a", "/?a"),
+            ("/api/v1//b", "//b"),
+        ] {
+            let mut head = request("h", target);
+            router.route(&mut head).unwrap();
+            let expected = format!(
+                "GET {expected} HTTP/1.1\r\nHost: h\r\nA: b\r\nX-Forwarded-Prefix: /api/v1\r\n\r\n"
+            );
+            assert_eq!(String::from_utf8(head).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn redirects_keep_what_they_are_told_to() {
+        let redirect = Redirect::to_https(RedirectStatus::PermanentRedirect, 443);
+        let entry = Entry::Redirect(redirect);
+        let failure = entry.route(&router(&[]), &mut request("h:80", "/a?b")).unwrap_err();
+        assert!(
+            matches!(&failure, Failure::Redirected { status: 308, location } if location == "https://h/a?b"),
+            "{failure:?}"
+        );
+        let failure = entry.route(&router(&[]), &mut request("", "/")).unwrap_err();
+        assert_eq!(failure.status(), 400);
+    }
+}
