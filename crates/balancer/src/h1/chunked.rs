@@ -101,7 +101,8 @@ impl Chunked {
         }
     }
 
-    /// RFC 9110 6.5.1: a trailer must not change framing, routing or trust.
+    /// RFC 9110 6.5.1: a trailer must not change framing, routing, trust, or how the message is
+    /// processed.
     fn pass_trailer(&mut self) -> Result<(), Flaw> {
         const FLAW: Flaw = "a trailer field is malformed";
         let line = std::mem::take(&mut self.trailer);
@@ -117,17 +118,29 @@ impl Chunked {
         if !value.iter().all(is_text) {
             return Err(FLAW);
         }
-        const NEVER: [&str; 11] = [
+        const NEVER: [&str; 23] = [
+            "age",
             "authorization",
             "cache-control",
             "content-encoding",
             "content-range",
             "content-type",
             "cookie",
+            "date",
+            "expires",
+            "if-match",
+            "if-modified-since",
+            "if-none-match",
+            "if-range",
+            "if-unmodified-since",
+            "location",
             "max-forwards",
+            "pragma",
             "range",
+            "retry-after",
             "set-cookie",
             "trailer",
+            "vary",
             "www-authenticate",
         ];
         let allowed = classify(name) == Field::EndToEnd

@@ -89,7 +89,7 @@ pub(crate) fn parse_request(
     match parsed.parse_with_uninit_headers(head, &mut fields[..max_fields]) {
         Ok(httparse::Status::Complete(len)) if len == head.len() => {}
         Ok(_) => return Err(Reject::from("the request header is malformed")),
-        Err(error) => return Err(reject_unparsed(error)),
+        Err(error) => return Err(reject_unparsed(error, head)),
     }
     let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version)
     else {
@@ -145,12 +145,12 @@ pub(crate) fn parse_request(
     })
 }
 
-fn reject_unparsed(error: httparse::Error) -> Reject {
+fn reject_unparsed(error: httparse::Error, head: &[u8]) -> Reject {
     match error {
         httparse::Error::TooManyHeaders => {
             Reject { status: 431, flaw: "the request has too many header fields" }
         }
-        httparse::Error::Version => {
+        httparse::Error::Version if names_a_version(head) => {
             Reject { status: 505, flaw: "the request is not HTTP/1.0 or HTTP/1.1" }
         }
         httparse::Error::HeaderName => Reject::from("a header field's name is malformed"),
@@ -158,6 +158,15 @@ fn reject_unparsed(error: httparse::Error) -> Reject {
         httparse::Error::NewLine => Reject::from("a line does not end with CR LF"),
         _ => Reject::from("the request line is malformed"),
     }
+}
+
+/// RFC 9112 3: 505 is for a version of HTTP; anything else in its place is malformed.
+fn names_a_version(head: &[u8]) -> bool {
+    let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    let mut words = line.split(|&byte| byte == b' ');
+    let version = words.nth(2).and_then(|word| word.strip_prefix(b"HTTP/"));
+    words.next().is_none()
+        && matches!(version, Some([major, b'.', minor]) if major.is_ascii_digit() && minor.is_ascii_digit())
 }
 
 fn gather<'b>(headers: &[httparse::Header<'b>], version: Version) -> Result<Gathered<'b>, Reject> {

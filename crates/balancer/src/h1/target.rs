@@ -14,6 +14,10 @@ pub(crate) struct Target<'a> {
 }
 
 pub(crate) fn parse_target<'a>(method: &str, target: &'a str) -> Result<Target<'a>, Flaw> {
+    // Servers disagree about which character such a byte is a part of.
+    if !target.is_ascii() {
+        return Err("the request target has bytes outside of ASCII; encode them with %");
+    }
     if target.contains('#') {
         return Err("the request target has a fragment");
     }
@@ -101,6 +105,7 @@ mod tests {
             "http://u@h/",
             "ftp://h/",
             "/a#b",
+            "/\u{e4}",
             "http://h,i/",
             "?",
         ] {

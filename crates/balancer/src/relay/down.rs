@@ -104,8 +104,14 @@ impl<'w> Relay<'_, 'w> {
             upgrade: self.request.upgrade,
         };
         let (head, lead) = (&self.space.answer.filled()[..len], &mut self.space.downward.lead);
-        let response = parse_response(head, self.worker.shared.config.limits.headers, asker, lead)
-            .map_err(|flaw| self.malformed(flaw))?;
+        let mut response =
+            parse_response(head, self.worker.shared.config.limits.headers, asker, lead)
+                .map_err(|flaw| self.malformed(flaw))?;
+        // A backend that answers before it has the whole request may have done with it: to such a
+        // one the rest is the next request, and its answer to that would be somebody else's.
+        if !matches!(self.upload, Upload::Done) {
+            response.backend = Persistence::Close;
+        }
         self.space.answer.consume(len);
         match response.status {
             101 => {
@@ -165,7 +171,7 @@ impl<'w> Relay<'_, 'w> {
         if decoded.end {
             let response = *response;
             // Bytes after the answer would be taken for the next one's.
-            let clean = answer.len() == decoded.consumed && matches!(self.upload, Upload::Done);
+            let clean = answer.len() == decoded.consumed;
             let keep = clean && self.request.backend == Persistence::KeepAlive;
             self.end(response, if keep { response.backend } else { Persistence::Close });
         }
