@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::BackendState;
+use crate::clock;
+use crate::forwarding::Switch;
 use crate::h1::{Flaw, Persistence, Version};
 
 /// Why a request got no answer from a backend.
@@ -18,6 +20,7 @@ pub(crate) enum Failure {
         flaw: Flaw,
     },
     HeaderTooLarge(usize),
+    TargetTooLong(usize),
     HeaderTimeout(Duration),
     BodyTooLarge(u64),
     BodyTimeout(Duration),
@@ -47,6 +50,7 @@ impl Failure {
         match self {
             Failure::Rejected { status, .. } => *status,
             Failure::HeaderTooLarge(_) => 431,
+            Failure::TargetTooLong(_) => 414,
             Failure::HeaderTimeout(_) | Failure::BodyTimeout(_) | Failure::BodyTooSlow(_) => 408,
             Failure::BodyTooLarge(_) => 413,
             Failure::BodyMalformed(_) => 400,
@@ -67,6 +71,8 @@ impl Failure {
         persistence: Persistence,
         version: Version,
         is_head: bool,
+        date: Switch,
+        added: &[u8],
     ) {
         let status = self.status();
         let body = format!("{status} {self}\n");
@@ -83,11 +89,16 @@ impl Failure {
         };
         let written = write!(
             out,
-            "HTTP/1.1 {status} {}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n{location}{retry}{connection}\r\n",
+            "HTTP/1.1 {status} {}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n{location}{retry}{connection}",
             reason_phrase(status),
             body.len(),
         );
         debug_assert!(written.is_ok(), "writing to memory succeeds");
+        if date.is_on() {
+            clock::write_date(out);
+        }
+        out.extend_from_slice(added);
+        out.extend_from_slice(b"\r\n");
         if !is_head {
             out.extend_from_slice(body.as_bytes());
         }
@@ -102,6 +113,12 @@ impl fmt::Display for Failure {
                 write!(
                     f,
                     "the request header has more than {limit} bytes; send fewer or smaller cookies and fields"
+                )
+            }
+            Failure::TargetTooLong(limit) => {
+                write!(
+                    f,
+                    "the request target has more than {limit} bytes; send data in a body instead"
                 )
             }
             Failure::HeaderTimeout(limit) => {
@@ -156,6 +173,7 @@ fn reason_phrase(status: u16) -> &'static str {
         404 => "Not Found",
         408 => "Request Timeout",
         413 => "Content Too Large",
+        414 => "URI Too Long",
         417 => "Expectation Failed",
         421 => "Misdirected Request",
         431 => "Request Header Fields Too Large",
@@ -175,12 +193,19 @@ mod tests {
     #[test]
     fn an_answer_names_the_cause_and_the_remedy() {
         let mut out = b"old".to_vec();
-        Failure::QueueFull(100).write(&mut out, Persistence::Close, Version::Http11, false);
+        Failure::QueueFull(100).write(
+            &mut out,
+            Persistence::Close,
+            Version::Http11,
+            false,
+            Switch::Off,
+            b"A: b\r\n",
+        );
         let body =
             "503 queue full: 100 requests already wait; add instances or raise --queue-length\n";
         let expected = format!(
             "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
-             Retry-After: 1\r\nConnection: close\r\n\r\n{body}",
+             Retry-After: 1\r\nConnection: close\r\nA: b\r\n\r\n{body}",
             body.len()
         );
         assert_eq!(String::from_utf8(out).unwrap(), expected);

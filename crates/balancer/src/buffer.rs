@@ -8,6 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::ReadBuf;
 
@@ -37,6 +38,14 @@ pub(crate) struct Workspace {
     pub(crate) answer: Buffer,
     /// The request as it is sent to a backend, kept until an answer comes: it may be sent again.
     pub(crate) request: Vec<u8>,
+    /// Bytes of its header; a last field goes two bytes before the end.
+    pub(crate) head: usize,
+    /// The request's id, if it has to have one.
+    pub(crate) id: Vec<u8>,
+    /// Fields that we add to the answer.
+    pub(crate) added: Vec<u8>,
+    /// How long the request has waited for slots.
+    pub(crate) queued: Duration,
     pub(crate) upward: Outgoing,
     pub(crate) downward: Outgoing,
 }
@@ -59,10 +68,18 @@ impl Workspace {
         STOCK.with_borrow_mut(|stock| stock.workspaces.pop()).unwrap_or_default()
     }
 
+    /// Forgets the request before.
+    pub(crate) fn begin(&mut self) {
+        self.request.clear();
+        self.id.clear();
+        self.added.clear();
+        self.queued = Duration::ZERO;
+    }
+
     pub(crate) fn give_back(mut self: Box<Self>) {
         self.input.clear();
         self.answer.clear();
-        self.request.clear();
+        self.begin();
         self.upward.clear();
         self.downward.clear();
         STOCK.with_borrow_mut(|stock| {

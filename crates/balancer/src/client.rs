@@ -10,7 +10,10 @@ use tokio::io::AsyncWriteExt;
 
 use crate::answer::Failure;
 use crate::buffer::{Buffer, Workspace};
-use crate::h1::{Flaw, Origin, Scan, Scanner};
+use crate::config::Limits;
+use crate::forwarded::Origin;
+use crate::forwarding::Forwarding;
+use crate::h1::{Flaw, Scan, Scanner};
 use crate::peer::Peer;
 use crate::stream::{Arrived, ClientStream, Stream};
 use crate::timer::Timer;
@@ -48,14 +51,23 @@ struct Reading {
     may_skip: bool,
 }
 
+/// Bytes of a request line beside its target: more is no method that anybody knows.
+const REQUEST_LINE: usize = 64;
+
 /// How long, and for how many bytes, a closed connection is read so that its answer is not
 /// destroyed by a reset.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1 << 20;
 
 impl Client {
-    pub(crate) fn new(stream: ClientStream, peer: Peer, listener: usize) -> Self {
-        Client { stream, listener, timer: Timer::new(), origin: Origin::new(peer) }
+    pub(crate) fn new(
+        stream: ClientStream,
+        peer: Peer,
+        listener: usize,
+        forwarding: &Forwarding,
+    ) -> Self {
+        let origin = Origin::new(peer, forwarding);
+        Client { stream, listener, timer: Timer::new(), origin }
     }
 
     /// Waits for the next request. Holds no workspace while nothing of it has arrived.
@@ -77,9 +89,8 @@ impl Client {
         worker: &Worker,
     ) -> Poll<Arrival> {
         loop {
-            let limit = worker.shared.config.limits.header_bytes;
             if let Some(space) = space
-                && let Some(arrival) = reading.look(&mut space.input, limit)
+                && let Some(arrival) = reading.look(&mut space.input, &worker.shared.config.limits)
             {
                 return Poll::Ready(arrival);
             }
@@ -176,8 +187,8 @@ impl Reading {
         Reading { scanner: Scanner::default(), deadline: None, begun, may_skip: true }
     }
 
-    /// What is in the input, if it is enough to decide. A header has at most `limit` bytes.
-    fn look(&mut self, input: &mut Buffer, limit: usize) -> Option<Arrival> {
+    /// What is in the input, if it is enough to decide.
+    fn look(&mut self, input: &mut Buffer, limits: &Limits) -> Option<Arrival> {
         if self.may_skip {
             match input.filled() {
                 // Not for the scanner, which may not see bytes that are skipped.
@@ -194,10 +205,14 @@ impl Reading {
         let reject = |flaw: Flaw| Some(Arrival::Failed(Failure::Rejected { status: 400, flaw }));
         match self.scanner.scan(input.filled()) {
             Scan::Complete(2) => reject("the request line is empty"),
-            Scan::Complete(len) if len <= limit => Some(Arrival::Request(len)),
-            Scan::Partial if input.len() <= limit => None,
+            Scan::Complete(len) if len <= limits.header_bytes => Some(Arrival::Request(len)),
+            Scan::Partial if input.len() <= limits.header_bytes => None,
             Scan::Complete(_) | Scan::Partial => {
-                Some(Arrival::Failed(Failure::HeaderTooLarge(limit)))
+                let line = memchr::memchr(b'\n', input.filled()).unwrap_or(input.len());
+                Some(Arrival::Failed(match line > limits.target_bytes + REQUEST_LINE {
+                    true => Failure::TargetTooLong(limits.target_bytes),
+                    false => Failure::HeaderTooLarge(limits.header_bytes),
+                }))
             }
             Scan::Flawed(flaw) => reject(flaw),
         }
@@ -244,7 +259,7 @@ mod tests {
         for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
             sender.write_all(piece).await.unwrap();
             std::future::poll_fn(|cx| input.poll_fill(cx, &mut receiver)).await.unwrap();
-            let found = reading.look(&mut input, 1024);
+            let found = reading.look(&mut input, &Limits::default());
             if found.is_some() {
                 return (found, reading);
             }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
+use crate::forwarding::Forwarding;
 use crate::h1::MAX_FIELDS;
 use crate::route::{Redirect, Route};
 
@@ -28,6 +29,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// How large each thing may be.
     pub limits: Limits,
+    /// What is told about requests beyond their own words.
+    pub forwarding: Forwarding,
 }
 
 /// An address that clients connect to.
@@ -111,6 +114,8 @@ pub struct Timeouts {
 pub struct Limits {
     /// Bytes of a request's or an answer's header, up to [`Limits::MAX_HEADER_BYTES`].
     pub header_bytes: usize,
+    /// Bytes of a request's target, up to `header_bytes`; then 414.
+    pub target_bytes: usize,
     /// Header fields of a request or an answer, up to [`Limits::MAX_HEADERS`].
     pub headers: usize,
     /// Bytes of a request body; then 413. Bodies are streamed, so this does not cost memory.
@@ -134,7 +139,7 @@ impl Config {
 
     /// Says what is wrong with the values, in one sentence with a remedy.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let Limits { header_bytes, headers, .. } = self.limits;
+        let Limits { header_bytes, target_bytes, headers, .. } = self.limits;
         if self.listeners.is_empty() {
             return Err("there is no address to listen on; give at least one".into());
         }
@@ -148,6 +153,11 @@ impl Config {
             let most = Limits::MAX_HEADER_BYTES;
             return Err(format!(
                 "a header limit of {header_bytes} bytes is impossible; use 1024 to {most}"
+            ));
+        }
+        if !(1..=header_bytes).contains(&target_bytes) {
+            return Err(format!(
+                "a target limit of {target_bytes} bytes is impossible; use 1 to {header_bytes}, the header limit"
             ));
         }
         if headers == 0 || headers > Limits::MAX_HEADERS {
@@ -265,6 +275,7 @@ impl Default for Config {
             routes: Vec::new(),
             timeouts: Timeouts::default(),
             limits: Limits::default(),
+            forwarding: Forwarding::default(),
         }
     }
 }
@@ -324,6 +335,8 @@ impl Default for Limits {
         Limits {
             // Room for large cookies and tokens; most app servers stop at 8 or 16 KiB.
             header_bytes: 16 * 1024,
+            // What RFC 9112 3 asks for at least, and what most servers stop at.
+            target_bytes: 8 * 1024,
             // What common servers accept.
             headers: 100,
             // Larger than what a form uploads, small enough to stop an endless body.
@@ -392,6 +405,7 @@ mod tests {
         assert!(with(|c| c.listeners.clear()).unwrap_err().contains("at least one"));
         assert!(with(|c| c.limits.headers = 1000).unwrap_err().contains("use 1 to 128"));
         assert!(with(|c| c.limits.header_bytes = 10).unwrap_err().contains("use 1024 to"));
+        assert!(with(|c| c.limits.target_bytes = 0).unwrap_err().contains("use 1 to 16384"));
         assert!(with(|c| c.apps[0].attempts = 9).unwrap_err().contains("use 1 to 4"));
         assert!(
             with(|c| c.timeouts.idle = Duration::ZERO).unwrap_err().contains("idle time of 0ns")

@@ -8,8 +8,11 @@ use std::task::Poll;
 use crate::answer::Failure;
 use crate::buffer::Workspace;
 use crate::client::{Arrival, Client};
+use crate::config::Config;
 use crate::exchange::{self, After};
-use crate::h1::{Expect, Framing, Persistence, Request, Version, parse_request};
+use crate::h1::{
+    Expect, Framing, Passed, Persistence, Request, Terms, Version, parse_request, write_field,
+};
 use crate::intake::{self, Missing};
 use crate::worker::{Open, Shared, Worker};
 
@@ -27,6 +30,8 @@ const UNKNOWN: Request = Request {
     is_head: false,
     idempotent: false,
     upgrade: false,
+    client: None,
+    timed: false,
 };
 
 /// Serves a connection. `open` counts it for as long.
@@ -77,10 +82,17 @@ pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: Open) {
 }
 
 async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker: &Worker) -> After {
-    let limits = &worker.shared.config.limits;
-    space.request.clear();
+    let Config { limits, forwarding, .. } = &worker.shared.config;
+    space.begin();
     let head = &space.input.filled()[..len];
-    let parsed = parse_request(head, limits.headers, &client.origin, &mut space.request);
+    let terms = Terms {
+        max_fields: limits.headers,
+        max_target: limits.target_bytes,
+        origin: &client.origin,
+        forwarding,
+    };
+    let passed = Passed { head: &mut space.request, id: &mut space.id };
+    let parsed = parse_request(head, terms, passed);
     space.input.consume(len);
     let request = match parsed {
         Ok(request) => request,
@@ -90,6 +102,9 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
                 .await;
         }
     };
+    if !space.id.is_empty() {
+        write_field(&mut space.added, "X-Request-Id", &space.id);
+    }
     let Shared { apps, entries, router, .. } = &*worker.shared;
     let app = match entries[client.listener].route(router, &mut space.request) {
         Ok(app) => &apps[app.index()],
@@ -100,6 +115,7 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
             return exchange::answer(client, space, &request, &failure, persistence, worker).await;
         }
     };
+    space.head = space.request.len();
     let gathered = match request.body {
         Framing::Length(length) if length > limits.body_bytes => {
             Err(Missing::Failed(Failure::BodyTooLarge(limits.body_bytes)))

@@ -1,6 +1,8 @@
 //! One request: a slot, a connection, the relay; again where that is safe.
 
 use std::future::{Future, poll_fn};
+use std::io::Write as _;
+use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
@@ -10,6 +12,7 @@ use crate::answer::Failure;
 use crate::app::App;
 use crate::buffer::Workspace;
 use crate::client::Client;
+use crate::clock::{self, Millis};
 use crate::counters::{BackendFault, record};
 use crate::dispatch::Tried;
 use crate::dispatcher::{Place, Reply, Slot};
@@ -74,7 +77,8 @@ pub(crate) async fn answer(
 ) -> After {
     worker.tally(|tally| tally.own_answers[usize::from(failure.status() / 100 - 3)] += 1);
     let bytes = &mut space.downward.lead;
-    failure.write(bytes, persistence, request.version, request.is_head);
+    let date = worker.shared.config.forwarding.date;
+    failure.write(bytes, persistence, request.version, request.is_head, date, &space.added);
     let sent = client.send(bytes, worker.shared.config.timeouts.stall).await;
     space.downward.clear();
     match (sent, persistence) {
@@ -95,16 +99,24 @@ async fn forward<'w>(
 ) -> Outcome<'w> {
     let mut tried = Tried::default();
     let mut unreachable = None;
+    let mut told = space.head - 2..space.head - 2;
     loop {
+        let asked = if tried.len() == 0 { arrived } else { Instant::now() };
         let (slot, waited) = match slot(client, worker, app, tried).await {
             Ok(granted) => granted,
             // Nobody is left to try.
             Err(None) => return unreachable.map_or(Outcome::ClientGone, Outcome::Failed),
             Err(Some(outcome)) => return outcome,
         };
+        let time = if waited { asked.elapsed() } else { Duration::ZERO };
         if tried.len() == 0 {
-            let time = if waited { arrived.elapsed() } else { Duration::ZERO };
             app.tally(worker.index, |tally| record(&mut tally.queue, time));
+        }
+        if waited {
+            space.queued += time;
+            if worker.shared.config.forwarding.queue_time.is_on() {
+                tell_wait(space, request, &mut told, arrived);
+            }
         }
         let mut lease = Lease::new(slot, worker.index);
         let check = if request.idempotent { Check::EventLoop } else { Check::Kernel };
@@ -141,6 +153,24 @@ async fn forward<'w>(
             }
         }
     }
+}
+
+/// Tells the app how long the request has waited, and since when, in the place of what `told` it
+/// before.
+#[cold]
+fn tell_wait(space: &mut Workspace, request: &Request, told: &mut Range<usize>, arrived: Instant) {
+    let head = &mut space.request;
+    head.drain(told.clone());
+    let end = head.len();
+    // Writing to memory succeeds.
+    let _ = write!(head, "X-Queue-Time: {}\r\n", Millis(space.queued));
+    if !request.timed {
+        let began = clock::since_1970().saturating_sub(arrived.elapsed());
+        let (seconds, millis) = (began.as_secs(), began.subsec_millis());
+        let _ = write!(head, "X-Request-Start: t={seconds}.{millis:03}\r\n");
+    }
+    told.end = told.start + head.len() - end;
+    head[told.start..].rotate_right(told.len());
 }
 
 /// A slot, and whether it was waited for; or how the exchange ends without one, `None` when the

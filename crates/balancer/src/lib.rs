@@ -21,7 +21,9 @@
 //! - `intake`, `pace`: what a client sends before it gets a slot, and how slow it may be.
 //! - `exchange`, `relay`, `tunnel`: one request, its bytes both ways, and what follows a 101.
 //! - `answer`: the answers that the balancer gives itself, each with a reason.
+//! - `forwarding`, `forwarded`, `request_id`: what is told about a request beyond its own words.
 //! - `buffer`, `outgoing`, `timer`: memory, writes and deadlines that cost nothing per request.
+//! - `clock`: the time of day in words.
 //! - `counters`, `snapshot`: what is counted, and how it is read.
 
 mod address;
@@ -31,12 +33,15 @@ mod backend;
 mod balancer;
 mod buffer;
 mod client;
+mod clock;
 mod config;
 mod connection;
 mod counters;
 mod dispatch;
 mod dispatcher;
 mod exchange;
+mod forwarded;
+mod forwarding;
 mod h1;
 mod intake;
 mod lease;
@@ -45,6 +50,7 @@ mod outgoing;
 mod pace;
 mod peer;
 mod relay;
+mod request_id;
 mod route;
 mod router;
 mod snapshot;
@@ -61,6 +67,7 @@ pub use config::{
 };
 pub use counters::{BackendCounts, Shed};
 pub use dispatch::BackendId;
+pub use forwarding::{Forwarding, Network, Switch, UnknownNetwork, XForwarded};
 pub use route::{
     BadRoute, Destination, HostPattern, PathPrefix, Prefix, Redirect, RedirectStatus, Route,
 };

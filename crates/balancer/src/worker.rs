@@ -178,7 +178,7 @@ impl Worker {
     fn serve(self: &Arc<Self>, stream: ClientStream, address: Option<SocketAddr>, listener: usize) {
         let open = Open::new(self);
         let peer = Peer { address, scheme: Scheme::Http };
-        let client = Client::new(stream, peer, listener);
+        let client = Client::new(stream, peer, listener, &self.shared.config.forwarding);
         tokio::spawn(connection::serve(client, Arc::clone(self), open));
     }
 

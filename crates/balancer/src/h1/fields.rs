@@ -16,9 +16,14 @@ pub(crate) enum Field {
     Authentication,
     /// Ends at this hop (RFC 9110 7.6.1), or is for this hop only.
     HopByHop,
-    /// Says where a request came from: ours to say (`X-Forwarded-*`, `Forwarded`, `X-Real-IP`), or
-    /// is read by CGI-like servers as another field's name (`_` for `-`, `Proxy`).
+    /// Says where a request came from or how long it waited: ours to say (`X-Forwarded-*`,
+    /// `Forwarded`, `X-Real-IP`, `X-Queue-Time`), or is read by CGI-like servers as another field's
+    /// name (`_` for `-`, `Proxy`).
     Forged,
+    /// Says when a request reached the first proxy: a trusted one's to say.
+    Timing,
+    RequestId,
+    Date,
     EndToEnd,
 }
 
@@ -41,16 +46,21 @@ pub(crate) fn classify(name: &str) -> Field {
     match name.len() {
         2 if is("te") => Field::Te,
         4 if is("host") => Field::Host,
+        4 if is("date") => Field::Date,
         5 if is("proxy") => Field::Forged,
         6 if is("expect") => Field::Expect,
         7 if is("upgrade") => Field::Upgrade,
         9 if is("forwarded") || is("x-real-ip") => Field::Forged,
         10 if is("connection") => Field::Connection,
         10 if is("keep-alive") => Field::HopByHop,
+        12 if begins_with_x(name) && is("x-request-id") => Field::RequestId,
+        12 if begins_with_x(name) && is("x-queue-time") => Field::Forged,
         13 if is("authorization") => Field::Authentication,
+        13 if begins_with_x(name) && is("x-queue-start") => Field::Timing,
         14 if is("content-length") => Field::ContentLength,
         // Belongs to h2c upgrades, which are not passed on.
         14 if is("http2-settings") => Field::HopByHop,
+        15 if begins_with_x(name) && is("x-request-start") => Field::Timing,
         16 if is("proxy-connection") => Field::HopByHop,
         16 if is("www-authenticate") => Field::Authentication,
         17 if is("transfer-encoding") => Field::TransferEncoding,
@@ -63,6 +73,11 @@ pub(crate) fn classify(name: &str) -> Field {
         _ if name.contains('_') => Field::Forged,
         _ => Field::EndToEnd,
     }
+}
+
+/// Spares common fields of the same length a comparison.
+fn begins_with_x(name: &str) -> bool {
+    name.as_bytes()[0] | 0x20 == b'x'
 }
 
 impl Options {
@@ -152,7 +167,10 @@ mod tests {
         assert_eq!(classify("X-FORWARDED-Prefix"), Field::Forged);
         assert_eq!(classify("X_Forwarded_For"), Field::Forged);
         assert_eq!(classify("Proxy"), Field::Forged);
-        assert_eq!(classify("X-Request-Id"), Field::EndToEnd);
+        assert_eq!(classify("X-Request-Id"), Field::RequestId);
+        assert_eq!(classify("X-Request-Start"), Field::Timing);
+        assert_eq!(classify("X-Queue-Time"), Field::Forged);
+        assert_eq!(classify("Content-Type"), Field::EndToEnd);
     }
 
     #[test]

@@ -13,10 +13,12 @@ mod target;
 mod tests;
 
 pub(crate) use body::{Decoded, Decoder, Framing};
+pub(crate) use fields::{list, write_field};
 pub(crate) use outline::Outline;
-pub(crate) use request::{Expect, Origin, Request, parse_request};
+pub(crate) use request::{Expect, Passed, Request, Terms, parse_request};
 pub(crate) use response::{Asker, Persistence, Response, parse_response};
 pub(crate) use scan::{Scan, Scanner};
+pub(crate) use target::check_host;
 
 /// Most header fields that a message may have; the parser's table lives on the stack.
 pub(crate) const MAX_FIELDS: usize = 128;

@@ -27,7 +27,9 @@ impl Outline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::h1::{Origin, parse_request};
+    use crate::forwarded::Origin;
+    use crate::forwarding::Forwarding;
+    use crate::h1::{Passed, Terms, parse_request};
     use crate::peer::{Peer, Scheme};
 
     #[test]
@@ -38,9 +40,13 @@ mod tests {
             ("OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n", "*", ""),
             ("GET / HTTP/1.0\r\n\r\n", "/", ""),
         ] {
-            let origin = Origin::new(Peer { address: None, scheme: Scheme::Http });
+            let forwarding = Forwarding::default();
+            let origin = Origin::new(Peer { address: None, scheme: Scheme::Http }, &forwarding);
+            let terms =
+                Terms { max_fields: 100, max_target: 99, origin: &origin, forwarding: &forwarding };
             let mut head = Vec::new();
-            parse_request(request.as_bytes(), 100, &origin, &mut head).unwrap();
+            let passed = Passed { head: &mut head, id: &mut Vec::new() };
+            parse_request(request.as_bytes(), terms, passed).unwrap();
             let outline = Outline::of(&head);
             assert_eq!(&head[outline.target], target.as_bytes(), "{request}");
             assert_eq!(&head[outline.host], host.as_bytes(), "{request}");

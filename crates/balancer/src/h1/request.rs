@@ -1,6 +1,7 @@
 //! A client's request header: checked, understood, and rewritten for a backend.
 
 use std::mem::MaybeUninit;
+use std::net::IpAddr;
 
 use super::fields::{
     Field, Options, authenticates_connection, classify, content_length, list, nominated,
@@ -8,7 +9,9 @@ use super::fields::{
 };
 use super::target::{Target, check_host, parse_target};
 use super::{Flaw, Framing, MAX_FIELDS, Persistence, Version};
-use crate::peer::Peer;
+use crate::forwarded::{Origin, Trust};
+use crate::forwarding::Forwarding;
+use crate::request_id;
 
 /// What the proxy must know of a request; its header itself is passed on as rewritten bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,10 @@ pub(crate) struct Request {
     pub(crate) idempotent: bool,
     /// The client asks for another protocol, and the backend is asked too.
     pub(crate) upgrade: bool,
+    /// Who asks: the peer, or whom a trusted proxy asks for.
+    pub(crate) client: Option<IpAddr>,
+    /// A proxy before us has said when the request began.
+    pub(crate) timed: bool,
 }
 
 /// Whether the client waits for `100 Continue` before it sends the body.
@@ -33,9 +40,23 @@ pub(crate) enum Expect {
     Continue,
 }
 
-/// What is told to backends about a client connection.
-#[derive(Debug)]
-pub(crate) struct Origin(Vec<u8>);
+/// How requests of a connection are read, and what is added to them.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    /// At most [`MAX_FIELDS`].
+    pub(crate) max_fields: usize,
+    pub(crate) max_target: usize,
+    pub(crate) origin: &'a Origin,
+    pub(crate) forwarding: &'a Forwarding,
+}
+
+/// What a request becomes; appended to.
+pub(crate) struct Passed<'a> {
+    /// The header for the backend.
+    pub(crate) head: &'a mut Vec<u8>,
+    /// The request's id, if it has to have one.
+    pub(crate) id: &'a mut Vec<u8>,
+}
 
 /// A request that is not passed on: the answer's status, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,20 +75,22 @@ struct Gathered<'b> {
     trailers: bool,
     expect: Option<&'b [u8]>,
     authenticates_connection: bool,
+    timed: bool,
     options: Options,
 }
 
-impl Origin {
-    /// Client-sent values are replaced, not appended to: there is no list of trusted proxies.
-    pub(crate) fn new(peer: Peer) -> Self {
-        let mut text = String::new();
-        if let Some(address) = peer.address {
-            text = format!("X-Forwarded-For: {}\r\n", address.ip().to_canonical());
-        }
-        text.push_str(&format!("X-Forwarded-Proto: {}\r\n", peer.scheme.name()));
-        Origin(text.into_bytes())
-    }
+/// Which fields of a header are passed on besides those that always are.
+#[derive(Clone, Copy)]
+struct Kept {
+    request_id: bool,
+    timing: bool,
+    /// Some are named by `Connection`.
+    nominates: bool,
 }
+
+/// RFC 9112 3.
+pub(crate) const TARGET_TOO_LONG: Reject =
+    Reject { status: 414, flaw: "the request target is too long; send data in a body instead" };
 
 impl From<Flaw> for Reject {
     fn from(flaw: Flaw) -> Self {
@@ -75,17 +98,17 @@ impl From<Flaw> for Reject {
     }
 }
 
-/// Reads a complete header and appends to `out` the header for the backend, at most `max_fields`
-/// fields long (at most [`MAX_FIELDS`]).
+/// Reads a complete header and writes the one for the backend.
 pub(crate) fn parse_request(
     head: &[u8],
-    max_fields: usize,
-    origin: &Origin,
-    out: &mut Vec<u8>,
+    terms: Terms<'_>,
+    passed: Passed<'_>,
 ) -> Result<Request, Reject> {
+    let Passed { head: out, id } = passed;
+    let Terms { max_target, origin, forwarding, .. } = terms;
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
-    let max_fields = max_fields.min(MAX_FIELDS);
+    let max_fields = terms.max_fields.min(MAX_FIELDS);
     match parsed.parse_with_uninit_headers(head, &mut fields[..max_fields]) {
         Ok(httparse::Status::Complete(len)) if len == head.len() => {}
         Ok(_) => return Err(Reject::from("the request header is malformed")),
@@ -101,6 +124,9 @@ pub(crate) fn parse_request(
     }
     if method == "CONNECT" {
         return Err(Reject { status: 501, flaw: "CONNECT is not supported" });
+    }
+    if target.len() > max_target {
+        return Err(TARGET_TOO_LONG);
     }
     let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
     let target = parse_target(method, target)?;
@@ -120,7 +146,17 @@ pub(crate) fn parse_request(
         gathered.options.upgrade && version == Version::Http11 && body == Framing::Empty && !h2c
     });
 
-    write_head(out, method, &target, parsed.headers, &gathered);
+    let identify = forwarding.request_id.is_on();
+    let kept = Kept {
+        request_id: !identify,
+        timing: origin.trust() == Trust::Trusted,
+        nominates: gathered.options.nominates,
+    };
+    // Never none: backends hear HTTP/1.1, whatever the client speaks.
+    let host = target.authority.map(str::as_bytes).or(gathered.host).unwrap_or_default();
+    write_head(out, method, &target, host);
+    write_fields(out, parsed.headers, kept);
+    write_framing(out, &gathered);
     if let Some(protocols) = upgrade {
         out.extend_from_slice(b"Connection: upgrade\r\n");
         write_field(out, "Upgrade", protocols);
@@ -128,7 +164,17 @@ pub(crate) fn parse_request(
     if expect == Expect::Continue {
         out.extend_from_slice(b"Expect: 100-continue\r\n");
     }
-    write_origin(out, origin, &target, gathered.host);
+    if forwarding.via.is_on() {
+        out.extend_from_slice(match version {
+            Version::Http10 => b"Via: 1.0 tenfold\r\n",
+            Version::Http11 => b"Via: 1.1 tenfold\r\n",
+        });
+    }
+    let client = origin.write(out, host, parsed.headers, forwarding);
+    if identify {
+        write_id(id, parsed.headers, origin.trust());
+        write_field(out, "X-Request-Id", id);
+    }
     out.extend_from_slice(b"\r\n");
 
     let options = gathered.options;
@@ -142,6 +188,8 @@ pub(crate) fn parse_request(
         is_head: method == "HEAD",
         idempotent: matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"),
         upgrade: upgrade.is_some(),
+        client,
+        timed: kept.timing && gathered.timed,
     })
 }
 
@@ -206,7 +254,8 @@ fn gather<'b>(headers: &[httparse::Header<'b>], version: Version) -> Result<Gath
             Field::Authentication => {
                 gathered.authenticates_connection |= authenticates_connection(header.value);
             }
-            Field::HopByHop | Field::Forged | Field::EndToEnd => {}
+            Field::Timing => gathered.timed = true,
+            Field::HopByHop | Field::Forged | Field::RequestId | Field::Date | Field::EndToEnd => {}
         }
     }
     if gathered.chunked && gathered.length.is_some() {
@@ -233,28 +282,30 @@ fn expectation(gathered: &Gathered<'_>, version: Version, body: Framing) -> Resu
     }
 }
 
-fn write_head(
-    out: &mut Vec<u8>,
-    method: &str,
-    target: &Target<'_>,
-    headers: &[httparse::Header<'_>],
-    gathered: &Gathered<'_>,
-) {
+fn write_head(out: &mut Vec<u8>, method: &str, target: &Target<'_>, host: &[u8]) {
     out.extend_from_slice(method.as_bytes());
     out.push(b' ');
     out.extend_from_slice(target.slash.as_bytes());
     out.extend_from_slice(target.path.as_bytes());
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    // Never none: backends hear HTTP/1.1, whatever the client speaks.
-    let host = target.authority.map(str::as_bytes).or(gathered.host).unwrap_or_default();
     write_field(out, "Host", host);
+}
+
+fn write_fields(out: &mut Vec<u8>, headers: &[httparse::Header<'_>], kept: Kept) {
     for header in headers {
-        if matches!(classify(header.name), Field::EndToEnd | Field::Authentication)
-            && !(gathered.options.nominates && nominated(headers, header.name))
-        {
+        let passes = match classify(header.name) {
+            Field::EndToEnd | Field::Authentication | Field::Date => true,
+            Field::RequestId => kept.request_id,
+            Field::Timing => kept.timing,
+            _ => false,
+        };
+        if passes && !(kept.nominates && nominated(headers, header.name)) {
             write_field(out, header.name, header.value);
         }
     }
+}
+
+fn write_framing(out: &mut Vec<u8>, gathered: &Gathered<'_>) {
     if gathered.chunked {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     } else if let Some(length) = gathered.length {
@@ -267,10 +318,11 @@ fn write_head(
     }
 }
 
-fn write_origin(out: &mut Vec<u8>, origin: &Origin, target: &Target<'_>, host: Option<&[u8]>) {
-    out.extend_from_slice(&origin.0);
-    let host = target.authority.map(str::as_bytes).or(host).unwrap_or_default();
-    if !host.is_empty() {
-        write_field(out, "X-Forwarded-Host", host);
+/// A trusted proxy's name for the request, or a new one.
+fn write_id(id: &mut Vec<u8>, headers: &[httparse::Header<'_>], trust: Trust) {
+    let given = || headers.iter().find(|header| header.name.eq_ignore_ascii_case("x-request-id"));
+    match (trust == Trust::Trusted).then(given).flatten() {
+        Some(given) if request_id::is_valid(given.value) => id.extend_from_slice(given.value),
+        _ => request_id::write(id),
     }
 }

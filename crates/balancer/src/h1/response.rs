@@ -1,12 +1,15 @@
 //! A backend's answer header: checked, understood, and rewritten for the client.
 
+use std::io::Write as _;
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 use super::fields::{
     Field, Options, authenticates_connection, classify, content_length, nominated, write_decimal,
     write_field,
 };
 use super::{Flaw, Framing, MAX_FIELDS, Version};
+use crate::clock::Millis;
 
 /// What the proxy must know of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +34,19 @@ pub(crate) enum Persistence {
 
 /// The request's part in how an answer is read and passed on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker {
+pub(crate) struct Asker<'a> {
     pub(crate) version: Version,
     pub(crate) persistence: Persistence,
     pub(crate) is_head: bool,
     pub(crate) upgrade: bool,
+    /// Fields that we add to the final answer.
+    pub(crate) added: &'a [u8],
+    /// The name of the request is among them; the backend's is left out.
+    pub(crate) identified: bool,
+    /// For a request that waited: in the queue, and until this answer.
+    pub(crate) waited: Option<(Duration, Duration)>,
+    /// Writes a `Date` field, for an answer without one.
+    pub(crate) date: Option<fn(&mut Vec<u8>)>,
 }
 
 #[derive(Default)]
@@ -44,6 +55,7 @@ struct Gathered<'b> {
     chunked: bool,
     upgrade: Option<&'b [u8]>,
     authenticates_connection: bool,
+    dated: bool,
     options: Options,
 }
 
@@ -58,7 +70,7 @@ impl Persistence {
 pub(crate) fn parse_response(
     head: &[u8],
     max_fields: usize,
-    asker: Asker,
+    asker: Asker<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Response, Flaw> {
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
@@ -102,7 +114,8 @@ pub(crate) fn parse_response(
         && !gathered.authenticates_connection
         && (version == Version::Http11 || options.keep_alive);
 
-    write_head(out, status, parsed.reason, parsed.headers, options);
+    write_head(out, status, parsed.reason);
+    write_fields(out, parsed.headers, options, asker.identified && status >= 200);
     write_framing(out, status, &gathered, onward);
     match (status, gathered.upgrade) {
         (101, Some(protocols)) => {
@@ -111,7 +124,16 @@ pub(crate) fn parse_response(
         }
         (101, None) => return Err("it changes protocols without saying to which"),
         (100..=199, _) => {}
-        _ => write_persistence(out, client, asker.version),
+        _ => {
+            write_persistence(out, client, asker.version);
+            out.extend_from_slice(asker.added);
+            if let Some((queue, service)) = asker.waited {
+                write_timing(out, queue, service);
+            }
+            if let (Some(write_date), false) = (asker.date, gathered.dated) {
+                write_date(out);
+            }
+        }
     }
     out.extend_from_slice(b"\r\n");
     Ok(Response { status, body, onward, backend: Persistence::keep_if(keep), client })
@@ -136,6 +158,7 @@ fn gather<'b>(headers: &[httparse::Header<'b>], version: Version) -> Result<Gath
             Field::Authentication => {
                 gathered.authenticates_connection |= authenticates_connection(header.value);
             }
+            Field::Date => gathered.dated = true,
             _ => {}
         }
     }
@@ -148,29 +171,32 @@ fn gather<'b>(headers: &[httparse::Header<'b>], version: Version) -> Result<Gath
     Ok(gathered)
 }
 
-fn write_head(
-    out: &mut Vec<u8>,
-    status: u16,
-    reason: Option<&str>,
-    headers: &[httparse::Header<'_>],
-    options: Options,
-) {
+fn write_head(out: &mut Vec<u8>, status: u16, reason: Option<&str>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     write_decimal(out, u64::from(status));
     out.push(b' ');
     out.extend_from_slice(reason.unwrap_or_default().as_bytes());
     out.extend_from_slice(b"\r\n");
+}
+
+fn write_fields(
+    out: &mut Vec<u8>,
+    headers: &[httparse::Header<'_>],
+    options: Options,
+    identified: bool,
+) {
     for header in headers {
         // An answer's own `Host`, `TE`, forwarding fields or underscores mean nothing to a client's
         // framing or trust; they pass.
-        let ends_here = matches!(
-            classify(header.name),
+        let ends_here = match classify(header.name) {
             Field::Connection
-                | Field::ContentLength
-                | Field::TransferEncoding
-                | Field::HopByHop
-                | Field::Upgrade
-        );
+            | Field::ContentLength
+            | Field::TransferEncoding
+            | Field::HopByHop
+            | Field::Upgrade => true,
+            Field::RequestId => identified,
+            _ => false,
+        };
         let ends_here = ends_here || options.nominates && nominated(headers, header.name);
         if !ends_here {
             write_field(out, header.name, header.value);
@@ -204,4 +230,12 @@ fn write_persistence(out: &mut Vec<u8>, client: Persistence, version: Version) {
         }
         (Persistence::KeepAlive, Version::Http11) => {}
     }
+}
+
+/// W3C Server Timing: durations are in milliseconds.
+#[cold]
+fn write_timing(out: &mut Vec<u8>, queue: Duration, service: Duration) {
+    let (queue, service) = (Millis(queue), Millis(service));
+    // Writing to memory succeeds.
+    let _ = write!(out, "Server-Timing: queue;dur={queue}, service;dur={service}\r\n");
 }

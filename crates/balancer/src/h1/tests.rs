@@ -1,20 +1,26 @@
 //! Headers in, headers out: tables named by rule of RFC 9110 and 9112 or by class of attack.
 
 use super::*;
+use crate::forwarded::Origin;
+use crate::forwarding::Forwarding;
 use crate::peer::{Peer, Scheme};
 
-const OURS: &str = "X-Forwarded-For: 10.0.0.9\r\nX-Forwarded-Proto: http\r\n";
+const OURS: &str = "Via: 1.1 tenfold\r\nX-Forwarded-For: 10.0.0.9\r\nX-Forwarded-Proto: http\r\n";
 
 fn request(head: &str) -> Result<(Request, String), u16> {
-    let origin =
-        Origin::new(Peer { address: Some(([10, 0, 0, 9], 5000).into()), scheme: Scheme::Http });
+    let forwarding = Forwarding::default();
+    let peer = Peer { address: Some(([10, 0, 0, 9], 5000).into()), scheme: Scheme::Http };
+    let origin = Origin::new(peer, &forwarding);
+    let terms =
+        Terms { max_fields: 100, max_target: 8192, origin: &origin, forwarding: &forwarding };
     let mut out = Vec::new();
     let bytes = head.as_bytes();
     match Scanner::default().scan(bytes) {
         Scan::Complete(len) if len == bytes.len() => {}
         _ => return Err(400),
     }
-    let request = parse_request(bytes, 100, &origin, &mut out).map_err(|reject| reject.status)?;
+    let passed = Passed { head: &mut out, id: &mut Vec::new() };
+    let request = parse_request(bytes, terms, passed).map_err(|reject| reject.status)?;
     Ok((request, String::from_utf8(out).unwrap()))
 }
 
@@ -27,7 +33,7 @@ fn get(fields: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}{OURS}X-Forwarded-Host: h\r\n\r\n")
 }
 
-fn answer_to(asker: Asker, head: &str) -> Result<(Response, String), Flaw> {
+fn answer_to(asker: Asker<'_>, head: &str) -> Result<(Response, String), Flaw> {
     let mut out = Vec::new();
     if !matches!(Scanner::default().scan(head.as_bytes()), Scan::Complete(len) if len == head.len())
     {
@@ -37,11 +43,15 @@ fn answer_to(asker: Asker, head: &str) -> Result<(Response, String), Flaw> {
     Ok((response, String::from_utf8(out).unwrap()))
 }
 
-const GET: Asker = Asker {
+const GET: Asker<'_> = Asker {
     version: Version::Http11,
     persistence: Persistence::KeepAlive,
     is_head: false,
     upgrade: false,
+    added: b"",
+    identified: false,
+    waited: None,
+    date: None,
 };
 
 #[test]
@@ -251,7 +261,8 @@ fn rfc9112_3_2_2_absolute_target_replaces_host() {
 #[test]
 fn rfc9112_3_3_http_1_0_without_host_gets_an_empty_one() {
     let (request, out) = request("GET / HTTP/1.0\r\n\r\n").unwrap();
-    assert_eq!(out, format!("GET / HTTP/1.1\r\nHost: \r\n{OURS}\r\n"));
+    let ours = OURS.replace("1.1 tenfold", "1.0 tenfold");
+    assert_eq!(out, format!("GET / HTTP/1.1\r\nHost: \r\n{ours}\r\n"));
     assert_eq!(request.persistence, Persistence::Close);
 }
 

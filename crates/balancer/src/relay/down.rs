@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::up::Upload;
 use super::{Outcome, Relay};
 use crate::buffer::Workspace;
+use crate::clock;
 use crate::counters::BackendFault;
 use crate::h1::{
     Asker, Decoder, Framing, Persistence, Response, Scan, Scanner, Version, parse_response,
@@ -97,11 +98,18 @@ impl<'w> Relay<'_, 'w> {
     }
 
     fn on_head(&mut self, len: usize) -> Result<(), Outcome<'w>> {
+        let forwarding = &self.worker.shared.config.forwarding;
+        let queued = self.space.queued;
+        let waited = !queued.is_zero() && forwarding.server_timing.is_on();
         let asker = Asker {
             version: self.request.version,
             persistence: self.persistence(),
             is_head: self.request.is_head,
             upgrade: self.request.upgrade,
+            added: &self.space.added,
+            identified: !self.space.id.is_empty(),
+            waited: waited.then(|| (queued, self.began.elapsed())),
+            date: forwarding.date.is_on().then_some(clock::write_date),
         };
         let (head, lead) = (&self.space.answer.filled()[..len], &mut self.space.downward.lead);
         let mut response =

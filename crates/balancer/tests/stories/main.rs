@@ -8,6 +8,7 @@ mod routing;
 mod script;
 mod stage;
 mod streaming;
+mod telling;
 mod timeouts;
 mod unix;
 mod upgrades;

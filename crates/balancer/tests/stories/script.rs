@@ -184,6 +184,7 @@ fn own_answer(status: &str, text: &str) -> String {
         "400" => "Bad Request",
         "408" => "Request Timeout",
         "413" => "Content Too Large",
+        "414" => "URI Too Long",
         "417" => "Expectation Failed",
         "431" => "Request Header Fields Too Large",
         "501" => "Not Implemented",

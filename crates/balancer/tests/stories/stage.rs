@@ -8,7 +8,8 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use balancer::{
-    Address, AppId, Backend, BackendId, BackendSnapshot, Balancer, Config, Handle, Snapshot,
+    Address, AppId, Backend, BackendId, BackendSnapshot, Balancer, Config, Forwarding, Handle,
+    Snapshot, Switch,
 };
 
 /// Far above what anything here takes.
@@ -42,7 +43,10 @@ pub(crate) struct Peer {
 
 impl Stage {
     pub(crate) fn new(change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config { threads: 2, ..Config::default() };
+        // What is passed on has the same bytes at any time and of any version, however long it took.
+        let (via, date, server_timing) = (Switch::Off, Switch::Off, Switch::Off);
+        let forwarding = Forwarding { via, date, server_timing, ..Forwarding::default() };
+        let mut config = Config { threads: 2, forwarding, ..Config::default() };
         change(&mut config);
         let balancer = Balancer::start(config).unwrap();
         let handle = balancer.handle();

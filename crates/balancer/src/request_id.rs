@@ -1,0 +1,57 @@
+//! Names for requests that nobody has named: 128 random bits. They tell requests apart and are no
+//! secret.
+
+use std::cell::RefCell;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, make_rng};
+
+/// The longest name that is taken from a trusted proxy.
+const LONGEST: usize = 128;
+
+thread_local! {
+    /// Seeded by the system, once a thread.
+    static GENERATOR: RefCell<SmallRng> = RefCell::new(make_rng());
+}
+
+/// A name in 32 hexadecimal digits.
+pub(crate) fn write(out: &mut Vec<u8>) {
+    let (high, low) = GENERATOR
+        .with_borrow_mut(|generator: &mut SmallRng| (generator.next_u64(), generator.next_u64()));
+    let mut digits = [0; 32];
+    let halves = digits.as_chunks_mut::<2>().0.iter_mut();
+    for (pair, byte) in halves.zip([high, low].map(u64::to_be_bytes).as_flattened()) {
+        *pair = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+    }
+    out.extend_from_slice(&digits);
+}
+
+const HEX: [u8; 16] = *b"0123456789abcdef";
+
+/// Whether a name may be passed on and logged: visible, and not long.
+pub(crate) fn is_valid(name: &[u8]) -> bool {
+    (1..=LONGEST).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_differ() {
+        let mut names: Vec<_> = (0..1000)
+            .map(|_| {
+                let mut name = Vec::new();
+                write(&mut name);
+                assert!(
+                    name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit) && is_valid(&name)
+                );
+                name
+            })
+            .collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), 1000);
+        assert!(![&b""[..], b"a b", b"a\n", &[b'a'; 129]].into_iter().any(is_valid));
+    }
+}
