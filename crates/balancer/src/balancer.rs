@@ -2,7 +2,8 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, mpsc};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,9 +13,10 @@ use crate::address::Address;
 use crate::backend::Backend;
 use crate::config::{AppId, Config};
 use crate::dispatch::BackendId;
-use crate::listener::{self, Bound, SocketFile};
+use crate::inherited::Inherited;
+use crate::listener::{self, Bound, Owner, SocketFile};
 use crate::snapshot::Snapshot;
-use crate::worker::{Shared, Worker};
+use crate::worker::{Ending, Shared, Worker};
 
 /// A running data plane. Dropping it cuts off what is in flight; see [`Balancer::shutdown`].
 pub struct Balancer {
@@ -88,17 +90,32 @@ impl Balancer {
     /// Binds the addresses and starts the threads. There are no backends yet: requests wait in the
     /// queue until one is added.
     pub fn start(config: Config) -> Result<Balancer, StartError> {
+        let mut balancer = Balancer::prepare(config, Inherited::default())?;
+        balancer.open();
+        Ok(balancer)
+    }
+
+    /// Does all that [`Balancer::start`] does, but accepts no connection before [`Balancer::open`].
+    /// Addresses that one of the inherited sockets listens on are not bound but taken over with
+    /// all that waits there; other inherited sockets are closed. Until it is opened, the other process
+    /// can go on to accept, and nothing changes for it when this one ends.
+    pub fn prepare(config: Config, mut inherited: Inherited) -> Result<Balancer, StartError> {
         config.check().map_err(StartError::Config)?;
+        let mut listening = Vec::new();
         let (mut addresses, mut files) = (Vec::new(), Vec::new());
         let mut by_thread: Vec<Vec<_>> = (0..config.threads).map(|_| Vec::new()).collect();
-        for listener in &config.listeners {
+        for (place, listener) in config.listeners.iter().enumerate() {
+            let inherited = inherited.take(&listener.address);
             let Bound { address, sockets, file } =
-                listener::bind(&listener.address, config.threads)?;
+                listener::bind(&listener.address, config.threads, inherited)?;
             addresses.push(address);
             files.extend(file);
-            by_thread.iter_mut().zip(sockets).for_each(|(thread, socket)| thread.push(socket));
+            for (index, socket) in sockets.into_iter().enumerate() {
+                listening.push(socket.as_fd().try_clone_to_owned()?);
+                by_thread[index % config.threads].push((place, socket));
+            }
         }
-        let shared = Arc::new(Shared::new(config));
+        let shared = Arc::new(Shared::new(config, listening));
         let (send_id, ids) = mpsc::channel();
         let mut balancer = Balancer {
             handle: Handle { shared: Arc::clone(&shared), thread_ids: Arc::new([]) },
@@ -129,6 +146,12 @@ impl Balancer {
         Ok(balancer)
     }
 
+    /// Begins to accept.
+    pub fn open(&mut self) {
+        self.files.iter_mut().for_each(|file| file.owner = Owner::Us);
+        self.handle.shared.open();
+    }
+
     /// The first address of TCP, its port no longer 0.
     ///
     /// # Panics
@@ -152,8 +175,23 @@ impl Balancer {
     /// Stops accepting, closes idle connections, lets requests in flight and in the queue finish,
     /// and cuts off what is left at the deadline. When it resolves, all sockets are closed and all
     /// threads have ended.
-    pub async fn shutdown(mut self, deadline: Duration) {
-        self.handle.shared.stop(Instant::now() + deadline);
+    pub async fn shutdown(self, deadline: Duration) {
+        let now = Instant::now();
+        self.end(Ending { idle: now, busy: now + deadline }).await;
+    }
+
+    /// The same when another process has the [`Handle::listening_sockets`] and accepts: connections
+    /// that wait there are for either. A client that keeps its connection does not know of the
+    /// change, and may be about to use it: it gets `idle` for one more request, whose answer tells
+    /// it to connect anew.
+    pub async fn hand_over(mut self, idle: Duration, deadline: Duration) {
+        let now = Instant::now();
+        self.files.iter_mut().for_each(|file| file.owner = Owner::Another);
+        self.end(Ending { idle: now + idle.min(deadline), busy: now + deadline }).await;
+    }
+
+    async fn end(mut self, ending: Ending) {
+        self.handle.shared.stop(ending);
         for Thread { ended, join } in self.threads.drain(..) {
             // An error means that the thread panicked; it has ended, too.
             let _ = ended.await;
@@ -174,7 +212,7 @@ impl Balancer {
 
 impl Drop for Balancer {
     fn drop(&mut self) {
-        self.handle.shared.stop(Instant::now());
+        self.handle.shared.stop(Ending::at(Instant::now()));
         for thread in self.threads.drain(..) {
             let _ = thread.join.join();
         }
@@ -225,6 +263,16 @@ impl Handle {
     /// Everything counted so far.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::take(&self.shared)
+    }
+
+    /// Duplicates of all sockets that are listened on, for another process to go on with through
+    /// [`Inherited`]; none once the balancer stops. Both may accept: a connection goes to one of them.
+    ///
+    /// # Errors
+    /// When the process is out of file descriptors.
+    pub fn listening_sockets(&self) -> io::Result<Vec<OwnedFd>> {
+        let listening = self.shared.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        listening.iter().map(OwnedFd::try_clone).collect()
     }
 
     /// Linux thread ids of the data-plane threads, named `balancer-0` and so on, in this order.

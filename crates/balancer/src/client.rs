@@ -102,17 +102,17 @@ impl Client {
                 (reading.begun, reading.deadline) = (true, None);
             }
         }
-        if !reading.begun {
-            if let Some(space) = space.take() {
-                space.give_back();
-            }
-            if worker.shared.stopping.load(Ordering::Relaxed) {
-                return Poll::Ready(Arrival::Nothing);
-            }
+        if !reading.begun
+            && let Some(space) = space.take()
+        {
+            space.give_back();
         }
         let timeouts = &worker.shared.config.timeouts;
         let limit = if reading.begun { timeouts.header } else { timeouts.idle };
-        let deadline = *reading.deadline.get_or_insert_with(|| Instant::now() + limit);
+        let mut deadline = *reading.deadline.get_or_insert_with(|| Instant::now() + limit);
+        if !reading.begun && worker.shared.stopping.load(Ordering::Relaxed) {
+            deadline = deadline.min(worker.shared.ending().idle);
+        }
         ready!(self.timer.poll(cx, deadline));
         Poll::Ready(match reading.begun {
             true => Arrival::Failed(Failure::HeaderTimeout(limit)),

@@ -16,6 +16,7 @@
 //! - `h1`: HTTP/1.1 as pure functions over bytes.
 //! - `stream`, `peer`: what carries a connection's bytes, and who is at its other end.
 //! - `listener`, `worker`: sockets that accept, and the threads that serve them.
+//! - `inherited`: sockets of a process that listened there before.
 //! - `connection`, `client`: a client's connection from its first request to its last.
 //! - `route`, `router`: which app a request is for, by host and path.
 //! - `intake`, `pace`: what a client sends before it gets a slot, and how slow it may be.
@@ -43,6 +44,7 @@ mod exchange;
 mod forwarded;
 mod forwarding;
 mod h1;
+mod inherited;
 mod intake;
 mod lease;
 mod listener;
@@ -68,6 +70,7 @@ pub use config::{
 pub use counters::{BackendCounts, Shed};
 pub use dispatch::BackendId;
 pub use forwarding::{Forwarding, Network, Switch, UnknownNetwork, XForwarded};
+pub use inherited::Inherited;
 pub use route::{
     BadRoute, Destination, HostPattern, PathPrefix, Prefix, Redirect, RedirectStatus, Route,
 };

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::task::{Context, Poll};
@@ -13,6 +14,7 @@ use tokio::net::{TcpListener, UnixListener};
 
 use crate::address::Address;
 use crate::balancer::StartError;
+use crate::inherited;
 use crate::stream::ClientStream;
 
 /// Connections that the kernel completes before we take them; it caps this at `somaxconn`.
@@ -22,7 +24,7 @@ const BACKLOG: i32 = 4096;
 pub(crate) struct Bound {
     /// Its port no longer 0.
     pub(crate) address: Address,
-    /// One a thread.
+    /// One a thread. More, but no fewer, where some are inherited.
     pub(crate) sockets: Vec<BoundSocket>,
     pub(crate) file: Option<SocketFile>,
 }
@@ -39,12 +41,27 @@ pub(crate) enum Listening {
     Unix(UnixListener),
 }
 
-/// A Unix socket's name in the file system; goes when dropped.
-pub(crate) struct SocketFile(PathBuf);
+/// A Unix socket's name in the file system; goes when dropped, if it is ours.
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    pub(crate) owner: Owner,
+}
 
-/// Listens on an address for `count` threads.
-pub(crate) fn bind(address: &Address, count: usize) -> Result<Bound, StartError> {
+/// The process that removes a file in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Us,
+    Another,
+}
+
+/// Listens on an address for `count` threads, with the inherited sockets if there are any.
+pub(crate) fn bind(
+    address: &Address,
+    count: usize,
+    inherited: Vec<Socket>,
+) -> Result<Bound, StartError> {
     let bound = match address {
+        _ if !inherited.is_empty() => inherited::share(address, inherited, count),
         Address::Tcp(address) => bind_tcp(*address, count),
         Address::Unix(path) => bind_unix(path, count),
     };
@@ -72,6 +89,13 @@ fn bind_tcp(address: SocketAddr, count: usize) -> io::Result<Bound> {
 }
 
 fn listen_tcp(address: SocketAddr) -> io::Result<net::TcpListener> {
+    let socket = bind_one(address)?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// A socket that shares the address and does not listen yet.
+pub(crate) fn bind_one(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
@@ -79,8 +103,7 @@ fn listen_tcp(address: SocketAddr) -> io::Result<net::TcpListener> {
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 fn bind_unix(path: &Path, count: usize) -> io::Result<Bound> {
@@ -97,7 +120,7 @@ fn bind_unix(path: &Path, count: usize) -> io::Result<Bound> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::unix(path)?)?;
-    let file = SocketFile(path.into());
+    let file = SocketFile::new(path, Owner::Us);
     socket.listen(BACKLOG)?;
     let first = unix::UnixListener::from(socket);
     let mut sockets = Vec::new();
@@ -109,8 +132,9 @@ fn bind_unix(path: &Path, count: usize) -> io::Result<Bound> {
 }
 
 impl Listening {
-    /// Joins this thread's event loop.
+    /// Joins this thread's event loop. Listens, if the socket does not yet.
     pub(crate) fn new(socket: BoundSocket) -> io::Result<Self> {
+        rustix::net::listen(socket.as_fd(), BACKLOG)?;
         match socket {
             BoundSocket::Tcp(socket) => TcpListener::from_std(socket).map(Listening::Tcp),
             BoundSocket::Unix(socket) => UnixListener::from_std(socket).map(Listening::Unix),
@@ -133,10 +157,27 @@ impl Listening {
     }
 }
 
+impl AsFd for BoundSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            BoundSocket::Tcp(socket) => socket.as_fd(),
+            BoundSocket::Unix(socket) => socket.as_fd(),
+        }
+    }
+}
+
+impl SocketFile {
+    pub(crate) fn new(path: &Path, owner: Owner) -> Self {
+        SocketFile { path: path.into(), owner }
+    }
+}
+
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Somebody else may have removed it; a file that stays is removed by who binds next.
-        let _ = fs::remove_file(&self.0);
+        if self.owner == Owner::Us {
+            // Somebody else may have removed it; a file that stays is removed by who binds next.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -146,9 +187,9 @@ mod tests {
 
     #[test]
     fn a_port_is_shared_by_threads_but_not_with_others() {
-        let bound = bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into(), 3).unwrap();
+        let bound = bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into(), 3, Vec::new()).unwrap();
         assert_eq!(bound.sockets.len(), 3);
-        let error = bind(&bound.address, 1).err().unwrap().to_string();
+        let error = bind(&bound.address, 1, Vec::new()).err().unwrap().to_string();
         assert!(error.contains(&bound.address.to_string()) && error.contains("in use"), "{error}");
     }
 
@@ -158,13 +199,13 @@ mod tests {
         let path = directory.path().join("s");
         drop(unix::UnixListener::bind(&path).unwrap());
         let address = Address::Unix(path.clone());
-        let bound = bind(&address, 2).unwrap();
-        let error = bind(&address, 1).err().unwrap().to_string();
+        let bound = bind(&address, 2, Vec::new()).unwrap();
+        let error = bind(&address, 1, Vec::new()).err().unwrap().to_string();
         assert!(error.contains("unix:/") && error.contains("in use"), "{error}");
         drop(bound);
         assert!(!path.exists());
         fs::write(&path, "not a socket").unwrap();
-        assert!(bind(&address, 1).is_err());
+        assert!(bind(&address, 1, Vec::new()).is_err());
         assert!(path.exists());
     }
 }

@@ -2,13 +2,14 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::app::App;
 use crate::client::Client;
@@ -30,15 +31,28 @@ pub(crate) struct Shared {
     pub(crate) entries: Box<[Entry]>,
     /// By thread.
     pub(crate) tallies: Box<[Mutex<Tally>]>,
+    /// Whether connections are accepted yet.
+    opened: watch::Sender<bool>,
+    /// Duplicates of what the threads listen on, to be handed over.
+    pub(crate) listening: Mutex<Vec<OwnedFd>>,
     /// Set before `stop` is signalled.
     pub(crate) stopping: AtomicBool,
     pub(crate) stop: Notify,
-    /// When connections that are still busy are cut off.
-    pub(crate) deadline: Mutex<Option<Instant>>,
+    /// Set before `stopping`.
+    ending: Mutex<Ending>,
     /// Client connections.
     open: AtomicUsize,
     /// Signalled when a client connection ends.
     closed: Notify,
+}
+
+/// Until when connections are served once the balancer stops.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ending {
+    /// A connection without a request; its next one is its last.
+    pub(crate) idle: Instant,
+    /// A busy one.
+    pub(crate) busy: Instant,
 }
 
 /// One thread.
@@ -57,7 +71,7 @@ const SWEEP: Duration = Duration::from_millis(500);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl Shared {
-    pub(crate) fn new(config: Config) -> Self {
+    pub(crate) fn new(config: Config, listening: Vec<OwnedFd>) -> Self {
         let apps = config.apps.iter().enumerate();
         let app = |(index, app): (usize, &AppConfig)| {
             App::new(AppId::nth(index), app.clone(), config.threads)
@@ -68,9 +82,11 @@ impl Shared {
             entries: Entry::all(&config),
             tallies: (0..config.threads).map(|_| Mutex::default()).collect(),
             config,
+            opened: watch::Sender::new(false),
+            listening: Mutex::new(listening),
             stopping: AtomicBool::new(false),
             stop: Notify::new(),
-            deadline: Mutex::new(None),
+            ending: Mutex::new(Ending::at(Instant::now())),
             open: AtomicUsize::new(0),
             closed: Notify::new(),
         }
@@ -80,9 +96,15 @@ impl Shared {
         &self.apps[id.index()]
     }
 
-    /// Tells all threads to accept no more and to be done by `deadline`.
-    pub(crate) fn stop(&self, deadline: Instant) {
-        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = Some(deadline);
+    /// Lets all threads accept.
+    pub(crate) fn open(&self) {
+        self.opened.send_replace(true);
+    }
+
+    /// Tells all threads to accept no more, and until when to serve what they have.
+    pub(crate) fn stop(&self, ending: Ending) {
+        self.listening.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = ending;
         self.stopping.store(true, Ordering::SeqCst);
         self.stop.notify_waiters();
     }
@@ -94,6 +116,10 @@ impl Shared {
         if !self.stopping.load(Ordering::SeqCst) {
             stop.await;
         }
+    }
+
+    pub(crate) fn ending(&self) -> Ending {
+        *self.ending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Resolves when there may be one more client connection.
@@ -108,24 +134,37 @@ impl Shared {
     }
 }
 
+impl Ending {
+    /// For all connections.
+    pub(crate) fn at(instant: Instant) -> Self {
+        Ending { idle: instant, busy: instant }
+    }
+}
+
 impl Worker {
     pub(crate) fn tally(&self, count: impl FnOnce(&mut Tally)) {
         count(&mut self.shared.tallies[self.index].lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// The thread's life. Connections that are left when it returns end with the event loop.
-    pub(crate) async fn run(self: Arc<Self>, sockets: Vec<BoundSocket>) {
-        for (index, socket) in sockets.into_iter().enumerate() {
+    /// Sockets come with their listener's place in the configuration.
+    pub(crate) async fn run(self: Arc<Self>, sockets: Vec<(usize, BoundSocket)>) {
+        let mut opened = self.shared.opened.subscribe();
+        tokio::select! {
+            biased;
+            _ = opened.wait_for(|opened| *opened) => {}
+            // What waits in the queues is for the process that the sockets came from.
+            () = self.shared.stopped() => return,
+        }
+        for (index, socket) in sockets {
             match Listening::new(socket) {
                 Ok(listener) => drop(tokio::spawn(Arc::clone(&self).accept(listener, index))),
-                // The listener was made non-blocking and is open; only a full epoll table is left.
+                // It was made non-blocking and is bound; only a full epoll table is left.
                 Err(error) => panic!("a listener cannot join its event loop: {error}"),
             }
         }
         let sweeper = tokio::spawn(Arc::clone(&self).sweep());
         self.shared.stopped().await;
-        sweeper.abort();
-        let deadline = *self.shared.deadline.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = async {
             // Accept loops take what the kernel has queued before they end.
             tokio::task::yield_now().await;
@@ -138,11 +177,10 @@ impl Worker {
                 closed.await;
             }
         };
-        let deadline = deadline.unwrap_or_else(Instant::now);
-        let _ = tokio::time::timeout_at(deadline.into(), idle).await;
+        let _ = tokio::time::timeout_at(self.shared.ending().busy.into(), idle).await;
+        sweeper.abort();
     }
 
-    /// `index` is the listener's place in the configuration.
     async fn accept(self: Arc<Self>, listener: Listening, index: usize) {
         let mut stopped = pin!(self.shared.stopped());
         loop {
@@ -164,7 +202,8 @@ impl Worker {
                 None => break,
             }
         }
-        // Their handshake is done: these clients would see a reset.
+        // Their handshake is done: these clients would see a reset. Where another process has the
+        // socket too, it takes the rest.
         // Tokio's budget of a task would end this after 128.
         tokio::task::unconstrained(async {
             let mut queued = Context::from_waker(Waker::noop());

@@ -8,6 +8,7 @@ mod routing;
 mod script;
 mod stage;
 mod streaming;
+mod takeover;
 mod telling;
 mod timeouts;
 mod unix;

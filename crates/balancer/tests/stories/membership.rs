@@ -8,11 +8,7 @@ use balancer::{
     AppConfig, AppId, Backend, Balancer, Config, Drained, Listener, Policy, StartError,
 };
 
-use crate::stage::{GET, OK, Origin, PATIENCE, Stage, eventually};
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
-}
+use crate::stage::{GET, OK, Origin, PATIENCE, Stage, block_on, eventually};
 
 /// Signals when a request is in, answers when told.
 fn held() -> (Origin, mpsc::Receiver<()>, mpsc::Sender<()>) {

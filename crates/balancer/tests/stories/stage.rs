@@ -42,11 +42,15 @@ pub(crate) struct Peer {
 }
 
 impl Stage {
-    pub(crate) fn new(change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) fn config() -> Config {
         // What is passed on has the same bytes at any time and of any version, however long it took.
         let (via, date, server_timing) = (Switch::Off, Switch::Off, Switch::Off);
         let forwarding = Forwarding { via, date, server_timing, ..Forwarding::default() };
-        let mut config = Config { threads: 2, forwarding, ..Config::default() };
+        Config { threads: 2, forwarding, ..Config::default() }
+    }
+
+    pub(crate) fn new(change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Stage::config();
         change(&mut config);
         let balancer = Balancer::start(config).unwrap();
         let handle = balancer.handle();
@@ -103,6 +107,10 @@ impl Stage {
     pub(crate) fn until(&self, what: &str, expected: impl Fn(&Snapshot) -> bool) {
         eventually(what, || expected(&self.handle.snapshot()));
     }
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
 pub(crate) fn eventually(what: &str, expected: impl Fn() -> bool) {
