@@ -2,7 +2,7 @@
 CARGO ?= cargo
 TENFOLD := $(or $(CARGO_TARGET_DIR),target)/release/tenfold
 
-.PHONY: help demo build deps test lint fmt install clean
+.PHONY: help demo build deps test bench-choosing lint fmt install clean
 
 help: ## List these words
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -18,6 +18,9 @@ deps: ## Install what the tests need (Debian's apt, npm)
 
 test: deps ## Run every test
 	$(CARGO) test --workspace --locked
+
+bench-choosing: ## Print what a choice of each policy costs
+	$(CARGO) test --release --locked -q -p balancer --lib -- --ignored --nocapture choosing_costs
 
 lint: ## Format and lints, as CI wants them
 	$(CARGO) fmt --all --check

@@ -38,12 +38,20 @@ pub(crate) enum Failure {
     },
     QueueFull(usize),
     QueueTimeout(Duration),
+    /// It would wait longer than it may.
+    QueueTooSlow {
+        expected: Duration,
+        limit: Duration,
+    },
     /// Connecting failed, for the given reason, at this backend and all tried before.
     Connect(Arc<BackendState>, String),
     Closed(Arc<BackendState>),
     Malformed(Arc<BackendState>, Flaw),
     ResponseTimeout(Arc<BackendState>, Duration),
 }
+
+/// More would outlast most overloads.
+const MAX_RETRY_AFTER: u64 = 30;
 
 impl Failure {
     pub(crate) fn status(&self) -> u16 {
@@ -57,14 +65,25 @@ impl Failure {
             Failure::UnknownHost => 421,
             Failure::UnknownPath => 404,
             Failure::Redirected { status, .. } => *status,
-            Failure::QueueFull(_) | Failure::QueueTimeout(_) => 503,
+            Failure::QueueFull(_) | Failure::QueueTimeout(_) | Failure::QueueTooSlow { .. } => 503,
             Failure::Connect(..) | Failure::Closed(_) | Failure::Malformed(..) => 502,
             Failure::ResponseTimeout(..) => 504,
         }
     }
 
-    /// Writes the whole answer. A lone request in a queue is worth a retry soon; anything longer
-    /// would keep clients away from a queue that has emptied.
+    /// Seconds after which another try is worth while. One where nothing better is known: anything
+    /// longer would keep clients away from a queue that has emptied.
+    fn retry_after(&self) -> Option<u64> {
+        match self {
+            Failure::QueueTooSlow { expected, limit } => {
+                let excess = expected.saturating_sub(*limit);
+                Some((excess.as_secs() + 1).min(MAX_RETRY_AFTER))
+            }
+            _ => (self.status() == 503).then_some(1),
+        }
+    }
+
+    /// Writes the whole answer.
     pub(crate) fn write(
         &self,
         out: &mut Vec<u8>,
@@ -81,7 +100,8 @@ impl Failure {
             Failure::Redirected { location, .. } => format!("Location: {location}\r\n"),
             _ => String::new(),
         };
-        let retry = if status == 503 { "Retry-After: 1\r\n" } else { "" };
+        let retry = self.retry_after().map(|seconds| format!("Retry-After: {seconds}\r\n"));
+        let retry = retry.unwrap_or_default();
         let connection = match (persistence, version) {
             (Persistence::Close, _) => "Connection: close\r\n",
             (Persistence::KeepAlive, Version::Http10) => "Connection: keep-alive\r\n",
@@ -145,6 +165,12 @@ impl fmt::Display for Failure {
             }
             Failure::QueueTimeout(limit) => {
                 write!(f, "no instance was free for {limit:?}; add instances or raise --queue-wait")
+            }
+            Failure::QueueTooSlow { expected, limit } => {
+                write!(
+                    f,
+                    "a request that came now would wait for about {expected:.1?}, longer than {limit:?}; add instances or raise --queue-wait"
+                )
             }
             // The backend's name, not its address: clients need not know the network behind us.
             Failure::Connect(backend, reason) => {

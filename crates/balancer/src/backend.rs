@@ -22,6 +22,28 @@ pub struct Backend {
     pub address: Address,
     /// Requests in flight that it gets at most, and so connections; 0 pauses it.
     pub slots: usize,
+    /// Its share of the requests, from 1 to [`Backend::MAX_WEIGHT`]; 1 by default.
+    pub weight: u32,
+    /// When it gets requests; always by default.
+    pub role: Role,
+    /// Connections that it gets at most, with upgraded ones, which take no slot; none by default.
+    pub max_connections: Option<usize>,
+    /// Upgraded connections that take no slot; what is beyond takes one. By default 1000: as many as
+    /// fit into the usual 1024 open files of a process.
+    pub max_upgraded: usize,
+    /// How long its slots and its weight take to grow from a sixteenth to all of it when it begins
+    /// to get requests; not at all by default.
+    pub slow_start: Duration,
+}
+
+/// When a backend gets requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Always.
+    #[default]
+    Primary,
+    /// When no primary one takes them.
+    Backup,
 }
 
 #[derive(Debug)]
@@ -50,6 +72,25 @@ struct IdleConnection {
     /// The thread whose event loop has it.
     thread: usize,
     since: Instant,
+}
+
+impl Backend {
+    /// The most that [`Backend::weight`] can be.
+    pub const MAX_WEIGHT: u32 = 256;
+
+    /// A backend with so many slots, everything else as by default.
+    pub fn new(name: impl Into<String>, address: impl Into<Address>, slots: usize) -> Self {
+        Backend {
+            name: name.into(),
+            address: address.into(),
+            slots,
+            weight: 1,
+            role: Role::default(),
+            max_connections: None,
+            max_upgraded: 1000,
+            slow_start: Duration::ZERO,
+        }
+    }
 }
 
 impl BackendState {
@@ -170,9 +211,9 @@ mod tests {
     async fn the_kernel_knows_of_an_end_before_the_event_loop() {
         for (check, found) in [(Check::EventLoop, true), (Check::Kernel, false)] {
             let (stream, accepted) = pair().await;
-            let address = stream.peer_addr().unwrap().into();
+            let address = stream.peer_addr().unwrap();
             let stream = BackendStream::Tcp(stream);
-            let backend = Backend { name: "a".into(), address, slots: 1 };
+            let backend = Backend::new("a", address, 1);
             let state = BackendState::new(backend, 1);
             state.opening();
             state.give_back(stream, 0, Instant::now());

@@ -1,15 +1,12 @@
 //! What a balancer is told before it starts: addresses, policy, and every limit with its default.
 
-use std::fmt;
 use std::net::SocketAddr;
-use std::str::FromStr;
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
 use crate::forwarding::Forwarding;
 use crate::h1::MAX_FIELDS;
+use crate::policy::Policy;
 use crate::route::{Redirect, Route};
 
 /// Everything that [`Balancer::start`](crate::Balancer::start) needs. Plain data.
@@ -53,27 +50,13 @@ pub struct AppConfig {
     pub queue: QueueLimits,
     /// Backends that one request may try when connecting fails, 1 to [`AppConfig::MAX_ATTEMPTS`].
     pub attempts: usize,
+    /// How many requests may be sent to another backend.
+    pub retries: RetryLimits,
 }
 
 /// Names an app of one balancer: its place in [`Config::apps`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AppId(u16);
-
-/// The rule that picks a backend.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Policy {
-    /// One central queue: a request is bound to a backend only when a slot is free there. Among
-    /// free backends the one with fewest requests in flight, then the most recently idle.
-    #[default]
-    Queue,
-    /// Each backend in turn. The request is bound at once; it waits in that backend's own queue
-    /// when the backend's slots are taken.
-    RoundRobin,
-    /// The backend with fewest requests in flight and waiting, in turn among equals. Bound at once
-    /// as with [`Policy::RoundRobin`].
-    LeastConn,
-}
 
 /// Bounds of the waiting requests of an app, over all its backends.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +65,16 @@ pub struct QueueLimits {
     pub length: usize,
     /// The longest wait before 503; above 0 and at most [`Timeouts::MAX`].
     pub wait: Duration,
+}
+
+/// How many requests of an app may be sent to another backend after one failed them: a share of
+/// the requests of the last ten seconds, and a few more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryLimits {
+    /// Percent of the requests.
+    pub percent: u32,
+    /// A second, beyond the share.
+    pub per_second: u32,
 }
 
 /// How long each phase of a connection may take. All are above 0 and at most [`Timeouts::MAX`].
@@ -127,11 +120,6 @@ pub struct Limits {
     /// [`Timeouts::client_grace`]; 0 for no such limit.
     pub client_rate: u64,
 }
-
-/// A policy name that is not known.
-#[derive(Debug, thiserror::Error)]
-#[error("policy {0:?} is not known; use queue, round_robin or least_conn")]
-pub struct UnknownPolicy(String);
 
 impl Config {
     /// The most that [`Config::apps`] can have.
@@ -288,6 +276,7 @@ impl Default for AppConfig {
             queue: QueueLimits::default(),
             // A third dead backend in a row means that the fleet is down, not one instance.
             attempts: 3,
+            retries: RetryLimits::default(),
         }
     }
 }
@@ -299,6 +288,17 @@ impl Default for QueueLimits {
             length: 1024,
             // As long as most clients and load balancers in front wait before they give up.
             wait: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Default for RetryLimits {
+    fn default() -> Self {
+        RetryLimits {
+            // The customary share: a failing fleet gets a fifth more load, not several times as much.
+            percent: 20,
+            // An app with little traffic loses an instance as unnoticed.
+            per_second: 10,
         }
     }
 }
@@ -349,27 +349,6 @@ impl Default for Limits {
     }
 }
 
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Policy::Queue => "queue",
-            Policy::RoundRobin => "round_robin",
-            Policy::LeastConn => "least_conn",
-        })
-    }
-}
-
-impl FromStr for Policy {
-    type Err = UnknownPolicy;
-
-    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
-        [Policy::Queue, Policy::RoundRobin, Policy::LeastConn]
-            .into_iter()
-            .find(|policy| policy.to_string() == name)
-            .ok_or_else(|| UnknownPolicy(name.into()))
-    }
-}
-
 fn check_duration(name: &str, duration: Duration) -> Result<(), String> {
     if duration.is_zero() || duration > Timeouts::MAX {
         return Err(format!(
@@ -383,15 +362,6 @@ fn check_duration(name: &str, duration: Duration) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::route::{Destination, Prefix};
-
-    #[test]
-    fn policy_names_round_trip() {
-        for name in ["queue", "round_robin", "least_conn"] {
-            assert_eq!(name.parse::<Policy>().unwrap().to_string(), name);
-        }
-        let message = "fastest".parse::<Policy>().unwrap_err().to_string();
-        assert!(message.contains("fastest") && message.contains("round_robin"), "{message}");
-    }
 
     #[test]
     fn impossible_values_are_refused_with_a_remedy() {

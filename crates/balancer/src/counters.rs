@@ -42,6 +42,8 @@ pub struct Shed {
     pub full: u64,
     /// The wait was too long.
     pub timeout: u64,
+    /// The wait would have been too long.
+    pub too_late: u64,
     /// The client left while it waited.
     pub client_gone: u64,
 }
@@ -131,6 +133,7 @@ impl Shed {
     pub(crate) fn add(&mut self, other: Shed) {
         self.full += other.full;
         self.timeout += other.timeout;
+        self.too_late += other.too_late;
         self.client_gone += other.client_gone;
     }
 }

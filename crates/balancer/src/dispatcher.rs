@@ -2,10 +2,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
+use std::time::{Duration, Instant};
 
 use crate::backend::{Backend, BackendState};
 use crate::config::{AppConfig, AppId};
-use crate::dispatch::{Asked, BackendId, Dispatch, Grant, Standing, Ticket, Tried};
+use crate::dispatch::{
+    Asked, BackendId, Dispatch, Freed, Grant, Report, RetryCounts, Standing, Terms, Ticket, Wish,
+    hash,
+};
 
 /// Shared by all threads. The lock is held for some tens of nanoseconds; nothing waits or wakes
 /// while it is held.
@@ -19,6 +23,17 @@ pub(crate) struct Slot<'a> {
     dispatcher: &'a Dispatcher,
     pub(crate) id: BackendId,
     pub(crate) backend: Arc<BackendState>,
+    class: Class,
+    /// How the request went, told when the slot is released.
+    pub(crate) report: Report,
+}
+
+/// What a slot is held for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Request,
+    /// An upgraded connection, which takes no request's place.
+    Upgraded,
 }
 
 /// A place in the queue; left when dropped.
@@ -32,7 +47,9 @@ pub(crate) enum Reply<'a> {
     Slot(Slot<'a>),
     Place(Place<'a>),
     Full,
+    TooLate(Duration),
     AllTried,
+    Overspent,
 }
 
 /// A backend as [`Dispatcher::standings`] sees it.
@@ -42,29 +59,33 @@ pub(crate) struct Standings {
     pub(crate) standing: Standing,
     pub(crate) slots: usize,
     pub(crate) in_flight: usize,
+    pub(crate) upgraded: usize,
 }
 
 impl Dispatcher {
     pub(crate) fn new(app: AppId, config: &AppConfig, threads: usize) -> Self {
-        let dispatch = Mutex::new(Dispatch::new(app, config.policy, config.queue.length));
+        let dispatch = Mutex::new(Dispatch::new(app, config));
         Dispatcher { dispatch, threads }
     }
 
-    pub(crate) fn ask(&self, tried: Tried) -> Reply<'_> {
-        match self.lock().ask(tried) {
+    pub(crate) fn ask(&self, wish: Wish) -> Reply<'_> {
+        match self.lock().ask(wish) {
             Asked::Granted(grant) => Reply::Slot(self.slot(grant)),
             Asked::Waiting(ticket) => {
                 Reply::Place(Place { dispatcher: self, ticket: Some(ticket) })
             }
             Asked::Full => Reply::Full,
+            Asked::TooLate(wait) => Reply::TooLate(wait),
             Asked::AllTried => Reply::AllTried,
+            Asked::Overspent => Reply::Overspent,
         }
     }
 
     pub(crate) fn add(&self, backend: Backend) -> BackendId {
-        let slots = backend.slots;
+        let (slots, seed) = (backend.slots, hash(backend.address.to_string().as_bytes()));
+        let terms = Terms::of(&backend, seed);
         let state = Arc::new(BackendState::new(backend, self.threads));
-        let (id, woken) = self.lock().add(state, slots);
+        let (id, woken) = self.lock().add(state, slots, terms);
         woken.iter().for_each(Waker::wake_by_ref);
         id
     }
@@ -98,11 +119,11 @@ impl Dispatcher {
         let member = member?;
         member.backend.removed();
         member.backend.drained.notify_waiters();
-        Some(member.in_flight)
+        Some(member.in_flight + member.tunnels)
     }
 
     pub(crate) fn in_flight(&self, id: BackendId) -> Option<usize> {
-        self.lock().member(id).map(|member| member.in_flight)
+        self.lock().member(id).map(|member| member.in_flight + member.tunnels)
     }
 
     /// All backends, oldest first.
@@ -114,6 +135,7 @@ impl Dispatcher {
             standing: member.standing,
             slots: member.slots,
             in_flight: member.in_flight,
+            upgraded: member.tunnels,
         });
         standings.collect()
     }
@@ -123,8 +145,19 @@ impl Dispatcher {
         self.lock().depth()
     }
 
+    /// Requests that were sent to another backend, and those that were not.
+    pub(crate) fn retries(&self) -> RetryCounts {
+        self.lock().retries()
+    }
+
+    /// To be called once every [`TICK`](crate::dispatch::TICK).
+    pub(crate) fn tick(&self, now: Instant) {
+        let woken = self.lock().tick(now);
+        woken.iter().for_each(Waker::wake_by_ref);
+    }
+
     fn slot(&self, Grant { id, backend }: Grant<Arc<BackendState>>) -> Slot<'_> {
-        Slot { dispatcher: self, id, backend }
+        Slot { dispatcher: self, id, backend, class: Class::Request, report: Report::Nothing }
     }
 
     fn lock(&self) -> MutexGuard<'_, Dispatch<Arc<BackendState>>> {
@@ -158,14 +191,42 @@ impl Drop for Place<'_> {
     }
 }
 
-impl Drop for Slot<'_> {
-    fn drop(&mut self) {
-        let freed = self.dispatcher.lock().release(self.id);
+impl Slot<'_> {
+    /// Lets the next request in while this one's connection goes on as something else, as far as
+    /// the backend may have more of them. Returns what the slot is held for from now on.
+    pub(crate) fn upgrade(&mut self) -> Class {
+        let freed = self.dispatcher.lock().upgrade(self.id, std::mem::take(&mut self.report));
+        if let Some(freed) = freed {
+            self.class = Class::Upgraded;
+            // It is not counted against the slots any more.
+            self.backend.forget(1);
+            self.after(freed);
+        }
+        self.class
+    }
+
+    pub(crate) fn class(&self) -> Class {
+        self.class
+    }
+
+    fn after(&self, freed: Freed) {
         if let Some(waker) = freed.wake {
             waker.wake();
         }
         if freed.drained {
             self.backend.drained.notify_waiters();
         }
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        let mut dispatch = self.dispatcher.lock();
+        let freed = match self.class {
+            Class::Request => dispatch.release(self.id, self.report),
+            Class::Upgraded => dispatch.end_upgraded(self.id),
+        };
+        drop(dispatch);
+        self.after(freed);
     }
 }

@@ -14,11 +14,11 @@ use crate::buffer::Workspace;
 use crate::client::Client;
 use crate::clock::{self, Millis};
 use crate::counters::{BackendFault, record};
-use crate::dispatch::Tried;
+use crate::dispatch::{Report, Tried, Wish};
 use crate::dispatcher::{Place, Reply, Slot};
 use crate::h1::{Framing, Persistence, Request};
 use crate::lease::Lease;
-use crate::relay::{Outcome, Relay};
+use crate::relay::{Outcome, Relay, Unserved};
 use crate::stream::Check;
 use crate::tunnel;
 use crate::worker::Worker;
@@ -49,7 +49,7 @@ pub(crate) async fn run(
     let after = match forward(client, space, request, body, worker, app, arrived).await {
         Outcome::Complete(Persistence::KeepAlive) => After::KeepAlive,
         Outcome::Complete(Persistence::Close) => After::Close,
-        Outcome::Failed(failure) => {
+        Outcome::Failed(failure) | Outcome::Unserved(Unserved { failure, .. }) => {
             // What is left of a body would be taken for the next request.
             let whole = body == Framing::Empty;
             let persistence = if whole { request.persistence } else { Persistence::Close };
@@ -97,20 +97,25 @@ async fn forward<'w>(
     app: &'w App,
     arrived: Instant,
 ) -> Outcome<'w> {
-    let mut tried = Tried::default();
-    let mut unreachable = None;
+    let key = app.config.policy.key(&space.request, request.client);
+    let mut wish = Wish { key, tried: Tried::default() };
+    let mut unserved: Option<Unserved> = None;
     let mut told = space.head - 2..space.head - 2;
     loop {
-        let asked = if tried.len() == 0 { arrived } else { Instant::now() };
-        let (slot, waited) = match slot(client, worker, app, tried).await {
+        let asked = if unserved.is_none() { arrived } else { Instant::now() };
+        let (slot, waited) = match slot(client, worker, app, wish).await {
             Ok(granted) => granted,
-            // Nobody is left to try.
-            Err(None) => return unreachable.map_or(Outcome::ClientGone, Outcome::Failed),
-            Err(Some(outcome)) => return outcome,
+            Err(Refused::Outcome(outcome)) => return outcome,
+            Err(Refused::NobodyLeft) => {
+                return unserved.map_or(Outcome::ClientGone, |it| Outcome::Failed(it.failure));
+            }
         };
         let time = if waited { asked.elapsed() } else { Duration::ZERO };
-        if tried.len() == 0 {
-            app.tally(worker.index, |tally| record(&mut tally.queue, time));
+        match &unserved {
+            Some(Unserved { backend, .. }) => {
+                backend.tally(worker.index, |tally| tally.counts.retries += 1);
+            }
+            None => app.tally(worker.index, |tally| record(&mut tally.queue, time)),
         }
         if waited {
             space.queued += time;
@@ -118,39 +123,54 @@ async fn forward<'w>(
                 tell_wait(space, request, &mut told, arrived);
             }
         }
-        let mut lease = Lease::new(slot, worker.index);
-        let check = if request.idempotent { Check::EventLoop } else { Check::Kernel };
-        let mut reused = lease.reuse(check);
-        loop {
-            if !reused
-                && let Err(error) =
-                    lease.connect(&mut client.timer, worker.shared.config.timeouts.connect).await
-            {
-                let backend = &lease.slot.backend;
-                tried.push(lease.slot.id);
-                let retry = tried.len() < app.config.attempts;
+        match attempt(client, space, request, body, worker, slot).await {
+            Outcome::Unserved(failed) => {
+                wish.tried.push(failed.id);
+                if wish.tried.len() >= app.config.attempts {
+                    return Outcome::Failed(failed.failure);
+                }
+                unserved = Some(failed);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Sends the request to one backend: over an idle connection, or over a fresh one, also where the
+/// idle one turns out to be closed.
+async fn attempt<'w>(
+    client: &mut Client,
+    space: &mut Workspace,
+    request: &Request,
+    body: Framing,
+    worker: &'w Worker,
+    slot: Slot<'w>,
+) -> Outcome<'w> {
+    let mut lease = Lease::new(slot, worker.index);
+    let check = if request.idempotent { Check::EventLoop } else { Check::Kernel };
+    let mut reused = lease.reuse(check);
+    loop {
+        if !reused {
+            let began = Instant::now();
+            let connect = worker.shared.config.timeouts.connect;
+            if let Err(error) = lease.connect(&mut client.timer, connect).await {
+                lease.slot.report = Report::failed(began, Instant::now());
+                let backend = Arc::clone(&lease.slot.backend);
                 backend.tally(worker.index, |tally| {
                     tally.counts.requests += 1;
-                    tally.counts.retries += u64::from(retry);
                     tally.counts.fault(BackendFault::Connect);
                 });
-                let failure = Failure::Connect(Arc::clone(backend), error.to_string());
-                if !retry {
-                    return Outcome::Failed(failure);
-                }
-                unreachable = Some(failure);
-                break;
+                let failure = Failure::Connect(Arc::clone(&backend), error.to_string());
+                return Outcome::Unserved(Unserved { id: lease.slot.id, backend, failure });
             }
-            if !reused {
-                lease.slot.backend.tally(worker.index, |tally| tally.counts.connects += 1);
+            lease.slot.backend.tally(worker.index, |tally| tally.counts.connects += 1);
+        }
+        match Relay::new(worker, client, space, request, body, lease).run().await {
+            Outcome::Stale(stale) => {
+                stale.slot.backend.tally(worker.index, |tally| tally.counts.retries += 1);
+                (lease, reused) = (stale, false);
             }
-            match Relay::new(worker, client, space, request, body, lease).run().await {
-                Outcome::Stale(stale) => {
-                    stale.slot.backend.tally(worker.index, |tally| tally.counts.retries += 1);
-                    (lease, reused) = (stale, false);
-                }
-                outcome => return outcome,
-            }
+            outcome => return outcome,
         }
     }
 }
@@ -173,24 +193,37 @@ fn tell_wait(space: &mut Workspace, request: &Request, told: &mut Range<usize>, 
     head[told.start..].rotate_right(told.len());
 }
 
-/// A slot, and whether it was waited for; or how the exchange ends without one, `None` when the
-/// request has been everywhere.
+/// Why there is no slot.
+enum Refused<'w> {
+    Outcome(Outcome<'w>),
+    /// The request has been at every backend, or too many requests are sent again.
+    NobodyLeft,
+}
+
+/// A slot, and whether it was waited for.
 async fn slot<'w>(
     client: &mut Client,
     worker: &Worker,
     app: &'w App,
-    tried: Tried,
-) -> Result<(Slot<'w>, bool), Option<Outcome<'w>>> {
+    wish: Wish,
+) -> Result<(Slot<'w>, bool), Refused<'w>> {
     let limits = app.config.queue;
-    match app.dispatcher.ask(tried) {
-        Reply::Slot(slot) => Ok((slot, false)),
-        Reply::Place(place) => wait(client, worker, app, place).await.map(|slot| (slot, true)),
-        Reply::AllTried => Err(None),
+    let failure = match app.dispatcher.ask(wish) {
+        Reply::Slot(slot) => return Ok((slot, false)),
+        Reply::Place(place) => {
+            return wait(client, worker, app, place).await.map(|slot| (slot, true));
+        }
+        Reply::AllTried | Reply::Overspent => return Err(Refused::NobodyLeft),
         Reply::Full => {
             app.tally(worker.index, |tally| tally.shed.full += 1);
-            Err(Some(Outcome::Failed(Failure::QueueFull(limits.length))))
+            Failure::QueueFull(limits.length)
         }
-    }
+        Reply::TooLate(expected) => {
+            app.tally(worker.index, |tally| tally.shed.too_late += 1);
+            Failure::QueueTooSlow { expected, limit: limits.wait }
+        }
+    };
+    Err(Refused::Outcome(Outcome::Failed(failure)))
 }
 
 async fn wait<'w>(
@@ -198,22 +231,22 @@ async fn wait<'w>(
     worker: &Worker,
     app: &'w App,
     mut place: Place<'w>,
-) -> Result<Slot<'w>, Option<Outcome<'w>>> {
+) -> Result<Slot<'w>, Refused<'w>> {
     let limit = app.config.queue.wait;
     let deadline = Instant::now() + limit;
     let Client { stream, timer, .. } = client;
     let mut closed = pin!(stream.closed());
     poll_fn(|cx| {
         if let Poll::Ready(slot) = place.poll(cx) {
-            return Poll::Ready(slot.ok_or(None));
+            return Poll::Ready(slot.ok_or(Refused::NobodyLeft));
         }
         if closed.as_mut().poll(cx).is_ready() {
             app.tally(worker.index, |tally| tally.shed.client_gone += 1);
-            return Poll::Ready(Err(Some(Outcome::ClientGone)));
+            return Poll::Ready(Err(Refused::Outcome(Outcome::ClientGone)));
         }
         ready!(timer.poll(cx, deadline));
         app.tally(worker.index, |tally| tally.shed.timeout += 1);
-        Poll::Ready(Err(Some(Outcome::Failed(Failure::QueueTimeout(limit)))))
+        Poll::Ready(Err(Refused::Outcome(Outcome::Failed(Failure::QueueTimeout(limit)))))
     })
     .await
 }

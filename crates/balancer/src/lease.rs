@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use crate::dispatcher::Slot;
+use crate::dispatcher::{Class, Slot};
 use crate::stream::{BackendStream, Check};
 use crate::timer::Timer;
 
@@ -76,7 +76,10 @@ impl<'a> Lease<'a> {
 
     fn close(&mut self) {
         if let Some(stream) = self.stream.take() {
-            self.slot.backend.close(stream);
+            match self.slot.class() {
+                Class::Request => self.slot.backend.close(stream),
+                Class::Upgraded => drop(stream),
+            }
         }
     }
 }

@@ -8,6 +8,7 @@
 //! - `config`: what a balancer is told before it starts, with every limit and its default.
 //! - `address`: of a backend or a listener.
 //! - `balancer`: starting, stopping, and the [`Handle`] that changes and observes a running one.
+//! - `policy`: the rules that pick a backend, by name, and what they look at in a request.
 //! - `dispatch`: the queue, the slots and the policies, as pure data.
 //! - `dispatcher`: the same, shared by threads; slots that give themselves back.
 //! - `app`: an app at run time, with its dispatcher and its counts.
@@ -51,6 +52,7 @@ mod listener;
 mod outgoing;
 mod pace;
 mod peer;
+mod policy;
 mod relay;
 mod request_id;
 mod route;
@@ -62,15 +64,14 @@ mod tunnel;
 mod worker;
 
 pub use address::{Address, UnknownAddress};
-pub use backend::Backend;
+pub use backend::{Backend, Role};
 pub use balancer::{Balancer, Drained, Handle, StartError};
-pub use config::{
-    AppConfig, AppId, Config, Limits, Listener, Policy, QueueLimits, Timeouts, UnknownPolicy,
-};
+pub use config::{AppConfig, AppId, Config, Limits, Listener, QueueLimits, RetryLimits, Timeouts};
 pub use counters::{BackendCounts, Shed};
-pub use dispatch::BackendId;
+pub use dispatch::{BackendId, RetryCounts};
 pub use forwarding::{Forwarding, Network, Switch, UnknownNetwork, XForwarded};
 pub use inherited::Inherited;
+pub use policy::{Key, Policy, UnknownPolicy};
 pub use route::{
     BadRoute, Destination, HostPattern, PathPrefix, Prefix, Redirect, RedirectStatus, Route,
 };

@@ -10,7 +10,7 @@ use crate::address::Address;
 use crate::app::App;
 use crate::config::AppId;
 use crate::counters::{BACKEND_DIGITS, BackendCounts, Shed, TOTAL_DIGITS, histogram, merge};
-use crate::dispatch::{BackendId, Standing};
+use crate::dispatch::{BackendId, RetryCounts, Standing};
 use crate::dispatcher::Standings;
 use crate::worker::Shared;
 
@@ -34,6 +34,8 @@ pub struct AppSnapshot {
     pub backends: Vec<BackendSnapshot>,
     /// The waiting requests.
     pub queue: QueueSnapshot,
+    /// Requests that were sent to another backend.
+    pub retries: RetryCounts,
     /// From a request's arrival to a slot, for each request that got one; 0 when one was free. A
     /// request has arrived with its header and what is taken of its body before a slot is asked for.
     pub queue_time: Histogram<u64>,
@@ -56,6 +58,8 @@ pub struct BackendSnapshot {
     pub slots: usize,
     /// Requests in flight.
     pub in_flight: usize,
+    /// Upgraded connections that take no slot.
+    pub upgraded: usize,
     /// Connections kept for later requests.
     pub idle_connections: usize,
     /// What it did so far.
@@ -129,6 +133,7 @@ impl AppSnapshot {
             id,
             name: app.config.name.clone(),
             backends: app.dispatcher.standings().iter().map(BackendSnapshot::take).collect(),
+            retries: app.dispatcher.retries(),
             queue: QueueSnapshot { depth, max_depth, shed: Shed::default() },
             queue_time: histogram(TOTAL_DIGITS),
             response_time: histogram(TOTAL_DIGITS),
@@ -145,7 +150,7 @@ impl AppSnapshot {
 
 impl BackendSnapshot {
     fn take(standings: &Standings) -> Self {
-        let Standings { id, backend, standing, slots, in_flight } = standings;
+        let Standings { id, backend, standing, slots, in_flight, upgraded } = standings;
         let mut counts = BackendCounts::default();
         let mut service_time = histogram(BACKEND_DIGITS);
         for tally in &backend.tallies {
@@ -163,6 +168,7 @@ impl BackendSnapshot {
             },
             slots: *slots,
             in_flight: *in_flight,
+            upgraded: *upgraded,
             idle_connections: backend.idle_count(),
             counts,
             service_time,

@@ -1,5 +1,6 @@
 //! An upgraded connection: bytes both ways until both sides are done, or nobody has said anything
-//! for too long. It holds its slot all the while.
+//! for too long. It gives its slot back to the next request, as long as the backend has few of its
+//! kind.
 
 use std::future::poll_fn;
 use std::io;
@@ -37,6 +38,7 @@ pub(crate) async fn run(
     mut lease: Lease<'_>,
     worker: &Worker,
 ) {
+    lease.slot.upgrade();
     let Workspace { input, answer, upward, downward, .. } = space;
     let mut up = Way { buffer: input, outgoing: upward, state: State::Open, sent: 0 };
     let mut down = Way { buffer: answer, outgoing: downward, state: State::Open, sent: 0 };

@@ -10,12 +10,14 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
+use tokio::time::MissedTickBehavior;
 
 use crate::app::App;
 use crate::client::Client;
 use crate::config::{AppConfig, AppId, Config};
 use crate::connection;
 use crate::counters::Tally;
+use crate::dispatch::TICK;
 use crate::listener::{BoundSocket, Listening};
 use crate::peer::{Peer, Scheme};
 use crate::router::{Entry, Router};
@@ -164,6 +166,9 @@ impl Worker {
             }
         }
         let sweeper = tokio::spawn(Arc::clone(&self).sweep());
+        if self.index == 0 {
+            tokio::spawn(Arc::clone(&self).tick());
+        }
         self.shared.stopped().await;
         let idle = async {
             // Accept loops take what the kernel has queued before they end.
@@ -219,6 +224,17 @@ impl Worker {
         let peer = Peer { address, scheme: Scheme::Http };
         let client = Client::new(stream, peer, listener, &self.shared.config.forwarding);
         tokio::spawn(connection::serve(client, Arc::clone(self), open));
+    }
+
+    /// Tells the dispatchers of all apps that time passes.
+    async fn tick(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let now = Instant::now();
+            self.shared.apps.iter().for_each(|app| app.dispatcher.tick(now));
+        }
     }
 
     async fn sweep(self: Arc<Self>) {

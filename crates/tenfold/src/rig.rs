@@ -103,7 +103,7 @@ impl Membership for Members {
         let mut state = self.lock();
         let slots = state.slots;
         let (name, address) = (member.name.clone(), member.address);
-        let id = self.balancer.add(AppId::FIRST, Backend { name, address: address.into(), slots });
+        let id = self.balancer.add(AppId::FIRST, Backend::new(name, address, slots));
         state.backends.insert(member.id, id);
     }
 

@@ -4,18 +4,37 @@
 //! A freed slot is handed to the request at the head of the queue within the same step, so nobody
 //! barges in and exactly one waiter wakes.
 
+mod budget;
+mod choice;
+mod heap;
+mod lineup;
 mod list;
-mod ranking;
+mod member;
+mod membership;
+mod ring;
+mod service;
 #[cfg(test)]
 mod tests;
-mod tried;
+mod wait;
+mod wish;
 
 use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
 
-use crate::config::{AppId, Policy};
+use crate::config::{AppConfig, AppId, QueueLimits};
+use crate::policy::Policy;
+use budget::Budget;
+pub use budget::RetryCounts;
+use choice::Choice;
+use lineup::Lineup;
 use list::{End, Links, List};
-use ranking::Ranking;
-pub(crate) use tried::Tried;
+pub(crate) use member::{Member, Standing, Terms};
+pub(crate) use ring::hash;
+use wait::DrainRate;
+pub(crate) use wish::{Tried, Wish};
+
+/// How often [`Dispatch::tick`] is to be called.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// A backend of one balancer; never reused for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,44 +48,34 @@ pub struct BackendId {
 pub(crate) struct Dispatch<B> {
     app: AppId,
     policy: Policy,
-    /// Requests that may wait.
-    length: usize,
+    limits: QueueLimits,
     members: Vec<Option<Member<B>>>,
     vacant: Vec<u32>,
     generation: u32,
-    ranking: Ranking,
-    /// Members that get requests, in the order of their arrival, for round robin.
-    ring: Vec<u32>,
-    cursor: usize,
+    /// Members that get requests, by [`Role`](crate::backend::Role).
+    lineups: [Lineup; 2],
+    /// Members whose slow start is not over.
+    starting: Vec<u32>,
+    /// Counts changes, so that equals take turns.
+    sequence: i64,
+    /// The state of a generator of random numbers.
+    dice: u64,
+    budget: Budget,
+    /// Members by when their service time was last heard of (`least_time`).
+    ages: List,
+    age_links: Links,
     waiters: Vec<Waiter<B>>,
     vacant_waiters: Vec<u32>,
     links: Links,
     /// Waiters that any backend may serve.
     unbound: List,
+    drain_rate: DrainRate,
     waiting: usize,
     deepest: usize,
 }
 
-/// A backend as the dispatcher sees it.
-pub(crate) struct Member<B> {
-    pub(crate) id: BackendId,
-    pub(crate) backend: B,
-    pub(crate) slots: usize,
-    pub(crate) in_flight: usize,
-    pub(crate) standing: Standing,
-    /// Waiters of this backend alone (policies that bind early).
-    bound: List,
-}
-
-/// Whether a backend gets new requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    Serving,
-    Draining,
-}
-
 struct Waiter<B> {
-    tried: Tried,
+    wish: Wish,
     state: WaiterState<B>,
 }
 
@@ -99,8 +108,29 @@ pub(crate) enum Asked<B> {
     Waiting(Ticket),
     /// As many requests as may wait already do.
     Full,
+    /// Those before it alone would make it wait too long; about this long.
+    TooLate(Duration),
     /// The request has been at every backend there is.
     AllTried,
+    /// It may be sent again, but too many are.
+    Overspent,
+}
+
+/// How a request ended, as far as it says something about its backend.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Report {
+    #[default]
+    Nothing,
+    Answered {
+        ended: Instant,
+        micros: u32,
+        /// The answer is the backend's own failure: a 5xx.
+        error: bool,
+    },
+    Failed {
+        ended: Instant,
+        micros: u32,
+    },
 }
 
 /// What follows from a freed slot.
@@ -119,57 +149,51 @@ impl BackendId {
     }
 }
 
-enum Choice {
-    Now(u32),
-    Later(Option<u32>),
-    AllTried,
-}
-
-impl<B> Member<B> {
-    /// It gets new requests, now or once a slot is free.
-    fn takes(&self) -> bool {
-        self.standing == Standing::Serving && self.slots > 0
-    }
-}
-
 impl<B: Clone> Dispatch<B> {
-    pub(crate) fn new(app: AppId, policy: Policy, length: usize) -> Self {
+    pub(crate) fn new(app: AppId, config: &AppConfig) -> Self {
         Dispatch {
             app,
-            policy,
-            length,
+            policy: config.policy.clone(),
+            limits: config.queue,
             members: Vec::new(),
             vacant: Vec::new(),
             generation: 0,
-            ranking: Ranking::new(),
-            ring: Vec::new(),
-            cursor: 0,
+            lineups: Default::default(),
+            starting: Vec::new(),
+            sequence: 0,
+            dice: 0x9e37_79b9_7f4a_7c15,
+            budget: Budget::new(config.retries),
+            ages: List::EMPTY,
+            age_links: Links::default(),
             waiters: Vec::new(),
             vacant_waiters: Vec::new(),
             links: Links::default(),
             unbound: List::EMPTY,
+            drain_rate: DrainRate::default(),
             waiting: 0,
             deepest: 0,
         }
     }
 
     /// Asks for a slot. A request that comes back from a failed backend goes to the head of the
-    /// queue, past its bound: it has waited already.
-    pub(crate) fn ask(&mut self, tried: Tried) -> Asked<B> {
-        match self.choose(&tried) {
+    /// queue, past its bounds: it has waited already.
+    pub(crate) fn ask(&mut self, wish: Wish) -> Asked<B> {
+        let first = wish.tried.len() == 0;
+        let choice = self.choose(&wish);
+        match choice {
+            _ if first => self.budget.request(),
+            Choice::AllTried => {}
+            _ if !self.budget.retry() => return Asked::Overspent,
+            _ => {}
+        }
+        match choice {
             Choice::Now(index) => Asked::Granted(self.grant(index)),
             Choice::AllTried => Asked::AllTried,
-            Choice::Later(_) if tried.len() == 0 && self.waiting >= self.length => Asked::Full,
-            Choice::Later(bound) => {
-                let end = if tried.len() == 0 { End::Back } else { End::Front };
-                let waiter = self.vacant_waiters.pop().unwrap_or_else(|| {
-                    self.waiters.push(Waiter { tried, state: WaiterState::Vacant });
-                    (self.waiters.len() - 1) as u32
-                });
-                self.waiters[waiter as usize].tried = tried;
-                self.enqueue(waiter, bound, end, None);
-                Asked::Waiting(Ticket(waiter))
-            }
+            Choice::Later(_) if first && self.waiting >= self.limits.length => Asked::Full,
+            Choice::Later(bound) => match self.expected_wait(bound) {
+                Some(wait) if first && wait > self.limits.wait => Asked::TooLate(wait),
+                _ => Asked::Waiting(self.queue(wish, bound, first)),
+            },
         }
     }
 
@@ -202,64 +226,37 @@ impl<B: Clone> Dispatch<B> {
     }
 
     /// Gives a slot back.
-    pub(crate) fn release(&mut self, id: BackendId) -> Freed {
+    pub(crate) fn release(&mut self, id: BackendId, report: Report) -> Freed {
         let Some(member) = self.member_mut(id) else { return Freed::default() };
         member.in_flight -= 1;
-        let drained = member.standing == Standing::Draining && member.in_flight == 0;
+        let drained = member.is_drained();
+        self.learn(id.index, report);
+        self.rank(id.index, End::Front);
+        Freed { wake: self.hand_over(id.index, report), drained }
+    }
+
+    /// Turns a slot into an upgraded connection, which holds none, and so frees it; unless the
+    /// backend has as many of them as it may.
+    pub(crate) fn upgrade(&mut self, id: BackendId, report: Report) -> Option<Freed> {
+        let member = self.member_mut(id)?;
+        if member.tunnels >= member.terms.tunnels {
+            return None;
+        }
+        member.tunnels += 1;
+        Some(self.release(id, report))
+    }
+
+    /// An upgraded connection that held no slot has ended.
+    pub(crate) fn end_upgraded(&mut self, id: BackendId) -> Freed {
+        let Some(member) = self.member_mut(id) else { return Freed::default() };
+        member.tunnels -= 1;
+        let drained = member.is_drained();
         self.rank(id.index, End::Front);
         Freed { wake: self.serve(id.index), drained }
     }
 
-    pub(crate) fn add(&mut self, backend: B, slots: usize) -> (BackendId, Vec<Waker>) {
-        let index = self.vacant.pop().unwrap_or_else(|| {
-            self.members.push(None);
-            (self.members.len() - 1) as u32
-        });
-        self.generation += 1;
-        let id = BackendId { app: self.app, index, generation: self.generation };
-        let (standing, bound) = (Standing::Serving, List::EMPTY);
-        self.members[index as usize] =
-            Some(Member { id, backend, slots, in_flight: 0, standing, bound });
-        (id, self.enter(index))
-    }
-
-    /// With no slots, a backend is paused: it gets no request, and those bound to it move on.
-    pub(crate) fn set_slots(&mut self, id: BackendId, slots: usize) -> Vec<Waker> {
-        let Some(member) = self.member_mut(id) else { return Vec::new() };
-        let took = member.takes();
-        member.slots = slots;
-        match (took, member.takes()) {
-            (true, true) => {
-                self.rank(id.index, End::Front);
-                std::iter::from_fn(|| self.serve(id.index)).collect()
-            }
-            (true, false) => self.leave(id.index),
-            (false, true) => self.enter(id.index),
-            (false, false) => Vec::new(),
-        }
-    }
-
-    /// Stops giving new requests to a backend; those bound to it move on. Returns the number in
-    /// flight.
-    pub(crate) fn drain(&mut self, id: BackendId) -> (Option<usize>, Vec<Waker>) {
-        let Some(member) = self.member_mut(id) else { return (None, Vec::new()) };
-        let in_flight = member.in_flight;
-        member.standing = Standing::Draining;
-        (Some(in_flight), self.leave(id.index))
-    }
-
-    /// Takes a backend out. Its requests in flight end as they may.
-    pub(crate) fn remove(&mut self, id: BackendId) -> (Option<Member<B>>, Vec<Waker>) {
-        let (_, wakers) = self.drain(id);
-        if self.member(id).is_none() {
-            return (None, wakers);
-        }
-        self.vacant.push(id.index);
-        (self.members[id.index as usize].take(), wakers)
-    }
-
     pub(crate) fn member(&self, id: BackendId) -> Option<&Member<B>> {
-        self.members.get(id.index as usize)?.as_ref().filter(|member| member.id == id)
+        self.at(id.index).filter(|member| member.id == id)
     }
 
     /// All members, oldest first.
@@ -274,79 +271,20 @@ impl<B: Clone> Dispatch<B> {
         (self.waiting, self.deepest)
     }
 
+    pub(crate) fn retries(&self) -> RetryCounts {
+        self.budget.counts
+    }
+
     fn member_mut(&mut self, id: BackendId) -> Option<&mut Member<B>> {
         self.members.get_mut(id.index as usize)?.as_mut().filter(|member| member.id == id)
     }
 
-    /// Begins to give requests to a backend, if it takes any.
-    fn enter(&mut self, index: u32) -> Vec<Waker> {
-        if !self.members[index as usize].as_ref().is_some_and(Member::takes) {
-            return Vec::new();
-        }
-        self.ring.push(index);
-        self.rank(index, End::Back);
-        let mut wakers = self.place_unbound(index);
-        self.refuse_stranded(&mut wakers);
-        wakers
-    }
-
-    /// Gives no more requests to a backend that takes none any more.
-    fn leave(&mut self, index: u32) -> Vec<Waker> {
-        let member = self.members[index as usize].as_mut();
-        let bound = member.map(|member| std::mem::replace(&mut member.bound, List::EMPTY));
-        self.rank(index, End::Back);
-        self.ring.retain(|&other| other != index);
-        let mut wakers = self.place_again(bound.unwrap_or(List::EMPTY));
-        self.refuse_stranded(&mut wakers);
-        wakers
-    }
-
-    /// Tells waiters that every backend that is left has failed them.
-    fn refuse_stranded(&mut self, wakers: &mut Vec<Waker>) {
-        let waiters: Vec<_> = self.unbound.iter(&self.links).collect();
-        for waiter in waiters {
-            if self.been_everywhere(&self.waiters[waiter as usize].tried) {
-                wakers.extend(self.unlink(waiter, None));
-                self.waiters[waiter as usize].state = WaiterState::AllTried;
-            }
-        }
-    }
-
-    fn been_everywhere(&self, tried: &Tried) -> bool {
-        tried.len() > 0
-            && !self.ring.is_empty()
-            && !self.ring.iter().any(|&index| self.is_new(index, tried))
+    fn at(&self, index: u32) -> Option<&Member<B>> {
+        self.members.get(index as usize)?.as_ref()
     }
 
     fn is_new(&self, index: u32, tried: &Tried) -> bool {
-        self.members[index as usize].as_ref().is_some_and(|member| !tried.contains(member.id))
-    }
-
-    fn choose(&mut self, tried: &Tried) -> Choice {
-        if self.been_everywhere(tried) {
-            return Choice::AllTried;
-        }
-        let fits = |index: u32| self.is_new(index, tried);
-        let chosen = match self.policy {
-            Policy::Queue | Policy::LeastConn => self.ranking.first(fits),
-            Policy::RoundRobin => {
-                let turns = (0..self.ring.len()).map(|turn| (self.cursor + turn) % self.ring.len());
-                let turn = turns.into_iter().find(|&turn| fits(self.ring[turn]));
-                turn.map(|turn| {
-                    self.cursor = turn + 1;
-                    self.ring[turn]
-                })
-            }
-        };
-        match chosen {
-            Some(index) if self.is_free(index) => Choice::Now(index),
-            bound => Choice::Later(bound),
-        }
-    }
-
-    fn is_free(&self, index: u32) -> bool {
-        let member = self.members[index as usize].as_ref();
-        member.is_some_and(|m| m.takes() && m.in_flight < m.slots && m.bound.is_empty())
+        self.at(index).is_some_and(|member| !tried.contains(member.id))
     }
 
     fn grant(&mut self, index: u32) -> Grant<B> {
@@ -357,17 +295,74 @@ impl<B: Clone> Dispatch<B> {
         grant
     }
 
+    /// Takes note of how long a backend took.
+    fn learn(&mut self, index: u32, report: Report) {
+        if self.policy != Policy::LeastTime {
+            return;
+        }
+        let (now, Some(member)) = (report.ended(), self.members[index as usize].as_mut()) else {
+            return;
+        };
+        let Some(now) = now else { return };
+        match report {
+            Report::Nothing => {}
+            Report::Answered { ended, micros, error: false } => {
+                member.service.answered(micros, ended);
+            }
+            Report::Answered { ended, micros, .. } | Report::Failed { ended, micros } => {
+                member.service.failed(micros, ended);
+            }
+        }
+        self.ages.remove(&mut self.age_links, index);
+        self.ages.push(&mut self.age_links, index, End::Back);
+        // Two for each answer: more than one of all backends falls out of date at a time.
+        for _ in 0..2 {
+            let Some(oldest) = self.ages.iter(&self.age_links).next() else { break };
+            let member = self.members[oldest as usize].as_mut();
+            if !member.is_some_and(|member| member.service.age(now)) {
+                break;
+            }
+            self.ages.remove(&mut self.age_links, oldest);
+            self.ages.push(&mut self.age_links, oldest, End::Back);
+            self.rank(oldest, End::Back);
+        }
+    }
+
+    /// Hands a slot that was just given back to a waiter, and notes how fast the queue moves.
+    fn hand_over(&mut self, index: u32, report: Report) -> Option<Waker> {
+        let bound = self.at(index).is_some_and(|member| !member.bound.is_empty());
+        let waker = self.serve(index)?;
+        if let Some(now) = report.ended() {
+            match self.members[index as usize].as_mut() {
+                Some(member) if bound => member.drain_rate.handed(now),
+                _ => self.drain_rate.handed(now),
+            }
+        }
+        Some(waker)
+    }
+
+    /// The least that one more waiter is likely to wait.
+    fn expected_wait(&self, bound: Option<u32>) -> Option<Duration> {
+        match bound.and_then(|index| self.at(index)) {
+            Some(member) => member.drain_rate.wait(member.bound.len() + 1),
+            None => self.drain_rate.wait(self.unbound.len() + 1),
+        }
+    }
+
     /// Hands a free slot of this backend to the first waiter that it may serve.
     fn serve(&mut self, index: u32) -> Option<Waker> {
-        let member = self.members[index as usize].as_ref()?;
-        if member.standing == Standing::Draining || member.in_flight >= member.slots {
+        let member = self.at(index)?;
+        if !member.takes() || member.in_flight >= member.room() {
             return None;
         }
-        let (id, bound) = (member.id, member.bound);
+        let (id, bound, tier) = (member.id, member.bound, member.tier());
         let next =
             bound.iter(&self.links).next().map(|waiter| (waiter, Some(index))).or_else(|| {
                 let mut unbound = self.unbound.iter(&self.links);
-                let fits = |&waiter: &u32| !self.waiters[waiter as usize].tried.contains(id);
+                let fits = |&waiter: &u32| {
+                    let tried = &self.waiters[waiter as usize].wish.tried;
+                    !tried.contains(id) && self.tier_for(tried) == Some(tier)
+                };
                 unbound.find(fits).map(|waiter| (waiter, None))
             });
         let (waiter, bound) = next?;
@@ -376,6 +371,20 @@ impl<B: Clone> Dispatch<B> {
         self.waiters[waiter as usize].state = WaiterState::Granted(grant);
         // A waiter that has not polled yet finds its grant when it does.
         Some(waker.unwrap_or_else(|| Waker::noop().clone()))
+    }
+
+    fn serve_all(&mut self, index: u32) -> Vec<Waker> {
+        std::iter::from_fn(|| self.serve(index)).collect()
+    }
+
+    fn queue(&mut self, wish: Wish, bound: Option<u32>, first: bool) -> Ticket {
+        let waiter = self.vacant_waiters.pop().unwrap_or_else(|| {
+            self.waiters.push(Waiter { wish, state: WaiterState::Vacant });
+            (self.waiters.len() - 1) as u32
+        });
+        self.waiters[waiter as usize].wish = wish;
+        self.enqueue(waiter, bound, if first { End::Back } else { End::Front }, None);
+        Ticket(waiter)
     }
 
     fn enqueue(&mut self, waiter: u32, bound: Option<u32>, end: End, waker: Option<Waker>) {
@@ -392,9 +401,13 @@ impl<B: Clone> Dispatch<B> {
     }
 
     fn unlink(&mut self, waiter: u32, bound: Option<u32>) -> Option<Waker> {
-        match bound.and_then(|index| self.members[index as usize].as_mut()) {
-            Some(member) => member.bound.remove(&mut self.links, waiter),
-            None => self.unbound.remove(&mut self.links, waiter),
+        let (list, rate) = match bound.and_then(|index| self.members[index as usize].as_mut()) {
+            Some(member) => (&mut member.bound, &mut member.drain_rate),
+            None => (&mut self.unbound, &mut self.drain_rate),
+        };
+        list.remove(&mut self.links, waiter);
+        if list.is_empty() {
+            rate.reset();
         }
         self.waiting -= 1;
         if let Some(index) = bound {
@@ -405,61 +418,26 @@ impl<B: Clone> Dispatch<B> {
             _ => None,
         }
     }
+}
 
-    /// Gives the waiters of no backend to one that has come.
-    fn place_unbound(&mut self, index: u32) -> Vec<Waker> {
-        match self.policy {
-            Policy::Queue => std::iter::from_fn(|| self.serve(index)).collect(),
-            Policy::RoundRobin | Policy::LeastConn => {
-                let unbound = std::mem::replace(&mut self.unbound, List::EMPTY);
-                self.place_again(unbound)
-            }
-        }
+impl Report {
+    pub(crate) fn answered(began: Instant, ended: Instant, error: bool) -> Self {
+        Report::Answered { ended, micros: micros(began, ended), error }
     }
 
-    /// Chooses anew for the waiters of a list that belongs to nobody any more, in their order.
-    fn place_again(&mut self, mut list: List) -> Vec<Waker> {
-        let mut wakers = Vec::new();
-        while let Some(waiter) = list.pop_front(&mut self.links) {
-            self.waiting -= 1;
-            let entry = &mut self.waiters[waiter as usize];
-            let tried = entry.tried;
-            let WaiterState::Waiting { waker, .. } =
-                std::mem::replace(&mut entry.state, WaiterState::Vacant)
-            else {
-                unreachable!("a waiter in a list waits");
-            };
-            match self.choose(&tried) {
-                Choice::Now(index) => {
-                    let grant = self.grant(index);
-                    self.waiters[waiter as usize].state = WaiterState::Granted(grant);
-                    wakers.extend(waker);
-                }
-                Choice::Later(bound) => self.enqueue(waiter, bound, End::Back, waker),
-                Choice::AllTried => {
-                    self.waiters[waiter as usize].state = WaiterState::AllTried;
-                    wakers.extend(waker);
-                }
-            }
-        }
-        wakers
+    pub(crate) fn failed(began: Instant, ended: Instant) -> Self {
+        Report::Failed { ended, micros: micros(began, ended) }
     }
 
-    /// Puts a backend where the policy's order has it now.
-    fn rank(&mut self, index: u32, end: End) {
-        let Some(member) = self.members[index as usize].as_ref() else { return };
-        let takes = member.takes();
-        match self.policy {
-            Policy::RoundRobin => {}
-            Policy::Queue => {
-                let free = takes && member.in_flight < member.slots;
-                self.ranking.set(index, free.then_some(member.in_flight), end);
-            }
-            // The back at every change: equals take turns.
-            Policy::LeastConn => {
-                let load = member.in_flight + member.bound.len();
-                self.ranking.set(index, takes.then_some(load), End::Back);
-            }
+    pub(crate) fn ended(self) -> Option<Instant> {
+        match self {
+            Report::Nothing => None,
+            Report::Answered { ended, .. } | Report::Failed { ended, .. } => Some(ended),
         }
     }
+}
+
+/// Up to an hour or so, which is longer than a request takes.
+fn micros(began: Instant, ended: Instant) -> u32 {
+    u32::try_from(ended.saturating_duration_since(began).as_micros()).unwrap_or(u32::MAX)
 }

@@ -15,6 +15,7 @@ use crate::buffer::Workspace;
 use crate::client::{Client, Watch};
 use crate::config::Config;
 use crate::counters::{BackendFault, record};
+use crate::dispatch::{BackendId, Report};
 use crate::h1::{Expect, Flaw, Framing, Persistence, Request, Scanner};
 use crate::lease::{History, Lease};
 use crate::pace::Pace;
@@ -50,11 +51,21 @@ pub(crate) enum Outcome<'w> {
     Failed(Failure),
     /// The backend closed an idle connection as the request came; it may be sent again.
     Stale(Lease<'w>),
+    /// The backend was not there, or died before an answer; another one may get the request.
+    Unserved(Unserved),
     /// The client has a part of an answer that will never be complete.
     Broken,
     ClientGone,
     /// The client has the 101; what follows is not HTTP.
     Tunnel(Lease<'w>),
+}
+
+/// A request that a backend did not serve, and that it does no harm to send again.
+pub(crate) struct Unserved {
+    pub(crate) id: BackendId,
+    pub(crate) backend: Arc<BackendState>,
+    /// What the client is told when nobody else serves it.
+    pub(crate) failure: Failure,
 }
 
 /// Bytes that have moved.
@@ -187,10 +198,21 @@ impl<'r, 'w> Relay<'r, 'w> {
         let reused = self.lease.as_ref().is_some_and(|lease| lease.history == History::Reused);
         let unanswered = self.space.answer.is_empty() && self.moved.from_backend == 0;
         let harmless = self.request.idempotent || self.moved.to_backend == 0;
-        if reused && unanswered && harmless && !self.upload.has_taken_body() {
+        let again = unanswered && harmless && !self.upload.has_taken_body();
+        if again && reused {
             return self.lease.take().map_or(Outcome::Broken, Outcome::Stale);
         }
-        self.fail(BackendFault::Closed, Failure::Closed)
+        let id = self.lease.as_ref().map(|lease| lease.slot.id);
+        match (id, self.settle(Some(BackendFault::Closed))) {
+            (Some(id), Some(backend)) => {
+                let failure = Failure::Closed(Arc::clone(&backend));
+                match again {
+                    true => Outcome::Unserved(Unserved { id, backend, failure }),
+                    false => Outcome::Failed(failure),
+                }
+            }
+            _ => Outcome::Broken,
+        }
     }
 
     fn malformed(&mut self, flaw: Flaw) -> Outcome<'w> {
@@ -228,8 +250,15 @@ impl<'r, 'w> Relay<'r, 'w> {
     /// Counts what this exchange was to its backend, once, while the lease is held: before the
     /// client has the last byte, so that who has the answer finds it counted.
     fn settle(&mut self, fault: Option<BackendFault>) -> Option<Arc<BackendState>> {
-        let backend = Arc::clone(&self.lease.as_ref()?.slot.backend);
-        let time = self.began.elapsed();
+        let (began, ended) = (self.began, Instant::now());
+        let slot = &mut self.lease.as_mut()?.slot;
+        slot.report = match fault {
+            None => Report::answered(began, ended, self.status >= Some(500)),
+            // Says more about the client.
+            Some(BackendFault::ClientAbort) => Report::Nothing,
+            Some(_) => Report::failed(began, ended),
+        };
+        let backend = Arc::clone(&slot.backend);
         let to_client = self.moved.to_client + self.space.downward.len() as u64;
         backend.tally(self.worker.index, |tally| {
             tally.counts.requests += 1;
@@ -240,7 +269,7 @@ impl<'r, 'w> Relay<'r, 'w> {
             }
             match fault {
                 Some(fault) => tally.counts.fault(fault),
-                None => record(&mut tally.service, time),
+                None => record(&mut tally.service, ended - began),
             }
         });
         Some(backend)

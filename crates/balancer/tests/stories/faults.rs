@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 
 use balancer::Policy;
 
-use crate::stage::{GET, OK, Origin, PATIENCE, Stage};
+use crate::stage::{GET, OK, Origin, PATIENCE, POLICIES, Stage};
 
 /// An address where nothing listens.
 fn nowhere() -> std::net::SocketAddr {
@@ -190,11 +190,34 @@ fn a_fresh_connection_without_an_answer_is_502() {
     }
 }
 
+/// An instance dies with requests in flight: another one gets those that it does no harm to send
+/// again, and never the same one.
+#[test]
+fn a_request_that_died_unanswered_goes_elsewhere_only_when_that_is_safe() {
+    for (method, expected, seen) in [("GET", "HTTP/1.1 200 ", 1), ("POST", "HTTP/1.1 502 ", 0)] {
+        let deaths = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&deaths);
+        let dying = Origin::new(move |mut peer| {
+            peer.request();
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        let (alive, requests) = Origin::answering(OK);
+        let stage = Stage::new(|config| config.apps[0].policy = Policy::First);
+        stage.add(&dying, 1);
+        stage.add(&alive, 1);
+        let request = format!("{method} / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi");
+        let answer = stage.client_asks(&request);
+        assert!(answer.starts_with(expected), "{method}: {answer}");
+        assert_eq!((deaths.load(Ordering::SeqCst), requests.try_iter().count()), (1, seen));
+        assert_eq!(stage.handle.snapshot().apps[0].retries.sent, seen as u64);
+    }
+}
+
 #[test]
 fn an_unreachable_backend_is_passed_over_for_any_method() {
-    for policy in [Policy::Queue, Policy::RoundRobin, Policy::LeastConn] {
+    for policy in POLICIES.map(|name| name.parse::<Policy>().unwrap()) {
         let (origin, seen) = Origin::answering(OK);
-        let stage = Stage::new(|config| config.apps[0].policy = policy);
+        let stage = Stage::new(|config| config.apps[0].policy = policy.clone());
         stage.add_address("down", nowhere(), 4);
         stage.add(&origin, 4);
         let mut client = stage.client();
@@ -204,7 +227,9 @@ fn an_unreachable_backend_is_passed_over_for_any_method() {
             assert!(seen.recv().unwrap().ends_with("\r\n\r\nhi"));
         }
         assert!(seen.try_recv().is_err(), "executed twice");
-        assert!(stage.backend().counts.connect_errors > 0);
+        // A key may belong to the other one.
+        let spread = !policy.to_string().contains("hash");
+        assert!(!spread || stage.backend().counts.connect_errors > 0, "{policy}");
     }
 }
 

@@ -8,7 +8,7 @@ use balancer::{
     AppConfig, AppId, Backend, Balancer, Config, Drained, Listener, Policy, StartError,
 };
 
-use crate::stage::{GET, OK, Origin, PATIENCE, Stage, block_on, eventually};
+use crate::stage::{GET, OK, Origin, PATIENCE, POLICIES, Stage, block_on, eventually};
 
 /// Signals when a request is in, answers when told.
 fn held() -> (Origin, mpsc::Receiver<()>, mpsc::Sender<()>) {
@@ -27,9 +27,9 @@ fn held() -> (Origin, mpsc::Receiver<()>, mpsc::Sender<()>) {
 
 #[test]
 fn membership_changes_under_load_lose_no_request() {
-    for policy in [Policy::Queue, Policy::RoundRobin, Policy::LeastConn] {
+    for policy in POLICIES.map(|name| name.parse::<Policy>().unwrap()) {
         let origins: Vec<_> = (0..4).map(|_| Origin::answering(OK).0).collect();
-        let stage = Stage::new(|config| config.apps[0].policy = policy);
+        let stage = Stage::new(|config| config.apps[0].policy = policy.clone());
         stage.add(&origins[0], 1);
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -229,7 +229,7 @@ fn apps_have_backends_and_queues_of_their_own() {
         config.apps.push(AppConfig::named("other"));
     });
     let other = AppId::nth(1);
-    let backend = Backend { name: "elsewhere".into(), address: origin.address.into(), slots: 1 };
+    let backend = Backend::new("elsewhere", origin.address, 1);
     let elsewhere = stage.handle.add(other, backend);
     assert_eq!(elsewhere.app(), other);
     let mut waiting = stage.client();

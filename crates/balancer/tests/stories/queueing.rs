@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use balancer::Policy;
 
-use crate::stage::{GET, OK, Origin, Peer, Stage};
+use crate::stage::{GET, OK, Origin, POLICIES, Peer, Stage};
 
 /// Answers each request when told to, with its path.
 fn gated() -> (Origin, mpsc::Receiver<String>, mpsc::Sender<()>) {
@@ -149,9 +149,10 @@ fn a_request_waits_for_the_first_backend() {
 /// policy, and every request is answered.
 #[test]
 fn connections_never_exceed_slots() {
-    for policy in [Policy::Queue, Policy::RoundRobin, Policy::LeastConn] {
+    for policy in POLICIES.map(|name| name.parse::<Policy>().unwrap()) {
         let origins: Vec<_> = (0..3).map(|_| Origin::answering(OK).0).collect();
-        let stage = Stage::new(|config| (config.apps[0].policy, config.threads) = (policy, 3));
+        let stage =
+            Stage::new(|config| (config.apps[0].policy, config.threads) = (policy.clone(), 3));
         for origin in &origins {
             stage.add(origin, 2);
         }

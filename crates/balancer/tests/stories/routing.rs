@@ -33,7 +33,7 @@ fn paths_lead_to_apps_and_a_stripped_prefix_is_told() {
     let (api, api_saw) = Origin::answering(OK);
     let stage = Stage::new(two_apps);
     stage.add(&site, 1);
-    let backend = Backend { name: "api".into(), address: api.address.into(), slots: 1 };
+    let backend = Backend::new("api", api.address, 1);
     stage.handle.add(AppId::nth(1), backend);
     let mut client = stage.client();
     client.send("GET /apis HTTP/1.1\r\nHost: h\r\n\r\n");

@@ -22,6 +22,18 @@ pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 pub(crate) const ADDED: &str =
     "X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: h\r\n";
 
+/// Every policy.
+pub(crate) const POLICIES: [&str; 8] = [
+    "queue",
+    "round_robin",
+    "least_conn",
+    "least_time",
+    "ip_hash",
+    "hash path",
+    "random two",
+    "first",
+];
+
 pub(crate) struct Stage {
     pub balancer: Balancer,
     pub handle: Handle,
@@ -74,7 +86,7 @@ impl Stage {
         address: impl Into<Address>,
         slots: usize,
     ) -> BackendId {
-        self.handle.add(AppId::FIRST, Backend { name: name.into(), address: address.into(), slots })
+        self.handle.add(AppId::FIRST, Backend::new(name, address, slots))
     }
 
     pub(crate) fn client(&self) -> Peer {

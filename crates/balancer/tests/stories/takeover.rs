@@ -25,7 +25,7 @@ fn successor(
     let config = Config { listeners, threads, ..Stage::config() };
     let balancer = Balancer::prepare(config, Inherited::new(sockets).unwrap()).unwrap();
     let handle = balancer.handle();
-    let backend = Backend { name: "origin".into(), address: origin.address.into(), slots: 8 };
+    let backend = Backend::new("origin", origin.address, 8);
     handle.add(AppId::FIRST, backend);
     Stage { balancer, handle }
 }

@@ -34,11 +34,11 @@ fn bytes_go_both_ways_after_a_101() {
     client.expect("hello");
     client.send("late");
     client.expect("bye");
-    assert_eq!(stage.backend().in_flight, 1);
+    assert_eq!((stage.backend().in_flight, stage.backend().upgraded), (0, 1));
     client.send("end");
     client.finish();
     assert_eq!(client.rest(), "");
-    stage.until("the tunnel is over", |snapshot| snapshot.apps[0].backends[0].in_flight == 0);
+    stage.until("the tunnel is over", |snapshot| snapshot.apps[0].backends[0].upgraded == 0);
     assert_eq!(stage.backend().counts.responses, [1, 0, 0, 0, 0]);
 }
 
@@ -88,4 +88,31 @@ fn a_silent_tunnel_is_closed() {
     client.send(ASK);
     client.expect(SWITCH);
     assert_eq!(client.rest(), "");
+}
+
+/// A worker of one request at a time is free for the next one while a WebSocket is open.
+#[test]
+fn an_upgraded_connection_leaves_its_slot_to_others() {
+    let origin = Origin::new(|mut peer| {
+        while let Some(head) = peer.head() {
+            if head.contains("/ws") {
+                peer.send(SWITCH);
+                peer.rest();
+                return;
+            }
+            peer.send(OK);
+        }
+    });
+    let stage = Stage::before(&origin, 1);
+    let mut socket = stage.client();
+    socket.send(ASK);
+    socket.expect(SWITCH);
+    for _ in 0..3 {
+        let mut client = stage.client();
+        client.send(GET);
+        client.expect(OK);
+    }
+    assert_eq!((stage.backend().upgraded, stage.backend().idle_connections), (1, 1));
+    drop(socket);
+    stage.until("it is over", |snapshot| snapshot.apps[0].backends[0].upgraded == 0);
 }

@@ -32,7 +32,7 @@ impl Arguments {
         let balancer = Balancer::start(self.balancing.config())?;
         for (name, address) in &self.to {
             let (name, address) = (name.clone(), address.clone());
-            let backend = Backend { name, address, slots: self.slots };
+            let backend = Backend::new(name, address, self.slots);
             balancer.handle().add(AppId::FIRST, backend);
         }
         let controlled = Controlled::Balancer(balancer.handle());

@@ -166,7 +166,7 @@ impl BalancingArguments {
             listeners: vec![balancer::Listener::new(self.listen)],
             threads: self.threads,
             apps: vec![balancer::AppConfig {
-                policy: self.policy,
+                policy: self.policy.clone(),
                 queue: balancer::QueueLimits { length, wait },
                 ..balancer::AppConfig::default()
             }],

@@ -1,7 +1,15 @@
-//! The memory of one request: where it has been.
+//! What a request brings along: where it wants to go, and where it has been.
 
 use super::BackendId;
 use crate::config::AppConfig;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wish {
+    /// A hash of what the policy keeps together.
+    pub(crate) key: Option<u64>,
+    pub(crate) tried: Tried,
+}
 
 /// The backends that one request has been at.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,0 +1,177 @@
+//! Which backend a request goes to, policy by policy. Each choice looks at a handful of backends,
+//! whatever their number.
+
+use super::heap::Rank;
+use super::lineup::Lineup;
+use super::list::End;
+use super::{Dispatch, Member, Tried, Wish};
+use crate::policy::Policy;
+
+pub(super) enum Choice {
+    Now(u32),
+    /// Wait, for one backend or for any.
+    Later(Option<u32>),
+    AllTried,
+}
+
+/// Points of the ring that a request looks at for a backend that is free.
+const WALK: usize = 32;
+
+/// A load for a weight, as a whole number.
+const SCALE: u64 = 1 << 14;
+
+impl<B: Clone> Dispatch<B> {
+    pub(super) fn choose(&mut self, wish: &Wish) -> Choice {
+        let Some(tier) = self.tier_for(&wish.tried) else {
+            let nobody = self.lineups.iter().all(|lineup| lineup.takers.is_empty());
+            return if nobody { Choice::Later(None) } else { Choice::AllTried };
+        };
+        let fits = |index: u32| self.is_new(index, &wish.tried);
+        let first = |lineup: &Lineup| lineup.order.first(fits);
+        let chosen = match &self.policy {
+            Policy::Queue | Policy::First => {
+                return first(&self.lineups[tier]).map_or(Choice::Later(None), Choice::Now);
+            }
+            Policy::LeastConn | Policy::LeastTime => first(&self.lineups[tier]),
+            Policy::RoundRobin => {
+                let chosen = first(&self.lineups[tier]);
+                self.take_turn(tier, chosen);
+                chosen
+            }
+            Policy::RandomTwo => self.less_busy_of_two(tier, &wish.tried),
+            Policy::IpHash | Policy::Hash(_) => self.by_key(tier, wish),
+        };
+        match chosen {
+            Some(index) if self.at(index).is_some_and(Member::is_free) => Choice::Now(index),
+            bound => Choice::Later(bound),
+        }
+    }
+
+    /// The lineup that serves a request: backups only where no other backend takes it.
+    pub(super) fn tier_for(&self, tried: &Tried) -> Option<usize> {
+        (0..self.lineups.len()).find(|&tier| {
+            let takers = &self.lineups[tier].takers;
+            takers.len() > tried.len() || takers.iter().any(|&index| self.is_new(index, tried))
+        })
+    }
+
+    /// Puts a backend where the policy's order has it now.
+    pub(super) fn rank(&mut self, index: u32, end: End) {
+        let Some(member) = self.members[index as usize].as_mut() else { return };
+        let takes = member.takes();
+        let load = if takes { member.load() } else { 0 };
+        let lineup = &mut self.lineups[member.tier()];
+        lineup.load = lineup.load + load - std::mem::replace(&mut member.counted_load, load);
+        self.sequence += 1;
+        let busy = |load: u64| load.saturating_mul(SCALE) / member.weight();
+        // The back at every change: equals take turns.
+        let last = self.sequence;
+        let rank: Option<Rank> = match self.policy {
+            Policy::Queue | Policy::First if !takes || member.in_flight >= member.room() => None,
+            Policy::First => Some((u64::from(member.id.generation), 0)),
+            Policy::Queue => {
+                let place = if end == End::Front { -last } else { last };
+                Some((busy(member.in_flight as u64), place))
+            }
+            _ if !takes => None,
+            Policy::RoundRobin => Some((member.turn, last)),
+            Policy::LeastTime => Some((busy((load + 1) * member.service.cost()), last)),
+            _ => Some((busy(load + 1), last)),
+        };
+        lineup.order.set(index, rank);
+    }
+
+    /// Counts a backend among those that take requests.
+    pub(super) fn join_lineup(&mut self, index: u32) {
+        let keyed = matches!(self.policy, Policy::IpHash | Policy::Hash(_));
+        let Some(member) = self.members[index as usize].as_mut() else { return };
+        let lineup = &mut self.lineups[member.tier()];
+        lineup.takers.push(index);
+        // Not at once, or newcomers would get a burst.
+        member.turn = lineup.clock + Lineup::stride(member.weight()) / 2;
+        if keyed {
+            lineup.ring.insert(index, member.terms.seed, member.terms.weight);
+        }
+        self.weigh();
+    }
+
+    pub(super) fn leave_lineup(&mut self, index: u32) {
+        for lineup in &mut self.lineups {
+            if let Some(place) = lineup.takers.iter().position(|&taker| taker == index) {
+                lineup.takers.swap_remove(place);
+                lineup.ring.remove(index);
+            }
+        }
+        self.weigh();
+    }
+
+    /// Adds the weights up anew.
+    pub(super) fn weigh(&mut self) {
+        for lineup in &mut self.lineups {
+            let members = &self.members;
+            let weights =
+                lineup.takers.iter().filter_map(|&index| members[index as usize].as_ref());
+            let weights = weights.map(Member::weight);
+            (lineup.weight, lineup.heaviest) =
+                weights.fold((0, 0), |(sum, most), weight| (sum + weight, most.max(weight)));
+        }
+    }
+
+    /// Smooth weighted round robin, as the earliest deadline first: a logarithm of the backends,
+    /// where adding weights up each time would look at all of them.
+    fn take_turn(&mut self, tier: usize, chosen: Option<u32>) {
+        let Some(index) = chosen else { return };
+        let Some(member) = self.members[index as usize].as_mut() else { return };
+        self.lineups[tier].clock = self.lineups[tier].clock.max(member.turn);
+        member.turn += Lineup::stride(member.weight());
+        self.rank(index, End::Back);
+    }
+
+    fn less_busy_of_two(&mut self, tier: usize, tried: &Tried) -> Option<u32> {
+        let first = self.roll(tier, |d, index| d.is_new(index, tried));
+        let second = self.roll(tier, |d, index| Some(index) != first && d.is_new(index, tried));
+        let busy = |index: &u32| {
+            self.at(*index).map(|member| (member.load() + 1) * SCALE / member.weight())
+        };
+        let two = first.into_iter().chain(second);
+        two.min_by_key(busy).or_else(|| self.lineups[tier].order.first(|i| self.is_new(i, tried)))
+    }
+
+    /// A backend at random, by weight: one that the dice refuse is rolled again, a few times.
+    fn roll(&mut self, tier: usize, fits: impl Fn(&Self, u32) -> bool) -> Option<u32> {
+        let mut dice = self.dice;
+        let lineup = &self.lineups[tier];
+        let mut next = |faces: u64| {
+            // Marsaglia's xorshift64.
+            dice ^= dice << 13;
+            dice ^= dice >> 7;
+            dice ^= dice << 17;
+            (dice >> 16) % faces.max(1)
+        };
+        let rolled = (0..16).find_map(|_| {
+            let index = lineup.takers[next(lineup.takers.len() as u64) as usize];
+            let heavy = self.at(index).is_some_and(|m| next(lineup.heaviest) < m.weight());
+            (heavy && fits(self, index)).then_some(index)
+        });
+        self.dice = dice;
+        rolled
+    }
+
+    /// The owner of the key, or the next one that is below its bound and free; without a key, the
+    /// least busy one.
+    fn by_key(&self, tier: usize, wish: &Wish) -> Option<u32> {
+        let (lineup, mut below) = (&self.lineups[tier], None);
+        let owners = wish.key.into_iter().flat_map(|key| lineup.ring.from(key));
+        for index in owners.take(WALK) {
+            let Some(member) = self.at(index) else { continue };
+            if wish.tried.contains(member.id) || member.load() >= lineup.bound(member.weight()) {
+                continue;
+            }
+            if member.is_free() {
+                return Some(index);
+            }
+            below = below.or(Some(index));
+        }
+        below.or_else(|| lineup.order.first(|index| self.is_new(index, &wish.tried)))
+    }
+}

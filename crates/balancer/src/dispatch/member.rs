@@ -1,0 +1,135 @@
+//! A backend as the dispatcher sees it.
+
+use std::time::{Duration, Instant};
+
+use super::BackendId;
+use super::list::List;
+use super::service::ServiceTime;
+use super::wait::DrainRate;
+use crate::backend::{Backend, Role};
+
+pub(crate) struct Member<B> {
+    pub(crate) id: BackendId,
+    pub(crate) backend: B,
+    pub(crate) terms: Terms,
+    /// Requests in flight that it may have, as set.
+    pub(crate) slots: usize,
+    pub(crate) standing: Standing,
+    pub(crate) in_flight: usize,
+    /// Upgraded connections that hold no slot.
+    pub(crate) tunnels: usize,
+    /// How far its slow start has come.
+    pub(super) ramp: Ramp,
+    /// Waiters of this backend alone (policies that bind early).
+    pub(super) bound: List,
+    pub(super) drain_rate: DrainRate,
+    pub(super) service: ServiceTime,
+    /// When it is next in turn, on the clock of its lineup.
+    pub(super) turn: u64,
+    /// What it adds to the load of its lineup.
+    pub(super) counted_load: u64,
+}
+
+/// What a backend was added with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) weight: u32,
+    pub(crate) role: Role,
+    pub(crate) connections: usize,
+    pub(crate) tunnels: usize,
+    pub(crate) slow_start: Duration,
+    /// The same each time that this backend is added.
+    pub(crate) seed: u64,
+}
+
+/// Whether a backend gets new requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Serving,
+    Draining,
+}
+
+/// A share of slots and weight that grows from a sixteenth to all of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ramp {
+    sixteenths: u32,
+    /// When it began; not known before the first tick.
+    began: Option<Instant>,
+}
+
+impl Terms {
+    pub(crate) fn of(backend: &Backend, seed: u64) -> Self {
+        Terms {
+            weight: backend.weight.clamp(1, Backend::MAX_WEIGHT),
+            role: backend.role,
+            connections: backend.max_connections.unwrap_or(usize::MAX),
+            tunnels: backend.max_upgraded,
+            slow_start: backend.slow_start,
+            seed,
+        }
+    }
+}
+
+impl<B> Member<B> {
+    /// It gets new requests, now or once a slot is free.
+    pub(super) fn takes(&self) -> bool {
+        self.standing == Standing::Serving && self.slots > 0
+    }
+
+    /// Requests in flight that it may have now.
+    pub(super) fn room(&self) -> usize {
+        self.ramp.of(self.slots).min(self.terms.connections.saturating_sub(self.tunnels))
+    }
+
+    /// A request may start at once.
+    pub(super) fn is_free(&self) -> bool {
+        self.takes() && self.in_flight < self.room() && self.bound.is_empty()
+    }
+
+    /// Requests in flight and waiting for it.
+    pub(super) fn load(&self) -> u64 {
+        (self.in_flight + self.bound.len()) as u64
+    }
+
+    /// Its weight now, in sixteenths.
+    pub(super) fn weight(&self) -> u64 {
+        u64::from(self.terms.weight * self.ramp.sixteenths)
+    }
+
+    pub(super) fn tier(&self) -> usize {
+        self.terms.role as usize
+    }
+
+    /// Nothing is left to wait for at a backend that gets no more.
+    pub(super) fn is_drained(&self) -> bool {
+        self.standing == Standing::Draining && self.in_flight == 0 && self.tunnels == 0
+    }
+}
+
+impl Ramp {
+    const ALL: u32 = 16;
+
+    pub(super) fn new(slow_start: Duration) -> Self {
+        Ramp { sixteenths: if slow_start.is_zero() { Self::ALL } else { 1 }, began: None }
+    }
+
+    pub(super) fn is_over(self) -> bool {
+        self.sixteenths == Self::ALL
+    }
+
+    /// Whether it has changed.
+    pub(super) fn tick(&mut self, slow_start: Duration, now: Instant) -> bool {
+        let began = *self.began.get_or_insert(now);
+        let share = now.duration_since(began).as_secs_f64() / slow_start.as_secs_f64();
+        let before = self.sixteenths;
+        self.sixteenths = ((share * f64::from(Self::ALL)) as u32).clamp(before, Self::ALL);
+        self.sixteenths > before
+    }
+
+    fn of(self, slots: usize) -> usize {
+        if self.is_over() {
+            return slots;
+        }
+        (slots.saturating_mul(self.sixteenths as usize) / Self::ALL as usize).max(slots.min(1))
+    }
+}

@@ -1,0 +1,191 @@
+//! Backends that come, change and go, and what that means for those who wait.
+
+use std::task::Waker;
+use std::time::Instant;
+
+use super::choice::Choice;
+use super::list::{End, List};
+use super::member::Ramp;
+use super::service::ServiceTime;
+use super::wait::DrainRate;
+use super::{BackendId, Dispatch, Member, Standing, Terms, WaiterState};
+use crate::policy::Policy;
+
+impl<B: Clone> Dispatch<B> {
+    pub(crate) fn add(
+        &mut self,
+        backend: B,
+        slots: usize,
+        terms: Terms,
+    ) -> (BackendId, Vec<Waker>) {
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            self.members.push(None);
+            (self.members.len() - 1) as u32
+        });
+        self.generation += 1;
+        let id = BackendId { app: self.app, index, generation: self.generation };
+        self.members[index as usize] = Some(Member {
+            id,
+            backend,
+            terms,
+            slots,
+            standing: Standing::Serving,
+            in_flight: 0,
+            tunnels: 0,
+            ramp: Ramp::new(terms.slow_start),
+            bound: List::EMPTY,
+            drain_rate: DrainRate::default(),
+            service: ServiceTime::default(),
+            turn: 0,
+            counted_load: 0,
+        });
+        self.ages.push(&mut self.age_links, index, End::Back);
+        (id, self.enter(index))
+    }
+
+    /// With no slots, a backend is paused: it gets no request, and those bound to it move on.
+    pub(crate) fn set_slots(&mut self, id: BackendId, slots: usize) -> Vec<Waker> {
+        let Some(member) = self.member_mut(id) else { return Vec::new() };
+        let took = member.takes();
+        member.slots = slots;
+        match (took, member.takes()) {
+            (true, true) => {
+                self.rank(id.index, End::Front);
+                self.serve_all(id.index)
+            }
+            (true, false) => self.leave(id.index),
+            (false, true) => self.enter(id.index),
+            (false, false) => Vec::new(),
+        }
+    }
+
+    /// Stops giving new requests to a backend; those bound to it move on. Returns the number in
+    /// flight, with upgraded connections.
+    pub(crate) fn drain(&mut self, id: BackendId) -> (Option<usize>, Vec<Waker>) {
+        let Some(member) = self.member_mut(id) else { return (None, Vec::new()) };
+        let in_flight = member.in_flight + member.tunnels;
+        member.standing = Standing::Draining;
+        (Some(in_flight), self.leave(id.index))
+    }
+
+    /// Takes a backend out. Its requests in flight end as they may.
+    pub(crate) fn remove(&mut self, id: BackendId) -> (Option<Member<B>>, Vec<Waker>) {
+        let (_, wakers) = self.drain(id);
+        if self.member(id).is_none() {
+            return (None, wakers);
+        }
+        self.ages.remove(&mut self.age_links, id.index);
+        self.vacant.push(id.index);
+        (self.members[id.index as usize].take(), wakers)
+    }
+
+    /// What time brings: to be called once every [`TICK`](super::TICK).
+    pub(crate) fn tick(&mut self, now: Instant) -> Vec<Waker> {
+        self.budget.tick();
+        if self.starting.is_empty() {
+            return Vec::new();
+        }
+        let mut wakers = Vec::new();
+        for index in std::mem::take(&mut self.starting) {
+            let Some(member) = self.members[index as usize].as_mut() else { continue };
+            let changed = member.ramp.tick(member.terms.slow_start, now);
+            if !member.ramp.is_over() {
+                self.starting.push(index);
+            }
+            if changed {
+                self.rank(index, End::Back);
+                wakers.extend(self.serve_all(index));
+            }
+        }
+        self.weigh();
+        wakers
+    }
+
+    /// Begins to give requests to a backend, if it takes any.
+    fn enter(&mut self, index: u32) -> Vec<Waker> {
+        let Some(member) = self.members[index as usize].as_mut() else { return Vec::new() };
+        if !member.takes() {
+            return Vec::new();
+        }
+        member.ramp = Ramp::new(member.terms.slow_start);
+        if !member.ramp.is_over() && !self.starting.contains(&index) {
+            self.starting.push(index);
+        }
+        self.drain_rate.reset();
+        self.join_lineup(index);
+        self.rank(index, End::Back);
+        let mut wakers = self.place_unbound(index);
+        self.refuse_stranded(&mut wakers);
+        wakers
+    }
+
+    /// Gives no more requests to a backend that takes none any more.
+    fn leave(&mut self, index: u32) -> Vec<Waker> {
+        let member = self.members[index as usize].as_mut();
+        let bound = member.map(|member| std::mem::replace(&mut member.bound, List::EMPTY));
+        self.rank(index, End::Back);
+        self.leave_lineup(index);
+        let mut wakers = self.place_again(bound.unwrap_or(List::EMPTY));
+        self.refuse_stranded(&mut wakers);
+        // Backups may be wanted now.
+        if !self.unbound.is_empty() {
+            for backup in self.lineups[1].takers.clone() {
+                wakers.extend(self.place_unbound(backup));
+            }
+        }
+        wakers
+    }
+
+    /// Tells waiters that every backend that is left has failed them.
+    fn refuse_stranded(&mut self, wakers: &mut Vec<Waker>) {
+        if self.lineups.iter().all(|lineup| lineup.takers.is_empty()) {
+            return;
+        }
+        let waiters: Vec<_> = self.unbound.iter(&self.links).collect();
+        for waiter in waiters {
+            if self.tier_for(&self.waiters[waiter as usize].wish.tried).is_none() {
+                wakers.extend(self.unlink(waiter, None));
+                self.waiters[waiter as usize].state = WaiterState::AllTried;
+            }
+        }
+    }
+
+    /// Gives the waiters of no backend to one that has come.
+    fn place_unbound(&mut self, index: u32) -> Vec<Waker> {
+        match self.policy {
+            Policy::Queue | Policy::First => self.serve_all(index),
+            _ => {
+                let unbound = std::mem::replace(&mut self.unbound, List::EMPTY);
+                self.place_again(unbound)
+            }
+        }
+    }
+
+    /// Chooses anew for the waiters of a list that belongs to nobody any more, in their order.
+    fn place_again(&mut self, mut list: List) -> Vec<Waker> {
+        let mut wakers = Vec::new();
+        while let Some(waiter) = list.pop_front(&mut self.links) {
+            self.waiting -= 1;
+            let entry = &mut self.waiters[waiter as usize];
+            let wish = entry.wish;
+            let WaiterState::Waiting { waker, .. } =
+                std::mem::replace(&mut entry.state, WaiterState::Vacant)
+            else {
+                unreachable!("a waiter in a list waits");
+            };
+            match self.choose(&wish) {
+                Choice::Now(index) => {
+                    let grant = self.grant(index);
+                    self.waiters[waiter as usize].state = WaiterState::Granted(grant);
+                    wakers.extend(waker);
+                }
+                Choice::Later(bound) => self.enqueue(waiter, bound, End::Back, waker),
+                Choice::AllTried => {
+                    self.waiters[waiter as usize].state = WaiterState::AllTried;
+                    wakers.extend(waker);
+                }
+            }
+        }
+        wakers
+    }
+}

@@ -1,0 +1,79 @@
+//! How long a backend takes, for `least_time`: a decayed mean that forgets what it no longer hears
+//! of. The rule is nginx's in outline: time times requests in flight, halved without traffic.
+
+use std::time::{Duration, Instant};
+
+/// A mean of service times.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ServiceTime {
+    micros: u64,
+    /// When it last changed.
+    at: Option<Instant>,
+}
+
+/// Microseconds; times below are not told apart: what is left is noise.
+const FLOOR: u64 = 1000;
+
+/// The weight of one answer.
+const SHARE: u64 = 8;
+
+/// A failure counts as an answer after at least so many microseconds.
+const PENALTY: u32 = 1_000_000;
+
+/// Without an answer for so long, half of the time is forgotten.
+const HALF_LIFE: Duration = Duration::from_secs(1);
+
+impl ServiceTime {
+    pub(super) fn answered(&mut self, micros: u32, now: Instant) {
+        let micros = u64::from(micros);
+        self.micros = match self.micros {
+            0 => micros,
+            known => (known * (SHARE - 1) + micros) / SHARE,
+        };
+        self.at = Some(now);
+    }
+
+    pub(super) fn failed(&mut self, micros: u32, now: Instant) {
+        self.answered(micros.max(PENALTY), now);
+    }
+
+    /// Whether it was out of date, and has forgotten a half.
+    pub(super) fn age(&mut self, now: Instant) -> bool {
+        let old = self.at.is_none_or(|at| now.saturating_duration_since(at) >= HALF_LIFE);
+        if old {
+            (self.micros, self.at) = (self.micros / 2, Some(now));
+        }
+        old
+    }
+
+    /// Microseconds to compare by: steps of a fifth, so that equals share the work instead of the
+    /// luckiest having all.
+    pub(super) fn cost(self) -> u64 {
+        let micros = self.micros.max(FLOOR);
+        let shift = 61 - micros.leading_zeros();
+        micros >> shift << shift
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_follows_answers_penalises_failures_and_forgets() {
+        let (start, mut service) = (Instant::now(), ServiceTime::default());
+        assert_eq!(service.cost(), service.cost().max(768), "unknown is fast");
+        service.answered(100_000, start);
+        let steady = service.cost();
+        assert!((80_000..=100_000).contains(&steady), "{steady}");
+        service.answered(102_000, start);
+        assert_eq!(service.cost(), steady, "about equal is equal");
+        service.failed(50, start);
+        assert!(service.cost() > steady, "a quick failure is slow");
+        assert!(!service.age(start + HALF_LIFE / 2));
+        for second in 1..20 {
+            assert!(service.age(start + HALF_LIFE * second));
+        }
+        assert_eq!(service.cost(), ServiceTime::default().cost());
+    }
+}
