@@ -13,9 +13,11 @@ use crate::address::Address;
 use crate::backend::Backend;
 use crate::config::{AppId, Config};
 use crate::dispatch::BackendId;
+use crate::entrance::Entrance;
 use crate::inherited::Inherited;
 use crate::listener::{self, Bound, Owner, SocketFile};
 use crate::snapshot::Snapshot;
+use crate::tls::Keeper;
 use crate::worker::{Ending, Shared, Worker};
 
 /// A running data plane. Dropping it cuts off what is in flight; see [`Balancer::shutdown`].
@@ -75,6 +77,9 @@ pub enum StartError {
     /// A value is impossible.
     #[error("the balancer's configuration is wrong: {0}")]
     Config(String),
+    /// A certificate or its key cannot be used.
+    #[error("{0}")]
+    Certificate(String),
     /// The system gave no thread or no event loop.
     #[error("cannot start a data-plane thread: {0}; raise the limits of processes and open files")]
     Thread(#[from] io::Error),
@@ -101,6 +106,9 @@ impl Balancer {
     /// can go on to accept, and nothing changes for it when this one ends.
     pub fn prepare(config: Config, mut inherited: Inherited) -> Result<Balancer, StartError> {
         config.check().map_err(StartError::Config)?;
+        // Before anything listens.
+        let entrances = config.listeners.iter().map(Entrance::new).collect::<Result<Vec<_>, _>>();
+        let entrances = entrances.map_err(StartError::Certificate)?;
         let mut listening = Vec::new();
         let (mut addresses, mut files) = (Vec::new(), Vec::new());
         let mut by_thread: Vec<Vec<_>> = (0..config.threads).map(|_| Vec::new()).collect();
@@ -115,7 +123,8 @@ impl Balancer {
                 by_thread[index % config.threads].push((place, socket));
             }
         }
-        let shared = Arc::new(Shared::new(config, listening));
+        let shared = Arc::new(Shared::new(config, entrances, listening));
+        shared.keep(Keeper::start(&shared)?);
         let (send_id, ids) = mpsc::channel();
         let mut balancer = Balancer {
             handle: Handle { shared: Arc::clone(&shared), thread_ids: Arc::new([]) },
@@ -198,6 +207,7 @@ impl Balancer {
             let _ = join.join();
         }
         self.files.clear();
+        self.handle.shared.keep(None);
         self.close_backends();
     }
 
@@ -216,6 +226,7 @@ impl Drop for Balancer {
         for thread in self.threads.drain(..) {
             let _ = thread.join.join();
         }
+        self.handle.shared.keep(None);
         self.close_backends();
     }
 }
@@ -258,6 +269,12 @@ impl Handle {
             None | Some(0) => Drained::Clean,
             Some(in_flight) => Drained::InFlight(in_flight),
         }
+    }
+
+    /// Reads certificates whose files have changed, without waiting for the next look at them.
+    /// Blocks for as long as that takes.
+    pub fn reload_certificates(&self) {
+        self.shared.reload_certificates();
     }
 
     /// Everything counted so far.

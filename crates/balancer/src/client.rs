@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::AsyncWrite;
 
 use crate::answer::Failure;
 use crate::buffer::{Buffer, Workspace};
@@ -140,21 +140,21 @@ impl Client {
         let deadline = Instant::now() + limit;
         let mut sent = 0;
         std::future::poll_fn(|cx| {
+            let mut stream = Pin::new(&mut self.stream);
             while sent < bytes.len() {
-                match tokio::io::AsyncWrite::poll_write(
-                    Pin::new(&mut self.stream),
-                    cx,
-                    &bytes[sent..],
-                ) {
+                match stream.as_mut().poll_write(cx, &bytes[sent..]) {
                     Poll::Ready(Ok(count)) if count > 0 => sent += count,
                     Poll::Ready(_) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                    Poll::Pending => {
-                        ready!(self.timer.poll(cx, deadline));
-                        return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-                    }
+                    Poll::Pending => break,
                 }
             }
-            Poll::Ready(Ok(()))
+            if sent == bytes.len()
+                && let Poll::Ready(flushed) = stream.poll_flush(cx)
+            {
+                return Poll::Ready(flushed);
+            }
+            ready!(self.timer.poll(cx, deadline));
+            Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
         })
         .await
     }
@@ -162,12 +162,18 @@ impl Client {
     /// Closes after an answer while the client may still be sending: closing outright would reset
     /// the connection, and the reset would overtake the answer (RFC 9112 9.6).
     pub(crate) async fn linger(&mut self, input: &mut Buffer) {
-        if self.stream.shutdown().await.is_err() {
-            return;
-        }
         let deadline = Instant::now() + LINGER;
         let mut discarded = 0;
+        let mut ended = false;
         std::future::poll_fn(|cx| {
+            if !ended {
+                match Pin::new(&mut self.stream).poll_shutdown(cx) {
+                    Poll::Ready(Ok(())) => ended = true,
+                    Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    // TLS has a last word, which the socket has no room for.
+                    Poll::Pending => return self.timer.poll(cx, deadline),
+                }
+            }
             while discarded < LINGER_BYTES {
                 input.clear();
                 match input.poll_fill(cx, &mut self.stream) {
@@ -250,6 +256,7 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::stream::pair;
+    use tokio::io::AsyncWriteExt;
 
     /// What is found when these pieces arrive one by one.
     async fn arrival(pieces: &[&[u8]]) -> (Option<Arrival>, Reading) {

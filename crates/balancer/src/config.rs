@@ -7,7 +7,9 @@ use crate::address::Address;
 use crate::forwarding::Forwarding;
 use crate::h1::MAX_FIELDS;
 use crate::policy::Policy;
+use crate::proxy_protocol::ProxyProtocol;
 use crate::route::{Redirect, Route};
+use crate::tls::Tls;
 
 /// Everything that [`Balancer::start`](crate::Balancer::start) needs. Plain data.
 #[derive(Clone, Debug)]
@@ -28,6 +30,9 @@ pub struct Config {
     pub limits: Limits,
     /// What is told about requests beyond their own words.
     pub forwarding: Forwarding,
+    /// Told, in a sentence, what an operator should know and no request shows: a certificate that
+    /// was replaced, or could not be. Called from threads of the balancer; may not block for long.
+    pub notice: fn(&str),
 }
 
 /// An address that clients connect to.
@@ -37,6 +42,10 @@ pub struct Listener {
     pub address: Address,
     /// Where all requests that come here are sent instead of being served: http to https, as a rule.
     pub redirect: Option<Redirect>,
+    /// Whether proxies in front say whom they speak for.
+    pub proxy_protocol: Option<ProxyProtocol>,
+    /// Whether clients speak TLS; not over a Unix socket.
+    pub tls: Option<Tls>,
 }
 
 /// One app: how requests for it are spread over its backends.
@@ -82,6 +91,8 @@ pub struct RetryLimits {
 pub struct Timeouts {
     /// From the first byte of a request to the end of its header, in total; then 408.
     pub header: Duration,
+    /// Of TLS, from its first byte to its last, in total.
+    pub handshake: Duration,
     /// A client connection without a request.
     pub idle: Duration,
     /// Between two pieces of a request body; then 408.
@@ -132,7 +143,7 @@ impl Config {
             return Err("there is no address to listen on; give at least one".into());
         }
         for listener in &self.listeners {
-            listener.address.check()?;
+            listener.check()?;
         }
         if self.threads == 0 || self.threads > 1024 {
             return Err(format!("{} threads are impossible; use 1 to 1024", self.threads));
@@ -179,6 +190,7 @@ impl Config {
     fn check_durations(&self) -> Result<(), String> {
         let Timeouts {
             header,
+            handshake,
             idle,
             body,
             client_grace,
@@ -190,6 +202,7 @@ impl Config {
         } = self.timeouts;
         let durations = [
             ("header", header),
+            ("handshake", handshake),
             ("idle", idle),
             ("body", body),
             ("client grace", client_grace),
@@ -206,7 +219,18 @@ impl Config {
 impl Listener {
     /// A listener on `address`, everything else as by default.
     pub fn new(address: impl Into<Address>) -> Self {
-        Listener { address: address.into(), redirect: None }
+        Listener { address: address.into(), redirect: None, proxy_protocol: None, tls: None }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.address.check()?;
+        match (&self.address, &self.tls) {
+            (Address::Unix(_), Some(_)) => Err(format!(
+                "TLS on {} is impossible; use it on an address of TCP, or none here",
+                self.address
+            )),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -264,6 +288,7 @@ impl Default for Config {
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             forwarding: Forwarding::default(),
+            notice: |text| eprintln!("{text}"),
         }
     }
 }
@@ -308,6 +333,8 @@ impl Default for Timeouts {
         Timeouts {
             // Ample for a header on the worst mobile link; a slow-loris client holds a socket no longer.
             header: Duration::from_secs(30),
+            // Two round trips and some arithmetic, on the worst mobile link.
+            handshake: Duration::from_secs(10),
             // About what browsers keep a connection for.
             idle: Duration::from_secs(60),
             // TCP recovers from a lost packet or a handover within this time.

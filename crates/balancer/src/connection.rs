@@ -70,7 +70,7 @@ pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: Open) {
             After::Close => {
                 client.linger(&mut space.get_or_insert_with(Workspace::take).input).await;
             }
-            After::Gone => {}
+            After::Gone => client.stream.part(),
         }
         break;
     }

@@ -35,6 +35,19 @@ pub struct BackendCounts {
     pub bytes_out: u64,
 }
 
+/// Connections before their first request; only ever grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct EntranceCounts {
+    /// Closed because the PROXY protocol's header was missing, malformed or late.
+    pub proxy_failures: u64,
+    /// TLS handshakes that failed or took too long.
+    pub tls_failures: u64,
+    /// TLS handshakes from the beginning.
+    pub tls_full: u64,
+    /// TLS handshakes that went on with an earlier session.
+    pub tls_resumed: u64,
+}
+
 /// Requests that the queue turned away, by reason; only ever grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Shed {
@@ -84,6 +97,7 @@ pub(crate) struct Tally {
     pub(crate) open: u64,
     /// Requests answered by the balancer itself, by status class (3xx, 4xx, 5xx).
     pub(crate) own_answers: [u64; 3],
+    pub(crate) entrance: EntranceCounts,
 }
 
 /// Times are kept to 1 % for each backend, so that 1,000 backends fit into memory,
@@ -126,6 +140,15 @@ impl BackendCounts {
         self.connects += other.connects;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
+    }
+}
+
+impl EntranceCounts {
+    pub(crate) fn add(&mut self, other: EntranceCounts) {
+        self.proxy_failures += other.proxy_failures;
+        self.tls_failures += other.tls_failures;
+        self.tls_full += other.tls_full;
+        self.tls_resumed += other.tls_resumed;
     }
 }
 

@@ -110,7 +110,7 @@ impl From<bool> for Switch {
 }
 
 impl Network {
-    fn contains(&self, peer: Option<IpAddr>) -> bool {
+    pub(crate) fn contains(&self, peer: Option<IpAddr>) -> bool {
         match (self.0, peer) {
             (Range::Prefix(prefix), Some(address)) => prefix.contains(&address.to_canonical()),
             (Range::Unix, None) => true,

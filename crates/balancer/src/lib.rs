@@ -18,6 +18,7 @@
 //! - `stream`, `peer`: what carries a connection's bytes, and who is at its other end.
 //! - `listener`, `worker`: sockets that accept, and the threads that serve them.
 //! - `inherited`: sockets of a process that listened there before.
+//! - `entrance`, `proxy_protocol`, `tls`: what comes before a connection's first request.
 //! - `connection`, `client`: a client's connection from its first request to its last.
 //! - `route`, `router`: which app a request is for, by host and path.
 //! - `intake`, `pace`: what a client sends before it gets a slot, and how slow it may be.
@@ -41,6 +42,7 @@ mod connection;
 mod counters;
 mod dispatch;
 mod dispatcher;
+mod entrance;
 mod exchange;
 mod forwarded;
 mod forwarding;
@@ -53,6 +55,7 @@ mod outgoing;
 mod pace;
 mod peer;
 mod policy;
+mod proxy_protocol;
 mod relay;
 mod request_id;
 mod route;
@@ -60,6 +63,7 @@ mod router;
 mod snapshot;
 mod stream;
 mod timer;
+mod tls;
 mod tunnel;
 mod worker;
 
@@ -67,14 +71,16 @@ pub use address::{Address, UnknownAddress};
 pub use backend::{Backend, Role};
 pub use balancer::{Balancer, Drained, Handle, StartError};
 pub use config::{AppConfig, AppId, Config, Limits, Listener, QueueLimits, RetryLimits, Timeouts};
-pub use counters::{BackendCounts, Shed};
+pub use counters::{BackendCounts, EntranceCounts, Shed};
 pub use dispatch::{BackendId, RetryCounts};
 pub use forwarding::{Forwarding, Network, Switch, UnknownNetwork, XForwarded};
 pub use inherited::Inherited;
 pub use policy::{Key, Policy, UnknownPolicy};
+pub use proxy_protocol::ProxyProtocol;
 pub use route::{
     BadRoute, Destination, HostPattern, PathPrefix, Prefix, Redirect, RedirectStatus, Route,
 };
 pub use snapshot::{
     AppSnapshot, BackendPhase, BackendSnapshot, ClientsSnapshot, QueueSnapshot, Snapshot,
 };
+pub use tls::{Certificate, CertificateSnapshot, Tls, TlsVersion};

@@ -23,11 +23,13 @@ pub(crate) struct Outgoing {
     data: Range<usize>,
     tail: Vec<u8>,
     tail_sent: usize,
+    /// The stream may hold some of what it took: TLS does while the socket is full.
+    held: bool,
 }
 
 impl Outgoing {
     pub(crate) fn is_empty(&self) -> bool {
-        self.lead.is_empty() && self.data.is_empty() && self.tail.is_empty()
+        self.is_taken() && !self.held
     }
 
     /// Bytes that are not sent yet.
@@ -39,6 +41,7 @@ impl Outgoing {
         self.lead.clear();
         self.tail.clear();
         (self.lead_sent, self.tail_sent, self.data) = (0, 0, 0..0);
+        self.held = false;
     }
 
     /// Adds content of a body, framed for the receiver; `end` has the trailers of a body that is
@@ -83,7 +86,7 @@ impl Outgoing {
         buffer: &Buffer,
         sent: &mut u64,
     ) -> Poll<io::Result<()>> {
-        while !self.is_empty() {
+        while !self.is_taken() {
             let parts = [
                 &self.lead[self.lead_sent..],
                 buffer.at(self.data.clone()),
@@ -99,8 +102,18 @@ impl Outgoing {
             }
             *sent += count as u64;
             self.advance(count);
+            self.held = true;
+        }
+        if self.held {
+            ready!(Pin::new(stream).poll_flush(cx))?;
+            self.held = false;
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// The stream has taken everything.
+    fn is_taken(&self) -> bool {
+        self.lead.is_empty() && self.data.is_empty() && self.tail.is_empty()
     }
 
     fn advance(&mut self, mut count: usize) {

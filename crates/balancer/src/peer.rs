@@ -15,7 +15,6 @@ pub(crate) struct Peer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Http,
-    #[expect(dead_code, reason = "for listeners with TLS, which follow")]
     Https,
 }
 

@@ -9,9 +9,12 @@ use serde::Serialize;
 use crate::address::Address;
 use crate::app::App;
 use crate::config::AppId;
-use crate::counters::{BACKEND_DIGITS, BackendCounts, Shed, TOTAL_DIGITS, histogram, merge};
+use crate::counters::{
+    BACKEND_DIGITS, BackendCounts, EntranceCounts, Shed, TOTAL_DIGITS, histogram, merge,
+};
 use crate::dispatch::{BackendId, RetryCounts, Standing};
 use crate::dispatcher::Standings;
+use crate::tls::CertificateSnapshot;
 use crate::worker::Shared;
 
 /// The balancer at one moment.
@@ -21,6 +24,8 @@ pub struct Snapshot {
     pub apps: Vec<AppSnapshot>,
     /// The clients' connections.
     pub clients: ClientsSnapshot,
+    /// In the order of the configuration.
+    pub certificates: Vec<CertificateSnapshot>,
 }
 
 /// An app at one moment. Times are in microseconds.
@@ -102,6 +107,8 @@ pub struct ClientsSnapshot {
     pub own_4xx: u64,
     /// Requests that the balancer answered itself with a 5xx.
     pub own_5xx: u64,
+    /// What came of connections before their first request.
+    pub entrance: EntranceCounts,
 }
 
 impl Snapshot {
@@ -119,10 +126,13 @@ impl Snapshot {
             clients.own_3xx += tally.own_answers[0];
             clients.own_4xx += tally.own_answers[1];
             clients.own_5xx += tally.own_answers[2];
+            clients.entrance.add(tally.entrance);
         }
         let apps = shared.apps.iter().enumerate();
         let apps = apps.map(|(index, app)| AppSnapshot::take(AppId::nth(index), app)).collect();
-        Snapshot { apps, clients }
+        let hosts = shared.entrances.iter().filter_map(|entrance| entrance.tls.as_ref());
+        let certificates = hosts.flat_map(|tls| tls.hosts.snapshot()).collect();
+        Snapshot { apps, clients, certificates }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rustix::net::{RecvFlags, recv};
@@ -24,6 +24,8 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {
 pub(crate) enum ClientStream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    /// Boxed: as many connections are plain or idle, they should not pay for its size.
+    Tls(Box<TlsStream>),
 }
 
 /// A connection that we opened to a backend.
@@ -32,6 +34,9 @@ pub(crate) enum BackendStream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
+
+/// TLS over TCP.
+pub(crate) type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
 
 /// What has arrived over a connection and was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,14 +64,22 @@ const BACKLOG_FULL: Duration = Duration::from_millis(2);
 impl ClientStream {
     /// Looks without reading. Leaves the event loop to report what comes after.
     pub(crate) fn peek(&self) -> Arrived {
-        let peeked = match self {
-            ClientStream::Tcp(stream) => stream.try_io(Interest::READABLE, || peek(stream)),
-            ClientStream::Unix(stream) => stream.try_io(Interest::READABLE, || peek(stream)),
-        };
-        match peeked {
+        match self.look_ahead(&mut [0]) {
             Ok(_) => Arrived::Something,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Arrived::Nothing,
             Err(_) => Arrived::Reset,
+        }
+    }
+
+    /// Copies what has arrived, up to the room, without taking it; over TLS, in its encrypted form.
+    pub(crate) fn look_ahead(&self, room: &mut [u8]) -> io::Result<usize> {
+        match self {
+            ClientStream::Tcp(stream) => stream.try_io(Interest::READABLE, || peek(stream, room)),
+            ClientStream::Unix(stream) => stream.try_io(Interest::READABLE, || peek(stream, room)),
+            ClientStream::Tls(stream) => {
+                let stream = stream.get_ref().0;
+                stream.try_io(Interest::READABLE, || peek(stream, room))
+            }
         }
     }
 
@@ -79,6 +92,7 @@ impl ClientStream {
         match self {
             ClientStream::Tcp(stream) => drop(stream.ready(Interest::PRIORITY).await),
             ClientStream::Unix(stream) => drop(stream.ready(Interest::PRIORITY).await),
+            ClientStream::Tls(stream) => drop(stream.get_ref().0.ready(Interest::PRIORITY).await),
         }
     }
 
@@ -87,8 +101,18 @@ impl ClientStream {
         // Closing an incomplete message says the same, but for bodies that end at the close.
         match self {
             ClientStream::Tcp(stream) => drop(stream.set_zero_linger()),
+            ClientStream::Tls(stream) => drop(stream.get_ref().0.set_zero_linger()),
             // Closing with unread bytes is all the reset that there is.
             ClientStream::Unix(_) => {}
+        }
+    }
+
+    /// Says that this is the end on purpose, where the protocol can (RFC 8446 6.1), as far as the
+    /// system takes it at once.
+    pub(crate) fn part(&mut self) {
+        if let ClientStream::Tls(stream) = self {
+            let mut nobody = Context::from_waker(Waker::noop());
+            let _ = Pin::new(stream).poll_shutdown(&mut nobody);
         }
     }
 }
@@ -119,9 +143,9 @@ impl BackendStream {
     pub(crate) fn is_silent(&self, check: Check) -> bool {
         would_block(&match (self, check) {
             (BackendStream::Tcp(stream), Check::EventLoop) => stream.try_read(&mut [0]),
-            (BackendStream::Tcp(stream), Check::Kernel) => peek(stream),
+            (BackendStream::Tcp(stream), Check::Kernel) => peek(stream, &mut [0]),
             (BackendStream::Unix(stream), Check::EventLoop) => stream.try_read(&mut [0]),
-            (BackendStream::Unix(stream), Check::Kernel) => peek(stream),
+            (BackendStream::Unix(stream), Check::Kernel) => peek(stream, &mut [0]),
         })
     }
 
@@ -130,22 +154,21 @@ impl BackendStream {
         match self {
             BackendStream::Tcp(stream) => {
                 let stream = stream.into_std().ok()?;
-                would_block(&peek(&stream)).then_some(())?;
+                would_block(&peek(&stream, &mut [0])).then_some(())?;
                 TcpStream::from_std(stream).ok().map(BackendStream::Tcp)
             }
             BackendStream::Unix(stream) => {
                 let stream = stream.into_std().ok()?;
-                would_block(&peek(&stream)).then_some(())?;
+                would_block(&peek(&stream, &mut [0])).then_some(())?;
                 UnixStream::from_std(stream).ok().map(BackendStream::Unix)
             }
         }
     }
 }
 
-/// The number of bytes that a read would return, 0 or 1.
-fn peek(stream: impl AsFd) -> io::Result<usize> {
-    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-    Ok(recv(stream, &mut [0_u8; 1][..], flags)?.1)
+/// What a read would return.
+fn peek(stream: impl AsFd, room: &mut [u8]) -> io::Result<usize> {
+    Ok(recv(stream, room, RecvFlags::PEEK | RecvFlags::DONTWAIT)?.1)
 }
 
 fn would_block(read: &io::Result<usize>) -> bool {
@@ -210,7 +233,7 @@ macro_rules! pass_on {
     };
 }
 
-pass_on!(ClientStream, Tcp, Unix);
+pass_on!(ClientStream, Tcp, Unix, Tls);
 pass_on!(BackendStream, Tcp, Unix);
 
 impl Stream for ClientStream {
@@ -219,6 +242,9 @@ impl Stream for ClientStream {
         match self {
             ClientStream::Tcp(stream) => TcpStream::poll_read_ready(stream, cx),
             ClientStream::Unix(stream) => UnixStream::poll_read_ready(stream, cx),
+            // What is decrypted already does not show at the socket.
+            ClientStream::Tls(stream) if !stream.get_ref().1.wants_read() => Poll::Ready(Ok(())),
+            ClientStream::Tls(stream) => stream.get_ref().0.poll_read_ready(cx),
         }
     }
 }

@@ -18,10 +18,12 @@ use crate::config::{AppConfig, AppId, Config};
 use crate::connection;
 use crate::counters::Tally;
 use crate::dispatch::TICK;
+use crate::entrance::{self, Entrance};
 use crate::listener::{BoundSocket, Listening};
 use crate::peer::{Peer, Scheme};
 use crate::router::{Entry, Router};
 use crate::stream::ClientStream;
+use crate::tls::Keeper;
 
 /// What all threads share.
 pub(crate) struct Shared {
@@ -31,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) router: Router,
     /// By listener.
     pub(crate) entries: Box<[Entry]>,
+    /// By listener.
+    pub(crate) entrances: Box<[Entrance]>,
     /// By thread.
     pub(crate) tallies: Box<[Mutex<Tally>]>,
     /// Whether connections are accepted yet.
@@ -46,6 +50,8 @@ pub(crate) struct Shared {
     open: AtomicUsize,
     /// Signalled when a client connection ends.
     closed: Notify,
+    /// While the balancer runs, if there is anything to keep.
+    keeper: Mutex<Option<Keeper>>,
 }
 
 /// Until when connections are served once the balancer stops.
@@ -73,7 +79,7 @@ const SWEEP: Duration = Duration::from_millis(500);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl Shared {
-    pub(crate) fn new(config: Config, listening: Vec<OwnedFd>) -> Self {
+    pub(crate) fn new(config: Config, entrances: Vec<Entrance>, listening: Vec<OwnedFd>) -> Self {
         let apps = config.apps.iter().enumerate();
         let app = |(index, app): (usize, &AppConfig)| {
             App::new(AppId::nth(index), app.clone(), config.threads)
@@ -82,6 +88,7 @@ impl Shared {
             apps: apps.map(app).collect(),
             router: Router::new(&config.routes),
             entries: Entry::all(&config),
+            entrances: entrances.into(),
             tallies: (0..config.threads).map(|_| Mutex::default()).collect(),
             config,
             opened: watch::Sender::new(false),
@@ -91,11 +98,23 @@ impl Shared {
             ending: Mutex::new(Ending::at(Instant::now())),
             open: AtomicUsize::new(0),
             closed: Notify::new(),
+            keeper: Mutex::new(None),
         }
     }
 
     pub(crate) fn app(&self, id: AppId) -> &App {
         &self.apps[id.index()]
+    }
+
+    /// Replaces the keeper of certificates; waits for the end of the one before.
+    pub(crate) fn keep(&self, keeper: Option<Keeper>) {
+        *self.keeper.lock().unwrap_or_else(PoisonError::into_inner) = keeper;
+    }
+
+    pub(crate) fn reload_certificates(&self) {
+        if let Some(keeper) = &*self.keeper.lock().unwrap_or_else(PoisonError::into_inner) {
+            keeper.look();
+        }
     }
 
     /// Lets all threads accept.
@@ -222,8 +241,13 @@ impl Worker {
     fn serve(self: &Arc<Self>, stream: ClientStream, address: Option<SocketAddr>, listener: usize) {
         let open = Open::new(self);
         let peer = Peer { address, scheme: Scheme::Http };
-        let client = Client::new(stream, peer, listener, &self.shared.config.forwarding);
-        tokio::spawn(connection::serve(client, Arc::clone(self), open));
+        let worker = Arc::clone(self);
+        if self.shared.entrances[listener].is_open() {
+            let client = Client::new(stream, peer, listener, &self.shared.config.forwarding);
+            tokio::spawn(connection::serve(client, worker, open));
+        } else {
+            tokio::spawn(entrance::admit(stream, peer, listener, worker, open));
+        }
     }
 
     /// Tells the dispatchers of all apps that time passes.

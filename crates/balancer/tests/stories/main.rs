@@ -3,14 +3,17 @@
 mod exchanges;
 mod faults;
 mod membership;
+mod proxied;
 mod queueing;
 mod routing;
 mod script;
+mod secured;
 mod stage;
 mod streaming;
 mod takeover;
 mod telling;
 mod timeouts;
+mod tls;
 mod unix;
 mod upgrades;
 mod vectors;

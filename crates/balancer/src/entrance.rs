@@ -1,0 +1,87 @@
+//! What a listener asks of a connection before its first request: the PROXY protocol's header,
+//! then a TLS handshake, each under a deadline. Who fails is counted and gets no answer.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::HandshakeKind;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::client::Client;
+use crate::config::Listener;
+use crate::connection;
+use crate::peer::{Peer, Scheme};
+use crate::proxy_protocol::{self, ProxyProtocol};
+use crate::stream::ClientStream;
+use crate::tls::{self, Tls};
+use crate::worker::{Open, Worker};
+
+/// One listener's.
+pub(crate) struct Entrance {
+    pub(crate) proxies: Option<ProxyProtocol>,
+    pub(crate) tls: Option<tls::Server>,
+}
+
+impl Entrance {
+    /// Reads all files; says what is wrong in a sentence with a remedy.
+    pub(crate) fn new(listener: &Listener) -> Result<Self, String> {
+        let tls = listener.tls.as_ref().map(Tls::load).transpose()?;
+        Ok(Entrance { proxies: listener.proxy_protocol.clone(), tls })
+    }
+
+    /// Nothing is asked.
+    pub(crate) fn is_open(&self) -> bool {
+        self.proxies.is_none() && self.tls.is_none()
+    }
+}
+
+/// Takes a connection in, and serves it.
+pub(crate) async fn admit(
+    mut stream: ClientStream,
+    mut peer: Peer,
+    listener: usize,
+    worker: Arc<Worker>,
+    open: Open,
+) {
+    let entrance = &worker.shared.entrances[listener];
+    let timeouts = &worker.shared.config.timeouts;
+    if let Some(proxies) = &entrance.proxies
+        && proxies.expects(peer.address)
+    {
+        match within(timeouts.header, proxy_protocol::read(&mut stream)).await {
+            Ok(client) => peer.address = client.or(peer.address),
+            Err(_) => return worker.tally(|tally| tally.entrance.proxy_failures += 1),
+        }
+    }
+    if let Some(tls) = &entrance.tls {
+        match within(timeouts.handshake, handshake(stream, &tls.config)).await {
+            Ok((secured, kind)) => {
+                worker.tally(|tally| match kind {
+                    Some(HandshakeKind::Resumed) => tally.entrance.tls_resumed += 1,
+                    _ => tally.entrance.tls_full += 1,
+                });
+                (stream, peer.scheme) = (secured, Scheme::Https);
+            }
+            Err(_) => return worker.tally(|tally| tally.entrance.tls_failures += 1),
+        }
+    }
+    // A task of its own: what a handshake needs in memory is not kept for the connection's life.
+    let client = Client::new(stream, peer, listener, &worker.shared.config.forwarding);
+    tokio::spawn(connection::serve(client, Arc::clone(&worker), open));
+}
+
+async fn handshake(
+    stream: ClientStream,
+    config: &Arc<rustls::ServerConfig>,
+) -> io::Result<(ClientStream, Option<HandshakeKind>)> {
+    let ClientStream::Tcp(stream) = stream else { return Err(io::ErrorKind::Unsupported.into()) };
+    let secured = TlsAcceptor::from(Arc::clone(config)).accept(stream).await?;
+    let kind = secured.get_ref().1.handshake_kind();
+    Ok((ClientStream::Tls(Box::new(secured)), kind))
+}
+
+async fn within<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    timeout(limit, work).await?
+}

@@ -1,0 +1,147 @@
+//! The PROXY protocol, versions 1 and 2: a proxy in front says, before the first byte of a
+//! connection, whom it speaks for (the specification is HAProxy's `proxy-protocol.txt`).
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+
+use ppp::{HeaderResult, v1, v2};
+use tokio::io::AsyncReadExt;
+
+use crate::forwarding::Network;
+use crate::stream::{ClientStream, Stream};
+
+/// Who sends the PROXY protocol's header.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProxyProtocol {
+    /// Where the proxies are. A connection from there must begin with the header, and is closed
+    /// without an answer if it does not; one from elsewhere is an ordinary client's.
+    pub from: Vec<Network>,
+}
+
+/// The shortest header of version 1, `PROXY UNKNOWN` with its line end. Version 2 has one more.
+const SHORTEST: usize = 15;
+/// The longest header of version 1, its line end included.
+const LONGEST_V1: usize = 107;
+/// Far above what addresses and the registered extensions take.
+const LONGEST_V2: usize = 4096;
+
+impl ProxyProtocol {
+    pub(crate) fn expects(&self, peer: Option<SocketAddr>) -> bool {
+        let peer = peer.map(|peer| peer.ip());
+        self.from.iter().any(|network| network.contains(peer))
+    }
+}
+
+/// Reads the header and not one byte more. Returns the client's address, unless the proxy speaks
+/// for itself or for something without an IP address.
+pub(crate) async fn read(stream: &mut ClientStream) -> io::Result<Option<SocketAddr>> {
+    let mut header = vec![0; SHORTEST];
+    stream.read_exact(&mut header).await?;
+    if header.starts_with(v2::PROTOCOL_PREFIX) {
+        header.push(stream.read_u8().await?);
+        let rest = usize::from(u16::from_be_bytes([header[14], header[15]]));
+        if header.len() + rest > LONGEST_V2 {
+            return Err(malformed());
+        }
+        header.resize(header.len() + rest, 0);
+        stream.read_exact(&mut header[SHORTEST + 1..]).await?;
+    } else if header.starts_with(v1::PROTOCOL_PREFIX.as_bytes()) {
+        while !header.ends_with(b"\n") {
+            read_line(stream, &mut header).await?;
+        }
+    }
+    client(&header).ok_or_else(malformed)
+}
+
+/// Reads what has arrived of the rest of a line, at least one byte.
+async fn read_line(stream: &mut ClientStream, header: &mut Vec<u8>) -> io::Result<()> {
+    let mut ahead = [0; LONGEST_V1];
+    let room = LONGEST_V1.checked_sub(header.len()).filter(|&room| room > 0);
+    let ahead = &mut ahead[..room.ok_or_else(malformed)?];
+    let count = loop {
+        poll_fn(|cx| stream.poll_read_ready(cx)).await?;
+        match stream.look_ahead(ahead) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            looked => break looked?,
+        }
+    };
+    let line = ahead[..count].iter().position(|&byte| byte == b'\n').map_or(count, |at| at + 1);
+    let start = header.len();
+    header.resize(start + line, 0);
+    stream.read_exact(&mut header[start..]).await.map(drop)
+}
+
+/// `None` if the header is malformed.
+fn client(header: &[u8]) -> Option<Option<SocketAddr>> {
+    match HeaderResult::parse(header) {
+        HeaderResult::V1(parsed) => Some(match parsed.ok()?.addresses {
+            v1::Addresses::Tcp4(ip) => Some((ip.source_address, ip.source_port).into()),
+            v1::Addresses::Tcp6(ip) => Some((ip.source_address, ip.source_port).into()),
+            v1::Addresses::Unknown => None,
+        }),
+        HeaderResult::V2(parsed) => {
+            let parsed = parsed.ok()?;
+            Some(match (parsed.command, parsed.addresses) {
+                // A health check of the proxy's own.
+                (v2::Command::Local, _) => None,
+                (_, v2::Addresses::IPv4(ip)) => Some((ip.source_address, ip.source_port).into()),
+                (_, v2::Addresses::IPv6(ip)) => Some((ip.source_address, ip.source_port).into()),
+                (_, v2::Addresses::Unix(_) | v2::Addresses::Unspecified) => None,
+            })
+        }
+    }
+}
+
+fn malformed() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_listed_addresses_are_proxies() {
+        let proxies = ProxyProtocol { from: vec!["10.0.0.0/8".parse().unwrap()] };
+        let expects = |peer: &str| proxies.expects(Some(peer.parse().unwrap()));
+        assert!(expects("10.1.2.3:4") && expects("[::ffff:10.1.2.3]:4"));
+        assert!(!expects("11.1.2.3:4") && !expects("[::1]:4"));
+        assert!(!proxies.expects(None));
+        assert!(ProxyProtocol { from: vec!["unix".parse().unwrap()] }.expects(None));
+    }
+
+    #[test]
+    fn headers_give_the_client_or_nobody() {
+        let some = |text: &str| Some(Some(text.parse().unwrap()));
+        let v2 = |command: u8, family: u8, addresses: &[u8]| {
+            let mut header = v2::PROTOCOL_PREFIX.to_vec();
+            header.extend([0x20 | command, family, 0, addresses.len() as u8]);
+            header.extend(addresses);
+            client(&header)
+        };
+        let four = [192, 0, 2, 1, 198, 51, 100, 1, 0x1F, 0x90, 0, 80];
+        assert_eq!(
+            client(b"PROXY TCP4 192.0.2.1 198.51.100.1 8080 80\r\n"),
+            some("192.0.2.1:8080")
+        );
+        assert_eq!(client(b"PROXY TCP6 2001:db8::1 ::1 8080 80\r\n"), some("[2001:db8::1]:8080"));
+        assert_eq!(client(b"PROXY UNKNOWN\r\n"), Some(None));
+        assert_eq!(v2(1, 0x11, &four), some("192.0.2.1:8080"));
+        assert_eq!(v2(0, 0x11, &four), Some(None));
+        assert_eq!(v2(0, 0, &[]), Some(None));
+        assert_eq!(v2(1, 0x21, &four), None);
+        assert_eq!(v2(7, 0x11, &four), None);
+        for flawed in [
+            "PROXY TCP4 192.0.2.1 198.51.100.1 8080\r\n",
+            "PROXY TCP4 ::1 ::1 8080 80\r\n",
+            "PROXY TCP4 192.0.2.1 198.51.100.1 80800 80\r\n",
+            "PROXY UDP4 192.0.2.1 198.51.100.1 8080 80\r\n",
+            "PROXY TCP4 192.0.2.1 198.51.100.1 8080 80\n",
+            "GET / HTTP/1.1\r\n",
+        ] {
+            assert_eq!(client(flawed.as_bytes()), None, "{flawed}");
+        }
+    }
+}

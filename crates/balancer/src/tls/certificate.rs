@@ -1,0 +1,123 @@
+//! A certificate with its key, as files have them.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rustls::InconsistentKeys;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::{Error as PemError, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer;
+
+use super::Certificate;
+
+/// A certificate that can be used.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    pub(crate) key: Arc<CertifiedKey>,
+    /// In lower case, as configured or else as the certificate has them.
+    pub(crate) hosts: Vec<String>,
+    pub(crate) expires: SystemTime,
+}
+
+/// What changes when a file does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Print([Option<(SystemTime, u64)>; 2]);
+
+impl Certificate {
+    /// Says what is wrong in a sentence with the file and a remedy.
+    pub(crate) fn load(&self, provider: &CryptoProvider) -> Result<Pair, String> {
+        let (chain, key) = (self.chain.display(), self.key.display());
+        let certificates = CertificateDer::pem_file_iter(&self.chain)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| unreadable("certificate", &self.chain, &error))?;
+        if certificates.is_empty() {
+            return Err(unreadable("certificate", &self.chain, &PemError::NoItemsFound));
+        }
+        let private = PrivateKeyDer::from_pem_file(&self.key)
+            .map_err(|error| unreadable("key", &self.key, &error))?;
+        let (named, expires) = examine(&certificates[0]).ok_or_else(|| {
+            format!("the certificate {chain} is not X.509; ask its authority for it in PEM form")
+        })?;
+        let pair = CertifiedKey::from_der(certificates, private, provider).map_err(|error| {
+            match error {
+                rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => format!(
+                    "the key {key} does not belong to the certificate {chain}; use the pair that was made together"
+                ),
+                error => format!(
+                    "the key {key} with the certificate {chain} cannot be used: {error}; use an RSA, ECDSA or Ed25519 key"
+                ),
+            }
+        })?;
+        let hosts: Vec<_> = self.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        if let Some(other) = hosts.iter().find(|host| !named.iter().any(|name| covers(name, host)))
+        {
+            return Err(format!(
+                "the certificate {chain} is not for {other} but for {}; use another certificate or other hosts",
+                named.join(", ")
+            ));
+        }
+        let hosts = if hosts.is_empty() { named } else { hosts };
+        Ok(Pair { key: Arc::new(pair), hosts, expires })
+    }
+
+    pub(crate) fn print(&self) -> Print {
+        Print([&self.chain, &self.key].map(|path| {
+            let file = fs::metadata(path).ok()?;
+            Some((file.modified().ok()?, file.len()))
+        }))
+    }
+}
+
+/// The host names in a certificate, and when it ends.
+fn examine(der: &[u8]) -> Option<(Vec<String>, SystemTime)> {
+    let certificate = X509Certificate::from_der(der).ok()?.1;
+    let end = u64::try_from(certificate.validity().not_after.timestamp()).ok()?;
+    let names = certificate.subject_alternative_name().ok()?;
+    let names = names.iter().flat_map(|names| &names.value.general_names);
+    let names = names.filter_map(|name| match name {
+        GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+        _ => None,
+    });
+    Some((names.collect(), SystemTime::UNIX_EPOCH + Duration::from_secs(end)))
+}
+
+/// RFC 6125 6.4.3: a wildcard stands for one whole label.
+fn covers(name: &str, host: &str) -> bool {
+    name == host
+        || name
+            .strip_prefix("*.")
+            .is_some_and(|parent| host.split_once('.').is_some_and(|(_, rest)| rest == parent))
+}
+
+fn unreadable(what: &str, path: &Path, error: &PemError) -> String {
+    let path = path.display();
+    match error {
+        PemError::Io(error) => {
+            format!(
+                "cannot read the {what} {path}: {error}; name a PEM file that this user may read"
+            )
+        }
+        PemError::NoItemsFound => {
+            format!("there is no {what} in {path}; name a PEM file that has one")
+        }
+        error => format!("the {what} {path} is damaged: {error:?}; write the file again"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wildcard_is_one_label() {
+        assert!(covers("a.example", "a.example") && covers("*.example", "a.example"));
+        assert!(covers("*.example", "*.example"));
+        assert!(!covers("*.example", "a.b.example") && !covers("*.example", "example"));
+    }
+}

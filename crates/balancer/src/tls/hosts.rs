@@ -1,0 +1,153 @@
+//! Which certificate a client gets: by the host that it names (RFC 6066), else the first one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use rustls::crypto::CryptoProvider;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use serde::Serialize;
+
+use super::certificate::{Pair, Print};
+use super::{Certificate, Tls};
+
+/// The certificates of a listener. Handshakes share the table; new files replace it.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    provider: Arc<CryptoProvider>,
+    table: RwLock<Table>,
+    entries: Mutex<Vec<Entry>>,
+}
+
+#[derive(Debug)]
+struct Table {
+    by_name: HashMap<Box<str>, Arc<CertifiedKey>>,
+    default: Arc<CertifiedKey>,
+}
+
+/// A certificate with what its files were when they were last looked at.
+#[derive(Debug)]
+struct Entry {
+    source: Certificate,
+    pair: Pair,
+    /// Of the files that were read last.
+    read: Print,
+    /// Of the files a look ago.
+    seen: Print,
+    /// Why newer files are not used.
+    problem: Option<String>,
+}
+
+/// A certificate in use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CertificateSnapshot {
+    /// Whom it is for; empty if it names nobody.
+    pub hosts: Vec<String>,
+    /// When it ends.
+    pub expires: SystemTime,
+    /// Why it was not replaced by newer files, in a sentence.
+    pub problem: Option<String>,
+}
+
+/// How sure it must be that files are complete before they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// They have not changed since the last look: a chain and its key are written one by one.
+    Settled,
+    /// Somebody says so.
+    Told,
+}
+
+impl Hosts {
+    pub(crate) fn load(tls: &Tls, provider: Arc<CryptoProvider>) -> Result<Self, String> {
+        let mut entries = Vec::new();
+        for source in &tls.certificates {
+            let read = source.print();
+            let pair = source.load(&provider)?;
+            let source = source.clone();
+            entries.push(Entry { source, pair, read, seen: read, problem: None });
+        }
+        let table = Table::new(&entries).ok_or("TLS without a certificate; give at least one")?;
+        Ok(Hosts { provider, table: RwLock::new(table), entries: Mutex::new(entries) })
+    }
+
+    /// Reads files that are new. What is flawed changes nothing. Returns what an operator should
+    /// know.
+    pub(crate) fn refresh(&self, patience: Patience) -> Vec<String> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes: Vec<_> =
+            entries.iter_mut().filter_map(|e| e.refresh(&self.provider, patience)).collect();
+        if changes.iter().any(Result::is_ok)
+            && let Some(table) = Table::new(&entries)
+        {
+            *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
+        }
+        changes.into_iter().map(|change| change.unwrap_or_else(|problem| problem)).collect()
+    }
+
+    pub(crate) fn snapshot(&self) -> Vec<CertificateSnapshot> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = |entry: &Entry| CertificateSnapshot {
+            hosts: entry.pair.hosts.clone(),
+            expires: entry.pair.expires,
+            problem: entry.problem.clone(),
+        };
+        entries.iter().map(snapshot).collect()
+    }
+}
+
+impl Entry {
+    fn refresh(
+        &mut self,
+        provider: &CryptoProvider,
+        patience: Patience,
+    ) -> Option<Result<String, String>> {
+        let print = self.source.print();
+        let settled = std::mem::replace(&mut self.seen, print) == print;
+        if print == self.read || !(settled || patience == Patience::Told) {
+            return None;
+        }
+        self.read = print;
+        let chain = self.source.chain.display();
+        Some(match self.source.load(provider) {
+            Ok(pair) => {
+                (self.pair, self.problem) = (pair, None);
+                Ok(format!("certificate {chain} was read again"))
+            }
+            Err(problem) => {
+                self.problem = Some(problem.clone());
+                Err(format!("the new certificate is not used, the old one stays: {problem}"))
+            }
+        })
+    }
+}
+
+impl Table {
+    fn new(entries: &[Entry]) -> Option<Self> {
+        let default = Arc::clone(&entries.first()?.pair.key);
+        let mut by_name = HashMap::new();
+        for Pair { key, hosts, .. } in entries.iter().map(|entry| &entry.pair) {
+            for host in hosts {
+                by_name.entry(host.as_str().into()).or_insert_with(|| Arc::clone(key));
+            }
+        }
+        Some(Table { by_name, default })
+    }
+
+    fn find(&self, host: &str) -> Option<&Arc<CertifiedKey>> {
+        self.by_name.get(host).or_else(|| {
+            let (_, parent) = host.split_once('.')?;
+            self.by_name.get(format!("*.{parent}").as_str())
+        })
+    }
+}
+
+impl ResolvesServerCert for Hosts {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        // rustls has put the name into lower case.
+        let named = hello.server_name().and_then(|host| table.find(host));
+        Some(Arc::clone(named.unwrap_or(&table.default)))
+    }
+}

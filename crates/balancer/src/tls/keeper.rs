@@ -1,0 +1,75 @@
+//! The thread that keeps certificates fresh, apart from those that move data: reading files and
+//! checking keys takes milliseconds.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::hosts::Patience;
+use crate::worker::Shared;
+
+/// Ends when dropped.
+pub(crate) struct Keeper {
+    calls: Option<Sender<Call>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Look at all files now.
+struct Call {
+    done: Sender<()>,
+}
+
+/// How often files are looked at: two system calls each.
+const LOOK: Duration = Duration::from_secs(2);
+
+impl Keeper {
+    /// Starts the thread, if there are certificates.
+    pub(crate) fn start(shared: &Shared) -> io::Result<Option<Self>> {
+        let tls = shared.entrances.iter().filter_map(|entrance| entrance.tls.as_ref());
+        let hosts: Vec<_> = tls.map(|tls| Arc::clone(&tls.hosts)).collect();
+        let notice = shared.config.notice;
+        if hosts.is_empty() {
+            return Ok(None);
+        }
+        let (calls, called) = channel::<Call>();
+        let refresh = move |patience| {
+            for text in hosts.iter().flat_map(|hosts| hosts.refresh(patience)) {
+                notice(&text);
+            }
+        };
+        let thread = std::thread::Builder::new().name("balancer-tls".into()).spawn(move || {
+            loop {
+                match called.recv_timeout(LOOK) {
+                    Ok(call) => {
+                        refresh(Patience::Told);
+                        // Who called may have stopped waiting.
+                        let _ = call.done.send(());
+                    }
+                    Err(RecvTimeoutError::Timeout) => refresh(Patience::Settled),
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+            }
+        })?;
+        Ok(Some(Keeper { calls: Some(calls), thread: Some(thread) }))
+    }
+
+    /// Looks at all files, and returns when the new ones are in use.
+    pub(crate) fn look(&self) {
+        let (done, looked) = channel();
+        if self.calls.as_ref().is_some_and(|calls| calls.send(Call { done }).is_ok()) {
+            // An error means that the thread has ended; there is nothing left to wait for.
+            let _ = looked.recv();
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.calls = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

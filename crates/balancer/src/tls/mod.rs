@@ -1,0 +1,103 @@
+//! TLS of a listener: certificates by host name, from files that may change.
+//!
+//! - `certificate`: a chain with its key, read from files.
+//! - `hosts`: which certificate a client gets.
+//! - `keeper`: the thread that notices new files.
+
+mod certificate;
+mod hosts;
+mod keeper;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::{ServerConfig, SupportedProtocolVersion, version};
+use serde::{Deserialize, Serialize};
+
+pub use hosts::CertificateSnapshot;
+pub(crate) use hosts::Hosts;
+pub(crate) use keeper::Keeper;
+
+/// How a listener speaks TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// At least one. The first is also for clients that name no host or an unknown one.
+    pub certificates: Vec<Certificate>,
+    /// Older versions are refused.
+    pub minimum: TlsVersion,
+}
+
+/// A certificate with its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// Whom it is for, as `example.com` or `*.example.com`, the latter for names of one more label.
+    /// Empty for the names in it. A host of two certificates gets the one that is listed first.
+    pub hosts: Vec<String>,
+    /// PEM: its own certificate first, then those that lead to the authority's.
+    pub chain: PathBuf,
+    /// PEM: the private key, as PKCS#8, PKCS#1 or SEC1.
+    pub key: PathBuf,
+}
+
+/// A version of the protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TlsVersion {
+    /// RFC 5246; what clients of before 2018 speak at best.
+    #[default]
+    #[serde(rename = "1.2")]
+    V1_2,
+    /// RFC 8446.
+    #[serde(rename = "1.3")]
+    V1_3,
+}
+
+/// What clients may ask for by ALPN (RFC 7301), best first. A client that asks for nothing gets
+/// HTTP/1.1; one that asks only for something else is refused, as the RFC says.
+const PROTOCOLS: [&[u8]; 2] = [b"http/1.1", b"http/1.0"];
+
+impl Tls {
+    /// With one certificate, for the hosts that it names, everything else as by default.
+    pub fn new(chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        let certificate = Certificate { hosts: Vec::new(), chain: chain.into(), key: key.into() };
+        Tls { certificates: vec![certificate], minimum: TlsVersion::default() }
+    }
+
+    /// Reads all files.
+    pub(crate) fn load(&self) -> Result<Server, String> {
+        let provider = Arc::new(ring::default_provider());
+        let hosts = Arc::new(Hosts::load(self, Arc::clone(&provider))?);
+        let config = self.server(provider, &hosts).map_err(|error| {
+            format!("TLS cannot be set up: {error}; check that the system has random numbers")
+        })?;
+        Ok(Server { hosts, config: Arc::new(config) })
+    }
+
+    /// Tickets and their keys are this listener's alone, and rustls resumes a session only for the
+    /// host name that it began with: a session never crosses hosts.
+    fn server(
+        &self,
+        provider: Arc<CryptoProvider>,
+        hosts: &Arc<Hosts>,
+    ) -> Result<ServerConfig, rustls::Error> {
+        let versions: &[&SupportedProtocolVersion] = match self.minimum {
+            TlsVersion::V1_2 => &[&version::TLS13, &version::TLS12],
+            TlsVersion::V1_3 => &[&version::TLS13],
+        };
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions)?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(hosts) as Arc<dyn rustls::server::ResolvesServerCert>);
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+        config.ticketer = ring::Ticketer::new()?;
+        config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+        Ok(config)
+    }
+}
+
+/// What a listener needs of its TLS.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) hosts: Arc<Hosts>,
+    pub(crate) config: Arc<ServerConfig>,
+}
