@@ -1,8 +1,9 @@
 # The words that people and CI share. `make help` lists them.
 CARGO ?= cargo
-TENFOLD := $(or $(CARGO_TARGET_DIR),target)/release/tenfold
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+TENFOLD := $(TARGET)/release/tenfold
 
-.PHONY: help demo build deps test bench-choosing lint fmt install clean
+.PHONY: help demo build deps test lint fmt install clean bench-balancer bench-choosing bench-docs
 
 help: ## List these words
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -28,6 +29,17 @@ lint: ## Format and lints, as CI wants them
 
 fmt: ## Format
 	$(CARGO) fmt --all
+
+# WORKS="small tls" and ROUNDS=3 narrow it; see bench/README.md.
+bench-balancer: build ## Measure the balancer beside nginx, HAProxy, Caddy and Pingora (40 min)
+	scripts/deps bench
+	$(CARGO) build --release --locked --manifest-path bench/origin/Cargo.toml --target-dir $(TARGET)/bench
+	$(CARGO) build --release --locked --manifest-path bench/pingora/Cargo.toml --target-dir $(TARGET)/bench
+	TENFOLD=$(TENFOLD) ORIGIN=$(TARGET)/bench/release/bench-origin \
+		PINGORA=$(TARGET)/bench/release/pingora-peer python3 -B bench/balancer
+
+bench-docs: ## Put the tables of the last measurement into docs/benchmarks.md
+	python3 -B bench/balancer render
 
 install: build ## Install the program to ~/.cargo/bin
 	$(CARGO) install --locked --path crates/tenfold

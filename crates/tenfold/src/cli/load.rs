@@ -29,6 +29,9 @@ pub struct Arguments {
     /// Space arrivals at random, as independent people come, not evenly
     #[arg(long, requires = "rate")]
     poisson: bool,
+    /// Which of the sequences of random arrivals; the same one with the same number
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "poisson")]
+    seed: u64,
     /// How long [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration)]
     duration: Option<Duration>,
@@ -105,6 +108,7 @@ impl Arguments {
         };
         config.timeout = self.timeout;
         config.threads = self.threads;
+        config.seed = self.seed;
         config.keep_alive =
             if self.no_keep_alive { KeepAlive::ClosePerRequest } else { KeepAlive::Reuse };
         Ok(config)

@@ -24,6 +24,7 @@ pub fn times(micros: &Histogram<u64>) -> Times {
         p90: at(90.0),
         p95: at(95.0),
         p99: at(99.0),
+        p999: at(99.9),
         max: Some(ms(micros.max())),
     }
 }

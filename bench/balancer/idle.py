@@ -1,0 +1,51 @@
+"""Memory of each proxy with many client connections that have had an answer and say nothing."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+
+from proxies import AccessLog, Kind, discard
+from results import Idle
+from stage import Stage
+
+CONNECTIONS = 10_000
+REQUEST = b"GET /128 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+# Of the answer: the header, and 128 bytes.
+END_OF_HEADER = b"\r\n\r\n"
+SETTLE_S = 0.5
+
+
+def measure(stage: Stage, kinds: list[Kind]) -> dict[str, Idle]:
+    return {kind.name: _one(stage, kind) for kind in kinds}
+
+
+def _one(stage: Stage, kind: Kind) -> Idle:
+    proxy = stage.proxy(kind, AccessLog.OFF)
+    clients: list[socket.socket] = []
+    try:
+        before = proxy.child.memory()
+        for _ in range(CONNECTIONS):
+            client = socket.create_connection(("127.0.0.1", proxy.plain), timeout=10)
+            clients.append(client)
+            _ask(client)
+        time.sleep(SETTLE_S)
+        after = proxy.child.memory()
+    finally:
+        for client in clients:
+            client.close()
+        discard(proxy)
+    idle = Idle(CONNECTIONS, before.rss, after.rss, before.pss, after.pss)
+    print(f"idle      {kind.name:8} {idle.rss >> 20} MiB", file=sys.stderr, flush=True)
+    return idle
+
+
+def _ask(client: socket.socket) -> None:
+    client.sendall(REQUEST)
+    answer = b""
+    while len(answer) < answer.find(END_OF_HEADER) + len(END_OF_HEADER) + 128:
+        piece = client.recv(4096)
+        if not piece:
+            raise ConnectionError("a proxy closed a connection before its answer was complete")
+        answer += piece

@@ -1,0 +1,163 @@
+"""What was measured, as values that are written to a file and rendered from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+SCHEMA = "tenfold/bench-balancer/1"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One proxy under one work for one window."""
+
+    requests: int
+    errors: int
+    # Requests a second.
+    rate: float
+    # CPU of the proxy, microseconds a request.
+    cpu_us: float
+    # The share of it that is system time.
+    system_share: float
+    # Cores in use during the window.
+    proxy_cores: float
+    origin_cores: float
+    generator_cores: float
+    # Cores that processes outside the benchmark used, or the hypervisor took.
+    noise_cores: float
+    disturbed: bool
+    # Bytes, while the work was going on.
+    rss: int
+    pss: int
+    # From the intended send time; of works at a fixed rate only.
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Latency:
+    """One proxy at a fixed rate; milliseconds from the intended send time."""
+
+    rate: float
+    errors: int
+    p50_ms: float | None
+    p99_ms: float | None
+    # The generator's own: valid, suspect or invalid.
+    verdict: str | None
+    disturbed: bool
+
+
+@dataclass
+class WorkResults:
+    """By proxy, a value a round; the n-th values of all proxies are of the same round."""
+
+    measures: dict[str, list[Measure]] = field(default_factory=dict)
+    latencies: dict[str, list[Latency]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TailRun:
+    """One balancer for one minute; milliseconds from the intended send time."""
+
+    errors: int
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    p999_ms: float | None
+    verdict: str | None
+    disturbed: bool
+
+
+@dataclass(frozen=True)
+class Idle:
+    """Bytes of a proxy before and with its idle client connections."""
+
+    connections: int
+    rss_before: int
+    rss: int
+    pss_before: int
+    pss: int
+
+
+@dataclass
+class Results:
+    started_at: str
+    machine: dict[str, Any]
+    versions: dict[str, str]
+    # Which cores the proxy had, and which everything else.
+    proxy_core: int
+    other_cores: list[int]
+    seed: int
+    rounds: int
+    window_s: float
+    tail_s: float
+    finished_at: str = ""
+    # By access log (off, on), then by work.
+    works: dict[str, dict[str, WorkResults]] = field(default_factory=dict)
+    # By balancer and policy.
+    tail: dict[str, list[TailRun]] = field(default_factory=dict)
+    # By proxy.
+    idle: dict[str, Idle] = field(default_factory=dict)
+    # What was left out, a sentence each.
+    skipped: list[str] = field(default_factory=list)
+    schema: str = SCHEMA
+
+    def write(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(dataclasses.asdict(self), indent=1) + "\n")
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Of Tenfold to a peer, of the same rounds."""
+
+    median: float
+    low: float
+    high: float
+
+
+def read(path: Path) -> Results:
+    document = json.loads(path.read_text())
+    if document["schema"] != SCHEMA:
+        raise ValueError(f"{path} has the schema {document['schema']}; measure again")
+    document["works"] = {
+        log: {name: _work(work) for name, work in works.items()}
+        for log, works in document["works"].items()
+    }
+    document["tail"] = {
+        name: [TailRun(**run) for run in runs] for name, runs in document["tail"].items()
+    }
+    document["idle"] = {name: Idle(**idle) for name, idle in document["idle"].items()}
+    return Results(**document)
+
+
+def ratio(ours: list[float], theirs: list[float]) -> Ratio:
+    each = [our / their for our, their in zip(ours, theirs, strict=True)]
+    return Ratio(median(each), min(each), max(each))
+
+
+def cpu(work: WorkResults, proxy: str) -> list[float]:
+    return [measure.cpu_us for measure in work.measures[proxy]]
+
+
+def best(work: WorkResults, among: tuple[str, ...]) -> str:
+    """The one of these proxies that needs the least CPU a request."""
+    return min(among, key=lambda proxy: median(cpu(work, proxy)))
+
+
+def middle(values: list[float | None]) -> float | None:
+    """The median of those that there are."""
+    present = [value for value in values if value is not None]
+    return median(present) if present else None
+
+
+def _work(document: dict[str, Any]) -> WorkResults:
+    return WorkResults(
+        {name: [Measure(**m) for m in all_of] for name, all_of in document["measures"].items()},
+        {name: [Latency(**m) for m in all_of] for name, all_of in document["latencies"].items()},
+    )

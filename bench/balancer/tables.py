@@ -1,0 +1,309 @@
+"""The tables: one set of values as text for the terminal and as Markdown for the documentation."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import central_queue
+import results as recorded
+import tail
+from proxies import TENFOLD
+from results import Latency, Measure, Ratio, Results, WorkResults, middle
+from works import WORKS, Work
+
+JSON = "balancer.json"
+TEXT = "balancer.txt"
+BEGIN = "<!-- bench-balancer begins: written by `make bench-docs`, not by hand -->"
+END = "<!-- bench-balancer ends -->"
+
+# Requests that are simulated for the central queue; p99 is then good to 1 %.
+SIMULATED = 2_000_000
+IDLE_GOAL_BYTES = 100_000_000
+TAIL_GOAL_NGINX = 0.75
+TAIL_GOAL_SIMULATED = 1.10
+MEGA = 1e6
+WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+    # What has to be known to read it.
+    note: str = ""
+
+
+def text(results: Results) -> str:
+    parts = [textwrap.fill(conditions(results), WIDTH)]
+    for table in tables(results):
+        widths = [max(map(len, column)) for column in zip(table.head, *table.rows, strict=True)]
+        lines = [_aligned(row, widths) for row in [table.head, *table.rows]]
+        parts.append("\n".join([table.title, "", *lines, *_noted(table)]))
+    return "\n\n".join([*parts, *results.skipped])
+
+
+def markdown(results: Results) -> str:
+    parts = [conditions(results)]
+    for table in tables(results):
+        rule = ["---", *["---:"] * (len(table.head) - 1)]
+        lines = ["| " + " | ".join(row) + " |" for row in [table.head, rule, *table.rows]]
+        parts += [f"### {table.title}", "\n".join(lines), *([table.note] if table.note else [])]
+    if results.skipped:
+        parts.append("\n".join(["Left out:", "", *(f"- {each}" for each in results.skipped)]))
+    return "\n\n".join(parts)
+
+
+def put(results: Results, docs: Path) -> None:
+    """Replaces what is between the marks."""
+    before, begin, rest = docs.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{docs} has lost its marks; restore {BEGIN!r} and {END!r}")
+    docs.write_text(f"{before}{BEGIN}\n\n{markdown(results)}\n\n{END}{after}")
+
+
+def conditions(results: Results) -> str:
+    machine, versions = results.machine, results.versions
+    cores = ", ".join(map(str, results.other_cores))
+    siblings = machine["siblings"]
+    alone = "" if siblings in ("", str(results.proxy_core)) else f" (one of {siblings})"
+    measures = list(_measures(results))
+    disturbed = sum(measure.disturbed for measure in measures)
+    return (
+        f"Measured {results.started_at} to {results.finished_at} on {machine['cores']} cores of "
+        f"{machine['model']}, {machine['memory_bytes'] / 2**30:.0f} GiB, "
+        f"{machine['distribution']}, Linux {machine['kernel']}. "
+        + ", ".join(f"{name} {version}" for name, version in versions.items())
+        + f". The proxy has core {results.proxy_core}{alone} with one worker or thread; origin and "
+        f"generator have core {cores}. {results.rounds} rounds of {results.window_s:g} s each, the "
+        f"order of the proxies shuffled in every round (seed {results.seed}). A window in which "
+        f"others used more than 0.05 cores is measured again, twice at most; {disturbed} of "
+        f"{len(measures)} are disturbed all the same."
+    )
+
+
+def tables(results: Results) -> Iterator[Table]:
+    for log, works in results.works.items():
+        known = [work for work in WORKS if work.name in works]
+        yield _goals(known, works, log)
+        yield _cpu(known, works, log)
+        yield _rates(known, works, log)
+        if log == "off":
+            yield _latencies(known, works)
+        yield _memory(known, works, log)
+    if results.tail:
+        yield _tail(results)
+    if results.idle:
+        yield _idle(results)
+
+
+def _goals(known: list[Work], works: dict[str, WorkResults], log: str) -> Table:
+    rows = []
+    for work in known:
+        measured = works[work.name]
+        peer = recorded.best(measured, work.against)
+        ratio = recorded.ratio(recorded.cpu(measured, TENFOLD), recorded.cpu(measured, peer))
+        met = _verdict(ratio.median <= work.goal)
+        rows.append([work.title, peer, _spread(ratio), f"at most {work.goal:.2f}", met])
+    head = ["work", "the better of nginx and HAProxy", "CPU, Tenfold's over its", "goal", ""]
+    note = (
+        "Ratios are medians of the ratio in each round, with the lowest and the highest. "
+        "64 connections that are kept alive, unless said."
+    )
+    return Table(f"Goals, access logs {log}", head, rows, note)
+
+
+def _cpu(known: list[Work], works: dict[str, WorkResults], log: str) -> Table:
+    names = _names(works)
+    rows = []
+    for work in known:
+        cells = [work.title]
+        for name in names:
+            if name not in works[work.name].measures:
+                cells.append("-")
+                continue
+            used = recorded.cpu(works[work.name], name)
+            cell = f"{median(used):.1f}"
+            if name != TENFOLD:
+                ours = recorded.cpu(works[work.name], TENFOLD)
+                cell += f" ({_spread(recorded.ratio(ours, used))})"
+            cells.append(cell)
+        rows.append(cells)
+    note = "Microseconds, user and system; in brackets Tenfold's over this one's."
+    return Table(f"CPU a request, access logs {log}", ["work", *names], rows, note)
+
+
+def _rates(known: list[Work], works: dict[str, WorkResults], log: str) -> Table:
+    names = _names(works)
+    rows = []
+    for work in known:
+        cells = [work.title]
+        for name in names:
+            measures = works[work.name].measures.get(name, [])
+            if not measures:
+                cells.append("-")
+                continue
+            errors = sum(measure.errors for measure in measures)
+            cell = f"{median(m.rate for m in measures):,.0f}"
+            cell += f" ({median(m.proxy_cores for m in measures):.0%}"
+            others = median(m.origin_cores + m.generator_cores for m in measures)
+            cell += f", {others:.0%})" + (f", {errors} errors" if errors else "")
+            cells.append(cell)
+        rows.append(cells)
+    note = (
+        "In brackets how busy the proxy's core was with it, and the other cores with origin and "
+        "generator: near 100 % limits the rate."
+    )
+    return Table(f"Requests a second, access logs {log}", ["work", *names], rows, note)
+
+
+def _latencies(known: list[Work], works: dict[str, WorkResults]) -> Table:
+    names = _names(works)
+    rows = []
+    for work in known:
+        p50 = {name: [m.p50_ms for m in each] for name, each in _timed(works[work.name])}
+        p99 = {name: [m.p99_ms for m in each] for name, each in _timed(works[work.name])}
+        if not any(map(middle, p99.values())):
+            continue
+        latencies = works[work.name].latencies.get(TENFOLD)
+        rate = latencies[0].rate if latencies else float(work.rate or 0)
+        cells = [f"{_ms(middle(p50[name]))} / {_ms(middle(p99[name]))}" for name in names]
+        ours, nginx = middle(p99[TENFOLD]), middle(p99["nginx"])
+        goal = "-" if ours is None or nginx is None else _verdict(ours <= nginx)
+        rows.append([f"{work.title}, {rate:,.0f}/s", *cells, goal])
+    note = (
+        "Milliseconds from the intended send time, p50 / p99, medians of the rounds, at half of "
+        "the slowest proxy's capacity where the work gives no rate. The generator speaks plain "
+        "HTTP/1.1 only."
+    )
+    head = ["work", *names, "p99 no worse than nginx's"]
+    return Table("Response time at half load", head, rows, note)
+
+
+def _timed(work: WorkResults) -> Iterator[tuple[str, Sequence[Measure | Latency]]]:
+    """The windows at a fixed rate, by proxy."""
+    for name, measures in work.measures.items():
+        yield name, work.latencies.get(name, measures)
+
+
+def _memory(known: list[Work], works: dict[str, WorkResults], log: str) -> Table:
+    names = _names(works)
+    rows = []
+    for work in known:
+        cells = [work.title]
+        for name in names:
+            measures = works[work.name].measures.get(name, [])
+            if measures:
+                rss, pss = median(m.rss for m in measures), median(m.pss for m in measures)
+                cells.append(f"{rss / MEGA:.0f} / {pss / MEGA:.0f}")
+            else:
+                cells.append("-")
+        rows.append(cells)
+    return Table(
+        f"Memory during the work, access logs {log}",
+        ["work", *names],
+        rows,
+        "MB, resident / proportional. A proxy does all works in turn without a restart.",
+    )
+
+
+def _tail(results: Results) -> Table:
+    rows = []
+    p99: dict[str, float | None] = {}
+    for name, runs in results.tail.items():
+        p99[name] = middle([run.p99_ms for run in runs])
+        quantiles = [
+            middle([run.p50_ms for run in runs]),
+            middle([run.p95_ms for run in runs]),
+            p99[name],
+            middle([run.p999_ms for run in runs]),
+        ]
+        errors = sum(run.errors for run in runs)
+        rows.append([name + (f" ({errors} errors)" if errors else ""), *map(_ms, quantiles)])
+    ideal = central_queue.simulate(tail.RATE, tail.INSTANCES, SIMULATED, seed=1)
+    simulated = [ideal.p50, ideal.p95, ideal.p99, ideal.p999]
+    rows.append(["a central queue, simulated", *map(_ms, simulated)])
+    ours = p99[tail.OURS]
+    goals = [
+        _bound(ours, p99[tail.NGINX_LEAST_CONN], TAIL_GOAL_NGINX, "of nginx least_conn"),
+        _bound(ours, p99[tail.HAPROXY_MAXCONN], 1.0, "of HAProxy with maxconn 1"),
+        _bound(ours, ideal.p99, TAIL_GOAL_SIMULATED, "of the simulation"),
+    ]
+    rounds = len(next(iter(results.tail.values())))
+    note = (
+        f"Milliseconds from the intended send time, medians of {rounds} rounds of "
+        f"{results.tail_s:g} s at {tail.RATE:g}/s, Poisson. Four instances that serve one request "
+        "at a time, 95 % in 5 ms and 5 % in 100 ms; the k-th request that begins takes the same "
+        "time with every balancer, and the arrivals are the same. The balancers run side by side, "
+        "each with instances of its own that sleep. The p99 of a single minute lies between 106 "
+        "and 136 ms even with an ideal queue (90 % of 100 simulated minutes). p99 of Tenfold: "
+        + "; ".join(goals)
+        + "."
+    )
+    title = "Tail with instances that serve one request at a time"
+    return Table(title, ["balancer", "p50", "p95", "p99", "p99.9"], rows, note)
+
+
+def _idle(results: Results) -> Table:
+    rows = []
+    for name, idle in results.idle.items():
+        each = (idle.rss - idle.rss_before) / idle.connections
+        sizes = [idle.rss_before, idle.rss, idle.pss]
+        rows.append([name, *(f"{size / MEGA:.1f}" for size in sizes), f"{each / 1000:.1f}"])
+    connections = next(iter(results.idle.values())).connections
+    ours = results.idle[TENFOLD].rss
+    met = _verdict(ours <= IDLE_GOAL_BYTES)
+    note = (
+        f"A fresh proxy; each connection has had one answer. MB; kB. The goal for Tenfold is at "
+        f"most {IDLE_GOAL_BYTES / MEGA:.0f} MB: {met} with {ours / MEGA:.1f} MB."
+    )
+    head = ["proxy", "resident at start", "resident", "proportional", "a connection"]
+    return Table(f"{connections:,} idle client connections", head, rows, note)
+
+
+def _bound(ours: float | None, theirs: float | None, goal: float, whose: str) -> str:
+    if ours is None or theirs is None:
+        return f"{whose}: not measured"
+    met = _verdict(ours <= goal * theirs)
+    return f"{ours / theirs:.2f} {whose}, goal at most {goal:.2f}, {met}"
+
+
+def _verdict(met: bool) -> str:
+    return "met" if met else "missed"
+
+
+def _names(works: dict[str, WorkResults]) -> list[str]:
+    """In the order in which they were measured first."""
+    return list(dict.fromkeys(name for work in works.values() for name in work.measures))
+
+
+def _measures(results: Results) -> Iterator[Measure]:
+    for works in results.works.values():
+        for work in works.values():
+            for measures in work.measures.values():
+                yield from measures
+
+
+def _spread(ratio: Ratio) -> str:
+    return f"{ratio.median:.2f}, {ratio.low:.2f} - {ratio.high:.2f}"
+
+
+def _ms(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+
+def _noted(table: Table) -> list[str]:
+    return ["", textwrap.fill(table.note, WIDTH)] if table.note else []
+
+
+def _aligned(row: list[str], widths: list[int]) -> str:
+    first, *rest = row
+    cells = [first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))]
+    return "  ".join(cells).rstrip()

@@ -1,0 +1,167 @@
+//! One thread that serves many connections, one request at a time, in the order in which they came.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Result, Write};
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
+
+/// What is answered.
+pub trait Answers {
+    /// Header and body of the answer to a request for `path`; may take its time.
+    fn answer(&mut self, path: &str) -> Rc<[u8]>;
+}
+
+struct Connection {
+    stream: TcpStream,
+    input: Vec<u8>,
+    /// Bytes of a request body that are still to be thrown away.
+    body: usize,
+    /// Answers that the client has not taken yet, the first one from this byte on.
+    output: VecDeque<Rc<[u8]>>,
+    sent: usize,
+}
+
+/// What a connection may become.
+#[derive(PartialEq)]
+enum Next {
+    Waits,
+    Ends,
+}
+
+const LISTENER: Token = Token(usize::MAX);
+/// Large enough that a megabyte costs few system calls.
+const BLOCK: usize = 256 * 1024;
+const FIELDS: usize = 64;
+
+pub fn serve(address: SocketAddr, mut answers: impl Answers) -> Result<()> {
+    let mut poll = Poll::new()?;
+    let mut listener = TcpListener::bind(address)?;
+    poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+    let mut connections: Vec<Option<Connection>> = Vec::new();
+    let mut free = Vec::new();
+    let mut events = Events::with_capacity(1024);
+    let mut block = vec![0; BLOCK];
+    loop {
+        if let Err(error) = poll.poll(&mut events, None)
+            && error.kind() != ErrorKind::Interrupted
+        {
+            return Err(error);
+        }
+        for event in &events {
+            if event.token() == LISTENER {
+                while let Ok((mut stream, _)) = listener.accept() {
+                    let slot = free.pop().unwrap_or_else(|| {
+                        connections.push(None);
+                        connections.len() - 1
+                    });
+                    stream.set_nodelay(true)?;
+                    let both = Interest::READABLE | Interest::WRITABLE;
+                    poll.registry().register(&mut stream, Token(slot), both)?;
+                    connections[slot] = Some(Connection::new(stream));
+                }
+                continue;
+            }
+            let slot = event.token().0;
+            let Some(connection) = &mut connections[slot] else { continue };
+            if connection.advance(&mut block, &mut answers) == Next::Ends {
+                connections[slot] = None;
+                free.push(slot);
+            }
+        }
+    }
+}
+
+/// An answer with this body.
+pub fn with_body(body: &[u8]) -> Rc<[u8]> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nServer: bench-origin\r\nContent-Type: text/plain\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat().into()
+}
+
+impl Connection {
+    fn new(stream: TcpStream) -> Self {
+        Connection { stream, input: Vec::new(), body: 0, output: VecDeque::new(), sent: 0 }
+    }
+
+    /// Takes and sends what can be taken and sent now.
+    fn advance(&mut self, block: &mut [u8], answers: &mut impl Answers) -> Next {
+        if self.flush() == Next::Ends {
+            return Next::Ends;
+        }
+        loop {
+            let count = match self.stream.read(block) {
+                Ok(0) => return Next::Ends,
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Next::Waits,
+                Err(_) => return Next::Ends,
+            };
+            if self.take(&block[..count], answers) == Next::Ends {
+                return Next::Ends;
+            }
+            // epoll(7): a stream that gave less than was asked for has no more.
+            if count < block.len() {
+                return Next::Waits;
+            }
+        }
+    }
+
+    fn take(&mut self, mut bytes: &[u8], answers: &mut impl Answers) -> Next {
+        loop {
+            let discarded = self.body.min(bytes.len());
+            self.body -= discarded;
+            bytes = &bytes[discarded..];
+            if bytes.is_empty() {
+                return Next::Waits;
+            }
+            if !self.input.is_empty() {
+                self.input.extend_from_slice(bytes);
+                let input = std::mem::take(&mut self.input);
+                return self.take(&input, answers);
+            }
+            let mut fields = [httparse::EMPTY_HEADER; FIELDS];
+            let mut request = httparse::Request::new(&mut fields);
+            match request.parse(bytes) {
+                Ok(httparse::Status::Complete(length)) => {
+                    self.body = body_length(&request);
+                    self.output.push_back(answers.answer(request.path.unwrap_or("/")));
+                    if self.flush() == Next::Ends {
+                        return Next::Ends;
+                    }
+                    bytes = &bytes[length..];
+                }
+                Ok(httparse::Status::Partial) => {
+                    self.input.extend_from_slice(bytes);
+                    return Next::Waits;
+                }
+                Err(_) => return Next::Ends,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Next {
+        while let Some(answer) = self.output.front() {
+            match self.stream.write(&answer[self.sent..]) {
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => return Next::Ends,
+            }
+            if self.sent == answer.len() {
+                self.output.pop_front();
+                self.sent = 0;
+            }
+        }
+        Next::Waits
+    }
+}
+
+fn body_length(request: &httparse::Request<'_, '_>) -> usize {
+    let length = request.headers.iter().find(|h| h.name.eq_ignore_ascii_case("content-length"));
+    let length = length.and_then(|header| std::str::from_utf8(header.value).ok());
+    length.and_then(|length| length.parse().ok()).unwrap_or(0)
+}
