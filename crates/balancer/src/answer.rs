@@ -83,7 +83,7 @@ impl Failure {
         }
     }
 
-    /// Writes the whole answer.
+    /// Writes the whole answer, and returns the bytes of its body.
     pub(crate) fn write(
         &self,
         out: &mut Vec<u8>,
@@ -92,7 +92,7 @@ impl Failure {
         is_head: bool,
         date: Switch,
         added: &[u8],
-    ) {
+    ) -> usize {
         let status = self.status();
         let body = format!("{status} {self}\n");
         out.clear();
@@ -119,9 +119,11 @@ impl Failure {
         }
         out.extend_from_slice(added);
         out.extend_from_slice(b"\r\n");
-        if !is_head {
-            out.extend_from_slice(body.as_bytes());
+        if is_head {
+            return 0;
         }
+        out.extend_from_slice(body.as_bytes());
+        body.len()
     }
 }
 

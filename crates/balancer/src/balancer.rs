@@ -16,6 +16,7 @@ use crate::dispatch::BackendId;
 use crate::entrance::Entrance;
 use crate::inherited::Inherited;
 use crate::listener::{self, Bound, Owner, SocketFile};
+use crate::log::Log;
 use crate::snapshot::Snapshot;
 use crate::tls::Keeper;
 use crate::worker::{Ending, Shared, Worker};
@@ -80,6 +81,16 @@ pub enum StartError {
     /// A certificate or its key cannot be used.
     #[error("{0}")]
     Certificate(String),
+    /// The access log cannot be written.
+    #[error(
+        "cannot open the access log {log}: {source}; make its directory, or choose a file that may be written"
+    )]
+    AccessLog {
+        /// Where it was to go.
+        log: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The system gave no thread or no event loop.
     #[error("cannot start a data-plane thread: {0}; raise the limits of processes and open files")]
     Thread(#[from] io::Error),
@@ -109,6 +120,7 @@ impl Balancer {
         // Before anything listens.
         let entrances = config.listeners.iter().map(Entrance::new).collect::<Result<Vec<_>, _>>();
         let entrances = entrances.map_err(StartError::Certificate)?;
+        let log = start_log(&config)?;
         let mut listening = Vec::new();
         let (mut addresses, mut files) = (Vec::new(), Vec::new());
         let mut by_thread: Vec<Vec<_>> = (0..config.threads).map(|_| Vec::new()).collect();
@@ -123,7 +135,7 @@ impl Balancer {
                 by_thread[index % config.threads].push((place, socket));
             }
         }
-        let shared = Arc::new(Shared::new(config, entrances, listening));
+        let shared = Arc::new(Shared::new(config, entrances, listening, log));
         shared.keep(Keeper::start(&shared)?);
         let (send_id, ids) = mpsc::channel();
         let mut balancer = Balancer {
@@ -207,11 +219,15 @@ impl Balancer {
             let _ = join.join();
         }
         self.files.clear();
-        self.handle.shared.keep(None);
-        self.close_backends();
+        self.close();
     }
 
-    fn close_backends(&self) {
+    /// Ends what the threads have used, once they have ended.
+    fn close(&self) {
+        self.handle.shared.keep(None);
+        if let Some(log) = &self.handle.shared.log {
+            log.stop();
+        }
         for app in &self.handle.shared.apps {
             for standing in app.dispatcher.standings() {
                 standing.backend.removed();
@@ -220,14 +236,19 @@ impl Balancer {
     }
 }
 
+fn start_log(config: &Config) -> Result<Option<Log>, StartError> {
+    let Some(log) = &config.access_log else { return Ok(None) };
+    let started = Log::start(log, config.threads, config.notice);
+    started.map(Some).map_err(|source| StartError::AccessLog { log: log.to.to_string(), source })
+}
+
 impl Drop for Balancer {
     fn drop(&mut self) {
         self.handle.shared.stop(Ending::at(Instant::now()));
         for thread in self.threads.drain(..) {
             let _ = thread.join.join();
         }
-        self.handle.shared.keep(None);
-        self.close_backends();
+        self.close();
     }
 }
 
@@ -275,6 +296,14 @@ impl Handle {
     /// Blocks for as long as that takes.
     pub fn reload_certificates(&self) {
         self.shared.reload_certificates();
+    }
+
+    /// Goes on in the file that now has the access log's name; for after it was renamed. What
+    /// was logged before is in the old one.
+    pub fn reopen_logs(&self) {
+        if let Some(log) = &self.shared.log {
+            log.reopen();
+        }
     }
 
     /// Everything counted so far.

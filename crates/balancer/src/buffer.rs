@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::io::ReadBuf;
 
+use crate::log::Record;
 use crate::outgoing::Outgoing;
 use crate::stream::Stream;
 
@@ -44,6 +45,8 @@ pub(crate) struct Workspace {
     pub(crate) id: Vec<u8>,
     /// Fields that we add to the answer.
     pub(crate) added: Vec<u8>,
+    /// For the access log, while there is one.
+    pub(crate) record: Option<Box<Record>>,
     /// How long the request has waited for slots.
     pub(crate) queued: Duration,
     pub(crate) upward: Outgoing,
@@ -80,6 +83,9 @@ impl Workspace {
         self.input.clear();
         self.answer.clear();
         self.begin();
+        if let Some(record) = &mut self.record {
+            record.clear();
+        }
         self.upward.clear();
         self.downward.clear();
         STOCK.with_borrow_mut(|stock| {

@@ -1,7 +1,5 @@
 //! The time of day in the words of HTTP and of logs, put together once a second and thread.
 
-#![allow(dead_code, reason = "its words for logs come with the access log")]
-
 use std::cell::RefCell;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

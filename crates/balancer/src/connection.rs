@@ -53,7 +53,9 @@ pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: Open) {
             }
             Arrival::Failed(failure) => {
                 let space = space.get_or_insert_with(Workspace::take);
-                exchange::answer(
+                space.begin();
+                worker.begin_record(space, space.input.len());
+                exchange::refuse(
                     &mut client,
                     space,
                     &UNKNOWN,
@@ -84,6 +86,7 @@ pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: Open) {
 async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker: &Worker) -> After {
     let Config { limits, forwarding, .. } = &worker.shared.config;
     space.begin();
+    worker.begin_record(space, len);
     let head = &space.input.filled()[..len];
     let terms = Terms {
         max_fields: limits.headers,
@@ -91,14 +94,15 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
         origin: &client.origin,
         forwarding,
     };
-    let passed = Passed { head: &mut space.request, id: &mut space.id };
+    let passed =
+        Passed { head: &mut space.request, id: &mut space.id, record: space.record.as_deref_mut() };
     let parsed = parse_request(head, terms, passed);
     space.input.consume(len);
     let request = match parsed {
         Ok(request) => request,
         Err(reject) => {
             let failure = Failure::Rejected { status: reject.status, flaw: reject.flaw };
-            return exchange::answer(client, space, &UNKNOWN, &failure, Persistence::Close, worker)
+            return exchange::refuse(client, space, &UNKNOWN, &failure, Persistence::Close, worker)
                 .await;
         }
     };
@@ -112,7 +116,7 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
             // What is left of a body would be taken for the next request.
             let whole = request.body == Framing::Empty;
             let persistence = if whole { request.persistence } else { Persistence::Close };
-            return exchange::answer(client, space, &request, &failure, persistence, worker).await;
+            return exchange::refuse(client, space, &request, &failure, persistence, worker).await;
         }
     };
     space.head = space.request.len();
@@ -128,9 +132,12 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
     };
     match gathered {
         Ok(()) => {}
-        Err(Missing::ClientGone) => return After::Gone,
+        Err(Missing::ClientGone) => {
+            exchange::log(client, space, &request, worker, None);
+            return After::Gone;
+        }
         Err(Missing::Failed(failure)) => {
-            return exchange::answer(client, space, &request, &failure, Persistence::Close, worker)
+            return exchange::refuse(client, space, &request, &failure, Persistence::Close, worker)
                 .await;
         }
     }

@@ -18,6 +18,7 @@ use crate::dispatch::{Report, Tried, Wish};
 use crate::dispatcher::{Place, Reply, Slot};
 use crate::h1::{Framing, Persistence, Request};
 use crate::lease::Lease;
+use crate::log::Line;
 use crate::relay::{Outcome, Relay, Unserved};
 use crate::stream::Check;
 use crate::tunnel;
@@ -57,17 +58,58 @@ pub(crate) async fn run(
         }
         Outcome::Tunnel(lease) => {
             tunnel::run(client, space, lease, worker).await;
+            log(client, space, request, worker, Some(app));
             return After::Gone;
         }
         Outcome::Stale(_) | Outcome::Broken => After::Abort,
-        Outcome::ClientGone => return After::Gone,
+        Outcome::ClientGone => {
+            log(client, space, request, worker, Some(app));
+            return After::Gone;
+        }
     };
     app.tally(worker.index, |tally| record(&mut tally.response, arrived.elapsed()));
+    log(client, space, request, worker, Some(app));
     after
 }
 
+/// Answers a request that is for no app, or not whole.
+pub(crate) async fn refuse(
+    client: &mut Client,
+    space: &mut Workspace,
+    request: &Request,
+    failure: &Failure,
+    persistence: Persistence,
+    worker: &Worker,
+) -> After {
+    let after = answer(client, space, request, failure, persistence, worker).await;
+    log(client, space, request, worker, None);
+    after
+}
+
+/// Writes the line of a request that is over.
+pub(crate) fn log(
+    client: &Client,
+    space: &Workspace,
+    request: &Request,
+    worker: &Worker,
+    app: Option<&App>,
+) {
+    let (Some(log), Some(record)) = (&worker.shared.log, &space.record) else { return };
+    let line = Line {
+        time: clock::since_1970(),
+        client: request.client.or(client.origin.peer()),
+        record,
+        request_id: &space.id,
+        app: app.map(|app| &app.config.name[..]),
+        queued: space.queued,
+        response: record.elapsed(),
+        transport: client.stream.transport(),
+    };
+    log.write(worker.index, &line);
+}
+
 /// Answers a request without a backend.
-pub(crate) async fn answer(
+async fn answer(
     client: &mut Client,
     space: &mut Workspace,
     request: &Request,
@@ -78,7 +120,11 @@ pub(crate) async fn answer(
     worker.tally(|tally| tally.own_answers[usize::from(failure.status() / 100 - 3)] += 1);
     let bytes = &mut space.downward.lead;
     let date = worker.shared.config.forwarding.date;
-    failure.write(bytes, persistence, request.version, request.is_head, date, &space.added);
+    let body =
+        failure.write(bytes, persistence, request.version, request.is_head, date, &space.added);
+    if let Some(record) = &mut space.record {
+        (record.status, record.bytes) = (Some(failure.status()), body as u64);
+    }
     let sent = client.send(bytes, worker.shared.config.timeouts.stall).await;
     space.downward.clear();
     match (sent, persistence) {
@@ -150,6 +196,10 @@ async fn attempt<'w>(
     let check = if request.idempotent { Check::EventLoop } else { Check::Kernel };
     let mut reused = lease.reuse(check);
     loop {
+        if let Some(record) = &mut space.record {
+            record.attempts += 1;
+            record.backend = Some(Arc::clone(&lease.slot.backend));
+        }
         if !reused {
             let began = Instant::now();
             let connect = worker.shared.config.timeouts.connect;

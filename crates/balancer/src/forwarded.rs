@@ -61,6 +61,11 @@ impl Origin {
         Origin { peer, trust, scheme, families, fields: fields.into() }
     }
 
+    /// None over a Unix socket.
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
+        self.peer
+    }
+
     pub(crate) fn trust(&self) -> Trust {
         self.trust
     }

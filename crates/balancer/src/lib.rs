@@ -26,6 +26,7 @@
 //! - `answer`: the answers that the balancer gives itself, each with a reason.
 //! - `forwarding`, `forwarded`, `request_id`: what is told about a request beyond its own words.
 //! - `buffer`, `outgoing`, `timer`: memory, writes and deadlines that cost nothing per request.
+//! - `log`: the access log.
 //! - `clock`: the time of day in words.
 //! - `counters`, `snapshot`: what is counted, and how it is read.
 
@@ -51,6 +52,7 @@ mod inherited;
 mod intake;
 mod lease;
 mod listener;
+mod log;
 mod outgoing;
 mod pace;
 mod peer;
@@ -75,6 +77,7 @@ pub use counters::{BackendCounts, EntranceCounts, Shed};
 pub use dispatch::{BackendId, RetryCounts};
 pub use forwarding::{Forwarding, Network, Switch, UnknownNetwork, XForwarded};
 pub use inherited::Inherited;
+pub use log::{AccessLog, LogFormat, LogTarget};
 pub use policy::{Key, Policy, UnknownPolicy};
 pub use proxy_protocol::ProxyProtocol;
 pub use route::{

@@ -14,6 +14,7 @@ use crate::counters::{
 };
 use crate::dispatch::{BackendId, RetryCounts, Standing};
 use crate::dispatcher::Standings;
+use crate::log::Log;
 use crate::tls::CertificateSnapshot;
 use crate::worker::Shared;
 
@@ -26,6 +27,8 @@ pub struct Snapshot {
     pub clients: ClientsSnapshot,
     /// In the order of the configuration.
     pub certificates: Vec<CertificateSnapshot>,
+    /// Lines of the access log that were not written, so far.
+    pub log_lines_dropped: u64,
 }
 
 /// An app at one moment. Times are in microseconds.
@@ -132,7 +135,8 @@ impl Snapshot {
         let apps = apps.map(|(index, app)| AppSnapshot::take(AppId::nth(index), app)).collect();
         let hosts = shared.entrances.iter().filter_map(|entrance| entrance.tls.as_ref());
         let certificates = hosts.flat_map(|tls| tls.hosts.snapshot()).collect();
-        Snapshot { apps, clients, certificates }
+        let log_lines_dropped = shared.log.as_ref().map_or(0, Log::dropped);
+        Snapshot { apps, clients, certificates, log_lines_dropped }
     }
 }
 

@@ -8,10 +8,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rustix::net::{RecvFlags, recv};
+use rustls::ProtocolVersion;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::address::Address;
+use crate::log::Transport;
 
 /// What a buffer is filled from and emptied into.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {
@@ -62,6 +64,21 @@ pub(crate) enum Check {
 const BACKLOG_FULL: Duration = Duration::from_millis(2);
 
 impl ClientStream {
+    /// What the access log tells of it.
+    pub(crate) fn transport(&self) -> Transport {
+        match self {
+            ClientStream::Tcp(_) | ClientStream::Unix(_) => Transport::default(),
+            ClientStream::Tls(stream) => {
+                let tls = match stream.get_ref().1.protocol_version() {
+                    Some(ProtocolVersion::TLSv1_2) => Some("TLSv1.2"),
+                    Some(ProtocolVersion::TLSv1_3) => Some("TLSv1.3"),
+                    _ => None,
+                };
+                Transport { tls, http: None }
+            }
+        }
+    }
+
     /// Looks without reading. Leaves the event loop to report what comes after.
     pub(crate) fn peek(&self) -> Arrived {
         match self.look_ahead(&mut [0]) {

@@ -39,7 +39,7 @@ pub(crate) async fn run(
     worker: &Worker,
 ) {
     lease.slot.upgrade();
-    let Workspace { input, answer, upward, downward, .. } = space;
+    let Workspace { input, answer, upward, downward, record, .. } = space;
     let mut up = Way { buffer: input, outgoing: upward, state: State::Open, sent: 0 };
     let mut down = Way { buffer: answer, outgoing: downward, state: State::Open, sent: 0 };
     let limit = worker.shared.config.timeouts.tunnel;
@@ -59,6 +59,9 @@ pub(crate) async fn run(
         client.timer.poll(cx, deadline)
     })
     .await;
+    if let Some(record) = record {
+        record.bytes += down.sent;
+    }
     lease.slot.backend.tally(worker.index, |tally| {
         tally.counts.bytes_in += up.sent;
         tally.counts.bytes_out += down.sent;

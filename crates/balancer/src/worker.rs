@@ -13,6 +13,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::MissedTickBehavior;
 
 use crate::app::App;
+use crate::buffer::Workspace;
 use crate::client::Client;
 use crate::config::{AppConfig, AppId, Config};
 use crate::connection;
@@ -20,6 +21,7 @@ use crate::counters::Tally;
 use crate::dispatch::TICK;
 use crate::entrance::{self, Entrance};
 use crate::listener::{BoundSocket, Listening};
+use crate::log::Log;
 use crate::peer::{Peer, Scheme};
 use crate::router::{Entry, Router};
 use crate::stream::ClientStream;
@@ -31,6 +33,7 @@ pub(crate) struct Shared {
     /// By [`AppId`].
     pub(crate) apps: Box<[App]>,
     pub(crate) router: Router,
+    pub(crate) log: Option<Log>,
     /// By listener.
     pub(crate) entries: Box<[Entry]>,
     /// By listener.
@@ -79,7 +82,12 @@ const SWEEP: Duration = Duration::from_millis(500);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl Shared {
-    pub(crate) fn new(config: Config, entrances: Vec<Entrance>, listening: Vec<OwnedFd>) -> Self {
+    pub(crate) fn new(
+        config: Config,
+        entrances: Vec<Entrance>,
+        listening: Vec<OwnedFd>,
+        log: Option<Log>,
+    ) -> Self {
         let apps = config.apps.iter().enumerate();
         let app = |(index, app): (usize, &AppConfig)| {
             App::new(AppId::nth(index), app.clone(), config.threads)
@@ -89,6 +97,7 @@ impl Shared {
             router: Router::new(&config.routes),
             entries: Entry::all(&config),
             entrances: entrances.into(),
+            log,
             tallies: (0..config.threads).map(|_| Mutex::default()).collect(),
             config,
             opened: watch::Sender::new(false),
@@ -165,6 +174,14 @@ impl Ending {
 impl Worker {
     pub(crate) fn tally(&self, count: impl FnOnce(&mut Tally)) {
         count(&mut self.shared.tallies[self.index].lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Begins what the access log tells of a request, if there is one; `len` bytes of the input are
+    /// its header.
+    pub(crate) fn begin_record(&self, space: &mut Workspace, len: usize) {
+        if self.shared.log.is_some() {
+            space.record.get_or_insert_default().begin(&space.input.filled()[..len]);
+        }
     }
 
     /// The thread's life. Connections that are left when it returns end with the event loop.

@@ -13,7 +13,7 @@ mod target;
 mod tests;
 
 pub(crate) use body::{Decoded, Decoder, Framing};
-pub(crate) use fields::{list, write_field};
+pub(crate) use fields::{list, write_decimal, write_field};
 pub(crate) use outline::Outline;
 pub(crate) use request::{Expect, Passed, Request, Terms, parse_request};
 pub(crate) use response::{Asker, Persistence, Response, parse_response};

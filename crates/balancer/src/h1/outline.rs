@@ -45,7 +45,7 @@ mod tests {
             let terms =
                 Terms { max_fields: 100, max_target: 99, origin: &origin, forwarding: &forwarding };
             let mut head = Vec::new();
-            let passed = Passed { head: &mut head, id: &mut Vec::new() };
+            let passed = Passed { head: &mut head, id: &mut Vec::new(), record: None };
             parse_request(request.as_bytes(), terms, passed).unwrap();
             let outline = Outline::of(&head);
             assert_eq!(&head[outline.target], target.as_bytes(), "{request}");

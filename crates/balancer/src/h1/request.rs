@@ -11,6 +11,7 @@ use super::target::{Target, check_host, parse_target};
 use super::{Flaw, Framing, MAX_FIELDS, Persistence, Version};
 use crate::forwarded::{Origin, Trust};
 use crate::forwarding::Forwarding;
+use crate::log::Record;
 use crate::request_id;
 
 /// What the proxy must know of a request; its header itself is passed on as rewritten bytes.
@@ -56,6 +57,8 @@ pub(crate) struct Passed<'a> {
     pub(crate) head: &'a mut Vec<u8>,
     /// The request's id, if it has to have one.
     pub(crate) id: &'a mut Vec<u8>,
+    /// What the access log tells, if there is one.
+    pub(crate) record: Option<&'a mut Record>,
 }
 
 /// A request that is not passed on: the answer's status, and why.
@@ -104,7 +107,7 @@ pub(crate) fn parse_request(
     terms: Terms<'_>,
     passed: Passed<'_>,
 ) -> Result<Request, Reject> {
-    let Passed { head: out, id } = passed;
+    let Passed { head: out, id, record } = passed;
     let Terms { max_target, origin, forwarding, .. } = terms;
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
@@ -118,6 +121,9 @@ pub(crate) fn parse_request(
     else {
         return Err(Reject::from("the request line is malformed"));
     };
+    if let Some(record) = record {
+        record.take_fields(parsed.headers);
+    }
     // httparse skips empty lines and lines before the request line; the caller has done so.
     if !head.starts_with(method.as_bytes()) {
         return Err(Reject::from("the request line is malformed"));

@@ -19,7 +19,7 @@ fn request(head: &str) -> Result<(Request, String), u16> {
         Scan::Complete(len) if len == bytes.len() => {}
         _ => return Err(400),
     }
-    let passed = Passed { head: &mut out, id: &mut Vec::new() };
+    let passed = Passed { head: &mut out, id: &mut Vec::new(), record: None };
     let request = parse_request(bytes, terms, passed).map_err(|reject| reject.status)?;
     Ok((request, String::from_utf8(out).unwrap()))
 }

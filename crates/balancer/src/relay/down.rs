@@ -120,6 +120,7 @@ impl<'w> Relay<'_, 'w> {
         if !matches!(self.upload, Upload::Done) {
             response.backend = Persistence::Close;
         }
+        self.moved.heads += self.space.downward.lead.len() as u64;
         self.space.answer.consume(len);
         match response.status {
             101 => {
@@ -146,6 +147,7 @@ impl<'w> Relay<'_, 'w> {
     /// RFC 9110 15.2: interim answers are passed on, but not to clients that do not know them.
     fn on_interim(&mut self) -> Result<(), Outcome<'w>> {
         if self.request.version == Version::Http10 {
+            self.moved.heads -= self.space.downward.lead.len() as u64;
             self.space.downward.clear();
         }
         self.moved.from_backend += 1;

@@ -76,6 +76,8 @@ struct Moved {
     /// Of the body; interim answers count one each. A header has one deadline as a whole.
     from_backend: u64,
     to_client: u64,
+    /// Of what goes to the client, headers.
+    heads: u64,
 }
 
 impl<'r, 'w> Relay<'r, 'w> {
@@ -272,6 +274,11 @@ impl<'r, 'w> Relay<'r, 'w> {
                 None => record(&mut tally.service, ended - began),
             }
         });
+        if let Some(record) = &mut self.space.record {
+            record.status = self.status;
+            record.bytes = to_client.saturating_sub(self.moved.heads);
+            record.service = Some(ended - began);
+        }
         Some(backend)
     }
 }

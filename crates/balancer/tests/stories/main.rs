@@ -2,6 +2,7 @@
 
 mod exchanges;
 mod faults;
+mod logging;
 mod membership;
 mod proxied;
 mod queueing;

@@ -1,0 +1,175 @@
+//! The thread that writes the lines of all others.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{DRAIN, LogFormat, LogTarget, Shared};
+use crate::clock;
+
+/// What is written to.
+pub(super) struct Sink {
+    file: File,
+    to: LogTarget,
+    notice: fn(&str),
+    health: Health,
+}
+
+/// How the last write ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Writing,
+    /// Bytes of a line may have been written without its end.
+    Failing,
+}
+
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    sink: Sink,
+    /// Lines on their way, and the memory that a lane gets for them.
+    lines: Vec<u8>,
+    /// Lines that were not written and that the log does not tell of yet.
+    untold: u64,
+}
+
+impl Writer {
+    pub(super) fn new(shared: Arc<Shared>, sink: Sink) -> Self {
+        Writer { shared, sink, lines: Vec::new(), untold: 0 }
+    }
+
+    /// Until it is told to stop.
+    pub(super) fn run(mut self) {
+        loop {
+            let stop = self.shared.stop.load(Ordering::SeqCst);
+            let reopen = self.shared.reopen.swap(false, Ordering::SeqCst);
+            let wrote = self.drain();
+            if reopen {
+                self.sink.reopen();
+            }
+            if stop {
+                break;
+            }
+            if wrote {
+                std::thread::park_timeout(DRAIN);
+            } else {
+                self.sleep();
+            }
+        }
+    }
+
+    /// Waits for the next line, however long that takes.
+    fn sleep(&mut self) {
+        self.shared.asleep.store(true, Ordering::SeqCst);
+        // Who added a line before this look has not seen that nobody is awake.
+        let lines = (0..self.shared.lanes.len()).any(|t| !self.shared.lane(t).lines.is_empty());
+        let asked =
+            self.shared.stop.load(Ordering::SeqCst) || self.shared.reopen.load(Ordering::SeqCst);
+        if !lines && !asked {
+            while self.shared.asleep.load(Ordering::SeqCst) {
+                std::thread::park();
+            }
+        }
+        self.shared.asleep.store(false, Ordering::SeqCst);
+    }
+
+    /// Writes what there is; whether there was anything.
+    fn drain(&mut self) -> bool {
+        let mut wrote = false;
+        for thread in 0..self.shared.lanes.len() {
+            self.lines.clear();
+            let dropped = {
+                let mut lane = self.shared.lane(thread);
+                std::mem::swap(&mut lane.lines, &mut self.lines);
+                std::mem::take(&mut lane.dropped)
+            };
+            wrote |= !self.lines.is_empty();
+            self.lost(dropped);
+            if !self.lines.is_empty() && !self.sink.write(&self.lines) {
+                self.lost(memchr::memchr_iter(b'\n', &self.lines).count() as u64);
+            }
+        }
+        if self.untold > 0 {
+            let line = self.line_of_loss();
+            if self.sink.write(&line) {
+                self.untold = 0;
+            }
+        }
+        wrote
+    }
+
+    fn lost(&mut self, lines: u64) {
+        self.untold += lines;
+        self.shared.dropped.fetch_add(lines, Ordering::Relaxed);
+    }
+
+    /// In the log's own words, so that what reads it goes on.
+    fn line_of_loss(&self) -> Vec<u8> {
+        let (mut line, now) = (Vec::new(), clock::since_1970());
+        let count = self.untold;
+        // Writing to memory succeeds.
+        let _ = match self.shared.format {
+            LogFormat::Combined => {
+                line.extend_from_slice(b"- - - [");
+                clock::write_combined(&mut line, now);
+                writeln!(line, "] \"-\" 0 0 \"-\" \"{count} lines dropped\"")
+            }
+            LogFormat::Json => {
+                line.extend_from_slice(b"{\"time\":\"");
+                clock::write_iso(&mut line, now);
+                writeln!(line, "\",\"lines_dropped\":{count}}}")
+            }
+        };
+        line
+    }
+}
+
+impl Sink {
+    pub(super) fn open(to: LogTarget, notice: fn(&str)) -> io::Result<Self> {
+        let file = match &to {
+            LogTarget::Stdout => File::from(io::stdout().as_fd().try_clone_to_owned()?),
+            LogTarget::File(path) => append_to(path)?,
+        };
+        Ok(Sink { file, to, notice, health: Health::Writing })
+    }
+
+    /// Whether all was written. The first failure in a row is told.
+    fn write(&mut self, lines: &[u8]) -> bool {
+        let torn = self.health == Health::Failing && !lines.is_empty();
+        let written = match torn {
+            true => self.file.write_all(b"\n").and_then(|()| self.file.write_all(lines)),
+            false => self.file.write_all(lines),
+        };
+        match written {
+            Ok(()) => self.health = Health::Writing,
+            Err(error) => {
+                if self.health == Health::Writing {
+                    (self.notice)(&format!(
+                        "cannot write the access log {}: {error}; lines are lost until that is mended, requests are served",
+                        self.to
+                    ));
+                }
+                self.health = Health::Failing;
+            }
+        }
+        self.health == Health::Writing
+    }
+
+    /// Goes on with the file that has the name now; without one, with the old one.
+    fn reopen(&mut self) {
+        let LogTarget::File(path) = &self.to else { return };
+        match append_to(path) {
+            Ok(file) => (self.file, self.health) = (file, Health::Writing),
+            Err(error) => (self.notice)(&format!(
+                "cannot reopen the access log {}: {error}; it goes on in the file that was open: mend that, and reopen again",
+                self.to
+            )),
+        }
+    }
+}
+
+fn append_to(path: &PathBuf) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
