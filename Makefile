@@ -1,9 +1,10 @@
 # The words that people and CI share. `make help` lists them.
 CARGO ?= cargo
+FUZZ_SECONDS ?= 600
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TENFOLD := $(TARGET)/release/tenfold
 
-.PHONY: help demo build deps test lint fmt install clean bench-balancer bench-choosing bench-docs
+.PHONY: help demo build deps test fuzz lint fmt install clean bench-balancer bench-choosing bench-docs
 
 help: ## List these words
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -22,6 +23,14 @@ test: deps ## Run every test
 
 bench-choosing: ## Print what a choice of each policy costs
 	$(CARGO) test --release --locked -q -p balancer --lib -- --ignored --nocapture choosing_costs
+
+# Safe Rust has no use for a sanitizer, and is fuzzed faster without one.
+fuzz: ## Fuzz parsers and exchanges, FUZZ_SECONDS each (nightly Rust; cargo install cargo-fuzz)
+	@for target in request response chunked exchange; do \
+	  mkdir -p fuzz/corpus/$$target && \
+	  $(CARGO) +nightly fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	    -max_len=1024 -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	done
 
 lint: ## Format and lints, as CI wants them
 	$(CARGO) fmt --all --check

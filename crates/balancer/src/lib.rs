@@ -47,6 +47,8 @@ mod entrance;
 mod exchange;
 mod forwarded;
 mod forwarding;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod h1;
 mod inherited;
 mod intake;
