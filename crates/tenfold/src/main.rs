@@ -9,18 +9,23 @@
 //! - [`output`] and [`progress`]: what goes to standard output and to standard error.
 //! - [`history`] and [`state`]: what is kept, and where.
 //! - [`admin`]: the socket that controls a running `up`, and its metrics.
+//! - [`ending`], [`renewal`] and [`notify`]: how a process ends or is followed by a new one, and
+//!   what the service manager hears of it.
 
 #![allow(unreachable_pub, reason = "a program has no outside: `pub` means beyond the module here")]
 
 mod admin;
 mod cli;
 mod config;
+mod ending;
 mod experiment;
 mod history;
+mod notify;
 mod outcome;
 mod output;
 mod plan;
 mod progress;
+mod renewal;
 mod report;
 mod rig;
 mod signal;

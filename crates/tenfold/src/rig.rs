@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use balancer::{AppId, Backend, BackendId, Balancer};
+use balancer::{AppId, Backend, BackendId, Balancer, Inherited};
 use fleet::{App, Fleet, Member, Membership, ProcessDriver};
 use observe::{Observer, Recorder, Target};
+
+use crate::ending::Farewell;
 
 /// Usage of the balancer's threads goes by this name.
 pub const BALANCER: &str = "balancer";
@@ -45,10 +47,16 @@ struct State {
 // === impl Rig ===
 
 impl Rig {
-    /// Binds the balancer and prepares the fleet; no instance runs yet. An instance may have `slots`
+    /// Binds the balancer, which accepts nothing before [`Rig::open`], and prepares the fleet; no
+    /// instance runs yet. An instance may have `slots`
     /// requests in flight.
-    pub fn new(app: App, balancing: balancer::Config, slots: usize) -> anyhow::Result<Rig> {
-        let balancer = Balancer::start(balancing)?;
+    pub fn new(
+        app: App,
+        balancing: balancer::Config,
+        slots: usize,
+        inherited: Inherited,
+    ) -> anyhow::Result<Rig> {
+        let balancer = Balancer::prepare(balancing, inherited)?;
         let recorder = Recorder::start(Observer::new(), SAMPLE_EVERY, SAMPLES_KEPT).context(
             "cannot start a thread to watch the instances: raise the limit on threads (ulimit -u)",
         )?;
@@ -78,11 +86,19 @@ impl Rig {
         }
     }
 
-    /// Ends everything: requests in flight get `deadline`.
-    pub async fn stop(&self, deadline: Duration) {
+    /// Begins to accept connections.
+    pub fn open(&self) {
+        let mut data_plane = self.data_plane.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(data_plane) = &mut *data_plane {
+            data_plane.open();
+        }
+    }
+
+    /// Ends everything.
+    pub async fn stop(&self, farewell: Farewell) {
         let data_plane = self.data_plane.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(data_plane) = data_plane {
-            data_plane.shutdown(deadline).await;
+            farewell.bid(data_plane).await;
         }
         self.fleet.stop().await;
     }

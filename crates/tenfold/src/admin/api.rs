@@ -1,6 +1,8 @@
 //! The routes: status and metrics for all, scale, reload and stop for the owner of the socket.
 
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use axum::Json;
@@ -14,6 +16,8 @@ use balancer::Address;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
+use super::handover::{self, Handover};
+use super::takeover::{self, Sockets};
 use super::{Controlled, metrics};
 use crate::rig::Rig;
 
@@ -24,8 +28,12 @@ pub struct State {
     pub controlled: Controlled,
     /// Notified when a stop is asked for.
     pub stop: Arc<Notify>,
-    /// True once everything has ended.
+    /// True once everything has ended, or another Tenfold answers.
     pub closed: watch::Sender<bool>,
+    pub handover: Arc<Handover>,
+    /// Duplicates of what is listened on here.
+    pub control: Arc<OwnedFd>,
+    pub public: Option<Arc<OwnedFd>>,
 }
 
 /// Body of `POST /scale`.
@@ -59,6 +67,17 @@ pub struct StatusInstance {
     pub warning: Option<String>,
 }
 
+impl State {
+    /// Everything that a successor goes on with.
+    pub fn sockets(&self) -> io::Result<Sockets> {
+        Ok(Sockets {
+            clients: self.controlled.handle().listening_sockets()?,
+            control: Some(self.control.try_clone()?),
+            public: self.public.as_ref().map(|socket| socket.try_clone()).transpose()?,
+        })
+    }
+}
+
 /// A refusal: status and sentence.
 type Refusal = (StatusCode, String);
 
@@ -76,6 +95,7 @@ pub fn control(state: State) -> Router {
         .route("/scale", post(scale))
         .route("/reload", post(reload))
         .route("/stop", post(stop))
+        .route(takeover::PATH, post(handover::take_over))
         .with_state(state.clone());
     public(state).merge(verbs)
 }

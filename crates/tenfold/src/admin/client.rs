@@ -5,11 +5,15 @@ use std::path::Path;
 use anyhow::{Context, anyhow, bail};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
+use hyper::header::{CONNECTION, HOST, UPGRADE};
+use hyper::upgrade::Upgraded;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
+
+const LOST: &str = "the running Tenfold went away before it answered: look at its own output";
 
 /// Asks for `path` and reads the answer. What the other side refuses is an error in its own words.
 pub async fn ask<T: DeserializeOwned>(
@@ -21,9 +25,8 @@ pub async fn ask<T: DeserializeOwned>(
     let stream = UnixStream::connect(socket).await.with_context(|| {
         format!("nothing listens on {}: start it with `tenfold up -- COMMAND`", socket.display())
     })?;
-    let lost = "the running Tenfold went away before it answered: look at its own output";
     let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.context(lost)?;
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.context(LOST)?;
     tokio::spawn(connection);
     let request = Request::builder()
         .method(method)
@@ -31,13 +34,37 @@ pub async fn ask<T: DeserializeOwned>(
         .header("host", "tenfold")
         .header("content-type", "application/json")
         .body(Full::new(Bytes::from(serde_json::to_vec(body)?)))?;
-    let response = sender.send_request(request).await.context(lost)?;
+    let response = sender.send_request(request).await.context(LOST)?;
     let status = response.status();
-    let body = response.into_body().collect().await.context(lost)?.to_bytes();
+    let body = response.into_body().collect().await.context(LOST)?.to_bytes();
     match status {
         StatusCode::OK => serde_json::from_slice(&body)
             .context("the running Tenfold speaks another version: restart it with this one"),
         _ if body.is_empty() => bail!("the running Tenfold answered {status} to {path}: update it"),
         _ => Err(anyhow!(String::from_utf8_lossy(&body).trim().to_owned())),
+    }
+}
+
+/// Asks to speak `protocol` over the connection from now on.
+pub async fn upgrade(stream: UnixStream, path: &str, protocol: &str) -> anyhow::Result<Upgraded> {
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.context(LOST)?;
+    tokio::spawn(connection.with_upgrades());
+    let request = Request::post(path)
+        .header(HOST, "tenfold")
+        .header(CONNECTION, "upgrade")
+        .header(UPGRADE, protocol)
+        .body(Full::<Bytes>::default())?;
+    let response = sender.send_request(request).await.context(LOST)?;
+    match response.status() {
+        StatusCode::SWITCHING_PROTOCOLS => hyper::upgrade::on(response).await.context(LOST),
+        StatusCode::NOT_FOUND => {
+            bail!("the running Tenfold is too old to hand over: stop it, then start this one")
+        }
+        _ => {
+            let reason = response.into_body().collect().await.context(LOST)?.to_bytes();
+            let reason = String::from_utf8_lossy(&reason).trim().to_owned();
+            bail!("the running Tenfold does not hand over: {reason}")
+        }
     }
 }

@@ -4,14 +4,18 @@
 //! - `api`: the routes.
 //! - `metrics`: what Prometheus scrapes.
 //! - [`socket`]: where the sockets are.
+//! - `takeover`, `handover`: giving the listening sockets to a new Tenfold.
 //! - [`client`]: what `scale`, `status`, `reload` and `stop` use.
 
 mod api;
 pub mod client;
+mod handover;
 mod metrics;
 pub mod socket;
+mod takeover;
 
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,9 +27,12 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 pub use api::{Scale, Status, StatusInstance};
+pub use handover::Phase;
+pub use takeover::{Sockets, Takeover};
 
 use crate::cli::BalancingArguments;
 use crate::rig::Rig;
+use handover::Handover;
 
 /// What is controlled.
 #[derive(Clone)]
@@ -36,7 +43,8 @@ pub enum Controlled {
     Balancer(balancer::Handle),
 }
 
-/// The open listeners. The socket file goes when this is closed or dropped.
+/// The open listeners. The socket file goes when this is closed or dropped, unless another Tenfold
+/// listens there.
 pub struct Admin {
     listen: SocketAddr,
     address: Option<SocketAddr>,
@@ -61,41 +69,45 @@ impl Controlled {
 // === impl Admin ===
 
 impl Admin {
-    /// Opens the socket and, if asked for, the TCP address. `listen` is where clients connect.
+    /// Opens the socket and, if asked for, the TCP address; goes on with those of the Tenfold that
+    /// ran before, if any. `listen` is where clients connect.
     pub fn open(
         arguments: &BalancingArguments,
         listen: SocketAddr,
         controlled: Controlled,
+        inherited: Sockets,
     ) -> anyhow::Result<Admin> {
+        let public = match arguments.admin {
+            Some(address) => Some(open_tcp(address, inherited.public)?),
+            None => None,
+        };
         let path = match &arguments.socket {
             Some(path) => path.clone(),
             None => socket::path(listen)?,
         };
-        let unix = socket::bind(&path)?;
-        let socket = SocketFile(path);
+        let control = match inherited.control {
+            Some(socket) => std::os::unix::net::UnixListener::from(socket),
+            None => socket::bind(&path)?,
+        };
+        let duplicate = |socket: &TcpListener| socket.as_fd().try_clone_to_owned().map(Arc::new);
         let state = api::State {
             listen,
             controlled,
             stop: Arc::new(Notify::new()),
             closed: watch::Sender::new(false),
+            handover: Arc::new(Handover::new()),
+            control: Arc::new(control.as_fd().try_clone_to_owned()?),
+            public: public.as_ref().map(duplicate).transpose()?,
         };
-        let mut admin = Admin { listen, address: None, socket, state, tasks: Vec::new() };
-        if let Some(address) = arguments.admin {
-            admin.open_tcp(address)?;
+        let control = UnixListener::from_std(control)?;
+        let address = public.as_ref().map(TcpListener::local_addr).transpose()?;
+        let mut admin =
+            Admin { listen, address, socket: SocketFile(path), state, tasks: Vec::new() };
+        if let Some(public) = public {
+            admin.serve(public, api::public(admin.state.clone()));
         }
-        admin.serve(UnixListener::from_std(unix)?, api::control(admin.state.clone()));
+        admin.serve(control, api::control(admin.state.clone()));
         Ok(admin)
-    }
-
-    fn open_tcp(&mut self, address: SocketAddr) -> anyhow::Result<()> {
-        let listener = std::net::TcpListener::bind(address).with_context(|| {
-            format!("cannot listen on {address}: choose another address with --admin")
-        })?;
-        listener.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(listener)?;
-        self.address = Some(listener.local_addr()?);
-        self.serve(listener, api::public(self.state.clone()));
-        Ok(())
     }
 
     fn serve<L>(&mut self, listener: L, router: Router)
@@ -122,15 +134,48 @@ impl Admin {
         self.state.stop.notified().await;
     }
 
+    /// Resolves with the process that has taken over.
+    pub async fn taken_over(&self) -> u32 {
+        self.state.handover.over().await
+    }
+
+    /// Whether somebody takes over.
+    pub fn phase(&self) -> Phase {
+        self.state.handover.phase()
+    }
+
+    /// Leaves new connections to the process that has taken over.
+    pub fn leave(&self) {
+        self.state.closed.send_replace(true);
+    }
+
     /// Answers what is still to be answered (`stop` waits for the end) and removes the socket.
     pub async fn close(self) {
         self.state.closed.send_replace(true);
-        drop(self.socket);
+        match self.phase() {
+            Phase::Alone | Phase::Asked => drop(self.socket),
+            // The file leads to a socket that the other process has, too.
+            Phase::Shared(_) | Phase::Over(_) => std::mem::forget(self.socket),
+        }
         for task in self.tasks {
             let patience = std::time::Duration::from_secs(1);
             let _ = tokio::time::timeout(patience, task).await;
         }
     }
+}
+
+/// Listens on `address`: with the inherited socket if it is there.
+fn open_tcp(address: SocketAddr, inherited: Option<OwnedFd>) -> anyhow::Result<TcpListener> {
+    let inherited = inherited.map(std::net::TcpListener::from);
+    let is_there = |l: &std::net::TcpListener| l.local_addr().is_ok_and(|local| local == address);
+    let listener = match inherited.filter(is_there) {
+        Some(listener) => listener,
+        None => std::net::TcpListener::bind(address).with_context(|| {
+            format!("cannot listen on {address}: choose another address with --admin")
+        })?,
+    };
+    listener.set_nonblocking(true)?;
+    Ok(TcpListener::from_std(listener)?)
 }
 
 impl Drop for SocketFile {

@@ -1,15 +1,16 @@
 //! `tenfold balance`: the balancer alone, in front of servers that something else runs.
 
-use std::time::Duration;
-
 use balancer::{Address, AppId, Backend, Balancer, UnknownAddress};
 use clap::Args;
 
 use super::up::BalancingArguments;
-use crate::admin::{Admin, Controlled};
+use crate::admin::{Admin, Controlled, Takeover};
 use crate::config::quantity;
+use crate::ending::{Ending, Farewell};
+use crate::notify;
 use crate::outcome::Outcome;
 use crate::output;
+use crate::renewal;
 use crate::signal::Stop;
 
 #[derive(Args, Debug)]
@@ -24,19 +25,24 @@ pub struct Arguments {
     balancing: BalancingArguments,
 }
 
-const DRAIN: Duration = Duration::from_secs(30);
-
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let stop = Stop::listen()?;
-        let balancer = Balancer::start(self.balancing.config())?;
+        renewal::listen()?;
+        let config = self.balancing.config();
+        let mut takeover = Takeover::begin(&self.balancing).await?;
+        let inherited = takeover.inherit(&config)?;
+        let mut balancer = Balancer::prepare(config, inherited)?;
         for (name, address) in &self.to {
             let (name, address) = (name.clone(), address.clone());
             let backend = Backend::new(name, address, self.slots);
             balancer.handle().add(AppId::FIRST, backend);
         }
         let controlled = Controlled::Balancer(balancer.handle());
-        let admin = Admin::open(&self.balancing, balancer.local_addr(), controlled)?;
+        let address = balancer.local_addr();
+        let admin = Admin::open(&self.balancing, address, controlled, takeover.control())?;
+        balancer.open();
+        let predecessor = takeover.complete().await;
         output::line(format_args!(
             "{} behind http://{}",
             if self.to.len() == 1 {
@@ -47,13 +53,15 @@ impl Arguments {
             balancer.local_addr()
         ));
         output::line(admin.describe());
-        let outcome = tokio::select! {
-            signal = stop.wait() => Outcome::Stopped(signal),
-            () = admin.stop_asked() => Outcome::Done,
-        };
-        balancer.shutdown(DRAIN).await;
+        if let Some(pid) = predecessor {
+            output::line(format_args!("took over from process {pid}"));
+        }
+        notify::ready();
+        let ending = Ending::wait(&stop, &admin).await;
+        ending.announce(&admin, self.balancing.drain);
+        Farewell::new(&admin, self.balancing.drain).bid(balancer).await;
         admin.close().await;
-        Ok(outcome)
+        Ok(ending.outcome())
     }
 }
 

@@ -9,12 +9,15 @@ use std::time::Duration;
 use clap::Args;
 use fleet::State;
 
-use crate::admin::{Admin, Controlled};
+use crate::admin::{Admin, Controlled, Takeover};
 use crate::config::{self, AppArguments, quantity};
+use crate::ending::{Ending, Farewell};
 use crate::history::{self, History};
+use crate::notify;
 use crate::outcome::Outcome;
 use crate::output;
 use crate::plan::{Plan, Verdict};
+use crate::renewal;
 use crate::rig::Rig;
 use crate::signal::Stop;
 use crate::state;
@@ -61,13 +64,17 @@ pub struct BalancingArguments {
     /// The socket that scale, status, reload and stop use [default: by the port of --listen]
     #[arg(long, value_name = "PATH", env = "TENFOLD_SOCKET")]
     pub socket: Option<PathBuf>,
+    /// Take over the addresses from the Tenfold that listens there now, if one does, without losing a connection
+    #[arg(long)]
+    pub takeover: bool,
+    /// How long requests in flight may go on when it stops or is taken over from; a WebSocket is one
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::positive_duration, env = "TENFOLD_DRAIN")]
+    pub drain: Duration,
 }
 
 /// Without a plan nothing is known of the app: many enough for any thread pool. With this many slots
 /// the policy still picks the instance with the fewest requests in flight.
 const SLOTS: usize = 256;
-/// Requests in flight get so long when everything ends.
-const DRAIN: Duration = Duration::from_secs(30);
 
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
@@ -76,27 +83,53 @@ impl Arguments {
         let app = config::app(&self.app, &file, logs.clone())?;
         let (slots, source) = self.slots(&app.command);
         let stop = Stop::listen()?;
-        let rig = Arc::new(Rig::new(app, self.balancing.config(), slots)?);
+        renewal::listen()?;
+        let config = self.balancing.config();
+        let mut takeover = Takeover::begin(&self.balancing).await?;
+        let inherited = takeover.inherit(&config)?;
+        let rig = Arc::new(Rig::new(app, config, slots, inherited)?);
+        if takeover.has_predecessor() {
+            // It serves until the instances of this one can.
+            let ready = tokio::select! {
+                signal = stop.wait() => Ok(Some(signal)),
+                ready = rig.fleet.scale(self.instances) => ready.map(|()| None),
+            };
+            if !matches!(ready, Ok(None)) {
+                rig.stop(Farewell::Close(Duration::ZERO)).await;
+            }
+            if let Some(signal) = ready? {
+                return Ok(Outcome::Stopped(signal));
+            }
+        }
         let controlled = Controlled::Fleet(Arc::clone(&rig));
-        let admin = Admin::open(&self.balancing, rig.address, controlled)?;
-        let outcome = tokio::select! {
-            signal = stop.wait() => Ok(Outcome::Stopped(signal)),
-            served = self.serve(&rig, &admin, (slots, source), &logs) => served,
+        let admin = Admin::open(&self.balancing, rig.address, controlled, takeover.control())?;
+        rig.open();
+        let predecessor = takeover.complete().await;
+        let ending = tokio::select! {
+            ending = Ending::wait(&stop, &admin) => Ok(ending),
+            failed = self.serve(&rig, &admin, (slots, source), &logs, predecessor) => Err(failed),
         };
-        eprintln!("tenfold: stopping, requests in flight may take {} s", DRAIN.as_secs());
-        rig.stop(DRAIN).await;
+        let drain = self.balancing.drain;
+        if let Ok(ending) = &ending {
+            ending.announce(&admin, drain);
+        }
+        rig.stop(Farewell::new(&admin, drain)).await;
         admin.close().await;
-        outcome
+        ending.map(Ending::outcome)
     }
 
+    /// Returns when nothing is left that could serve, with the reason.
     async fn serve(
         &self,
         rig: &Rig,
         admin: &Admin,
         (slots, source): (usize, &str),
         logs: &Path,
-    ) -> anyhow::Result<Outcome> {
-        rig.fleet.scale(self.instances).await?;
+        predecessor: Option<u32>,
+    ) -> anyhow::Error {
+        if let Err(error) = rig.fleet.scale(self.instances).await {
+            return error.into();
+        }
         let requests = if slots == 1 { "request" } else { "requests" };
         output::line(format_args!(
             "{} behind http://{}, {slots} {requests} at once in each ({source})",
@@ -109,10 +142,11 @@ impl Arguments {
         ));
         output::line(admin.describe());
         output::line(format_args!("output of the instances: {}", logs.display()));
-        tokio::select! {
-            () = admin.stop_asked() => Ok(Outcome::Done),
-            failed = all_failed(rig) => Err(failed),
+        if let Some(pid) = predecessor {
+            output::line(format_args!("took over from process {pid}"));
         }
+        notify::ready();
+        all_failed(rig).await
     }
 
     /// Slots, and where the number comes from.

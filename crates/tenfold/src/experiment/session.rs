@@ -10,6 +10,7 @@ use super::pace::{Budget, Pace};
 use super::probe::{Abort, Probe, WarmUp};
 use super::{Depth, Experiment};
 use crate::config::Pattern;
+use crate::ending::Farewell;
 use crate::outcome::misuse;
 use crate::plan::Purpose;
 use crate::progress::Progress;
@@ -55,12 +56,14 @@ impl<'a> Session<'a> {
         app.readiness.deadline = app.readiness.deadline.min(experiment.budget);
         // Nobody but the probes sends requests: what is in flight may be cut.
         app.drain = app.drain.min(CLOSING);
+        let rig = Rig::new(app, balancing, UNLIMITED, balancer::Inherited::default())?;
+        rig.open();
         Ok(Session {
             experiment,
             stop,
             progress,
             budget,
-            rig: Rig::new(app, balancing, UNLIMITED)?,
+            rig,
             start_up: 0.0,
             known: Knowledge::new(experiment, Machine::read()),
         })
@@ -68,7 +71,7 @@ impl<'a> Session<'a> {
 
     /// Ends the instances.
     pub async fn close(&mut self) {
-        self.rig.stop(CLOSING).await;
+        self.rig.stop(Farewell::Close(CLOSING)).await;
     }
 
     /// What was found out.

@@ -1,0 +1,112 @@
+//! The running Tenfold's part in a takeover: who is about to take over, and whether it has.
+
+use anyhow::Context;
+use axum::extract::{Request, State as Extract};
+use axum::http::StatusCode;
+use axum::http::header::{CONNECTION, UPGRADE};
+use axum::response::{IntoResponse, Response};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto::upgrade::downcast;
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+
+use super::api::State;
+use super::takeover::{PROTOCOL, Sockets, Successor};
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Alone,
+    Asked,
+    /// The sockets belong to this process too; it does not serve yet.
+    Shared(u32),
+    /// This process serves.
+    Over(u32),
+}
+
+/// Shared by the route and who waits for it.
+#[derive(Debug)]
+pub struct Handover {
+    phase: watch::Sender<Phase>,
+}
+
+impl Handover {
+    pub fn new() -> Handover {
+        Handover { phase: watch::Sender::new(Phase::Alone) }
+    }
+
+    pub fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+
+    /// Resolves with the process that has taken over.
+    pub async fn over(&self) -> u32 {
+        let mut phase = self.phase.subscribe();
+        let over = phase.wait_for(|phase| matches!(phase, Phase::Over(_))).await;
+        match over.as_deref() {
+            Ok(Phase::Over(pid)) => *pid,
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// One at a time.
+    fn begin(&self) -> Result<(), Phase> {
+        let begun = self.phase.send_if_modified(|phase| {
+            let alone = *phase == Phase::Alone;
+            if alone {
+                *phase = Phase::Asked;
+            }
+            alone
+        });
+        if begun { Ok(()) } else { Err(self.phase()) }
+    }
+
+    async fn converse(&self, upgrade: OnUpgrade, sockets: Sockets) -> anyhow::Result<()> {
+        let upgraded = upgrade.await?;
+        let parts = downcast::<TokioIo<UnixStream>>(upgraded).ok();
+        let parts = parts.context("its connection is no Unix socket")?;
+        let mut successor = Successor::meet(parts.io.into_inner(), &parts.read_buf).await?;
+        let pid = successor.pid;
+        successor.give(&sockets).await?;
+        drop(sockets);
+        self.phase.send_replace(Phase::Shared(pid));
+        eprintln!("tenfold: process {pid} is about to take over");
+        successor.serves().await.with_context(|| format!("process {pid} went away"))?;
+        self.phase.send_replace(Phase::Over(pid));
+        Ok(())
+    }
+}
+
+/// `POST /takeover`.
+pub async fn take_over(Extract(state): Extract<State>, request: Request) -> Response {
+    let asked = request.headers().get(UPGRADE).and_then(|value| value.to_str().ok());
+    if asked != Some(PROTOCOL) {
+        let reason = format!("it hands over by {PROTOCOL} only: stop it, then start the new one");
+        return (StatusCode::UPGRADE_REQUIRED, [(UPGRADE, PROTOCOL)], reason).into_response();
+    }
+    let refuse = |reason: String| (StatusCode::CONFLICT, reason).into_response();
+    let sockets = match state.sockets() {
+        Ok(sockets) => sockets,
+        Err(error) => return refuse(format!("it has no file descriptors left: {error}")),
+    };
+    if sockets.clients.is_empty() {
+        return refuse("it is about to end: start without --takeover when it has".to_owned());
+    }
+    match state.handover.begin() {
+        Ok(()) => {}
+        Err(Phase::Shared(pid)) => {
+            return refuse(format!("process {pid} is taking over already: wait for it, or end it"));
+        }
+        Err(_) => return refuse("another one is taking over already: wait for it".to_owned()),
+    }
+    let upgrade = hyper::upgrade::on(request);
+    tokio::spawn(async move {
+        if let Err(error) = state.handover.converse(upgrade, sockets).await {
+            eprintln!("tenfold: nobody took over, this one goes on: {error:#}");
+            state.handover.phase.send_replace(Phase::Alone);
+        }
+    });
+    let headers = [(CONNECTION, "upgrade"), (UPGRADE, PROTOCOL)];
+    (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
