@@ -43,6 +43,13 @@ pub(crate) enum Failure {
         expected: Duration,
         limit: Duration,
     },
+    /// Every backend is out.
+    AllDown {
+        backends: usize,
+        reason: String,
+        /// Until one is tried again.
+        retry: Duration,
+    },
     /// Connecting failed, for the given reason, at this backend and all tried before.
     Connect(Arc<BackendState>, String),
     Closed(Arc<BackendState>),
@@ -65,7 +72,10 @@ impl Failure {
             Failure::UnknownHost => 421,
             Failure::UnknownPath => 404,
             Failure::Redirected { status, .. } => *status,
-            Failure::QueueFull(_) | Failure::QueueTimeout(_) | Failure::QueueTooSlow { .. } => 503,
+            Failure::QueueFull(_)
+            | Failure::QueueTimeout(_)
+            | Failure::QueueTooSlow { .. }
+            | Failure::AllDown { .. } => 503,
             Failure::Connect(..) | Failure::Closed(_) | Failure::Malformed(..) => 502,
             Failure::ResponseTimeout(..) => 504,
         }
@@ -79,6 +89,7 @@ impl Failure {
                 let excess = expected.saturating_sub(*limit);
                 Some((excess.as_secs() + 1).min(MAX_RETRY_AFTER))
             }
+            Failure::AllDown { retry, .. } => Some((retry.as_secs() + 1).min(MAX_RETRY_AFTER)),
             _ => (self.status() == 503).then_some(1),
         }
     }
@@ -172,6 +183,12 @@ impl fmt::Display for Failure {
                 write!(
                     f,
                     "a request that came now would wait for about {expected:.1?}, longer than {limit:?}; add instances or raise --queue-wait"
+                )
+            }
+            Failure::AllDown { backends, reason, .. } => {
+                write!(
+                    f,
+                    "none of {backends} instances is fit to serve, the last one after {reason}; see their logs"
                 )
             }
             // The backend's name, not its address: clients need not know the network behind us.

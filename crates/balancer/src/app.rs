@@ -2,9 +2,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use tokio::sync::broadcast;
+
 use crate::config::{AppConfig, AppId};
 use crate::counters::AppTally;
 use crate::dispatcher::Dispatcher;
+use crate::health::HealthEvent;
 
 pub(crate) struct App {
     pub(crate) config: AppConfig,
@@ -14,9 +17,14 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(id: AppId, config: AppConfig, threads: usize) -> Self {
+    pub(crate) fn new(
+        id: AppId,
+        config: AppConfig,
+        threads: usize,
+        events: broadcast::Sender<HealthEvent>,
+    ) -> Self {
         App {
-            dispatcher: Dispatcher::new(id, &config, threads),
+            dispatcher: Dispatcher::new(id, &config, threads, events),
             tallies: (0..threads).map(|_| Mutex::default()).collect(),
             config,
         }

@@ -14,6 +14,7 @@ use crate::backend::Backend;
 use crate::config::{AppId, Config};
 use crate::dispatch::BackendId;
 use crate::entrance::Entrance;
+use crate::health::HealthEvents;
 use crate::inherited::Inherited;
 use crate::listener::{self, Bound, Owner, SocketFile};
 use crate::log::Log;
@@ -304,6 +305,11 @@ impl Handle {
         if let Some(log) = &self.shared.log {
             log.reopen();
         }
+    }
+
+    /// Changes of the health of backends from now on, for a log.
+    pub fn health_events(&self) -> HealthEvents {
+        HealthEvents::of(&self.shared.health_events)
     }
 
     /// Everything counted so far.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::address::Address;
 use crate::forwarding::Forwarding;
 use crate::h1::MAX_FIELDS;
+use crate::health::Health;
 use crate::log::AccessLog;
 use crate::policy::Policy;
 use crate::proxy_protocol::ProxyProtocol;
@@ -64,6 +65,8 @@ pub struct AppConfig {
     pub attempts: usize,
     /// How many requests may be sent to another backend.
     pub retries: RetryLimits,
+    /// How its backends are judged.
+    pub health: Health,
 }
 
 /// Names an app of one balancer: its place in [`Config::apps`].
@@ -251,6 +254,7 @@ impl AppConfig {
         if !(1..=most).contains(&self.attempts) {
             return Err(format!("{} attempts are impossible; use 1 to {most}", self.attempts));
         }
+        self.health.check()?;
         check_duration("queue wait", self.queue.wait)
     }
 }
@@ -306,6 +310,7 @@ impl Default for AppConfig {
             // A third dead backend in a row means that the fleet is down, not one instance.
             attempts: 3,
             retries: RetryLimits::default(),
+            health: Health::default(),
         }
     }
 }

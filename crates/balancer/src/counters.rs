@@ -27,6 +27,10 @@ pub struct BackendCounts {
     pub client_aborts: u64,
     /// Requests sent again after a failure here, to this backend or to another one.
     pub retries: u64,
+    /// Checks of its health.
+    pub checks: u64,
+    /// Those that it failed.
+    pub failed_checks: u64,
     /// Connections established.
     pub connects: u64,
     /// Bytes sent to the backend.
@@ -57,6 +61,8 @@ pub struct Shed {
     pub timeout: u64,
     /// The wait would have been too long.
     pub too_late: u64,
+    /// Every backend was out.
+    pub all_down: u64,
     /// The client left while it waited.
     pub client_gone: u64,
 }
@@ -70,6 +76,20 @@ pub(crate) enum BackendFault {
     Malformed,
     Truncated,
     ClientAbort,
+}
+
+impl BackendFault {
+    /// For people.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            BackendFault::Connect => "it cannot be reached",
+            BackendFault::Timeout => "its answer did not come in time",
+            BackendFault::Closed => "it closed the connection without an answer",
+            BackendFault::Malformed => "its answer was not HTTP/1.1",
+            BackendFault::Truncated => "its answer ended early",
+            BackendFault::ClientAbort => "the client left",
+        }
+    }
 }
 
 /// One thread's share of a backend.
@@ -137,6 +157,8 @@ impl BackendCounts {
         self.truncated += other.truncated;
         self.client_aborts += other.client_aborts;
         self.retries += other.retries;
+        self.checks += other.checks;
+        self.failed_checks += other.failed_checks;
         self.connects += other.connects;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
@@ -157,6 +179,7 @@ impl Shed {
         self.full += other.full;
         self.timeout += other.timeout;
         self.too_late += other.too_late;
+        self.all_down += other.all_down;
         self.client_gone += other.client_gone;
     }
 }

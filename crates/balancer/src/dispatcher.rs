@@ -1,22 +1,29 @@
 //! The dispatcher as connections use it: slots and places in the queue that give themselves back.
 
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
+use tokio::sync::broadcast;
+
 use crate::backend::{Backend, BackendState};
 use crate::config::{AppConfig, AppId};
 use crate::dispatch::{
-    Asked, BackendId, Dispatch, Freed, Grant, Report, RetryCounts, Standing, Terms, Ticket, Wish,
-    hash,
+    AllDown, Asked, BackendId, Changes, Dispatch, Freed, Grant, Outlook, Report, RetryCounts,
+    Standing, Terms, Ticket, Wish, hash,
 };
+use crate::health::{ActiveHealth, BackendHealth, HealthEvent, Turn};
 
 /// Shared by all threads. The lock is held for some tens of nanoseconds; nothing waits or wakes
 /// while it is held.
 pub(crate) struct Dispatcher {
     dispatch: Mutex<Dispatch<Arc<BackendState>>>,
     threads: usize,
+    events: broadcast::Sender<HealthEvent>,
 }
+
+type Guard<'a> = MutexGuard<'a, Dispatch<Arc<BackendState>>>;
 
 /// The right to have one request in flight at a backend; released when dropped.
 pub(crate) struct Slot<'a> {
@@ -45,7 +52,8 @@ pub(crate) struct Place<'a> {
 /// What came of asking for a slot.
 pub(crate) enum Reply<'a> {
     Slot(Slot<'a>),
-    Place(Place<'a>),
+    Place(Place<'a>, Outlook),
+    AllDown,
     Full,
     TooLate(Duration),
     AllTried,
@@ -60,25 +68,60 @@ pub(crate) struct Standings {
     pub(crate) slots: usize,
     pub(crate) in_flight: usize,
     pub(crate) upgraded: usize,
+    pub(crate) health: BackendHealth,
+    /// Why it is not up.
+    pub(crate) reason: Option<String>,
 }
 
 impl Dispatcher {
-    pub(crate) fn new(app: AppId, config: &AppConfig, threads: usize) -> Self {
+    pub(crate) fn new(
+        app: AppId,
+        config: &AppConfig,
+        threads: usize,
+        events: broadcast::Sender<HealthEvent>,
+    ) -> Self {
         let dispatch = Mutex::new(Dispatch::new(app, config));
-        Dispatcher { dispatch, threads }
+        Dispatcher { dispatch, threads, events }
     }
 
     pub(crate) fn ask(&self, wish: Wish) -> Reply<'_> {
         match self.lock().ask(wish) {
             Asked::Granted(grant) => Reply::Slot(self.slot(grant)),
-            Asked::Waiting(ticket) => {
-                Reply::Place(Place { dispatcher: self, ticket: Some(ticket) })
+            Asked::Waiting(ticket, outlook) => {
+                Reply::Place(Place { dispatcher: self, ticket: Some(ticket) }, outlook)
             }
+            Asked::AllDown => Reply::AllDown,
             Asked::Full => Reply::Full,
             Asked::TooLate(wait) => Reply::TooLate(wait),
             Asked::AllTried => Reply::AllTried,
             Asked::Overspent => Reply::Overspent,
         }
+    }
+
+    /// A slot of this backend in particular, before everybody else; none where it is gone, paused
+    /// or draining.
+    pub(crate) async fn slot_of(&self, id: BackendId) -> Option<Slot<'_>> {
+        let asked = self.lock().ask_first(id)?;
+        match asked {
+            Asked::Granted(grant) => Some(self.slot(grant)),
+            Asked::Waiting(ticket, _) => {
+                let mut place = Place { dispatcher: self, ticket: Some(ticket) };
+                poll_fn(|cx| place.poll(cx)).await
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes note of how a check ended.
+    pub(crate) fn checked(&self, id: BackendId, rules: &ActiveHealth, result: Result<(), String>) {
+        let mut dispatch = self.lock();
+        let changes = dispatch.checked(id, rules, result);
+        self.announce(dispatch, changes);
+    }
+
+    /// Why nobody serves, if so.
+    pub(crate) fn all_down(&self) -> Option<AllDown> {
+        self.lock().all_down()
     }
 
     pub(crate) fn add(&self, backend: Backend) -> BackendId {
@@ -136,6 +179,8 @@ impl Dispatcher {
             slots: member.slots,
             in_flight: member.in_flight,
             upgraded: member.tunnels,
+            health: member.condition.health,
+            reason: member.condition.reason.clone(),
         });
         standings.collect()
     }
@@ -152,15 +197,32 @@ impl Dispatcher {
 
     /// To be called once every [`TICK`](crate::dispatch::TICK).
     pub(crate) fn tick(&self, now: Instant) {
-        let woken = self.lock().tick(now);
-        woken.iter().for_each(Waker::wake_by_ref);
+        let mut dispatch = self.lock();
+        let changes = dispatch.tick(now);
+        self.announce(dispatch, changes);
+    }
+
+    /// Wakes and tells whom it concerns.
+    fn announce(&self, dispatch: Guard<'_>, Changes { wakers, turns }: Changes) {
+        let event = |(id, turn): (BackendId, Turn)| {
+            let name = dispatch.member(id)?.backend.name.clone();
+            let Turn { health, reason } = turn;
+            Some(HealthEvent { backend: id, name, health, reason })
+        };
+        let events: Vec<_> = turns.into_iter().filter_map(event).collect();
+        drop(dispatch);
+        wakers.iter().for_each(Waker::wake_by_ref);
+        for event in events {
+            // Nobody needs to listen.
+            let _ = self.events.send(event);
+        }
     }
 
     fn slot(&self, Grant { id, backend }: Grant<Arc<BackendState>>) -> Slot<'_> {
         Slot { dispatcher: self, id, backend, class: Class::Request, report: Report::Nothing }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Dispatch<Arc<BackendState>>> {
+    fn lock(&self) -> Guard<'_> {
         self.dispatch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -195,12 +257,13 @@ impl Slot<'_> {
     /// Lets the next request in while this one's connection goes on as something else, as far as
     /// the backend may have more of them. Returns what the slot is held for from now on.
     pub(crate) fn upgrade(&mut self) -> Class {
-        let freed = self.dispatcher.lock().upgrade(self.id, std::mem::take(&mut self.report));
+        let mut dispatch = self.dispatcher.lock();
+        let freed = dispatch.upgrade(self.id, std::mem::take(&mut self.report));
         if let Some(freed) = freed {
             self.class = Class::Upgraded;
             // It is not counted against the slots any more.
             self.backend.forget(1);
-            self.after(freed);
+            self.after(dispatch, freed);
         }
         self.class
     }
@@ -209,7 +272,12 @@ impl Slot<'_> {
         self.class
     }
 
-    fn after(&self, freed: Freed) {
+    fn after(&self, dispatch: Guard<'_>, freed: Freed) {
+        if freed.changes.turns.is_empty() {
+            drop(dispatch);
+        } else {
+            self.dispatcher.announce(dispatch, freed.changes);
+        }
         if let Some(waker) = freed.wake {
             waker.wake();
         }
@@ -226,7 +294,6 @@ impl Drop for Slot<'_> {
             Class::Request => dispatch.release(self.id, self.report),
             Class::Upgraded => dispatch.end_upgraded(self.id),
         };
-        drop(dispatch);
-        self.after(freed);
+        self.after(dispatch, freed);
     }
 }

@@ -14,7 +14,7 @@ use crate::buffer::Workspace;
 use crate::client::Client;
 use crate::clock::{self, Millis};
 use crate::counters::{BackendFault, record};
-use crate::dispatch::{Report, Tried, Wish};
+use crate::dispatch::{AllDown, Outlook, Report, Tried, Wish};
 use crate::dispatcher::{Place, Reply, Slot};
 use crate::h1::{Framing, Persistence, Request};
 use crate::lease::Lease;
@@ -204,7 +204,7 @@ async fn attempt<'w>(
             let began = Instant::now();
             let connect = worker.shared.config.timeouts.connect;
             if let Err(error) = lease.connect(&mut client.timer, connect).await {
-                lease.slot.report = Report::failed(began, Instant::now());
+                lease.slot.report = Report::failed(BackendFault::Connect, began, Instant::now());
                 let backend = Arc::clone(&lease.slot.backend);
                 backend.tally(worker.index, |tally| {
                     tally.counts.requests += 1;
@@ -260,9 +260,11 @@ async fn slot<'w>(
     let limits = app.config.queue;
     let failure = match app.dispatcher.ask(wish) {
         Reply::Slot(slot) => return Ok((slot, false)),
-        Reply::Place(place) => {
-            return wait(client, worker, app, place).await.map(|slot| (slot, true));
+        Reply::Place(place, outlook) => {
+            let slot = wait(client, worker, app, place, outlook).await;
+            return slot.map(|slot| (slot, true));
         }
+        Reply::AllDown => all_down(worker, app, Duration::ZERO),
         Reply::AllTried | Reply::Overspent => return Err(Refused::NobodyLeft),
         Reply::Full => {
             app.tally(worker.index, |tally| tally.shed.full += 1);
@@ -281,8 +283,12 @@ async fn wait<'w>(
     worker: &Worker,
     app: &'w App,
     mut place: Place<'w>,
+    outlook: Outlook,
 ) -> Result<Slot<'w>, Refused<'w>> {
-    let limit = app.config.queue.wait;
+    let limit = match outlook {
+        Outlook::Slot => app.config.queue.wait,
+        Outlook::Recovery => app.config.health.all_down_wait.min(app.config.queue.wait),
+    };
     let deadline = Instant::now() + limit;
     let Client { stream, timer, .. } = client;
     let mut closed = pin!(stream.closed());
@@ -295,8 +301,26 @@ async fn wait<'w>(
             return Poll::Ready(Err(Refused::Outcome(Outcome::ClientGone)));
         }
         ready!(timer.poll(cx, deadline));
-        app.tally(worker.index, |tally| tally.shed.timeout += 1);
-        Poll::Ready(Err(Refused::Outcome(Outcome::Failed(Failure::QueueTimeout(limit)))))
+        let failure = match outlook {
+            Outlook::Recovery => all_down(worker, app, limit),
+            Outlook::Slot => too_long(worker, app, limit),
+        };
+        Poll::Ready(Err(Refused::Outcome(Outcome::Failed(failure))))
     })
     .await
+}
+
+fn too_long(worker: &Worker, app: &App, limit: Duration) -> Failure {
+    app.tally(worker.index, |tally| tally.shed.timeout += 1);
+    Failure::QueueTimeout(limit)
+}
+
+/// Says why nobody serves, unless somebody does by now.
+fn all_down(worker: &Worker, app: &App, limit: Duration) -> Failure {
+    let Some(AllDown { backends, reason, until }) = app.dispatcher.all_down() else {
+        return too_long(worker, app, limit);
+    };
+    app.tally(worker.index, |tally| tally.shed.all_down += 1);
+    let retry = until.map(|until| until.saturating_duration_since(Instant::now()));
+    Failure::AllDown { backends, reason, retry: retry.unwrap_or_default() }
 }

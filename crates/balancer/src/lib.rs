@@ -13,6 +13,7 @@
 //! - `dispatcher`: the same, shared by threads; slots that give themselves back.
 //! - `app`: an app at run time, with its dispatcher and its counts.
 //! - `backend`: a backend's address, idle connections and counts.
+//! - `health`: which backends are fit to serve, by what they did and by asking them.
 //! - `lease`: a slot together with a connection.
 //! - `h1`: HTTP/1.1 as pure functions over bytes.
 //! - `stream`, `peer`: what carries a connection's bytes, and who is at its other end.
@@ -50,6 +51,7 @@ mod forwarding;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod h1;
+mod health;
 mod inherited;
 mod intake;
 mod lease;
@@ -78,6 +80,9 @@ pub use config::{AppConfig, AppId, Config, Limits, Listener, QueueLimits, RetryL
 pub use counters::{BackendCounts, EntranceCounts, Shed};
 pub use dispatch::{BackendId, RetryCounts};
 pub use forwarding::{Forwarding, Network, Switch, UnknownNetwork, XForwarded};
+pub use health::{
+    ActiveHealth, BackendHealth, Health, HealthEvent, HealthEvents, PassiveHealth, ServerErrors,
+};
 pub use inherited::Inherited;
 pub use log::{AccessLog, LogFormat, LogTarget};
 pub use policy::{Key, Policy, UnknownPolicy};

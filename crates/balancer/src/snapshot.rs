@@ -14,6 +14,7 @@ use crate::counters::{
 };
 use crate::dispatch::{BackendId, RetryCounts, Standing};
 use crate::dispatcher::Standings;
+use crate::health::BackendHealth;
 use crate::log::Log;
 use crate::tls::CertificateSnapshot;
 use crate::worker::Shared;
@@ -62,6 +63,10 @@ pub struct BackendSnapshot {
     pub address: Address,
     /// Whether it gets requests.
     pub state: BackendPhase,
+    /// Whether it is fit to serve.
+    pub health: BackendHealth,
+    /// Why it is not up.
+    pub health_reason: Option<String>,
     /// Requests in flight that it may have.
     pub slots: usize,
     /// Requests in flight.
@@ -164,7 +169,8 @@ impl AppSnapshot {
 
 impl BackendSnapshot {
     fn take(standings: &Standings) -> Self {
-        let Standings { id, backend, standing, slots, in_flight, upgraded } = standings;
+        let Standings { id, backend, standing, slots, in_flight, upgraded, health, reason } =
+            standings;
         let mut counts = BackendCounts::default();
         let mut service_time = histogram(BACKEND_DIGITS);
         for tally in &backend.tallies {
@@ -180,6 +186,8 @@ impl BackendSnapshot {
                 Standing::Serving => BackendPhase::Serving,
                 Standing::Draining => BackendPhase::Draining,
             },
+            health: *health,
+            health_reason: reason.clone(),
             slots: *slots,
             in_flight: *in_flight,
             upgraded: *upgraded,

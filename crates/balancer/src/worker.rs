@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::MissedTickBehavior;
 
 use crate::app::App;
@@ -20,6 +20,7 @@ use crate::connection;
 use crate::counters::Tally;
 use crate::dispatch::TICK;
 use crate::entrance::{self, Entrance};
+use crate::health::{self, HealthEvent, HealthEvents};
 use crate::listener::{BoundSocket, Listening};
 use crate::log::Log;
 use crate::peer::{Peer, Scheme};
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     /// By [`AppId`].
     pub(crate) apps: Box<[App]>,
+    /// Of all apps.
+    pub(crate) health_events: broadcast::Sender<HealthEvent>,
     pub(crate) router: Router,
     pub(crate) log: Option<Log>,
     /// By listener.
@@ -88,12 +91,14 @@ impl Shared {
         listening: Vec<OwnedFd>,
         log: Option<Log>,
     ) -> Self {
+        let health_events = HealthEvents::channel();
         let apps = config.apps.iter().enumerate();
         let app = |(index, app): (usize, &AppConfig)| {
-            App::new(AppId::nth(index), app.clone(), config.threads)
+            App::new(AppId::nth(index), app.clone(), config.threads, health_events.clone())
         };
         Shared {
             apps: apps.map(app).collect(),
+            health_events,
             router: Router::new(&config.routes),
             entries: Entry::all(&config),
             entrances: entrances.into(),
@@ -204,6 +209,7 @@ impl Worker {
         let sweeper = tokio::spawn(Arc::clone(&self).sweep());
         if self.index == 0 {
             tokio::spawn(Arc::clone(&self).tick());
+            tokio::spawn(health::run(Arc::clone(&self)));
         }
         self.shared.stopped().await;
         let idle = async {

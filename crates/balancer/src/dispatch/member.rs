@@ -7,6 +7,7 @@ use super::list::List;
 use super::service::ServiceTime;
 use super::wait::DrainRate;
 use crate::backend::{Backend, Role};
+use crate::health::{BackendHealth, Condition};
 
 pub(crate) struct Member<B> {
     pub(crate) id: BackendId,
@@ -20,8 +21,11 @@ pub(crate) struct Member<B> {
     pub(crate) tunnels: usize,
     /// How far its slow start has come.
     pub(super) ramp: Ramp,
+    pub(crate) condition: Condition,
     /// Waiters of this backend alone (policies that bind early).
     pub(super) bound: List,
+    /// Those that go before all others: checks of its health.
+    pub(super) first: List,
     pub(super) drain_rate: DrainRate,
     pub(super) service: ServiceTime,
     /// When it is next in turn, on the clock of its lineup.
@@ -73,17 +77,23 @@ impl Terms {
 impl<B> Member<B> {
     /// It gets new requests, now or once a slot is free.
     pub(super) fn takes(&self) -> bool {
-        self.standing == Standing::Serving && self.slots > 0
+        let fit = self.condition.health != BackendHealth::Down;
+        self.standing == Standing::Serving && self.slots > 0 && fit
     }
 
     /// Requests in flight that it may have now.
     pub(super) fn room(&self) -> usize {
-        self.ramp.of(self.slots).min(self.terms.connections.saturating_sub(self.tunnels))
+        let slots = match self.condition.health {
+            BackendHealth::Up => self.ramp.of(self.slots),
+            BackendHealth::Trial | BackendHealth::Down => self.slots.min(1),
+        };
+        slots.min(self.terms.connections.saturating_sub(self.tunnels))
     }
 
     /// A request may start at once.
     pub(super) fn is_free(&self) -> bool {
-        self.takes() && self.in_flight < self.room() && self.bound.is_empty()
+        let nobody_waits = self.bound.is_empty() && self.first.is_empty();
+        self.takes() && self.in_flight < self.room() && nobody_waits
     }
 
     /// Requests in flight and waiting for it.

@@ -8,7 +8,8 @@ use super::list::{End, List};
 use super::member::Ramp;
 use super::service::ServiceTime;
 use super::wait::DrainRate;
-use super::{BackendId, Dispatch, Member, Standing, Terms, WaiterState};
+use super::{BackendId, Changes, Dispatch, Line, Member, Standing, Terms, WaiterState};
+use crate::health::Condition;
 use crate::policy::Policy;
 
 impl<B: Clone> Dispatch<B> {
@@ -33,7 +34,9 @@ impl<B: Clone> Dispatch<B> {
             in_flight: 0,
             tunnels: 0,
             ramp: Ramp::new(terms.slow_start),
+            condition: Condition::default(),
             bound: List::EMPTY,
+            first: List::EMPTY,
             drain_rate: DrainRate::default(),
             service: ServiceTime::default(),
             turn: 0,
@@ -65,7 +68,12 @@ impl<B: Clone> Dispatch<B> {
         let Some(member) = self.member_mut(id) else { return (None, Vec::new()) };
         let in_flight = member.in_flight + member.tunnels;
         member.standing = Standing::Draining;
-        (Some(in_flight), self.leave(id.index))
+        let mut checks = std::mem::replace(&mut member.first, List::EMPTY);
+        let mut wakers = self.leave(id.index);
+        while let Some(waiter) = checks.pop_front(&mut self.links) {
+            self.refuse(waiter, &mut wakers);
+        }
+        (Some(in_flight), wakers)
     }
 
     /// Takes a backend out. Its requests in flight end as they may.
@@ -80,11 +88,16 @@ impl<B: Clone> Dispatch<B> {
     }
 
     /// What time brings: to be called once every [`TICK`](super::TICK).
-    pub(crate) fn tick(&mut self, now: Instant) -> Vec<Waker> {
+    pub(crate) fn tick(&mut self, now: Instant) -> Changes {
         self.budget.tick();
-        if self.starting.is_empty() {
-            return Vec::new();
+        let mut changes = self.end_rests(now);
+        if !self.starting.is_empty() {
+            changes.wakers.extend(self.continue_slow_starts(now));
         }
+        changes
+    }
+
+    fn continue_slow_starts(&mut self, now: Instant) -> Vec<Waker> {
         let mut wakers = Vec::new();
         for index in std::mem::take(&mut self.starting) {
             let Some(member) = self.members[index as usize].as_mut() else { continue };
@@ -102,15 +115,11 @@ impl<B: Clone> Dispatch<B> {
     }
 
     /// Begins to give requests to a backend, if it takes any.
-    fn enter(&mut self, index: u32) -> Vec<Waker> {
-        let Some(member) = self.members[index as usize].as_mut() else { return Vec::new() };
-        if !member.takes() {
+    pub(super) fn enter(&mut self, index: u32) -> Vec<Waker> {
+        if !self.at(index).is_some_and(Member::takes) {
             return Vec::new();
         }
-        member.ramp = Ramp::new(member.terms.slow_start);
-        if !member.ramp.is_over() && !self.starting.contains(&index) {
-            self.starting.push(index);
-        }
+        self.start_slowly(index);
         self.drain_rate.reset();
         self.join_lineup(index);
         self.rank(index, End::Back);
@@ -119,8 +128,16 @@ impl<B: Clone> Dispatch<B> {
         wakers
     }
 
+    pub(super) fn start_slowly(&mut self, index: u32) {
+        let Some(member) = self.members[index as usize].as_mut() else { return };
+        member.ramp = Ramp::new(member.terms.slow_start);
+        if !member.ramp.is_over() && !self.starting.contains(&index) {
+            self.starting.push(index);
+        }
+    }
+
     /// Gives no more requests to a backend that takes none any more.
-    fn leave(&mut self, index: u32) -> Vec<Waker> {
+    pub(super) fn leave(&mut self, index: u32) -> Vec<Waker> {
         let member = self.members[index as usize].as_mut();
         let bound = member.map(|member| std::mem::replace(&mut member.bound, List::EMPTY));
         self.rank(index, End::Back);
@@ -144,9 +161,18 @@ impl<B: Clone> Dispatch<B> {
         let waiters: Vec<_> = self.unbound.iter(&self.links).collect();
         for waiter in waiters {
             if self.tier_for(&self.waiters[waiter as usize].wish.tried).is_none() {
-                wakers.extend(self.unlink(waiter, None));
+                wakers.extend(self.unlink(waiter, Line::Any));
                 self.waiters[waiter as usize].state = WaiterState::AllTried;
             }
+        }
+    }
+
+    /// Ends the wait of one that is in no list any more.
+    fn refuse(&mut self, waiter: u32, wakers: &mut Vec<Waker>) {
+        let state = &mut self.waiters[waiter as usize].state;
+        if let WaiterState::Waiting { waker, .. } = std::mem::replace(state, WaiterState::AllTried)
+        {
+            wakers.extend(waker);
         }
     }
 
@@ -179,7 +205,9 @@ impl<B: Clone> Dispatch<B> {
                     self.waiters[waiter as usize].state = WaiterState::Granted(grant);
                     wakers.extend(waker);
                 }
-                Choice::Later(bound) => self.enqueue(waiter, bound, End::Back, waker),
+                Choice::Later(bound) => {
+                    self.enqueue(waiter, bound.map_or(Line::Any, Line::Of), End::Back, waker);
+                }
                 Choice::AllTried => {
                     self.waiters[waiter as usize].state = WaiterState::AllTried;
                     wakers.extend(waker);

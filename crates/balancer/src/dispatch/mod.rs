@@ -6,6 +6,7 @@
 
 mod budget;
 mod choice;
+mod fitness;
 mod heap;
 mod lineup;
 mod list;
@@ -22,6 +23,8 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use crate::config::{AppConfig, AppId, QueueLimits};
+use crate::counters::BackendFault;
+use crate::health::{Health, Turn};
 use crate::policy::Policy;
 use budget::Budget;
 pub use budget::RetryCounts;
@@ -54,6 +57,9 @@ pub(crate) struct Dispatch<B> {
     generation: u32,
     /// Members that get requests, by [`Role`](crate::backend::Role).
     lineups: [Lineup; 2],
+    health: Health,
+    /// Members whose rest is to end.
+    resting: Vec<u32>,
     /// Members whose slow start is not over.
     starting: Vec<u32>,
     /// Counts changes, so that equals take turns.
@@ -83,11 +89,22 @@ enum WaiterState<B> {
     Vacant,
     Waiting {
         waker: Option<Waker>,
-        bound: Option<u32>,
+        line: Line,
     },
     Granted(Grant<B>),
     /// The last backend that the request had not been at is gone.
     AllTried,
+}
+
+/// Where a waiter waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    /// For any backend that it may go to.
+    Any,
+    /// For this one.
+    Of(u32),
+    /// For this one, before everybody else: a check of its health.
+    First(u32),
 }
 
 /// A slot of a backend, to be given back with [`Dispatch::release`].
@@ -105,7 +122,9 @@ pub(crate) struct Ticket(u32);
 #[derive(Debug)]
 pub(crate) enum Asked<B> {
     Granted(Grant<B>),
-    Waiting(Ticket),
+    Waiting(Ticket, Outlook),
+    /// Every backend is out, and nobody is to wait for one.
+    AllDown,
     /// As many requests as may wait already do.
     Full,
     /// Those before it alone would make it wait too long; about this long.
@@ -114,6 +133,24 @@ pub(crate) enum Asked<B> {
     AllTried,
     /// It may be sent again, but too many are.
     Overspent,
+}
+
+/// What a waiter waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    /// A free slot.
+    Slot,
+    /// A backend that is fit to serve.
+    Recovery,
+}
+
+/// Why no backend serves.
+#[derive(Debug)]
+pub(crate) struct AllDown {
+    pub(crate) backends: usize,
+    pub(crate) reason: String,
+    /// When the first one is tried again, if that is known.
+    pub(crate) until: Option<Instant>,
 }
 
 /// How a request ended, as far as it says something about its backend.
@@ -128,6 +165,7 @@ pub(crate) enum Report {
         error: bool,
     },
     Failed {
+        fault: BackendFault,
         ended: Instant,
         micros: u32,
     },
@@ -140,6 +178,14 @@ pub(crate) struct Freed {
     pub(crate) wake: Option<Waker>,
     /// A draining backend has no request in flight any more.
     pub(crate) drained: bool,
+    pub(crate) changes: Changes,
+}
+
+/// Whom to wake, and whose health has changed.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub(crate) wakers: Vec<Waker>,
+    pub(crate) turns: Vec<(BackendId, Turn)>,
 }
 
 impl BackendId {
@@ -159,6 +205,8 @@ impl<B: Clone> Dispatch<B> {
             vacant: Vec::new(),
             generation: 0,
             lineups: Default::default(),
+            health: config.health.clone(),
+            resting: Vec::new(),
             starting: Vec::new(),
             sequence: 0,
             dice: 0x9e37_79b9_7f4a_7c15,
@@ -190,11 +238,36 @@ impl<B: Clone> Dispatch<B> {
             Choice::Now(index) => Asked::Granted(self.grant(index)),
             Choice::AllTried => Asked::AllTried,
             Choice::Later(_) if first && self.waiting >= self.limits.length => Asked::Full,
+            Choice::Later(None) if self.is_all_down() => {
+                if self.health.all_down_wait.is_zero() {
+                    return Asked::AllDown;
+                }
+                Asked::Waiting(self.queue(wish, Line::Any, first), Outlook::Recovery)
+            }
             Choice::Later(bound) => match self.expected_wait(bound) {
                 Some(wait) if first && wait > self.limits.wait => Asked::TooLate(wait),
-                _ => Asked::Waiting(self.queue(wish, bound, first)),
+                _ => {
+                    let line = bound.map_or(Line::Any, Line::Of);
+                    Asked::Waiting(self.queue(wish, line, first), Outlook::Slot)
+                }
             },
         }
+    }
+
+    /// Asks for a slot of this backend in particular, before everybody else, also where it is not
+    /// fit to serve. None where there is nothing to ask of it.
+    pub(crate) fn ask_first(&mut self, id: BackendId) -> Option<Asked<B>> {
+        let member = self.member(id)?;
+        if member.standing == Standing::Draining || member.slots == 0 {
+            return None;
+        }
+        Some(match member.in_flight < member.room() {
+            true => Asked::Granted(self.grant(id.index)),
+            false => {
+                let ticket = self.queue(Wish::default(), Line::First(id.index), true);
+                Asked::Waiting(ticket, Outlook::Slot)
+            }
+        })
     }
 
     /// The grant, once there is one, or none when the request has meanwhile been at every backend
@@ -218,8 +291,8 @@ impl<B: Clone> Dispatch<B> {
     /// Leaves the queue. A ticket that may have been granted is claimed, and its grant released.
     pub(crate) fn cancel(&mut self, ticket: &Ticket) {
         let state = &self.waiters[ticket.0 as usize].state;
-        if let &WaiterState::Waiting { bound, .. } = state {
-            self.unlink(ticket.0, bound);
+        if let &WaiterState::Waiting { line, .. } = state {
+            self.unlink(ticket.0, line);
             self.waiters[ticket.0 as usize].state = WaiterState::Vacant;
             self.vacant_waiters.push(ticket.0);
         }
@@ -230,9 +303,10 @@ impl<B: Clone> Dispatch<B> {
         let Some(member) = self.member_mut(id) else { return Freed::default() };
         member.in_flight -= 1;
         let drained = member.is_drained();
+        let changes = self.heard(id.index, report);
         self.learn(id.index, report);
         self.rank(id.index, End::Front);
-        Freed { wake: self.hand_over(id.index, report), drained }
+        Freed { wake: self.hand_over(id.index, report), drained, changes }
     }
 
     /// Turns a slot into an upgraded connection, which holds none, and so frees it; unless the
@@ -252,7 +326,7 @@ impl<B: Clone> Dispatch<B> {
         member.tunnels -= 1;
         let drained = member.is_drained();
         self.rank(id.index, End::Front);
-        Freed { wake: self.serve(id.index), drained }
+        Freed { wake: self.serve(id.index), drained, changes: Changes::default() }
     }
 
     pub(crate) fn member(&self, id: BackendId) -> Option<&Member<B>> {
@@ -309,7 +383,7 @@ impl<B: Clone> Dispatch<B> {
             Report::Answered { ended, micros, error: false } => {
                 member.service.answered(micros, ended);
             }
-            Report::Answered { ended, micros, .. } | Report::Failed { ended, micros } => {
+            Report::Answered { ended, micros, .. } | Report::Failed { ended, micros, .. } => {
                 member.service.failed(micros, ended);
             }
         }
@@ -351,71 +425,97 @@ impl<B: Clone> Dispatch<B> {
 
     /// Hands a free slot of this backend to the first waiter that it may serve.
     fn serve(&mut self, index: u32) -> Option<Waker> {
-        let member = self.at(index)?;
-        if !member.takes() || member.in_flight >= member.room() {
-            return None;
-        }
-        let (id, bound, tier) = (member.id, member.bound, member.tier());
-        let next =
-            bound.iter(&self.links).next().map(|waiter| (waiter, Some(index))).or_else(|| {
-                let mut unbound = self.unbound.iter(&self.links);
-                let fits = |&waiter: &u32| {
-                    let tried = &self.waiters[waiter as usize].wish.tried;
-                    !tried.contains(id) && self.tier_for(tried) == Some(tier)
-                };
-                unbound.find(fits).map(|waiter| (waiter, None))
-            });
-        let (waiter, bound) = next?;
-        let waker = self.unlink(waiter, bound);
+        let (waiter, line) = self.next_for(index)?;
+        let waker = self.unlink(waiter, line);
         let grant = self.grant(index);
         self.waiters[waiter as usize].state = WaiterState::Granted(grant);
         // A waiter that has not polled yet finds its grant when it does.
         Some(waker.unwrap_or_else(|| Waker::noop().clone()))
     }
 
+    fn next_for(&self, index: u32) -> Option<(u32, Line)> {
+        let member = self.at(index)?;
+        if member.in_flight >= member.room() {
+            return None;
+        }
+        if let Some(waiter) = member.first.iter(&self.links).next() {
+            return Some((waiter, Line::First(index)));
+        }
+        if !member.takes() {
+            return None;
+        }
+        if let Some(waiter) = member.bound.iter(&self.links).next() {
+            return Some((waiter, Line::Of(index)));
+        }
+        let (id, tier) = (member.id, member.tier());
+        let fits = |&waiter: &u32| {
+            let tried = &self.waiters[waiter as usize].wish.tried;
+            !tried.contains(id) && self.tier_for(tried) == Some(tier)
+        };
+        self.unbound.iter(&self.links).find(fits).map(|waiter| (waiter, Line::Any))
+    }
+
     fn serve_all(&mut self, index: u32) -> Vec<Waker> {
         std::iter::from_fn(|| self.serve(index)).collect()
     }
 
-    fn queue(&mut self, wish: Wish, bound: Option<u32>, first: bool) -> Ticket {
+    fn queue(&mut self, wish: Wish, line: Line, first: bool) -> Ticket {
         let waiter = self.vacant_waiters.pop().unwrap_or_else(|| {
             self.waiters.push(Waiter { wish, state: WaiterState::Vacant });
             (self.waiters.len() - 1) as u32
         });
         self.waiters[waiter as usize].wish = wish;
-        self.enqueue(waiter, bound, if first { End::Back } else { End::Front }, None);
+        self.enqueue(waiter, line, if first { End::Back } else { End::Front }, None);
         Ticket(waiter)
     }
 
-    fn enqueue(&mut self, waiter: u32, bound: Option<u32>, end: End, waker: Option<Waker>) {
-        self.waiters[waiter as usize].state = WaiterState::Waiting { waker, bound };
-        match bound.and_then(|index| self.members[index as usize].as_mut()) {
-            Some(member) => member.bound.push(&mut self.links, waiter, end),
-            None => self.unbound.push(&mut self.links, waiter, end),
+    fn enqueue(&mut self, waiter: u32, line: Line, end: End, waker: Option<Waker>) {
+        self.waiters[waiter as usize].state = WaiterState::Waiting { waker, line };
+        let list = match line {
+            Line::Any => &mut self.unbound,
+            Line::Of(index) | Line::First(index) => {
+                let member = self.members[index as usize].as_mut();
+                let member = member.expect("nobody waits for a backend that is gone");
+                if line == Line::First(index) { &mut member.first } else { &mut member.bound }
+            }
+        };
+        list.push(&mut self.links, waiter, end);
+        if let Line::Any | Line::Of(_) = line {
+            self.waiting += 1;
+            self.deepest = self.deepest.max(self.waiting);
         }
-        self.waiting += 1;
-        self.deepest = self.deepest.max(self.waiting);
-        if let Some(index) = bound {
-            self.rank(index, End::Back);
-        }
+        self.rank_line(line);
     }
 
-    fn unlink(&mut self, waiter: u32, bound: Option<u32>) -> Option<Waker> {
-        let (list, rate) = match bound.and_then(|index| self.members[index as usize].as_mut()) {
-            Some(member) => (&mut member.bound, &mut member.drain_rate),
-            None => (&mut self.unbound, &mut self.drain_rate),
+    fn unlink(&mut self, waiter: u32, line: Line) -> Option<Waker> {
+        let (list, rate) = match line {
+            Line::Any => (&mut self.unbound, Some(&mut self.drain_rate)),
+            Line::Of(index) | Line::First(index) => {
+                let member = self.members[index as usize].as_mut();
+                let member = member.expect("nobody waits for a backend that is gone");
+                match line {
+                    Line::First(_) => (&mut member.first, None),
+                    _ => (&mut member.bound, Some(&mut member.drain_rate)),
+                }
+            }
         };
         list.remove(&mut self.links, waiter);
-        if list.is_empty() {
-            rate.reset();
+        if let Some(rate) = rate {
+            self.waiting -= 1;
+            if list.is_empty() {
+                rate.reset();
+            }
         }
-        self.waiting -= 1;
-        if let Some(index) = bound {
-            self.rank(index, End::Back);
-        }
+        self.rank_line(line);
         match &mut self.waiters[waiter as usize].state {
             WaiterState::Waiting { waker, .. } => waker.take(),
             _ => None,
+        }
+    }
+
+    fn rank_line(&mut self, line: Line) {
+        if let Line::Of(index) = line {
+            self.rank(index, End::Back);
         }
     }
 }
@@ -425,8 +525,8 @@ impl Report {
         Report::Answered { ended, micros: micros(began, ended), error }
     }
 
-    pub(crate) fn failed(began: Instant, ended: Instant) -> Self {
-        Report::Failed { ended, micros: micros(began, ended) }
+    pub(crate) fn failed(fault: BackendFault, began: Instant, ended: Instant) -> Self {
+        Report::Failed { fault, ended, micros: micros(began, ended) }
     }
 
     pub(crate) fn ended(self) -> Option<Instant> {

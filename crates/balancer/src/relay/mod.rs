@@ -258,7 +258,7 @@ impl<'r, 'w> Relay<'r, 'w> {
             None => Report::answered(began, ended, self.status >= Some(500)),
             // Says more about the client.
             Some(BackendFault::ClientAbort) => Report::Nothing,
-            Some(_) => Report::failed(began, ended),
+            Some(fault) => Report::failed(fault, began, ended),
         };
         let backend = Arc::clone(&slot.backend);
         let to_client = self.moved.to_client + self.space.downward.len() as u64;

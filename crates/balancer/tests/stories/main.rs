@@ -2,6 +2,7 @@
 
 mod exchanges;
 mod faults;
+mod health;
 mod logging;
 mod membership;
 mod proxied;
@@ -9,6 +10,7 @@ mod queueing;
 mod routing;
 mod script;
 mod secured;
+mod single;
 mod stage;
 mod streaming;
 mod takeover;

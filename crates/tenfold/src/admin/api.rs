@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
-use balancer::Address;
+use balancer::{Address, BackendHealth, BackendPhase, BackendSnapshot};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
@@ -170,7 +170,7 @@ fn members(rig: &Rig, snapshot: &balancer::Snapshot) -> Vec<StatusInstance> {
             restarts: Some(status.restarts),
             cpu_cores: used.map(|u| u.cpu_cores),
             rss_bytes: used.and_then(|u| u.rss_bytes),
-            warning: status.warning.clone(),
+            warning: status.warning.clone().or_else(|| backend.and_then(unfit)),
             slots: backend.map(|b| b.slots),
             in_flight: backend.map(|b| b.in_flight),
             requests: backend.map(|b| b.counts.requests),
@@ -179,11 +179,16 @@ fn members(rig: &Rig, snapshot: &balancer::Snapshot) -> Vec<StatusInstance> {
     rows.collect()
 }
 
-fn server(backend: &balancer::BackendSnapshot) -> StatusInstance {
+fn server(backend: &BackendSnapshot) -> StatusInstance {
     StatusInstance {
         name: backend.name.clone(),
         address: backend.address.clone(),
-        state: word(&backend.state),
+        state: match (backend.state, backend.health) {
+            (BackendPhase::Serving, BackendHealth::Up) | (BackendPhase::Draining, _) => {
+                word(&backend.state)
+            }
+            (BackendPhase::Serving, health) => word(&health),
+        },
         pid: None,
         restarts: None,
         slots: Some(backend.slots),
@@ -191,8 +196,14 @@ fn server(backend: &balancer::BackendSnapshot) -> StatusInstance {
         requests: Some(backend.counts.requests),
         cpu_cores: None,
         rss_bytes: None,
-        warning: None,
+        warning: unfit(backend),
     }
+}
+
+/// Why a backend gets no requests, or only one at a time, to see whether it is fit again.
+fn unfit(backend: &BackendSnapshot) -> Option<String> {
+    let reason = backend.health_reason.as_ref()?;
+    Some(format!("taken out after {reason}"))
 }
 
 /// An enum's name as it is in JSON.

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use balancer::{AppSnapshot, BackendSnapshot, Snapshot};
+use balancer::{AppSnapshot, BackendHealth, BackendSnapshot, Snapshot};
 use hdrhistogram::Histogram;
 use observe::TargetUsage;
 use prometheus_client::collector::Collector;
@@ -61,7 +61,7 @@ impl Collector for Scrape {
 impl Scrape {
     fn backends(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         type Count = fn(&BackendSnapshot) -> u64;
-        let counters: [(&str, &str, Count); 5] = [
+        let counters: [(&str, &str, Count); 7] = [
             ("backend_requests", "Requests sent to a backend", |b| b.counts.requests),
             ("backend_connect_errors", "Connections that could not be established", |b| {
                 b.counts.connect_errors
@@ -69,6 +69,8 @@ impl Scrape {
             ("backend_timeouts", "Answers that did not come in time", |b| b.counts.timeouts),
             ("backend_retries", "Requests sent again after a failure", |b| b.counts.retries),
             ("backend_connects", "Connections established", |b| b.counts.connects),
+            ("backend_checks", "Checks of a backend's health", |b| b.counts.checks),
+            ("backend_failed_checks", "Checks that a backend failed", |b| b.counts.failed_checks),
         ];
         for (name, help, count) in counters {
             let values = self.each_backend(count);
@@ -80,7 +82,12 @@ impl Scrape {
         let in_flight = self.each_backend(|b| b.in_flight as f64);
         gauge(encoder, "backend_in_flight_requests", "Requests in flight", None, &in_flight)?;
         let slots = self.each_backend(|b| b.slots as f64);
-        gauge(encoder, "backend_slots", "Requests that may be in flight", None, &slots)
+        gauge(encoder, "backend_slots", "Requests that may be in flight", None, &slots)?;
+        let upgraded = self.each_backend(|b| b.upgraded as f64);
+        let help = "Upgraded connections that take no slot";
+        gauge(encoder, "backend_upgraded_connections", help, None, &upgraded)?;
+        let up = self.each_backend(|b| f64::from(u8::from(b.health == BackendHealth::Up)));
+        gauge(encoder, "backend_up", "Whether a backend is fit to serve", None, &up)
     }
 
     fn each_backend<T>(&self, value: impl Fn(&BackendSnapshot) -> T) -> Vec<(Labels, T)> {
@@ -100,12 +107,24 @@ impl Scrape {
         gauge(encoder, "queue_requests", "Requests that wait for a free slot", None, &depths)?;
         let by_reason = |app: &AppSnapshot| {
             let shed = app.queue.shed;
-            let reasons =
-                [("full", shed.full), ("timeout", shed.timeout), ("client_gone", shed.client_gone)];
+            let reasons = [
+                ("full", shed.full),
+                ("timeout", shed.timeout),
+                ("too_late", shed.too_late),
+                ("all_down", shed.all_down),
+                ("client_gone", shed.client_gone),
+            ];
             reasons.map(|(reason, n)| (vec![label(app), ("reason", reason.to_owned())], n))
         };
         let shed: Vec<_> = apps.iter().flat_map(by_reason).collect();
         counter(encoder, "queue_shed_requests", "Requests that the queue turned away", &shed)?;
+        let retries = |app: &AppSnapshot| {
+            let outcomes = [("sent", app.retries.sent), ("refused", app.retries.refused)];
+            outcomes.map(|(outcome, n)| (vec![label(app), ("outcome", outcome.to_owned())], n))
+        };
+        let retries: Vec<_> = apps.iter().flat_map(retries).collect();
+        let help = "Requests that were to go to another backend";
+        counter(encoder, "retried_requests", help, &retries)?;
         let open = self.snapshot.clients.open as f64;
         single(encoder, "client_connections", "Open client connections", open)
     }

@@ -1,4 +1,5 @@
 mod cost;
+mod fitness;
 mod policies;
 
 use super::*;
@@ -51,7 +52,7 @@ fn granted(asked: Asked<&'static str>) -> Grant<&'static str> {
 
 fn waiting(asked: Asked<&'static str>) -> Ticket {
     match asked {
-        Asked::Waiting(ticket) => ticket,
+        Asked::Waiting(ticket, _) => ticket,
         other => panic!("not waiting: {other:?}"),
     }
 }
@@ -277,7 +278,7 @@ fn random_operations_keep_the_invariants() {
             match roll % 16 {
                 0..=5 => match ask(&mut d) {
                     Asked::Granted(grant) => held.push(grant.id),
-                    Asked::Waiting(ticket) => tickets.push(ticket),
+                    Asked::Waiting(ticket, _) => tickets.push(ticket),
                     other => assert!(matches!(other, Asked::Full), "{other:?}"),
                 },
                 6..=11 if !held.is_empty() => {

@@ -184,10 +184,10 @@ fn a_slow_start_grows_with_time() {
     let (mut d, start) = (new(Policy::LeastConn, 100), Instant::now());
     add_with(&mut d, "new", |terms| terms.slow_start = 16 * SECOND);
     d.tick(start);
-    let ticket = (0..10).map(|_| ask(&mut d)).filter(|asked| matches!(asked, Asked::Waiting(_)));
+    let ticket = (0..10).map(|_| ask(&mut d)).filter(|asked| matches!(asked, Asked::Waiting(..)));
     assert_eq!(ticket.count(), 4, "a sixteenth of 100 slots");
-    assert!(d.tick(start + SECOND).is_empty());
-    assert_eq!(d.tick(start + 8 * SECOND).len(), 4);
+    assert!(d.tick(start + SECOND).wakers.is_empty());
+    assert_eq!(d.tick(start + 8 * SECOND).wakers.len(), 4);
     assert_eq!((d.depth().0, d.members()[0].in_flight), (0, 10));
     d.tick(start + 20 * SECOND);
     assert_eq!(asked(&mut d, 90, false).len(), 90);
@@ -240,7 +240,7 @@ fn a_request_that_would_wait_too_long_is_refused_at_once() {
             let asked = ask(&mut d);
             match asked {
                 // Little is known.
-                Asked::Waiting(ticket) if served < 8 => tickets.push(ticket),
+                Asked::Waiting(ticket, _) if served < 8 => tickets.push(ticket),
                 Asked::TooLate(wait) if served >= 8 => assert!(wait > 30 * SECOND, "{wait:?}"),
                 other => panic!("{policy}: {other:?} after {served} with {}", tickets.len()),
             }

@@ -1,0 +1,129 @@
+//! Who serves while backends go down and come back.
+
+use super::*;
+use crate::backend::Role;
+use crate::health::{ActiveHealth, BackendHealth};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn refused(d: &mut Plain, id: BackendId, now: Instant) -> Freed {
+    d.release(id, Report::failed(BackendFault::Connect, now, now))
+}
+
+/// Three requests that could not connect.
+fn take_down(d: &mut Plain, id: BackendId, now: Instant) {
+    for last in [false, false, true] {
+        let index = d.member(id).unwrap().id.index;
+        d.grant(index);
+        assert_eq!(refused(d, id, now).changes.turns.len(), usize::from(last));
+    }
+}
+
+#[test]
+fn a_backend_that_fails_rests_and_is_tried_with_one_request() {
+    for policy in all() {
+        let (mut d, ids) = dispatch(policy.clone(), &[("a", 4), ("b", 4)]);
+        let now = Instant::now();
+        take_down(&mut d, ids[0], now);
+        for _ in 0..4 {
+            assert_eq!(granted(ask(&mut d)).backend, "b", "{policy}");
+        }
+        let waits = waiting(ask(&mut d));
+        assert!(d.tick(now + SECOND / 2).turns.is_empty());
+        let turns = d.tick(now + SECOND).turns;
+        assert_eq!(turns[0].1.health, BackendHealth::Trial);
+        if matches!(policy, Policy::Queue | Policy::First) {
+            assert_eq!(claim(&mut d, &waits), Some("a"), "{policy}");
+        } else {
+            d.cancel(&waits);
+            d.grant(ids[0].index);
+        }
+        waiting(ask(&mut d));
+        let turns = d.release(ids[0], Report::answered(now, now, false)).changes.turns;
+        assert_eq!(turns[0].1.health, BackendHealth::Up, "{policy}");
+        assert_eq!(d.member(ids[0]).unwrap().room(), 4, "{policy}");
+    }
+}
+
+#[test]
+fn who_waited_for_a_backend_that_fails_moves_on() {
+    for policy in early() {
+        let (mut d, ids) = dispatch(policy.clone(), &[("a", 1), ("b", 1)]);
+        granted(ask(&mut d));
+        granted(ask(&mut d));
+        let tickets = [waiting(ask(&mut d)), waiting(ask(&mut d))];
+        let now = Instant::now();
+        d.member_mut(ids[0]).unwrap().in_flight = 3;
+        for _ in 0..3 {
+            refused(&mut d, ids[0], now);
+        }
+        d.set_slots(ids[1], 9);
+        assert!(tickets.iter().all(|ticket| claim(&mut d, ticket).is_some()), "{policy}");
+    }
+}
+
+#[test]
+fn a_backup_serves_for_one_that_is_down() {
+    let (mut d, ids) = dispatch(Policy::Queue, &[("a", 1)]);
+    d.add("spare", 1, Terms { role: Role::Backup, ..terms() });
+    take_down(&mut d, ids[0], Instant::now());
+    assert_eq!(granted(ask(&mut d)).backend, "spare");
+}
+
+#[test]
+fn where_all_are_down_requests_wait_or_are_told() {
+    for wait in [SECOND, Duration::ZERO] {
+        let (mut d, ids) = dispatch(Policy::Queue, &[("a", 1)]);
+        d.health.all_down_wait = wait;
+        let now = Instant::now();
+        take_down(&mut d, ids[0], now);
+        let down = d.all_down().unwrap();
+        assert_eq!((down.backends, down.until), (1, Some(now + SECOND)));
+        assert!(down.reason.contains("cannot be reached"), "{}", down.reason);
+        match ask(&mut d) {
+            Asked::Waiting(ticket, Outlook::Recovery) if !wait.is_zero() => {
+                d.tick(now + SECOND);
+                assert_eq!(claim(&mut d, &ticket), Some("a"));
+            }
+            Asked::AllDown if wait.is_zero() => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_check_goes_first_and_takes_a_slot() {
+    for policy in all() {
+        let (mut d, ids) = dispatch(policy.clone(), &[("a", 1)]);
+        let Some(Asked::Granted(grant)) = d.ask_first(ids[0]) else { panic!("not granted") };
+        let waits = waiting(ask(&mut d));
+        let check = waiting(d.ask_first(ids[0]).unwrap());
+        assert_eq!(d.depth().0, 1, "a check is no request");
+        release(&mut d, grant.id);
+        assert_eq!([claim(&mut d, &waits), claim(&mut d, &check)], [None, Some("a")], "{policy}");
+        release(&mut d, ids[0]);
+        assert_eq!(claim(&mut d, &waits), Some("a"));
+        let late = waiting(d.ask_first(ids[0]).unwrap());
+        d.drain(ids[0]);
+        assert!(matches!(d.claim(&late, Waker::noop()), Poll::Ready(None)));
+        assert!(d.ask_first(ids[0]).is_none());
+    }
+}
+
+/// Only a check brings back what is checked.
+#[test]
+fn checks_take_a_backend_out_and_bring_it_back() {
+    let rules = ActiveHealth { rise: 1, fall: 1, ..ActiveHealth::of("/") };
+    let mut config = AppConfig::default();
+    config.health.active = Some(rules.clone());
+    let mut d: Plain = Dispatch::new(AppId::FIRST, &config);
+    let id = add(&mut d, "a", 1);
+    assert_eq!(d.checked(id, &rules, Err("status 500".into())).turns.len(), 1);
+    let ticket = waiting(ask(&mut d));
+    assert!(d.tick(Instant::now() + 99 * SECOND).turns.is_empty());
+    let Some(Asked::Granted(check)) = d.ask_first(id) else { panic!("not granted") };
+    release(&mut d, check.id);
+    assert_eq!(claim(&mut d, &ticket), None, "the slot of a check is for nobody else");
+    d.checked(id, &rules, Ok(()));
+    assert_eq!(claim(&mut d, &ticket), Some("a"));
+}
