@@ -23,6 +23,7 @@ pub(crate) struct Client {
     pub(crate) stream: ClientStream,
     /// The place in the configuration of the listener that it came over.
     pub(crate) listener: usize,
+    pub(crate) peer: Peer,
     pub(crate) timer: Timer,
     pub(crate) origin: Origin,
 }
@@ -67,7 +68,7 @@ impl Client {
         forwarding: &Forwarding,
     ) -> Self {
         let origin = Origin::new(peer, forwarding);
-        Client { stream, listener, timer: Timer::new(), origin }
+        Client { stream, listener, peer, timer: Timer::new(), origin }
     }
 
     /// Waits for the next request. Holds no workspace while nothing of it has arrived.
@@ -238,6 +239,9 @@ impl Watch {
         cx: &mut Context<'_>,
         stream: &mut ClientStream,
     ) -> Poll<()> {
+        if let ClientStream::Http2(lane) = stream {
+            return lane.poll_gone(cx);
+        }
         while !self.over {
             if ready!(stream.poll_read_ready(cx)).is_err() {
                 return Poll::Ready(());

@@ -50,6 +50,20 @@ pub struct Listener {
     pub proxy_protocol: Option<ProxyProtocol>,
     /// Whether clients speak TLS; not over a Unix socket.
     pub tls: Option<Tls>,
+    /// What clients may speak there without TLS.
+    pub cleartext: Cleartext,
+}
+
+/// The protocols of a listener without TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Cleartext {
+    /// HTTP/1.1 alone: browsers speak HTTP/2 over TLS only.
+    #[default]
+    Http1,
+    /// HTTP/2 too, from clients that begin with it (prior knowledge, RFC 9113 3.3), as gRPC does.
+    Http1AndH2c,
+    /// HTTP/2 alone.
+    H2c,
 }
 
 /// One app: how requests for it are spread over its backends.
@@ -136,6 +150,9 @@ pub struct Limits {
     /// Bytes a second that a client moves on average while it is waited for, see
     /// [`Timeouts::client_grace`]; 0 for no such limit.
     pub client_rate: u64,
+    /// Streams that a client may have open at once on one HTTP/2 connection, 1 to
+    /// [`Limits::MAX_STREAMS`]. Each may hold 64 KiB of a request and of an answer.
+    pub streams: u32,
 }
 
 impl Config {
@@ -173,6 +190,10 @@ impl Config {
         }
         if self.limits.connections == 0 {
             return Err("a limit of 0 client connections serves nobody; use at least 1".into());
+        }
+        if !(1..=Limits::MAX_STREAMS).contains(&self.limits.streams) {
+            let (streams, most) = (self.limits.streams, Limits::MAX_STREAMS);
+            return Err(format!("a limit of {streams} streams is impossible; use 1 to {most}"));
         }
         self.check_durations()?;
         self.check_apps()?;
@@ -225,7 +246,13 @@ impl Config {
 impl Listener {
     /// A listener on `address`, everything else as by default.
     pub fn new(address: impl Into<Address>) -> Self {
-        Listener { address: address.into(), redirect: None, proxy_protocol: None, tls: None }
+        Listener {
+            address: address.into(),
+            redirect: None,
+            proxy_protocol: None,
+            tls: None,
+            cleartext: Cleartext::default(),
+        }
     }
 
     fn check(&self) -> Result<(), String> {
@@ -283,6 +310,8 @@ impl Limits {
     pub const MAX_HEADER_BYTES: usize = 32 * 1024;
     /// The most that [`Limits::headers`] can be.
     pub const MAX_HEADERS: usize = MAX_FIELDS;
+    /// The most that [`Limits::streams`] can be.
+    pub const MAX_STREAMS: u32 = 1024;
 }
 
 impl Default for Config {
@@ -381,6 +410,8 @@ impl Default for Limits {
             connections: 50_000,
             // Slower than any link in use; a slot is worth more than a slower client.
             client_rate: 1024,
+            // What browsers expect, RFC 9113 6.5.2 advises at least 100.
+            streams: 128,
         }
     }
 }

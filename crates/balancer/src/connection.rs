@@ -5,15 +5,20 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use bytes::Bytes;
+
 use crate::answer::Failure;
 use crate::buffer::Workspace;
 use crate::client::{Arrival, Client};
-use crate::config::Config;
+use crate::config::{Cleartext, Config};
 use crate::exchange::{self, After};
 use crate::h1::{
-    Expect, Framing, Passed, Persistence, Request, Terms, Version, parse_request, write_field,
+    Dialogue, Expect, Framing, Passed, Persistence, Request, Terms, Version, parse_request,
+    write_field,
 };
+use crate::http2;
 use crate::intake::{self, Missing};
+use crate::peer::Scheme;
 use crate::worker::{Open, Shared, Worker};
 
 /// A body up to this size that is gathered whole is sent along with its header, and can be sent
@@ -32,10 +37,32 @@ const UNKNOWN: Request = Request {
     upgrade: false,
     client: None,
     timed: false,
+    dialogue: Dialogue::Turns,
 };
 
 /// Serves a connection. `open` counts it for as long.
-pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: Open) {
+pub(crate) async fn serve(client: Client, worker: Arc<Worker>, open: Open) {
+    let tls = matches!(client.peer.scheme, Scheme::Https);
+    let http2 = match worker.shared.config.listeners[client.listener].cleartext {
+        _ if client.stream.has_chosen_http2() => Some((client, Bytes::new())),
+        _ if tls => converse(client, Cleartext::Http1, &worker).await,
+        Cleartext::H2c => Some((client, Bytes::new())),
+        cleartext => converse(client, cleartext, &worker).await,
+    };
+    if let Some((client, ahead)) = http2 {
+        // In memory of its own: most connections are not HTTP/2, and theirs should be small.
+        Box::pin(http2::serve(client, ahead, worker)).await;
+    }
+    drop(open);
+}
+
+/// Serves requests one after the other, as HTTP/1.1. Returns the connection, with what was read
+/// from it, if it turns out to speak HTTP/2 and may.
+pub(crate) async fn converse(
+    mut client: Client,
+    cleartext: Cleartext,
+    worker: &Arc<Worker>,
+) -> Option<(Client, Bytes)> {
     let mut space = None;
     // Polled once: it wakes this task when the balancer stops, wherever the task waits then.
     let mut stop = pin!(worker.shared.stop.notified());
@@ -45,25 +72,24 @@ pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: Open) {
     })
     .await;
     loop {
-        let after = match client.next(&mut space, &worker).await {
+        let after = match client.next(&mut space, worker).await {
             Arrival::Nothing => After::Gone,
+            Arrival::Request(http2::PREFACE_LINES) if is_preface(cleartext, &space) => {
+                let space = space?;
+                let ahead = Bytes::copy_from_slice(space.input.filled());
+                space.give_back();
+                return Some((client, ahead));
+            }
             Arrival::Request(len) => {
                 let space = space.get_or_insert_with(Workspace::take);
-                request(&mut client, space, len, &worker).await
+                request(&mut client, space, len, worker).await
             }
             Arrival::Failed(failure) => {
                 let space = space.get_or_insert_with(Workspace::take);
                 space.begin();
                 worker.begin_record(space, space.input.len());
-                exchange::refuse(
-                    &mut client,
-                    space,
-                    &UNKNOWN,
-                    &failure,
-                    Persistence::Close,
-                    &worker,
-                )
-                .await
+                exchange::refuse(&mut client, space, &UNKNOWN, &failure, Persistence::Close, worker)
+                    .await
             }
         };
         match after {
@@ -79,8 +105,12 @@ pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: Open) {
     if let Some(space) = space {
         space.give_back();
     }
-    drop(client);
-    drop(open);
+    None
+}
+
+fn is_preface(cleartext: Cleartext, space: &Option<Box<Workspace>>) -> bool {
+    cleartext == Cleartext::Http1AndH2c
+        && space.as_ref().is_some_and(|space| space.input.filled().starts_with(http2::PREFACE))
 }
 
 async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker: &Worker) -> After {
@@ -125,7 +155,10 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
             Err(Missing::Failed(Failure::BodyTooLarge(limits.body_bytes)))
         }
         // A client that waits for 100 Continue sends nothing before a backend has said it.
-        body if body != Framing::Empty && request.expect == Expect::Nothing => {
+        body if body != Framing::Empty
+            && request.expect == Expect::Nothing
+            && request.dialogue == Dialogue::Turns =>
+        {
             intake::gather(client, space, body, worker).await
         }
         _ => Ok(()),

@@ -16,6 +16,7 @@
 //! - `health`: which backends are fit to serve, by what they did and by asking them.
 //! - `lease`: a slot together with a connection.
 //! - `h1`: HTTP/1.1 as pure functions over bytes.
+//! - `http2`: HTTP/2 on either side, as HTTP/1.1 to everything else.
 //! - `stream`, `peer`: what carries a connection's bytes, and who is at its other end.
 //! - `listener`, `worker`: sockets that accept, and the threads that serve them.
 //! - `inherited`: sockets of a process that listened there before.
@@ -52,6 +53,7 @@ mod forwarding;
 pub mod fuzzing;
 mod h1;
 mod health;
+mod http2;
 mod inherited;
 mod intake;
 mod lease;
@@ -76,7 +78,9 @@ mod worker;
 pub use address::{Address, UnknownAddress};
 pub use backend::{Backend, Role};
 pub use balancer::{Balancer, Drained, Handle, StartError};
-pub use config::{AppConfig, AppId, Config, Limits, Listener, QueueLimits, RetryLimits, Timeouts};
+pub use config::{
+    AppConfig, AppId, Cleartext, Config, Limits, Listener, QueueLimits, RetryLimits, Timeouts,
+};
 pub use counters::{BackendCounts, EntranceCounts, Shed};
 pub use dispatch::{BackendId, RetryCounts};
 pub use forwarding::{Forwarding, Network, Switch, UnknownNetwork, XForwarded};

@@ -1,6 +1,7 @@
 //! Connections as the relay sees them: bytes, and the few things that it must know besides.
 //! What carries the bytes is a variant; a plain TCP connection costs a predictable branch.
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::pin::Pin;
@@ -13,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::address::Address;
+use crate::http2::{self, Lane};
 use crate::log::Transport;
 
 /// What a buffer is filled from and emptied into.
@@ -28,6 +30,8 @@ pub(crate) enum ClientStream {
     Unix(UnixStream),
     /// Boxed: as many connections are plain or idle, they should not pay for its size.
     Tls(Box<TlsStream>),
+    /// The streams of an HTTP/2 connection, one after the other.
+    Http2(Lane),
 }
 
 /// A connection that we opened to a backend.
@@ -76,6 +80,7 @@ impl ClientStream {
                 };
                 Transport { tls, http: None }
             }
+            ClientStream::Http2(lane) => lane.transport(),
         }
     }
 
@@ -97,30 +102,40 @@ impl ClientStream {
                 let stream = stream.get_ref().0;
                 stream.try_io(Interest::READABLE, || peek(stream, room))
             }
+            // Its resets are told, not looked for.
+            ClientStream::Http2(_) => Ok(0),
         }
+    }
+
+    /// The client has chosen HTTP/2 in its TLS handshake (ALPN, RFC 7301).
+    pub(crate) fn has_chosen_http2(&self) -> bool {
+        matches!(self, ClientStream::Tls(stream)
+            if stream.get_ref().1.alpn_protocol() == Some(http2::ALPN))
     }
 
     /// Resolves when the client has closed or reset the connection, whatever it has sent before.
     /// Half-closing and closing look the same; before anything was done for a request, both count
     /// as leaving.
-    pub(crate) async fn closed(&self) {
+    pub(crate) async fn closed(&mut self) {
         // An interest that bytes do not satisfy, but the end of them does: urgent data, which is
         // not asked of the kernel.
         match self {
             ClientStream::Tcp(stream) => drop(stream.ready(Interest::PRIORITY).await),
             ClientStream::Unix(stream) => drop(stream.ready(Interest::PRIORITY).await),
             ClientStream::Tls(stream) => drop(stream.get_ref().0.ready(Interest::PRIORITY).await),
+            ClientStream::Http2(lane) => poll_fn(|cx| lane.poll_gone(cx)).await,
         }
     }
 
     /// Makes closing a reset, so that the client cannot take what it has for a whole answer.
-    pub(crate) fn abort(&self) {
+    pub(crate) fn abort(&mut self) {
         // Closing an incomplete message says the same, but for bodies that end at the close.
         match self {
             ClientStream::Tcp(stream) => drop(stream.set_zero_linger()),
             ClientStream::Tls(stream) => drop(stream.get_ref().0.set_zero_linger()),
             // Closing with unread bytes is all the reset that there is.
             ClientStream::Unix(_) => {}
+            ClientStream::Http2(lane) => lane.abort(),
         }
     }
 
@@ -250,7 +265,7 @@ macro_rules! pass_on {
     };
 }
 
-pass_on!(ClientStream, Tcp, Unix, Tls);
+pass_on!(ClientStream, Tcp, Unix, Tls, Http2);
 pass_on!(BackendStream, Tcp, Unix);
 
 impl Stream for ClientStream {
@@ -262,6 +277,7 @@ impl Stream for ClientStream {
             // What is decrypted already does not show at the socket.
             ClientStream::Tls(stream) if !stream.get_ref().1.wants_read() => Poll::Ready(Ok(())),
             ClientStream::Tls(stream) => stream.get_ref().0.poll_read_ready(cx),
+            ClientStream::Http2(lane) => lane.poll_read_ready(cx),
         }
     }
 }

@@ -32,6 +32,16 @@ pub(crate) struct Request {
     pub(crate) client: Option<IpAddr>,
     /// A proxy before us has said when the request began.
     pub(crate) timed: bool,
+    pub(crate) dialogue: Dialogue,
+}
+
+/// Who speaks when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialogue {
+    /// The request, then the answer.
+    Turns,
+    /// gRPC: either may wait for the other in the middle, for as long as upgraded connections may.
+    Interleaved,
 }
 
 /// Whether the client waits for `100 Continue` before it sends the body.
@@ -196,6 +206,7 @@ pub(crate) fn parse_request(
         upgrade: upgrade.is_some(),
         client,
         timed: kept.timing && gathered.timed,
+        dialogue: dialogue(parsed.headers, body),
     })
 }
 
@@ -285,6 +296,17 @@ fn expectation(gathered: &Gathered<'_>, version: Version, body: Framing) -> Resu
         // RFC 9110 10.1.1: not for HTTP/1.0 clients; without a body there is nothing to wait with.
         Some(_) if version == Version::Http10 || body == Framing::Empty => Ok(Expect::Nothing),
         Some(_) => Ok(Expect::Continue),
+    }
+}
+
+fn dialogue(headers: &[httparse::Header<'_>], body: Framing) -> Dialogue {
+    let is_grpc = |header: &httparse::Header<'_>| {
+        header.name.eq_ignore_ascii_case("content-type")
+            && header.value.starts_with(b"application/grpc")
+    };
+    match body == Framing::Chunked && headers.iter().any(is_grpc) {
+        true => Dialogue::Interleaved,
+        false => Dialogue::Turns,
     }
 }
 

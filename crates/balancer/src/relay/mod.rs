@@ -16,7 +16,7 @@ use crate::client::{Client, Watch};
 use crate::config::Config;
 use crate::counters::{BackendFault, record};
 use crate::dispatch::{BackendId, Report};
-use crate::h1::{Expect, Flaw, Framing, Persistence, Request, Scanner};
+use crate::h1::{Dialogue, Expect, Flaw, Framing, Persistence, Request, Scanner};
 use crate::lease::{History, Lease};
 use crate::pace::Pace;
 use crate::worker::Worker;
@@ -157,7 +157,9 @@ impl<'r, 'w> Relay<'r, 'w> {
 
     /// A slot is held for what only the client can do.
     fn waits_for_client(&self) -> bool {
-        self.lease.is_some() && (self.waits_for_body() || !self.space.downward.is_empty())
+        self.lease.is_some()
+            && !self.is_interleaved()
+            && (self.waits_for_body() || !self.space.downward.is_empty())
     }
 
     /// Nothing more can be sent before the client sends more, and it may.
@@ -168,10 +170,15 @@ impl<'r, 'w> Relay<'r, 'w> {
         self.upload.waits_for_client(self.space) && !untold
     }
 
+    fn is_interleaved(&self) -> bool {
+        self.request.dialogue == Dialogue::Interleaved
+    }
+
     /// How long nothing may move.
     fn patience(&self) -> Duration {
         let timeouts = &self.worker.shared.config.timeouts;
         match (&self.download, self.waits_for_body()) {
+            (Download::Body { .. }, _) | (_, true) if self.is_interleaved() => timeouts.tunnel,
             (Download::Head { .. }, true) => timeouts.body,
             (Download::Head { .. }, false) => timeouts.response,
             _ => timeouts.stall,
@@ -182,7 +189,7 @@ impl<'r, 'w> Relay<'r, 'w> {
         let timeouts = self.worker.shared.config.timeouts;
         match (&self.download, self.waits_for_body()) {
             _ if !self.space.downward.is_empty() => self.broken(BackendFault::ClientAbort),
-            (Download::Head { .. }, true) => self.refuse(Failure::BodyTimeout(timeouts.body)),
+            (Download::Head { .. }, true) => self.refuse(Failure::BodyTimeout(self.patience())),
             (Download::Head { .. }, false) => self.fail(BackendFault::Timeout, |backend| {
                 Failure::ResponseTimeout(backend, timeouts.response)
             }),

@@ -15,6 +15,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 use serde::{Deserialize, Serialize};
 
+use crate::http2;
 pub use hosts::CertificateSnapshot;
 pub(crate) use hosts::Hosts;
 pub(crate) use keeper::Keeper;
@@ -54,7 +55,7 @@ pub enum TlsVersion {
 
 /// What clients may ask for by ALPN (RFC 7301), best first. A client that asks for nothing gets
 /// HTTP/1.1; one that asks only for something else is refused, as the RFC says.
-const PROTOCOLS: [&[u8]; 2] = [b"http/1.1", b"http/1.0"];
+const PROTOCOLS: [&[u8]; 3] = [http2::ALPN, b"http/1.1", b"http/1.0"];
 
 impl Tls {
     /// With one certificate, for the hosts that it names, everything else as by default.

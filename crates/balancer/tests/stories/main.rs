@@ -3,6 +3,7 @@
 mod exchanges;
 mod faults;
 mod health;
+mod http2;
 mod logging;
 mod membership;
 mod proxied;

@@ -89,8 +89,12 @@ impl Stage {
         self.handle.add(AppId::FIRST, Backend::new(name, address, slots))
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.balancer.local_addr()
+    }
+
     pub(crate) fn client(&self) -> Peer {
-        Peer::new(TcpStream::connect(self.balancer.local_addr()).unwrap())
+        Peer::new(TcpStream::connect(self.address()).unwrap())
     }
 
     /// Sends one request over a connection of its own; all that comes back.
@@ -265,20 +269,28 @@ impl Peer {
 
     /// Everything to the end of the stream; a reset ends it with `<reset>`.
     pub(crate) fn rest(mut self) -> String {
-        let mut end = "";
+        let end = self.read_to_end();
+        String::from_utf8(self.ahead).unwrap() + end
+    }
+
+    /// The same for bytes that are no text, without saying how they ended.
+    pub(crate) fn rest_bytes(mut self) -> Vec<u8> {
+        self.read_to_end();
+        self.ahead
+    }
+
+    fn read_to_end(&mut self) -> &'static str {
         loop {
             let mut bytes = [0; 65536];
             match self.stream.read(&mut bytes) {
-                Ok(0) => break,
+                Ok(0) => return "",
                 Ok(count) => self.ahead.extend_from_slice(&bytes[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
-                    end = "<reset>";
-                    break;
+                    return "<reset>";
                 }
                 Err(error) => panic!("neither bytes nor an end came: {error}"),
             }
         }
-        String::from_utf8(self.ahead).unwrap() + end
     }
 
     /// Bytes that were read; 0 at the end, a reset included.

@@ -124,6 +124,7 @@ fn alpn_chooses_what_both_speak() {
         Secured::over(stream, config, "a.test")
     };
     assert_eq!(connect(&["spdy/1", "http/1.1"]).unwrap().protocol(), Some(&b"http/1.1"[..]));
+    assert_eq!(connect(&["http/1.1", "h2"]).unwrap().protocol(), Some(&b"h2"[..]));
     assert_eq!(connect(&[]).unwrap().protocol(), None);
     assert!(connect(&["spdy/1"]).is_err());
     stage.until("the refusal is counted", |s| s.clients.entrance.tls_failures == 1);

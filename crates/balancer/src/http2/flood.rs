@@ -1,0 +1,232 @@
+//! What a client may send that asks for work and brings no request: frames are counted as they
+//! arrive, by their headers alone.
+//!
+//! The library bounds what it stores (streams reset before they were taken, header blocks, empty
+//! and tiny DATA, streams that it had to reset itself). It does not bound requests that are taken
+//! and then reset (CVE-2023-44487), nor PING, SETTINGS and frames that mean nothing.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A connection whose arriving frames are counted.
+#[derive(Debug)]
+pub(super) struct Counted<S> {
+    stream: S,
+    /// Bytes that were read before it was known that this is HTTP/2.
+    ahead: Bytes,
+    frames: Frames,
+    pub(super) count: Arc<Count>,
+}
+
+/// What has arrived.
+#[derive(Debug, Default)]
+pub(super) struct Count {
+    /// Frames of any kind.
+    frames: AtomicU64,
+    requests: AtomicU64,
+    flooded: AtomicBool,
+}
+
+/// Follows the frames of a connection.
+#[derive(Debug)]
+struct Frames {
+    /// Bytes until the next frame header, of the preface or a payload.
+    skip: usize,
+    header: [u8; HEADER],
+    have: usize,
+    /// Frames without a request that are still allowed.
+    budget: u32,
+    refilled: Option<Instant>,
+}
+
+const PREFACE: usize = 24;
+const HEADER: usize = 9;
+
+/// Frames without a request that may come at once: a browser that closes a tab resets all of its
+/// streams, and answers every SETTINGS and PING.
+const BURST: u32 = 512;
+/// One more after this time.
+const REFILL: Duration = Duration::from_millis(10);
+
+const HEADERS: u8 = 1;
+const DATA: u8 = 0;
+const CONTINUATION: u8 = 9;
+/// Costs no answer and no memory, and comes with every few frames of a download.
+const WINDOW_UPDATE: u8 = 8;
+
+impl<S> Counted<S> {
+    pub(super) fn new(stream: S, ahead: Bytes) -> Self {
+        let frames =
+            Frames { skip: PREFACE, header: [0; HEADER], have: 0, budget: BURST, refilled: None };
+        Counted { stream, ahead, frames, count: Arc::default() }
+    }
+}
+
+impl<S> Counted<S> {
+    pub(super) fn into_inner(self) -> S {
+        self.stream
+    }
+}
+
+impl Count {
+    pub(super) fn frames(&self) -> u64 {
+        self.frames.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// The client asks for more than it may.
+    pub(super) fn is_flooded(&self) -> bool {
+        self.flooded.load(Ordering::Relaxed)
+    }
+}
+
+impl Frames {
+    fn see(&mut self, mut bytes: &[u8], count: &Count) {
+        loop {
+            let skip = self.skip.min(bytes.len());
+            (self.skip, bytes) = (self.skip - skip, &bytes[skip..]);
+            if bytes.is_empty() {
+                return;
+            }
+            let part = bytes.len().min(HEADER - self.have);
+            self.header[self.have..self.have + part].copy_from_slice(&bytes[..part]);
+            (self.have, bytes) = (self.have + part, &bytes[part..]);
+            if self.have < HEADER {
+                return;
+            }
+            let [high, middle, low, kind, ..] = self.header;
+            self.skip = u32::from_be_bytes([0, high, middle, low]) as usize;
+            self.have = 0;
+            count.frames.fetch_add(1, Ordering::Relaxed);
+            match kind {
+                HEADERS => drop(count.requests.fetch_add(1, Ordering::Relaxed)),
+                DATA | CONTINUATION | WINDOW_UPDATE => {}
+                _ => self.spend(count),
+            }
+        }
+    }
+
+    fn spend(&mut self, count: &Count) {
+        let now = Instant::now();
+        let since = *self.refilled.get_or_insert(now);
+        let earned = (now - since).as_millis() / REFILL.as_millis();
+        if earned > 0 {
+            let earned = u32::try_from(earned).unwrap_or(BURST);
+            self.budget = self.budget.saturating_add(earned).min(BURST);
+            self.refilled = Some(now);
+        }
+        match self.budget.checked_sub(1) {
+            Some(left) => self.budget = left,
+            None => count.flooded.store(true, Ordering::Relaxed),
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        room: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let counted = self.get_mut();
+        let before = room.filled().len();
+        if counted.ahead.is_empty() {
+            ready!(Pin::new(&mut counted.stream).poll_read(cx, room))?;
+        } else {
+            let len = counted.ahead.len().min(room.remaining());
+            room.put_slice(&counted.ahead[..len]);
+            counted.ahead.advance(len);
+        }
+        counted.frames.see(&room.filled()[before..], &counted.count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, payload: usize) -> Vec<u8> {
+        let mut frame = vec![0, (payload >> 8) as u8, payload as u8, kind, 0, 0, 0, 0, 1];
+        frame.resize(HEADER + payload, 0xff);
+        frame
+    }
+
+    #[test]
+    fn frames_are_counted_however_they_arrive() {
+        let mut bytes = vec![b'P'; PREFACE];
+        [(4, 6), (HEADERS, 300), (DATA, 0), (DATA, 70), (3, 4)]
+            .iter()
+            .for_each(|&(kind, len)| bytes.extend(frame(kind, len)));
+        for step in [1, 2, 8, 9, 10, 1000] {
+            let counted = Counted::new((), Bytes::new());
+            let (mut frames, count) = (counted.frames, counted.count);
+            bytes.chunks(step).for_each(|piece| frames.see(piece, &count));
+            assert_eq!((count.frames(), count.requests()), (5, 1), "pieces of {step}");
+            assert_eq!(frames.budget, BURST - 2);
+        }
+    }
+
+    #[test]
+    fn a_burst_passes_and_a_flood_does_not() {
+        let counted = Counted::new((), Bytes::new());
+        let (mut frames, count) = (counted.frames, counted.count);
+        frames.skip = 0;
+        (0..BURST).for_each(|_| frames.see(&frame(3, 4), &count));
+        assert!(!count.is_flooded());
+        // So many that no pause of the machine refills the budget.
+        (0..100 * BURST).for_each(|_| frames.see(&frame(3, 4), &count));
+        assert!(count.is_flooded());
+    }
+
+    #[test]
+    fn downloads_and_uploads_spend_nothing() {
+        let counted = Counted::new((), Bytes::new());
+        let (mut frames, count) = (counted.frames, counted.count);
+        frames.skip = 0;
+        for kind in [DATA, HEADERS, WINDOW_UPDATE, CONTINUATION] {
+            (0..10 * BURST).for_each(|_| frames.see(&frame(kind, 4), &count));
+        }
+        assert!(!count.is_flooded());
+    }
+}

@@ -1,0 +1,146 @@
+//! What an HTTP/2 stream receives, as HTTP/1.1 text.
+
+use std::io;
+use std::io::Write as _;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use h2::RecvStream;
+use tokio::io::ReadBuf;
+
+use super::head::write_trailers;
+use crate::h1::Framing;
+
+/// A message that arrives: text of ours, then content, framed.
+#[derive(Debug, Default)]
+pub(super) struct Inbound {
+    /// Headers, chunk sizes and trailers that wait to be read; its memory is kept from message to
+    /// message.
+    text: Vec<u8>,
+    read: usize,
+    /// Content that waits to be read, after the text.
+    data: Bytes,
+    body: Option<RecvStream>,
+    framing: Option<Framing>,
+}
+
+impl Inbound {
+    /// Where the next header is to be written.
+    pub(super) fn text(&mut self) -> &mut Vec<u8> {
+        if self.read == self.text.len() {
+            self.text.clear();
+            self.read = 0;
+        }
+        &mut self.text
+    }
+
+    /// The header that was written last has this body.
+    pub(super) fn begin(&mut self, framing: Framing, body: RecvStream) {
+        (self.framing, self.body) = (Some(framing), Some(body));
+        if framing == Framing::Chunked && self.has_ended() {
+            self.end(None);
+        } else if framing == Framing::Empty {
+            self.body = None;
+        }
+    }
+
+    /// Forgets the message; what has not been received of it is refused.
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.read = 0;
+        (self.data, self.body, self.framing) = (Bytes::new(), None, None);
+    }
+
+    /// Reads what there is; nothing at the end of the message.
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: &mut ReadBuf<'_>,
+    ) -> Poll<Result<(), h2::Error>> {
+        let before = room.filled().len();
+        loop {
+            self.copy(room)?;
+            let read = room.filled().len() > before;
+            if self.body.is_none() || room.remaining() == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            match self.poll_body(cx) {
+                Poll::Ready(received) => received?,
+                Poll::Pending if read => return Poll::Ready(Ok(())),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Receives the next piece of the body.
+    fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(Ok(())) };
+        match ready!(body.poll_data(cx)) {
+            // An empty chunk would end the body.
+            Some(data) if data.as_ref().is_ok_and(Bytes::is_empty) => {}
+            Some(data) => {
+                self.data = data?;
+                if self.framing == Some(Framing::Chunked) {
+                    let size = self.data.len();
+                    let written = write!(self.text(), "{size:x}\r\n");
+                    debug_assert!(written.is_ok(), "writing to memory succeeds");
+                }
+            }
+            None => {
+                let trailers = ready!(body.poll_trailers(cx))?;
+                self.end(trailers.as_ref());
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn end(&mut self, trailers: Option<&http::HeaderMap>) {
+        self.body = None;
+        // There is no place for trailers after a body with a length.
+        if self.framing == Some(Framing::Chunked) {
+            let text = self.text();
+            text.extend_from_slice(b"0\r\n");
+            if let Some(trailers) = trailers {
+                write_trailers(trailers, text);
+            }
+            text.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Moves to `room` what is at hand. The sender may send as much again.
+    fn copy(&mut self, room: &mut ReadBuf<'_>) -> Result<(), h2::Error> {
+        let text = &self.text[self.read..];
+        let count = text.len().min(room.remaining());
+        room.put_slice(&text[..count]);
+        self.read += count;
+        let count = self.data.len().min(room.remaining());
+        if count == 0 {
+            return Ok(());
+        }
+        room.put_slice(&self.data[..count]);
+        self.data.advance(count);
+        if self.data.is_empty() && self.framing == Some(Framing::Chunked) {
+            self.text().extend_from_slice(b"\r\n");
+        }
+        if let Some(body) = &mut self.body {
+            body.flow_control().release_capacity(count)?;
+            if self.data.is_empty() && self.has_ended() {
+                self.end(None);
+            }
+        }
+        Ok(())
+    }
+
+    fn has_ended(&self) -> bool {
+        self.body.as_ref().is_some_and(RecvStream::is_end_stream)
+    }
+}
+
+/// What an error of HTTP/2 is to who reads and writes bytes.
+pub(super) fn broken(error: h2::Error) -> io::Error {
+    if error.is_io() {
+        error.into_io().unwrap_or_else(|| io::ErrorKind::ConnectionReset.into())
+    } else {
+        io::Error::new(io::ErrorKind::ConnectionReset, error)
+    }
+}

@@ -1,0 +1,34 @@
+//! HTTP/2 at the edges (RFC 9113), by a library; inside, everything is HTTP/1.1.
+//!
+//! A client's stream presents itself as an HTTP/1.1 connection that carries a request, a backend's
+//! as one that takes it; so the relay and its rules are the same for all. What only HTTP/2 has
+//! (flow control, resets, GOAWAY, trailers with or without a body) is kept across the translation.
+//!
+//! - `session`, `lane`: a client's connection, and its streams as connections.
+//! - `head`, `inbound`, `outbound`: headers, and bodies of streams as text, both ways.
+//! - `flood`: frames that ask for work and bring no request.
+//! - `keepalive`: connections that are idle or dead.
+
+mod flood;
+mod head;
+mod inbound;
+mod keepalive;
+mod lane;
+mod outbound;
+mod session;
+
+pub(crate) use lane::Lane;
+pub(crate) use session::serve;
+
+/// What a client asks for in a TLS handshake (RFC 9113 3.2).
+pub(crate) const ALPN: &[u8] = b"h2";
+
+/// What a client sends first (RFC 9113 3.4), as far as it looks like an HTTP/1.1 request.
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
+pub(crate) const PREFACE_LINES: usize = PREFACE.len();
+
+/// What a stream may send before the other side has taken it: about what one buffer holds.
+const STREAM_BYTES: u32 = 64 * 1024;
+
+/// What a stream holds of an answer that its receiver does not take.
+const SEND_BYTES: usize = 64 * 1024;

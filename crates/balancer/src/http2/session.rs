@@ -1,0 +1,201 @@
+//! A client's HTTP/2 connection: takes its streams, gives each to a lane, and ends when the client
+//! is idle, dead or abusive, or when the balancer stops and the last stream is done.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use h2::Reason;
+use h2::server::{Builder, Connection};
+
+use super::flood::{Count, Counted};
+use super::keepalive::{Health, Keepalive};
+use super::lane::Yard;
+use super::{SEND_BYTES, STREAM_BYTES};
+use crate::buffer::Buffer;
+use crate::client::Client;
+use crate::config::{Cleartext, Config};
+use crate::connection;
+use crate::peer::Peer;
+use crate::stream::ClientStream;
+use crate::timer::Timer;
+use crate::worker::Worker;
+
+type H2<'s> = Connection<&'s mut Counted<ClientStream>, Bytes>;
+
+struct Session<'s> {
+    connection: H2<'s>,
+    count: Arc<Count>,
+    yard: Arc<Yard>,
+    peer: Peer,
+    listener: usize,
+    worker: Arc<Worker>,
+    timer: Timer,
+    keepalive: Keepalive,
+    ending: Ending,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    No,
+    /// The client was told to begin no more streams.
+    Draining,
+    /// The client was told that the connection ends, and is given until then to hear it.
+    Closing(Instant),
+}
+
+/// Streams that we had to reset because the client broke a rule, over a connection's life
+/// (CVE-2025-8671).
+const MAX_FAULTS: usize = 128;
+
+/// How long a client is given to hear why its connection ends.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Serves a connection that speaks HTTP/2. `ahead` was read from it already.
+pub(crate) async fn serve(client: Client, ahead: Bytes, worker: Arc<Worker>) {
+    let Client { stream, listener, peer, timer, origin } = client;
+    let yard = Yard::new(stream.transport());
+    let mut counted = Counted::new(stream, ahead);
+    if let Some(connection) = open(&mut counted, &worker).await {
+        let mut session = Session::new(connection, yard, peer, listener, &worker);
+        // Polled once: it wakes this task when the balancer stops.
+        let mut stop = pin!(worker.shared.stop.notified());
+        poll_fn(|cx| {
+            let _ = stop.as_mut().poll(cx);
+            Poll::Ready(())
+        })
+        .await;
+        poll_fn(|cx| session.poll(cx)).await;
+    }
+    // Bytes that nobody reads would reset the connection, and overtake why it ends.
+    let mut client = Client { stream: counted.into_inner(), listener, peer, timer, origin };
+    client.linger(&mut Buffer::default()).await;
+}
+
+/// Waits for the client's preface.
+async fn open<'s>(
+    counted: &'s mut Counted<ClientStream>,
+    worker: &Worker,
+) -> Option<(H2<'s>, Arc<Count>)> {
+    let config = &worker.shared.config;
+    let count = Arc::clone(&counted.count);
+    let mut timer = Timer::new();
+    let deadline = Instant::now() + config.timeouts.header;
+    let mut handshake = pin!(builder(config).handshake(counted));
+    let connection = poll_fn(|cx| match handshake.as_mut().poll(cx) {
+        Poll::Ready(connection) => Poll::Ready(connection.ok()),
+        Poll::Pending => timer.poll(cx, deadline).map(|()| None),
+    });
+    Some((connection.await?, count))
+}
+
+fn builder(config: &Config) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(config.limits.streams)
+        .max_header_list_size(u32::try_from(config.limits.header_bytes).unwrap_or(u32::MAX))
+        .initial_window_size(STREAM_BYTES)
+        // So that uploads that nobody takes cannot stop those of other streams.
+        .initial_connection_window_size(
+            config.limits.streams.saturating_mul(STREAM_BYTES).min(MAX_WINDOW),
+        )
+        .max_send_buffer_size(SEND_BYTES)
+        .max_local_error_reset_streams(Some(MAX_FAULTS));
+    builder
+}
+
+/// RFC 9113 6.9.1.
+const MAX_WINDOW: u32 = (1 << 31) - 1;
+
+impl<'s> Session<'s> {
+    fn new(
+        (mut connection, count): (H2<'s>, Arc<Count>),
+        yard: Arc<Yard>,
+        peer: Peer,
+        listener: usize,
+        worker: &Arc<Worker>,
+    ) -> Self {
+        let keepalive = Keepalive::new(connection.ping_pong(), &worker.shared.config.timeouts);
+        let (worker, timer, ending) = (Arc::clone(worker), Timer::new(), Ending::No);
+        Session { connection, count, yard, peer, listener, worker, timer, keepalive, ending }
+    }
+
+    /// Ready when the connection is over.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if self.poll_streams(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            let stopping = self.worker.shared.stopping.load(Ordering::Relaxed);
+            if self.count.is_flooded() && !matches!(self.ending, Ending::Closing(_)) {
+                self.close(Reason::ENHANCE_YOUR_CALM);
+            } else if stopping && self.ending == Ending::No {
+                self.connection.graceful_shutdown();
+                self.ending = Ending::Draining;
+                self.keepalive.hurry(FAREWELL);
+            } else {
+                break;
+            }
+        }
+        self.poll_clock(cx)
+    }
+
+    fn poll_streams(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while let Some(Ok(incoming)) = ready!(self.connection.poll_accept(cx)) {
+            let Some(lane) = self.yard.assign(incoming) else { continue };
+            let client = Client::new(
+                ClientStream::Http2(lane),
+                self.peer,
+                self.listener,
+                &self.worker.shared.config.forwarding,
+            );
+            let worker = Arc::clone(&self.worker);
+            tokio::spawn(
+                async move { connection::converse(client, Cleartext::Http1, &worker).await },
+            );
+        }
+        Poll::Ready(())
+    }
+
+    fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let deadline = match self.ending {
+                Ending::Closing(deadline) => deadline,
+                _ => self.keepalive.next(),
+            };
+            ready!(self.timer.poll(cx, deadline));
+            if matches!(self.ending, Ending::Closing(_)) {
+                return Poll::Ready(());
+            }
+            let limit = match self.ending {
+                Ending::Draining => FAREWELL,
+                _ => self.worker.shared.config.timeouts.idle,
+            };
+            let busy = self.yard.busy() > 0;
+            match self.keepalive.tick(cx, &self.count, busy, limit) {
+                Health::Fine => {}
+                Health::Idle => self.close(Reason::NO_ERROR),
+                Health::Dead => return Poll::Ready(()),
+            }
+            // What was put on its way goes out.
+            if self.poll_streams(cx).is_ready() {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    fn close(&mut self, reason: Reason) {
+        self.connection.abrupt_shutdown(reason);
+        self.ending = Ending::Closing(Instant::now() + FAREWELL);
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        self.yard.close();
+    }
+}
