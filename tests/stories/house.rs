@@ -52,18 +52,7 @@ impl Home {
 
     /// Starts `up` or `balance` with a socket of its own and waits until it serves.
     pub fn serve(&self, arguments: &str) -> Serving {
-        let mut child = self
-            .tenfold(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        output.read_line(&mut line).unwrap();
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split([',', '\n']).next());
-        let address = address.unwrap_or_else(|| panic!("not serving: {line}"));
-        Serving { address: address.trim().parse().unwrap(), child, _output: output }
+        Serving::start(&mut self.tenfold(arguments))
     }
 }
 
@@ -75,6 +64,17 @@ pub struct Serving {
 }
 
 impl Serving {
+    /// Starts it and waits until it serves.
+    pub fn start(command: &mut Command) -> Serving {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let address = line.split("http://").nth(1).and_then(|rest| rest.split([',', '\n']).next());
+        let address = address.unwrap_or_else(|| panic!("not serving: {line}"));
+        Serving { address: address.trim().parse().unwrap(), child, _output: output }
+    }
+
     /// The body of `GET /`, or what went wrong.
     pub fn get(&self) -> Result<String, String> {
         get(self.address, "/")
@@ -109,6 +109,11 @@ pub fn get(address: SocketAddr, path: &str) -> Result<String, String> {
         Some((head, body)) if head.starts_with("HTTP/1.1 200") => Ok(body.to_owned()),
         _ => Err(answer),
     }
+}
+
+/// An address that nobody listens on.
+pub fn free_address() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 /// A signal to a process that the story started.

@@ -8,6 +8,8 @@ mod bad_input;
 mod history;
 mod house;
 mod kill;
+mod nginx;
 mod plan;
 mod serve;
+mod takeover;
 mod traffic;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::process::Signal;
 
-use crate::house::{Home, eventually, get, json, said, send, shared};
+use crate::house::{Home, eventually, free_address, get, json, said, send, shared};
 
 const APP: &str = env!("CARGO_BIN_EXE_tenfold");
 
@@ -105,8 +105,4 @@ fn an_address_in_use() {
     let output = Home::new().run(&format!("up --listen {address} -- {APP} demo-app"));
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains(&address.to_string()), "{}", said(&output));
-}
-
-fn free_address() -> String {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }

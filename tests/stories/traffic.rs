@@ -1,47 +1,7 @@
 //! `balance` in front of a real nginx, and `load` on it.
 
-use std::path::Path;
-use std::process::{Child, Command};
-
-use crate::house::{Home, alone, eventually, example, get, json, said, shared};
-
-/// nginx on a free port, stopped by its id when the story is over.
-struct Nginx {
-    process: Child,
-    address: String,
-}
-
-impl Nginx {
-    fn start(directory: &Path) -> Nginx {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        drop(listener);
-        let configuration = format!(
-            "daemon off; pid {0}/pid; error_log {0}/error.log; worker_processes 1;
-             events {{}}
-             http {{
-               access_log off; client_body_temp_path {0}/a; proxy_temp_path {0}/b;
-               fastcgi_temp_path {0}/c; uwsgi_temp_path {0}/d; scgi_temp_path {0}/e;
-               server {{ listen {address}; location / {{ return 200 \"hello $http_x_forwarded_for\\n\"; }} }}
-             }}",
-            directory.display()
-        );
-        let file = directory.join("nginx.conf");
-        std::fs::write(&file, configuration).unwrap();
-        let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin";
-        let process = Command::new("nginx").arg("-c").arg(&file).env("PATH", path).spawn().unwrap();
-        let started = address.parse().unwrap();
-        eventually("nginx answers", || get(started, "/").is_ok());
-        Nginx { process, address }
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        crate::house::send(self.process.id(), rustix::process::Signal::TERM);
-        let _ = self.process.wait();
-    }
-}
+use crate::house::{Home, alone, example, json, said, shared};
+use crate::nginx::Nginx;
 
 #[test]
 fn balances_over_servers_that_something_else_runs() {

@@ -1,0 +1,44 @@
+//! A real server that Tenfold did not start.
+
+use std::path::Path;
+use std::process::{Child, Command};
+
+use rustix::process::Signal;
+
+use crate::house::{eventually, free_address, get, send};
+
+/// nginx on a free port, stopped by its id when the story is over.
+pub struct Nginx {
+    process: Child,
+    pub address: String,
+}
+
+impl Nginx {
+    pub fn start(directory: &Path) -> Nginx {
+        let address = free_address();
+        let configuration = format!(
+            "daemon off; pid {0}/pid; error_log {0}/error.log; worker_processes 1;
+             events {{}}
+             http {{
+               access_log off; client_body_temp_path {0}/a; proxy_temp_path {0}/b;
+               fastcgi_temp_path {0}/c; uwsgi_temp_path {0}/d; scgi_temp_path {0}/e;
+               server {{ listen {address}; location / {{ return 200 \"hello $http_x_forwarded_for\\n\"; }} }}
+             }}",
+            directory.display()
+        );
+        let file = directory.join("nginx.conf");
+        std::fs::write(&file, configuration).unwrap();
+        let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin";
+        let process = Command::new("nginx").arg("-c").arg(&file).env("PATH", path).spawn().unwrap();
+        let started = address.parse().unwrap();
+        eventually("nginx answers", || get(started, "/").is_ok());
+        Nginx { process, address }
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        send(self.process.id(), Signal::TERM);
+        let _ = self.process.wait();
+    }
+}
