@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use crate::acme::Store;
 use crate::address::Address;
 use crate::backend::Backend;
 use crate::config::{AppId, Config};
@@ -119,7 +120,14 @@ impl Balancer {
     pub fn prepare(config: Config, mut inherited: Inherited) -> Result<Balancer, StartError> {
         config.check().map_err(StartError::Config)?;
         // Before anything listens.
-        let entrances = config.listeners.iter().map(Entrance::new).collect::<Result<Vec<_>, _>>();
+        let store = config.acme.as_ref().map(Store::open).transpose();
+        let store = store.map_err(StartError::Certificate)?;
+        let issued: Vec<_> = match (&config.acme, &store) {
+            (Some(acme), Some(store)) => acme.hosts.iter().map(|h| store.certificate(h)).collect(),
+            _ => Vec::new(),
+        };
+        let entrances = config.listeners.iter().map(|listener| Entrance::new(listener, &issued));
+        let entrances = entrances.collect::<Result<Vec<_>, _>>();
         let entrances = entrances.map_err(StartError::Certificate)?;
         let log = start_log(&config)?;
         let mut listening = Vec::new();
@@ -137,7 +145,7 @@ impl Balancer {
             }
         }
         let shared = Arc::new(Shared::new(config, entrances, listening, log));
-        shared.keep(Keeper::start(&shared)?);
+        shared.keep(Keeper::start(&shared, store)?);
         let (send_id, ids) = mpsc::channel();
         let mut balancer = Balancer {
             handle: Handle { shared: Arc::clone(&shared), thread_ids: Arc::new([]) },

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::acme::Acme;
 use crate::address::Address;
 use crate::forwarding::Forwarding;
 use crate::h1::MAX_FIELDS;
@@ -32,6 +33,8 @@ pub struct Config {
     pub limits: Limits,
     /// What is told about requests beyond their own words.
     pub forwarding: Forwarding,
+    /// Certificates from an authority, for listeners with TLS.
+    pub acme: Option<Acme>,
     /// Told, in a sentence, what an operator should know and no request shows: a certificate that
     /// was replaced, or could not be. Called from threads of the balancer; may not block for long.
     pub notice: fn(&str),
@@ -167,6 +170,15 @@ impl Config {
         }
         for listener in &self.listeners {
             listener.check()?;
+        }
+        if let Some(acme) = &self.acme {
+            acme.check()?;
+            if self.listeners.iter().all(|listener| listener.tls.is_some()) {
+                return Err("ACME needs a listener without TLS; give one on port 80".into());
+            }
+            if self.listeners.iter().all(|listener| listener.tls.is_none()) {
+                return Err("ACME without a listener for TLS; give one on port 443".into());
+            }
         }
         if self.threads == 0 || self.threads > 1024 {
             return Err(format!("{} threads are impossible; use 1 to 1024", self.threads));
@@ -324,6 +336,7 @@ impl Default for Config {
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             forwarding: Forwarding::default(),
+            acme: None,
             notice: |text| eprintln!("{text}"),
             access_log: None,
         }

@@ -139,7 +139,10 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
     if !space.id.is_empty() {
         write_field(&mut space.added, "X-Request-Id", &space.id);
     }
-    let Shared { apps, entries, router, .. } = &*worker.shared;
+    let Shared { apps, entries, router, challenges, .. } = &*worker.shared;
+    if let Some(proof) = challenges.as_ref().and_then(|it| it.answer(&space.request)) {
+        return prove(client, space, &proof, worker).await;
+    }
     let app = match entries[client.listener].route(router, &mut space.request) {
         Ok(app) => &apps[app.index()],
         Err(failure) => {
@@ -183,4 +186,18 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
         body => body,
     };
     exchange::run(client, space, &request, body, worker, app).await
+}
+
+/// Answers an authority that wants a proof of our hosts.
+async fn prove(client: &mut Client, space: &mut Workspace, proof: &str, worker: &Worker) -> After {
+    // RFC 8555 8.3 has the type.
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{proof}",
+        proof.len()
+    );
+    space.downward.clear();
+    match client.send(answer.as_bytes(), worker.shared.config.timeouts.stall).await {
+        Ok(()) => After::Close,
+        Err(_) => After::Gone,
+    }
 }

@@ -15,7 +15,7 @@ use crate::connection;
 use crate::peer::{Peer, Scheme};
 use crate::proxy_protocol::{self, ProxyProtocol};
 use crate::stream::ClientStream;
-use crate::tls::{self, Tls};
+use crate::tls::{self, Certificate};
 use crate::worker::{Open, Worker};
 
 /// One listener's.
@@ -25,9 +25,9 @@ pub(crate) struct Entrance {
 }
 
 impl Entrance {
-    /// Reads all files; says what is wrong in a sentence with a remedy.
-    pub(crate) fn new(listener: &Listener) -> Result<Self, String> {
-        let tls = listener.tls.as_ref().map(Tls::load).transpose()?;
+    /// Reads all files, `more` being certificates of all listeners; says what is wrong in a sentence with a remedy.
+    pub(crate) fn new(listener: &Listener, more: &[Certificate]) -> Result<Self, String> {
+        let tls = listener.tls.as_ref().map(|tls| tls.load(more)).transpose()?;
         Ok(Entrance { proxies: listener.proxy_protocol.clone(), tls })
     }
 

@@ -20,6 +20,7 @@
 //! - `stream`, `peer`: what carries a connection's bytes, and who is at its other end.
 //! - `listener`, `worker`: sockets that accept, and the threads that serve them.
 //! - `inherited`: sockets of a process that listened there before.
+//! - `acme`: certificates from an authority.
 //! - `entrance`, `proxy_protocol`, `tls`: what comes before a connection's first request.
 //! - `connection`, `client`: a client's connection from its first request to its last.
 //! - `route`, `router`: which app a request is for, by host and path.
@@ -32,6 +33,7 @@
 //! - `clock`: the time of day in words.
 //! - `counters`, `snapshot`: what is counted, and how it is read.
 
+mod acme;
 mod address;
 mod answer;
 mod app;
@@ -75,6 +77,7 @@ mod tls;
 mod tunnel;
 mod worker;
 
+pub use acme::Acme;
 pub use address::{Address, UnknownAddress};
 pub use backend::{Backend, Role};
 pub use balancer::{Balancer, Drained, Handle, StartError};

@@ -92,7 +92,7 @@ impl Outgoing {
                 buffer.at(self.data.clone()),
                 &self.tail[self.tail_sent..],
             ];
-            let count = if parts[0].len() == parts.iter().map(|part| part.len()).sum() {
+            let count = if parts[0].len() == parts.iter().map(|part| part.len()).sum::<usize>() {
                 ready!(Pin::new(&mut *stream).poll_write(cx, parts[0]))?
             } else {
                 ready!(Pin::new(&mut *stream).poll_write_vectored(cx, &parts.map(IoSlice::new)))?

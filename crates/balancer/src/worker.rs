@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::MissedTickBehavior;
 
+use crate::acme::Challenges;
 use crate::app::App;
 use crate::buffer::Workspace;
 use crate::client::Client;
@@ -56,6 +57,8 @@ pub(crate) struct Shared {
     open: AtomicUsize,
     /// Signalled when a client connection ends.
     closed: Notify,
+    /// What an authority may ask for, if there is one.
+    pub(crate) challenges: Option<Challenges>,
     /// While the balancer runs, if there is anything to keep.
     keeper: Mutex<Option<Keeper>>,
 }
@@ -96,6 +99,7 @@ impl Shared {
         let app = |(index, app): (usize, &AppConfig)| {
             App::new(AppId::nth(index), app.clone(), config.threads, health_events.clone())
         };
+        let challenges = config.acme.as_ref().map(|_| Challenges::default());
         Shared {
             apps: apps.map(app).collect(),
             health_events,
@@ -112,6 +116,7 @@ impl Shared {
             ending: Mutex::new(Ending::at(Instant::now())),
             open: AtomicUsize::new(0),
             closed: Notify::new(),
+            challenges,
             keeper: Mutex::new(None),
         }
     }

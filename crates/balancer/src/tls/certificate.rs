@@ -13,6 +13,7 @@ use rustls::sign::CertifiedKey;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
+use x509_parser::time::ASN1Time;
 
 use super::Certificate;
 
@@ -22,7 +23,21 @@ pub(crate) struct Pair {
     pub(crate) key: Arc<CertifiedKey>,
     /// In lower case, as configured or else as the certificate has them.
     pub(crate) hosts: Vec<String>,
+    pub(crate) validity: Validity,
+}
+
+/// For how long, and whose word it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Validity {
+    pub(crate) begins: SystemTime,
     pub(crate) expires: SystemTime,
+    pub(crate) issuer: Issuer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Issuer {
+    Itself,
+    Authority,
 }
 
 /// What changes when a file does.
@@ -41,7 +56,7 @@ impl Certificate {
         }
         let private = PrivateKeyDer::from_pem_file(&self.key)
             .map_err(|error| unreadable("key", &self.key, &error))?;
-        let (named, expires) = examine(&certificates[0]).ok_or_else(|| {
+        let (named, validity) = examine(&certificates[0]).ok_or_else(|| {
             format!("the certificate {chain} is not X.509; ask its authority for it in PEM form")
         })?;
         let pair = CertifiedKey::from_der(certificates, private, provider).map_err(|error| {
@@ -63,7 +78,7 @@ impl Certificate {
             ));
         }
         let hosts = if hosts.is_empty() { named } else { hosts };
-        Ok(Pair { key: Arc::new(pair), hosts, expires })
+        Ok(Pair { key: Arc::new(pair), hosts, validity })
     }
 
     pub(crate) fn print(&self) -> Print {
@@ -74,17 +89,27 @@ impl Certificate {
     }
 }
 
-/// The host names in a certificate, and when it ends.
-fn examine(der: &[u8]) -> Option<(Vec<String>, SystemTime)> {
+/// The host names in a certificate, and for how long it speaks for them.
+fn examine(der: &[u8]) -> Option<(Vec<String>, Validity)> {
     let certificate = X509Certificate::from_der(der).ok()?.1;
-    let end = u64::try_from(certificate.validity().not_after.timestamp()).ok()?;
+    let time = |time: ASN1Time| {
+        let seconds = u64::try_from(time.timestamp()).ok()?;
+        Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+    };
+    let validity = certificate.validity();
+    let itself = certificate.issuer() == certificate.subject();
+    let validity = Validity {
+        begins: time(validity.not_before)?,
+        expires: time(validity.not_after)?,
+        issuer: if itself { Issuer::Itself } else { Issuer::Authority },
+    };
     let names = certificate.subject_alternative_name().ok()?;
     let names = names.iter().flat_map(|names| &names.value.general_names);
     let names = names.filter_map(|name| match name {
         GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
         _ => None,
     });
-    Some((names.collect(), SystemTime::UNIX_EPOCH + Duration::from_secs(end)))
+    Some((names.collect(), validity))
 }
 
 /// RFC 6125 6.4.3: a wildcard stands for one whole label.

@@ -10,7 +10,7 @@ use rustls::sign::CertifiedKey;
 use serde::Serialize;
 
 use super::certificate::{Pair, Print};
-use super::{Certificate, Tls};
+use super::{Certificate, Validity};
 
 /// The certificates of a listener. Handshakes share the table; new files replace it.
 #[derive(Debug)]
@@ -60,15 +60,18 @@ pub(crate) enum Patience {
 }
 
 impl Hosts {
-    pub(crate) fn load(tls: &Tls, provider: Arc<CryptoProvider>) -> Result<Self, String> {
+    pub(crate) fn load(
+        sources: Vec<Certificate>,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Self, String> {
         let mut entries = Vec::new();
-        for source in &tls.certificates {
+        for source in sources {
             let read = source.print();
             let pair = source.load(&provider)?;
-            let source = source.clone();
             entries.push(Entry { source, pair, read, seen: read, problem: None });
         }
-        let table = Table::new(&entries).ok_or("TLS without a certificate; give at least one")?;
+        let table = Table::new(&entries)
+            .ok_or("TLS without a certificate; give at least one, or hosts for ACME")?;
         Ok(Hosts { provider, table: RwLock::new(table), entries: Mutex::new(entries) })
     }
 
@@ -86,11 +89,25 @@ impl Hosts {
         changes.into_iter().map(|change| change.unwrap_or_else(|problem| problem)).collect()
     }
 
+    /// Of the certificate that these files have.
+    pub(crate) fn validity(&self, source: &Certificate) -> Option<Validity> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().find(|entry| entry.source == *source).map(|entry| entry.pair.validity)
+    }
+
+    /// Says why these files will not be new.
+    pub(crate) fn fail(&self, source: &Certificate, problem: &str) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        for entry in entries.iter_mut().filter(|entry| entry.source == *source) {
+            entry.problem = Some(problem.into());
+        }
+    }
+
     pub(crate) fn snapshot(&self) -> Vec<CertificateSnapshot> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = |entry: &Entry| CertificateSnapshot {
             hosts: entry.pair.hosts.clone(),
-            expires: entry.pair.expires,
+            expires: entry.pair.validity.expires,
             problem: entry.problem.clone(),
         };
         entries.iter().map(snapshot).collect()

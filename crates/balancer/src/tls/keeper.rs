@@ -8,12 +8,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::hosts::Patience;
+use crate::acme::{Agent, Store, Task};
 use crate::worker::Shared;
 
 /// Ends when dropped.
 pub(crate) struct Keeper {
     calls: Option<Sender<Call>>,
     thread: Option<JoinHandle<()>>,
+    _agent: Option<Agent>,
 }
 
 /// Look at all files now.
@@ -25,14 +27,26 @@ struct Call {
 const LOOK: Duration = Duration::from_secs(2);
 
 impl Keeper {
-    /// Starts the thread, if there are certificates.
-    pub(crate) fn start(shared: &Shared) -> io::Result<Option<Self>> {
+    /// Starts the thread, if there are certificates, and the agent that gets new ones, if there is
+    /// a store for them.
+    pub(crate) fn start(shared: &Shared, store: Option<Store>) -> io::Result<Option<Self>> {
         let tls = shared.entrances.iter().filter_map(|entrance| entrance.tls.as_ref());
         let hosts: Vec<_> = tls.map(|tls| Arc::clone(&tls.hosts)).collect();
         let notice = shared.config.notice;
         if hosts.is_empty() {
             return Ok(None);
         }
+        let config = &shared.config;
+        let agent = match (&config.acme, &shared.challenges, store) {
+            (Some(acme), Some(challenges), Some(store)) => Some(Agent::start(Task {
+                acme: acme.clone(),
+                store,
+                challenges: challenges.clone(),
+                hosts: hosts.clone(),
+                notice,
+            })?),
+            _ => None,
+        };
         let (calls, called) = channel::<Call>();
         let refresh = move |patience| {
             for text in hosts.iter().flat_map(|hosts| hosts.refresh(patience)) {
@@ -52,7 +66,7 @@ impl Keeper {
                 }
             }
         })?;
-        Ok(Some(Keeper { calls: Some(calls), thread: Some(thread) }))
+        Ok(Some(Keeper { calls: Some(calls), thread: Some(thread), _agent: agent }))
     }
 
     /// Looks at all files, and returns when the new ones are in use.

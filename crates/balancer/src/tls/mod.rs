@@ -16,14 +16,17 @@ use rustls::{ServerConfig, SupportedProtocolVersion, version};
 use serde::{Deserialize, Serialize};
 
 use crate::http2;
+pub(crate) use certificate::{Issuer, Validity};
+
 pub use hosts::CertificateSnapshot;
-pub(crate) use hosts::Hosts;
+pub(crate) use hosts::{Hosts, Patience};
 pub(crate) use keeper::Keeper;
 
 /// How a listener speaks TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// At least one. The first is also for clients that name no host or an unknown one.
+    /// At least one, unless there is [`Config::acme`](crate::Config::acme), whose come after these.
+    /// The first is also for clients that name no host or an unknown one.
     pub certificates: Vec<Certificate>,
     /// Older versions are refused.
     pub minimum: TlsVersion,
@@ -64,10 +67,11 @@ impl Tls {
         Tls { certificates: vec![certificate], minimum: TlsVersion::default() }
     }
 
-    /// Reads all files.
-    pub(crate) fn load(&self) -> Result<Server, String> {
+    /// Reads all files; `more` comes after our own certificates.
+    pub(crate) fn load(&self, more: &[Certificate]) -> Result<Server, String> {
         let provider = Arc::new(ring::default_provider());
-        let hosts = Arc::new(Hosts::load(self, Arc::clone(&provider))?);
+        let hosts =
+            Arc::new(Hosts::load([&self.certificates, more].concat(), Arc::clone(&provider))?);
         let config = self.server(provider, &hosts).map_err(|error| {
             format!("TLS cannot be set up: {error}; check that the system has random numbers")
         })?;

@@ -1,5 +1,6 @@
 //! Stories over real sockets: exactly which bytes a backend saw and a client got.
 
+mod acme;
 mod exchanges;
 mod faults;
 mod health;

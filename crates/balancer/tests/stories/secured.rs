@@ -8,8 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use balancer::{Certificate, Listener, Tls};
 use rcgen::{CertificateParams, CertifiedIssuer, DnType, KeyPair, SerialNumber};
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    StreamOwned,
+};
 use tempfile::TempDir;
 
 use crate::stage::PATIENCE;
@@ -77,6 +81,13 @@ impl Authority {
             .with_no_client_auth()
     }
 
+    /// A client that takes any certificate.
+    pub(crate) fn trusting(&self) -> ClientConfig {
+        let mut config = self.client();
+        config.dangerous().set_certificate_verifier(Arc::new(Trusting));
+        config
+    }
+
     pub(crate) fn connect(&self, address: SocketAddr, host: &str) -> Secured {
         let stream = TcpStream::connect(address).unwrap();
         Secured::over(stream, self.client(), host).unwrap()
@@ -119,13 +130,56 @@ impl Secured {
         self.0.read_to_string(&mut text).map(|_| text)
     }
 
+    pub(crate) fn certificate(&self) -> CertificateDer<'static> {
+        self.0.conn.peer_certificates().unwrap()[0].clone()
+    }
+
     pub(crate) fn serial(&self) -> u64 {
-        let certificate = &self.0.conn.peer_certificates().unwrap()[0];
+        let certificate = &self.certificate();
         let (_, parsed) = x509_parser::parse_x509_certificate(certificate).unwrap();
         parsed.raw_serial().iter().fold(0, |serial, &byte| serial << 8 | u64::from(byte))
     }
 
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         self.0.conn.alpn_protocol()
+    }
+}
+
+#[derive(Debug)]
+struct Trusting;
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let provider = rustls::crypto::ring::default_provider();
+        provider.signature_verification_algorithms.supported_schemes()
     }
 }
