@@ -24,7 +24,7 @@ struct Call {
 }
 
 /// How often files are looked at: two system calls each.
-const LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_secs(1);
 
 impl Keeper {
     /// Starts the thread, if there are certificates, and the agent that gets new ones, if there is

@@ -5,14 +5,14 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use balancer::{Acme, Balancer, Config, Listener, StartError, Tls};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-use crate::secured::{Authority, Secured};
+use crate::secured::{Authority, Secured, replaced};
 use crate::stage::{GET, OK, Origin, Stage};
 
 /// Issues certificates of four seconds for hosts that answer on a given port.
@@ -83,22 +83,6 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Waits for another certificate than this one: some tries of growing pauses, on a busy machine.
-fn changed(
-    old: &CertificateDer<'static>,
-    current: impl Fn() -> CertificateDer<'static>,
-) -> CertificateDer<'static> {
-    let start = Instant::now();
-    loop {
-        let current = current();
-        if current != *old {
-            return current;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "the certificate never changes");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 fn acme(authority: &Authority, port: u16) -> Acme {
     Acme {
         directory: format!("https://localhost:{port}/dir"),
@@ -139,9 +123,9 @@ fn a_certificate_is_got_and_renewed_and_failures_stop_nothing() {
 
     let _pebble = Pebble::start(&authority, port, addresses[0].port(), names());
     let mut kept = connect();
-    let first = changed(&own, || connect().certificate());
+    let first = replaced(&own, || connect().certificate());
     stage.until("nothing is wrong any more", |s| s.certificates[0].problem.is_none());
-    changed(&first, || connect().certificate());
+    replaced(&first, || connect().certificate());
     kept.send(GET);
     kept.expect(OK);
 

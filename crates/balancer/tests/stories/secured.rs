@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use balancer::{Certificate, Listener, Tls};
 use rcgen::{CertificateParams, CertifiedIssuer, DnType, KeyPair, SerialNumber};
@@ -142,6 +143,23 @@ impl Secured {
 
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         self.0.conn.alpn_protocol()
+    }
+}
+
+/// Waits for another certificate than this one. On a busy machine that may take some tries with
+/// growing pauses.
+pub(crate) fn replaced(
+    old: &CertificateDer<'static>,
+    current: impl Fn() -> CertificateDer<'static>,
+) -> CertificateDer<'static> {
+    let start = Instant::now();
+    loop {
+        let current = current();
+        if current != *old {
+            return current;
+        }
+        assert!(start.elapsed() < 12 * PATIENCE, "the certificate never changes");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

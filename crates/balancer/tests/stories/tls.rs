@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use balancer::{Balancer, Config, StartError, TlsVersion};
 
-use crate::secured::{Authority, Secured};
+use crate::secured::{Authority, Secured, replaced};
 use crate::stage::{GET, OK, Origin, PATIENCE, Stage};
 
 const CLOSE: &str = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
@@ -195,10 +195,10 @@ fn new_files_are_noticed_without_being_told() {
     let authority = Authority::new();
     authority.issue("a", &["a.test"]);
     let stage = stage(&authority, &["a"]);
-    let second = authority.issue("a", &["a.test"]);
-    crate::stage::eventually("the new certificate is used", || {
-        authority.connect(stage.balancer.local_addr(), "a.test").serial() == second
-    });
+    let current = || authority.connect(stage.balancer.local_addr(), "a.test").certificate();
+    let first = current();
+    authority.issue("a", &["a.test"]);
+    replaced(&first, current);
 }
 
 #[test]
@@ -253,19 +253,27 @@ fn every_end_on_purpose_is_said() {
     let authority = Authority::new();
     authority.issue("a", &["a.test"]);
     let (origin, _seen) = Origin::answering(OK);
-    let stage = Stage::new(|config| {
+    let patient = stage(&authority, &["a"]);
+    patient.add(&origin, 1);
+    let connect = |stage: &Stage| authority.connect(stage.balancer.local_addr(), "a.test");
+    let mut asked = connect(&patient);
+    asked.send(CLOSE);
+    assert!(asked.rest().unwrap().ends_with("ok"));
+    let mut flawed = connect(&patient);
+    flawed.send("GET / HTTP/1.1\r\n\r\n");
+    assert!(flawed.rest().unwrap().starts_with("HTTP/1.1 400"));
+
+    let hasty = Stage::new(|config| {
         config.listeners = vec![authority.listener(&["a"])];
         config.timeouts.idle = Duration::from_millis(50);
     });
-    stage.add(&origin, 1);
-    let address = stage.balancer.local_addr();
-    let mut asked = authority.connect(address, "a.test");
-    asked.send(CLOSE);
-    assert!(asked.rest().unwrap().ends_with("ok"));
-    assert_eq!(authority.connect(address, "a.test").rest().unwrap(), "", "idle for too long");
-    let mut flawed = authority.connect(address, "a.test");
-    flawed.send("GET / HTTP/1.1\r\n\r\n");
-    assert!(flawed.rest().unwrap().starts_with("HTTP/1.1 400"));
+    assert_eq!(connect(&hasty).rest().unwrap(), "", "idle for too long");
+
+    let stopping = stage(&authority, &["a"]);
+    let kept = connect(&stopping);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(stopping.balancer.shutdown(PATIENCE));
+    assert_eq!(kept.rest().unwrap(), "", "the balancer stops");
 }
 
 /// What the socket has no room for stays in the TLS layer; it must move on without new bytes.
