@@ -4,6 +4,7 @@
 
 #![allow(unreachable_pub, reason = "a program has no outside: `pub` means beyond the module here")]
 
+mod apps;
 mod bad_input;
 mod history;
 mod house;

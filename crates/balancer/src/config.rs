@@ -163,7 +163,7 @@ impl Config {
     pub const MAX_APPS: usize = 1024;
 
     /// Says what is wrong with the values, in one sentence with a remedy.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         let Limits { header_bytes, target_bytes, headers, .. } = self.limits;
         if self.listeners.is_empty() {
             return Err("there is no address to listen on; give at least one".into());

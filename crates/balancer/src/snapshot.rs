@@ -16,6 +16,7 @@ use crate::dispatch::{BackendId, RetryCounts, Standing};
 use crate::dispatcher::Standings;
 use crate::health::BackendHealth;
 use crate::log::Log;
+use crate::policy::Policy;
 use crate::tls::CertificateSnapshot;
 use crate::worker::Shared;
 
@@ -39,6 +40,8 @@ pub struct AppSnapshot {
     pub id: AppId,
     /// As configured.
     pub name: String,
+    /// As configured.
+    pub policy: Policy,
     /// Oldest first. A removed backend takes its counts with it.
     pub backends: Vec<BackendSnapshot>,
     /// The waiting requests.
@@ -94,6 +97,8 @@ pub enum BackendPhase {
 /// The waiting requests at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueSnapshot {
+    /// Requests that may wait.
+    pub length: usize,
     /// Requests waiting.
     pub depth: usize,
     /// The most that ever waited at once.
@@ -151,9 +156,15 @@ impl AppSnapshot {
         let mut snapshot = AppSnapshot {
             id,
             name: app.config.name.clone(),
+            policy: app.config.policy.clone(),
             backends: app.dispatcher.standings().iter().map(BackendSnapshot::take).collect(),
             retries: app.dispatcher.retries(),
-            queue: QueueSnapshot { depth, max_depth, shed: Shed::default() },
+            queue: QueueSnapshot {
+                length: app.config.queue.length,
+                depth,
+                max_depth,
+                shed: Shed::default(),
+            },
             queue_time: histogram(TOTAL_DIGITS),
             response_time: histogram(TOTAL_DIGITS),
         };

@@ -13,6 +13,8 @@ use crate::restart::RestartPolicy;
 /// port, its index from 1, and its name. Everything else is passed on as it is; no shell reads it.
 #[derive(Debug, Clone)]
 pub struct App {
+    /// Instances are named after it: `NAME-1`, `NAME-2` and so on.
+    pub name: String,
     /// The program and its arguments.
     pub command: Vec<String>,
     /// Added to Tenfold's own environment and to `PORT` and `TENFOLD_INSTANCE`; wins over all three.
@@ -75,10 +77,11 @@ pub struct Logs {
 }
 
 impl App {
-    /// An app with the defaults: any port, ready when it accepts a connection within 30 s, 10 s of
+    /// An app named `app` with the defaults: any port, ready when it accepts a connection within 30 s, 10 s of
     /// grace, 30 s of drain.
     pub fn new(command: Vec<String>, logs: Logs) -> App {
         App {
+            name: "app".into(),
             command,
             env: Vec::new(),
             directory: None,

@@ -295,7 +295,7 @@ impl Keeper {
             Verdict::GiveUp { crashes, span } => {
                 self.mark(crash.id, State::Failed);
                 Recovery::GivenUp(FleetError::CrashLoop {
-                    name: name(self.index),
+                    name: self.name(),
                     crashes,
                     span,
                     cause: crash.cause.clone(),
@@ -316,9 +316,13 @@ impl Keeper {
         Identity {
             id: self.context.last_id.fetch_add(1, Ordering::Relaxed) + 1,
             index: self.index,
-            name: name(self.index),
+            name: self.name(),
             port,
         }
+    }
+
+    fn name(&self) -> String {
+        format!("{}-{}", self.context.app.name, self.index)
     }
 
     fn mark(&self, id: Option<u64>, state: State) {
@@ -332,10 +336,6 @@ impl Keeper {
             self.context.board.remove(id);
         }
     }
-}
-
-fn name(index: usize) -> String {
-    format!("app-{index}")
 }
 
 fn answer(reply: Option<Reply>, result: Result<(), FleetError>) {

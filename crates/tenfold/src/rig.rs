@@ -1,4 +1,4 @@
-//! The fleet behind the balancer, watched: what `plan` measures and `up` runs.
+//! The fleets behind the balancer, watched: what `plan` measures and `up` runs.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use balancer::{AppId, Backend, BackendId, Balancer, Inherited};
-use fleet::{App, Fleet, Member, Membership, ProcessDriver};
+use balancer::{Address, AppId, Backend, BackendId, Balancer, Inherited};
+use fleet::{App, Driver, Fleet, Member, Membership, ProcessDriver};
 use observe::{Observer, Recorder, Target};
+use tokio::task::JoinSet;
 
 use crate::ending::Farewell;
 
@@ -19,20 +20,38 @@ pub const BALANCER: &str = "balancer";
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 const SAMPLES_KEPT: usize = 600;
 
-/// Fleet, balancer and observer, wired together.
+/// Fleets, balancer and observer, wired together.
 pub struct Rig {
-    pub fleet: Fleet,
+    /// The apps that are run here, in the order of their ids.
+    pub apps: Vec<RunningApp>,
     pub balancer: balancer::Handle,
     pub recorder: Arc<Recorder>,
-    /// Where requests go.
-    pub address: SocketAddr,
-    members: Arc<Members>,
+    /// Where the balancer listens.
+    pub addresses: Vec<Address>,
     /// Taken when everything ends.
     data_plane: Mutex<Option<Balancer>>,
 }
 
+/// An app to run.
+#[derive(Clone, Debug)]
+pub struct ToRun {
+    pub id: AppId,
+    pub app: App,
+    /// What its instances have in common as backends, the number of slots among it.
+    pub backend: Backend,
+}
+
+/// An app that is run.
+pub struct RunningApp {
+    pub id: AppId,
+    pub name: String,
+    pub fleet: Fleet,
+    members: Arc<Members>,
+}
+
 /// Tells balancer and observer which instances there are.
 struct Members {
+    app: AppId,
     balancer: balancer::Handle,
     recorder: Arc<Recorder>,
     state: Mutex<State>,
@@ -41,19 +60,30 @@ struct Members {
 struct State {
     /// By the member's id.
     backends: HashMap<u64, BackendId>,
-    slots: usize,
+    /// As the next one will be.
+    template: Backend,
+}
+
+// === impl ToRun ===
+
+impl ToRun {
+    /// The only app, with so many slots an instance.
+    pub fn only(app: App, slots: usize) -> ToRun {
+        // Name and address are each instance's own.
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        let backend = Backend::new(app.name.clone(), nowhere, slots);
+        ToRun { id: AppId::FIRST, app, backend }
+    }
 }
 
 // === impl Rig ===
 
 impl Rig {
-    /// Binds the balancer, which accepts nothing before [`Rig::open`], and prepares the fleet; no
-    /// instance runs yet. An instance may have `slots`
-    /// requests in flight.
+    /// Binds the balancer, which accepts nothing before [`Rig::open`], and prepares the fleets; no
+    /// instance runs yet.
     pub fn new(
-        app: App,
         balancing: balancer::Config,
-        slots: usize,
+        apps: Vec<ToRun>,
         inherited: Inherited,
     ) -> anyhow::Result<Rig> {
         let balancer = Balancer::prepare(balancing, inherited)?;
@@ -63,27 +93,39 @@ impl Rig {
         let recorder = Arc::new(recorder);
         let own = std::process::id().cast_signed();
         recorder.watch(Target::threads(BALANCER, own, balancer.handle().thread_ids()));
-        let members = Arc::new(Members {
-            balancer: balancer.handle(),
-            recorder: Arc::clone(&recorder),
-            state: Mutex::new(State { backends: HashMap::new(), slots }),
-        });
         let guard = std::env::current_exe().context("cannot find Tenfold's own program file")?;
         let guard = vec![guard.to_string_lossy().into_owned(), "guard".to_owned()];
         let driver = Arc::new(ProcessDriver::new(Some(guard))?);
-        let fleet = Fleet::new(app, driver, Arc::clone(&members) as Arc<dyn Membership>);
-        let address = balancer.local_addr();
-        let (balancer, data_plane) = (balancer.handle(), Mutex::new(Some(balancer)));
-        Ok(Rig { fleet, balancer, recorder, address, members, data_plane })
+        let run = |ToRun { id, app, backend }| {
+            let members = Arc::new(Members {
+                app: id,
+                balancer: balancer.handle(),
+                recorder: Arc::clone(&recorder),
+                state: Mutex::new(State { backends: HashMap::new(), template: backend }),
+            });
+            let name = app.name.clone();
+            let membership = Arc::clone(&members) as Arc<dyn Membership>;
+            let fleet = Fleet::new(app, Arc::clone(&driver) as Arc<dyn Driver>, membership);
+            RunningApp { id, name, fleet, members }
+        };
+        Ok(Rig {
+            apps: apps.into_iter().map(run).collect(),
+            balancer: balancer.handle(),
+            recorder,
+            addresses: balancer.addresses().to_vec(),
+            data_plane: Mutex::new(Some(balancer)),
+        })
     }
 
-    /// How many requests each instance may have in flight, those that come later too.
-    pub fn set_slots(&self, slots: usize) {
-        let mut state = self.members.lock();
-        state.slots = slots;
-        for id in state.backends.values() {
-            self.members.balancer.set_slots(*id, slots);
-        }
+    /// Where the only listener of an experiment is.
+    pub fn address(&self) -> SocketAddr {
+        let tcp = self.addresses.iter().find_map(Address::tcp);
+        tcp.expect("what is measured listens on TCP")
+    }
+
+    /// The first app's, which is the only one where something is measured.
+    pub fn fleet(&self) -> &Fleet {
+        &self.apps[0].fleet
     }
 
     /// Begins to accept connections.
@@ -100,7 +142,25 @@ impl Rig {
         if let Some(data_plane) = data_plane {
             farewell.bid(data_plane).await;
         }
-        self.fleet.stop().await;
+        let mut stopping = JoinSet::new();
+        for app in &self.apps {
+            let fleet = app.fleet.clone();
+            stopping.spawn(async move { fleet.stop().await });
+        }
+        stopping.join_all().await;
+    }
+}
+
+// === impl RunningApp ===
+
+impl RunningApp {
+    /// How many requests each instance may have in flight, those that come later too.
+    pub fn set_slots(&self, slots: usize) {
+        let mut state = self.members.lock();
+        state.template.slots = slots;
+        for id in state.backends.values() {
+            self.members.balancer.set_slots(*id, slots);
+        }
     }
 }
 
@@ -117,9 +177,8 @@ impl Membership for Members {
     fn join(&self, member: &Member) {
         self.recorder.watch(Target::group(&member.name, member.pid.cast_signed()));
         let mut state = self.lock();
-        let slots = state.slots;
-        let (name, address) = (member.name.clone(), member.address);
-        let id = self.balancer.add(AppId::FIRST, Backend::new(name, address, slots));
+        let (name, address) = (member.name.clone(), member.address.into());
+        let id = self.balancer.add(self.app, Backend { name, address, ..state.template.clone() });
         state.backends.insert(member.id, id);
     }
 

@@ -1,7 +1,6 @@
 //! The routes: status and metrics for all, scale, reload and stop for the owner of the socket.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -12,19 +11,19 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
-use balancer::{Address, BackendHealth, BackendPhase, BackendSnapshot};
+use balancer::{Address, AppSnapshot, BackendHealth, BackendPhase, BackendSnapshot};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
 use super::handover::{self, Handover};
 use super::takeover::{self, Sockets};
 use super::{Controlled, metrics};
-use crate::rig::Rig;
+use crate::rig::{Rig, RunningApp};
 
 /// What the routes work on.
 #[derive(Clone)]
 pub struct State {
-    pub listen: SocketAddr,
+    pub listen: Vec<Address>,
     pub controlled: Controlled,
     /// Notified when a stop is asked for.
     pub stop: Arc<Notify>,
@@ -39,20 +38,41 @@ pub struct State {
 /// Body of `POST /scale`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Scale {
-    pub instances: usize,
+    /// Instances by app; no name is needed where there is one.
+    pub wanted: Vec<(Option<String>, usize)>,
+}
+
+/// Body of `POST /reload`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Reload {
+    /// None means all.
+    pub apps: Vec<String>,
 }
 
 /// Answer of every route but `/metrics`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Status {
-    pub listen: SocketAddr,
-    pub queued: usize,
+    pub listen: Vec<Address>,
+    pub apps: Vec<StatusApp>,
     pub instances: Vec<StatusInstance>,
+}
+
+/// An app.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct StatusApp {
+    pub name: String,
+    pub policy: String,
+    /// Requests that wait, and that may.
+    pub queued: usize,
+    pub queue_length: usize,
+    /// Requests that the queue turned away.
+    pub shed: u64,
 }
 
 /// One instance or server.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StatusInstance {
+    pub app: String,
     pub name: String,
     pub address: Address,
     pub state: String,
@@ -111,14 +131,28 @@ async fn status(Extract(state): Extract<State>) -> Json<Status> {
 
 async fn scale(
     Extract(state): Extract<State>,
-    Json(wanted): Json<Scale>,
+    Json(Scale { wanted }): Json<Scale>,
 ) -> Result<Json<Status>, Refusal> {
-    fleet_of(&state)?.fleet.scale(wanted.instances).await.map_err(|e| refuse(&e))?;
+    let rig = rig_of(&state)?;
+    // All names are looked up before anything changes.
+    let found = wanted.iter().map(|(name, n)| Ok((app_of(rig, name.as_deref())?, *n)));
+    for (app, instances) in found.collect::<Result<Vec<_>, Refusal>>()? {
+        app.fleet.scale(instances).await.map_err(|e| refuse(&e))?;
+    }
     Ok(Json(read(&state)))
 }
 
-async fn reload(Extract(state): Extract<State>) -> Result<Json<Status>, Refusal> {
-    fleet_of(&state)?.fleet.reload().await.map_err(|e| refuse(&e))?;
+async fn reload(
+    Extract(state): Extract<State>,
+    Json(Reload { apps }): Json<Reload>,
+) -> Result<Json<Status>, Refusal> {
+    let rig = rig_of(&state)?;
+    let named: Vec<_> =
+        apps.iter().map(|name| app_of(rig, Some(name))).collect::<Result<_, Refusal>>()?;
+    let all = rig.apps.iter().filter(|_| named.is_empty());
+    for app in named.iter().copied().chain(all) {
+        app.fleet.reload().await.map_err(|e| refuse(&e))?;
+    }
     Ok(Json(read(&state)))
 }
 
@@ -131,9 +165,9 @@ async fn stop(Extract(state): Extract<State>) -> Json<Status> {
     Json(last)
 }
 
-fn fleet_of(state: &State) -> Result<&Rig, Refusal> {
+fn rig_of(state: &State) -> Result<&Rig, Refusal> {
     match &state.controlled {
-        Controlled::Fleet(rig) => Ok(rig),
+        Controlled::Fleets(rig) => Ok(rig),
         Controlled::Balancer(_) => Err((
             StatusCode::CONFLICT,
             "this is `tenfold balance`, which runs no instances: scale and reload belong to `tenfold up`"
@@ -142,29 +176,80 @@ fn fleet_of(state: &State) -> Result<&Rig, Refusal> {
     }
 }
 
+/// The app of this name, or the only one.
+fn app_of<'r>(rig: &'r Rig, name: Option<&str>) -> Result<&'r RunningApp, Refusal> {
+    let names: Vec<&str> = rig.apps.iter().map(|app| app.name.as_str()).collect();
+    let found = match (name, rig.apps.as_slice()) {
+        (None, [only]) => Some(only),
+        (None, _) => None,
+        (Some(name), apps) => apps.iter().find(|app| app.name == name),
+    };
+    found.ok_or_else(|| {
+        let sentence = match (name, names.as_slice()) {
+            (_, []) => {
+                "all servers here are run by something else: there is nothing to scale or reload"
+                    .to_owned()
+            }
+            (Some(name), _) => {
+                format!("no app {name} is run here: write one of {}", names.join(", "))
+            }
+            (None, [first, ..]) => format!(
+                "several apps run here ({}): say which, as in `tenfold scale {first}=3`",
+                names.join(", ")
+            ),
+        };
+        (StatusCode::CONFLICT, sentence)
+    })
+}
+
 fn refuse(error: &fleet::FleetError) -> Refusal {
     (StatusCode::CONFLICT, error.to_string())
 }
 
 fn read(state: &State) -> Status {
     let snapshot = state.controlled.handle().snapshot();
-    let instances = match &state.controlled {
-        Controlled::Fleet(rig) => members(rig, &snapshot),
-        Controlled::Balancer(_) => snapshot.backends().map(server).collect(),
-    };
-    let queued = snapshot.apps.iter().map(|app| app.queue.depth).sum();
-    Status { listen: state.listen, queued, instances }
+    let mut instances = Vec::new();
+    for app in &snapshot.apps {
+        let running = match &state.controlled {
+            Controlled::Fleets(rig) => rig.apps.iter().find(|r| r.id == app.id).map(|r| (rig, r)),
+            Controlled::Balancer(_) => None,
+        };
+        match running {
+            Some((rig, running)) => instances.extend(members(rig, running, app)),
+            None => instances.extend(app.backends.iter().map(|backend| server(&app.name, backend))),
+        }
+    }
+    Status {
+        listen: state.listen.clone(),
+        apps: snapshot.apps.iter().map(StatusApp::of).collect(),
+        instances,
+    }
 }
 
-fn members(rig: &Rig, snapshot: &balancer::Snapshot) -> Vec<StatusInstance> {
+impl StatusApp {
+    fn of(app: &AppSnapshot) -> StatusApp {
+        let shed = app.queue.shed;
+        StatusApp {
+            name: app.name.clone(),
+            policy: app.policy.to_string(),
+            queued: app.queue.depth,
+            queue_length: app.queue.length,
+            shed: shed.full + shed.timeout + shed.client_gone,
+        }
+    }
+}
+
+fn members(rig: &Rig, running: &RunningApp, app: &AppSnapshot) -> Vec<StatusInstance> {
     let usage = rig.recorder.latest().map(|record| record.usage);
-    let rows = rig.fleet.members().into_iter().map(|status| {
+    let rows = running.fleet.members().into_iter().map(|status| {
         let member = &status.member;
-        let backend = snapshot.backends().find(|b| b.address == member.address.into());
+        let address = Address::Tcp(member.address);
+        let backend = app.backends.iter().find(|b| b.address == address);
         let used = usage.as_ref().and_then(|u| u.targets.get(&member.name));
         StatusInstance {
+            app: app.name.clone(),
             name: member.name.clone(),
-            address: member.address.into(),
+            address,
             state: word(&status.state),
             pid: Some(member.pid),
             restarts: Some(status.restarts),
@@ -179,8 +264,9 @@ fn members(rig: &Rig, snapshot: &balancer::Snapshot) -> Vec<StatusInstance> {
     rows.collect()
 }
 
-fn server(backend: &BackendSnapshot) -> StatusInstance {
+fn server(app: &str, backend: &BackendSnapshot) -> StatusInstance {
     StatusInstance {
+        app: app.to_owned(),
         name: backend.name.clone(),
         address: backend.address.clone(),
         state: match (backend.state, backend.health) {

@@ -23,7 +23,7 @@ pub fn render(controlled: &Controlled) -> String {
     let mut registry = Registry::with_prefix("tenfold");
     let snapshot = controlled.handle().snapshot();
     let instances = match controlled {
-        Controlled::Fleet(rig) => {
+        Controlled::Fleets(rig) => {
             let usage = rig.recorder.latest().map(|r| r.usage);
             usage.map(|u| u.targets.clone().into_iter().collect()).unwrap_or_default()
         }

@@ -22,23 +22,24 @@ use std::sync::Arc;
 use anyhow::Context;
 use axum::Router;
 use axum::serve::Listener;
+use balancer::Address;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-pub use api::{Scale, Status, StatusInstance};
+pub use api::{Reload, Scale, Status, StatusInstance};
 pub use handover::Phase;
 pub use takeover::{Sockets, Takeover};
 
-use crate::cli::BalancingArguments;
+use crate::config::Balancing;
 use crate::rig::Rig;
 use handover::Handover;
 
 /// What is controlled.
 #[derive(Clone)]
 pub enum Controlled {
-    /// `up`: fleet and balancer.
-    Fleet(Arc<Rig>),
+    /// `up`: fleets and balancer.
+    Fleets(Arc<Rig>),
     /// `balance`: the balancer alone.
     Balancer(balancer::Handle),
 }
@@ -46,7 +47,7 @@ pub enum Controlled {
 /// The open listeners. The socket file goes when this is closed or dropped, unless another Tenfold
 /// listens there.
 pub struct Admin {
-    listen: SocketAddr,
+    listen: Vec<Address>,
     address: Option<SocketAddr>,
     socket: SocketFile,
     state: api::State,
@@ -60,7 +61,7 @@ struct SocketFile(PathBuf);
 impl Controlled {
     fn handle(&self) -> balancer::Handle {
         match self {
-            Controlled::Fleet(rig) => rig.balancer.clone(),
+            Controlled::Fleets(rig) => rig.balancer.clone(),
             Controlled::Balancer(handle) => handle.clone(),
         }
     }
@@ -72,26 +73,27 @@ impl Admin {
     /// Opens the socket and, if asked for, the TCP address; goes on with those of the Tenfold that
     /// ran before, if any. `listen` is where clients connect.
     pub fn open(
-        arguments: &BalancingArguments,
-        listen: SocketAddr,
+        balancing: &Balancing,
+        listen: &[Address],
         controlled: Controlled,
         inherited: Sockets,
     ) -> anyhow::Result<Admin> {
-        let public = match arguments.admin {
+        let public = match balancing.admin {
             Some(address) => Some(open_tcp(address, inherited.public)?),
             None => None,
         };
-        let path = match &arguments.socket {
+        let path = match &balancing.socket {
             Some(path) => path.clone(),
-            None => socket::path(listen)?,
+            None => socket::path(&listen[0])?,
         };
+        let listen = listen.to_vec();
         let control = match inherited.control {
             Some(socket) => std::os::unix::net::UnixListener::from(socket),
             None => socket::bind(&path)?,
         };
         let duplicate = |socket: &TcpListener| socket.as_fd().try_clone_to_owned().map(Arc::new);
         let state = api::State {
-            listen,
+            listen: listen.clone(),
             controlled,
             stop: Arc::new(Notify::new()),
             closed: watch::Sender::new(false),
@@ -122,11 +124,20 @@ impl Admin {
         }));
     }
 
+    /// Where clients connect, in a line.
+    pub fn clients_connect_to(&self) -> String {
+        let url = |address: &Address| match address {
+            Address::Tcp(address) => format!("http://{address}"),
+            Address::Unix(_) => address.to_string(),
+        };
+        self.listen.iter().map(url).collect::<Vec<_>>().join(", ")
+    }
+
     /// Where to find it, in a line.
     pub fn describe(&self) -> String {
         let metrics =
             self.address.map_or_else(String::new, |a| format!("metrics at http://{a}/metrics, "));
-        format!("{metrics}control: tenfold status --listen {}", self.listen)
+        format!("{metrics}control: tenfold status --listen {}", self.listen[0])
     }
 
     /// Resolves when `tenfold stop` asks for it.

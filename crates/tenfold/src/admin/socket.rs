@@ -1,11 +1,11 @@
 //! Control sockets: one per address that is listened on, in a directory that only its owner can open.
 
-use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use balancer::Address;
 
 use crate::outcome::misuse;
 use crate::state;
@@ -24,9 +24,13 @@ pub fn directory() -> anyhow::Result<PathBuf> {
     Ok(directory)
 }
 
-/// The socket of what listens on `listen`.
-pub fn path(listen: SocketAddr) -> anyhow::Result<PathBuf> {
-    Ok(directory()?.join(format!("{}.sock", listen.port())))
+/// The socket of what listens on `listen`: by its port, or by the path with its slashes replaced.
+pub fn path(listen: &Address) -> anyhow::Result<PathBuf> {
+    let name = match listen {
+        Address::Tcp(address) => address.port().to_string(),
+        Address::Unix(path) => path.to_string_lossy().replace('/', "-"),
+    };
+    Ok(directory()?.join(format!("{name}.sock")))
 }
 
 /// Binds `path`. What a killed Tenfold left there is replaced; a living one is not.
@@ -53,7 +57,7 @@ pub fn bind(path: &Path) -> anyhow::Result<UnixListener> {
 }
 
 /// The socket of the one that is meant: by name, by address, or the only one that runs.
-pub fn find(named: Option<&Path>, listen: Option<SocketAddr>) -> anyhow::Result<PathBuf> {
+pub fn find(named: Option<&Path>, listen: Option<&Address>) -> anyhow::Result<PathBuf> {
     match (named, listen) {
         (Some(path), _) => Ok(path.to_owned()),
         (None, Some(listen)) => path(listen),

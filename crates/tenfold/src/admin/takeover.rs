@@ -23,7 +23,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
 use super::{client, socket};
-use crate::cli::BalancingArguments;
+use crate::config::{Balancing, Start};
 use crate::outcome::misuse;
 
 /// Its name and version. What is said with other words has another version.
@@ -78,16 +78,17 @@ pub struct Successor {
 
 impl Takeover {
     /// Asks the running one for its sockets, if a takeover is wanted and there is one.
-    pub async fn begin(arguments: &BalancingArguments) -> anyhow::Result<Takeover> {
-        if !arguments.takeover {
+    pub async fn begin(balancing: &Balancing) -> anyhow::Result<Takeover> {
+        if balancing.start == Start::Anew {
             return Ok(Takeover::default());
         }
-        if arguments.listen.port() == 0 {
+        let listen = &balancing.config.listeners[0].address;
+        if listen.tcp().is_some_and(|address| address.port() == 0) {
             return Err(misuse("--takeover needs the port to take over: give it with --listen"));
         }
-        let socket = match &arguments.socket {
+        let socket = match &balancing.socket {
             Some(path) => path.clone(),
-            None => socket::path(arguments.listen)?,
+            None => socket::path(listen)?,
         };
         let stream = match UnixStream::connect(&socket).await {
             Ok(stream) => stream,

@@ -1,11 +1,12 @@
 //! `tenfold balance`: the balancer alone, in front of servers that something else runs.
 
-use balancer::{Address, AppId, Backend, Balancer, UnknownAddress};
+use std::path::PathBuf;
+
+use balancer::{Address, Balancer};
 use clap::Args;
 
-use super::up::BalancingArguments;
 use crate::admin::{Admin, Controlled, Takeover};
-use crate::config::quantity;
+use crate::config::{self, Balancing, BalancingArguments, Wanted, quantity};
 use crate::ending::{Ending, Farewell};
 use crate::notify;
 use crate::outcome::Outcome;
@@ -15,42 +16,43 @@ use crate::signal::Stop;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// A server to send requests to; may be given several times
-    #[arg(long = "to", value_name = "HOST:PORT|unix:PATH", required = true, value_parser = server)]
+    /// A server to send requests to, or unix:PATH; may be given several times
+    #[arg(long = "to", value_name = "HOST:PORT", value_parser = server)]
     to: Vec<(String, Address)>,
-    /// Requests that a server may have in flight
-    #[arg(long, value_name = "K", default_value = "256", value_parser = quantity::count, env = "TENFOLD_SLOTS")]
-    slots: usize,
+    /// Requests that a server may have in flight [default: 256]
+    #[arg(long, value_name = "K", value_parser = quantity::count, env = "TENFOLD_SLOTS")]
+    slots: Option<usize>,
+    /// Read FILE [default: tenfold.toml here, if --to is not given]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     balancing: BalancingArguments,
 }
 
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
+        let file = config::read_file_unless(!self.to.is_empty(), self.config.as_deref())?;
+        let wanted = Wanted::Balance { to: &self.to, slots: self.slots };
+        let balancing = Balancing::resolve(&file, &self.balancing, &wanted)?;
+        if self.balancing.check {
+            output::line(format_args!("right: {}", balancing.describe()));
+            return Ok(Outcome::Done);
+        }
         let stop = Stop::listen()?;
         renewal::listen()?;
-        let config = self.balancing.config();
-        let mut takeover = Takeover::begin(&self.balancing).await?;
-        let inherited = takeover.inherit(&config)?;
-        let mut balancer = Balancer::prepare(config, inherited)?;
-        for (name, address) in &self.to {
-            let (name, address) = (name.clone(), address.clone());
-            let backend = Backend::new(name, address, self.slots);
-            balancer.handle().add(AppId::FIRST, backend);
-        }
+        let mut takeover = Takeover::begin(&balancing).await?;
+        let inherited = takeover.inherit(&balancing.config)?;
+        let mut balancer = Balancer::prepare(balancing.config.clone(), inherited)?;
+        balancing.add_servers(&balancer.handle());
         let controlled = Controlled::Balancer(balancer.handle());
-        let address = balancer.local_addr();
-        let admin = Admin::open(&self.balancing, address, controlled, takeover.control())?;
+        let control = takeover.control();
+        let admin = Admin::open(&balancing, balancer.addresses(), controlled, control)?;
         balancer.open();
         let predecessor = takeover.complete().await;
         output::line(format_args!(
-            "{} behind http://{}",
-            if self.to.len() == 1 {
-                "1 server".to_owned()
-            } else {
-                format!("{} servers", self.to.len())
-            },
-            balancer.local_addr()
+            "{} behind {}",
+            balancing.describe_servers().unwrap_or_default(),
+            admin.clients_connect_to()
         ));
         output::line(admin.describe());
         if let Some(pid) = predecessor {
@@ -58,17 +60,13 @@ impl Arguments {
         }
         notify::ready();
         let ending = Ending::wait(&stop, &admin).await;
-        ending.announce(&admin, self.balancing.drain);
-        Farewell::new(&admin, self.balancing.drain).bid(balancer).await;
+        ending.announce(&admin, balancing.drain);
+        Farewell::new(&admin, balancing.drain).bid(balancer).await;
         admin.close().await;
         Ok(ending.outcome())
     }
 }
 
 fn server(text: &str) -> Result<(String, Address), String> {
-    let address = match text.strip_prefix("unix:") {
-        Some(_) => text.parse().map_err(|error: UnknownAddress| error.to_string())?,
-        None => Address::Tcp(quantity::address(text)?),
-    };
-    Ok((text.to_owned(), address))
+    Ok((text.to_owned(), quantity::server(text)?))
 }

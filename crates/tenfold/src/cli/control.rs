@@ -1,12 +1,12 @@
 //! `tenfold scale`, `status`, `reload` and `stop`: talk to a running `up` or `balance`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use balancer::Address;
 use clap::Args;
 use hyper::Method;
 
-use crate::admin::{Scale, Status, client, socket};
+use crate::admin::{Reload, Scale, Status, client, socket};
 use crate::config::quantity;
 use crate::outcome::Outcome;
 use crate::output;
@@ -16,8 +16,8 @@ use crate::report;
 #[derive(Args, Debug)]
 pub struct TargetArguments {
     /// The address on which it listens [default: the only one that runs]
-    #[arg(long, value_name = "ADDRESS", value_parser = quantity::address, env = "TENFOLD_LISTEN")]
-    listen: Option<SocketAddr>,
+    #[arg(long, value_name = "ADDRESS", value_parser = quantity::server, env = "TENFOLD_LISTEN")]
+    listen: Option<Address>,
     /// Its control socket
     #[arg(long, value_name = "PATH", env = "TENFOLD_SOCKET")]
     socket: Option<PathBuf>,
@@ -25,9 +25,18 @@ pub struct TargetArguments {
 
 #[derive(Args, Debug)]
 pub struct ScaleArguments {
-    /// How many instances to run from now on
-    #[arg(value_name = "N", value_parser = quantity::count)]
-    instances: usize,
+    /// How many instances to run from now on; NAME=N where there are several apps
+    #[arg(value_name = "[NAME=]N", required = true, value_parser = wanted)]
+    wanted: Vec<(Option<String>, usize)>,
+    #[command(flatten)]
+    target: TargetArguments,
+}
+
+#[derive(Args, Debug)]
+pub struct ReloadArguments {
+    /// Only these apps [default: all]
+    #[arg(value_name = "NAME")]
+    apps: Vec<String>,
     #[command(flatten)]
     target: TargetArguments,
 }
@@ -43,7 +52,7 @@ pub struct StatusArguments {
 
 impl ScaleArguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
-        let wanted = Scale { instances: self.instances };
+        let wanted = Scale { wanted: self.wanted };
         show(&self.target.ask(Method::POST, "/scale", &wanted).await?)
     }
 }
@@ -59,14 +68,18 @@ impl StatusArguments {
     }
 }
 
-impl TargetArguments {
-    pub async fn reload(self) -> anyhow::Result<Outcome> {
-        show(&self.ask(Method::POST, "/reload", &()).await?)
+impl ReloadArguments {
+    pub async fn run(self) -> anyhow::Result<Outcome> {
+        let wanted = Reload { apps: self.apps };
+        show(&self.target.ask(Method::POST, "/reload", &wanted).await?)
     }
+}
 
+impl TargetArguments {
     pub async fn stop(self) -> anyhow::Result<Outcome> {
         let last = self.ask(Method::POST, "/stop", &()).await?;
-        output::line(format_args!("stopped what listened on {}", last.listen));
+        let addresses: Vec<String> = last.listen.iter().map(ToString::to_string).collect();
+        output::line(format_args!("stopped what listened on {}", addresses.join(", ")));
         Ok(Outcome::Done)
     }
 
@@ -76,8 +89,15 @@ impl TargetArguments {
         path: &str,
         body: &impl serde::Serialize,
     ) -> anyhow::Result<Status> {
-        let socket = socket::find(self.socket.as_deref(), self.listen)?;
+        let socket = socket::find(self.socket.as_deref(), self.listen.as_ref())?;
         client::ask(&socket, method, path, body).await
+    }
+}
+
+fn wanted(text: &str) -> Result<(Option<String>, usize), String> {
+    match text.rsplit_once('=') {
+        Some((name, count)) => Ok((Some(name.to_owned()), quantity::count(count)?)),
+        None => Ok((None, quantity::count(text)?)),
     }
 }
 

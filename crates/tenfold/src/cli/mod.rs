@@ -11,8 +11,6 @@ mod runs;
 mod show;
 mod up;
 
-pub use up::BalancingArguments;
-
 use std::future::Future;
 
 use anyhow::Context;
@@ -44,7 +42,7 @@ enum Command {
     /// Show the instances of a running `up`
     Status(control::StatusArguments),
     /// Replace every instance of a running `up`, one at a time, each after its successor is ready
-    Reload(control::TargetArguments),
+    Reload(control::ReloadArguments),
     /// Stop a running `up` or `balance`
     Stop(control::TargetArguments),
     /// List earlier runs
@@ -85,7 +83,7 @@ impl Cli {
             Command::Balance(arguments) => block_on(arguments.run()),
             Command::Scale(arguments) => block_on(arguments.run()),
             Command::Status(arguments) => block_on(arguments.run()),
-            Command::Reload(arguments) => block_on(arguments.reload()),
+            Command::Reload(arguments) => block_on(arguments.run()),
             Command::Stop(arguments) => block_on(arguments.stop()),
             Command::Runs(arguments) => arguments.run(),
             Command::Show(arguments) => arguments.run(),

@@ -85,7 +85,7 @@ impl Arguments {
         }
         let workload = config::workload(&self.workload, &self.request, file)?;
         Ok(Experiment {
-            app: config::app(&self.app, file, state::logs()?)?,
+            app: config::app(&self.app, file, &state::logs()?)?,
             workload,
             goal: config::goal(&self.goal, file),
             max_instances,

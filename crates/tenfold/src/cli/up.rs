@@ -1,16 +1,19 @@
 //! `tenfold up`: run an app as N instances behind the balancer.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use balancer::Backend;
 use clap::Args;
-use fleet::State;
+use fleet::{MemberStatus, State};
+use tokio::task::JoinSet;
 
 use crate::admin::{Admin, Controlled, Takeover};
-use crate::config::{self, AppArguments, quantity};
+use crate::config::{
+    self, AppArguments, Balancing, BalancingArguments, Members, Served, Wanted, quantity,
+};
 use crate::ending::{Ending, Farewell};
 use crate::history::{self, History};
 use crate::notify;
@@ -18,15 +21,15 @@ use crate::outcome::Outcome;
 use crate::output;
 use crate::plan::{Plan, Verdict};
 use crate::renewal;
-use crate::rig::Rig;
+use crate::rig::{Rig, RunningApp, ToRun};
 use crate::signal::Stop;
 use crate::state;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// How many instances
-    #[arg(short = 'n', long, value_name = "N", default_value = "1", value_parser = quantity::count)]
-    instances: usize,
+    /// How many instances, of each app if there are several [default: 1]
+    #[arg(short = 'n', long, value_name = "N", value_parser = quantity::count)]
+    instances: Option<usize>,
     #[command(flatten)]
     balancing: BalancingArguments,
     /// Requests that an instance may have in flight [default: what the last plan of this command found]
@@ -39,60 +42,34 @@ pub struct Arguments {
     app: AppArguments,
 }
 
-/// How requests are balanced; shared with `balance`.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Balancer")]
-pub struct BalancingArguments {
-    /// Where clients connect
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = quantity::address, env = "TENFOLD_LISTEN")]
-    pub listen: SocketAddr,
-    /// queue, round_robin or least_conn
-    #[arg(long, value_name = "POLICY", default_value_t, env = "TENFOLD_POLICY")]
-    pub policy: balancer::Policy,
-    /// Threads of the balancer; one carries tens of thousands of requests a second
-    #[arg(long, value_name = "N", default_value = "1", value_parser = quantity::count, env = "TENFOLD_THREADS")]
-    pub threads: usize,
-    /// Requests that may wait for a free instance
-    #[arg(long, value_name = "N", default_value = "1024", env = "TENFOLD_QUEUE_LENGTH")]
-    pub queue_length: usize,
-    /// How long a request may wait for a free instance
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::positive_duration, env = "TENFOLD_QUEUE_WAIT")]
-    pub queue_wait: Duration,
-    /// Metrics and status, for Prometheus and people [default: none]
-    #[arg(long, value_name = "ADDRESS", value_parser = quantity::address, env = "TENFOLD_ADMIN")]
-    pub admin: Option<SocketAddr>,
-    /// The socket that scale, status, reload and stop use [default: by the port of --listen]
-    #[arg(long, value_name = "PATH", env = "TENFOLD_SOCKET")]
-    pub socket: Option<PathBuf>,
-    /// Take over the addresses from the Tenfold that listens there now, if one does, without losing a connection
-    #[arg(long)]
-    pub takeover: bool,
-    /// How long requests in flight may go on when it stops or is taken over from; a WebSocket is one
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::positive_duration, env = "TENFOLD_DRAIN")]
-    pub drain: Duration,
-}
-
-/// Without a plan nothing is known of the app: many enough for any thread pool. With this many slots
-/// the policy still picks the instance with the fewest requests in flight.
-const SLOTS: usize = 256;
-
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let file = config::read_file(self.config.as_deref(), &self.app)?;
         let logs = state::logs()?;
-        let app = config::app(&self.app, &file, logs.clone())?;
-        let (slots, source) = self.slots(&app.command);
+        let wanted = Wanted::Up {
+            app: &self.app,
+            instances: self.instances,
+            slots: self.slots,
+            logs: &logs,
+        };
+        let balancing = Balancing::resolve(&file, &self.balancing, &wanted)?;
+        if self.balancing.check {
+            output::line(format_args!("right: {}", balancing.describe()));
+            return Ok(Outcome::Done);
+        }
+        let launches: Vec<Launch> = balancing.apps.iter().filter_map(Launch::of).collect();
         let stop = Stop::listen()?;
         renewal::listen()?;
-        let config = self.balancing.config();
-        let mut takeover = Takeover::begin(&self.balancing).await?;
-        let inherited = takeover.inherit(&config)?;
-        let rig = Arc::new(Rig::new(app, config, slots, inherited)?);
+        let mut takeover = Takeover::begin(&balancing).await?;
+        let inherited = takeover.inherit(&balancing.config)?;
+        let to_run = launches.iter().map(|launch| launch.to_run.clone()).collect();
+        let rig = Arc::new(Rig::new(balancing.config.clone(), to_run, inherited)?);
+        balancing.add_servers(&rig.balancer);
         if takeover.has_predecessor() {
             // It serves until the instances of this one can.
             let ready = tokio::select! {
                 signal = stop.wait() => Ok(Some(signal)),
-                ready = rig.fleet.scale(self.instances) => ready.map(|()| None),
+                ready = launch(&rig, &launches) => ready.map(|()| None),
             };
             if !matches!(ready, Ok(None)) {
                 rig.stop(Farewell::Close(Duration::ZERO)).await;
@@ -101,70 +78,112 @@ impl Arguments {
                 return Ok(Outcome::Stopped(signal));
             }
         }
-        let controlled = Controlled::Fleet(Arc::clone(&rig));
-        let admin = Admin::open(&self.balancing, rig.address, controlled, takeover.control())?;
+        let controlled = Controlled::Fleets(Arc::clone(&rig));
+        let admin = Admin::open(&balancing, &rig.addresses, controlled, takeover.control())?;
         rig.open();
         let predecessor = takeover.complete().await;
         let ending = tokio::select! {
             ending = Ending::wait(&stop, &admin) => Ok(ending),
-            failed = self.serve(&rig, &admin, (slots, source), &logs, predecessor) => Err(failed),
+            failed = async {
+                if let Err(error) = launch(&rig, &launches).await {
+                    return error;
+                }
+                announce(&admin, &balancing, &launches, &logs, predecessor);
+                notify::ready();
+                all_failed(&rig).await
+            } => Err(failed),
         };
-        let drain = self.balancing.drain;
         if let Ok(ending) = &ending {
-            ending.announce(&admin, drain);
+            ending.announce(&admin, balancing.drain);
         }
-        rig.stop(Farewell::new(&admin, drain)).await;
+        rig.stop(Farewell::new(&admin, balancing.drain)).await;
         admin.close().await;
         ending.map(Ending::outcome)
     }
+}
 
-    /// Returns when nothing is left that could serve, with the reason.
-    async fn serve(
-        &self,
-        rig: &Rig,
-        admin: &Admin,
-        (slots, source): (usize, &str),
-        logs: &Path,
-        predecessor: Option<u32>,
-    ) -> anyhow::Error {
-        if let Err(error) = rig.fleet.scale(self.instances).await {
-            return error.into();
-        }
-        let requests = if slots == 1 { "request" } else { "requests" };
-        output::line(format_args!(
-            "{} behind http://{}, {slots} {requests} at once in each ({source})",
-            if self.instances == 1 {
-                "1 instance".to_owned()
-            } else {
-                format!("{} instances", self.instances)
-            },
-            rig.address
-        ));
-        output::line(admin.describe());
-        output::line(format_args!("output of the instances: {}", logs.display()));
-        if let Some(pid) = predecessor {
-            output::line(format_args!("took over from process {pid}"));
-        }
-        notify::ready();
-        all_failed(rig).await
+fn announce(
+    admin: &Admin,
+    balancing: &Balancing,
+    launches: &[Launch],
+    logs: &Path,
+    predecessor: Option<u32>,
+) {
+    let each = launches.iter().map(|launch| launch.describe(launches.len()));
+    let each: Vec<String> = each.chain(balancing.describe_servers()).collect();
+    output::line(format_args!("{} behind {}", each.join(" and "), admin.clients_connect_to()));
+    for launch in launches {
+        output::line(launch.describe_slots(launches.len()));
+    }
+    output::line(admin.describe());
+    output::line(format_args!("output of the instances: {}", logs.display()));
+    if let Some(pid) = predecessor {
+        output::line(format_args!("took over from process {pid}"));
+    }
+}
+
+/// All apps at the same time. The first that fails ends the others.
+async fn launch(rig: &Rig, launches: &[Launch]) -> anyhow::Result<()> {
+    let mut starting = JoinSet::new();
+    for (app, launch) in rig.apps.iter().zip(launches) {
+        let (fleet, count) = (app.fleet.clone(), launch.count);
+        starting.spawn(async move { fleet.scale(count).await });
+    }
+    while let Some(started) = starting.join_next().await {
+        started??;
+    }
+    Ok(())
+}
+
+/// An app to start.
+struct Launch {
+    to_run: ToRun,
+    count: usize,
+    /// Where the number of slots comes from.
+    source: &'static str,
+}
+
+impl Launch {
+    fn of(served: &Served) -> Option<Launch> {
+        let Members::Instances { app, count, slots, backend } = &served.members else {
+            return None;
+        };
+        let (slots, source) = self::slots(*slots, &app.command);
+        let backend = Backend { slots, ..(**backend).clone() };
+        let to_run = ToRun { id: served.id, app: (**app).clone(), backend };
+        Some(Launch { to_run, count: *count, source })
     }
 
-    /// Slots, and where the number comes from.
-    fn slots(&self, command: &[String]) -> (usize, &'static str) {
-        if let Some(slots) = self.slots {
-            return (slots, "--slots");
+    fn describe(&self, apps: usize) -> String {
+        let of = if apps == 1 { String::new() } else { format!(" of {}", self.to_run.app.name) };
+        match self.count {
+            1 => format!("1 instance{of}"),
+            n => format!("{n} instances{of}"),
         }
-        // A history that cannot be read is no reason not to serve.
-        let plans = History::open()
-            .and_then(|history| history.documents("plan", &history::here(), &command.join(" ")))
-            .unwrap_or_default();
-        let slots = |plan: Plan| plan.balancer_slots.filter(|_| plan.verdict != Verdict::Invalid);
-        let found =
-            plans.iter().filter_map(|d| serde_json::from_str(d).ok().and_then(slots)).next();
-        match found {
-            Some(slots) => (slots, "found by the last plan"),
-            None => (SLOTS, "unmeasured: `tenfold plan` finds what fits"),
-        }
+    }
+
+    fn describe_slots(&self, apps: usize) -> String {
+        let of = if apps == 1 { String::new() } else { format!(" of {}", self.to_run.app.name) };
+        let slots = self.to_run.backend.slots;
+        let requests = if slots == 1 { "request" } else { "requests" };
+        format!("{slots} {requests} at once in each instance{of} ({})", self.source)
+    }
+}
+
+/// Slots, and where the number comes from.
+fn slots(said: Option<usize>, command: &[String]) -> (usize, &'static str) {
+    if let Some(slots) = said {
+        return (slots, "as configured");
+    }
+    // A history that cannot be read is no reason not to serve.
+    let plans = History::open()
+        .and_then(|history| history.documents("plan", &history::here(), &command.join(" ")))
+        .unwrap_or_default();
+    let slots = |plan: Plan| plan.balancer_slots.filter(|_| plan.verdict != Verdict::Invalid);
+    let found = plans.iter().filter_map(|d| serde_json::from_str(d).ok().and_then(slots)).next();
+    match found {
+        Some(slots) => (slots, "found by the last plan"),
+        None => (config::SLOTS, "unmeasured: `tenfold plan` finds what fits"),
     }
 }
 
@@ -176,35 +195,29 @@ async fn all_failed(rig: &Rig) -> anyhow::Error {
     let mut told: HashMap<String, (u32, State)> = HashMap::new();
     loop {
         tokio::time::sleep(LOOK).await;
-        let members = rig.fleet.members();
-        for status in &members {
-            let name = &status.member.name;
-            let news = (status.restarts, status.state);
-            let before = told.insert(name.clone(), news).unwrap_or((0, State::Ready));
-            if news.1 == State::Failed && before.1 != State::Failed {
-                eprintln!("tenfold: {}", rig.fleet.failed().await);
-            } else if news.0 > before.0 {
-                eprintln!("tenfold: {name} died and is started again (restart {})", news.0);
+        let mut serving = 0;
+        for app in &rig.apps {
+            let members = app.fleet.members();
+            for status in &members {
+                tell(app, status, &mut told).await;
             }
+            let is_failed = |status: &MemberStatus| status.state == State::Failed;
+            serving += usize::from(members.is_empty() || !members.iter().all(is_failed));
         }
-        if !members.is_empty() && members.iter().all(|m| m.state == State::Failed) {
-            return rig.fleet.failed().await.into();
+        if let (0, Some(app)) = (serving, rig.apps.first()) {
+            return app.fleet.failed().await.into();
         }
     }
 }
 
-impl BalancingArguments {
-    pub fn config(&self) -> balancer::Config {
-        let (length, wait) = (self.queue_length, self.queue_wait);
-        balancer::Config {
-            listeners: vec![balancer::Listener::new(self.listen)],
-            threads: self.threads,
-            apps: vec![balancer::AppConfig {
-                policy: self.policy.clone(),
-                queue: balancer::QueueLimits { length, wait },
-                ..balancer::AppConfig::default()
-            }],
-            ..balancer::Config::default()
-        }
+/// Says what is new of an instance.
+async fn tell(app: &RunningApp, status: &MemberStatus, told: &mut HashMap<String, (u32, State)>) {
+    let name = &status.member.name;
+    let news = (status.restarts, status.state);
+    let before = told.insert(name.clone(), news).unwrap_or((0, State::Ready));
+    if news.1 == State::Failed && before.1 != State::Failed {
+        eprintln!("tenfold: {}", app.fleet.failed().await);
+    } else if news.0 > before.0 {
+        eprintln!("tenfold: {name} died and is started again (restart {})", news.0);
     }
 }

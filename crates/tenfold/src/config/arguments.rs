@@ -1,6 +1,8 @@
 //! The arguments that several commands share.
 
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -77,4 +79,40 @@ pub struct GoalArguments {
     /// Share of requests that may fail [default: 0.1%]
     #[arg(long, value_name = "SHARE", value_parser = quantity::share, env = "TENFOLD_MAX_ERRORS")]
     pub max_errors: Option<f64>,
+}
+
+/// How requests are balanced.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Balancer")]
+pub struct BalancingArguments {
+    /// Where clients connect; unix:PATH for a Unix socket [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS", value_parser = quantity::server, env = "TENFOLD_LISTEN")]
+    pub listen: Option<balancer::Address>,
+    /// queue, round_robin or least_conn [default: queue]
+    #[arg(long, value_name = "POLICY", env = "TENFOLD_POLICY")]
+    pub policy: Option<balancer::Policy>,
+    /// Threads of the balancer; one carries tens of thousands of requests a second [default: 1]
+    #[arg(long, value_name = "N", value_parser = quantity::count, env = "TENFOLD_THREADS")]
+    pub threads: Option<usize>,
+    /// Requests that may wait for a free instance [default: 1024]
+    #[arg(long, value_name = "N", env = "TENFOLD_QUEUE_LENGTH")]
+    pub queue_length: Option<usize>,
+    /// How long a request may wait for a free instance [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration, env = "TENFOLD_QUEUE_WAIT")]
+    pub queue_wait: Option<Duration>,
+    /// Metrics and status, for Prometheus and people [default: none]
+    #[arg(long, value_name = "ADDRESS", value_parser = quantity::address, env = "TENFOLD_ADMIN")]
+    pub admin: Option<SocketAddr>,
+    /// The socket that scale, status, reload and stop use [default: by the port of --listen]
+    #[arg(long, value_name = "PATH", env = "TENFOLD_SOCKET")]
+    pub socket: Option<PathBuf>,
+    /// Take over the addresses from the Tenfold that listens there now, if one does, without losing a connection
+    #[arg(long)]
+    pub takeover: bool,
+    /// How long requests in flight may go on when it stops or is taken over from; a WebSocket is one [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration, env = "TENFOLD_DRAIN")]
+    pub drain: Option<Duration>,
+    /// Only say whether arguments and file are right: exit code 0, or 2 with the reason
+    #[arg(long)]
+    pub check: bool,
 }

@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
-use super::quantity;
+use super::app::AppTable;
+use super::balancer::BalancerTable;
+use super::route::RouteTable;
+use super::source::{Key, Source};
+use super::value;
 use crate::outcome::misuse;
 
 /// The file's name in the working directory.
@@ -16,31 +20,27 @@ pub const NAME: &str = "tenfold.toml";
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
+    /// The single app.
     #[serde(default)]
-    pub app: AppSection,
+    pub app: AppTable,
+    /// Several apps.
+    #[serde(default)]
+    pub apps: BTreeMap<String, AppTable>,
+    #[serde(default)]
+    pub balancer: BalancerTable,
+    #[serde(default)]
+    pub routes: Vec<RouteTable>,
     #[serde(default)]
     pub workload: WorkloadSection,
     #[serde(default)]
     pub goal: GoalSection,
     #[serde(default)]
     pub plan: PlanSection,
-    /// Where the file is: the app runs there.
+    /// Where the file is: apps run there.
     #[serde(skip)]
     pub directory: Option<PathBuf>,
-}
-
-/// `[app]`: what to run.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AppSection {
-    #[serde(default)]
-    pub command: Vec<String>,
-    #[serde(default)]
-    pub env: BTreeMap<String, String>,
-    pub ready_path: Option<String>,
-    #[serde(default, deserialize_with = "duration")]
-    pub ready_timeout: Option<Duration>,
-    pub ports: Option<String>,
+    #[serde(skip)]
+    pub source: Source,
 }
 
 /// `[workload]`: how it is used.
@@ -48,7 +48,7 @@ pub struct AppSection {
 #[serde(deny_unknown_fields)]
 pub struct WorkloadSection {
     pub users: Option<usize>,
-    #[serde(default, deserialize_with = "duration")]
+    #[serde(default, deserialize_with = "value::duration")]
     pub think: Option<Duration>,
     pub rate: Option<f64>,
     pub method: Option<String>,
@@ -62,11 +62,11 @@ pub struct WorkloadSection {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GoalSection {
-    #[serde(default, deserialize_with = "duration")]
+    #[serde(default, deserialize_with = "value::duration")]
     pub p95: Option<Duration>,
-    #[serde(default, deserialize_with = "duration")]
+    #[serde(default, deserialize_with = "value::duration")]
     pub p99: Option<Duration>,
-    #[serde(default, deserialize_with = "share")]
+    #[serde(default, deserialize_with = "value::share")]
     pub max_errors: Option<f64>,
 }
 
@@ -75,7 +75,7 @@ pub struct GoalSection {
 #[serde(deny_unknown_fields)]
 pub struct PlanSection {
     pub max_instances: Option<usize>,
-    #[serde(default, deserialize_with = "duration")]
+    #[serde(default, deserialize_with = "value::duration")]
     pub budget: Option<Duration>,
 }
 
@@ -93,28 +93,16 @@ impl File {
         Ok(file)
     }
 
-    fn parse(text: &str, name: &str) -> anyhow::Result<File> {
-        toml::from_str(text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start.min(text.len()));
-            let line = 1 + text[..start].matches('\n').count();
-            let written = text.lines().nth(line - 1).unwrap_or_default().trim();
-            misuse(format!(
-                "{name}:{line}: {} (in `{written}`): a command is a list as [\"node\", \"app.js\"], a time \
-                 a string as \"200ms\"",
-                error.message().replace('\n', ", ")
-            ))
-        })
+    pub fn parse(text: &str, name: &str) -> anyhow::Result<File> {
+        let source = Source::new(name, text);
+        let file = toml::from_str(text).map_err(|error| source.unreadable(&error))?;
+        Ok(File { source, ..file })
     }
-}
 
-fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    let text = String::deserialize(from)?;
-    quantity::duration(&text).map(Some).map_err(serde::de::Error::custom)
-}
-
-fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
-    let text = String::deserialize(from)?;
-    quantity::share(&text).map(Some).map_err(serde::de::Error::custom)
+    /// Whether there is an `[app]`.
+    pub fn has_app(&self) -> bool {
+        self.source.has(&Key::of(&["app"]))
+    }
 }
 
 #[cfg(test)]
@@ -150,7 +138,10 @@ mod tests {
     #[test]
     fn an_error_names_file_and_line() {
         let error = |text| File::parse(text, "t.toml").unwrap_err().to_string();
-        assert!(error("[app]\ncomand = []").starts_with("t.toml:2: unknown field `comand`"));
+        assert!(
+            error("[app]\ncomand = []")
+                .starts_with("t.toml:2: unknown field `comand`; did you mean `command`?")
+        );
         assert!(error("[goal]\n\np95 = \"fast\"").starts_with("t.toml:3: `fast` is not a time"));
         assert!(error("[goal]\np95 = 200").starts_with("t.toml:2: invalid type"));
         assert!(error("[app").starts_with("t.toml:1:"));

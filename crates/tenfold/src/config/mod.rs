@@ -1,18 +1,39 @@
 //! What is asked for, from arguments, environment and `tenfold.toml`, as validated values: the App,
-//! the Workload and the Goal. Nothing checks them again.
+//! the Workload, the Goal, and what is balanced. Nothing checks them again.
+//!
+//! - `arguments`: what several commands share.
+//! - [`file`], `source`: the file, where a key stands in it, and how an error is told.
+//! - `app`, `balancer`, `forwarding`, `limits`, `listener`, `route`, `timeouts`: its tables, each with its checks.
+//! - `balancing`: all of these for `up` and `balance`.
+//! - [`quantity`], `value`: numbers with a unit, on the command line and in the file.
 
+mod app;
 mod arguments;
+mod balancer;
+mod balancing;
 pub mod file;
+mod forwarding;
+mod limits;
+mod listener;
 pub mod quantity;
+mod route;
+mod source;
+mod timeouts;
+mod value;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use fleet::{App, Logs, Ports, ReadyProbe};
+use fleet::App;
 
-pub use arguments::{AppArguments, GoalArguments, RequestArguments, WorkloadArguments};
+pub use app::SLOTS;
+pub use arguments::{
+    AppArguments, BalancingArguments, GoalArguments, RequestArguments, WorkloadArguments,
+};
+pub use balancing::{Balancing, Members, Served, Start, Wanted};
 pub use file::File;
+use source::Key;
 
 use crate::outcome::misuse;
 
@@ -55,41 +76,28 @@ const MAX_ERRORS: f64 = 0.001;
 /// Reads the file that `--config` names, or `tenfold.toml` here when no command is on the command
 /// line. A command on the command line stands for itself: then only a named file counts.
 pub fn read_file(named: Option<&Path>, app: &AppArguments) -> anyhow::Result<File> {
+    read_file_unless(!app.command.is_empty(), named)
+}
+
+/// The same for what else stands for itself.
+pub fn read_file_unless(said: bool, named: Option<&Path>) -> anyhow::Result<File> {
     match named {
         Some(path) => File::read(path),
-        None if app.command.is_empty() && Path::new(file::NAME).exists() => {
-            File::read(Path::new(file::NAME))
-        }
+        None if !said && Path::new(file::NAME).exists() => File::read(Path::new(file::NAME)),
         None => Ok(File::default()),
     }
 }
 
-/// The app: arguments first, then the file.
-pub fn app(arguments: &AppArguments, file: &File, logs: PathBuf) -> anyhow::Result<App> {
-    let command = if arguments.command.is_empty() { &file.app.command } else { &arguments.command };
-    if command.is_empty() {
+/// The single app: arguments first, then the file.
+pub fn app(arguments: &AppArguments, file: &File, logs: &Path) -> anyhow::Result<App> {
+    if arguments.command.is_empty() && !file.apps.is_empty() {
         return Err(misuse(
-            "no app to run: put its command after --, as in `tenfold plan --users 10 -- node app.js`, \
-             or into [app] command of tenfold.toml",
+            "the file has [apps], and one app is measured at a time: put the command of one after --, as in \
+             `tenfold plan --users 10 -- node app.js`",
         ));
     }
-    let mut app = App::new(command.clone(), Logs::new(logs));
-    app.env = file.app.env.clone().into_iter().chain(arguments.env.iter().cloned()).collect();
-    app.directory.clone_from(&file.directory);
-    if let Some(path) = arguments.ready_path.as_ref().or(file.app.ready_path.as_ref()) {
-        app.readiness.probe = ReadyProbe::http(path).map_err(|error| misuse(error.to_string()))?;
-    }
-    if let Some(deadline) = arguments.ready_timeout.or(file.app.ready_timeout) {
-        app.readiness.deadline = deadline;
-    }
-    let in_file = file.app.ports.as_deref().map(quantity::ports).transpose();
-    if let Some(range) = arguments.ports.clone().or(in_file.map_err(misuse)?) {
-        app.ports = Ports::Range(range);
-    }
-    if let Some(grace) = arguments.grace {
-        app.grace = grace;
-    }
-    Ok(app)
+    let app = file.app.app(arguments, file.directory.as_deref(), logs, "app", &Key::of(&["app"]));
+    app.map_err(|wrong| file.source.wrong(&wrong))
 }
 
 /// The workload: exactly one of users and rate.

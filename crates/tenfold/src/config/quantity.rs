@@ -56,6 +56,36 @@ pub fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// `16384`, `16KiB`, `1MiB`, `2GiB`; `k`, `M` and `G` without `i` are powers of 1000.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let factor = match unit.trim().strip_suffix('B').unwrap_or(unit.trim()) {
+        "" => Some(1_u64),
+        "k" | "K" => Some(1000),
+        "M" => Some(1_000_000),
+        "G" => Some(1_000_000_000),
+        "Ki" => Some(1 << 10),
+        "Mi" => Some(1 << 20),
+        "Gi" => Some(1 << 30),
+        _ => None,
+    };
+    let value =
+        number.parse::<u64>().ok().zip(factor).and_then(|(n, factor)| n.checked_mul(factor));
+    value.ok_or_else(|| {
+        format!("`{text}` is not a size: write a number and a unit, as in 16KiB or 1MiB")
+    })
+}
+
+/// A server to send requests to: `127.0.0.1:8080`, `localhost:8080` or `unix:/run/app.sock`.
+pub fn server(text: &str) -> Result<balancer::Address, String> {
+    match text.starts_with("unix:") {
+        true => text.parse().map_err(|error: balancer::UnknownAddress| error.to_string()),
+        false => address(text).map(balancer::Address::Tcp),
+    }
+}
+
 /// `127.0.0.1:8080` or `localhost:8080`.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
@@ -125,6 +155,15 @@ mod tests {
         assert_eq!(share("0.1%"), Ok(0.001));
         assert_eq!(share("0.5"), Ok(0.5));
         assert!(share("120%").is_err() && share("-1").is_err() && share("%").is_err());
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(bytes("16384"), Ok(16384));
+        assert_eq!((bytes("16KiB"), bytes("2 MB")), (Ok(16384), Ok(2_000_000)));
+        for bad in ["", "KiB", "1.5MiB", "-1", "99999999999GiB", "1XB"] {
+            assert!(bytes(bad).unwrap_err().contains("is not a size"), "{bad}");
+        }
     }
 
     #[test]

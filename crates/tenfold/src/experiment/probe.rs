@@ -73,7 +73,7 @@ impl Probe {
     }
 
     fn load(&self, rig: &Rig, request: &Request) -> load::Config {
-        let mut config = load::Config::new(request.target(rig.address), self.workload.clone());
+        let mut config = load::Config::new(request.target(rig.address()), self.workload.clone());
         config.timeout = self.timeout;
         // Short windows for short probes: batches are made of them.
         config.window = Duration::from_millis(100);

@@ -14,7 +14,7 @@ use crate::ending::Farewell;
 use crate::outcome::misuse;
 use crate::plan::Purpose;
 use crate::progress::Progress;
-use crate::rig::Rig;
+use crate::rig::{Rig, ToRun};
 use crate::signal::Stop;
 
 /// A running experiment.
@@ -56,7 +56,8 @@ impl<'a> Session<'a> {
         app.readiness.deadline = app.readiness.deadline.min(experiment.budget);
         // Nobody but the probes sends requests: what is in flight may be cut.
         app.drain = app.drain.min(CLOSING);
-        let rig = Rig::new(app, balancing, UNLIMITED, balancer::Inherited::default())?;
+        let apps = vec![ToRun::only(app, UNLIMITED)];
+        let rig = Rig::new(balancing, apps, balancer::Inherited::default())?;
         rig.open();
         Ok(Session {
             experiment,
@@ -95,7 +96,7 @@ impl<'a> Session<'a> {
             // More instances fail as often: there is nothing to find out about them.
             return Ok(());
         }
-        self.rig.set_slots(self.known.balancer_slots().unwrap_or(UNLIMITED));
+        self.rig.apps[0].set_slots(self.known.balancer_slots().unwrap_or(UNLIMITED));
         if self.experiment.max_instances > 1 {
             self.measure_two().await?;
         }
@@ -312,7 +313,7 @@ impl<'a> Session<'a> {
     async fn scale(&mut self, instances: usize) -> Result<(), Abort> {
         tokio::select! {
             signal = self.stop.wait() => Err(Abort::Stopped(signal)),
-            scaled = self.rig.fleet.scale(instances) => scaled.map_err(|e| Abort::Failed(e.into())),
+            scaled = self.rig.fleet().scale(instances) => scaled.map_err(|e| Abort::Failed(e.into())),
         }
     }
 
@@ -335,12 +336,12 @@ impl<'a> Session<'a> {
         let request = &self.experiment.workload.request;
         tokio::select! {
             observed = probe.measure(&self.rig, request, self.stop, self.progress, &self.known.machine) => observed,
-            failed = self.rig.fleet.failed() => Err(Abort::Failed(failed.into())),
+            failed = self.rig.fleet().failed() => Err(Abort::Failed(failed.into())),
         }
     }
 
     fn start_up_of(&self, instances: usize) -> Duration {
-        let running = self.rig.fleet.members().len();
+        let running = self.rig.fleet().members().len();
         let new = instances.saturating_sub(running) as f64;
         Duration::from_secs_f64(self.start_up * (new / self.known.cores()).ceil())
     }

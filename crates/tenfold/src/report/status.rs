@@ -1,9 +1,11 @@
 //! The state of a running `up` or `balance` as text.
 
+use balancer::Address;
+
 use super::table::Table;
 use crate::admin::{Status, StatusInstance};
 
-/// A table of the instances.
+/// Tables of the apps, if there are several, and of the instances.
 pub fn text(status: &Status) -> String {
     let head = [
         "instance",
@@ -24,13 +26,40 @@ pub fn text(status: &Status) -> String {
         .instances
         .iter()
         .filter_map(|i| Some(format!("{}: {}\n", i.name, i.warning.as_ref()?)));
+    let addresses: Vec<String> = status.listen.iter().map(url).collect();
+    let queued: usize = status.apps.iter().map(|app| app.queued).sum();
     format!(
-        "http://{}, {} waiting\n{}{}",
-        status.listen,
-        status.queued,
+        "{}, {queued} waiting\n{}{}{}",
+        addresses.join(", "),
+        apps(status),
         table.render(),
         warnings.collect::<String>()
     )
+}
+
+fn apps(status: &Status) -> String {
+    if status.apps.len() < 2 {
+        return String::new();
+    }
+    let mut table = Table::new(&["app", "policy", "instances", "waiting", "turned away"]);
+    for app in &status.apps {
+        let instances = status.instances.iter().filter(|i| i.app == app.name).count();
+        table.row(vec![
+            app.name.clone(),
+            app.policy.clone(),
+            instances.to_string(),
+            format!("{} of {}", app.queued, app.queue_length),
+            app.shed.to_string(),
+        ]);
+    }
+    table.render() + "\n"
+}
+
+fn url(address: &Address) -> String {
+    match address {
+        Address::Tcp(address) => format!("http://{address}"),
+        Address::Unix(_) => address.to_string(),
+    }
 }
 
 fn cells(i: &StatusInstance) -> Vec<String> {

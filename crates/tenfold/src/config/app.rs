@@ -1,0 +1,223 @@
+//! `[app]` and `[apps.NAME]`: what to run, or what runs already, and how requests are spread over it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use balancer::{Address, AppConfig, Backend, Policy, QueueLimits, RetryLimits, Role};
+use fleet::{App, Logs, Ports, ReadyProbe};
+use serde::{Deserialize, Deserializer};
+
+use super::source::{Key, Wrong};
+use super::value::{self, Short};
+use super::{AppArguments, BalancingArguments, quantity};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AppTable {
+    // What `up` and `plan` run.
+    #[serde(default)]
+    pub command: Vec<String>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    pub ready_path: Option<String>,
+    #[serde(default, deserialize_with = "value::positive_duration")]
+    pub ready_timeout: Option<Duration>,
+    pub ports: Option<String>,
+    #[serde(default, deserialize_with = "value::duration")]
+    pub grace: Option<Duration>,
+    #[serde(default, deserialize_with = "value::count")]
+    pub instances: Option<usize>,
+    // What runs already.
+    #[serde(default)]
+    pub backends: Vec<Short<BackendTable>>,
+    // How requests are spread.
+    #[serde(default, deserialize_with = "value::parsed")]
+    policy: Option<Policy>,
+    #[serde(default, deserialize_with = "value::count")]
+    pub slots: Option<usize>,
+    #[serde(default, deserialize_with = "value::count")]
+    attempts: Option<usize>,
+    #[serde(default)]
+    queue: QueueTable,
+    #[serde(default)]
+    retries: RetriesTable,
+    // What backends have in common.
+    #[serde(default, deserialize_with = "value::count")]
+    max_connections: Option<usize>,
+    max_upgraded: Option<usize>,
+    #[serde(default, deserialize_with = "value::duration")]
+    slow_start: Option<Duration>,
+}
+
+/// `[apps.NAME.queue]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueTable {
+    length: Option<usize>,
+    #[serde(default, deserialize_with = "value::positive_duration")]
+    wait: Option<Duration>,
+}
+
+/// `[apps.NAME.retries]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetriesTable {
+    percent: Option<u32>,
+    per_second: Option<u32>,
+}
+
+/// An entry of `backends`; also its address alone.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackendTable {
+    #[serde(deserialize_with = "address")]
+    address: Address,
+    name: Option<String>,
+    #[serde(default, deserialize_with = "value::count")]
+    slots: Option<usize>,
+    weight: Option<u32>,
+    #[serde(default)]
+    backup: bool,
+    #[serde(default, deserialize_with = "value::count")]
+    max_connections: Option<usize>,
+    max_upgraded: Option<usize>,
+    #[serde(default, deserialize_with = "value::duration")]
+    slow_start: Option<Duration>,
+}
+
+/// Without a plan nothing is known of an app: many enough for any thread pool. With this many slots
+/// the policy still picks the backend with the fewest requests in flight.
+pub const SLOTS: usize = 256;
+
+impl AppTable {
+    /// How requests are spread: arguments first, then the file.
+    pub fn spread(&self, name: &str, arguments: &BalancingArguments) -> AppConfig {
+        let default = AppConfig::named(name);
+        let queue = QueueLimits {
+            length: arguments.queue_length.or(self.queue.length).unwrap_or(default.queue.length),
+            wait: arguments.queue_wait.or(self.queue.wait).unwrap_or(default.queue.wait),
+        };
+        AppConfig {
+            policy: arguments.policy.as_ref().or(self.policy.as_ref()).cloned().unwrap_or_default(),
+            retries: RetryLimits {
+                percent: self.retries.percent.unwrap_or(default.retries.percent),
+                per_second: self.retries.per_second.unwrap_or(default.retries.per_second),
+            },
+            queue,
+            attempts: self.attempts.unwrap_or(default.attempts),
+            ..default
+        }
+    }
+
+    /// What to run: arguments first, then the file.
+    pub fn app(
+        &self,
+        arguments: &AppArguments,
+        directory: Option<&Path>,
+        logs: &Path,
+        name: &str,
+        at: &Key,
+    ) -> Result<App, Wrong> {
+        let said = &arguments.command;
+        let command = if said.is_empty() { &self.command } else { said };
+        if command.is_empty() {
+            return Err(at.then("command").wrong(
+                "no app to run: put its command after --, as in `tenfold plan --users 10 -- node app.js`, \
+                 or into [app] command of tenfold.toml",
+            ));
+        }
+        let mut app = App::new(command.clone(), Logs::new(logs));
+        app.name = name.to_owned();
+        app.env = self.env.clone().into_iter().chain(arguments.env.iter().cloned()).collect();
+        app.directory = directory.map(ToOwned::to_owned);
+        if let Some(path) = arguments.ready_path.as_ref().or(self.ready_path.as_ref()) {
+            app.readiness.probe =
+                ReadyProbe::http(path).map_err(|error| at.then("ready_path").wrong(&error))?;
+        }
+        if let Some(deadline) = arguments.ready_timeout.or(self.ready_timeout) {
+            app.readiness.deadline = deadline;
+        }
+        let in_file = self.ports.as_deref().map(quantity::ports).transpose();
+        let in_file = in_file.map_err(|sentence| at.then("ports").wrong(&sentence))?;
+        if let Some(range) = arguments.ports.clone().or(in_file) {
+            app.ports = Ports::Range(range);
+        }
+        if let Some(grace) = arguments.grace.or(self.grace) {
+            app.grace = grace;
+        }
+        Ok(app)
+    }
+
+    /// A backend of this app with what all of them have in common.
+    pub fn backend(&self, name: &str, address: Address) -> Backend {
+        let default = Backend::new(name, address, self.slots.unwrap_or(SLOTS));
+        Backend {
+            max_connections: self.max_connections.or(default.max_connections),
+            max_upgraded: self.max_upgraded.unwrap_or(default.max_upgraded),
+            slow_start: self.slow_start.unwrap_or(default.slow_start),
+            ..default
+        }
+    }
+
+    /// The servers that run already; `slots` are the command line's.
+    pub fn servers(&self, slots: Option<usize>, at: &Key) -> Result<Vec<Backend>, Wrong> {
+        let mut servers: Vec<Backend> = Vec::new();
+        for (index, Short(table)) in self.backends.iter().enumerate() {
+            if servers.iter().any(|other| other.address == table.address) {
+                return Err(at.then("backends").then(&index).wrong(&format!(
+                    "{} is there twice: remove one, or give it more slots instead",
+                    table.address
+                )));
+            }
+            let at = at.then("backends").then(&index);
+            servers.push(table.resolve(self, slots, &at)?);
+        }
+        Ok(servers)
+    }
+}
+
+impl BackendTable {
+    fn resolve(&self, app: &AppTable, slots: Option<usize>, at: &Key) -> Result<Backend, Wrong> {
+        let weight = self.weight.unwrap_or(1);
+        if !(1..=Backend::MAX_WEIGHT).contains(&weight) {
+            let most = Backend::MAX_WEIGHT;
+            return Err(at
+                .then("weight")
+                .wrong(&format!("a weight of {weight} is impossible: write 1 to {most}")));
+        }
+        let name = self.name.clone().unwrap_or_else(|| self.address.to_string());
+        let common = app.backend(&name, self.address.clone());
+        Ok(Backend {
+            slots: slots.or(self.slots).unwrap_or(common.slots),
+            weight,
+            role: if self.backup { Role::Backup } else { Role::Primary },
+            max_connections: self.max_connections.or(common.max_connections),
+            max_upgraded: self.max_upgraded.unwrap_or(common.max_upgraded),
+            slow_start: self.slow_start.unwrap_or(common.slow_start),
+            ..common
+        })
+    }
+}
+
+impl FromStr for BackendTable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(BackendTable {
+            address: quantity::server(text)?,
+            name: None,
+            slots: None,
+            weight: None,
+            backup: false,
+            max_connections: None,
+            max_upgraded: None,
+            slow_start: None,
+        })
+    }
+}
+
+fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Address, D::Error> {
+    quantity::server(&String::deserialize(from)?).map_err(serde::de::Error::custom)
+}

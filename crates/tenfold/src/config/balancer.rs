@@ -1,0 +1,39 @@
+//! `[balancer]`: what holds for all apps.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+
+use super::forwarding::ForwardingTable;
+use super::limits::LimitsTable;
+use super::listener::ListenerTable;
+use super::quantity;
+use super::timeouts::TimeoutsTable;
+use super::value::{self, Short};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BalancerTable {
+    #[serde(default)]
+    pub listeners: Vec<Short<ListenerTable>>,
+    #[serde(default, deserialize_with = "value::count")]
+    pub threads: Option<usize>,
+    #[serde(default, deserialize_with = "address")]
+    pub admin: Option<SocketAddr>,
+    pub socket: Option<PathBuf>,
+    /// What requests in flight get when everything ends.
+    #[serde(default, deserialize_with = "value::positive_duration")]
+    pub drain: Option<Duration>,
+    #[serde(default)]
+    pub timeouts: TimeoutsTable,
+    #[serde(default)]
+    pub limits: LimitsTable,
+    #[serde(default)]
+    pub forwarding: ForwardingTable,
+}
+
+fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
+    quantity::address(&String::deserialize(from)?).map(Some).map_err(serde::de::Error::custom)
+}

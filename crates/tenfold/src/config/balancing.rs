@@ -1,0 +1,265 @@
+//! What `up` and `balance` serve, from arguments, environment and file, as one validated value. All
+//! that can be known to be wrong is found here, before anything listens.
+
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use balancer::{Address, AppId, Backend, Listener};
+
+use super::app::AppTable;
+use super::file::File;
+use super::source::{Key, Wrong};
+use super::{AppArguments, BalancingArguments, app, route};
+
+/// A balancer and what is behind it.
+#[derive(Clone, Debug)]
+pub struct Balancing {
+    pub config: balancer::Config,
+    /// In the order of the balancer's apps.
+    pub apps: Vec<Served>,
+    pub admin: Option<SocketAddr>,
+    pub socket: Option<PathBuf>,
+    /// What requests in flight get when everything ends.
+    pub drain: Duration,
+    pub start: Start,
+}
+
+/// Whose listening sockets are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Its own.
+    Anew,
+    /// Those of the Tenfold that listens there now, if one does.
+    TakingOver,
+}
+
+/// An app behind the balancer.
+#[derive(Clone, Debug)]
+pub struct Served {
+    pub id: AppId,
+    pub members: Members,
+}
+
+/// What answers an app's requests.
+#[derive(Clone, Debug)]
+pub enum Members {
+    /// Instances that are started.
+    Instances {
+        app: Box<fleet::App>,
+        count: usize,
+        slots: Option<usize>,
+        /// What all have in common as backends.
+        backend: Box<Backend>,
+    },
+    /// Servers that something else runs.
+    Servers(Vec<Backend>),
+}
+
+/// What the command line says of apps.
+#[derive(Clone, Debug)]
+pub enum Wanted<'a> {
+    /// `up`.
+    Up { app: &'a AppArguments, instances: Option<usize>, slots: Option<usize>, logs: &'a Path },
+    /// `balance`.
+    Balance { to: &'a [(String, Address)], slots: Option<usize> },
+}
+
+const LISTEN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
+const DRAIN: Duration = Duration::from_secs(30);
+
+impl Balancing {
+    /// Arguments and environment first, then the file, then the defaults.
+    pub fn resolve(
+        file: &File,
+        arguments: &BalancingArguments,
+        wanted: &Wanted<'_>,
+    ) -> anyhow::Result<Balancing> {
+        let resolve = |file: &File| resolve(file, arguments, wanted);
+        let balancing = resolve(file).map_err(|wrong| file.source.wrong(&wrong))?;
+        let Err(sentence) = balancing.config.check() else { return Ok(balancing) };
+        // The key without which the complaint goes away is at fault.
+        let relieves = |key: &Key| {
+            let again = file.source.without(key).and_then(|rest| rest.try_into::<File>().ok());
+            let again = again.and_then(|file| resolve(&file).ok());
+            again.is_some_and(|again| again.config.check().err().as_ref() != Some(&sentence))
+        };
+        let at = file.source.leaves().into_iter().find(relieves).unwrap_or_default();
+        Err(file.source.wrong(&at.wrong(&sentence)))
+    }
+
+    /// Adds the servers that something else runs.
+    pub fn add_servers(&self, balancer: &balancer::Handle) {
+        for served in &self.apps {
+            if let Members::Servers(servers) = &served.members {
+                for server in servers {
+                    balancer.add(served.id, server.clone());
+                }
+            }
+        }
+    }
+
+    /// How many servers something else runs, in words.
+    pub fn describe_servers(&self) -> Option<String> {
+        let count = |served: &Served| match &served.members {
+            Members::Servers(servers) => servers.len(),
+            Members::Instances { .. } => 0,
+        };
+        match self.apps.iter().map(count).sum() {
+            0 => None,
+            1 => Some("1 server".to_owned()),
+            n => Some(format!("{n} servers")),
+        }
+    }
+
+    /// What was found right, in a line.
+    pub fn describe(&self) -> String {
+        let count = |n: usize, one: &str| match n {
+            1 => format!("1 {one}"),
+            n => format!("{n} {one}s"),
+        };
+        let parts = [
+            count(self.config.listeners.len(), "listener"),
+            count(self.config.apps.len(), "app"),
+            count(self.config.routes.len(), "route"),
+        ];
+        parts.join(", ")
+    }
+}
+
+fn resolve(
+    file: &File,
+    arguments: &BalancingArguments,
+    wanted: &Wanted<'_>,
+) -> Result<Balancing, Wrong> {
+    let tables = tables(file, wanted)?;
+    let names: Vec<&str> = tables.iter().map(|(name, _, _)| *name).collect();
+    let table = &file.balancer;
+    let mut apps = Vec::new();
+    for (index, (name, at, app)) in tables.iter().enumerate() {
+        let members = members(file, app, name, at, wanted)?;
+        apps.push(Served { id: AppId::nth(index), members });
+    }
+    Ok(Balancing {
+        config: balancer::Config {
+            listeners: listeners(file, arguments)?,
+            threads: arguments.threads.or(table.threads).unwrap_or(1),
+            apps: tables.iter().map(|(name, _, app)| app.spread(name, arguments)).collect(),
+            routes: route::resolve(&file.routes, &names)?,
+            timeouts: table.timeouts.resolve(),
+            limits: table.limits.resolve(),
+            forwarding: table.forwarding.resolve(),
+            ..balancer::Config::default()
+        },
+        apps,
+        admin: arguments.admin.or(table.admin),
+        socket: arguments.socket.clone().or_else(|| table.socket.clone()),
+        drain: arguments.drain.or(table.drain).unwrap_or(DRAIN),
+        start: if arguments.takeover { Start::TakingOver } else { Start::Anew },
+    })
+}
+
+/// The apps by name: `[apps.NAME]`, or the single one of `[app]` and the command line.
+fn tables<'f>(
+    file: &'f File,
+    wanted: &Wanted<'_>,
+) -> Result<Vec<(&'f str, Key, &'f AppTable)>, Wrong> {
+    let key = Key::of(&["apps"]);
+    if file.apps.is_empty() {
+        return Ok(vec![("app", Key::of(&["app"]), &file.app)]);
+    }
+    if file.has_app() {
+        return Err(Key::of(&["app"])
+            .wrong("there are both [app] and [apps]: make it one more of them, as [apps.NAME]"));
+    }
+    let single = match wanted {
+        Wanted::Up { app, .. } if !app.command.is_empty() => Some("a command after --"),
+        Wanted::Balance { to, .. } if !to.is_empty() => Some("--to"),
+        _ => None,
+    };
+    if let Some(said) = single {
+        return Err(key.wrong(&format!(
+            "{said} is for a single app, and the file has [apps]: leave out one of them"
+        )));
+    }
+    let bad = |name: &&String| {
+        name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+    };
+    if let Some(name) = file.apps.keys().find(bad) {
+        return Err(key
+            .then(&name)
+            .wrong(&format!("{name:?} is no name of an app: write letters, digits, - and _")));
+    }
+    Ok(file.apps.iter().map(|(name, app)| (name.as_str(), key.then(&name), app)).collect())
+}
+
+fn members(
+    file: &File,
+    table: &AppTable,
+    name: &str,
+    at: &Key,
+    wanted: &Wanted<'_>,
+) -> Result<Members, Wrong> {
+    let (slots, to) = match wanted {
+        Wanted::Up { slots, .. } => (*slots, &[][..]),
+        Wanted::Balance { slots, to } => (*slots, *to),
+    };
+    if !to.is_empty() {
+        let slots = slots.or(table.slots).unwrap_or(app::SLOTS);
+        let server = |(name, address): &(String, Address)| Backend {
+            slots,
+            ..table.backend(name, address.clone())
+        };
+        return Ok(Members::Servers(to.iter().map(server).collect()));
+    }
+    let is_said = matches!(wanted, Wanted::Up { app, .. } if !app.command.is_empty());
+    match (is_said || !table.command.is_empty(), table.backends.is_empty()) {
+        (true, false) => Err(at.then("backends").wrong(
+            "an app has a command to run or backends that run already: remove one of them",
+        )),
+        (false, false) => table.servers(slots, at).map(Members::Servers),
+        (_, true) => match wanted {
+            Wanted::Up { app, instances, slots, logs } => Ok(Members::Instances {
+                app: Box::new(table.app(app, file.directory.as_deref(), logs, name, at)?),
+                count: instances.or(table.instances).unwrap_or(1),
+                slots: slots.or(table.slots),
+                backend: Box::new(table.backend(name, LISTEN.into())),
+            }),
+            Wanted::Balance { .. } if table.command.is_empty() => Err(at.wrong(
+                "there is nothing to send requests to: write backends = [\"127.0.0.1:3000\"], or give --to \
+                 127.0.0.1:3000",
+            )),
+            Wanted::Balance { .. } => Err(at.then("command").wrong(
+                "`tenfold balance` starts nothing: use `tenfold up`, or write backends instead of command",
+            )),
+        },
+    }
+}
+
+/// Those of the command line take the place of the file's.
+fn listeners(file: &File, arguments: &BalancingArguments) -> Result<Vec<Listener>, Wrong> {
+    let at = Key::of(&["balancer", "listeners"]);
+    let listeners = match &arguments.listen {
+        Some(address) => vec![Listener::new(address.clone())],
+        None if file.balancer.listeners.is_empty() => vec![Listener::new(LISTEN)],
+        None => {
+            let tables = file.balancer.listeners.iter().enumerate();
+            tables
+                .map(|(index, table)| table.0.resolve(&at.then(&index)))
+                .collect::<Result<_, _>>()?
+        }
+    };
+    for (index, listener) in listeners.iter().enumerate() {
+        let is_any = listener.address.tcp().is_some_and(|address| address.port() == 0);
+        if !is_any && listeners[..index].iter().any(|other| other.address == listener.address) {
+            return Err(at
+                .then(&index)
+                .wrong(&format!("{} is there twice: remove one", listener.address)));
+        }
+    }
+    Ok(listeners)
+}

@@ -1,0 +1,200 @@
+//! What is refused, where, and with what remedy; and what wins over what.
+
+use std::path::Path;
+use std::time::Duration;
+
+use balancer::{Destination, Policy, Role, Switch};
+
+use super::*;
+
+fn up(text: &str, arguments: &BalancingArguments) -> anyhow::Result<Balancing> {
+    let app = AppArguments::default();
+    let wanted = Wanted::Up { app: &app, instances: None, slots: None, logs: Path::new("logs") };
+    Balancing::resolve(&File::parse(text, "t.toml")?, arguments, &wanted)
+}
+
+fn balance(text: &str) -> anyhow::Result<Balancing> {
+    let wanted = Wanted::Balance { to: &[], slots: None };
+    Balancing::resolve(&File::parse(text, "t.toml")?, &BalancingArguments::default(), &wanted)
+}
+
+const TWO: &str = r#"
+[balancer]
+listeners = ["127.0.0.1:8081", { address = "[::1]:80", redirect = "https", status = 301 }]
+threads = 2
+[balancer.timeouts]
+response = "5m"
+[balancer.limits]
+header_bytes = "8KiB"
+[balancer.forwarding]
+trusted = ["10.0.0.0/8", "unix"]
+x_forwarded = "all"
+request_id = true
+[apps.site]
+backends = [
+    "127.0.0.1:3000",
+    { address = "unix:/run/b.sock", name = "b", slots = 2, weight = 3, backup = true },
+]
+policy = "hash cookie sid"
+slots = 8
+slow_start = "30s"
+max_connections = 50
+retries = { percent = 5 }
+[apps.api]
+command = ["./api"]
+instances = 3
+ready_path = "/health"
+queue = { length = 5, wait = "2s" }
+[[routes]]
+app = "site"
+[[routes]]
+host = "*.example.com"
+path = "/api/"
+app = "api"
+strip_prefix = true
+[[routes]]
+host = "old.example.com"
+redirect = "https://new.example.com{path}"
+"#;
+
+#[test]
+fn everything_is_read() {
+    let Balancing { config, apps, .. } = up(TWO, &BalancingArguments::default()).unwrap();
+    assert_eq!((config.listeners.len(), config.threads), (2, 2));
+    assert_eq!(config.timeouts.response, Duration::from_secs(300));
+    assert_eq!(config.limits.header_bytes, 8192);
+    // By name.
+    assert_eq!((config.apps[0].name.as_str(), config.apps[0].queue.length), ("api", 5));
+    assert_eq!(config.apps[1].policy.to_string(), "hash cookie sid");
+    assert_eq!((config.apps[1].retries.percent, config.apps[1].retries.per_second), (5, 10));
+    assert_eq!((config.forwarding.trusted.len(), config.forwarding.request_id), (2, Switch::On));
+    let Members::Servers(servers) = &apps[1].members else { panic!("{apps:?}") };
+    let slots: Vec<_> = servers.iter().map(|s| (s.name.as_str(), s.slots)).collect();
+    assert_eq!(slots, [("127.0.0.1:3000", 8), ("b", 2)]);
+    assert_eq!((servers[1].weight, servers[1].role), (3, Role::Backup));
+    assert_eq!((servers[1].max_connections, servers[1].slow_start.as_secs()), (Some(50), 30));
+    let Members::Instances { app, count: 3, slots: None, .. } = &apps[0].members else {
+        panic!("{apps:?}")
+    };
+    assert_eq!((app.name.as_str(), app.command.len()), ("api", 1));
+    let to_site =
+        matches!(config.routes[0].to, Destination::App { app, .. } if app == AppId::nth(1));
+    assert!(to_site && config.routes[1].path.to_string() == "/api", "{:?}", config.routes);
+}
+
+#[test]
+fn the_command_line_wins_over_the_file() {
+    let arguments = BalancingArguments {
+        listen: Some("127.0.0.1:9".parse().unwrap()),
+        policy: Some(Policy::RoundRobin),
+        queue_length: Some(7),
+        ..BalancingArguments::default()
+    };
+    let config = up(TWO, &arguments).unwrap().config;
+    assert_eq!(config.listeners.len(), 1);
+    for app in &config.apps {
+        assert_eq!((&app.policy, app.queue.length), (&Policy::RoundRobin, 7));
+    }
+    assert_eq!(config.apps[0].queue.wait, Duration::from_secs(2), "what it leaves open stays");
+    let nothing = up("[app]\ncommand = [\"a\"]", &BalancingArguments::default()).unwrap();
+    assert_eq!(nothing.config.listeners[0].address.to_string(), "127.0.0.1:8080");
+    assert_eq!(nothing.config.apps[0].name, "app");
+}
+
+#[test]
+fn what_is_wrong_is_refused_with_line_and_remedy() {
+    let site = "[apps.a]\nbackends = [\"127.0.0.1:1\"]\n";
+    for (text, said) in [
+        ("[balancr]", "t.toml:1: unknown field `balancr`; did you mean `balancer`?"),
+        ("[balancer]\nthread = 2", "t.toml:2: unknown field `thread`; did you mean `threads`?"),
+        ("[balancer]\nzzz = 2", "t.toml:2: unknown field `zzz`; there are listeners, threads,"),
+        ("[apps.a]\npolicy = \"quue\"", "t.toml:2: policy \"quue\" is not known; use queue,"),
+        ("[apps.a]\nbackends = [\n\"h\"]", "t.toml:3: `h` is not an address: write HOST:PORT"),
+        (
+            "[apps.a]\nbackends = [\n{ address = \"127.0.0.1:1\",\nslot = 1 }]",
+            "t.toml:4: unknown field `slot`; did you mean `slots`?",
+        ),
+        (
+            "[apps.a]\nbackends = [\"127.0.0.1:1\",\n\"127.0.0.1:1\"]",
+            "t.toml:3: 127.0.0.1:1 is there twice",
+        ),
+        ("[apps.a]\nslots = 0", "t.toml:2: 0 is too few: write a whole number from 1"),
+        ("[apps.a]\nslots = \"many\"", "t.toml:2: invalid type: string \"many\", expected usize"),
+        (
+            "[apps.a]\ncommand = [\"x\"]",
+            "t.toml:2: `tenfold balance` starts nothing: use `tenfold up`",
+        ),
+        (
+            "[apps.a]\npolicy = \"queue\"",
+            "t.toml:1: there is nothing to send requests to: write backends",
+        ),
+        ("[app]\n[apps.a]", "t.toml:1: there are both [app] and [apps]"),
+        ("[apps.\"a b\"]", "t.toml:1: \"a b\" is no name of an app"),
+        (
+            "[apps.a]\nbackends = [{ address = \"127.0.0.1:1\", weight = 0 }]",
+            "t.toml:2: a weight of 0 is",
+        ),
+        (
+            "[balancer.forwarding]\ntrusted = [\n\"me\"]",
+            "t.toml:3: \"me\" is not a network; write an",
+        ),
+        (
+            "[balancer.forwarding]\nx_forwarded = \"som\"",
+            "t.toml:2: unknown variant `som`; there are off",
+        ),
+        ("[balancer.timeouts]\nidle = 5", "t.toml:2: invalid type: integer `5`"),
+        (
+            "[balancer.timeouts]\nidle = \"0s\"",
+            "t.toml:2: `0s` is no time at all: write more than 0",
+        ),
+        (
+            "[balancer.timeouts]\nidle = \"48h\"",
+            "t.toml:2: `48h` is more than a day: write at most",
+        ),
+        ("[balancer.limits]\nbody_bytes = \"1XB\"", "t.toml:2: `1XB` is not a size"),
+        (
+            "[balancer]\nlisteners = [\"127.0.0.1:1\", \"127.0.0.1:1\"]\n[app]\nbackends = [\"127.0.0.1:2\"]",
+            "t.toml:2: 127.0.0.1:1 is there twice",
+        ),
+        ("[app", "t.toml:1: "),
+    ] {
+        let message = balance(text).unwrap_err().to_string();
+        assert!(message.starts_with(said), "{text}\n{message}\n{said}");
+    }
+    for (routes, said) in [
+        ("[[routes]]\napp = \"b\"", "t.toml:4: there is no app b: write one of a, or add [apps.b]"),
+        ("[[routes]]\nhost = \"a.b/c\"", "t.toml:4: host \"a.b/c\" is no pattern of hosts; use"),
+        ("[[routes]]\npath = \"a\"", "t.toml:4: path \"a\" is no prefix of paths; begin it with /"),
+        ("[[routes]]\nredirect = \"b\"", "t.toml:4: redirect location \"b\" is neither"),
+        ("[[routes]]\nredirect = \"/b\"\nstatus = 200", "t.toml:5: 200 is no status of a redirect"),
+        ("[[routes]]\napp = \"a\"\nstatus = 301", "t.toml:5: status belongs to a redirect"),
+        (
+            "[[routes]]\napp = \"a\"\nredirect = \"/b\"",
+            "t.toml:5: a route leads to an app or redirects",
+        ),
+        ("[[routes]]\nhost = \"b\"", "t.toml:3: the route leads nowhere"),
+        ("[[routes]]\nredirect = \"/b\"", "t.toml:1: no route leads to app a"),
+        (
+            "[[routes]]\napp = \"a\"\nhost = \"B.c\"\n[[routes]]\nhost = \"b.C\"\npath = \"/\"\napp = \"a\"",
+            "t.toml:6: there is a route for host b.c and path / already",
+        ),
+    ] {
+        let message = balance(&format!("{site}{routes}")).unwrap_err().to_string();
+        assert!(message.starts_with(said), "{routes}\n{message}\n{said}");
+    }
+}
+
+/// What only the library checks is told with the line all the same.
+#[test]
+fn the_key_at_fault_is_found() {
+    let text =
+        "[app]\nbackends = [\"127.0.0.1:1\"]\n[balancer.limits]\nheaders = 10\nheader_bytes = 10";
+    let message = balance(text).unwrap_err().to_string();
+    assert!(message.starts_with("t.toml:5: a header limit of 10 bytes is impossible"), "{message}");
+    let message =
+        balance("[app]\nbackends = [\"127.0.0.1:1\"]\nattempts = 9").unwrap_err().to_string();
+    assert!(message.starts_with("t.toml:3: of app app, 9 attempts are impossible"), "{message}");
+    let threads = BalancingArguments { threads: Some(9999), ..BalancingArguments::default() };
+    let message = up("[app]\ncommand = [\"a\"]", &threads).unwrap_err().to_string();
+    assert!(message.starts_with("t.toml: 9999 threads are impossible"), "{message}");
+}

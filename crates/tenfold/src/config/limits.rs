@@ -1,0 +1,43 @@
+//! `[balancer.limits]`: how large each thing may be.
+
+use serde::Deserialize;
+
+use super::value;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitsTable {
+    #[serde(default, deserialize_with = "value::bytes")]
+    header_bytes: Option<u64>,
+    #[serde(default, deserialize_with = "value::bytes")]
+    target_bytes: Option<u64>,
+    #[serde(default, deserialize_with = "value::count")]
+    headers: Option<usize>,
+    #[serde(default, deserialize_with = "value::bytes")]
+    body_bytes: Option<u64>,
+    #[serde(default, deserialize_with = "value::count")]
+    connections: Option<usize>,
+    #[serde(default, deserialize_with = "value::bytes")]
+    client_rate: Option<u64>,
+}
+
+impl LimitsTable {
+    #[expect(
+        clippy::needless_update,
+        reason = "a setting that the library gains is mapped by and by"
+    )]
+    pub fn resolve(&self) -> balancer::Limits {
+        let default = balancer::Limits::default();
+        // What does not fit is out of range either way.
+        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        balancer::Limits {
+            header_bytes: self.header_bytes.map_or(default.header_bytes, size),
+            target_bytes: self.target_bytes.map_or(default.target_bytes, size),
+            headers: self.headers.unwrap_or(default.headers),
+            body_bytes: self.body_bytes.unwrap_or(default.body_bytes),
+            connections: self.connections.unwrap_or(default.connections),
+            client_rate: self.client_rate.unwrap_or(default.client_rate),
+            ..default
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `[balancer.timeouts]`: how long each phase may take.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::value;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimeoutsTable {
+    #[serde(default, deserialize_with = "value::positive_duration")]
+    header: Option<Duration>,
+    #[serde(default, deserialize_with = "value::positive_duration")]
+    handshake: Option<Duration>,
+    #[serde(default, deserialize_with = "value::positive_duration")]
+    idle: Option<Duration>,
+    #[serde(default, deserialize_with = "value::positive_duration")]
+    body: Option<Duration>,
+    #[serde(default, deserialize_with = "value::positive_duration")]
+    client_grace: Option<Duration>,
+    #[serde(default, deserialize_with = "value::positive_duration")]
+    connect: Option<Duration>,
+    #[serde(default, deserialize_with = "value::positive_duration")]
+    response: Option<Duration>,
+    #[serde(default, deserialize_with = "value::positive_duration")]
+    stall: Option<Duration>,
+    #[serde(default, deserialize_with = "value::positive_duration")]
+    tunnel: Option<Duration>,
+    #[serde(default, deserialize_with = "value::positive_duration")]
+    backend_idle: Option<Duration>,
+}
+
+impl TimeoutsTable {
+    #[expect(
+        clippy::needless_update,
+        reason = "a setting that the library gains is mapped by and by"
+    )]
+    pub fn resolve(&self) -> balancer::Timeouts {
+        let default = balancer::Timeouts::default();
+        balancer::Timeouts {
+            header: self.header.unwrap_or(default.header),
+            handshake: self.handshake.unwrap_or(default.handshake),
+            idle: self.idle.unwrap_or(default.idle),
+            body: self.body.unwrap_or(default.body),
+            client_grace: self.client_grace.unwrap_or(default.client_grace),
+            connect: self.connect.unwrap_or(default.connect),
+            response: self.response.unwrap_or(default.response),
+            stall: self.stall.unwrap_or(default.stall),
+            tunnel: self.tunnel.unwrap_or(default.tunnel),
+            backend_idle: self.backend_idle.unwrap_or(default.backend_idle),
+            ..default
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Values in `tenfold.toml` as people write them, read into validated types.
+
+use std::fmt::{self, Display};
+use std::marker::PhantomData;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::quantity;
+
+/// A table, or its most important value alone as a string.
+#[derive(Debug)]
+pub struct Short<T>(pub T);
+
+/// A string that is read as something else.
+pub fn parsed<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: Display>,
+{
+    String::deserialize(from)?.parse().map(Some).map_err(Error::custom)
+}
+
+/// A list of them.
+pub fn parsed_list<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: Display>,
+{
+    struct Item<T>(T);
+    // An error of a visitor, unlike one that comes after it, has the place of the item.
+    impl<T: FromStr<Err: Display>> Visitor<'_> for Item<PhantomData<T>> {
+        type Value = Item<T>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+        fn visit_str<E: Error>(self, text: &str) -> Result<Item<T>, E> {
+            text.parse().map(Item).map_err(E::custom)
+        }
+    }
+    impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Item<T> {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            from.deserialize_str(Item(PhantomData))
+        }
+    }
+    Ok(Vec::<Item<T>>::deserialize(from)?.into_iter().map(|Item(item)| item).collect())
+}
+
+/// `"200ms"`.
+pub fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    read(from, quantity::duration)
+}
+
+/// `"200ms"`, more than 0 and at most a day.
+pub fn positive_duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    read(from, |text| match quantity::positive_duration(text)? {
+        time if time > balancer::Timeouts::MAX => {
+            Err(format!("`{text}` is more than a day: write at most 24h"))
+        }
+        time => Ok(time),
+    })
+}
+
+/// `"0.1%"`.
+pub fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    read(from, quantity::share)
+}
+
+/// A whole number from 1.
+pub fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    match usize::deserialize(from)? {
+        0 => Err(D::Error::custom("0 is too few: write a whole number from 1")),
+        count => Ok(Some(count)),
+    }
+}
+
+/// `16384` or `"16KiB"`.
+pub fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    struct Bytes;
+    impl Visitor<'_> for Bytes {
+        type Value = u64;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number of bytes, as in 16384 or \"16KiB\"")
+        }
+        fn visit_i64<E: Error>(self, value: i64) -> Result<u64, E> {
+            u64::try_from(value).map_err(|_| E::custom("a size is not negative: write 0 or more"))
+        }
+        fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
+            quantity::bytes(text).map_err(E::custom)
+        }
+    }
+    from.deserialize_any(Bytes).map(Some)
+}
+
+fn read<'de, D: Deserializer<'de>, T>(
+    from: D,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, D::Error> {
+    parse(&String::deserialize(from)?).map(Some).map_err(D::Error::custom)
+}
+
+impl<'de, T> Deserialize<'de> for Short<T>
+where
+    T: Deserialize<'de> + FromStr<Err: Display>,
+{
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Either<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de> + FromStr<Err: Display>> Visitor<'de> for Either<T> {
+            type Value = T;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or a table")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+                text.parse().map_err(E::custom)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+        from.deserialize_any(Either(PhantomData)).map(Short)
+    }
+}

@@ -1,0 +1,123 @@
+//! Several apps behind one address, as `tenfold.toml` says; and what it refuses.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use crate::house::{Home, get, json, said, shared};
+
+const APP: &str = env!("CARGO_BIN_EXE_tenfold");
+
+/// The whole answer to a GET for `host`.
+fn ask(address: SocketAddr, host: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn write_file(home: &Home, text: &str) {
+    std::fs::write(home.path().join("tenfold.toml"), text).unwrap();
+}
+
+#[test]
+fn up_runs_several_apps_behind_one_address() {
+    let _machine = shared();
+    let home = Home::new();
+    write_file(
+        &home,
+        &format!(
+            r#"
+            [balancer]
+            listeners = ["127.0.0.1:0"]
+            [apps.site]
+            command = ["{APP}", "demo-app"]
+            env = {{ TENFOLD_INSTANCE = "{{name}}" }}
+            [apps.api]
+            command = ["{APP}", "demo-app"]
+            env = {{ TENFOLD_INSTANCE = "{{name}}" }}
+            instances = 2
+            slots = 1
+            [[routes]]
+            app = "site"
+            [[routes]]
+            host = "api.example"
+            path = "/v1"
+            app = "api"
+            strip_prefix = true
+            [[routes]]
+            host = "old.example"
+            redirect = "https://new.example{{path}}"
+            "#
+        ),
+    );
+    let up = home.serve("up");
+    assert!(up.get().unwrap().starts_with("Hello from site-1"), "{:?}", up.get());
+    let answer = ask(up.address, "api.example", "/v1/a");
+    assert!(answer.contains("Hello from api-"), "{answer}");
+    assert!(ask(up.address, "api.example", "/").starts_with("HTTP/1.1 404 "));
+    let moved = ask(up.address, "old.example", "/a?b");
+    assert!(moved.starts_with("HTTP/1.1 308 "), "{moved}");
+    assert!(moved.contains("\r\nLocation: https://new.example/a?b\r\n"), "{moved}");
+
+    let status = json(&home.run("status --json"));
+    let apps: Vec<_> =
+        status["instances"].as_array().unwrap().iter().map(|i| i["app"].clone()).collect();
+    assert_eq!(apps, ["api", "api", "site"]);
+    assert_eq!(
+        (&status["apps"][0]["name"], &status["apps"][0]["queued"]),
+        (&"api".into(), &0.into())
+    );
+    let which = home.run("scale 2");
+    assert!(said(&which).contains("say which, as in `tenfold scale api=3`"), "{}", said(&which));
+    let scaled = said(&home.run("scale site=2 api=1"));
+    assert!(scaled.contains("site-2") && !scaled.contains("api-2"), "{scaled}");
+    let reloaded = home.run("reload api");
+    assert_eq!(reloaded.status.code(), Some(0), "{}", said(&reloaded));
+    assert_eq!(home.run("stop").status.code(), Some(0));
+}
+
+#[test]
+fn balance_reads_the_file() {
+    let _machine = shared();
+    let home = Home::new();
+    let elsewhere = Home::new();
+    let origin = elsewhere.serve(&format!("up --listen 127.0.0.1:0 -- {APP} demo-app"));
+    write_file(
+        &home,
+        &format!(
+            "[balancer]\nlisteners = [\"127.0.0.1:0\"]\n[app]\nbackends = [\"{}\"]\npolicy = \"least_conn\"\n",
+            origin.address
+        ),
+    );
+    let checked = home.run("balance --check");
+    assert_eq!(checked.status.code(), Some(0), "{}", said(&checked));
+    assert!(said(&checked).contains("right: 1 listener, 1 app, 0 routes"), "{}", said(&checked));
+    let balance = home.serve("balance");
+    assert!(get(balance.address, "/").unwrap().starts_with("Hello from "));
+    assert_eq!(json(&home.run("status --json"))["apps"][0]["policy"], "least_conn");
+}
+
+#[test]
+fn a_bad_file_is_refused_before_anything_listens() {
+    let _machine = shared();
+    let home = Home::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let site = format!(
+        "[balancer]\nlisteners = [\"{}\"]\n[apps.site]\nbackends = [\"127.0.0.1:1\"]\n",
+        taken.local_addr().unwrap()
+    );
+    // The address is in use: whoever tried to listen would say so.
+    for (text, complaint) in [
+        ("polcy = \"queue\"", "tenfold.toml:5: unknown field `polcy`; did you mean `policy`?"),
+        ("attempts = 9", "tenfold.toml:5: of app site, 9 attempts are impossible; use 1 to 4"),
+        ("[[routes]]\napp = \"sight\"", "tenfold.toml:6: there is no app sight: write one of site"),
+    ] {
+        write_file(&home, &format!("{site}{text}\n"));
+        for command in ["balance", "balance --check", "up --check"] {
+            let refused = home.run(command);
+            assert_eq!(refused.status.code(), Some(2), "{command}: {}", said(&refused));
+            assert!(said(&refused).contains(complaint), "{command}: {}", said(&refused));
+        }
+    }
+}
