@@ -28,7 +28,7 @@ enum Fields {
 }
 
 impl ForwardingTable {
-    #[expect(
+    #[allow(
         clippy::needless_update,
         reason = "a setting that the library gains is mapped by and by"
     )]

@@ -22,7 +22,7 @@ pub struct LimitsTable {
 }
 
 impl LimitsTable {
-    #[expect(
+    #[allow(
         clippy::needless_update,
         reason = "a setting that the library gains is mapped by and by"
     )]

@@ -32,7 +32,7 @@ pub struct TimeoutsTable {
 }
 
 impl TimeoutsTable {
-    #[expect(
+    #[allow(
         clippy::needless_update,
         reason = "a setting that the library gains is mapped by and by"
     )]
