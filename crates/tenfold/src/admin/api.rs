@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Json;
 use axum::Router;
@@ -30,9 +30,8 @@ pub struct State {
     /// True once everything has ended, or another Tenfold answers.
     pub closed: watch::Sender<bool>,
     pub handover: Arc<Handover>,
-    /// Duplicates of what is listened on here.
-    pub control: Arc<OwnedFd>,
-    pub public: Option<Arc<OwnedFd>>,
+    /// Duplicates of what is listened on here, until another Tenfold answers.
+    pub listening: Arc<Mutex<Sockets>>,
 }
 
 /// Body of `POST /scale`.
@@ -88,12 +87,18 @@ pub struct StatusInstance {
 }
 
 impl State {
+    pub fn listening(&self) -> MutexGuard<'_, Sockets> {
+        self.listening.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Everything that a successor goes on with.
     pub fn sockets(&self) -> io::Result<Sockets> {
+        let listening = self.listening();
+        let duplicate = |s: &Option<OwnedFd>| s.as_ref().map(OwnedFd::try_clone).transpose();
         Ok(Sockets {
             clients: self.controlled.handle().listening_sockets()?,
-            control: Some(self.control.try_clone()?),
-            public: self.public.as_ref().map(|socket| socket.try_clone()).transpose()?,
+            control: duplicate(&listening.control)?,
+            public: duplicate(&listening.public)?,
         })
     }
 }

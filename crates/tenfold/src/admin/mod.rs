@@ -15,9 +15,9 @@ pub mod socket;
 mod takeover;
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
 use axum::Router;
@@ -91,15 +91,19 @@ impl Admin {
             Some(socket) => std::os::unix::net::UnixListener::from(socket),
             None => socket::bind(&path)?,
         };
-        let duplicate = |socket: &TcpListener| socket.as_fd().try_clone_to_owned().map(Arc::new);
+        let duplicate = |socket: BorrowedFd<'_>| socket.try_clone_to_owned();
+        let listening = Sockets {
+            clients: Vec::new(),
+            control: Some(duplicate(control.as_fd())?),
+            public: public.as_ref().map(|socket| duplicate(socket.as_fd())).transpose()?,
+        };
         let state = api::State {
             listen: listen.clone(),
             controlled,
             stop: Arc::new(Notify::new()),
             closed: watch::Sender::new(false),
             handover: Arc::new(Handover::new()),
-            control: Arc::new(control.as_fd().try_clone_to_owned()?),
-            public: public.as_ref().map(duplicate).transpose()?,
+            listening: Arc::new(Mutex::new(listening)),
         };
         let control = UnixListener::from_std(control)?;
         let address = public.as_ref().map(TcpListener::local_addr).transpose()?;
@@ -157,6 +161,8 @@ impl Admin {
 
     /// Leaves new connections to the process that has taken over.
     pub fn leave(&self) {
+        // Where that one ends too, nobody must wait for an answer of this one.
+        *self.state.listening() = Sockets::default();
         self.state.closed.send_replace(true);
     }
 
