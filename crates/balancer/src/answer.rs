@@ -24,6 +24,7 @@ pub(crate) enum Failure {
     HeaderTimeout(Duration),
     BodyTooLarge(u64),
     BodyTimeout(Duration),
+    UploadTimeout(Duration),
     /// The body comes at fewer bytes a second.
     BodyTooSlow(u64),
     BodyMalformed(Flaw),
@@ -66,7 +67,10 @@ impl Failure {
             Failure::Rejected { status, .. } => *status,
             Failure::HeaderTooLarge(_) => 431,
             Failure::TargetTooLong(_) => 414,
-            Failure::HeaderTimeout(_) | Failure::BodyTimeout(_) | Failure::BodyTooSlow(_) => 408,
+            Failure::HeaderTimeout(_)
+            | Failure::BodyTimeout(_)
+            | Failure::UploadTimeout(_)
+            | Failure::BodyTooSlow(_) => 408,
             Failure::BodyTooLarge(_) => 413,
             Failure::BodyMalformed(_) => 400,
             Failure::UnknownHost => 421,
@@ -162,6 +166,9 @@ impl fmt::Display for Failure {
             }
             Failure::BodyTimeout(limit) => {
                 write!(f, "no byte of the request body arrived for {limit:?}")
+            }
+            Failure::UploadTimeout(limit) => {
+                write!(f, "the request body did not arrive within {limit:?}")
             }
             Failure::BodyTooSlow(rate) => {
                 write!(f, "the request body came at fewer than {rate} bytes a second")

@@ -26,6 +26,10 @@ pub(crate) struct Client {
     pub(crate) peer: Peer,
     pub(crate) timer: Timer,
     pub(crate) origin: Origin,
+    /// Requests so far.
+    pub(crate) requests: u64,
+    /// When the body of the request has to be there, if it has one.
+    pub(crate) upload: Option<Instant>,
 }
 
 /// What came over a connection that waits for a request.
@@ -68,7 +72,8 @@ impl Client {
         forwarding: &Forwarding,
     ) -> Self {
         let origin = Origin::new(peer, forwarding);
-        Client { stream, listener, peer, timer: Timer::new(), origin }
+        let timer = Timer::new();
+        Client { stream, listener, peer, timer, origin, requests: 0, upload: None }
     }
 
     /// Waits for the next request. Holds no workspace while nothing of it has arrived.

@@ -120,6 +120,9 @@ pub struct Timeouts {
     pub idle: Duration,
     /// Between two pieces of a request body; then 408.
     pub body: Duration,
+    /// From the end of a request's header to the end of its body, in total, as far as only the
+    /// client is waited for; then 408.
+    pub upload: Duration,
     /// How long a client that holds a slot may be waited for in all, for its body or to take its
     /// answer, beyond what its bytes have earned at [`Limits::client_rate`]; then 408, or the
     /// connection is aborted. What was earned counts up to `stall`.
@@ -150,6 +153,11 @@ pub struct Limits {
     /// Open client connections; more wait in the kernel's accept queue. Threads that accept at the
     /// same moment may exceed it by one each.
     pub connections: usize,
+    /// Open connections of one client: an IPv4 address, or a /64 network of IPv6. The next one is
+    /// closed as it is accepted. Trusted proxies have as many as they like.
+    pub client_connections: usize,
+    /// Requests over one connection; the last one's answer closes it.
+    pub requests: u64,
     /// Bytes a second that a client moves on average while it is waited for, see
     /// [`Timeouts::client_grace`]; 0 for no such limit.
     pub client_rate: u64,
@@ -200,8 +208,9 @@ impl Config {
                 "a limit of {headers} header fields is impossible; use 1 to {most}"
             ));
         }
-        if self.limits.connections == 0 {
-            return Err("a limit of 0 client connections serves nobody; use at least 1".into());
+        let Limits { connections, client_connections, requests, .. } = self.limits;
+        if connections == 0 || client_connections == 0 || requests == 0 {
+            return Err("a limit of 0 connections or requests serves nobody; use at least 1".into());
         }
         if !(1..=Limits::MAX_STREAMS).contains(&self.limits.streams) {
             let (streams, most) = (self.limits.streams, Limits::MAX_STREAMS);
@@ -232,6 +241,7 @@ impl Config {
             handshake,
             idle,
             body,
+            upload,
             client_grace,
             connect,
             response,
@@ -244,6 +254,7 @@ impl Config {
             ("handshake", handshake),
             ("idle", idle),
             ("body", body),
+            ("upload", upload),
             ("client grace", client_grace),
             ("connect", connect),
             ("response", response),
@@ -390,6 +401,8 @@ impl Default for Timeouts {
             idle: Duration::from_secs(60),
             // TCP recovers from a lost packet or a handover within this time.
             body: Duration::from_secs(30),
+            // The largest body at 300 KB/s.
+            upload: Duration::from_secs(3600),
             // A few lost packets; what follows has to keep a pace.
             client_grace: Duration::from_secs(10),
             // Instances are near; three SYN attempts (1 s, 2 s apart) fit.
@@ -421,6 +434,10 @@ impl Default for Limits {
             body_bytes: 1 << 30,
             // Below the usual hard limit of open files, with room for backends.
             connections: 50_000,
+            // One client leaves three quarters of all connections to others.
+            client_connections: 12_500,
+            // So seldom that nobody notices, often enough that long-lived clients spread over threads.
+            requests: 100_000,
             // Slower than any link in use; a slot is worth more than a slower client.
             client_rate: 1024,
             // What browsers expect, RFC 9113 6.5.2 advises at least 100.
@@ -456,6 +473,7 @@ mod tests {
         assert!(with(|c| c.limits.headers = 1000).unwrap_err().contains("use 1 to 128"));
         assert!(with(|c| c.limits.header_bytes = 10).unwrap_err().contains("use 1024 to"));
         assert!(with(|c| c.limits.target_bytes = 0).unwrap_err().contains("use 1 to 16384"));
+        assert!(with(|c| c.limits.client_connections = 0).unwrap_err().contains("at least 1"));
         assert!(with(|c| c.apps[0].attempts = 9).unwrap_err().contains("use 1 to 4"));
         assert!(
             with(|c| c.timeouts.idle = Duration::ZERO).unwrap_err().contains("idle time of 0ns")

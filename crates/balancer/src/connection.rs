@@ -4,6 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -114,7 +115,7 @@ fn is_preface(cleartext: Cleartext, space: &Option<Box<Workspace>>) -> bool {
 }
 
 async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker: &Worker) -> After {
-    let Config { limits, forwarding, .. } = &worker.shared.config;
+    let Config { limits, timeouts, forwarding, .. } = &worker.shared.config;
     space.begin();
     worker.begin_record(space, len);
     let head = &space.input.filled()[..len];
@@ -128,7 +129,7 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
         Passed { head: &mut space.request, id: &mut space.id, record: space.record.as_deref_mut() };
     let parsed = parse_request(head, terms, passed);
     space.input.consume(len);
-    let request = match parsed {
+    let mut request = match parsed {
         Ok(request) => request,
         Err(reject) => {
             let failure = Failure::Rejected { status: reject.status, flaw: reject.flaw };
@@ -136,6 +137,12 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
                 .await;
         }
     };
+    client.requests += 1;
+    if client.requests >= limits.requests {
+        request.persistence = Persistence::Close;
+    }
+    let has_body = request.body != Framing::Empty;
+    client.upload = has_body.then(|| Instant::now() + timeouts.upload);
     if !space.id.is_empty() {
         write_field(&mut space.added, "X-Request-Id", &space.id);
     }

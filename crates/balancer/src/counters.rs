@@ -42,6 +42,8 @@ pub struct BackendCounts {
 /// Connections before their first request; only ever grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EntranceCounts {
+    /// Closed because their client had too many.
+    pub refused: u64,
     /// Closed because the PROXY protocol's header was missing, malformed or late.
     pub proxy_failures: u64,
     /// TLS handshakes that failed or took too long.
@@ -167,6 +169,7 @@ impl BackendCounts {
 
 impl EntranceCounts {
     pub(crate) fn add(&mut self, other: EntranceCounts) {
+        self.refused += other.refused;
         self.proxy_failures += other.proxy_failures;
         self.tls_failures += other.tls_failures;
         self.tls_full += other.tls_full;

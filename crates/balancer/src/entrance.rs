@@ -2,6 +2,7 @@
 //! then a TLS handshake, each under a deadline. Who fails is counted and gets no answer.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +32,11 @@ impl Entrance {
         Ok(Entrance { proxies: listener.proxy_protocol.clone(), tls })
     }
 
+    /// The client is not the peer: a proxy will tell.
+    pub(crate) fn asks_who(&self, peer: Option<SocketAddr>) -> bool {
+        self.proxies.as_ref().is_some_and(|proxies| proxies.expects(peer))
+    }
+
     /// Nothing is asked.
     pub(crate) fn is_open(&self) -> bool {
         self.proxies.is_none() && self.tls.is_none()
@@ -43,15 +49,18 @@ pub(crate) async fn admit(
     mut peer: Peer,
     listener: usize,
     worker: Arc<Worker>,
-    open: Open,
+    mut open: Open,
 ) {
     let entrance = &worker.shared.entrances[listener];
     let timeouts = &worker.shared.config.timeouts;
-    if let Some(proxies) = &entrance.proxies
-        && proxies.expects(peer.address)
-    {
+    if entrance.asks_who(peer.address) {
         match within(timeouts.header, proxy_protocol::read(&mut stream)).await {
-            Ok(client) => peer.address = client.or(peer.address),
+            Ok(client) => {
+                peer.address = client.or(peer.address);
+                if !open.enter(client) {
+                    return;
+                }
+            }
             Err(_) => return worker.tally(|tally| tally.entrance.proxy_failures += 1),
         }
     }

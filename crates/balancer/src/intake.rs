@@ -60,14 +60,18 @@ pub(crate) async fn gather(
             }
         }
         let silence = *silence.get_or_insert_with(|| Instant::now() + timeouts.body);
+        let limit = client.upload.map_or(silence, |upload| upload.min(silence));
         let failure = match pace.deadline(true, moved) {
-            Some(slow) if slow < silence => {
+            Some(slow) if slow < limit => {
                 ready!(client.timer.poll(cx, slow));
                 Failure::BodyTooSlow(rate)
             }
             _ => {
-                ready!(client.timer.poll(cx, silence));
-                Failure::BodyTimeout(timeouts.body)
+                ready!(client.timer.poll(cx, limit));
+                match limit < silence {
+                    true => Failure::UploadTimeout(timeouts.upload),
+                    false => Failure::BodyTimeout(timeouts.body),
+                }
             }
         };
         Poll::Ready(Err(Missing::Failed(failure)))

@@ -22,6 +22,7 @@
 //! - `inherited`: sockets of a process that listened there before.
 //! - `acme`: certificates from an authority.
 //! - `entrance`, `proxy_protocol`, `tls`: what comes before a connection's first request.
+//! - `census`: how many connections each client has.
 //! - `connection`, `client`: a client's connection from its first request to its last.
 //! - `route`, `router`: which app a request is for, by host and path.
 //! - `intake`, `pace`: what a client sends before it gets a slot, and how slow it may be.
@@ -40,6 +41,7 @@ mod app;
 mod backend;
 mod balancer;
 mod buffer;
+mod census;
 mod client;
 mod clock;
 mod config;

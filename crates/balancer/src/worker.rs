@@ -15,6 +15,7 @@ use tokio::time::MissedTickBehavior;
 use crate::acme::Challenges;
 use crate::app::App;
 use crate::buffer::Workspace;
+use crate::census::{Census, Household};
 use crate::client::Client;
 use crate::config::{AppConfig, AppId, Config};
 use crate::connection;
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) health_events: broadcast::Sender<HealthEvent>,
     pub(crate) router: Router,
     pub(crate) log: Option<Log>,
+    census: Census,
     /// By listener.
     pub(crate) entries: Box<[Entry]>,
     /// By listener.
@@ -79,7 +81,11 @@ pub(crate) struct Worker {
 }
 
 /// An open client connection, counted until dropped.
-pub(crate) struct Open(Arc<Worker>);
+pub(crate) struct Open {
+    worker: Arc<Worker>,
+    /// Whose it is, once that is known.
+    household: Option<Household>,
+}
 
 /// How often idle backend connections are looked at, at least.
 const SWEEP: Duration = Duration::from_millis(500);
@@ -107,6 +113,7 @@ impl Shared {
             entries: Entry::all(&config),
             entrances: entrances.into(),
             log,
+            census: Census::new(config.limits.client_connections),
             tallies: (0..config.threads).map(|_| Mutex::default()).collect(),
             config,
             opened: watch::Sender::new(false),
@@ -267,9 +274,12 @@ impl Worker {
     }
 
     fn serve(self: &Arc<Self>, stream: ClientStream, address: Option<SocketAddr>, listener: usize) {
-        let open = Open::new(self);
+        let mut open = Open::new(self);
         let peer = Peer { address, scheme: Scheme::Http };
         let worker = Arc::clone(self);
+        if !self.shared.entrances[listener].asks_who(address) && !open.enter(address) {
+            return;
+        }
         if self.shared.entrances[listener].is_open() {
             let client = Client::new(stream, peer, listener, &self.shared.config.forwarding);
             tokio::spawn(connection::serve(client, worker, open));
@@ -312,14 +322,32 @@ impl Open {
             tally.connections += 1;
             tally.open += 1;
         });
-        Open(Arc::clone(worker))
+        Open { worker: Arc::clone(worker), household: None }
+    }
+
+    /// Counts the connection as one of its client's; not when it has too many.
+    pub(crate) fn enter(&mut self, client: Option<SocketAddr>) -> bool {
+        let Shared { census, config, .. } = &*self.worker.shared;
+        let address = client.map(|client| client.ip());
+        let Some(address) = address.filter(|_| !config.forwarding.trusts(address)) else {
+            return true;
+        };
+        self.household = census.enter(address);
+        if self.household.is_none() {
+            self.worker.tally(|tally| tally.entrance.refused += 1);
+        }
+        self.household.is_some()
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.tally(|tally| tally.open -= 1);
-        self.0.shared.open.fetch_sub(1, Ordering::SeqCst);
-        self.0.shared.closed.notify_waiters();
+        let Worker { shared, .. } = &*self.worker;
+        if let Some(household) = self.household {
+            shared.census.leave(household);
+        }
+        self.worker.tally(|tally| tally.open -= 1);
+        shared.open.fetch_sub(1, Ordering::SeqCst);
+        shared.closed.notify_waiters();
     }
 }

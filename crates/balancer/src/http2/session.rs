@@ -36,6 +36,8 @@ struct Session<'s> {
     worker: Arc<Worker>,
     timer: Timer,
     keepalive: Keepalive,
+    /// So far.
+    requests: u64,
     ending: Ending,
 }
 
@@ -57,7 +59,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Serves a connection that speaks HTTP/2. `ahead` was read from it already.
 pub(crate) async fn serve(client: Client, ahead: Bytes, worker: Arc<Worker>) {
-    let Client { stream, listener, peer, timer, origin } = client;
+    let Client { stream, listener, peer, timer, origin, requests, upload } = client;
     let yard = Yard::new(stream.transport());
     let mut counted = Counted::new(stream, ahead);
     if let Some(connection) = open(&mut counted, &worker).await {
@@ -72,7 +74,8 @@ pub(crate) async fn serve(client: Client, ahead: Bytes, worker: Arc<Worker>) {
         poll_fn(|cx| session.poll(cx)).await;
     }
     // Bytes that nobody reads would reset the connection, and overtake why it ends.
-    let mut client = Client { stream: counted.into_inner(), listener, peer, timer, origin };
+    let stream = counted.into_inner();
+    let mut client = Client { stream, listener, peer, timer, origin, requests, upload };
     client.linger(&mut Buffer::default()).await;
 }
 
@@ -121,7 +124,18 @@ impl<'s> Session<'s> {
     ) -> Self {
         let keepalive = Keepalive::new(connection.ping_pong(), &worker.shared.config.timeouts);
         let (worker, timer, ending) = (Arc::clone(worker), Timer::new(), Ending::No);
-        Session { connection, count, yard, peer, listener, worker, timer, keepalive, ending }
+        Session {
+            connection,
+            count,
+            yard,
+            peer,
+            listener,
+            worker,
+            timer,
+            keepalive,
+            requests: 0,
+            ending,
+        }
     }
 
     /// Ready when the connection is over.
@@ -133,7 +147,7 @@ impl<'s> Session<'s> {
             let stopping = self.worker.shared.stopping.load(Ordering::Relaxed);
             if self.count.is_flooded() && !matches!(self.ending, Ending::Closing(_)) {
                 self.close(Reason::ENHANCE_YOUR_CALM);
-            } else if stopping && self.ending == Ending::No {
+            } else if (stopping || self.is_used_up()) && self.ending == Ending::No {
                 self.connection.graceful_shutdown();
                 self.ending = Ending::Draining;
                 self.keepalive.hurry(FAREWELL);
@@ -144,8 +158,14 @@ impl<'s> Session<'s> {
         self.poll_clock(cx)
     }
 
+    /// Its client has to connect anew for more.
+    fn is_used_up(&self) -> bool {
+        self.requests >= self.worker.shared.config.limits.requests
+    }
+
     fn poll_streams(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while let Some(Ok(incoming)) = ready!(self.connection.poll_accept(cx)) {
+            self.requests += 1;
             let Some(lane) = self.yard.assign(incoming) else { continue };
             let client = Client::new(
                 ClientStream::Http2(lane),

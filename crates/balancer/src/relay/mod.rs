@@ -137,11 +137,16 @@ impl<'r, 'w> Relay<'r, 'w> {
             _ => Instant::now() + self.patience(),
         };
         self.deadline = Some((deadline, moved));
+        let limit = match self.client.upload {
+            Some(upload) if self.waits_for_body() => upload.min(deadline),
+            _ => deadline,
+        };
         let client = self.moved.from_client + self.moved.to_client;
         match self.pace.deadline(self.waits_for_client(), client) {
-            Some(slow) if slow < deadline => {
+            Some(slow) if slow < limit => {
                 self.client.timer.poll(cx, slow).map(|()| self.too_slow())
             }
+            _ if limit < deadline => self.client.timer.poll(cx, limit).map(|()| self.too_long()),
             _ => self.client.timer.poll(cx, deadline).map(|()| self.timed_out()),
         }
     }
@@ -195,6 +200,10 @@ impl<'r, 'w> Relay<'r, 'w> {
             }),
             _ => self.broken(BackendFault::Timeout),
         }
+    }
+
+    fn too_long(&mut self) -> Outcome<'w> {
+        self.refuse(Failure::UploadTimeout(self.worker.shared.config.timeouts.upload))
     }
 
     fn too_slow(&mut self) -> Outcome<'w> {

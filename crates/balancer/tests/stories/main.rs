@@ -1,10 +1,12 @@
 //! Stories over real sockets: exactly which bytes a backend saw and a client got.
 
 mod acme;
+mod attacks;
 mod exchanges;
 mod faults;
 mod health;
 mod http2;
+mod limits;
 mod logging;
 mod membership;
 mod proxied;

@@ -84,6 +84,33 @@ fn a_body_that_stops_coming_is_408() {
     assert_eq!(stage.backend().counts.requests, 0, "it got no slot");
 }
 
+/// However often a piece of it comes, before a slot is asked for and with one.
+#[test]
+fn a_body_has_one_deadline_as_a_whole() {
+    for (request, interim) in [
+        ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5000\r\n\r\n", ""),
+        (
+            "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5000\r\n\r\n",
+            "HTTP/1.1 100 Continue\r\n\r\n",
+        ),
+    ] {
+        let (origin, _over) = silent(move |peer| {
+            peer.head();
+            peer.send(interim);
+        });
+        let stage = Stage::new(|config| {
+            (config.timeouts.upload, config.limits.client_rate) = (SHORT, 0);
+        });
+        stage.add(&origin, 1);
+        let mut client = stage.client();
+        client.send(request);
+        client.expect(interim);
+        let head = trickle(&mut client, "x");
+        assert!(head.starts_with("HTTP/1.1 408 "), "{head}");
+        client.expect("408 the request body did not arrive within 60ms\n");
+    }
+}
+
 /// The same with a slot, once the backend or the client has begun with the body.
 #[test]
 fn a_body_that_was_expected_and_stops_coming_is_408() {
