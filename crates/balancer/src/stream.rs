@@ -86,6 +86,11 @@ impl ClientStream {
 
     /// Looks without reading. Leaves the event loop to report what comes after.
     pub(crate) fn peek(&self) -> Arrived {
+        if let ClientStream::Tls(stream) = self
+            && has_decrypted(stream)
+        {
+            return Arrived::Something;
+        }
         match self.look_ahead(&mut [0]) {
             Ok(_) => Arrived::Something,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Arrived::Nothing,
@@ -198,6 +203,11 @@ impl BackendStream {
     }
 }
 
+/// Whether bytes, or their end, have left the socket and wait to be read.
+fn has_decrypted(stream: &TlsStream) -> bool {
+    !stream.get_ref().1.wants_read()
+}
+
 /// What a read would return.
 fn peek(stream: impl AsFd, room: &mut [u8]) -> io::Result<usize> {
     Ok(recv(stream, room, RecvFlags::PEEK | RecvFlags::DONTWAIT)?.1)
@@ -275,7 +285,7 @@ impl Stream for ClientStream {
             ClientStream::Tcp(stream) => TcpStream::poll_read_ready(stream, cx),
             ClientStream::Unix(stream) => UnixStream::poll_read_ready(stream, cx),
             // What is decrypted already does not show at the socket.
-            ClientStream::Tls(stream) if !stream.get_ref().1.wants_read() => Poll::Ready(Ok(())),
+            ClientStream::Tls(stream) if has_decrypted(stream) => Poll::Ready(Ok(())),
             ClientStream::Tls(stream) => stream.get_ref().0.poll_read_ready(cx),
             ClientStream::Http2(lane) => lane.poll_read_ready(cx),
         }

@@ -117,6 +117,23 @@ impl Secured {
         self.0.flush().unwrap();
     }
 
+    /// One record each, in one piece.
+    pub(crate) fn send_together(&mut self, records: &[&str]) {
+        for record in records {
+            self.0.conn.writer().write_all(record.as_bytes()).unwrap();
+        }
+        self.0.flush().unwrap();
+    }
+
+    /// The same, and says with them that nothing more will be sent.
+    pub(crate) fn finish(&mut self, records: &[&str]) {
+        for record in records {
+            self.0.conn.writer().write_all(record.as_bytes()).unwrap();
+        }
+        self.0.conn.send_close_notify();
+        self.0.flush().unwrap();
+    }
+
     #[track_caller]
     pub(crate) fn expect(&mut self, text: &str) {
         let mut bytes = vec![0; text.len()];

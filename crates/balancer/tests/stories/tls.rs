@@ -8,7 +8,7 @@ use std::time::Duration;
 use balancer::{Balancer, Config, StartError, TlsVersion};
 
 use crate::secured::{Authority, Secured, replaced};
-use crate::stage::{GET, OK, Origin, PATIENCE, Stage};
+use crate::stage::{GET, OK, Origin, PATIENCE, Stage, block_on};
 
 const CLOSE: &str = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 
@@ -271,9 +271,27 @@ fn every_end_on_purpose_is_said() {
 
     let stopping = stage(&authority, &["a"]);
     let kept = connect(&stopping);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(stopping.balancer.shutdown(PATIENCE));
+    block_on(stopping.balancer.shutdown(PATIENCE));
     assert_eq!(kept.rest().unwrap(), "", "the balancer stops");
+}
+
+/// What is decrypted with the first request, shows at no socket while that is served: other
+/// requests, or the end of them.
+#[test]
+fn requests_that_come_together_are_served_in_turn() {
+    let authority = Authority::new();
+    authority.issue("a", &["a.test"]);
+    let (origin, _seen) = Origin::answering(OK);
+    let stage = stage(&authority, &["a"]);
+    stage.add(&origin, 1);
+    let mut client = authority.connect(stage.balancer.local_addr(), "a.test");
+    client.send_together(&[GET, GET, GET]);
+    for _ in 0..3 {
+        client.expect(OK);
+    }
+    client.finish(&[GET]);
+    client.expect(OK);
+    assert_eq!(client.rest().unwrap(), "");
 }
 
 /// What the socket has no room for stays in the TLS layer; it must move on without new bytes.
