@@ -30,6 +30,8 @@ pub(crate) struct Client {
     pub(crate) requests: u64,
     /// When the body of the request has to be there, if it has one.
     pub(crate) upload: Option<Instant>,
+    /// When the last answer ended, if idle time begins then: the clock need not be read again.
+    pub(crate) answered: Option<Instant>,
 }
 
 /// What came over a connection that waits for a request.
@@ -73,7 +75,8 @@ impl Client {
     ) -> Self {
         let origin = Origin::new(peer, forwarding);
         let timer = Timer::new();
-        Client { stream, listener, peer, timer, origin, requests: 0, upload: None }
+        let (requests, upload, answered) = (0, None, None);
+        Client { stream, listener, peer, timer, origin, requests, upload, answered }
     }
 
     /// Waits for the next request. Holds no workspace while nothing of it has arrived.
@@ -115,7 +118,9 @@ impl Client {
         }
         let timeouts = &worker.shared.config.timeouts;
         let limit = if reading.begun { timeouts.header } else { timeouts.idle };
-        let mut deadline = *reading.deadline.get_or_insert_with(|| Instant::now() + limit);
+        let answered = self.answered.take();
+        let mut deadline =
+            *reading.deadline.get_or_insert_with(|| answered.unwrap_or_else(Instant::now) + limit);
         if !reading.begun && worker.shared.stopping.load(Ordering::Relaxed) {
             deadline = deadline.min(worker.shared.ending().idle);
         }

@@ -49,6 +49,9 @@ pub(crate) async fn run(
     let arrived = Instant::now();
     let after = match forward(client, space, request, body, worker, app, arrived).await {
         Outcome::Complete(Persistence::KeepAlive) => After::KeepAlive,
+        Outcome::Complete(Persistence::Close) if sends_no_more(client, request, body, worker) => {
+            After::Gone
+        }
         Outcome::Complete(Persistence::Close) => After::Close,
         Outcome::Failed(failure) | Outcome::Unserved(Unserved { failure, .. }) => {
             // What is left of a body would be taken for the next request.
@@ -67,9 +70,18 @@ pub(crate) async fn run(
             return After::Gone;
         }
     };
-    app.tally(worker.index, |tally| record(&mut tally.response, arrived.elapsed()));
+    let answered = Instant::now();
+    client.answered = Some(answered);
+    app.tally(worker.index, |tally| record(&mut tally.response, answered - arrived));
     log(client, space, request, worker, Some(app));
     after
+}
+
+/// RFC 9112 9.6: a client that asks for its connection to be closed sends nothing after this request.
+/// There is nothing to linger for when that has come whole, and the end was not our wish.
+fn sends_no_more(client: &Client, request: &Request, body: Framing, worker: &Worker) -> bool {
+    let ours = client.requests >= worker.shared.config.limits.requests;
+    request.persistence == Persistence::Close && body == Framing::Empty && !ours
 }
 
 /// Answers a request that is for no app, or not whole.
@@ -156,7 +168,8 @@ async fn forward<'w>(
                 return unserved.map_or(Outcome::ClientGone, |it| Outcome::Failed(it.failure));
             }
         };
-        let time = if waited { asked.elapsed() } else { Duration::ZERO };
+        let granted = if waited { Instant::now() } else { asked };
+        let time = granted - asked;
         match &unserved {
             Some(Unserved { backend, .. }) => {
                 backend.tally(worker.index, |tally| tally.counts.retries += 1);
@@ -169,7 +182,7 @@ async fn forward<'w>(
                 tell_wait(space, request, &mut told, arrived);
             }
         }
-        match attempt(client, space, request, body, worker, slot).await {
+        match attempt(client, space, request, body, worker, slot, granted).await {
             Outcome::Unserved(failed) => {
                 wish.tried.push(failed.id);
                 if wish.tried.len() >= app.config.attempts {
@@ -191,6 +204,7 @@ async fn attempt<'w>(
     body: Framing,
     worker: &'w Worker,
     slot: Slot<'w>,
+    mut began: Instant,
 ) -> Outcome<'w> {
     let mut lease = Lease::new(slot, worker.index);
     let check = if request.idempotent { Check::EventLoop } else { Check::Kernel };
@@ -201,7 +215,7 @@ async fn attempt<'w>(
             record.backend = Some(Arc::clone(&lease.slot.backend));
         }
         if !reused {
-            let began = Instant::now();
+            began = Instant::now();
             let connect = worker.shared.config.timeouts.connect;
             if let Err(error) = lease.connect(&mut client.timer, connect).await {
                 lease.slot.report = Report::failed(BackendFault::Connect, began, Instant::now());
@@ -215,7 +229,7 @@ async fn attempt<'w>(
             }
             lease.slot.backend.tally(worker.index, |tally| tally.counts.connects += 1);
         }
-        match Relay::new(worker, client, space, request, body, lease).run().await {
+        match Relay::new(worker, client, space, request, body, lease, began).run().await {
             Outcome::Stale(stale) => {
                 stale.slot.backend.tally(worker.index, |tally| tally.counts.retries += 1);
                 (lease, reused) = (stale, false);

@@ -1,6 +1,6 @@
 //! Header fields: which ones a proxy acts on, which end at this hop, which are forged.
 
-use super::Flaw;
+use super::{Flaw, MAX_FIELDS};
 
 /// What a field means to a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub(crate) enum Field {
     Date,
     EndToEnd,
 }
+
+/// What each field of a header means, in their order.
+pub(crate) struct Meanings([Field; MAX_FIELDS]);
 
 /// The options of all `Connection` fields of a message.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,6 +81,25 @@ pub(crate) fn classify(name: &str) -> Field {
 /// Spares common fields of the same length a comparison.
 fn begins_with_x(name: &str) -> bool {
     name.as_bytes()[0] | 0x20 == b'x'
+}
+
+impl Meanings {
+    /// Of up to [`MAX_FIELDS`] fields.
+    pub(crate) fn of(headers: &[httparse::Header<'_>]) -> Self {
+        let mut meanings = [Field::EndToEnd; MAX_FIELDS];
+        for (meaning, header) in meanings.iter_mut().zip(headers) {
+            *meaning = classify(header.name);
+        }
+        Meanings(meanings)
+    }
+
+    /// Each of the same fields with its meaning.
+    pub(crate) fn with<'h, 'b>(
+        &self,
+        headers: &'h [httparse::Header<'b>],
+    ) -> impl Iterator<Item = (Field, &'h httparse::Header<'b>)> {
+        self.0.iter().copied().zip(headers)
+    }
 }
 
 impl Options {

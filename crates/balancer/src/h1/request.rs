@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::net::IpAddr;
 
 use super::fields::{
-    Field, Options, authenticates_connection, classify, content_length, list, nominated,
+    Field, Meanings, Options, authenticates_connection, content_length, list, nominated,
     write_decimal, write_field,
 };
 use super::target::{Target, check_host, parse_target};
@@ -146,7 +146,8 @@ pub(crate) fn parse_request(
     }
     let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
     let target = parse_target(method, target)?;
-    let gathered = gather(parsed.headers, version)?;
+    let meanings = Meanings::of(parsed.headers);
+    let gathered = gather(parsed.headers, &meanings, version)?;
     let body = match (gathered.chunked, gathered.length) {
         (true, _) => Framing::Chunked,
         (false, Some(length)) if length > 0 => Framing::Length(length),
@@ -171,7 +172,7 @@ pub(crate) fn parse_request(
     // Never none: backends hear HTTP/1.1, whatever the client speaks.
     let host = target.authority.map(str::as_bytes).or(gathered.host).unwrap_or_default();
     write_head(out, method, &target, host);
-    write_fields(out, parsed.headers, kept);
+    write_fields(out, parsed.headers, &meanings, kept);
     write_framing(out, &gathered);
     if let Some(protocols) = upgrade {
         out.extend_from_slice(b"Connection: upgrade\r\n");
@@ -234,10 +235,14 @@ fn names_a_version(head: &[u8]) -> bool {
         && matches!(version, Some([major, b'.', minor]) if major.is_ascii_digit() && minor.is_ascii_digit())
 }
 
-fn gather<'b>(headers: &[httparse::Header<'b>], version: Version) -> Result<Gathered<'b>, Reject> {
+fn gather<'b>(
+    headers: &[httparse::Header<'b>],
+    meanings: &Meanings,
+    version: Version,
+) -> Result<Gathered<'b>, Reject> {
     let mut gathered = Gathered::default();
-    for header in headers {
-        match classify(header.name) {
+    for (meaning, header) in meanings.with(headers) {
+        match meaning {
             Field::Connection => gathered.options.add(header.value)?,
             Field::Host if gathered.host.is_some() => {
                 return Err(Reject::from("there is more than one Host"));
@@ -319,9 +324,14 @@ fn write_head(out: &mut Vec<u8>, method: &str, target: &Target<'_>, host: &[u8])
     write_field(out, "Host", host);
 }
 
-fn write_fields(out: &mut Vec<u8>, headers: &[httparse::Header<'_>], kept: Kept) {
-    for header in headers {
-        let passes = match classify(header.name) {
+fn write_fields(
+    out: &mut Vec<u8>,
+    headers: &[httparse::Header<'_>],
+    meanings: &Meanings,
+    kept: Kept,
+) {
+    for (meaning, header) in meanings.with(headers) {
+        let passes = match meaning {
             Field::EndToEnd | Field::Authentication | Field::Date => true,
             Field::RequestId => kept.request_id,
             Field::Timing => kept.timing,

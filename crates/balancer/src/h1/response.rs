@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use super::fields::{
-    Field, Options, authenticates_connection, classify, content_length, nominated, write_decimal,
+    Field, Meanings, Options, authenticates_connection, content_length, nominated, write_decimal,
     write_field,
 };
 use super::{Flaw, Framing, MAX_FIELDS, Version};
@@ -93,7 +93,8 @@ pub(crate) fn parse_response(
         return Err("it changes protocols though nobody asked");
     }
     let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
-    let gathered = gather(parsed.headers, version)?;
+    let meanings = Meanings::of(parsed.headers);
+    let gathered = gather(parsed.headers, &meanings, version)?;
     let bodiless = asker.is_head || status < 200 || status == 204 || status == 304;
     let body = match (bodiless, gathered.chunked, gathered.length) {
         (true, ..) => Framing::Empty,
@@ -115,7 +116,7 @@ pub(crate) fn parse_response(
         && (version == Version::Http11 || options.keep_alive);
 
     write_head(out, status, parsed.reason);
-    write_fields(out, parsed.headers, options, asker.identified && status >= 200);
+    write_fields(out, parsed.headers, &meanings, options, asker.identified && status >= 200);
     write_framing(out, status, &gathered, onward);
     match (status, gathered.upgrade) {
         (101, Some(protocols)) => {
@@ -139,10 +140,14 @@ pub(crate) fn parse_response(
     Ok(Response { status, body, onward, backend: Persistence::keep_if(keep), client })
 }
 
-fn gather<'b>(headers: &[httparse::Header<'b>], version: Version) -> Result<Gathered<'b>, Flaw> {
+fn gather<'b>(
+    headers: &[httparse::Header<'b>],
+    meanings: &Meanings,
+    version: Version,
+) -> Result<Gathered<'b>, Flaw> {
     let mut gathered = Gathered::default();
-    for header in headers {
-        match classify(header.name) {
+    for (meaning, header) in meanings.with(headers) {
+        match meaning {
             Field::Connection => gathered.options.add(header.value)?,
             Field::ContentLength if gathered.length.is_some() => {
                 return Err("it has more than one Content-Length");
@@ -182,13 +187,14 @@ fn write_head(out: &mut Vec<u8>, status: u16, reason: Option<&str>) {
 fn write_fields(
     out: &mut Vec<u8>,
     headers: &[httparse::Header<'_>],
+    meanings: &Meanings,
     options: Options,
     identified: bool,
 ) {
-    for header in headers {
+    for (meaning, header) in meanings.with(headers) {
         // An answer's own `Host`, `TE`, forwarding fields or underscores mean nothing to a client's
         // framing or trust; they pass.
-        let ends_here = match classify(header.name) {
+        let ends_here = match meaning {
             Field::Connection
             | Field::ContentLength
             | Field::TransferEncoding

@@ -59,7 +59,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Serves a connection that speaks HTTP/2. `ahead` was read from it already.
 pub(crate) async fn serve(client: Client, ahead: Bytes, worker: Arc<Worker>) {
-    let Client { stream, listener, peer, timer, origin, requests, upload } = client;
+    let Client { stream, listener, peer, timer, origin, requests, upload, answered } = client;
     let yard = Yard::new(stream.transport());
     let mut counted = Counted::new(stream, ahead);
     if let Some(connection) = open(&mut counted, &worker).await {
@@ -75,7 +75,7 @@ pub(crate) async fn serve(client: Client, ahead: Bytes, worker: Arc<Worker>) {
     }
     // Bytes that nobody reads would reset the connection, and overtake why it ends.
     let stream = counted.into_inner();
-    let mut client = Client { stream, listener, peer, timer, origin, requests, upload };
+    let mut client = Client { stream, listener, peer, timer, origin, requests, upload, answered };
     client.linger(&mut Buffer::default()).await;
 }
 

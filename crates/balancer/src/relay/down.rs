@@ -1,7 +1,6 @@
 //! The answer's way to the client.
 
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
 
 use super::up::Upload;
 use super::{Outcome, Relay};
@@ -190,10 +189,10 @@ impl<'w> Relay<'_, 'w> {
 
     /// The backend's part is over: its slot is free before the client has read the answer.
     fn end(&mut self, response: Response, backend: Persistence) {
-        self.settle(None);
+        let ended = self.settle(None);
         self.download = Download::Done(response.client);
         match self.lease.take() {
-            Some(lease) if backend == Persistence::KeepAlive => lease.give_back(Instant::now()),
+            Some(lease) if backend == Persistence::KeepAlive => lease.give_back(ended),
             lease => drop(lease),
         }
     }

@@ -90,6 +90,7 @@ impl<'r, 'w> Relay<'r, 'w> {
         request: &'r Request,
         body: Framing,
         lease: Lease<'w>,
+        began: Instant,
     ) -> Self {
         let Config { timeouts, limits, .. } = &worker.shared.config;
         space.answer.clear();
@@ -101,7 +102,7 @@ impl<'r, 'w> Relay<'r, 'w> {
             space,
             request,
             lease: Some(lease),
-            began: Instant::now(),
+            began,
             upload: Upload::Head { sent: 0, body },
             download: Download::Head { scanner: Scanner::default(), interim: 0 },
             watch: Watch::new(),
@@ -134,7 +135,9 @@ impl<'r, 'w> Relay<'r, 'w> {
         let moved = self.moved.total();
         let deadline = match self.deadline {
             Some((deadline, then)) if then == moved => deadline,
-            _ => Instant::now() + self.patience(),
+            Some(_) => Instant::now() + self.patience(),
+            // It has just begun.
+            None => self.began + self.patience(),
         };
         self.deadline = Some((deadline, moved));
         let limit = match self.client.upload {
@@ -221,7 +224,8 @@ impl<'r, 'w> Relay<'r, 'w> {
             return self.lease.take().map_or(Outcome::Broken, Outcome::Stale);
         }
         let id = self.lease.as_ref().map(|lease| lease.slot.id);
-        match (id, self.settle(Some(BackendFault::Closed))) {
+        self.settle(Some(BackendFault::Closed));
+        match (id, self.backend()) {
             (Some(id), Some(backend)) => {
                 let failure = Failure::Closed(Arc::clone(&backend));
                 match again {
@@ -244,7 +248,8 @@ impl<'r, 'w> Relay<'r, 'w> {
         fault: BackendFault,
         failure: impl FnOnce(Arc<BackendState>) -> Failure,
     ) -> Outcome<'w> {
-        match self.settle(Some(fault)) {
+        self.settle(Some(fault));
+        match self.backend() {
             Some(backend) => Outcome::Failed(failure(backend)),
             None => Outcome::Broken,
         }
@@ -266,19 +271,19 @@ impl<'r, 'w> Relay<'r, 'w> {
     }
 
     /// Counts what this exchange was to its backend, once, while the lease is held: before the
-    /// client has the last byte, so that who has the answer finds it counted.
-    fn settle(&mut self, fault: Option<BackendFault>) -> Option<Arc<BackendState>> {
+    /// client has the last byte, so that who has the answer finds it counted. Returns the time.
+    fn settle(&mut self, fault: Option<BackendFault>) -> Instant {
         let (began, ended) = (self.began, Instant::now());
-        let slot = &mut self.lease.as_mut()?.slot;
+        let Some(lease) = &mut self.lease else { return ended };
+        let slot = &mut lease.slot;
         slot.report = match fault {
             None => Report::answered(began, ended, self.status >= Some(500)),
             // Says more about the client.
             Some(BackendFault::ClientAbort) => Report::Nothing,
             Some(fault) => Report::failed(fault, began, ended),
         };
-        let backend = Arc::clone(&slot.backend);
         let to_client = self.moved.to_client + self.space.downward.len() as u64;
-        backend.tally(self.worker.index, |tally| {
+        slot.backend.tally(self.worker.index, |tally| {
             tally.counts.requests += 1;
             tally.counts.bytes_in += self.moved.to_backend;
             tally.counts.bytes_out += to_client;
@@ -295,7 +300,12 @@ impl<'r, 'w> Relay<'r, 'w> {
             record.bytes = to_client.saturating_sub(self.moved.heads);
             record.service = Some(ended - began);
         }
-        Some(backend)
+        ended
+    }
+
+    /// While the lease is held.
+    fn backend(&self) -> Option<Arc<BackendState>> {
+        self.lease.as_ref().map(|lease| Arc::clone(&lease.slot.backend))
     }
 }
 
