@@ -100,7 +100,8 @@ def _h2load(said: str) -> Load:
     answers = re.search(r"status codes: (\d+) 2xx", said)
     assert rate and counts and answers
     succeeded, *failed = (int(count) for count in counts.groups())
-    return Load(int(answers[1]), succeeded - int(answers[1]) + sum(failed), float(rate[1]))
+    errors = max(0, succeeded - int(answers[1])) + sum(failed)
+    return Load(int(answers[1]), errors, float(rate[1]))
 
 
 def _tenfold(said: str) -> Load:

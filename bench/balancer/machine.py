@@ -23,6 +23,7 @@ class Machine:
     siblings: str
     memory_bytes: int
     kernel: str
+    congestion_control: str
     distribution: str
 
 
@@ -66,6 +67,7 @@ def describe() -> Machine:
         siblings=_line(Path("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         kernel=platform.release(),
+        congestion_control=_line(Path("/proc/sys/net/ipv4/tcp_congestion_control")),
         distribution=_field(Path("/etc/os-release"), "PRETTY_NAME", "=").strip('"'),
     )
 

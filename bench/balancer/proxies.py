@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import socket
+import ssl
 import subprocess
+import tempfile
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -59,6 +63,15 @@ class Proxy:
     child: Child
     access_log: Path | None = None
 
+    def take_log_lines(self) -> int | None:
+        """Counts what has been logged since the last time, and makes room in memory for more."""
+        if self.access_log is None:
+            return None
+        with self.access_log.open("rb+") as log:
+            lines = sum(block.count(b"\n") for block in iter(lambda: log.read(1 << 20), b""))
+            log.truncate(0)
+        return lines
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -100,12 +113,14 @@ def kinds(programs: Programs) -> list[Kind]:
 
 
 def tenfold_features(program: Path) -> frozenset[Feature]:
-    """What this build of Tenfold says that it can do."""
-    said = subprocess.run(
-        [program, "balance", "--help"], capture_output=True, text=True, check=True
-    ).stdout
-    signs = {Feature.TLS: "--tls", Feature.HTTP2: "--http2", Feature.ACCESS_LOG: "--access-log"}
-    return frozenset(feature for feature, sign in signs.items() if sign in said)
+    """What this build of Tenfold can do."""
+    configurable = (Feature.TLS, Feature.ACCESS_LOG)
+    with tempfile.TemporaryDirectory() as directory:
+        trial = _Trial(program, Path(directory))
+        features = {feature for feature in configurable if trial.accepts(feature)}
+        if Feature.TLS in features and trial.speaks_http2():
+            features.add(Feature.HTTP2)
+    return frozenset(features)
 
 
 def start(kind: Kind, site: Site, log: AccessLog) -> Proxy:
@@ -135,9 +150,28 @@ def discard(proxy: Proxy) -> None:
         shutil.rmtree(proxy.access_log.parent, ignore_errors=True)
 
 
-def filled(template: str, values: dict[str, str]) -> str:
-    """A configuration with its `{{names}}` filled in."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda name: values[name[1]], (HERE / template).read_text())
+def filled(template: str, values: dict[str, str], features: frozenset[Feature]) -> str:
+    """A configuration with its `{{names}}` filled in, without lines that need another feature."""
+    lines = []
+    for line in (HERE / template).read_text().splitlines():
+        need = re.search(r"# needs (.+)$", line)
+        if need is None or Feature(need[1]) in features:
+            lines.append(re.sub(r"\{\{(\w+)\}\}", lambda name: values[name[1]], line))
+    return "\n".join(lines) + "\n"
+
+
+def make_certificate(directory: Path) -> tuple[Path, Path]:
+    """A certificate for this machine, and its key."""
+    certificate, key = directory / "certificate.pem", directory / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+        + ["-nodes", "-days", "2", "-subj", "/CN=localhost"]
+        + ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+        + ["-keyout", str(key), "-out", str(certificate)],
+        check=True,
+        capture_output=True,
+    )
+    return certificate, key
 
 
 def _command(
@@ -158,15 +192,19 @@ def _command(
         listen = [f"127.0.0.1:{port}" for port in ports]
         files = [str(site.certificate), str(site.key), str(access_log or "-")]
         return [str(site.programs.pingora), *listen, site.origin, *files], {}
-    if kind.name == TENFOLD:
-        return _tenfold(site, directory, plain)
+    features = kind.features if access_log else kind.features - {Feature.ACCESS_LOG}
     configuration = directory / kind.template
-    configuration.write_text(filled(kind.template, values))
-    return run_command(kind, configuration)
+    configuration.write_text(filled(kind.template, values, features))
+    return run_command(kind, configuration, site.programs)
 
 
-def run_command(kind: Kind, configuration: Path) -> tuple[list[str], dict[str, str]]:
-    """What runs one of the peers with this configuration, in the foreground."""
+def run_command(
+    kind: Kind, configuration: Path, programs: Programs
+) -> tuple[list[str], dict[str, str]]:
+    """What runs a proxy with this configuration, in the foreground."""
+    if kind.name == TENFOLD:
+        state = {"TENFOLD_STATE_DIR": str(configuration.parent / "state")}
+        return [str(programs.tenfold), "balance", "--config", str(configuration)], state
     if kind is NGINX:
         return ["nginx", "-e", "stderr", "-c", str(configuration)], {}
     if kind is HAPROXY:
@@ -176,10 +214,49 @@ def run_command(kind: Kind, configuration: Path) -> tuple[list[str], dict[str, s
     return caddy, {"GOMAXPROCS": "1", "HOME": home, "XDG_DATA_HOME": home}
 
 
-def _tenfold(site: Site, directory: Path, plain: int) -> tuple[list[str], dict[str, str]]:
-    command = [str(site.programs.tenfold), "balance", "--to", site.origin, "--slots", "2048"]
-    command += ["--listen", f"127.0.0.1:{plain}", "--threads", "1"]
-    return command, {"TENFOLD_STATE_DIR": str(directory / "state")}
+class _Trial:
+    """Tenfold with a configuration that may be beyond it."""
+
+    def __init__(self, program: Path, directory: Path) -> None:
+        self._program = str(program)
+        self._directory = directory
+        self._certificate, self._key = make_certificate(directory)
+        self._plain, self._tls = free_ports(2)
+
+    def accepts(self, feature: Feature) -> bool:
+        command = [*self._command(feature), "--check"]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    def speaks_http2(self) -> bool:
+        """By what it answers to a client that offers only that (RFC 7301)."""
+        cores = sorted(os.sched_getaffinity(0))
+        output, state = self._directory / "output", str(self._directory / "state")
+        command = self._command(Feature.TLS)
+        child = Child(TENFOLD, command, cores, output, {"TENFOLD_STATE_DIR": state})
+        offer = ssl.create_default_context(cafile=str(self._certificate))
+        offer.set_alpn_protocols(["h2"])
+        try:
+            child.await_ports([self._tls])
+            with socket.create_connection(("127.0.0.1", self._tls), timeout=5) as plain:
+                with offer.wrap_socket(plain, server_hostname="localhost") as secure:
+                    return secure.selected_alpn_protocol() == "h2"
+        except ssl.SSLError:
+            return False
+        finally:
+            child.stop()
+
+    def _command(self, feature: Feature) -> list[str]:
+        values = {
+            "certificate": str(self._certificate),
+            "key": str(self._key),
+            "origin": "127.0.0.1:9",
+            "plain": str(self._plain),
+            "tls": str(self._tls),
+            "access_log": str(self._directory / "access.log"),
+        }
+        configuration = self._directory / "tenfold.toml"
+        configuration.write_text(filled("tenfold.toml", values, frozenset({feature})))
+        return [self._program, "balance", "--config", str(configuration)]
 
 
 def _log_settings(kind: Kind, access_log: Path | None) -> dict[str, str]:
@@ -192,4 +269,4 @@ def _log_settings(kind: Kind, access_log: Path | None) -> dict[str, str]:
         return {"log_target": log_target, "log": "log global\n    option httplog" if on else ""}
     if kind is CADDY:
         return {"log": f"log {{\n\t\toutput file {access_log}\n\t}}" if on else ""}
-    return {}
+    return {"access_log": str(access_log)}

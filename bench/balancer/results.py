@@ -31,6 +31,8 @@ class Measure:
     # Cores that processes outside the benchmark used, or the hypervisor took.
     noise_cores: float
     disturbed: bool
+    # Of the access log, as far as they have been written by the end of the window.
+    log_lines: int | None
     # Bytes, while the work was going on.
     rss: int
     pss: int

@@ -113,6 +113,7 @@ class Rounds:
             generator_cores=generator_s / elapsed,
             noise_cores=noise.others + noise.stolen,
             disturbed=noise.disturbed,
+            log_lines=proxy.take_log_lines(),
             rss=memory.rss,
             pss=memory.pss,
             p50_ms=load.p50_ms,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -14,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from child import Child, free_ports
-from proxies import AccessLog, Kind, Programs, Proxy, Site, discard, start
+from proxies import AccessLog, Kind, Programs, Proxy, Site, discard, make_certificate, start
 
 MEMORY = Path("/dev/shm")
 FILES = 25_000
@@ -83,15 +82,7 @@ class Stage:
         return origin
 
     def _site(self) -> Site:
-        certificate, key = self.directory / "certificate.pem", self.directory / "key.pem"
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-            + ["-nodes", "-days", "2", "-subj", "/CN=localhost"]
-            + ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-            + ["-keyout", str(key), "-out", str(certificate)],
-            check=True,
-            capture_output=True,
-        )
+        certificate, key = make_certificate(self.directory)
         bundle = self.directory / "bundle.pem"
         bundle.write_text(certificate.read_text() + key.read_text())
         return Site(

@@ -77,7 +77,8 @@ def conditions(results: Results) -> str:
     return (
         f"Measured {results.started_at} to {results.finished_at} on {machine['cores']} cores of "
         f"{machine['model']}, {machine['memory_bytes'] / 2**30:.0f} GiB, "
-        f"{machine['distribution']}, Linux {machine['kernel']}. "
+        f"{machine['distribution']}, Linux {machine['kernel']} with "
+        f"TCP {machine['congestion_control']}. "
         + ", ".join(f"{name} {version}" for name, version in versions.items())
         + f". The proxy has core {results.proxy_core}{alone} with one worker or thread; origin and "
         f"generator have core {cores}. {results.rounds} rounds of {results.window_s:g} s each, the "
@@ -151,8 +152,11 @@ def _rates(known: list[Work], works: dict[str, WorkResults], log: str) -> Table:
             errors = sum(measure.errors for measure in measures)
             cell = f"{median(m.rate for m in measures):,.0f}"
             cell += f" ({median(m.proxy_cores for m in measures):.0%}"
+            lines = sum(measure.log_lines or 0 for measure in measures)
+            logged = lines / max(1, sum(measure.requests for measure in measures))
             others = median(m.origin_cores + m.generator_cores for m in measures)
             cell += f", {others:.0%})" + (f", {errors} errors" if errors else "")
+            cell += f", {logged:.0%} logged" if log == "on" else ""
             cells.append(cell)
         rows.append(cells)
     note = (

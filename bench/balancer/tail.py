@@ -21,9 +21,8 @@ class Balancer:
     """A proxy with a policy."""
 
     title: str
-    # None is Tenfold.
-    kind: Kind | None
-    template: str = ""
+    kind: Kind
+    template: str
     settings: tuple[tuple[str, str], ...] = ()
 
 
@@ -47,7 +46,7 @@ BALANCERS = (
     Balancer("HAProxy leastconn", HAPROXY, "haproxy-tail.cfg", (("maxconn", ""),)),
     Balancer(HAPROXY_MAXCONN, HAPROXY, "haproxy-tail.cfg", (("maxconn", "maxconn 1"),)),
     Balancer("Caddy least_conn", CADDY, "Caddyfile-tail"),
-    Balancer(OURS, None),
+    Balancer(OURS, Kind(TENFOLD, (), "", ""), "tenfold-tail.toml"),
 )
 
 
@@ -110,17 +109,11 @@ def _set_up(
     app.await_ports(ports)
     directory = stage.directory / f"tail-{port}"
     directory.mkdir()
-    if balancer.kind is None:
-        command = [str(programs.tenfold), "balance", "--listen", f"127.0.0.1:{port}"]
-        command += ["--slots", "1", "--policy", "queue"]
-        command += [word for each in instances for word in ("--to", each)]
-        environment = {"TENFOLD_STATE_DIR": str(directory)}
-    else:
-        values = {"dir": str(directory), "plain": str(port), **dict(balancer.settings)}
-        values |= {f"instance_{n}": each for n, each in enumerate(instances, 1)}
-        configuration = directory / balancer.template
-        configuration.write_text(filled(balancer.template, values))
-        command, environment = run_command(balancer.kind, configuration)
+    values = {"dir": str(directory), "plain": str(port), **dict(balancer.settings)}
+    values |= {f"instance_{n}": each for n, each in enumerate(instances, 1)}
+    configuration = directory / balancer.template
+    configuration.write_text(filled(balancer.template, values, frozenset()))
+    command, environment = run_command(balancer.kind, configuration, programs)
     proxy = Child(balancer.title, command, [stage.cores.proxy], output, environment)
     children.append(stage.child(proxy))
     proxy.await_ports([port])

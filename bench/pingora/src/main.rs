@@ -70,7 +70,8 @@ impl Arguments {
 impl Proxy {
     fn new(arguments: &Arguments) -> Self {
         let access_log = (arguments.access_log != "-").then(|| {
-            let file = File::create(&arguments.access_log).expect("the access log is writable");
+            let file = File::options().create(true).append(true).open(&arguments.access_log);
+            let file = file.expect("the access log is writable");
             Mutex::new(BufWriter::with_capacity(LOG_BUFFER, file))
         });
         Proxy { origin: arguments.origin, access_log }
