@@ -3,6 +3,8 @@
 //! There are never more connections to it than it has slots. A request opens one only while it
 //! holds a slot and no connection is idle, on any thread.
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,7 +23,7 @@ pub struct Backend {
     /// Where it listens.
     pub address: Address,
     /// Requests in flight that it gets at most, and so connections; 0 pauses it.
-    pub slots: usize,
+    pub slots: Slots,
     /// Its share of the requests, from 1 to [`Backend::MAX_WEIGHT`]; 1 by default.
     pub weight: u32,
     /// When it gets requests; always by default.
@@ -35,6 +37,23 @@ pub struct Backend {
     /// to get requests; not at all by default.
     pub slow_start: Duration,
 }
+
+/// How many requests a backend gets at once. As text a number or `auto`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Slots {
+    /// So many.
+    Fixed(usize),
+    /// As many as serve it best, found from how its service time reacts to more and fewer of them
+    /// while requests wait: one for an app that serves one request at a time, or two if it takes
+    /// less than about 2 ms; as many as the workers of a pool; more for one that mostly waits. All
+    /// backends of an app that leave it to us share the number, which begins at 1.
+    Auto,
+}
+
+/// A text that is no number of slots.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is no number of slots; use a whole number, or auto to have it found")]
+pub struct UnknownSlots(String);
 
 /// When a backend gets requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,11 +98,15 @@ impl Backend {
     pub const MAX_WEIGHT: u32 = 256;
 
     /// A backend with so many slots, everything else as by default.
-    pub fn new(name: impl Into<String>, address: impl Into<Address>, slots: usize) -> Self {
+    pub fn new(
+        name: impl Into<String>,
+        address: impl Into<Address>,
+        slots: impl Into<Slots>,
+    ) -> Self {
         Backend {
             name: name.into(),
             address: address.into(),
-            slots,
+            slots: slots.into(),
             weight: 1,
             role: Role::default(),
             max_connections: None,
@@ -93,12 +116,38 @@ impl Backend {
     }
 }
 
+impl From<usize> for Slots {
+    fn from(slots: usize) -> Self {
+        Slots::Fixed(slots)
+    }
+}
+
+impl fmt::Display for Slots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Slots::Fixed(slots) => slots.fmt(f),
+            Slots::Auto => f.write_str("auto"),
+        }
+    }
+}
+
+impl FromStr for Slots {
+    type Err = UnknownSlots;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSlots> {
+        match text {
+            "auto" => Ok(Slots::Auto),
+            number => number.parse().map(Slots::Fixed).map_err(|_| UnknownSlots(number.to_owned())),
+        }
+    }
+}
+
 impl BackendState {
-    pub(crate) fn new(backend: Backend, threads: usize) -> Self {
+    pub(crate) fn new(backend: Backend, slots: usize, threads: usize) -> Self {
         BackendState {
             name: backend.name,
             address: backend.address,
-            slots: AtomicUsize::new(backend.slots),
+            slots: AtomicUsize::new(slots),
             open: AtomicUsize::new(0),
             idle: Mutex::default(),
             drained: Notify::new(),
@@ -206,6 +255,15 @@ mod tests {
     use super::*;
     use crate::stream::pair;
 
+    #[test]
+    fn slots_round_trip() {
+        for text in ["0", "12", "auto"] {
+            assert_eq!(text.parse::<Slots>().unwrap().to_string(), text);
+        }
+        let message = "many".parse::<Slots>().unwrap_err().to_string();
+        assert!(message.contains("many") && message.contains("auto"), "{message}");
+    }
+
     /// The backend's end arrives after the event loop looked, and before the request does.
     #[tokio::test]
     async fn the_kernel_knows_of_an_end_before_the_event_loop() {
@@ -214,7 +272,7 @@ mod tests {
             let address = stream.peer_addr().unwrap();
             let stream = BackendStream::Tcp(stream);
             let backend = Backend::new("a", address, 1);
-            let state = BackendState::new(backend, 1);
+            let state = BackendState::new(backend, 1, 1);
             state.opening();
             state.give_back(stream, 0, Instant::now());
             let stream = state.take_idle(0, check).expect("it is open");

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::acme::Store;
 use crate::address::Address;
-use crate::backend::Backend;
+use crate::backend::{Backend, Slots};
 use crate::config::{AppId, Config};
 use crate::dispatch::BackendId;
 use crate::entrance::Entrance;
@@ -270,8 +270,8 @@ impl Handle {
 
     /// Changes the number of requests in flight that a backend may have. What is in flight beyond a
     /// smaller number finishes.
-    pub fn set_slots(&self, id: BackendId, slots: usize) {
-        self.shared.app(id.app()).dispatcher.set_slots(id, slots);
+    pub fn set_slots(&self, id: BackendId, slots: impl Into<Slots>) {
+        self.shared.app(id.app()).dispatcher.set_slots(id, slots.into());
     }
 
     /// Takes a backend out at once. Its requests in flight go on for as long as it answers them.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::broadcast;
 
-use crate::backend::{Backend, BackendState};
+use crate::backend::{Backend, BackendState, Slots};
 use crate::config::{AppConfig, AppId};
 use crate::dispatch::{
     AllDown, Asked, BackendId, Changes, Dispatch, Freed, Grant, Outlook, Report, RetryCounts,
@@ -30,6 +30,7 @@ pub(crate) struct Slot<'a> {
     dispatcher: &'a Dispatcher,
     pub(crate) id: BackendId,
     pub(crate) backend: Arc<BackendState>,
+    ordinal: u32,
     class: Class,
     /// How the request went, told when the slot is released.
     pub(crate) report: Report,
@@ -66,6 +67,7 @@ pub(crate) struct Standings {
     pub(crate) backend: Arc<BackendState>,
     pub(crate) standing: Standing,
     pub(crate) slots: usize,
+    pub(crate) rule: Slots,
     pub(crate) in_flight: usize,
     pub(crate) upgraded: usize,
     pub(crate) health: BackendHealth,
@@ -125,22 +127,22 @@ impl Dispatcher {
     }
 
     pub(crate) fn add(&self, backend: Backend) -> BackendId {
-        let (slots, seed) = (backend.slots, hash(backend.address.to_string().as_bytes()));
+        let (rule, seed) = (backend.slots, hash(backend.address.to_string().as_bytes()));
         let terms = Terms::of(&backend, seed);
-        let state = Arc::new(BackendState::new(backend, self.threads));
-        let (id, woken) = self.lock().add(state, slots, terms);
+        let mut dispatch = self.lock();
+        let slots = dispatch.slots_by(rule);
+        let state = Arc::new(BackendState::new(backend, slots, self.threads));
+        let (id, woken) = dispatch.add(state, rule, terms);
+        drop(dispatch);
         woken.iter().for_each(Waker::wake_by_ref);
         id
     }
 
-    pub(crate) fn set_slots(&self, id: BackendId, slots: usize) {
+    pub(crate) fn set_slots(&self, id: BackendId, rule: Slots) {
         let mut dispatch = self.lock();
-        let backend = dispatch.member(id).map(|member| Arc::clone(&member.backend));
-        // Before anybody gets a new slot or a connection is kept for an old one.
-        if let Some(backend) = backend {
-            backend.set_slots(slots);
-        }
-        let woken = dispatch.set_slots(id, slots);
+        dispatch.set_rule(id, rule);
+        let slots = dispatch.slots_by(rule);
+        let woken = set_slots(&mut dispatch, id, slots);
         drop(dispatch);
         woken.iter().for_each(Waker::wake_by_ref);
     }
@@ -177,6 +179,7 @@ impl Dispatcher {
             backend: Arc::clone(&member.backend),
             standing: member.standing,
             slots: member.slots,
+            rule: member.rule,
             in_flight: member.in_flight,
             upgraded: member.tunnels,
             health: member.condition.health,
@@ -198,12 +201,15 @@ impl Dispatcher {
     /// To be called once every [`TICK`](crate::dispatch::TICK).
     pub(crate) fn tick(&self, now: Instant) {
         let mut dispatch = self.lock();
-        let changes = dispatch.tick(now);
+        let mut changes = dispatch.tick(now);
+        for (id, slots) in std::mem::take(&mut changes.slots) {
+            changes.wakers.extend(set_slots(&mut dispatch, id, slots));
+        }
         self.announce(dispatch, changes);
     }
 
     /// Wakes and tells whom it concerns.
-    fn announce(&self, dispatch: Guard<'_>, Changes { wakers, turns }: Changes) {
+    fn announce(&self, dispatch: Guard<'_>, Changes { wakers, turns, .. }: Changes) {
         let event = |(id, turn): (BackendId, Turn)| {
             let name = dispatch.member(id)?.backend.name.clone();
             let Turn { health, reason } = turn;
@@ -218,13 +224,29 @@ impl Dispatcher {
         }
     }
 
-    fn slot(&self, Grant { id, backend }: Grant<Arc<BackendState>>) -> Slot<'_> {
-        Slot { dispatcher: self, id, backend, class: Class::Request, report: Report::Nothing }
+    fn slot(&self, grant: Grant<Arc<BackendState>>) -> Slot<'_> {
+        let Grant { id, backend, ordinal } = grant;
+        Slot {
+            dispatcher: self,
+            id,
+            backend,
+            ordinal,
+            class: Class::Request,
+            report: Report::Nothing,
+        }
     }
 
     fn lock(&self) -> Guard<'_> {
         self.dispatch.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn set_slots(dispatch: &mut Guard<'_>, id: BackendId, slots: usize) -> Vec<Waker> {
+    // Before anybody gets a new slot or a connection is kept for an old one.
+    if let Some(member) = dispatch.member(id) {
+        member.backend.set_slots(slots);
+    }
+    dispatch.set_slots(id, slots)
 }
 
 impl<'a> Place<'a> {
@@ -258,7 +280,7 @@ impl Slot<'_> {
     /// the backend may have more of them. Returns what the slot is held for from now on.
     pub(crate) fn upgrade(&mut self) -> Class {
         let mut dispatch = self.dispatcher.lock();
-        let freed = dispatch.upgrade(self.id, std::mem::take(&mut self.report));
+        let freed = dispatch.upgrade(self.id, self.ordinal, std::mem::take(&mut self.report));
         if let Some(freed) = freed {
             self.class = Class::Upgraded;
             // It is not counted against the slots any more.
@@ -291,7 +313,7 @@ impl Drop for Slot<'_> {
     fn drop(&mut self) {
         let mut dispatch = self.dispatcher.lock();
         let freed = match self.class {
-            Class::Request => dispatch.release(self.id, self.report),
+            Class::Request => dispatch.release(self.id, self.ordinal, self.report),
             Class::Upgraded => dispatch.end_upgraded(self.id),
         };
         self.after(dispatch, freed);

@@ -14,7 +14,8 @@ use crate::timer::Timer;
 pub(crate) struct Lease<'a> {
     stream: Option<BackendStream>,
     pub(crate) slot: Slot<'a>,
-    thread: usize,
+    /// There are at most 1024 of them.
+    thread: u16,
     pub(crate) history: History,
 }
 
@@ -29,12 +30,12 @@ pub(crate) enum History {
 impl<'a> Lease<'a> {
     /// A slot on `thread`, without a connection yet.
     pub(crate) fn new(slot: Slot<'a>, thread: usize) -> Self {
-        Lease { stream: None, slot, thread, history: History::Fresh }
+        Lease { stream: None, slot, thread: thread as u16, history: History::Fresh }
     }
 
     /// Takes an idle connection, if there is one.
     pub(crate) fn reuse(&mut self, check: Check) -> bool {
-        self.stream = self.slot.backend.take_idle(self.thread, check);
+        self.stream = self.slot.backend.take_idle(self.thread.into(), check);
         self.history = if self.stream.is_some() { History::Reused } else { History::Fresh };
         self.stream.is_some()
     }
@@ -70,7 +71,7 @@ impl<'a> Lease<'a> {
     /// Keeps the connection for the next request and releases the slot, in this order.
     pub(crate) fn give_back(mut self, now: Instant) {
         if let Some(stream) = self.stream.take() {
-            self.slot.backend.give_back(stream, self.thread, now);
+            self.slot.backend.give_back(stream, self.thread.into(), now);
         }
     }
 

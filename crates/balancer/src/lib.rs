@@ -81,7 +81,7 @@ mod worker;
 
 pub use acme::Acme;
 pub use address::{Address, UnknownAddress};
-pub use backend::{Backend, Role};
+pub use backend::{Backend, Role, Slots, UnknownSlots};
 pub use balancer::{Balancer, Drained, Handle, StartError};
 pub use config::{
     AppConfig, AppId, Cleartext, Config, Limits, Listener, QueueLimits, RetryLimits, Timeouts,

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::address::Address;
 use crate::app::App;
+use crate::backend::Slots;
 use crate::config::AppId;
 use crate::counters::{
     BACKEND_DIGITS, BackendCounts, EntranceCounts, Shed, TOTAL_DIGITS, histogram, merge,
@@ -72,6 +73,8 @@ pub struct BackendSnapshot {
     pub health_reason: Option<String>,
     /// Requests in flight that it may have.
     pub slots: usize,
+    /// Who says so.
+    pub slots_rule: Slots,
     /// Requests in flight.
     pub in_flight: usize,
     /// Upgraded connections that take no slot.
@@ -180,7 +183,7 @@ impl AppSnapshot {
 
 impl BackendSnapshot {
     fn take(standings: &Standings) -> Self {
-        let Standings { id, backend, standing, slots, in_flight, upgraded, health, reason } =
+        let Standings { id, backend, standing, slots, rule, in_flight, upgraded, health, reason } =
             standings;
         let mut counts = BackendCounts::default();
         let mut service_time = histogram(BACKEND_DIGITS);
@@ -200,6 +203,7 @@ impl BackendSnapshot {
             health: *health,
             health_reason: reason.clone(),
             slots: *slots,
+            slots_rule: *rule,
             in_flight: *in_flight,
             upgraded: *upgraded,
             idle_connections: backend.idle_count(),

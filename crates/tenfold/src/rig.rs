@@ -157,7 +157,7 @@ impl RunningApp {
     /// How many requests each instance may have in flight, those that come later too.
     pub fn set_slots(&self, slots: usize) {
         let mut state = self.members.lock();
-        state.template.slots = slots;
+        state.template.slots = slots.into();
         for id in state.backends.values() {
             self.members.balancer.set_slots(*id, slots);
         }

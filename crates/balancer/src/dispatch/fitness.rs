@@ -84,7 +84,7 @@ impl<B: Clone> Dispatch<B> {
             }
             (false, false) => Vec::new(),
         };
-        Changes { wakers, turns: vec![(id, turn)] }
+        Changes { wakers, turns: vec![(id, turn)], slots: Vec::new() }
     }
 }
 

@@ -3,18 +3,22 @@
 use std::time::{Duration, Instant};
 
 use super::BackendId;
+use super::drain_rate::DrainRate;
 use super::list::List;
 use super::service::ServiceTime;
-use super::wait::DrainRate;
-use crate::backend::{Backend, Role};
+use crate::backend::{Backend, Role, Slots};
 use crate::health::{BackendHealth, Condition};
 
 pub(crate) struct Member<B> {
     pub(crate) id: BackendId,
     pub(crate) backend: B,
     pub(crate) terms: Terms,
-    /// Requests in flight that it may have, as set.
+    /// Requests in flight that it may have, as set or found.
     pub(crate) slots: usize,
+    pub(crate) rule: Slots,
+    /// Requests that it got, and those of them before this number changed.
+    pub(super) granted: u32,
+    pub(super) granted_before: u32,
     pub(crate) standing: Standing,
     pub(crate) in_flight: usize,
     /// Upgraded connections that hold no slot.

@@ -3,22 +3,19 @@
 use std::task::Waker;
 use std::time::Instant;
 
+use super::auto::Scope;
 use super::choice::Choice;
+use super::drain_rate::DrainRate;
 use super::list::{End, List};
 use super::member::Ramp;
 use super::service::ServiceTime;
-use super::wait::DrainRate;
 use super::{BackendId, Changes, Dispatch, Line, Member, Standing, Terms, WaiterState};
+use crate::backend::Slots;
 use crate::health::Condition;
 use crate::policy::Policy;
 
 impl<B: Clone> Dispatch<B> {
-    pub(crate) fn add(
-        &mut self,
-        backend: B,
-        slots: usize,
-        terms: Terms,
-    ) -> (BackendId, Vec<Waker>) {
+    pub(crate) fn add(&mut self, backend: B, rule: Slots, terms: Terms) -> (BackendId, Vec<Waker>) {
         let index = self.vacant.pop().unwrap_or_else(|| {
             self.members.push(None);
             (self.members.len() - 1) as u32
@@ -29,7 +26,10 @@ impl<B: Clone> Dispatch<B> {
             id,
             backend,
             terms,
-            slots,
+            slots: self.slots_by(rule),
+            rule,
+            granted: 0,
+            granted_before: 0,
             standing: Standing::Serving,
             in_flight: 0,
             tunnels: 0,
@@ -46,11 +46,26 @@ impl<B: Clone> Dispatch<B> {
         (id, self.enter(index))
     }
 
+    /// How many slots a backend gets by a rule now.
+    pub(crate) fn slots_by(&self, rule: Slots) -> usize {
+        match rule {
+            Slots::Fixed(slots) => slots,
+            Slots::Auto => self.auto.slots(),
+        }
+    }
+
+    /// Leaves the number to another rule; to be followed by [`Dispatch::set_slots`].
+    pub(crate) fn set_rule(&mut self, id: BackendId, rule: Slots) {
+        if let Some(member) = self.member_mut(id) {
+            member.rule = rule;
+        }
+    }
+
     /// With no slots, a backend is paused: it gets no request, and those bound to it move on.
     pub(crate) fn set_slots(&mut self, id: BackendId, slots: usize) -> Vec<Waker> {
         let Some(member) = self.member_mut(id) else { return Vec::new() };
         let took = member.takes();
-        member.slots = slots;
+        (member.slots, member.granted_before) = (slots, member.granted);
         match (took, member.takes()) {
             (true, true) => {
                 self.rank(id.index, End::Front);
@@ -94,7 +109,23 @@ impl<B: Clone> Dispatch<B> {
         if !self.starting.is_empty() {
             changes.wakers.extend(self.continue_slow_starts(now));
         }
+        changes.slots = self.search_slots(now);
         changes
+    }
+
+    /// What the search for slots has come to, for each backend that it concerns.
+    fn search_slots(&mut self, now: Instant) -> Vec<(BackendId, usize)> {
+        let left_to_us = |member: &&Member<B>| member.rule == Slots::Auto && member.takes();
+        let subjects: Vec<_> = self.members.iter().flatten().filter(left_to_us).collect();
+        let indices: Vec<_> = subjects.iter().map(|member| member.id.index).collect();
+        let Some(decision) = self.auto.tick(now, self.waiting > 0, &indices) else {
+            return Vec::new();
+        };
+        let concerned = |member: &&&Member<B>| match decision.scope {
+            Scope::One(index) => member.id.index == index,
+            Scope::All => true,
+        };
+        subjects.iter().filter(concerned).map(|member| (member.id, decision.slots)).collect()
     }
 
     fn continue_slow_starts(&mut self, now: Instant) -> Vec<Waker> {

@@ -4,10 +4,13 @@
 //! A freed slot is handed to the request at the head of the queue within the same step, so nobody
 //! barges in and exactly one waiter wakes.
 
+mod auto;
 mod budget;
 mod choice;
+mod drain_rate;
 mod fitness;
 mod heap;
+mod lessons;
 mod lineup;
 mod list;
 mod member;
@@ -16,7 +19,7 @@ mod ring;
 mod service;
 #[cfg(test)]
 mod tests;
-mod wait;
+mod waiting;
 mod wish;
 
 use std::task::{Poll, Waker};
@@ -26,14 +29,15 @@ use crate::config::{AppConfig, AppId, QueueLimits};
 use crate::counters::BackendFault;
 use crate::health::{Health, Turn};
 use crate::policy::Policy;
+use auto::AutoSlots;
 use budget::Budget;
 pub use budget::RetryCounts;
 use choice::Choice;
+use drain_rate::DrainRate;
 use lineup::Lineup;
 use list::{End, Links, List};
 pub(crate) use member::{Member, Standing, Terms};
 pub(crate) use ring::hash;
-use wait::DrainRate;
 pub(crate) use wish::{Tried, Wish};
 
 /// How often [`Dispatch::tick`] is to be called.
@@ -57,6 +61,7 @@ pub(crate) struct Dispatch<B> {
     generation: u32,
     /// Members that get requests, by [`Role`](crate::backend::Role).
     lineups: [Lineup; 2],
+    auto: AutoSlots,
     health: Health,
     /// Members whose rest is to end.
     resting: Vec<u32>,
@@ -112,6 +117,8 @@ enum Line {
 pub(crate) struct Grant<B> {
     pub(crate) id: BackendId,
     pub(crate) backend: B,
+    /// Its place among the requests that the backend got.
+    pub(crate) ordinal: u32,
 }
 
 /// A place in the queue, to be ended with [`Dispatch::claim`] or [`Dispatch::cancel`].
@@ -186,6 +193,8 @@ pub(crate) struct Freed {
 pub(crate) struct Changes {
     pub(crate) wakers: Vec<Waker>,
     pub(crate) turns: Vec<(BackendId, Turn)>,
+    /// Numbers of slots that were found; to be set.
+    pub(crate) slots: Vec<(BackendId, usize)>,
 }
 
 impl BackendId {
@@ -205,6 +214,7 @@ impl<B: Clone> Dispatch<B> {
             vacant: Vec::new(),
             generation: 0,
             lineups: Default::default(),
+            auto: AutoSlots::new(),
             health: config.health.clone(),
             resting: Vec::new(),
             starting: Vec::new(),
@@ -245,7 +255,9 @@ impl<B: Clone> Dispatch<B> {
                 Asked::Waiting(self.queue(wish, Line::Any, first), Outlook::Recovery)
             }
             Choice::Later(bound) => match self.expected_wait(bound) {
-                Some(wait) if first && wait > self.limits.wait => Asked::TooLate(wait),
+                Some(wait) if first && wait > self.limits.wait && self.is_settled() => {
+                    Asked::TooLate(wait)
+                }
                 _ => {
                     let line = bound.map_or(Line::Any, Line::Of);
                     Asked::Waiting(self.queue(wish, line, first), Outlook::Slot)
@@ -299,7 +311,8 @@ impl<B: Clone> Dispatch<B> {
     }
 
     /// Gives a slot back.
-    pub(crate) fn release(&mut self, id: BackendId, report: Report) -> Freed {
+    pub(crate) fn release(&mut self, id: BackendId, ordinal: u32, report: Report) -> Freed {
+        self.note_time(id, ordinal, report);
         let Some(member) = self.member_mut(id) else { return Freed::default() };
         member.in_flight -= 1;
         let drained = member.is_drained();
@@ -311,13 +324,13 @@ impl<B: Clone> Dispatch<B> {
 
     /// Turns a slot into an upgraded connection, which holds none, and so frees it; unless the
     /// backend has as many of them as it may.
-    pub(crate) fn upgrade(&mut self, id: BackendId, report: Report) -> Option<Freed> {
+    pub(crate) fn upgrade(&mut self, id: BackendId, ordinal: u32, report: Report) -> Option<Freed> {
         let member = self.member_mut(id)?;
         if member.tunnels >= member.terms.tunnels {
             return None;
         }
         member.tunnels += 1;
-        Some(self.release(id, report))
+        Some(self.release(id, ordinal, report))
     }
 
     /// An upgraded connection that held no slot has ended.
@@ -364,159 +377,10 @@ impl<B: Clone> Dispatch<B> {
     fn grant(&mut self, index: u32) -> Grant<B> {
         let member = self.members[index as usize].as_mut().expect("a chosen backend is a member");
         member.in_flight += 1;
-        let grant = Grant { id: member.id, backend: member.backend.clone() };
+        let (id, backend, ordinal) = (member.id, member.backend.clone(), member.granted);
+        member.granted = ordinal.wrapping_add(1);
         self.rank(index, End::Back);
-        grant
-    }
-
-    /// Takes note of how long a backend took.
-    fn learn(&mut self, index: u32, report: Report) {
-        if self.policy != Policy::LeastTime {
-            return;
-        }
-        let (now, Some(member)) = (report.ended(), self.members[index as usize].as_mut()) else {
-            return;
-        };
-        let Some(now) = now else { return };
-        match report {
-            Report::Nothing => {}
-            Report::Answered { ended, micros, error: false } => {
-                member.service.answered(micros, ended);
-            }
-            Report::Answered { ended, micros, .. } | Report::Failed { ended, micros, .. } => {
-                member.service.failed(micros, ended);
-            }
-        }
-        self.ages.remove(&mut self.age_links, index);
-        self.ages.push(&mut self.age_links, index, End::Back);
-        // Two for each answer: more than one of all backends falls out of date at a time.
-        for _ in 0..2 {
-            let Some(oldest) = self.ages.iter(&self.age_links).next() else { break };
-            let member = self.members[oldest as usize].as_mut();
-            if !member.is_some_and(|member| member.service.age(now)) {
-                break;
-            }
-            self.ages.remove(&mut self.age_links, oldest);
-            self.ages.push(&mut self.age_links, oldest, End::Back);
-            self.rank(oldest, End::Back);
-        }
-    }
-
-    /// Hands a slot that was just given back to a waiter, and notes how fast the queue moves.
-    fn hand_over(&mut self, index: u32, report: Report) -> Option<Waker> {
-        let bound = self.at(index).is_some_and(|member| !member.bound.is_empty());
-        let waker = self.serve(index)?;
-        if let Some(now) = report.ended() {
-            match self.members[index as usize].as_mut() {
-                Some(member) if bound => member.drain_rate.handed(now),
-                _ => self.drain_rate.handed(now),
-            }
-        }
-        Some(waker)
-    }
-
-    /// The least that one more waiter is likely to wait.
-    fn expected_wait(&self, bound: Option<u32>) -> Option<Duration> {
-        match bound.and_then(|index| self.at(index)) {
-            Some(member) => member.drain_rate.wait(member.bound.len() + 1),
-            None => self.drain_rate.wait(self.unbound.len() + 1),
-        }
-    }
-
-    /// Hands a free slot of this backend to the first waiter that it may serve.
-    fn serve(&mut self, index: u32) -> Option<Waker> {
-        let (waiter, line) = self.next_for(index)?;
-        let waker = self.unlink(waiter, line);
-        let grant = self.grant(index);
-        self.waiters[waiter as usize].state = WaiterState::Granted(grant);
-        // A waiter that has not polled yet finds its grant when it does.
-        Some(waker.unwrap_or_else(|| Waker::noop().clone()))
-    }
-
-    fn next_for(&self, index: u32) -> Option<(u32, Line)> {
-        let member = self.at(index)?;
-        if member.in_flight >= member.room() {
-            return None;
-        }
-        if let Some(waiter) = member.first.iter(&self.links).next() {
-            return Some((waiter, Line::First(index)));
-        }
-        if !member.takes() {
-            return None;
-        }
-        if let Some(waiter) = member.bound.iter(&self.links).next() {
-            return Some((waiter, Line::Of(index)));
-        }
-        let (id, tier) = (member.id, member.tier());
-        let fits = |&waiter: &u32| {
-            let tried = &self.waiters[waiter as usize].wish.tried;
-            !tried.contains(id) && self.tier_for(tried) == Some(tier)
-        };
-        self.unbound.iter(&self.links).find(fits).map(|waiter| (waiter, Line::Any))
-    }
-
-    fn serve_all(&mut self, index: u32) -> Vec<Waker> {
-        std::iter::from_fn(|| self.serve(index)).collect()
-    }
-
-    fn queue(&mut self, wish: Wish, line: Line, first: bool) -> Ticket {
-        let waiter = self.vacant_waiters.pop().unwrap_or_else(|| {
-            self.waiters.push(Waiter { wish, state: WaiterState::Vacant });
-            (self.waiters.len() - 1) as u32
-        });
-        self.waiters[waiter as usize].wish = wish;
-        self.enqueue(waiter, line, if first { End::Back } else { End::Front }, None);
-        Ticket(waiter)
-    }
-
-    fn enqueue(&mut self, waiter: u32, line: Line, end: End, waker: Option<Waker>) {
-        self.waiters[waiter as usize].state = WaiterState::Waiting { waker, line };
-        let list = match line {
-            Line::Any => &mut self.unbound,
-            Line::Of(index) | Line::First(index) => {
-                let member = self.members[index as usize].as_mut();
-                let member = member.expect("nobody waits for a backend that is gone");
-                if line == Line::First(index) { &mut member.first } else { &mut member.bound }
-            }
-        };
-        list.push(&mut self.links, waiter, end);
-        if let Line::Any | Line::Of(_) = line {
-            self.waiting += 1;
-            self.deepest = self.deepest.max(self.waiting);
-        }
-        self.rank_line(line);
-    }
-
-    fn unlink(&mut self, waiter: u32, line: Line) -> Option<Waker> {
-        let (list, rate) = match line {
-            Line::Any => (&mut self.unbound, Some(&mut self.drain_rate)),
-            Line::Of(index) | Line::First(index) => {
-                let member = self.members[index as usize].as_mut();
-                let member = member.expect("nobody waits for a backend that is gone");
-                match line {
-                    Line::First(_) => (&mut member.first, None),
-                    _ => (&mut member.bound, Some(&mut member.drain_rate)),
-                }
-            }
-        };
-        list.remove(&mut self.links, waiter);
-        if let Some(rate) = rate {
-            self.waiting -= 1;
-            if list.is_empty() {
-                rate.reset();
-            }
-        }
-        self.rank_line(line);
-        match &mut self.waiters[waiter as usize].state {
-            WaiterState::Waiting { waker, .. } => waker.take(),
-            _ => None,
-        }
-    }
-
-    fn rank_line(&mut self, line: Line) {
-        if let Line::Of(index) = line {
-            self.rank(index, End::Back);
-        }
+        Grant { id, backend, ordinal }
     }
 }
 

@@ -1,10 +1,10 @@
 //! Slots, the queue, and who waits.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use balancer::Policy;
+use balancer::{AppId, Backend, Policy, Slots};
 
 use crate::stage::{GET, OK, Origin, POLICIES, Peer, Stage};
 
@@ -200,6 +200,37 @@ fn a_backend_of_one_connection_at_a_time_does_not_deadlock() {
                 }
             });
         }
+    });
+}
+
+/// Each request takes a few milliseconds, however many there are.
+#[test]
+fn slots_are_found_while_requests_wait() {
+    let origin = Origin::new(|mut peer| {
+        while peer.head().is_some() {
+            std::thread::sleep(Duration::from_millis(4));
+            peer.send(OK);
+        }
+    });
+    let stage = Stage::new(|_| ());
+    stage.handle.add(AppId::FIRST, Backend::new("origin", origin.address, Slots::Auto));
+    assert_eq!(stage.backend().slots, 1);
+    let found = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                let mut client = stage.client();
+                while !found.load(Ordering::SeqCst) {
+                    client.send(GET);
+                    client.expect(OK);
+                }
+            });
+        }
+        stage.until("more than one", |snapshot| {
+            let more = snapshot.apps[0].backends[0].slots >= 4;
+            found.store(more, Ordering::SeqCst);
+            more
+        });
     });
 }
 

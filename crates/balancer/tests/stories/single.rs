@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use balancer::{ActiveHealth, BackendHealth};
+use balancer::{ActiveHealth, AppId, Backend, BackendHealth, Slots};
 
 use crate::stage::{GET, Stage, eventually};
 
@@ -75,13 +75,13 @@ impl Drop for Server {
 }
 
 /// Eight clients that keep their connections, and a check every few milliseconds.
-fn all_are_served_by(server: &Server) {
+fn all_are_served_by(server: &Server, slots: Slots) {
     let stage = Stage::new(|config| {
         let interval = Duration::from_millis(20);
         config.threads = 3;
         config.apps[0].health.active = Some(ActiveHealth { interval, ..ActiveHealth::of("/") });
     });
-    stage.add_address("single", server.address, 1);
+    stage.handle.add(AppId::FIRST, Backend::new("single", server.address, slots));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -100,15 +100,18 @@ fn all_are_served_by(server: &Server) {
     let backend = stage.backend();
     assert_eq!((backend.health, backend.counts.failed_checks), (BackendHealth::Up, 0));
     assert_eq!(backend.counts.requests, 160);
+    assert!(backend.slots <= 2, "{} slots", backend.slots);
 }
 
 #[test]
 fn pythons_server_of_one_connection_serves_all() {
-    all_are_served_by(&Server::python());
+    let server = Server::python();
+    [Slots::Fixed(1), Slots::Auto].into_iter().for_each(|slots| all_are_served_by(&server, slots));
 }
 
 #[test]
 fn phps_server_of_one_request_serves_all() {
     let root = tempfile::tempdir().unwrap();
-    all_are_served_by(&Server::php(root.path()));
+    let server = Server::php(root.path());
+    [Slots::Fixed(1), Slots::Auto].into_iter().for_each(|slots| all_are_served_by(&server, slots));
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use balancer::{Address, Balancer};
+use balancer::{Address, Balancer, Slots};
 use clap::Args;
 
 use crate::admin::{Admin, Controlled, Takeover};
@@ -19,9 +19,9 @@ pub struct Arguments {
     /// A server to send requests to, or unix:PATH; may be given several times
     #[arg(long = "to", value_name = "HOST:PORT", value_parser = server)]
     to: Vec<(String, Address)>,
-    /// Requests that a server may have in flight [default: 256]
-    #[arg(long, value_name = "K", value_parser = quantity::count, env = "TENFOLD_SLOTS")]
-    slots: Option<usize>,
+    /// Requests that a server may have in flight, or `auto` [default: 256]
+    #[arg(long, value_name = "K", value_parser = quantity::slots, env = "TENFOLD_SLOTS")]
+    slots: Option<Slots>,
     /// Read FILE [default: tenfold.toml here, if --to is not given]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use balancer::Backend;
+use balancer::{Backend, Slots};
 use clap::Args;
 use fleet::{MemberStatus, State};
 use tokio::task::JoinSet;
@@ -32,9 +32,9 @@ pub struct Arguments {
     instances: Option<usize>,
     #[command(flatten)]
     balancing: BalancingArguments,
-    /// Requests that an instance may have in flight [default: what the last plan of this command found]
-    #[arg(long, value_name = "K", value_parser = quantity::count, env = "TENFOLD_SLOTS")]
-    slots: Option<usize>,
+    /// Requests that an instance may have in flight, or `auto` [default: what the last plan of this command found]
+    #[arg(long, value_name = "K", value_parser = quantity::slots, env = "TENFOLD_SLOTS")]
+    slots: Option<Slots>,
     /// Read FILE [default: tenfold.toml here, if no command is given]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -165,13 +165,17 @@ impl Launch {
     fn describe_slots(&self, apps: usize) -> String {
         let of = if apps == 1 { String::new() } else { format!(" of {}", self.to_run.app.name) };
         let slots = self.to_run.backend.slots;
+        let slots = match slots {
+            Slots::Auto => return format!("as many requests at once in each instance{of} as fit"),
+            Slots::Fixed(slots) => slots,
+        };
         let requests = if slots == 1 { "request" } else { "requests" };
         format!("{slots} {requests} at once in each instance{of} ({})", self.source)
     }
 }
 
 /// Slots, and where the number comes from.
-fn slots(said: Option<usize>, command: &[String]) -> (usize, &'static str) {
+fn slots(said: Option<Slots>, command: &[String]) -> (Slots, &'static str) {
     if let Some(slots) = said {
         return (slots, "as configured");
     }
@@ -182,8 +186,8 @@ fn slots(said: Option<usize>, command: &[String]) -> (usize, &'static str) {
     let slots = |plan: Plan| plan.balancer_slots.filter(|_| plan.verdict != Verdict::Invalid);
     let found = plans.iter().filter_map(|d| serde_json::from_str(d).ok().and_then(slots)).next();
     match found {
-        Some(slots) => (slots, "found by the last plan"),
-        None => (config::SLOTS, "unmeasured: `tenfold plan` finds what fits"),
+        Some(slots) => (slots.into(), "found by the last plan"),
+        None => (config::SLOTS.into(), "unmeasured: `tenfold plan` finds what fits"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use balancer::{Address, AppConfig, Backend, Policy, QueueLimits, RetryLimits, Role};
+use balancer::{Address, AppConfig, Backend, Policy, QueueLimits, RetryLimits, Role, Slots};
 use fleet::{App, Logs, Ports, ReadyProbe};
 use serde::{Deserialize, Deserializer};
 
@@ -35,8 +35,8 @@ pub struct AppTable {
     // How requests are spread.
     #[serde(default, deserialize_with = "value::parsed")]
     policy: Option<Policy>,
-    #[serde(default, deserialize_with = "value::count")]
-    pub slots: Option<usize>,
+    #[serde(default, deserialize_with = "value::slots")]
+    pub slots: Option<Slots>,
     #[serde(default, deserialize_with = "value::count")]
     attempts: Option<usize>,
     #[serde(default)]
@@ -75,8 +75,8 @@ pub struct BackendTable {
     #[serde(deserialize_with = "address")]
     address: Address,
     name: Option<String>,
-    #[serde(default, deserialize_with = "value::count")]
-    slots: Option<usize>,
+    #[serde(default, deserialize_with = "value::slots")]
+    slots: Option<Slots>,
     weight: Option<u32>,
     #[serde(default)]
     backup: bool,
@@ -152,7 +152,7 @@ impl AppTable {
 
     /// A backend of this app with what all of them have in common.
     pub fn backend(&self, name: &str, address: Address) -> Backend {
-        let default = Backend::new(name, address, self.slots.unwrap_or(SLOTS));
+        let default = Backend::new(name, address, self.slots.unwrap_or(SLOTS.into()));
         Backend {
             max_connections: self.max_connections.or(default.max_connections),
             max_upgraded: self.max_upgraded.unwrap_or(default.max_upgraded),
@@ -162,7 +162,7 @@ impl AppTable {
     }
 
     /// The servers that run already; `slots` are the command line's.
-    pub fn servers(&self, slots: Option<usize>, at: &Key) -> Result<Vec<Backend>, Wrong> {
+    pub fn servers(&self, slots: Option<Slots>, at: &Key) -> Result<Vec<Backend>, Wrong> {
         let mut servers: Vec<Backend> = Vec::new();
         for (index, Short(table)) in self.backends.iter().enumerate() {
             if servers.iter().any(|other| other.address == table.address) {
@@ -179,7 +179,7 @@ impl AppTable {
 }
 
 impl BackendTable {
-    fn resolve(&self, app: &AppTable, slots: Option<usize>, at: &Key) -> Result<Backend, Wrong> {
+    fn resolve(&self, app: &AppTable, slots: Option<Slots>, at: &Key) -> Result<Backend, Wrong> {
         let weight = self.weight.unwrap_or(1);
         if !(1..=Backend::MAX_WEIGHT).contains(&weight) {
             let most = Backend::MAX_WEIGHT;

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use balancer::{Address, AppId, Backend, Listener};
+use balancer::{Address, AppId, Backend, Listener, Slots};
 
 use super::app::AppTable;
 use super::file::File;
@@ -51,7 +51,7 @@ pub enum Members {
     Instances {
         app: Box<fleet::App>,
         count: usize,
-        slots: Option<usize>,
+        slots: Option<Slots>,
         /// What all have in common as backends.
         backend: Box<Backend>,
     },
@@ -63,9 +63,9 @@ pub enum Members {
 #[derive(Clone, Debug)]
 pub enum Wanted<'a> {
     /// `up`.
-    Up { app: &'a AppArguments, instances: Option<usize>, slots: Option<usize>, logs: &'a Path },
+    Up { app: &'a AppArguments, instances: Option<usize>, slots: Option<Slots>, logs: &'a Path },
     /// `balance`.
-    Balance { to: &'a [(String, Address)], slots: Option<usize> },
+    Balance { to: &'a [(String, Address)], slots: Option<Slots> },
 }
 
 const LISTEN: SocketAddr =
@@ -209,7 +209,7 @@ fn members(
         Wanted::Balance { slots, to } => (*slots, *to),
     };
     if !to.is_empty() {
-        let slots = slots.or(table.slots).unwrap_or(app::SLOTS);
+        let slots = slots.or(table.slots).unwrap_or(app::SLOTS.into());
         let server = |(name, address): &(String, Address)| Backend {
             slots,
             ..table.backend(name, address.clone())

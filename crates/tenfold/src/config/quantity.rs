@@ -4,6 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use balancer::Slots;
 use jiff::SignedDuration;
 
 /// `200ms`, `1.5s`, `2m`.
@@ -41,6 +42,16 @@ pub fn count(text: &str) -> Result<usize, String> {
     match text.trim().parse::<usize>() {
         Ok(0) | Err(_) => Err(format!("`{text}` is not a count: write a whole number from 1")),
         Ok(count) => Ok(count),
+    }
+}
+
+/// A number of at least 1, or `auto`.
+pub fn slots(text: &str) -> Result<Slots, String> {
+    match text.trim().parse() {
+        Ok(Slots::Fixed(0)) | Err(_) => Err(format!(
+            "`{text}` is no number of slots: write a whole number from 1, or auto to have it found"
+        )),
+        Ok(slots) => Ok(slots),
     }
 }
 

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::Duration;
 
+use balancer::Slots;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -75,6 +76,24 @@ pub fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Err
         0 => Err(D::Error::custom("0 is too few: write a whole number from 1")),
         count => Ok(Some(count)),
     }
+}
+
+/// `8` or `"auto"`.
+pub fn slots<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Slots>, D::Error> {
+    struct Number;
+    impl Visitor<'_> for Number {
+        type Value = Slots;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number of slots, as in 8 or \"auto\"")
+        }
+        fn visit_i64<E: Error>(self, value: i64) -> Result<Slots, E> {
+            quantity::slots(&value.to_string()).map_err(E::custom)
+        }
+        fn visit_str<E: Error>(self, text: &str) -> Result<Slots, E> {
+            quantity::slots(text).map_err(E::custom)
+        }
+    }
+    from.deserialize_any(Number).map(Some)
 }
 
 /// `16384` or `"16KiB"`.

@@ -14,7 +14,11 @@ fn cost(policy: Policy, backends: usize, weights: u32) -> u32 {
     let mut d = new(policy, 100);
     for backend in 0..backends as u32 {
         let weight = 1 + backend % weights;
-        d.add("b", slots, Terms { weight, seed: hash(&backend.to_le_bytes()), ..terms() });
+        d.add(
+            "b",
+            Slots::Fixed(slots),
+            Terms { weight, seed: hash(&backend.to_le_bytes()), ..terms() },
+        );
     }
     let mut held: Vec<_> = (0..2 * backends).map(|_| granted(ask(&mut d)).id).collect();
     let (start, mut key) = (Instant::now(), 1_u64);
@@ -25,7 +29,7 @@ fn cost(policy: Policy, backends: usize, weights: u32) -> u32 {
         let place = (key >> 33) as usize % held.len();
         let done = std::mem::replace(&mut held[place], grant.id);
         let ended = start + Duration::from_micros(u64::from(round));
-        d.release(done, Report::answered(start, ended, false));
+        d.release(done, 0, Report::answered(start, ended, false));
     }
     (start.elapsed() / ROUNDS).as_nanos() as u32
 }

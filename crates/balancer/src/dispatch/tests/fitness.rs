@@ -7,7 +7,7 @@ use crate::health::{ActiveHealth, BackendHealth};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn refused(d: &mut Plain, id: BackendId, now: Instant) -> Freed {
-    d.release(id, Report::failed(BackendFault::Connect, now, now))
+    d.release(id, 0, Report::failed(BackendFault::Connect, now, now))
 }
 
 /// Three requests that could not connect.
@@ -39,7 +39,7 @@ fn a_backend_that_fails_rests_and_is_tried_with_one_request() {
             d.grant(ids[0].index);
         }
         waiting(ask(&mut d));
-        let turns = d.release(ids[0], Report::answered(now, now, false)).changes.turns;
+        let turns = d.release(ids[0], 0, Report::answered(now, now, false)).changes.turns;
         assert_eq!(turns[0].1.health, BackendHealth::Up, "{policy}");
         assert_eq!(d.member(ids[0]).unwrap().room(), 4, "{policy}");
     }
@@ -65,7 +65,7 @@ fn who_waited_for_a_backend_that_fails_moves_on() {
 #[test]
 fn a_backup_serves_for_one_that_is_down() {
     let (mut d, ids) = dispatch(Policy::Queue, &[("a", 1)]);
-    d.add("spare", 1, Terms { role: Role::Backup, ..terms() });
+    d.add("spare", Slots::Fixed(1), Terms { role: Role::Backup, ..terms() });
     take_down(&mut d, ids[0], Instant::now());
     assert_eq!(granted(ask(&mut d)).backend, "spare");
 }

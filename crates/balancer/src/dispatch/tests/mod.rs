@@ -1,9 +1,10 @@
+mod auto;
 mod cost;
 mod fitness;
 mod policies;
 
 use super::*;
-use crate::backend::Backend;
+use crate::backend::{Backend, Slots};
 
 type Plain = Dispatch<&'static str>;
 
@@ -24,7 +25,7 @@ fn terms() -> Terms {
 }
 
 fn add(dispatch: &mut Plain, name: &'static str, slots: usize) -> BackendId {
-    dispatch.add(name, slots, Terms { seed: hash(name.as_bytes()), ..terms() }).0
+    dispatch.add(name, Slots::Fixed(slots), Terms { seed: hash(name.as_bytes()), ..terms() }).0
 }
 
 /// Every policy.
@@ -40,7 +41,7 @@ fn early() -> Vec<Policy> {
 }
 
 fn release(dispatch: &mut Plain, id: BackendId) -> Freed {
-    dispatch.release(id, Report::Nothing)
+    dispatch.release(id, 0, Report::Nothing)
 }
 
 fn granted(asked: Asked<&'static str>) -> Grant<&'static str> {

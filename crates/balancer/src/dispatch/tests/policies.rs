@@ -9,7 +9,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn add_with(d: &mut Plain, name: &'static str, change: impl FnOnce(&mut Terms)) -> BackendId {
     let mut terms = Terms { seed: hash(name.as_bytes()), ..terms() };
     change(&mut terms);
-    d.add(name, 100, terms).0
+    d.add(name, Slots::Fixed(100), terms).0
 }
 
 fn weighted(policy: Policy, weights: &[(&'static str, u32)]) -> Plain {
@@ -80,7 +80,7 @@ fn first_fills_the_oldest() {
 }
 
 fn timed(d: &mut Plain, id: BackendId, now: Instant, time: Duration, error: bool) {
-    d.release(id, Report::answered(now, now + time, error));
+    d.release(id, 0, Report::answered(now, now + time, error));
 }
 
 #[test]
@@ -197,19 +197,19 @@ fn a_slow_start_grows_with_time() {
 #[test]
 fn an_upgraded_connection_frees_its_slot() {
     let mut d = new(Policy::Queue, 100);
-    let id = d.add("a", 1, Terms { tunnels: 2, connections: 2, ..terms() }).0;
+    let id = d.add("a", Slots::Fixed(1), Terms { tunnels: 2, connections: 2, ..terms() }).0;
     granted(ask(&mut d));
     let next = waiting(ask(&mut d));
-    assert!(d.upgrade(id, Report::Nothing).is_some());
+    assert!(d.upgrade(id, 0, Report::Nothing).is_some());
     assert_eq!(claim(&mut d, &next), Some("a"), "the slot goes on");
-    d.upgrade(id, Report::Nothing).unwrap();
+    d.upgrade(id, 0, Report::Nothing).unwrap();
     let third = waiting(ask(&mut d));
     d.end_upgraded(id);
     assert_eq!(claim(&mut d, &third), Some("a"), "only so many connections");
-    d.upgrade(id, Report::Nothing).unwrap();
+    d.upgrade(id, 0, Report::Nothing).unwrap();
     d.end_upgraded(id);
     granted(ask(&mut d));
-    d.upgrade(id, Report::Nothing);
+    d.upgrade(id, 0, Report::Nothing);
     assert_eq!((d.members()[0].tunnels, d.members()[0].in_flight), (2, 0));
     assert_eq!(d.drain(id).0, Some(2));
     assert!(!d.end_upgraded(id).drained);
@@ -219,9 +219,9 @@ fn an_upgraded_connection_frees_its_slot() {
 #[test]
 fn beyond_its_class_an_upgraded_connection_keeps_its_slot() {
     let mut d = new(Policy::Queue, 100);
-    let id = d.add("a", 1, Terms { tunnels: 0, ..terms() }).0;
+    let id = d.add("a", Slots::Fixed(1), Terms { tunnels: 0, ..terms() }).0;
     granted(ask(&mut d));
-    assert!(d.upgrade(id, Report::Nothing).is_none());
+    assert!(d.upgrade(id, 0, Report::Nothing).is_none());
     waiting(ask(&mut d));
 }
 
@@ -235,7 +235,7 @@ fn a_request_that_would_wait_too_long_is_refused_at_once() {
         let mut tickets: Vec<_> = (0..50).map(|_| waiting(ask(&mut d))).collect();
         for served in 0..20 {
             now += SECOND;
-            d.release(ids[0], Report::answered(now, now, false));
+            d.release(ids[0], 0, Report::answered(now, now, false));
             assert!(claim(&mut d, &tickets.remove(0)).is_some());
             let asked = ask(&mut d);
             match asked {

@@ -36,7 +36,7 @@ backends = [
     { address = "unix:/run/b.sock", name = "b", slots = 2, weight = 3, backup = true },
 ]
 policy = "hash cookie sid"
-slots = 8
+slots = "auto"
 slow_start = "30s"
 max_connections = 50
 retries = { percent = 5 }
@@ -70,7 +70,7 @@ fn everything_is_read() {
     assert_eq!((config.forwarding.trusted.len(), config.forwarding.request_id), (2, Switch::On));
     let Members::Servers(servers) = &apps[1].members else { panic!("{apps:?}") };
     let slots: Vec<_> = servers.iter().map(|s| (s.name.as_str(), s.slots)).collect();
-    assert_eq!(slots, [("127.0.0.1:3000", 8), ("b", 2)]);
+    assert_eq!(slots, [("127.0.0.1:3000", Slots::Auto), ("b", Slots::Fixed(2))]);
     assert_eq!((servers[1].weight, servers[1].role), (3, Role::Backup));
     assert_eq!((servers[1].max_connections, servers[1].slow_start.as_secs()), (Some(50), 30));
     let Members::Instances { app, count: 3, slots: None, .. } = &apps[0].members else {
@@ -118,8 +118,8 @@ fn what_is_wrong_is_refused_with_line_and_remedy() {
             "[apps.a]\nbackends = [\"127.0.0.1:1\",\n\"127.0.0.1:1\"]",
             "t.toml:3: 127.0.0.1:1 is there twice",
         ),
-        ("[apps.a]\nslots = 0", "t.toml:2: 0 is too few: write a whole number from 1"),
-        ("[apps.a]\nslots = \"many\"", "t.toml:2: invalid type: string \"many\", expected usize"),
+        ("[apps.a]\nslots = 0", "t.toml:2: `0` is no number of slots: write a whole number from 1"),
+        ("[apps.a]\nslots = \"many\"", "t.toml:2: `many` is no number of slots: write a whole"),
         (
             "[apps.a]\ncommand = [\"x\"]",
             "t.toml:2: `tenfold balance` starts nothing: use `tenfold up`",

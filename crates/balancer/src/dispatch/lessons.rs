@@ -1,0 +1,57 @@
+//! What a request that has ended teaches about its backend.
+
+use std::time::Duration;
+
+use super::list::End;
+use super::{BackendId, Dispatch, Report};
+use crate::backend::Slots;
+use crate::policy::Policy;
+
+impl<B: Clone> Dispatch<B> {
+    /// Lets the search for slots know how long a request took, while others wait.
+    pub(super) fn note_time(&mut self, id: BackendId, ordinal: u32, report: Report) {
+        let Some(member) = self.member(id).filter(|member| member.rule == Slots::Auto) else {
+            return;
+        };
+        let full = member.in_flight >= member.room() && self.waiting > 0;
+        if let Report::Answered { ended, micros, .. } = report {
+            let time = Duration::from_micros(micros.into());
+            // Those of before are behind all others.
+            let ordinal = ordinal.wrapping_sub(member.granted_before);
+            self.auto.answered(id.index, ordinal, full, time, ended);
+        }
+    }
+
+    /// Takes note of how long a backend took.
+    pub(super) fn learn(&mut self, index: u32, report: Report) {
+        if self.policy != Policy::LeastTime {
+            return;
+        }
+        let (now, Some(member)) = (report.ended(), self.members[index as usize].as_mut()) else {
+            return;
+        };
+        let Some(now) = now else { return };
+        match report {
+            Report::Nothing => {}
+            Report::Answered { ended, micros, error: false } => {
+                member.service.answered(micros, ended);
+            }
+            Report::Answered { ended, micros, .. } | Report::Failed { ended, micros, .. } => {
+                member.service.failed(micros, ended);
+            }
+        }
+        self.ages.remove(&mut self.age_links, index);
+        self.ages.push(&mut self.age_links, index, End::Back);
+        // Two for each answer: more than one of all backends falls out of date at a time.
+        for _ in 0..2 {
+            let Some(oldest) = self.ages.iter(&self.age_links).next() else { break };
+            let member = self.members[oldest as usize].as_mut();
+            if !member.is_some_and(|member| member.service.age(now)) {
+                break;
+            }
+            self.ages.remove(&mut self.age_links, oldest);
+            self.ages.push(&mut self.age_links, oldest, End::Back);
+            self.rank(oldest, End::Back);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The search for the number of slots, against simulated backends in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::super::auto::{AutoSlots, Scope};
+use super::*;
+
+/// What a simulated backend does with the requests that it has.
+#[derive(Clone, Copy)]
+enum Server {
+    /// Serves so many at once, the others wait inside.
+    Pool { workers: usize, micros: u64 },
+    /// Each waits for something else, then needs the only processor.
+    Async { wait: u64, cpu: u64 },
+    /// A connection is served to its end, so the second one never is.
+    OneConnection { micros: u64 },
+}
+
+/// Backends behind a queue that is never empty.
+struct Simulation {
+    server: fn(u64) -> Server,
+    auto: AutoSlots,
+    start: Instant,
+    now: u64,
+    /// When a request of a backend is answered, when it began, its ordinal.
+    events: BinaryHeap<Reverse<(u64, usize, u64, u32)>>,
+    limits: Vec<usize>,
+    in_flight: Vec<usize>,
+    ordinals: Vec<u32>,
+    /// When each worker or the processor is free.
+    free: Vec<Vec<u64>>,
+    seed: u64,
+    answered: usize,
+}
+
+/// A request's part of a backend that is stuck.
+const NEVER: u64 = u64::MAX / 2;
+
+impl Simulation {
+    fn new(backends: usize, server: fn(u64) -> Server) -> Self {
+        Simulation {
+            server,
+            auto: AutoSlots::new(),
+            start: Instant::now(),
+            now: 0,
+            events: BinaryHeap::new(),
+            limits: vec![1; backends],
+            in_flight: vec![0; backends],
+            ordinals: vec![0; backends],
+            free: vec![Vec::new(); backends],
+            seed: 9,
+            answered: 0,
+        }
+    }
+
+    /// 1 on average, from 0.75 to 1.25.
+    fn vary(&mut self, micros: u64) -> u64 {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+        micros * (768 + (self.seed >> 33) % 512) / 1024
+    }
+
+    fn begin(&mut self, backend: usize) {
+        let now = self.now;
+        let server = (self.server)(now);
+        let end = match server {
+            Server::Pool { workers, micros } => {
+                let time = self.vary(micros);
+                self.occupy(backend, workers, now, time)
+            }
+            Server::Async { wait, cpu } => {
+                let (wait, time) = (self.vary(wait), self.vary(cpu));
+                self.occupy(backend, 1, now + wait, time)
+            }
+            Server::OneConnection { .. } if self.serves(backend) => NEVER,
+            Server::OneConnection { micros } => now + self.vary(micros),
+        };
+        self.in_flight[backend] += 1;
+        self.events.push(Reverse((end, backend, now, self.ordinals[backend])));
+        self.ordinals[backend] += 1;
+    }
+
+    fn serves(&self, backend: usize) -> bool {
+        self.events.iter().any(|Reverse(event)| event.1 == backend && event.0 != NEVER)
+    }
+
+    fn occupy(&mut self, backend: usize, workers: usize, from: u64, time: u64) -> u64 {
+        let free = &mut self.free[backend];
+        free.resize(workers, 0);
+        let earliest = free.iter_mut().min().expect("there is a worker");
+        *earliest = (*earliest).max(from) + time;
+        *earliest
+    }
+
+    fn run(&mut self, seconds: u64) -> &mut Self {
+        let end = self.now + seconds * 1_000_000;
+        let mut tick = self.now;
+        while self.now < end {
+            for backend in 0..self.limits.len() {
+                while self.in_flight[backend] < self.limits[backend] {
+                    self.begin(backend);
+                }
+            }
+            let next = self.events.peek().map_or(NEVER, |Reverse(event)| event.0);
+            if next > tick {
+                self.now = tick;
+                self.tick();
+                tick += TICK.as_micros() as u64;
+                continue;
+            }
+            let Some(Reverse((at, backend, began, ordinal))) = self.events.pop() else { continue };
+            self.now = at;
+            let full = self.in_flight[backend] >= self.limits[backend];
+            self.in_flight[backend] -= 1;
+            self.answered += 1;
+            let (time, ended) = (Duration::from_micros(at - began), self.at(at));
+            self.auto.answered(backend as u32, ordinal, full, time, ended);
+        }
+        self
+    }
+
+    fn at(&self, micros: u64) -> Instant {
+        self.start + Duration::from_micros(micros)
+    }
+
+    fn tick(&mut self) {
+        let subjects: Vec<_> = (0..self.limits.len() as u32).collect();
+        let Some(decision) = self.auto.tick(self.at(self.now), true, &subjects) else { return };
+        for backend in 0..self.limits.len() {
+            if matches!(decision.scope, Scope::One(one) if one as usize != backend) {
+                continue;
+            }
+            let fewer = decision.slots < self.limits[backend];
+            self.limits[backend] = decision.slots;
+            self.ordinals[backend] = 0;
+            // The connection that is given up makes room for the one that waited.
+            if fewer && matches!((self.server)(0), Server::OneConnection { .. }) {
+                let stuck = self.in_flight[backend].saturating_sub(1);
+                self.in_flight[backend] -= stuck;
+                self.events.retain(|Reverse(event)| event.0 != NEVER || event.1 != backend);
+            }
+        }
+    }
+
+    /// Answers a second over so many seconds from now on.
+    fn throughput(&mut self, seconds: u64) -> f64 {
+        let before = self.answered;
+        self.run(seconds);
+        (self.answered - before) as f64 / seconds as f64
+    }
+}
+
+#[test]
+fn a_serial_backend_gets_one_slot() {
+    for backends in [1, 4] {
+        let mut it = Simulation::new(backends, |_| Server::Pool { workers: 1, micros: 20_000 });
+        assert_eq!(it.run(30).auto.slots(), 1);
+        let rate = it.throughput(60);
+        assert!(rate > 48.0 * backends as f64, "{rate}");
+    }
+}
+
+#[test]
+fn a_pool_gets_about_its_size() {
+    for (backends, workers) in [(1, 5), (4, 5), (1, 16), (2, 40)] {
+        let server = match workers {
+            5 => |_| Server::Pool { workers: 5, micros: 20_000 },
+            16 => |_| Server::Pool { workers: 16, micros: 20_000 },
+            _ => |_| Server::Pool { workers: 40, micros: 20_000 },
+        };
+        let mut it = Simulation::new(backends, server);
+        let slots = it.run(60).auto.slots();
+        let most = workers + (workers / 4).max(1);
+        assert!((workers * 7 / 8..=most).contains(&slots), "{slots} for {workers} workers");
+        let (rate, best) = (it.throughput(60), (50 * workers * backends) as f64);
+        assert!(rate > 0.85 * best, "{rate} of {best} a second");
+    }
+}
+
+#[test]
+fn an_async_backend_gets_as_many_as_its_processor_can_feed() {
+    let mut it = Simulation::new(1, |_| Server::Async { wait: 98_000, cpu: 2_000 });
+    let slots = it.run(60).auto.slots();
+    assert!((35..=80).contains(&slots), "50 would do: {slots}");
+    let rate = it.throughput(30);
+    assert!(rate > 350.0, "{rate} of 500 a second");
+}
+
+#[test]
+fn a_short_service_gets_one_slot_more() {
+    let mut it = Simulation::new(2, |_| Server::Pool { workers: 1, micros: 700 });
+    assert_eq!(it.run(30).auto.slots(), 2);
+    assert_eq!(it.run(120).auto.slots(), 2);
+}
+
+#[test]
+fn it_follows_a_backend_that_changes() {
+    let server = |now| {
+        let workers = if (60_000_000..160_000_000).contains(&now) { 12 } else { 3 };
+        Server::Pool { workers, micros: 20_000 }
+    };
+    let mut it = Simulation::new(2, server);
+    for (seconds, expected) in [(50, 3..=4), (100, 10..=15), (180, 3..=4)] {
+        let slots = it.run(seconds).auto.slots();
+        assert!(expected.contains(&slots), "{slots} after {} s", it.now / 1_000_000);
+    }
+}
+
+/// Its second connection is served when we give the first one up, and soon.
+#[test]
+fn a_backend_of_one_connection_is_not_stalled() {
+    for backends in [1, 3] {
+        let server = |_| Server::OneConnection { micros: 10_000 };
+        let mut it = Simulation::new(backends, server);
+        assert_eq!(it.run(60).auto.slots(), 1, "{backends} backends");
+        let rate = it.throughput(60);
+        assert!(rate > 95.0 * backends as f64, "{rate}");
+    }
+}
+
+#[test]
+fn without_demand_nothing_changes() {
+    let (mut auto, mut now) = (AutoSlots::new(), Instant::now());
+    for _ in 0..1000 {
+        now += TICK;
+        auto.answered(0, 0, false, Duration::from_millis(5), now);
+        assert_eq!(auto.tick(now, false, &[0]), None);
+    }
+    assert_eq!(auto.slots(), 1);
+}

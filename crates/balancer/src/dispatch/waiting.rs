@@ -1,0 +1,133 @@
+//! Those who wait, and how they are served.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use super::list::End;
+use super::{Dispatch, Line, Member, Report, Ticket, Waiter, WaiterState, Wish};
+use crate::backend::Slots;
+
+impl<B: Clone> Dispatch<B> {
+    /// Hands a slot that was just given back to a waiter, and notes how fast the queue moves.
+    pub(super) fn hand_over(&mut self, index: u32, report: Report) -> Option<Waker> {
+        let bound = self.at(index).is_some_and(|member| !member.bound.is_empty());
+        let waker = self.serve(index)?;
+        if let Some(now) = report.ended() {
+            match self.members[index as usize].as_mut() {
+                Some(member) if bound => member.drain_rate.handed(now),
+                _ => self.drain_rate.handed(now),
+            }
+        }
+        Some(waker)
+    }
+
+    /// The queue does not move faster as soon as the number of slots is found.
+    pub(super) fn is_settled(&self) -> bool {
+        let left_to_us = |member: &Member<B>| member.rule == Slots::Auto;
+        !self.auto.is_searching() || !self.members.iter().flatten().any(left_to_us)
+    }
+
+    /// The least that one more waiter is likely to wait.
+    pub(super) fn expected_wait(&self, bound: Option<u32>) -> Option<Duration> {
+        match bound.and_then(|index| self.at(index)) {
+            Some(member) => member.drain_rate.wait(member.bound.len() + 1),
+            None => self.drain_rate.wait(self.unbound.len() + 1),
+        }
+    }
+
+    /// Hands a free slot of this backend to the first waiter that it may serve.
+    pub(super) fn serve(&mut self, index: u32) -> Option<Waker> {
+        let (waiter, line) = self.next_for(index)?;
+        let waker = self.unlink(waiter, line);
+        let grant = self.grant(index);
+        self.waiters[waiter as usize].state = WaiterState::Granted(grant);
+        // A waiter that has not polled yet finds its grant when it does.
+        Some(waker.unwrap_or_else(|| Waker::noop().clone()))
+    }
+
+    fn next_for(&self, index: u32) -> Option<(u32, Line)> {
+        let member = self.at(index)?;
+        if member.in_flight >= member.room() {
+            return None;
+        }
+        if let Some(waiter) = member.first.iter(&self.links).next() {
+            return Some((waiter, Line::First(index)));
+        }
+        if !member.takes() {
+            return None;
+        }
+        if let Some(waiter) = member.bound.iter(&self.links).next() {
+            return Some((waiter, Line::Of(index)));
+        }
+        let (id, tier) = (member.id, member.tier());
+        let fits = |&waiter: &u32| {
+            let tried = &self.waiters[waiter as usize].wish.tried;
+            !tried.contains(id) && self.tier_for(tried) == Some(tier)
+        };
+        self.unbound.iter(&self.links).find(fits).map(|waiter| (waiter, Line::Any))
+    }
+
+    pub(super) fn serve_all(&mut self, index: u32) -> Vec<Waker> {
+        std::iter::from_fn(|| self.serve(index)).collect()
+    }
+
+    pub(super) fn queue(&mut self, wish: Wish, line: Line, first: bool) -> Ticket {
+        let waiter = self.vacant_waiters.pop().unwrap_or_else(|| {
+            self.waiters.push(Waiter { wish, state: WaiterState::Vacant });
+            (self.waiters.len() - 1) as u32
+        });
+        self.waiters[waiter as usize].wish = wish;
+        self.enqueue(waiter, line, if first { End::Back } else { End::Front }, None);
+        Ticket(waiter)
+    }
+
+    pub(super) fn enqueue(&mut self, waiter: u32, line: Line, end: End, waker: Option<Waker>) {
+        self.waiters[waiter as usize].state = WaiterState::Waiting { waker, line };
+        let list = match line {
+            Line::Any => &mut self.unbound,
+            Line::Of(index) | Line::First(index) => {
+                let member = self.members[index as usize].as_mut();
+                let member = member.expect("nobody waits for a backend that is gone");
+                if line == Line::First(index) { &mut member.first } else { &mut member.bound }
+            }
+        };
+        list.push(&mut self.links, waiter, end);
+        if let Line::Any | Line::Of(_) = line {
+            self.waiting += 1;
+            self.deepest = self.deepest.max(self.waiting);
+        }
+        self.rank_line(line);
+    }
+
+    pub(super) fn unlink(&mut self, waiter: u32, line: Line) -> Option<Waker> {
+        let (list, rate) = match line {
+            Line::Any => (&mut self.unbound, Some(&mut self.drain_rate)),
+            Line::Of(index) | Line::First(index) => {
+                let member = self.members[index as usize].as_mut();
+                let member = member.expect("nobody waits for a backend that is gone");
+                match line {
+                    Line::First(_) => (&mut member.first, None),
+                    _ => (&mut member.bound, Some(&mut member.drain_rate)),
+                }
+            }
+        };
+        list.remove(&mut self.links, waiter);
+        if let Some(rate) = rate {
+            self.waiting -= 1;
+            if list.is_empty() {
+                rate.reset();
+            }
+        }
+        self.rank_line(line);
+        match &mut self.waiters[waiter as usize].state {
+            WaiterState::Waiting { waker, .. } => waker.take(),
+            _ => None,
+        }
+    }
+
+    fn rank_line(&mut self, line: Line) {
+        if let Line::Of(index) = line {
+            self.rank(index, End::Back);
+        }
+    }
+}
