@@ -10,7 +10,7 @@
 //! - [`history`] and [`state`]: what is kept, and where.
 //! - [`admin`]: the socket that controls a running `up`, and its metrics.
 //! - [`ending`], [`renewal`] and [`notify`]: how a process ends or is followed by a new one, and
-//!   what the service manager hears of it.
+//!   what the service manager hears of it; [`hangup`]: what a running one reads again.
 
 #![allow(unreachable_pub, reason = "a program has no outside: `pub` means beyond the module here")]
 
@@ -19,6 +19,7 @@ mod cli;
 mod config;
 mod ending;
 mod experiment;
+mod hangup;
 mod history;
 mod notify;
 mod outcome;

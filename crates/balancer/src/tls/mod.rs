@@ -67,6 +67,11 @@ impl Tls {
         Tls { certificates: vec![certificate], minimum: TlsVersion::default() }
     }
 
+    /// Reads all files, and says what is wrong with them in one sentence with a remedy.
+    pub fn verify(&self) -> Result<(), String> {
+        self.load(&[]).map(drop)
+    }
+
     /// Reads all files; `more` comes after our own certificates.
     pub(crate) fn load(&self, more: &[Certificate]) -> Result<Server, String> {
         let provider = Arc::new(ring::default_provider());

@@ -8,6 +8,7 @@ use clap::Args;
 use crate::admin::{Admin, Controlled, Takeover};
 use crate::config::{self, Balancing, BalancingArguments, Wanted, quantity};
 use crate::ending::{Ending, Farewell};
+use crate::hangup;
 use crate::notify;
 use crate::outcome::Outcome;
 use crate::output;
@@ -44,6 +45,7 @@ impl Arguments {
         let inherited = takeover.inherit(&balancing.config)?;
         let mut balancer = Balancer::prepare(balancing.config.clone(), inherited)?;
         balancing.add_servers(&balancer.handle());
+        hangup::listen(balancer.handle())?;
         let controlled = Controlled::Balancer(balancer.handle());
         let control = takeover.control();
         let admin = Admin::open(&balancing, balancer.addresses(), controlled, control)?;

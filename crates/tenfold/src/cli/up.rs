@@ -15,6 +15,7 @@ use crate::config::{
     self, AppArguments, Balancing, BalancingArguments, Members, Served, Wanted, quantity,
 };
 use crate::ending::{Ending, Farewell};
+use crate::hangup;
 use crate::history::{self, History};
 use crate::notify;
 use crate::outcome::Outcome;
@@ -65,6 +66,7 @@ impl Arguments {
         let to_run = launches.iter().map(|launch| launch.to_run.clone()).collect();
         let rig = Arc::new(Rig::new(balancing.config.clone(), to_run, inherited)?);
         balancing.add_servers(&rig.balancer);
+        hangup::listen(rig.balancer.clone())?;
         if takeover.has_predecessor() {
             // It serves until the instances of this one can.
             let ready = tokio::select! {

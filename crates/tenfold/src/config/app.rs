@@ -9,6 +9,7 @@ use balancer::{Address, AppConfig, Backend, Policy, QueueLimits, RetryLimits, Ro
 use fleet::{App, Logs, Ports, ReadyProbe};
 use serde::{Deserialize, Deserializer};
 
+use super::health::HealthTable;
 use super::source::{Key, Wrong};
 use super::value::{self, Short};
 use super::{AppArguments, BalancingArguments, quantity};
@@ -43,6 +44,8 @@ pub struct AppTable {
     queue: QueueTable,
     #[serde(default)]
     retries: RetriesTable,
+    #[serde(default)]
+    health: HealthTable,
     // What backends have in common.
     #[serde(default, deserialize_with = "value::count")]
     max_connections: Option<usize>,
@@ -93,13 +96,19 @@ pub const SLOTS: usize = 256;
 
 impl AppTable {
     /// How requests are spread: arguments first, then the file.
-    pub fn spread(&self, name: &str, arguments: &BalancingArguments) -> AppConfig {
+    pub fn spread(
+        &self,
+        name: &str,
+        arguments: &BalancingArguments,
+        at: &Key,
+    ) -> Result<AppConfig, Wrong> {
         let default = AppConfig::named(name);
         let queue = QueueLimits {
             length: arguments.queue_length.or(self.queue.length).unwrap_or(default.queue.length),
             wait: arguments.queue_wait.or(self.queue.wait).unwrap_or(default.queue.wait),
         };
-        AppConfig {
+        Ok(AppConfig {
+            health: self.health.resolve(arguments.health_path.as_deref(), &at.then("health"))?,
             policy: arguments.policy.as_ref().or(self.policy.as_ref()).cloned().unwrap_or_default(),
             retries: RetryLimits {
                 percent: self.retries.percent.unwrap_or(default.retries.percent),
@@ -108,7 +117,7 @@ impl AppTable {
             queue,
             attempts: self.attempts.unwrap_or(default.attempts),
             ..default
-        }
+        })
     }
 
     /// What to run: arguments first, then the file.

@@ -88,7 +88,7 @@ pub struct BalancingArguments {
     /// Where clients connect; unix:PATH for a Unix socket [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS", value_parser = quantity::server, env = "TENFOLD_LISTEN")]
     pub listen: Option<balancer::Address>,
-    /// queue, round_robin or least_conn [default: queue]
+    /// queue, round_robin, least_conn, least_time, ip_hash, hash KEY, random two, first [default: queue]
     #[arg(long, value_name = "POLICY", env = "TENFOLD_POLICY")]
     pub policy: Option<balancer::Policy>,
     /// Threads of the balancer; one carries tens of thousands of requests a second [default: 1]
@@ -100,6 +100,18 @@ pub struct BalancingArguments {
     /// How long a request may wait for a free instance [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration, env = "TENFOLD_QUEUE_WAIT")]
     pub queue_wait: Option<Duration>,
+    /// Speak TLS on --listen, with this certificate chain (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key", env = "TENFOLD_TLS_CERT")]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert", env = "TENFOLD_TLS_KEY")]
+    pub tls_key: Option<PathBuf>,
+    /// Ask every instance for PATH now and then, and send requests only to those that answer 2xx or 3xx
+    #[arg(long, value_name = "PATH", env = "TENFOLD_HEALTH_PATH")]
+    pub health_path: Option<String>,
+    /// Log a line for each request to FILE; - is standard output
+    #[arg(long, value_name = "FILE", env = "TENFOLD_LOG")]
+    pub log: Option<String>,
     /// Metrics and status, for Prometheus and people [default: none]
     #[arg(long, value_name = "ADDRESS", value_parser = quantity::address, env = "TENFOLD_ADMIN")]
     pub admin: Option<SocketAddr>,

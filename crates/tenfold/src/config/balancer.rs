@@ -9,8 +9,10 @@ use serde::{Deserialize, Deserializer};
 use super::forwarding::ForwardingTable;
 use super::limits::LimitsTable;
 use super::listener::ListenerTable;
+use super::log::LogTable;
 use super::quantity;
 use super::timeouts::TimeoutsTable;
+use super::tls::AcmeTable;
 use super::value::{self, Short};
 
 #[derive(Debug, Default, Deserialize)]
@@ -32,6 +34,8 @@ pub struct BalancerTable {
     pub limits: LimitsTable,
     #[serde(default)]
     pub forwarding: ForwardingTable,
+    pub acme: Option<AcmeTable>,
+    pub access_log: Option<Short<LogTable>>,
 }
 
 fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {

@@ -8,11 +8,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use balancer::{Address, AppId, Backend, Listener, Slots};
+use balancer::{AccessLog, Address, AppId, Backend, Listener, Slots, Tls};
 
 use super::app::AppTable;
 use super::file::File;
+use super::log::LogTable;
 use super::source::{Key, Wrong};
+use super::tls::readable;
+use super::value::Short;
 use super::{AppArguments, BalancingArguments, app, route};
 
 /// A balancer and what is behind it.
@@ -81,7 +84,9 @@ impl Balancing {
     ) -> anyhow::Result<Balancing> {
         let resolve = |file: &File| resolve(file, arguments, wanted);
         let balancing = resolve(file).map_err(|wrong| file.source.wrong(&wrong))?;
-        let Err(sentence) = balancing.config.check() else { return Ok(balancing) };
+        let Err(sentence) = balancing.config.check() else {
+            return verify_certificates(file, arguments, balancing);
+        };
         // The key without which the complaint goes away is at fault.
         let relieves = |key: &Key| {
             let again = file.source.without(key).and_then(|rest| rest.try_into::<File>().ok());
@@ -131,6 +136,7 @@ impl Balancing {
     }
 }
 
+#[allow(clippy::needless_update, reason = "a setting that the library gains is mapped by and by")]
 fn resolve(
     file: &File,
     arguments: &BalancingArguments,
@@ -139,6 +145,11 @@ fn resolve(
     let tables = tables(file, wanted)?;
     let names: Vec<&str> = tables.iter().map(|(name, _, _)| *name).collect();
     let table = &file.balancer;
+    let directory = file.directory.as_deref();
+    let spread = tables.iter().map(|(name, at, app)| app.spread(name, arguments, at));
+    let spread = spread.collect::<Result<_, _>>()?;
+    let acme = table.acme.as_ref();
+    let acme = acme.map(|acme| acme.resolve(directory, &Key::of(&["balancer", "acme"])));
     let mut apps = Vec::new();
     for (index, (name, at, app)) in tables.iter().enumerate() {
         let members = members(file, app, name, at, wanted)?;
@@ -148,11 +159,14 @@ fn resolve(
         config: balancer::Config {
             listeners: listeners(file, arguments)?,
             threads: arguments.threads.or(table.threads).unwrap_or(1),
-            apps: tables.iter().map(|(name, _, app)| app.spread(name, arguments)).collect(),
+            apps: spread,
             routes: route::resolve(&file.routes, &names)?,
             timeouts: table.timeouts.resolve(),
             limits: table.limits.resolve(),
             forwarding: table.forwarding.resolve(),
+            acme: acme.transpose()?,
+            access_log: access_log(file, arguments),
+            notice: |text| eprintln!("tenfold: {text}"),
             ..balancer::Config::default()
         },
         apps,
@@ -161,6 +175,24 @@ fn resolve(
         drain: arguments.drain.or(table.drain).unwrap_or(DRAIN),
         start: if arguments.takeover { Start::TakingOver } else { Start::Anew },
     })
+}
+
+/// Reads all certificates, so that a wrong one is found before anything listens.
+fn verify_certificates(
+    file: &File,
+    arguments: &BalancingArguments,
+    balancing: Balancing,
+) -> anyhow::Result<Balancing> {
+    let root = Key::of(&["balancer", "listeners"]);
+    for (index, listener) in balancing.config.listeners.iter().enumerate() {
+        let Some(tls) = listener.tls.as_ref().filter(|tls| !tls.certificates.is_empty()) else {
+            continue;
+        };
+        let in_file = arguments.listen.is_none() && !file.balancer.listeners.is_empty();
+        let at = if in_file { root.then(&index).then("tls") } else { Key::default() };
+        tls.verify().map_err(|sentence| file.source.wrong(&at.wrong(&sentence)))?;
+    }
+    Ok(balancing)
 }
 
 /// The apps by name: `[apps.NAME]`, or the single one of `[app]` and the command line.
@@ -240,16 +272,31 @@ fn members(
     }
 }
 
+/// The command line's target, in the file's format.
+fn access_log(file: &File, arguments: &BalancingArguments) -> Option<AccessLog> {
+    let in_file = file.balancer.access_log.as_ref().map(|Short(table)| table);
+    match (&arguments.log, in_file) {
+        (None, table) => table.map(|table| table.resolve(file.directory.as_deref())),
+        (Some(to), Some(table)) => Some(table.elsewhere(to).resolve(None)),
+        (Some(to), None) => to.parse().ok().map(|table: LogTable| table.resolve(None)),
+    }
+}
+
 /// Those of the command line take the place of the file's.
 fn listeners(file: &File, arguments: &BalancingArguments) -> Result<Vec<Listener>, Wrong> {
     let at = Key::of(&["balancer", "listeners"]);
     let listeners = match &arguments.listen {
-        Some(address) => vec![Listener::new(address.clone())],
-        None if file.balancer.listeners.is_empty() => vec![Listener::new(LISTEN)],
+        Some(address) => vec![said(address.clone(), arguments)?],
+        None if file.balancer.listeners.is_empty() => vec![said(LISTEN.into(), arguments)?],
+        None if arguments.tls_cert.is_some() => {
+            return Err(at.wrong(
+                "--tls-cert is for --listen, and the file has listeners: give --listen too, or write tls there",
+            ));
+        }
         None => {
             let tables = file.balancer.listeners.iter().enumerate();
             tables
-                .map(|(index, table)| table.0.resolve(&at.then(&index)))
+                .map(|(index, table)| table.0.resolve(file.directory.as_deref(), &at.then(&index)))
                 .collect::<Result<_, _>>()?
         }
     };
@@ -262,4 +309,14 @@ fn listeners(file: &File, arguments: &BalancingArguments) -> Result<Vec<Listener
         }
     }
     Ok(listeners)
+}
+
+/// The listener that the command line asks for.
+fn said(address: Address, arguments: &BalancingArguments) -> Result<Listener, Wrong> {
+    let mut listener = Listener::new(address);
+    if let (Some(chain), Some(key)) = (&arguments.tls_cert, &arguments.tls_key) {
+        let at = Key::default();
+        listener.tls = Some(Tls::new(readable(None, chain, &at)?, readable(None, key, &at)?));
+    }
+    Ok(listener)
 }

@@ -17,8 +17,12 @@ pub struct LimitsTable {
     body_bytes: Option<u64>,
     #[serde(default, deserialize_with = "value::count")]
     connections: Option<usize>,
+    #[serde(default, deserialize_with = "value::count")]
+    client_connections: Option<usize>,
+    requests: Option<u64>,
     #[serde(default, deserialize_with = "value::bytes")]
     client_rate: Option<u64>,
+    streams: Option<u32>,
 }
 
 impl LimitsTable {
@@ -36,7 +40,10 @@ impl LimitsTable {
             headers: self.headers.unwrap_or(default.headers),
             body_bytes: self.body_bytes.unwrap_or(default.body_bytes),
             connections: self.connections.unwrap_or(default.connections),
+            client_connections: self.client_connections.unwrap_or(default.client_connections),
+            requests: self.requests.unwrap_or(default.requests),
             client_rate: self.client_rate.unwrap_or(default.client_rate),
+            streams: self.streams.unwrap_or(default.streams),
             ..default
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! - `arguments`: what several commands share.
 //! - [`file`], `source`: the file, where a key stands in it, and how an error is told.
-//! - `app`, `balancer`, `forwarding`, `limits`, `listener`, `route`, `timeouts`: its tables, each with its checks.
+//! - `app`, `balancer`, `forwarding`, `health`, `limits`, `listener`, `log`, `route`, `timeouts`, `tls`: its tables, each with its checks.
 //! - `balancing`: all of these for `up` and `balance`.
 //! - [`quantity`], `value`: numbers with a unit, on the command line and in the file.
 
@@ -13,12 +13,15 @@ mod balancer;
 mod balancing;
 pub mod file;
 mod forwarding;
+mod health;
 mod limits;
 mod listener;
+mod log;
 pub mod quantity;
 mod route;
 mod source;
 mod timeouts;
+mod tls;
 mod value;
 
 use std::net::SocketAddr;

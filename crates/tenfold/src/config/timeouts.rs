@@ -18,6 +18,8 @@ pub struct TimeoutsTable {
     #[serde(default, deserialize_with = "value::positive_duration")]
     body: Option<Duration>,
     #[serde(default, deserialize_with = "value::positive_duration")]
+    upload: Option<Duration>,
+    #[serde(default, deserialize_with = "value::positive_duration")]
     client_grace: Option<Duration>,
     #[serde(default, deserialize_with = "value::positive_duration")]
     connect: Option<Duration>,
@@ -43,6 +45,7 @@ impl TimeoutsTable {
             handshake: self.handshake.unwrap_or(default.handshake),
             idle: self.idle.unwrap_or(default.idle),
             body: self.body.unwrap_or(default.body),
+            upload: self.upload.unwrap_or(default.upload),
             client_grace: self.client_grace.unwrap_or(default.client_grace),
             connect: self.connect.unwrap_or(default.connect),
             response: self.response.unwrap_or(default.response),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use balancer::{Destination, Policy, Role, Switch};
+use balancer::{Cleartext, Destination, LogFormat, Policy, Role, ServerErrors, Switch};
 
 use super::*;
 
@@ -197,4 +197,96 @@ fn the_key_at_fault_is_found() {
     let threads = BalancingArguments { threads: Some(9999), ..BalancingArguments::default() };
     let message = up("[app]\ncommand = [\"a\"]", &threads).unwrap_err().to_string();
     assert!(message.starts_with("t.toml: 9999 threads are impossible"), "{message}");
+}
+
+/// Every example of the guide is a file that is right; and every key of the file is in the guide.
+#[test]
+fn the_guide_is_right() {
+    let guide = include_str!("../../../../../docs/balancer.md");
+    let directory = tempfile::tempdir().unwrap();
+    let certs = directory.path().join("certs");
+    std::fs::create_dir(&certs).unwrap();
+    let names =
+        [("example", "DNS:example.com"), ("other", "DNS:other.example,DNS:*.other.example")];
+    for (name, hosts) in names {
+        let made = std::process::Command::new("openssl")
+            .args([
+                "req",
+                "-x509",
+                "-nodes",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+            ])
+            .args(["-subj", "/CN=example.com", "-addext", &format!("subjectAltName={hosts}")])
+            .arg("-keyout")
+            .arg(certs.join(format!("{name}.key")))
+            .arg("-out")
+            .arg(certs.join(format!("{name}.pem")))
+            .output()
+            .expect("openssl runs; `make deps` installs it");
+        assert!(made.status.success(), "{made:?}");
+    }
+    let blocks: Vec<&str> =
+        guide.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(blocks.len() > 10);
+    for block in blocks {
+        let mut file = File::parse(block, "balancer.md").unwrap_or_else(|e| panic!("{e}\n{block}"));
+        file.directory = Some(directory.path().to_owned());
+        let app = AppArguments::default();
+        let wanted =
+            Wanted::Up { app: &app, instances: None, slots: None, logs: Path::new("logs") };
+        let right = Balancing::resolve(&file, &BalancingArguments::default(), &wanted);
+        right.unwrap_or_else(|e| panic!("{e}\n{block}"));
+    }
+}
+
+#[test]
+fn all_tables_are_read() {
+    let text = r#"
+        [balancer]
+        listeners = [{ address = "127.0.0.1:1", proxy_protocol = ["10.0.0.0/8"], cleartext = "h2c" }]
+        access_log = { to = "a.log", format = "json" }
+        [balancer.limits]
+        streams = 7
+        [app]
+        backends = ["127.0.0.1:2"]
+        [app.health]
+        path = "/health"
+        status = "204"
+        count_5xx = true
+    "#;
+    let config = balance(text).unwrap().config;
+    assert_eq!((config.limits.streams, config.listeners[0].cleartext), (7, Cleartext::H2c));
+    assert!(config.listeners[0].proxy_protocol.is_some());
+    assert_eq!(config.access_log.unwrap().format, LogFormat::Json);
+    let health = &config.apps[0].health;
+    assert_eq!(health.active.as_ref().unwrap().status, 204..=204);
+    assert_eq!(health.passive.server_errors, ServerErrors::Counted);
+}
+
+#[test]
+fn certificates_and_checks_are_refused_with_line_and_remedy() {
+    let app = "[app]\nbackends = [\"127.0.0.1:1\"]\n";
+    for (text, said) in [
+        (
+            "[balancer]\nlisteners = [{ address = \"127.0.0.1:1\", tls = { certificates = [\n{ chain = \"/none\",\nkey = \"/none\" }] } }]",
+            "t.toml:5: cannot read /none (No such file",
+        ),
+        (
+            "[balancer]\nlisteners = [{ address = \"127.0.0.1:1\", tls = { certificates = [\n{ chain = \"/dev/null\", key = \"/dev/null\" }] } }]",
+            "t.toml:4: ",
+        ),
+        ("[app.health]\nrise = 2", "t.toml:4: rise belongs to checks by asking: add path"),
+        ("[app.health]\npath = \"/\"\nstatus = \"ok\"", "t.toml:5: `ok` is no status: write 200"),
+        (
+            "[app.health]\npath = \"health\"",
+            "t.toml:4: of app app, health path \"health\" is no path",
+        ),
+        ("[balancer.acme]\nhosts = [\"a.example\"]\nstore = \"acme\"", "t.toml:"),
+    ] {
+        let message = balance(&format!("{app}{text}")).unwrap_err().to_string();
+        assert!(message.starts_with(said), "{text}\n{message}\n{said}");
+    }
 }

@@ -1,0 +1,20 @@
+//! SIGHUP: access logs are reopened, and certificates are read again. Nothing else is: a changed
+//! `tenfold.toml` is for a new process that takes over.
+
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Takes over the signal.
+pub fn listen(balancer: balancer::Handle) -> anyhow::Result<()> {
+    let mut hangup = signal(SignalKind::hangup())
+        .context("cannot handle signals: run Tenfold where SIGHUP is not blocked")?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            balancer.reopen_logs();
+            let balancer = balancer.clone();
+            // Reads files.
+            let _ = tokio::task::spawn_blocking(move || balancer.reload_certificates()).await;
+        }
+    });
+    Ok(())
+}
