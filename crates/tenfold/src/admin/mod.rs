@@ -48,6 +48,7 @@ pub enum Controlled {
 /// listens there.
 pub struct Admin {
     listen: Vec<Address>,
+    urls: Vec<String>,
     address: Option<SocketAddr>,
     socket: SocketFile,
     state: api::State,
@@ -86,6 +87,8 @@ impl Admin {
             Some(path) => path.clone(),
             None => socket::path(&listen[0])?,
         };
+        let urls = balancing.config.listeners.iter().zip(listen);
+        let urls = urls.map(|(listener, address)| url(listener.tls.is_some(), address)).collect();
         let listen = listen.to_vec();
         let control = match inherited.control {
             Some(socket) => std::os::unix::net::UnixListener::from(socket),
@@ -108,7 +111,7 @@ impl Admin {
         let control = UnixListener::from_std(control)?;
         let address = public.as_ref().map(TcpListener::local_addr).transpose()?;
         let mut admin =
-            Admin { listen, address, socket: SocketFile(path), state, tasks: Vec::new() };
+            Admin { listen, urls, address, socket: SocketFile(path), state, tasks: Vec::new() };
         if let Some(public) = public {
             admin.serve(public, api::public(admin.state.clone()));
         }
@@ -130,11 +133,7 @@ impl Admin {
 
     /// Where clients connect, in a line.
     pub fn clients_connect_to(&self) -> String {
-        let url = |address: &Address| match address {
-            Address::Tcp(address) => format!("http://{address}"),
-            Address::Unix(_) => address.to_string(),
-        };
-        self.listen.iter().map(url).collect::<Vec<_>>().join(", ")
+        self.urls.join(", ")
     }
 
     /// Where to find it, in a line.
@@ -178,6 +177,14 @@ impl Admin {
             let patience = std::time::Duration::from_secs(1);
             let _ = tokio::time::timeout(patience, task).await;
         }
+    }
+}
+
+fn url(is_tls: bool, address: &Address) -> String {
+    match address {
+        Address::Tcp(address) if is_tls => format!("https://{address}"),
+        Address::Tcp(address) => format!("http://{address}"),
+        Address::Unix(_) => address.to_string(),
     }
 }
 
