@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use crate::address::Address;
+use crate::config::Protocol;
 use crate::counters::BackendTally;
+use crate::http2::Trunks;
 use crate::stream::{BackendStream, Check};
 
 /// A server that requests are forwarded to.
@@ -73,6 +75,8 @@ pub(crate) struct BackendState {
     /// Connections, idle ones included.
     open: AtomicUsize,
     idle: Mutex<Idle>,
+    /// Where requests are streams of connections that are shared.
+    pub(crate) trunks: Option<Trunks>,
     /// Signalled when a draining backend has no request in flight.
     pub(crate) drained: Notify,
     /// By thread.
@@ -143,13 +147,14 @@ impl FromStr for Slots {
 }
 
 impl BackendState {
-    pub(crate) fn new(backend: Backend, slots: usize, threads: usize) -> Self {
+    pub(crate) fn new(backend: Backend, protocol: Protocol, slots: usize, threads: usize) -> Self {
         BackendState {
             name: backend.name,
             address: backend.address,
             slots: AtomicUsize::new(slots),
             open: AtomicUsize::new(0),
             idle: Mutex::default(),
+            trunks: (protocol == Protocol::H2c).then(|| Trunks::new(threads)),
             drained: Notify::new(),
             tallies: (0..threads).map(|_| Mutex::default()).collect(),
         }
@@ -186,6 +191,9 @@ impl BackendState {
 
     /// Keeps a connection for the next request. Must happen before the slot is released.
     pub(crate) fn give_back(&self, stream: BackendStream, thread: usize, now: Instant) {
+        if !stream.is_reusable() {
+            return;
+        }
         let mut idle = self.idle();
         let surplus = self.open.load(Ordering::Relaxed) > self.slots.load(Ordering::Relaxed);
         if idle.removed || surplus {
@@ -197,8 +205,9 @@ impl BackendState {
     }
 
     pub(crate) fn close(&self, stream: BackendStream) {
+        let counted = usize::from(stream.is_reusable());
         drop(stream);
-        self.forget(1);
+        self.forget(counted);
     }
 
     /// Counts connections that are closed, or were not established.
@@ -217,6 +226,7 @@ impl BackendState {
     pub(crate) fn removed(&self) {
         self.idle().removed = true;
         self.close_idle(|_| true);
+        self.trunks.iter().for_each(Trunks::close);
     }
 
     /// Closes this thread's idle connections that the backend has closed or that are `longest` old.
@@ -226,11 +236,12 @@ impl BackendState {
                 && (now.duration_since(connection.since) >= longest
                     || !connection.stream.is_silent(Check::EventLoop))
         });
+        self.trunks.iter().for_each(|trunks| trunks.sweep(thread, longest, now));
     }
 
     /// Idle connections.
     pub(crate) fn idle_count(&self) -> usize {
-        self.idle().connections.len()
+        self.idle().connections.len() + self.trunks.as_ref().map_or(0, Trunks::idle_count)
     }
 
     pub(crate) fn tally(&self, thread: usize, count: impl FnOnce(&mut BackendTally)) {
@@ -272,7 +283,7 @@ mod tests {
             let address = stream.peer_addr().unwrap();
             let stream = BackendStream::Tcp(stream);
             let backend = Backend::new("a", address, 1);
-            let state = BackendState::new(backend, 1, 1);
+            let state = BackendState::new(backend, Protocol::Http1, 1, 1);
             state.opening();
             state.give_back(stream, 0, Instant::now());
             let stream = state.take_idle(0, check).expect("it is open");

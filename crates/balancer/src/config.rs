@@ -85,6 +85,19 @@ pub struct AppConfig {
     pub retries: RetryLimits,
     /// How its backends are judged.
     pub health: Health,
+    /// What its backends speak.
+    pub protocol: Protocol,
+}
+
+/// What backends speak; without TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// HTTP/1.1, a connection for each request in flight: what all app servers speak.
+    #[default]
+    Http1,
+    /// HTTP/2 with prior knowledge (RFC 9113 3.3), as gRPC needs: a connection for each thread, and
+    /// a stream for each request in flight.
+    H2c,
 }
 
 /// Names an app of one balancer: its place in [`Config::apps`].
@@ -365,6 +378,7 @@ impl Default for AppConfig {
             attempts: 3,
             retries: RetryLimits::default(),
             health: Health::default(),
+            protocol: Protocol::default(),
         }
     }
 }

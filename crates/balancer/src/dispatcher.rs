@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::broadcast;
 
 use crate::backend::{Backend, BackendState, Slots};
-use crate::config::{AppConfig, AppId};
+use crate::config::{AppConfig, AppId, Protocol};
 use crate::dispatch::{
     AllDown, Asked, BackendId, Changes, Dispatch, Freed, Grant, Outlook, Report, RetryCounts,
     Standing, Terms, Ticket, Wish, hash,
@@ -19,6 +19,7 @@ use crate::health::{ActiveHealth, BackendHealth, HealthEvent, Turn};
 /// while it is held.
 pub(crate) struct Dispatcher {
     dispatch: Mutex<Dispatch<Arc<BackendState>>>,
+    protocol: Protocol,
     threads: usize,
     events: broadcast::Sender<HealthEvent>,
 }
@@ -83,7 +84,7 @@ impl Dispatcher {
         events: broadcast::Sender<HealthEvent>,
     ) -> Self {
         let dispatch = Mutex::new(Dispatch::new(app, config));
-        Dispatcher { dispatch, threads, events }
+        Dispatcher { dispatch, protocol: config.protocol, threads, events }
     }
 
     pub(crate) fn ask(&self, wish: Wish) -> Reply<'_> {
@@ -131,7 +132,7 @@ impl Dispatcher {
         let terms = Terms::of(&backend, seed);
         let mut dispatch = self.lock();
         let slots = dispatch.slots_by(rule);
-        let state = Arc::new(BackendState::new(backend, slots, self.threads));
+        let state = Arc::new(BackendState::new(backend, self.protocol, slots, self.threads));
         let (id, woken) = dispatch.add(state, rule, terms);
         drop(dispatch);
         woken.iter().for_each(Waker::wake_by_ref);

@@ -3,9 +3,11 @@
 use std::future::Future;
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use crate::backend::BackendState;
 use crate::dispatcher::{Class, Slot};
 use crate::stream::{BackendStream, Check};
 use crate::timer::Timer;
@@ -35,7 +37,13 @@ impl<'a> Lease<'a> {
 
     /// Takes an idle connection, if there is one.
     pub(crate) fn reuse(&mut self, check: Check) -> bool {
-        self.stream = self.slot.backend.take_idle(self.thread.into(), check);
+        let backend = &self.slot.backend;
+        self.stream = match &backend.trunks {
+            Some(trunks) => trunks
+                .reuse(self.thread.into())
+                .map(|branch| BackendStream::Http2(Box::new(branch))),
+            None => backend.take_idle(self.thread.into(), check),
+        };
         self.history = if self.stream.is_some() { History::Reused } else { History::Fresh };
         self.stream.is_some()
     }
@@ -44,10 +52,8 @@ impl<'a> Lease<'a> {
     pub(crate) async fn connect(&mut self, timer: &mut Timer, limit: Duration) -> io::Result<()> {
         self.close();
         let deadline = Instant::now() + limit;
-        let backend = std::sync::Arc::clone(&self.slot.backend);
-        self.slot.backend.opening();
-        let opening = Opening(&self.slot);
-        let mut connecting = pin!(BackendStream::connect(&backend.address));
+        let backend = Arc::clone(&self.slot.backend);
+        let mut connecting = pin!(open(&backend, self.thread.into()));
         let stream = std::future::poll_fn(|cx| {
             if let Poll::Ready(result) = connecting.as_mut().poll(cx) {
                 return Poll::Ready(result);
@@ -58,7 +64,6 @@ impl<'a> Lease<'a> {
             })
         })
         .await?;
-        std::mem::forget(opening);
         (self.stream, self.history) = (Some(stream), History::Fresh);
         Ok(())
     }
@@ -91,11 +96,24 @@ impl Drop for Lease<'_> {
     }
 }
 
-/// A connection that was counted but is not established.
-struct Opening<'s, 'a>(&'s Slot<'a>);
+/// A connection of its own, or a stream of one.
+async fn open(backend: &Arc<BackendState>, thread: usize) -> io::Result<BackendStream> {
+    if let Some(trunks) = &backend.trunks {
+        let branch = trunks.open(backend, thread).await?;
+        return Ok(BackendStream::Http2(Box::new(branch)));
+    }
+    backend.opening();
+    let opening = Opening(backend);
+    let stream = BackendStream::connect(&backend.address).await?;
+    std::mem::forget(opening);
+    Ok(stream)
+}
 
-impl Drop for Opening<'_, '_> {
+/// A connection that was counted but is not established.
+struct Opening<'b>(&'b BackendState);
+
+impl Drop for Opening<'_> {
     fn drop(&mut self) {
-        self.0.backend.forget(1);
+        self.0.forget(1);
     }
 }

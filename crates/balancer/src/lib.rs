@@ -84,7 +84,8 @@ pub use address::{Address, UnknownAddress};
 pub use backend::{Backend, Role, Slots, UnknownSlots};
 pub use balancer::{Balancer, Drained, Handle, StartError};
 pub use config::{
-    AppConfig, AppId, Cleartext, Config, Limits, Listener, QueueLimits, RetryLimits, Timeouts,
+    AppConfig, AppId, Cleartext, Config, Limits, Listener, Protocol, QueueLimits, RetryLimits,
+    Timeouts,
 };
 pub use counters::{BackendCounts, EntranceCounts, Shed};
 pub use dispatch::{BackendId, RetryCounts};

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::address::Address;
-use crate::http2::{self, Lane};
+use crate::http2::{self, Branch, Lane};
 use crate::log::Transport;
 
 /// What a buffer is filled from and emptied into.
@@ -39,6 +39,8 @@ pub(crate) enum ClientStream {
 pub(crate) enum BackendStream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    /// A stream of an HTTP/2 connection, for one request. Boxed: it is large, and seldom.
+    Http2(Box<Branch>),
 }
 
 /// TLS over TCP.
@@ -183,7 +185,19 @@ impl BackendStream {
             (BackendStream::Tcp(stream), Check::Kernel) => peek(stream, &mut [0]),
             (BackendStream::Unix(stream), Check::EventLoop) => stream.try_read(&mut [0]),
             (BackendStream::Unix(stream), Check::Kernel) => peek(stream, &mut [0]),
+            // Never idle.
+            (BackendStream::Http2(_), _) => return false,
         })
+    }
+
+    /// The backend has done nothing about the request, and has said so.
+    pub(crate) fn is_untouched(&self) -> bool {
+        matches!(self, BackendStream::Http2(branch) if branch.is_untouched())
+    }
+
+    /// It can carry another request.
+    pub(crate) fn is_reusable(&self) -> bool {
+        !matches!(self, BackendStream::Http2(_))
     }
 
     /// Moves an idle connection from another thread's event loop to this one's, if it is silent.
@@ -199,6 +213,7 @@ impl BackendStream {
                 would_block(&peek(&stream, &mut [0])).then_some(())?;
                 UnixStream::from_std(stream).ok().map(BackendStream::Unix)
             }
+            BackendStream::Http2(_) => None,
         }
     }
 }
@@ -276,7 +291,7 @@ macro_rules! pass_on {
 }
 
 pass_on!(ClientStream, Tcp, Unix, Tls, Http2);
-pass_on!(BackendStream, Tcp, Unix);
+pass_on!(BackendStream, Tcp, Unix, Http2);
 
 impl Stream for ClientStream {
     #[inline]
@@ -298,6 +313,7 @@ impl Stream for BackendStream {
         match self {
             BackendStream::Tcp(stream) => TcpStream::poll_read_ready(stream, cx),
             BackendStream::Unix(stream) => UnixStream::poll_read_ready(stream, cx),
+            BackendStream::Http2(branch) => branch.poll_read_ready(cx),
         }
     }
 }

@@ -70,6 +70,13 @@ impl<S> Counted<S> {
 }
 
 impl<S> Counted<S> {
+    /// Of a server, which sends no preface and is trusted.
+    pub(super) fn answering(stream: S) -> Self {
+        let mut counted = Counted::new(stream, Bytes::new());
+        counted.frames.skip = 0;
+        counted
+    }
+
     pub(super) fn into_inner(self) -> S {
         self.stream
     }

@@ -64,7 +64,6 @@ pub(super) fn write_request(
     Ok(framing)
 }
 
-#[expect(dead_code, reason = "for backends that speak h2c, which follow")]
 /// Appends a backend's answer header as HTTP/1.1. `ended` when no body follows; `bodiless` when
 /// there could be none.
 pub(super) fn write_response(
@@ -128,7 +127,6 @@ pub(super) fn read_response(text: &[u8], is_head: bool) -> io::Result<Parsed<Res
     Ok(Parsed { head: response, framing, len })
 }
 
-#[expect(dead_code, reason = "for backends that speak h2c, which follow")]
 /// Reads a request header that the relay has written. `address` is the backend's, for requests
 /// that name no host.
 pub(super) fn read_request(text: &[u8], address: &str) -> io::Result<Parsed<Request<()>>> {

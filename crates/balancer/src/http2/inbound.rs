@@ -51,6 +51,19 @@ impl Inbound {
         (self.data, self.body, self.framing) = (Bytes::new(), None, None);
     }
 
+    /// A header waits to be read.
+    pub(super) fn has_text(&self) -> bool {
+        self.read < self.text.len()
+    }
+
+    /// Ready when there is something to read, the end included.
+    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        while !self.has_text() && self.data.is_empty() && self.body.is_some() {
+            ready!(self.poll_body(cx))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
     /// Reads what there is; nothing at the end of the message.
     pub(super) fn poll_read(
         &mut self,

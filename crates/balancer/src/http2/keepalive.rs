@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use h2::{Ping, PingPong};
 
 use super::flood::Count;
-use crate::config::Timeouts;
 
-/// Looked at a few times in the time that a stalled exchange has; never per frame.
+/// Looked at once in a while, never per frame.
 #[derive(Debug)]
 pub(super) struct Keepalive {
     ping: Option<PingPong>,
@@ -32,9 +31,8 @@ pub(super) enum Health {
 }
 
 impl Keepalive {
-    pub(super) fn new(ping: Option<PingPong>, timeouts: &Timeouts) -> Self {
+    pub(super) fn new(ping: Option<PingPong>, period: Duration) -> Self {
         let now = Instant::now();
-        let period = (timeouts.stall / 4).min(timeouts.idle).max(Duration::from_millis(1));
         Keepalive {
             ping,
             period,

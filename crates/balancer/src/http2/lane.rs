@@ -131,7 +131,8 @@ impl Lane {
                 self.finish();
                 self.poll_next(cx).map(Ok)
             }
-            _ => Poll::Ready(Ok(())),
+            State::Closed => Poll::Ready(Ok(())),
+            _ => self.inbound.poll_ready(cx).map_err(broken),
         }
     }
 

@@ -5,10 +5,12 @@
 //! (flow control, resets, GOAWAY, trailers with or without a body) is kept across the translation.
 //!
 //! - `session`, `lane`: a client's connection, and its streams as connections.
+//! - `trunk`, `branch`: connections to a backend, and their streams as connections.
 //! - `head`, `inbound`, `outbound`: headers, and bodies of streams as text, both ways.
 //! - `flood`: frames that ask for work and bring no request.
 //! - `keepalive`: connections that are idle or dead.
 
+mod branch;
 mod flood;
 mod head;
 mod inbound;
@@ -16,9 +18,12 @@ mod keepalive;
 mod lane;
 mod outbound;
 mod session;
+mod trunk;
 
+pub(crate) use branch::Branch;
 pub(crate) use lane::Lane;
 pub(crate) use session::serve;
+pub(crate) use trunk::Trunks;
 
 /// What a client asks for in a TLS handshake (RFC 9113 3.2).
 pub(crate) const ALPN: &[u8] = b"h2";
@@ -29,6 +34,9 @@ pub(crate) const PREFACE_LINES: usize = PREFACE.len();
 
 /// What a stream may send before the other side has taken it: about what one buffer holds.
 const STREAM_BYTES: u32 = 64 * 1024;
+
+/// What a connection may send (RFC 9113 6.9.1).
+const MAX_WINDOW: u32 = (1 << 31) - 1;
 
 /// What a stream holds of an answer that its receiver does not take.
 const SEND_BYTES: usize = 64 * 1024;

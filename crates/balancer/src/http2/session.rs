@@ -15,10 +15,10 @@ use h2::server::{Builder, Connection};
 use super::flood::{Count, Counted};
 use super::keepalive::{Health, Keepalive};
 use super::lane::Yard;
-use super::{SEND_BYTES, STREAM_BYTES};
+use super::{MAX_WINDOW, SEND_BYTES, STREAM_BYTES};
 use crate::buffer::Buffer;
 use crate::client::Client;
-use crate::config::{Cleartext, Config};
+use crate::config::{Cleartext, Config, Timeouts};
 use crate::connection;
 use crate::peer::Peer;
 use crate::stream::ClientStream;
@@ -111,9 +111,6 @@ fn builder(config: &Config) -> Builder {
     builder
 }
 
-/// RFC 9113 6.9.1.
-const MAX_WINDOW: u32 = (1 << 31) - 1;
-
 impl<'s> Session<'s> {
     fn new(
         (mut connection, count): (H2<'s>, Arc<Count>),
@@ -122,7 +119,10 @@ impl<'s> Session<'s> {
         listener: usize,
         worker: &Arc<Worker>,
     ) -> Self {
-        let keepalive = Keepalive::new(connection.ping_pong(), &worker.shared.config.timeouts);
+        let Timeouts { stall, idle, .. } = worker.shared.config.timeouts;
+        // Looked at a few times in the time that a stalled exchange has.
+        let period = (stall / 4).min(idle).max(Duration::from_millis(1));
+        let keepalive = Keepalive::new(connection.ping_pong(), period);
         let (worker, timer, ending) = (Arc::clone(worker), Timer::new(), Ending::No);
         Session {
             connection,

@@ -218,7 +218,8 @@ impl<'r, 'w> Relay<'r, 'w> {
     fn closed(&mut self) -> Outcome<'w> {
         let reused = self.lease.as_ref().is_some_and(|lease| lease.history == History::Reused);
         let unanswered = self.space.answer.is_empty() && self.moved.from_backend == 0;
-        let harmless = self.request.idempotent || self.moved.to_backend == 0;
+        let untouched = self.lease.as_mut().is_some_and(|lease| lease.stream().is_untouched());
+        let harmless = untouched || self.request.idempotent || self.moved.to_backend == 0;
         let again = unanswered && harmless && !self.upload.has_taken_body();
         if again && reused {
             return self.lease.take().map_or(Outcome::Broken, Outcome::Stale);

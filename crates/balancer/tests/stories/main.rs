@@ -4,6 +4,7 @@ mod acme;
 mod attacks;
 mod exchanges;
 mod faults;
+mod h2c;
 mod health;
 mod http2;
 mod limits;

@@ -1,0 +1,222 @@
+//! HTTP/2 to backends: gRPC from end to end, and what a backend may do to a stream.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+
+use balancer::{Cleartext, Config, Protocol};
+use bytes::Bytes;
+use h2::server::{self, SendResponse};
+use h2::{Reason, RecvStream};
+use http::{HeaderMap, Request, Response};
+
+use crate::stage::{GET, Stage};
+
+type Stream = (Request<RecvStream>, SendResponse<Bytes>);
+
+/// A server of streams on a thread of its own. `play` gets each with its number, from 0, over all
+/// connections; what it returns is said to the connection.
+fn backend(
+    streams: u32,
+    play: impl Fn(usize, Stream) -> Then + Send + Sync + 'static,
+) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let (accepted, play) = (Arc::clone(&connections), Arc::new(play));
+    let serve = async move {
+        let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+        let number = Arc::new(AtomicUsize::new(0));
+        loop {
+            let stream = listener.accept().await.unwrap().0;
+            accepted.fetch_add(1, Ordering::SeqCst);
+            let (play, number) = (Arc::clone(&play), Arc::clone(&number));
+            tokio::spawn(async move {
+                let mut builder = server::Builder::new();
+                let mut connection =
+                    builder.max_concurrent_streams(streams).handshake(stream).await.unwrap();
+                while let Some(Ok(stream)) = connection.accept().await {
+                    match play(number.fetch_add(1, Ordering::SeqCst), stream) {
+                        Then::Nothing => {}
+                        Then::GoAway => connection.graceful_shutdown(),
+                    }
+                }
+            });
+        }
+    };
+    std::thread::spawn(|| {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(serve)
+    });
+    (address, connections)
+}
+
+enum Then {
+    Nothing,
+    GoAway,
+}
+
+/// A balancer of one thread, so of one connection.
+fn stage(address: SocketAddr, slots: usize) -> Stage {
+    let stage = Stage::new(|config: &mut Config| {
+        config.threads = 1;
+        config.apps[0].protocol = Protocol::H2c;
+        config.listeners[0].cleartext = Cleartext::Http1AndH2c;
+    });
+    stage.add_address("h2c", address, slots);
+    stage
+}
+
+fn answer(mut stream: Stream, body: &'static str) {
+    let mut sent = stream.1.send_response(Response::new(()), false).unwrap();
+    sent.send_data(body.into(), true).unwrap();
+}
+
+fn installed(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.deps").join(name)
+}
+
+#[test]
+fn grpc_passes_with_trailers_in_every_kind_of_call() {
+    let echo = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stories/grpc/echo.py");
+    let python = installed("grpc/bin/python");
+    let mut server = Command::new(&python)
+        .arg(&echo)
+        .arg("serve")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("Python with grpcio runs; `make deps` installs it");
+    let mut port = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let stage = stage(SocketAddr::from(([127, 0, 0, 1], port.trim().parse().unwrap())), 8);
+    let asked = Command::new(&python)
+        .arg(&echo)
+        .args(["ask", &stage.address().port().to_string()])
+        .output()
+        .unwrap();
+    drop(server.stdin.take());
+    server.wait().unwrap();
+    let told = String::from_utf8_lossy(&asked.stderr);
+    assert!(asked.status.success(), "{told}");
+    assert_eq!(stage.backend().counts.connects, 1);
+}
+
+#[test]
+fn http1_clients_get_what_an_h2c_backend_sends() {
+    let (address, _) = backend(10, |_, (request, mut respond)| {
+        let head = &request;
+        assert_eq!(head.uri().authority().unwrap(), "h");
+        assert_eq!(head.headers()["x-forwarded-for"], "127.0.0.1");
+        assert!(!head.headers().contains_key("host"));
+        if head.uri().path() == "/trailers" {
+            let mut body = respond.send_response(Response::new(()), false).unwrap();
+            body.send_data("ab".into(), false).unwrap();
+            let trailers = [("x-end".parse().unwrap(), "1".parse().unwrap())];
+            body.send_trailers(HeaderMap::from_iter(trailers)).unwrap();
+        } else {
+            let response = Response::builder().status(404).header("content-length", "2");
+            let mut body = respond.send_response(response.body(()).unwrap(), false).unwrap();
+            body.send_data("no".into(), true).unwrap();
+        }
+        Then::Nothing
+    });
+    let stage = stage(address, 2);
+    let mut client = stage.client();
+    client.send("GET /trailers HTTP/1.1\r\nHost: h\r\n\r\n");
+    let head = client.head().unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"), "{head}");
+    client.expect("2\r\nab\r\n");
+    client.expect("0\r\nx-end: 1\r\n\r\n");
+    client.send("POST /else HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc");
+    let head = client.head().unwrap();
+    assert!(head.starts_with("HTTP/1.1 404 Not Found\r\n"), "{head}");
+    client.expect("no");
+}
+
+#[test]
+fn requests_share_a_connection_up_to_what_the_backend_allows() {
+    let together = Arc::new(Barrier::new(6));
+    let (address, connections) = backend(2, move |_, stream| {
+        let together = Arc::clone(&together);
+        // Answers when all six are there.
+        tokio::task::spawn_blocking(move || {
+            together.wait();
+            answer(stream, "ok");
+        });
+        Then::Nothing
+    });
+    let stage = stage(address, 6);
+    let mut clients: Vec<_> = (0..6).map(|_| stage.client()).collect();
+    clients.iter_mut().for_each(|client| client.send(GET));
+    for client in &mut clients {
+        assert!(client.head().unwrap().starts_with("HTTP/1.1 200"));
+    }
+    assert_eq!(connections.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn what_a_backend_refused_is_sent_again() {
+    let (address, _) = backend(10, |number, mut stream| {
+        match number {
+            1 => stream.1.send_reset(Reason::REFUSED_STREAM),
+            _ => answer(stream, "ok"),
+        }
+        Then::Nothing
+    });
+    let stage = stage(address, 1);
+    let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc";
+    for _ in 0..3 {
+        assert!(stage.ask(post).ends_with("2\r\nok\r\n0\r\n\r\n"));
+    }
+    assert_eq!((stage.backend().counts.retries, stage.backend().counts.closed), (1, 0));
+}
+
+#[test]
+fn a_stream_that_is_reset_otherwise_may_have_been_acted_on() {
+    let (address, _) = backend(10, |_, mut stream| {
+        stream.1.send_reset(Reason::INTERNAL_ERROR);
+        Then::Nothing
+    });
+    let stage = stage(address, 1);
+    let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc";
+    assert!(stage.ask(post).starts_with("HTTP/1.1 502"));
+    assert_eq!(stage.backend().counts.retries, 0);
+}
+
+#[test]
+fn a_backend_that_goes_away_loses_no_request() {
+    let (address, connections) = backend(10, |number, stream| {
+        answer(stream, "ok");
+        if number % 3 == 2 { Then::GoAway } else { Then::Nothing }
+    });
+    let stage = stage(address, 1);
+    let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc";
+    for _ in 0..10 {
+        assert!(stage.ask(post).ends_with("2\r\nok\r\n0\r\n\r\n"));
+    }
+    assert!(connections.load(Ordering::SeqCst) >= 3);
+}
+
+#[test]
+fn a_client_that_leaves_resets_its_stream() {
+    let (send, told) = std::sync::mpsc::channel();
+    let (address, _) = backend(10, move |_, (_, mut respond)| {
+        let send = send.clone();
+        send.send(None).unwrap();
+        tokio::spawn(async move {
+            let reset = std::future::poll_fn(|cx| respond.poll_reset(cx)).await;
+            send.send(Some(reset.unwrap())).unwrap();
+        });
+        Then::Nothing
+    });
+    let stage = stage(address, 1);
+    let mut client = stage.client();
+    client.send(GET);
+    assert_eq!(told.recv_timeout(crate::stage::PATIENCE), Ok(None));
+    client.reset();
+    assert_eq!(told.recv_timeout(crate::stage::PATIENCE), Ok(Some(Reason::CANCEL)));
+}
