@@ -374,7 +374,7 @@ mod tests {
                 }
                 ["#", "TYPE", name, of] => (family, kind) = (name.to_owned(), of.to_owned()),
                 ["#", "UNIT", name, unit] => {
-                    assert!(name.ends_with(unit) && name == family, "{line}")
+                    assert!(name.ends_with(unit) && name == family, "{line}");
                 }
                 _ => {
                     let (series, value) = line.rsplit_once(' ').unwrap();
