@@ -1,10 +1,11 @@
 # The words that people and CI share. `make help` lists them.
 CARGO ?= cargo
 FUZZ_SECONDS ?= 600
+SOAK_SECONDS ?= 240
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TENFOLD := $(TARGET)/release/tenfold
 
-.PHONY: help demo build deps test fuzz lint fmt install clean bench-balancer bench-choosing bench-docs
+.PHONY: help demo build deps test soak fuzz lint fmt install clean bench-balancer bench-choosing bench-docs
 
 help: ## List these words
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -23,6 +24,9 @@ test: deps ## Run every test
 
 bench-choosing: ## Print what a choice of each policy costs
 	$(CARGO) test --release --locked -q -p balancer --lib -- --ignored --nocapture choosing_costs
+
+soak: deps ## Run the stories of faults under load, SOAK_SECONDS each (20 min in all)
+	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --release --locked -p tenfold --test stories faults:: -- --test-threads=1
 
 # Safe Rust has no use for a sanitizer, and is fuzzed faster without one.
 fuzz: ## Fuzz parsers and exchanges, FUZZ_SECONDS each (nightly Rust; cargo install cargo-fuzz)

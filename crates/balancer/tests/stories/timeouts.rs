@@ -232,6 +232,22 @@ fn a_backend_that_trickles_its_header_is_504() {
     assert!(client.head().unwrap().starts_with("HTTP/1.1 504 "));
 }
 
+/// What the kernel takes for it is not read; the rest has nowhere to go.
+#[test]
+fn a_backend_that_does_not_read_is_504() {
+    let (origin, _over) = silent(|_| ());
+    let stage = stage(&origin, |timeouts| timeouts.response = SHORT);
+    let mut client = stage.client();
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 900000000\r\n\r\n");
+    let mut writer = client.twin();
+    let writing = std::thread::spawn(move || writer.write_until_stalled());
+    let head = client.head().unwrap();
+    assert!(head.starts_with("HTTP/1.1 504 ") && head.contains("Connection: close"), "{head}");
+    assert_eq!(stage.backend().counts.timeouts, 1);
+    drop(client);
+    writing.join().unwrap();
+}
+
 #[test]
 fn an_answer_that_stalls_is_cut_off() {
     for head in [
