@@ -25,3 +25,4 @@ mod tls;
 mod unix;
 mod upgrades;
 mod vectors;
+mod websocket;
