@@ -173,7 +173,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
         cx: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+        match parts {
+            // One piece costs less as such.
+            [part] => Pin::new(&mut self.stream).poll_write(cx, part),
+            parts => Pin::new(&mut self.stream).poll_write_vectored(cx, parts),
+        }
     }
 
     fn is_write_vectored(&self) -> bool {

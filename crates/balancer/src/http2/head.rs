@@ -25,8 +25,8 @@ pub(super) struct Parsed<T> {
 
 /// Appends a client's request header as HTTP/1.1. `ended` when no body follows. Returns how the
 /// body is framed.
-pub(super) fn write_request(
-    request: &Request<()>,
+pub(super) fn write_request<B>(
+    request: &Request<B>,
     ended: bool,
     out: &mut Vec<u8>,
 ) -> Result<Framing, Reason> {

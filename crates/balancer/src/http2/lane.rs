@@ -183,12 +183,11 @@ impl Lane {
                 return Poll::Pending;
             };
             drop(places);
-            let (head, body) = request.into_parts();
-            let is_head = head.method == Method::HEAD;
-            let head = Request::from_parts(head, ());
-            match write_request(&head, body.is_end_stream(), self.inbound.text()) {
+            let (is_head, ended) =
+                (request.method() == Method::HEAD, request.body().is_end_stream());
+            match write_request(&request, ended, self.inbound.text()) {
                 Ok(framing) => {
-                    self.inbound.begin(framing, body);
+                    self.inbound.begin(framing, request.into_body());
                     self.state = State::Asked { respond, is_head };
                     return Poll::Ready(());
                 }
