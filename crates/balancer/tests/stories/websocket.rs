@@ -38,12 +38,14 @@ impl Drop for Echo {
     }
 }
 
-/// What autobahn says of each case, but for these groups.
-fn verdicts(address: SocketAddr, without: &[&str]) -> BTreeMap<String, (String, String)> {
+type Verdicts = BTreeMap<String, (String, String)>;
+
+/// What autobahn says of each case, and of how it closed.
+fn verdicts(address: SocketAddr, cases: &[&str]) -> Verdicts {
     let reports = tempfile::tempdir().unwrap();
     let run = Command::new(installed("websocket/bin/kosoku"))
-        .args(without.iter().flat_map(|group| ["--exclude", group]))
-        .args(["--parallelism", "4", "--outdir"])
+        .args(cases)
+        .arg("--outdir")
         .arg(reports.path())
         .arg(address.to_string())
         .output()
@@ -61,27 +63,33 @@ fn installed(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.deps").join(name)
 }
 
-fn judge(without: &[&str], least: usize) {
+/// Runs these cases with the balancer and without it. Some have deadlines that a busy machine
+/// misses: where the verdicts differ, the case is judged again by itself.
+fn judge(cases: &[&str], least: usize) {
     let echo = Echo::new();
     let stage = Stage::new(|_| ());
     stage.add_address("echo", echo.address, 8);
-    let direct = verdicts(echo.address, without);
-    let through = verdicts(stage.address(), without);
+    let both = |cases: &[&str]| [echo.address, stage.address()].map(|to| verdicts(to, cases));
+    let [direct, through] = both(cases);
     assert!(direct.len() >= least, "only {} cases ran", direct.len());
-    let differ: Vec<_> = direct.iter().filter(|&(id, verdict)| through[id] != *verdict).collect();
-    assert!(differ.is_empty(), "without the balancer: {differ:?}");
-    let good = |(behavior, _): &&(String, String)| behavior == "OK";
-    assert!(through.values().filter(good).count() >= least * 9 / 10, "{through:?}");
+    for (case, verdict) in &direct {
+        if through[case] != *verdict {
+            let [direct, through] = both(&["--include", case]);
+            assert_eq!(direct, through, "without and with the balancer");
+        }
+    }
+    let good = through.values().filter(|(behavior, _)| behavior == "OK").count();
+    assert!(good >= least * 9 / 10, "{through:?}");
 }
 
 #[test]
 fn autobahn_sees_no_difference() {
     // But for large messages and compression, which take minutes.
-    judge(&["9.*", "12.*", "13.*"], 247);
+    judge(&["--parallelism", "4", "-x", "9.*", "-x", "12.*", "-x", "13.*"], 247);
 }
 
 #[test]
 #[ignore = "takes minutes, for `make soak`"]
 fn autobahn_sees_no_difference_in_large_and_compressed_messages() {
-    judge(&[], 500);
+    judge(&["-i", "9.*", "-i", "12.*", "-i", "13.*"], 250);
 }

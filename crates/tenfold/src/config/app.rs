@@ -5,7 +5,9 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use balancer::{Address, AppConfig, Backend, Policy, QueueLimits, RetryLimits, Role, Slots};
+use balancer::{
+    Address, AppConfig, Backend, Policy, Protocol, QueueLimits, RetryLimits, Role, Slots,
+};
 use fleet::{App, Logs, Ports, ReadyProbe};
 use serde::{Deserialize, Deserializer};
 
@@ -52,6 +54,17 @@ pub struct AppTable {
     max_upgraded: Option<usize>,
     #[serde(default, deserialize_with = "value::duration")]
     slow_start: Option<Duration>,
+    #[serde(default)]
+    protocol: Spoken,
+}
+
+/// What backends speak.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Spoken {
+    #[default]
+    Http1,
+    H2c,
 }
 
 /// `[apps.NAME.queue]`.
@@ -116,6 +129,10 @@ impl AppTable {
             },
             queue,
             attempts: self.attempts.unwrap_or(default.attempts),
+            protocol: match self.protocol {
+                Spoken::Http1 => Protocol::Http1,
+                Spoken::H2c => Protocol::H2c,
+            },
             ..default
         })
     }
