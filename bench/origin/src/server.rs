@@ -74,11 +74,11 @@ pub fn serve(address: SocketAddr, mut answers: impl Answers) -> Result<()> {
     }
 }
 
-/// An answer with this body.
+/// An answer with this body. It has the fields that RFC 9110 6.6.1 and 8.3 ask of a server.
 pub fn with_body(body: &[u8]) -> Rc<[u8]> {
     let head = format!(
-        "HTTP/1.1 200 OK\r\nServer: bench-origin\r\nContent-Type: text/plain\r\n\
-         Content-Length: {}\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nServer: bench-origin\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+         Content-Type: text/plain\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     [head.as_bytes(), body].concat().into()
