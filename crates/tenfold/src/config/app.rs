@@ -121,6 +121,7 @@ impl AppTable {
             wait: arguments.queue_wait.or(self.queue.wait).unwrap_or(default.queue.wait),
         };
         Ok(AppConfig {
+            name: default.name,
             health: self.health.resolve(arguments.health_path.as_deref(), &at.then("health"))?,
             policy: arguments.policy.as_ref().or(self.policy.as_ref()).cloned().unwrap_or_default(),
             retries: RetryLimits {
@@ -133,7 +134,6 @@ impl AppTable {
                 Spoken::Http1 => Protocol::Http1,
                 Spoken::H2c => Protocol::H2c,
             },
-            ..default
         })
     }
 

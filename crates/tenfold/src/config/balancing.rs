@@ -136,7 +136,6 @@ impl Balancing {
     }
 }
 
-#[allow(clippy::needless_update, reason = "a setting that the library gains is mapped by and by")]
 fn resolve(
     file: &File,
     arguments: &BalancingArguments,
@@ -167,7 +166,6 @@ fn resolve(
             acme: acme.transpose()?,
             access_log: access_log(file, arguments),
             notice: |text| eprintln!("tenfold: {text}"),
-            ..balancer::Config::default()
         },
         apps,
         admin: arguments.admin.or(table.admin),

@@ -28,10 +28,6 @@ enum Fields {
 }
 
 impl ForwardingTable {
-    #[allow(
-        clippy::needless_update,
-        reason = "a setting that the library gains is mapped by and by"
-    )]
     pub fn resolve(&self) -> Forwarding {
         let default = Forwarding::default();
         let switch = |said: Option<bool>, default| said.map_or(default, Switch::from);
@@ -49,7 +45,6 @@ impl ForwardingTable {
             queue_time: switch(self.queue_time, default.queue_time),
             server_timing: switch(self.server_timing, default.server_timing),
             date: switch(self.date, default.date),
-            ..default
         }
     }
 }

@@ -26,10 +26,6 @@ pub struct LimitsTable {
 }
 
 impl LimitsTable {
-    #[allow(
-        clippy::needless_update,
-        reason = "a setting that the library gains is mapped by and by"
-    )]
     pub fn resolve(&self) -> balancer::Limits {
         let default = balancer::Limits::default();
         // What does not fit is out of range either way.
@@ -44,7 +40,6 @@ impl LimitsTable {
             requests: self.requests.unwrap_or(default.requests),
             client_rate: self.client_rate.unwrap_or(default.client_rate),
             streams: self.streams.unwrap_or(default.streams),
-            ..default
         }
     }
 }

@@ -34,10 +34,6 @@ pub struct TimeoutsTable {
 }
 
 impl TimeoutsTable {
-    #[allow(
-        clippy::needless_update,
-        reason = "a setting that the library gains is mapped by and by"
-    )]
     pub fn resolve(&self) -> balancer::Timeouts {
         let default = balancer::Timeouts::default();
         balancer::Timeouts {
@@ -52,7 +48,6 @@ impl TimeoutsTable {
             stall: self.stall.unwrap_or(default.stall),
             tunnel: self.tunnel.unwrap_or(default.tunnel),
             backend_idle: self.backend_idle.unwrap_or(default.backend_idle),
-            ..default
         }
     }
 }

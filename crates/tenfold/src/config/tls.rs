@@ -60,11 +60,12 @@ impl AcmeTable {
         let default = Acme::new(self.hosts.clone(), within(directory, &self.store));
         let root = self.root.as_ref().map(|root| readable(directory, root, &at.then("root")));
         Ok(Acme {
+            hosts: default.hosts,
+            store: default.store,
             directory: self.directory.clone().unwrap_or(default.directory),
             contacts: self.contacts.clone(),
             root: root.transpose()?,
             retry: self.retry.unwrap_or(default.retry),
-            ..default
         })
     }
 }
