@@ -1,6 +1,7 @@
 //! The chunked transfer coding (RFC 9112, section 7.1), read byte by byte where it must be and
 //! in bulk where it can be.
 
+use crate::keep::Keep;
 use crate::response::Fault;
 
 /// Extensions of one chunk, and all trailers together: far beyond any real use.
@@ -43,12 +44,18 @@ impl ChunkReader {
     }
 
     /// Reads on. `room` is the number of body bytes that may still come.
-    pub(crate) fn read(&mut self, input: &[u8], room: u64) -> Result<Chunks, Fault> {
+    pub(crate) fn read(
+        &mut self,
+        input: &[u8],
+        room: u64,
+        keep: &mut impl Keep,
+    ) -> Result<Chunks, Fault> {
         let mut body = 0;
         let mut at = 0;
         while at < input.len() {
             if let State::Data { left } = self.state {
                 let take = left.min((input.len() - at) as u64);
+                keep.body(&input[at..at + take as usize]);
                 body += take;
                 at += take as usize;
                 self.state = match left - take {
@@ -123,9 +130,10 @@ fn expect(byte: u8, wanted: u8) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keep::Ignore;
 
     fn read(input: &[u8]) -> Result<Chunks, Fault> {
-        ChunkReader::new().read(input, 1000)
+        ChunkReader::new().read(input, 1000, &mut Ignore)
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use crate::clock::Nanos;
 use crate::error_kind::ErrorKind;
+use crate::keep::Keep;
 use crate::request::{PreparedRequest, Repeat};
 use crate::response::{Answer, Progress, ResponseReader, Reuse};
 
@@ -116,12 +117,17 @@ impl Connection {
     }
 
     /// Bytes have arrived.
-    pub(crate) fn received(&mut self, bytes: &[u8], request: &PreparedRequest) -> Event {
+    pub(crate) fn received(
+        &mut self,
+        bytes: &[u8],
+        request: &PreparedRequest,
+        keep: &mut impl Keep,
+    ) -> Event {
         if !self.carries_request() {
             // Bytes that nobody asked for: the next answer could not be told from them.
             return self.lost_idle(ErrorKind::Malformed);
         }
-        match self.reader.read(bytes, request.answer_body) {
+        match self.reader.read(bytes, request.answer_body, keep) {
             Ok(Progress::Partial) => Event::None,
             Ok(Progress::Complete(_, used)) if used < bytes.len() => {
                 self.close();
@@ -200,6 +206,7 @@ impl Connection {
 mod tests {
     use super::*;
     use crate::config::KeepAlive;
+    use crate::keep::Ignore;
     use crate::target::Target;
 
     const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -231,13 +238,14 @@ mod tests {
         let mut connection = open();
         send(&mut connection, &get);
         assert_eq!(connection.deadline(), Some(10));
-        assert_eq!(connection.received(&OK[..20], &get), Event::None);
-        let event = connection.received(&OK[20..], &get);
+        assert_eq!(connection.received(&OK[..20], &get, &mut Ignore), Event::None);
+        let event = connection.received(&OK[20..], &get, &mut Ignore);
         assert!(matches!(event, Event::Answered(a) if a.status == 200));
         assert_eq!(connection.phase(), Phase::Idle);
         assert_eq!(connection.deadline(), None);
         send(&mut connection, &get);
-        let event = connection.received(b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", &get);
+        let event =
+            connection.received(b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", &get, &mut Ignore);
         assert!(matches!(event, Event::Answered(_)));
         assert_eq!(connection.phase(), Phase::Closed);
     }
@@ -247,12 +255,12 @@ mod tests {
         let get = request("GET");
         let mut connection = open();
         send(&mut connection, &get);
-        let event = connection.received(&[OK, b"x"].concat(), &get);
+        let event = connection.received(&[OK, b"x"].concat(), &get, &mut Ignore);
         assert_eq!(event, Event::Failed(ErrorKind::Malformed));
         let mut idle = open();
         send(&mut idle, &get);
-        idle.received(OK, &get);
-        assert_eq!(idle.received(b"x", &get), Event::LostIdle);
+        idle.received(OK, &get, &mut Ignore);
+        assert_eq!(idle.received(b"x", &get, &mut Ignore), Event::LostIdle);
         assert_eq!(idle.phase(), Phase::Closed);
     }
 
@@ -262,7 +270,7 @@ mod tests {
         let mut connection = open();
         connection.sending(10);
         connection.wrote(1, &get);
-        assert!(matches!(connection.received(OK, &get), Event::Answered(_)));
+        assert!(matches!(connection.received(OK, &get, &mut Ignore), Event::Answered(_)));
         assert_eq!(connection.phase(), Phase::Closed);
     }
 
@@ -272,14 +280,14 @@ mod tests {
             let request = request(method);
             let mut connection = open();
             send(&mut connection, &request);
-            connection.received(OK, &request);
+            connection.received(OK, &request, &mut Ignore);
             send(&mut connection, &request);
             (connection, request)
         };
         let (mut connection, get) = used("GET");
         assert_eq!(connection.lost(Loss::Reset, &get), Event::Repeat);
         let (mut connection, get) = used("GET");
-        connection.received(b"H", &get);
+        connection.received(b"H", &get, &mut Ignore);
         let early = Event::Failed(ErrorKind::ClosedEarly);
         assert_eq!(connection.lost(Loss::Close, &get), early);
         let (mut connection, post) = used("POST");
@@ -296,7 +304,7 @@ mod tests {
         for (loss, complete) in [(Loss::Close, true), (Loss::Reset, false)] {
             let mut connection = open();
             send(&mut connection, &get);
-            connection.received(b"HTTP/1.1 200 OK\r\n\r\nabc", &get);
+            connection.received(b"HTTP/1.1 200 OK\r\n\r\nabc", &get, &mut Ignore);
             let event = connection.lost(loss, &get);
             assert_eq!(matches!(event, Event::Answered(_)), complete);
         }

@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 
 use crate::agenda::Agenda;
 use crate::arrivals::{Arrivals, Place};
+use crate::behaviour::Behaviour;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::config::KeepAlive;
 use crate::connection::{Connection, Event, Loss, Phase};
 use crate::error_kind::ErrorKind;
 use crate::recorder::{Recorder, Sent};
-use crate::request::PreparedRequest;
 use crate::response::Answer;
 use crate::users::{Next, Users};
 use crate::window::Gauges;
@@ -27,6 +27,7 @@ const LONGEST_BACKOFF: Nanos = SECOND;
 pub(crate) struct Generator {
     terms: Terms,
     traffic: Traffic,
+    behaviour: Behaviour,
     slots: Vec<Slot>,
     actions: VecDeque<Action>,
     deadlines: Agenda,
@@ -38,9 +39,8 @@ pub(crate) struct Generator {
 }
 
 /// What every request of a run has in common.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms {
-    pub(crate) request: PreparedRequest,
     pub(crate) keep_alive: KeepAlive,
     pub(crate) timeout: Nanos,
     pub(crate) connect_timeout: Nanos,
@@ -78,18 +78,22 @@ struct Exchange {
     /// Set until the driver has acted on it for the first time: how late that is, is lag.
     unnoticed: bool,
     sent: Option<Sent>,
+    /// When the first bytes of the answer arrived.
+    first_byte: Option<Nanos>,
 }
 
 impl Generator {
     pub(crate) fn new(
         terms: Terms,
         traffic: Traffic,
+        behaviour: Behaviour,
         recorder: Recorder,
         quota: Option<u64>,
     ) -> Generator {
         Generator {
             terms,
             traffic,
+            behaviour,
             slots: Vec::new(),
             actions: VecDeque::new(),
             deadlines: Agenda::default(),
@@ -173,23 +177,26 @@ impl Generator {
 
     /// Bytes that are to be written.
     pub(crate) fn unsent(&self, id: u32) -> &[u8] {
-        self.slots[id as usize].connection.unsent(&self.terms.request)
+        self.slots[id as usize].connection.unsent(self.behaviour.request(id))
     }
 
     pub(crate) fn wrote(&mut self, id: u32, count: usize) {
-        self.slots[id as usize].connection.wrote(count, &self.terms.request);
+        self.slots[id as usize].connection.wrote(count, self.behaviour.request(id));
     }
 
     pub(crate) fn received(&mut self, id: u32, bytes: &[u8], now: Nanos) {
         self.recorder.bytes(bytes.len() as u64);
-        let connection = &mut self.slots[id as usize].connection;
-        let event = connection.received(bytes, &self.terms.request);
+        let slot = &mut self.slots[id as usize];
+        if let Some(exchange) = &mut slot.exchange {
+            exchange.first_byte.get_or_insert(now);
+        }
+        let event = self.behaviour.read(id, &mut slot.connection, bytes);
         self.handle(id, event, now);
     }
 
     pub(crate) fn lost(&mut self, id: u32, loss: Loss, now: Nanos) {
         let connection = &mut self.slots[id as usize].connection;
-        let event = connection.lost(loss, &self.terms.request);
+        let event = connection.lost(loss, self.behaviour.request(id));
         self.handle(id, event, now);
     }
 
@@ -336,7 +343,7 @@ impl Generator {
         self.recorder.taken_up();
         self.busy += 1;
         let slot = &mut self.slots[id as usize];
-        slot.exchange = Some(Exchange { intended, unnoticed, sent: None });
+        slot.exchange = Some(Exchange { intended, unnoticed, sent: None, first_byte: None });
         self.actions.push_back(match slot.connection.phase() {
             Phase::Idle => Action::Send(id),
             _ => Action::Open(id),
@@ -394,7 +401,8 @@ impl Generator {
             return;
         };
         if let Some(sent) = exchange.sent {
-            self.recorder.answered(exchange.intended, sent, now, answer.status);
+            let first_byte = exchange.first_byte.unwrap_or(now);
+            self.recorder.answered(exchange.intended, sent, first_byte, now, answer.status);
         }
         self.proceed(id, 0, now);
     }
@@ -417,7 +425,10 @@ impl Generator {
     /// The request goes out again, on a new connection. Its intended time stays.
     fn repeat(&mut self, id: u32) {
         let slot = &mut self.slots[id as usize];
-        let sent = slot.exchange.as_mut().and_then(|exchange| exchange.sent.take());
+        let sent = slot.exchange.as_mut().and_then(|exchange| {
+            exchange.first_byte = None;
+            exchange.sent.take()
+        });
         if let Some(sent) = sent {
             self.recorder.recalled(sent);
         }

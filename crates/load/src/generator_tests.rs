@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::recorder::Published;
+use crate::request::PreparedRequest;
 use crate::schedule::{RateCurve, Schedule, Share};
 use crate::tally::Tally;
 use crate::target::Target;
@@ -55,14 +56,17 @@ struct Sim {
 impl Sim {
     fn new(traffic: Traffic, server: Server, quota: Option<u64>) -> Sim {
         let target = Target::parse("http://127.0.0.1:1/").unwrap();
-        let terms = Terms {
-            request: PreparedRequest::build(&target, KeepAlive::Reuse).unwrap(),
-            keep_alive: KeepAlive::Reuse,
-            timeout: 2 * SECOND,
-            connect_timeout: SECOND,
-        };
+        let request = PreparedRequest::build(&target, KeepAlive::Reuse).unwrap();
+        let terms =
+            Terms { keep_alive: KeepAlive::Reuse, timeout: 2 * SECOND, connect_timeout: SECOND };
         Sim {
-            generator: Generator::new(terms, traffic, Recorder::new(0, SECOND), quota),
+            generator: Generator::new(
+                terms,
+                traffic,
+                Behaviour::Single(request),
+                Recorder::new(0, SECOND),
+                quota,
+            ),
             server,
             now: 0,
             coming: BinaryHeap::new(),

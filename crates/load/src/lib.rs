@@ -7,7 +7,9 @@
 //! # Layout
 //! * `config`, `target`, `workload`: what to send, how, and until when; checked once, at the start.
 //! * `schedule`, `users`, `arrivals`: when requests are due, as pure functions of time.
-//! * `request`, `response`, `chunked`, `connection`: HTTP/1.1 as a state machine without I/O.
+//! * `request`, `response`, `chunked`, `connection`: HTTP/1.1 as a state machine without I/O;
+//!   `keep`: what is kept of an answer while it is read.
+//! * `behaviour`: which request comes next.
 //! * `generator`: one thread's load without I/O: what is sent when, and what became of it.
 //! * `worker`: follows the control, closes windows, ends the measuring; the same for every driver.
 //! * `epoll`: the driver that owns sockets; `clock`: nanoseconds and a timer that keeps them.
@@ -18,6 +20,7 @@
 
 mod agenda;
 mod arrivals;
+mod behaviour;
 mod chunked;
 mod clock;
 mod config;
@@ -27,6 +30,7 @@ mod epoll;
 mod error_kind;
 mod generator;
 mod histogram;
+mod keep;
 mod recorder;
 mod report;
 mod request;

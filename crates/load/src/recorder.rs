@@ -172,7 +172,14 @@ impl Recorder {
     }
 
     /// A request was answered with success.
-    pub(crate) fn answered(&mut self, intended: Nanos, sent: Sent, at: Nanos, status: u16) {
+    pub(crate) fn answered(
+        &mut self,
+        intended: Nanos,
+        sent: Sent,
+        first_byte: Nanos,
+        at: Nanos,
+        status: u16,
+    ) {
         let service = at.saturating_sub(sent.at);
         let response = at.saturating_sub(intended);
         if let Some((tally, window)) = self.open() {
@@ -180,6 +187,7 @@ impl Recorder {
             tally.note_status(status);
             tally.response.record_nanos(response);
             tally.service.record_nanos(service);
+            tally.first_byte.record_nanos(first_byte.saturating_sub(sent.at));
             window.answered += 1;
             window.response += response;
             window.service += service;
@@ -318,7 +326,7 @@ mod tests {
         let sent = recorder.sent(50);
         recorder.next_window(100, NONE);
         recorder.next_window(200, NONE);
-        recorder.answered(50, sent, 250, 200);
+        recorder.answered(50, sent, 250, 250, 200);
         recorder.next_window(300, NONE);
         let published = published(&mut recorder);
         let shares: Vec<f64> = published.windows.iter().map(|w| w.completed).collect();
@@ -332,10 +340,10 @@ mod tests {
         let mut recorder = Recorder::new(0, 1000);
         let early = recorder.sent(0);
         recorder.mark(75);
-        recorder.answered(0, early, 100, 200);
+        recorder.answered(0, early, 100, 100, 200);
         let late = recorder.sent(100);
         recorder.end(175, NONE);
-        recorder.answered(100, late, 200, 200);
+        recorder.answered(100, late, 200, 200, 200);
         assert_eq!(recorder.in_flight(), 0);
         let published = published(&mut recorder);
         assert_eq!(published.windows.len(), 1);
@@ -361,7 +369,7 @@ mod tests {
         assert_eq!(unsettled(&mut recorder, 100), [2]);
         recorder.failed(20, Some(broken), 150, ErrorKind::Timeout, None);
         assert_eq!(unsettled(&mut recorder, 200), [1, 1]);
-        recorder.answered(10, slow, 250, 200);
+        recorder.answered(10, slow, 250, 250, 200);
         assert_eq!(unsettled(&mut recorder, 300), [0, 0, 0]);
         assert_eq!(unsettled(&mut recorder, 400), [0, 0, 0, 0]);
         assert_eq!(recorder.windows.len(), 1, "settled windows are let go");
@@ -377,7 +385,7 @@ mod tests {
         let place = Mutex::new(Published::new(0));
         let reader = place.lock().unwrap();
         let sent = recorder.sent(1);
-        recorder.answered(1, sent, 2, 204);
+        recorder.answered(1, sent, 2, 2, 204);
         recorder.next_window(100, NONE);
         recorder.publish(&place, Usage::default());
         assert_eq!(reader.windows.len(), 0);
@@ -396,7 +404,7 @@ mod tests {
         let mut recorder = Recorder::new(0, 100);
         let place = Mutex::new(Published::new(0));
         let sent = recorder.sent(1);
-        recorder.answered(1, sent, 2, 200);
+        recorder.answered(1, sent, 2, 2, 200);
         recorder.next_window(100, NONE);
         recorder.publish(&place, Usage::default());
         recorder.mark(150);

@@ -43,6 +43,8 @@ pub struct Report {
     pub response: Histogram,
     /// From the actual send to the last byte.
     pub service: Histogram,
+    /// From the actual send to the first byte of the answer.
+    pub first_byte: Histogram,
     /// Of failed requests, from the intended send to the failure.
     pub failed: Histogram,
     /// How late the generator acted on requests that were due.
@@ -150,6 +152,7 @@ impl Report {
             errors,
             response: tally.response,
             service: tally.service,
+            first_byte: tally.first_byte,
             failed: tally.failed,
             schedule_lag: tally.lag,
         }

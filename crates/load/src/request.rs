@@ -9,7 +9,7 @@ use crate::target::Target;
 /// The bytes of a request, and what must be known about it to read and to repeat it.
 #[derive(Debug, Clone)]
 pub(crate) struct PreparedRequest {
-    pub(crate) bytes: Box<[u8]>,
+    pub(crate) bytes: Vec<u8>,
     pub(crate) answer_body: AnswerBody,
     pub(crate) repeat: Repeat,
 }
@@ -59,7 +59,7 @@ impl PreparedRequest {
         bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(&target.body);
         Ok(PreparedRequest {
-            bytes: bytes.into_boxed_slice(),
+            bytes,
             answer_body: match method {
                 Method::HEAD => AnswerBody::Never,
                 _ => AnswerBody::AsFramed,
@@ -111,7 +111,7 @@ mod tests {
 
     fn text(target: &Target, keep_alive: KeepAlive) -> String {
         let request = PreparedRequest::build(target, keep_alive).unwrap();
-        String::from_utf8(request.bytes.into_vec()).unwrap()
+        String::from_utf8(request.bytes).unwrap()
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use crate::chunked::ChunkReader;
 use crate::error_kind::ErrorKind;
+use crate::keep::Keep;
 
 /// The largest head; real servers stop at 8 to 16 KB.
 const MAX_HEAD: usize = 32 * 1024;
@@ -127,13 +128,18 @@ impl ResponseReader {
     }
 
     /// Reads on.
-    pub(crate) fn read(&mut self, input: &[u8], body: AnswerBody) -> Result<Progress, Fault> {
+    pub(crate) fn read(
+        &mut self,
+        input: &[u8],
+        body: AnswerBody,
+        keep: &mut impl Keep,
+    ) -> Result<Progress, Fault> {
         let mut at = 0;
         if !input.is_empty() {
             self.received = Received::Something;
         }
         while self.state == State::Head {
-            let Some((head, used)) = self.read_head(&input[at..], body)? else {
+            let Some((head, used)) = self.read_head(&input[at..], body, keep)? else {
                 return Ok(Progress::Partial);
             };
             at += used;
@@ -147,7 +153,7 @@ impl ResponseReader {
                 Framing::UntilClose => self.state = State::UntilClose,
             }
         }
-        self.read_body(input, at)
+        self.read_body(input, at, keep)
     }
 
     /// The server closed the connection. That completes an answer only where nothing else does.
@@ -155,24 +161,31 @@ impl ResponseReader {
         (self.state == State::UntilClose).then_some(self.answer)
     }
 
-    fn read_body(&mut self, input: &[u8], at: usize) -> Result<Progress, Fault> {
+    fn read_body(
+        &mut self,
+        input: &[u8],
+        at: usize,
+        keep: &mut impl Keep,
+    ) -> Result<Progress, Fault> {
         let rest = &input[at..];
         match &mut self.state {
             State::Sized { left } => {
                 let take = (*left).min(rest.len() as u64);
+                keep.body(&rest[..take as usize]);
                 *left -= take;
                 if *left == 0 {
                     return Ok(self.complete(at + take as usize));
                 }
             }
             State::Chunked(reader) => {
-                let chunks = reader.read(rest, MAX_BODY - self.body)?;
+                let chunks = reader.read(rest, MAX_BODY - self.body, keep)?;
                 self.body += chunks.body;
                 if let Some(used) = chunks.end {
                     return Ok(self.complete(at + used));
                 }
             }
             State::UntilClose => {
+                keep.body(rest);
                 self.body += rest.len() as u64;
                 if self.body > MAX_BODY {
                     return Err(Fault::TooLarge);
@@ -192,12 +205,13 @@ impl ResponseReader {
         &mut self,
         input: &[u8],
         body: AnswerBody,
+        keep: &mut impl Keep,
     ) -> Result<Option<(Head, usize)>, Fault> {
         let before = self.carry.len();
         if before == 0 {
             // Never look beyond the limit: the outcome must not depend on how the bytes are split.
             let visible = &input[..input.len().min(MAX_HEAD)];
-            if let Some(head) = parse_head(visible, body)? {
+            if let Some(head) = parse_head(visible, body, keep)? {
                 let used = head.length;
                 return Ok(Some((head, used)));
             }
@@ -205,7 +219,7 @@ impl ResponseReader {
         let room = MAX_HEAD - before;
         self.carry.extend_from_slice(&input[..input.len().min(room)]);
         if before > 0
-            && let Some(head) = parse_head(&self.carry, body)?
+            && let Some(head) = parse_head(&self.carry, body, keep)?
         {
             let used = head.length - before;
             self.drop_carry();
@@ -225,7 +239,7 @@ impl ResponseReader {
     }
 }
 
-fn parse_head(bytes: &[u8], body: AnswerBody) -> Result<Option<Head>, Fault> {
+fn parse_head(bytes: &[u8], body: AnswerBody, keep: &mut impl Keep) -> Result<Option<Head>, Fault> {
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
@@ -234,7 +248,13 @@ fn parse_head(bytes: &[u8], body: AnswerBody) -> Result<Option<Head>, Fault> {
         &mut headers,
     );
     match parsed {
-        Ok(httparse::Status::Complete(length)) => judge_head(&response, length, body).map(Some),
+        Ok(httparse::Status::Complete(length)) => {
+            let head = judge_head(&response, length, body)?;
+            if !matches!(head.framing, Framing::Interim) {
+                keep.head(response.headers);
+            }
+            Ok(Some(head))
+        }
         Ok(httparse::Status::Partial) => Ok(None),
         Err(httparse::Error::TooManyHeaders) => Err(Fault::TooLarge),
         Err(_) => Err(Fault::Malformed),

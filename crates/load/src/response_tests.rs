@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::keep::Ignore;
 
 /// What a connection makes of a stream of bytes that ends with a close.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,7 +17,7 @@ fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>, body: AnswerBody) -> 
     let mut reader = ResponseReader::new();
     let mut before = 0;
     for piece in pieces {
-        match reader.read(piece, body) {
+        match reader.read(piece, body, &mut Ignore) {
             Ok(Progress::Partial) => before += piece.len(),
             Ok(Progress::Complete(answer, used)) => {
                 return Outcome::Answer(answer.status, answer.reuse, before + used);
@@ -147,9 +148,10 @@ fn one_reader_reads_many_answers() {
         reader.restart();
         assert!(reader.is_untouched());
         let (start, rest) = HELLO.as_bytes().split_at(9);
-        assert_eq!(reader.read(start, AnswerBody::AsFramed), Ok(Progress::Partial));
+        assert_eq!(reader.read(start, AnswerBody::AsFramed, &mut Ignore), Ok(Progress::Partial));
         assert!(!reader.is_untouched());
-        let Ok(Progress::Complete(_, used)) = reader.read(rest, AnswerBody::AsFramed) else {
+        let Ok(Progress::Complete(_, used)) = reader.read(rest, AnswerBody::AsFramed, &mut Ignore)
+        else {
             panic!("must complete");
         };
         assert_eq!(used, rest.len());

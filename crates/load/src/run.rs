@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
 use crate::arrivals::Arrivals;
+use crate::behaviour::Behaviour;
 use crate::clock::{Clock, MILLISECOND, Nanos, nanos};
 use crate::config::{Config, End, StartError};
 use crate::control::{Control, Shared};
@@ -219,13 +220,12 @@ impl Config {
             End::Never | End::Duration(_) => None,
         };
         let terms = Terms {
-            request,
             keep_alive: self.keep_alive,
             timeout: nanos(self.timeout),
             connect_timeout: nanos(self.connect_timeout),
         };
         let recorder = Recorder::new(start, nanos(self.window));
-        Generator::new(terms, traffic, recorder, quota)
+        Generator::new(terms, traffic, Behaviour::Single(request), recorder, quota)
     }
 
     fn measured(&self) -> Option<Nanos> {

@@ -23,6 +23,8 @@ pub(crate) struct Tally {
     pub(crate) reconnects: u64,
     pub(crate) response: Histogram,
     pub(crate) service: Histogram,
+    /// From the send to the first byte of the answer.
+    pub(crate) first_byte: Histogram,
     pub(crate) failed: Histogram,
     pub(crate) lag: Histogram,
 }
@@ -41,6 +43,7 @@ impl Tally {
             reconnects: 0,
             response: Histogram::new(),
             service: Histogram::new(),
+            first_byte: Histogram::new(),
             failed: Histogram::new(),
             lag: Histogram::new(),
         }
@@ -62,6 +65,7 @@ impl Tally {
         self.reconnects += other.reconnects;
         self.response.merge(&other.response);
         self.service.merge(&other.service);
+        self.first_byte.merge(&other.first_byte);
         self.failed.merge(&other.failed);
         self.lag.merge(&other.lag);
     }
@@ -78,6 +82,7 @@ impl Tally {
         self.reconnects = 0;
         self.response.clear();
         self.service.clear();
+        self.first_byte.clear();
         self.failed.clear();
         self.lag.clear();
     }

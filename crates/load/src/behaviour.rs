@@ -1,0 +1,27 @@
+//! What users and arrivals do: which request comes next.
+
+use crate::connection::{Connection, Event};
+use crate::keep::Ignore;
+use crate::request::PreparedRequest;
+
+#[derive(Debug)]
+pub(crate) enum Behaviour {
+    /// One request for ever; nothing of its answers is kept.
+    Single(PreparedRequest),
+}
+
+impl Behaviour {
+    /// The request that is under way in a slot.
+    pub(crate) fn request(&self, _slot: u32) -> &PreparedRequest {
+        match self {
+            Behaviour::Single(request) => request,
+        }
+    }
+
+    /// Lets the slot's connection read on, and keeps of the answer what is wanted.
+    pub(crate) fn read(&mut self, _slot: u32, connection: &mut Connection, bytes: &[u8]) -> Event {
+        match self {
+            Behaviour::Single(request) => connection.received(bytes, request, &mut Ignore),
+        }
+    }
+}
