@@ -37,6 +37,7 @@ const UNKNOWN: Request = Request {
     idempotent: false,
     upgrade: false,
     client: None,
+    scheme: Scheme::Http,
     timed: false,
     dialogue: Dialogue::Turns,
 };
@@ -150,7 +151,7 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
     if let Some(proof) = challenges.as_ref().and_then(|it| it.answer(&space.request)) {
         return prove(client, space, &proof, worker).await;
     }
-    let app = match entries[client.listener].route(router, &mut space.request) {
+    let app = match entries[client.listener].route(router, &mut space.request, request.scheme) {
         Ok(app) => &apps[app.index()],
         Err(failure) => {
             // What is left of a body would be taken for the next request.

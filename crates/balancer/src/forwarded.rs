@@ -32,11 +32,21 @@ struct Families {
     forwarded: bool,
 }
 
+/// Who asks, as far as is known: the peer, or whom a trusted proxy asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Caller {
+    /// None over a Unix socket.
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) scheme: Scheme,
+}
+
 /// Finds the client in a list of addresses: the last one that is not a trusted proxy's, or the
 /// first of them all. What cannot be read hides what comes before it.
 struct Search<'f> {
     forwarding: &'f Forwarding,
     found: Option<IpAddr>,
+    /// What the client spoke, where the list tells.
+    scheme: Option<Scheme>,
 }
 
 impl Origin {
@@ -70,14 +80,14 @@ impl Origin {
         self.trust
     }
 
-    /// Adds the fields to a request for `host`, and finds the client.
+    /// Adds the fields to a request for `host`, and finds who asks.
     pub(crate) fn write(
         &self,
         out: &mut Vec<u8>,
         host: &[u8],
         headers: &[httparse::Header<'_>],
         forwarding: &Forwarding,
-    ) -> Option<IpAddr> {
+    ) -> Caller {
         if self.trust == Trust::Trusted {
             return self.write_trusted(out, host, headers, forwarding);
         }
@@ -92,7 +102,7 @@ impl Origin {
             out.extend_from_slice(b"Forwarded: ");
             self.write_element(out, host);
         }
-        self.peer
+        Caller { address: self.peer, scheme: self.scheme }
     }
 
     /// What the proxy said stays; what it did not say is as it looks from here.
@@ -103,27 +113,11 @@ impl Origin {
         host: &[u8],
         headers: &[httparse::Header<'_>],
         forwarding: &Forwarding,
-    ) -> Option<IpAddr> {
-        let x_client = self.find(forwarding, headers, "x-forwarded-for", |value, search| {
-            list(value).for_each(|element| search.see(parse_address(element)));
-        });
-        let client = self.find(forwarding, headers, "forwarded", |value, search| {
-            elements(value).for_each(|element| search.see(forwarded_for(element)));
-        });
-        let client = match self.families {
-            Families { x_forwarded: XForwarded::Off, forwarded: false } => None,
-            Families { x_forwarded: XForwarded::Off, forwarded: true } => client,
-            Families { forwarded: false, .. } => x_client,
-            Families { forwarded: true, .. } => x_client.or(client),
-        };
-        let client = client.or(self.peer);
+    ) -> Caller {
+        let Caller { address: client, scheme } = self.caller(headers, forwarding);
         if self.families.x_forwarded != XForwarded::Off {
             self.write_list(out, headers);
-            let is_scheme = |value: &[u8]| {
-                value.eq_ignore_ascii_case(b"http") || value.eq_ignore_ascii_case(b"https")
-            };
-            let scheme = said(headers, "x-forwarded-proto", is_scheme);
-            write_field(out, "X-Forwarded-Proto", scheme.unwrap_or(self.scheme.name().as_bytes()));
+            write_field(out, "X-Forwarded-Proto", scheme.name().as_bytes());
             let is_host = |value: &[u8]| !value.is_empty() && check_host(value).is_ok();
             let host = said(headers, "x-forwarded-host", is_host).unwrap_or(host);
             if !host.is_empty() {
@@ -146,19 +140,30 @@ impl Origin {
             }
             self.write_element(out, host);
         }
-        client
+        Caller { address: client, scheme }
     }
 
-    fn find(
-        &self,
-        forwarding: &Forwarding,
-        headers: &[httparse::Header<'_>],
-        name: &str,
-        each: impl Fn(&[u8], &mut Search<'_>),
-    ) -> Option<IpAddr> {
-        let mut search = Search { forwarding, found: None };
-        values(headers, name).for_each(|value| each(value, &mut search));
-        search.found
+    /// As a trusted proxy tells, in a family of fields that is in use.
+    fn caller(&self, headers: &[httparse::Header<'_>], forwarding: &Forwarding) -> Caller {
+        let search = || Search { forwarding, found: None, scheme: None };
+        let (mut x, mut rfc) = (search(), search());
+        if self.families.x_forwarded != XForwarded::Off {
+            let lists = values(headers, "x-forwarded-for");
+            lists.flat_map(list).for_each(|element| x.see(parse_address(element), None));
+            let scheme = said(headers, "x-forwarded-proto", |value| Scheme::named(value).is_some());
+            x.scheme = scheme.and_then(Scheme::named);
+        }
+        if self.families.forwarded {
+            let lists = values(headers, "forwarded");
+            lists.flat_map(elements).for_each(|element| {
+                let scheme = parameter(element, b"proto=").and_then(Scheme::named);
+                rfc.see(parameter(element, b"for=").and_then(parse_address), scheme);
+            });
+        }
+        Caller {
+            address: x.found.or(rfc.found).or(self.peer),
+            scheme: x.scheme.or(rfc.scheme).unwrap_or(self.scheme),
+        }
     }
 
     /// The list of `X-Forwarded-For`, the peer as its last element.
@@ -205,11 +210,11 @@ impl Origin {
 }
 
 impl Search<'_> {
-    fn see(&mut self, address: Option<IpAddr>) {
-        self.found = match (address, self.found) {
-            (Some(address), Some(found)) if self.forwarding.trusts(Some(address)) => Some(found),
-            (address, _) => address,
-        };
+    fn see(&mut self, address: Option<IpAddr>, scheme: Option<Scheme>) {
+        let is_proxy = address.is_some() && self.forwarding.trusts(address);
+        if !(is_proxy && self.found.is_some()) {
+            (self.found, self.scheme) = (address, scheme);
+        }
     }
 }
 
@@ -258,18 +263,19 @@ fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     split_unquoted(value, b',')
 }
 
-/// The client of one element. One that has none, or two, tells nothing.
-fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
-    let mut clients = split_unquoted(element, b';').filter_map(|pair| {
-        let (name, value) = pair.split_at_checked(4)?;
-        name.eq_ignore_ascii_case(b"for=").then_some(value)
+/// The value of one element's parameter, whose name comes with its `=`. One that there is twice
+/// tells nothing.
+fn parameter<'e>(element: &'e [u8], name: &[u8]) -> Option<&'e [u8]> {
+    let mut values = split_unquoted(element, b';').filter_map(|pair| {
+        let (named, value) = pair.split_at_checked(name.len())?;
+        named.eq_ignore_ascii_case(name).then_some(value)
     });
-    let client = clients.next()?;
-    if clients.next().is_some() {
+    let value = values.next()?;
+    if values.next().is_some() {
         return None;
     }
-    let quoted = client.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
-    parse_address(quoted.unwrap_or(client))
+    let quoted = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    Some(quoted.unwrap_or(value))
 }
 
 /// Trimmed pieces. An escaped quote inside of quotes does not end them (RFC 9110 5.6.4).
@@ -306,8 +312,8 @@ mod tests {
             .map(|(name, value)| httparse::Header { name, value: value.as_bytes() })
             .collect();
         let mut out = Vec::new();
-        let client = origin.write(&mut out, b"h:81", &headers, forwarding);
-        let client = client.map_or("nobody".into(), |client| client.to_string());
+        let caller = origin.write(&mut out, b"h:81", &headers, forwarding);
+        let client = caller.address.map_or("nobody".into(), |client| client.to_string());
         (client, String::from_utf8(out).unwrap())
     }
 
@@ -360,6 +366,32 @@ mod tests {
         assert_eq!(told(&usual, "10.0.0.1", &fields).1, expected);
         let twice = [("X-Forwarded-Proto", "https"), ("X-Forwarded-Proto", "http")];
         assert_eq!(told(&usual, "10.0.0.1", &twice).1, expected);
+    }
+
+    #[test]
+    fn a_trusted_peer_tells_what_its_client_spoke() {
+        let scheme = |forwarding: &Forwarding, peer: &str, name: &str, value: &str| {
+            let address = Some(SocketAddr::new(peer.parse().unwrap(), 5000));
+            let origin = Origin::new(Peer { address, scheme: Scheme::Http }, forwarding);
+            let headers = [httparse::Header { name, value: value.as_bytes() }];
+            origin.write(&mut Vec::new(), b"h", &headers, forwarding).scheme.name()
+        };
+        let x = forwarding(XForwarded::Usual, Switch::Off);
+        assert_eq!(scheme(&x, "10.0.0.1", "X-Forwarded-Proto", "HTTPS"), "https");
+        assert_eq!(scheme(&x, "9.9.9.9", "X-Forwarded-Proto", "https"), "http");
+        assert_eq!(scheme(&x, "10.0.0.1", "Forwarded", "for=1.1.1.1;proto=https"), "http");
+        let rfc = forwarding(XForwarded::Off, Switch::On);
+        assert_eq!(scheme(&rfc, "10.0.0.1", "X-Forwarded-Proto", "https"), "http");
+        for (elements, spoken) in [
+            ("for=1.1.1.1;proto=https", "https"),
+            ("for=1.1.1.1;Proto=\"https\", for=10.0.0.7;proto=http", "https"),
+            // Nobody knows what somebody unknown says of a client.
+            ("for=1.1.1.1;proto=https, for=2.2.2.2;proto=http", "http"),
+            ("for=1.1.1.1;proto=https;proto=https", "http"),
+            ("for=1.1.1.1;proto=gopher", "http"),
+        ] {
+            assert_eq!(scheme(&rfc, "10.0.0.1", "Forwarded", elements), spoken, "{elements}");
+        }
     }
 
     #[test]

@@ -19,6 +19,13 @@ pub(crate) enum Scheme {
 }
 
 impl Scheme {
+    /// By its name in any case (RFC 3986 3.1).
+    pub(crate) fn named(name: &[u8]) -> Option<Scheme> {
+        [Scheme::Http, Scheme::Https]
+            .into_iter()
+            .find(|scheme| name.eq_ignore_ascii_case(scheme.name().as_bytes()))
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Scheme::Http => "http",

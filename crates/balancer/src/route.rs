@@ -175,6 +175,22 @@ impl Redirect {
         self.status.code()
     }
 
+    /// It leads to the same host and path, over TLS.
+    pub(crate) fn only_secures(&self) -> bool {
+        let mut pieces = self.location.iter().filter(|piece| **piece != Piece::Text(String::new()));
+        let scheme = pieces.next().is_some_and(
+            |piece| matches!(piece, Piece::Text(text) if text.eq_ignore_ascii_case("https://")),
+        );
+        let host = pieces.next() == Some(&Piece::Host);
+        let path = pieces.next_back() == Some(&Piece::Path);
+        let is_port = |text: &str| {
+            text.strip_prefix(':')
+                .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let rest = pieces.all(|piece| matches!(piece, Piece::Text(text) if is_port(text)));
+        scheme && host && path && rest
+    }
+
     /// Where to, for a request to `host`, without port, and `target`; none if the location needs a
     /// host that the request does not have.
     pub(crate) fn location(&self, host: &[u8], target: &[u8]) -> Option<String> {

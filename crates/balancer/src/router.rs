@@ -4,6 +4,7 @@
 use crate::answer::Failure;
 use crate::config::{AppId, Config};
 use crate::h1::Outline;
+use crate::peer::Scheme;
 use crate::route::{Destination, HostPattern, MAX_HOST, PathPrefix, Prefix, Redirect, Route};
 
 /// What becomes of the requests that come over a listener.
@@ -14,6 +15,8 @@ pub(crate) enum Entry {
     Routes,
     /// All are sent elsewhere.
     Redirect(Redirect),
+    /// All are sent to the same place over TLS; those that came so to a proxy before us are there.
+    Secure(Redirect, Box<Entry>),
 }
 
 /// The rules of a balancer, as they are looked up.
@@ -30,21 +33,34 @@ type Paths = Vec<(PathPrefix, Destination)>;
 impl Entry {
     /// By listener.
     pub(crate) fn all(config: &Config) -> Box<[Entry]> {
-        let entry = |redirect: &Option<Redirect>| match redirect {
-            Some(redirect) => Entry::Redirect(redirect.clone()),
-            None if config.routes.is_empty() => Entry::First,
-            None => Entry::Routes,
+        let served = || if config.routes.is_empty() { Entry::First } else { Entry::Routes };
+        let entry = |redirect: &Option<Redirect>| match redirect.clone() {
+            Some(redirect) if redirect.only_secures() => {
+                Entry::Secure(redirect, Box::new(served()))
+            }
+            Some(redirect) => Entry::Redirect(redirect),
+            None => served(),
         };
         config.listeners.iter().map(|listener| entry(&listener.redirect)).collect()
     }
 
-    /// The app for a request. `head` is the request as it will be sent to a backend; what the route
-    /// changes in it is changed.
-    pub(crate) fn route(&self, router: &Router, head: &mut Vec<u8>) -> Result<AppId, Failure> {
+    /// The app for a request that the client sent by `scheme`. `head` is the request as it will be
+    /// sent to a backend; what the route changes in it is changed.
+    pub(crate) fn route(
+        &self,
+        router: &Router,
+        head: &mut Vec<u8>,
+        scheme: Scheme,
+    ) -> Result<AppId, Failure> {
         match self {
             Entry::First => Ok(AppId::FIRST),
             Entry::Routes => router.route(head),
-            Entry::Redirect(redirect) => Err(redirected(redirect, head, &Outline::of(head))),
+            Entry::Secure(_, served) if scheme == Scheme::Https => {
+                served.route(router, head, scheme)
+            }
+            Entry::Redirect(redirect) | Entry::Secure(redirect, _) => {
+                Err(redirected(redirect, head, &Outline::of(head)))
+            }
         }
     }
 }
@@ -159,7 +175,10 @@ fn strip(head: &mut Vec<u8>, outline: &Outline, prefix: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
+    use crate::config::Listener;
     use crate::route::RedirectStatus;
 
     /// Each rule leads to an app of its own number.
@@ -170,6 +189,15 @@ mod tests {
             Route { host: host.parse().unwrap(), path: path.parse().unwrap(), to }
         };
         Router::new(&rules.iter().enumerate().map(route).collect::<Vec<_>>())
+    }
+
+    /// Of a listener that redirects, without routes.
+    fn entry(location: &str) -> Entry {
+        let redirect = Redirect::new(RedirectStatus::PermanentRedirect, location).unwrap();
+        let mut listener = Listener::new(SocketAddr::from(([127, 0, 0, 1], 0)));
+        listener.redirect = Some(redirect);
+        let config = Config { listeners: vec![listener], ..Config::default() };
+        Entry::all(&config).into_iter().next().unwrap()
     }
 
     fn request(host: &str, target: &str) -> Vec<u8> {
@@ -240,14 +268,25 @@ mod tests {
 
     #[test]
     fn redirects_keep_what_they_are_told_to() {
-        let redirect = Redirect::to_https(RedirectStatus::PermanentRedirect, 443);
-        let entry = Entry::Redirect(redirect);
-        let failure = entry.route(&router(&[]), &mut request("h:80", "/a?b")).unwrap_err();
+        let entry = entry("https://{host}/b{path}");
+        let failure =
+            entry.route(&router(&[]), &mut request("h:80", "/a?b"), Scheme::Https).unwrap_err();
         assert!(
-            matches!(&failure, Failure::Redirected { status: 308, location } if location == "https://h/a?b"),
+            matches!(&failure, Failure::Redirected { status: 308, location } if location == "https://h/b/a?b"),
             "{failure:?}"
         );
-        let failure = entry.route(&router(&[]), &mut request("", "/")).unwrap_err();
+        let failure = entry.route(&router(&[]), &mut request("", "/"), Scheme::Http).unwrap_err();
         assert_eq!(failure.status(), 400);
+    }
+
+    /// Behind a proxy that ends TLS it would come back for ever.
+    #[test]
+    fn what_came_over_tls_is_not_sent_there() {
+        for location in ["https://{host}{path}", "https://{host}:8443{path}"] {
+            let route =
+                |scheme| entry(location).route(&router(&[]), &mut request("h:80", "/a?b"), scheme);
+            assert_eq!(route(Scheme::Http).unwrap_err().status(), 308, "{location}");
+            assert_eq!(route(Scheme::Https).unwrap(), AppId::FIRST, "{location}");
+        }
     }
 }

@@ -9,9 +9,10 @@ use super::fields::{
 };
 use super::target::{Target, check_host, parse_target};
 use super::{Flaw, Framing, MAX_FIELDS, Persistence, Version};
-use crate::forwarded::{Origin, Trust};
+use crate::forwarded::{Caller, Origin, Trust};
 use crate::forwarding::Forwarding;
 use crate::log::Record;
+use crate::peer::Scheme;
 use crate::request_id;
 
 /// What the proxy must know of a request; its header itself is passed on as rewritten bytes.
@@ -30,6 +31,8 @@ pub(crate) struct Request {
     pub(crate) upgrade: bool,
     /// Who asks: the peer, or whom a trusted proxy asks for.
     pub(crate) client: Option<IpAddr>,
+    /// What the client spoke to us, or to a trusted proxy.
+    pub(crate) scheme: Scheme,
     /// A proxy before us has said when the request began.
     pub(crate) timed: bool,
     pub(crate) dialogue: Dialogue,
@@ -187,7 +190,7 @@ pub(crate) fn parse_request(
             Version::Http11 => b"Via: 1.1 tenfold\r\n",
         });
     }
-    let client = origin.write(out, host, parsed.headers, forwarding);
+    let Caller { address: client, scheme } = origin.write(out, host, parsed.headers, forwarding);
     if identify {
         write_id(id, parsed.headers, origin.trust());
         write_field(out, "X-Request-Id", id);
@@ -206,6 +209,7 @@ pub(crate) fn parse_request(
         idempotent: matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"),
         upgrade: upgrade.is_some(),
         client,
+        scheme,
         timed: kept.timing && gathered.timed,
         dialogue: dialogue(parsed.headers, body),
     })
