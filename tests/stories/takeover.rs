@@ -130,7 +130,7 @@ fn a_new_one_that_fails_leaves_the_running_one_serving() {
     assert_eq!(pids(&home).len(), 1);
 
     let elsewhere = home.run(&format!(
-        "balance --takeover --listen 127.0.0.2:{} --to {address}",
+        "balance --takeover --socket state/run/{address}.sock --listen 127.0.0.2:{} --to {address}",
         up.address.port()
     ));
     assert_eq!(elsewhere.status.code(), Some(2));

@@ -11,6 +11,7 @@
 //! - [`admin`]: the socket that controls a running `up`, and its metrics.
 //! - [`ending`], [`renewal`] and [`notify`]: how a process ends or is followed by a new one, and
 //!   what the service manager hears of it; [`hangup`]: what a running one reads again.
+//! - [`health`]: what is said of backends that go down and come back.
 
 #![allow(unreachable_pub, reason = "a program has no outside: `pub` means beyond the module here")]
 
@@ -20,6 +21,7 @@ mod config;
 mod ending;
 mod experiment;
 mod hangup;
+mod health;
 mod history;
 mod notify;
 mod outcome;

@@ -24,6 +24,7 @@ use crate::rig::{Rig, RunningApp};
 #[derive(Clone)]
 pub struct State {
     pub listen: Vec<Address>,
+    pub urls: Vec<String>,
     pub controlled: Controlled,
     /// Notified when a stop is asked for.
     pub stop: Arc<Notify>,
@@ -52,6 +53,9 @@ pub struct Reload {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Status {
     pub listen: Vec<Address>,
+    /// The same with their schemes, for people.
+    #[serde(default)]
+    pub urls: Vec<String>,
     pub apps: Vec<StatusApp>,
     pub instances: Vec<StatusInstance>,
 }
@@ -64,7 +68,7 @@ pub struct StatusApp {
     /// Requests that wait, and that may.
     pub queued: usize,
     pub queue_length: usize,
-    /// Requests that the queue turned away.
+    /// Requests that were answered 503: no slot was free in time, or every backend was out.
     pub shed: u64,
 }
 
@@ -226,6 +230,7 @@ fn read(state: &State) -> Status {
     }
     Status {
         listen: state.listen.clone(),
+        urls: state.urls.clone(),
         apps: snapshot.apps.iter().map(StatusApp::of).collect(),
         instances,
     }
@@ -239,7 +244,7 @@ impl StatusApp {
             policy: app.policy.to_string(),
             queued: app.queue.depth,
             queue_length: app.queue.length,
-            shed: shed.full + shed.timeout + shed.client_gone,
+            shed: shed.full + shed.too_late + shed.timeout + shed.all_down,
         }
     }
 }

@@ -88,7 +88,8 @@ impl Admin {
             None => socket::path(&listen[0])?,
         };
         let urls = balancing.config.listeners.iter().zip(listen);
-        let urls = urls.map(|(listener, address)| url(listener.tls.is_some(), address)).collect();
+        let urls: Vec<_> =
+            urls.map(|(listener, address)| url(listener.tls.is_some(), address)).collect();
         let listen = listen.to_vec();
         let control = match inherited.control {
             Some(socket) => std::os::unix::net::UnixListener::from(socket),
@@ -102,6 +103,7 @@ impl Admin {
         };
         let state = api::State {
             listen: listen.clone(),
+            urls: urls.clone(),
             controlled,
             stop: Arc::new(Notify::new()),
             closed: watch::Sender::new(false),

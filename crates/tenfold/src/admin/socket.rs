@@ -1,5 +1,6 @@
 //! Control sockets: one per address that is listened on, in a directory that only its owner can open.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -24,13 +25,20 @@ pub fn directory() -> anyhow::Result<PathBuf> {
     Ok(directory)
 }
 
-/// The socket of what listens on `listen`: by its port, or by the path with its slashes replaced.
+/// The socket of what listens on `listen`, as its first address.
 pub fn path(listen: &Address) -> anyhow::Result<PathBuf> {
-    let name = match listen {
-        Address::Tcp(address) => address.port().to_string(),
-        Address::Unix(path) => path.to_string_lossy().replace('/', "-"),
-    };
-    Ok(directory()?.join(format!("{name}.sock")))
+    Ok(directory()?.join(name(listen)))
+}
+
+/// The address; a path of a Unix socket without its slashes.
+fn name(listen: &Address) -> String {
+    match listen {
+        Address::Tcp(address) => format!("{address}.sock"),
+        Address::Unix(path) => {
+            let path = path.to_string_lossy().replace('%', "%25").replace('/', "%2F");
+            format!("{path}.sock")
+        }
+    }
 }
 
 /// Binds `path`. What a killed Tenfold left there is replaced; a living one is not.
@@ -60,9 +68,18 @@ pub fn bind(path: &Path) -> anyhow::Result<UnixListener> {
 pub fn find(named: Option<&Path>, listen: Option<&Address>) -> anyhow::Result<PathBuf> {
     match (named, listen) {
         (Some(path), _) => Ok(path.to_owned()),
-        (None, Some(listen)) => path(listen),
+        (None, Some(listen)) => Ok(of(&directory()?, listen)),
         (None, None) => only(&directory()?),
     }
+}
+
+/// The socket of what listens on `listen`, or on all addresses of the machine and so there, too.
+fn of(directory: &Path, listen: &Address) -> PathBuf {
+    let exact = directory.join(name(listen));
+    let Some(address) = listen.tcp().filter(|_| !exact.exists()) else { return exact };
+    let all: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+    let all = all.map(|all| directory.join(name(&SocketAddr::new(all, address.port()).into())));
+    all.into_iter().find(|path| path.exists()).unwrap_or(exact)
 }
 
 fn only(directory: &Path) -> anyhow::Result<PathBuf> {
@@ -96,5 +113,23 @@ mod tests {
         let other = bind(&directory.path().join("2.sock")).unwrap();
         assert!(only(directory.path()).unwrap_err().to_string().contains("--listen"));
         drop((living, other));
+    }
+
+    #[test]
+    fn each_address_has_a_socket_of_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = |text: &str| Address::Tcp(text.parse().unwrap());
+        let found = |listen: &Address| of(directory.path(), listen);
+        let (one, two) = (address("127.0.0.1:80"), address("127.0.0.2:80"));
+        let _one = bind(&directory.path().join(name(&one))).unwrap();
+        assert_ne!(found(&one), found(&two));
+        // Who listens everywhere listens on the second, too.
+        let everywhere = directory.path().join(name(&address("[::]:80")));
+        let _everywhere = bind(&everywhere).unwrap();
+        assert_eq!(found(&two), everywhere);
+        assert_ne!(found(&one), everywhere);
+        let names = ["/a-b", "/a/b", "/a%2Fb"].map(|path| name(&Address::Unix(path.into())));
+        assert!(names.iter().all(|name| !name.contains('/')));
+        assert!(names[0] != names[1] && names[1] != names[2], "{names:?}");
     }
 }

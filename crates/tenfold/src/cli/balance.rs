@@ -9,6 +9,7 @@ use crate::admin::{Admin, Controlled, Takeover};
 use crate::config::{self, Balancing, BalancingArguments, Wanted, quantity};
 use crate::ending::{Ending, Farewell};
 use crate::hangup;
+use crate::health;
 use crate::notify;
 use crate::outcome::Outcome;
 use crate::output;
@@ -46,6 +47,7 @@ impl Arguments {
         let mut balancer = Balancer::prepare(balancing.config.clone(), inherited)?;
         balancing.add_servers(&balancer.handle());
         hangup::listen(balancer.handle())?;
+        health::tell(&balancer.handle());
         let controlled = Controlled::Balancer(balancer.handle());
         let control = takeover.control();
         let admin = Admin::open(&balancing, balancer.addresses(), controlled, control)?;

@@ -16,6 +16,7 @@ use crate::config::{
 };
 use crate::ending::{Ending, Farewell};
 use crate::hangup;
+use crate::health;
 use crate::history::{self, History};
 use crate::notify;
 use crate::outcome::Outcome;
@@ -67,6 +68,7 @@ impl Arguments {
         let rig = Arc::new(Rig::new(balancing.config.clone(), to_run, inherited)?);
         balancing.add_servers(&rig.balancer);
         hangup::listen(rig.balancer.clone())?;
+        health::tell(&rig.balancer);
         if takeover.has_predecessor() {
             // It serves until the instances of this one can.
             let ready = tokio::select! {

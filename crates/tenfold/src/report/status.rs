@@ -1,7 +1,5 @@
 //! The state of a running `up` or `balance` as text.
 
-use balancer::Address;
-
 use super::table::Table;
 use crate::admin::{Status, StatusInstance};
 
@@ -26,11 +24,10 @@ pub fn text(status: &Status) -> String {
         .instances
         .iter()
         .filter_map(|i| Some(format!("{}: {}\n", i.name, i.warning.as_ref()?)));
-    let addresses: Vec<String> = status.listen.iter().map(url).collect();
     let queued: usize = status.apps.iter().map(|app| app.queued).sum();
     format!(
         "{}, {queued} waiting\n{}{}{}",
-        addresses.join(", "),
+        status.urls.join(", "),
         apps(status),
         table.render(),
         warnings.collect::<String>()
@@ -53,13 +50,6 @@ fn apps(status: &Status) -> String {
         ]);
     }
     table.render() + "\n"
-}
-
-fn url(address: &Address) -> String {
-    match address {
-        Address::Tcp(address) => format!("http://{address}"),
-        Address::Unix(_) => address.to_string(),
-    }
 }
 
 fn cells(i: &StatusInstance) -> Vec<String> {
