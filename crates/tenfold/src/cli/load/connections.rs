@@ -1,0 +1,31 @@
+//! How requests travel: threads, timeouts, connections.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::config::quantity;
+use crate::report::load::KeepAlive;
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Connections")]
+pub struct ConnectionArguments {
+    /// Threads of the generator [default: 1]
+    #[arg(long, value_name = "N", value_parser = quantity::count)]
+    pub threads: Option<usize>,
+    /// The longest that one request may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::positive_duration)]
+    pub timeout: Duration,
+    /// Use connections again, as `-k` of ab [default]
+    #[arg(short, long)]
+    keep_alive: bool,
+    /// A new connection for each request, as ab does without -k
+    #[arg(long, conflicts_with = "keep_alive")]
+    no_keep_alive: bool,
+}
+
+impl ConnectionArguments {
+    pub fn keep_alive(&self) -> KeepAlive {
+        if self.no_keep_alive { KeepAlive::Off } else { KeepAlive::On }
+    }
+}

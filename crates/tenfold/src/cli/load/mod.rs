@@ -1,0 +1,118 @@
+//! `tenfold load`: put a URL under load and report what it took.
+//!
+//! - [`target`]: what is requested.
+//! - [`pattern`]: when requests are due, and until when.
+//! - [`connections`]: how they travel.
+//! - [`thresholds`]: what must hold.
+//! - [`outputs`]: what is printed and written.
+//! - [`watch`]: the time between the first request and the report.
+
+mod connections;
+mod outputs;
+mod pattern;
+mod target;
+mod thresholds;
+mod watch;
+
+use clap::Args;
+use load::{Config, Run};
+
+use self::connections::ConnectionArguments;
+use self::outputs::OutputArguments;
+use self::pattern::PatternArguments;
+use self::target::TargetArguments;
+use self::thresholds::ThresholdArguments;
+use crate::history::{self, History, NewRun};
+use crate::outcome::{Outcome, Signal};
+use crate::plan::Verdict;
+use crate::report::load::{self as report, Document, Order};
+use crate::signal::Stop;
+
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    #[command(flatten)]
+    target: TargetArguments,
+    #[command(flatten)]
+    pattern: PatternArguments,
+    #[command(flatten)]
+    connections: ConnectionArguments,
+    #[command(flatten)]
+    thresholds: ThresholdArguments,
+    #[command(flatten)]
+    outputs: OutputArguments,
+}
+
+/// Where short forms of the peers collide, their shape decides.
+const AFTER_HELP: &str = "\
+Short forms as in ab, wrk and Locust; where they collide, the shape decides:
+  -H \"Name: value\"  a header            -H http://host  the host that a path belongs to
+  -t 20s, -t 1h30m  how long            -t 4            threads beside -d, else seconds
+  -r 10             with -u: users started a second; alone: requests a second";
+
+impl Arguments {
+    pub async fn run(self) -> anyhow::Result<Outcome> {
+        let (config, order) = self.order()?;
+        self.outputs.check()?;
+        let history = History::open()?;
+        let stop = Stop::listen()?;
+        if !self.outputs.quiet && !config.target.address.ip().is_loopback() {
+            eprintln!(
+                "tenfold: {} is not this machine: be sure that you may put it under load",
+                config.target.host
+            );
+        }
+        let run = Run::start(config)?;
+        let signal = watch::until_the_end(&run, &stop, &order, self.outputs.quiet).await;
+        let measured = tokio::task::spawn_blocking(move || run.finish()).await?;
+        let mut document = Document::new(order, &measured);
+        document.thresholds = self.thresholds.checked(&measured);
+        // Shown before it is kept: what was measured must not be lost with the disk.
+        let shown = self.outputs.write(&document);
+        keep(&history, &document)?;
+        shown?;
+        Ok(outcome(&document, signal))
+    }
+
+    /// What is to be done, and how the report will name it.
+    fn order(&self) -> anyhow::Result<(Config, Order)> {
+        let (target, url) = self.target.resolve()?;
+        let timing = self.pattern.timing()?;
+        let order = Order {
+            method: target.method.clone(),
+            target: url,
+            workload: self.pattern.described(),
+            threads: self.connections.threads.or(timing.threads).unwrap_or(1),
+            keep_alive: self.connections.keep_alive(),
+            length: timing.length,
+        };
+        let mut config = Config::new(target, self.pattern.workload(&timing)?);
+        config.end = timing.end;
+        config.seed = self.pattern.seed;
+        config.threads = order.threads;
+        config.keep_alive = order.keep_alive.into();
+        config.timeout = self.connections.timeout;
+        Ok((config, order))
+    }
+}
+
+fn outcome(document: &Document, signal: Option<Signal>) -> Outcome {
+    match signal {
+        Some(signal) => Outcome::Stopped(signal),
+        None if document.verdict == Verdict::Invalid => Outcome::Invalid,
+        None if document.thresholds.iter().any(|check| !check.met) => Outcome::GoalNotMet,
+        None => Outcome::Done,
+    }
+}
+
+fn keep(history: &History, document: &Document) -> anyhow::Result<()> {
+    history.add(&NewRun {
+        kind: "load",
+        directory: &history::here(),
+        started_at: &document.started_at,
+        command: &document.target,
+        summary: &report::summary(document),
+        document: &serde_json::to_string(document)?,
+    })?;
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! When requests are due, and until when.
+
+use std::time::Duration;
+
+use clap::Args;
+use load::{End, Spacing, Workload};
+
+use crate::config::quantity;
+use crate::outcome::misuse;
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Workload")]
+pub struct PatternArguments {
+    /// Users who wait for each answer [default: 1]
+    #[arg(short, long, value_name = "N", value_parser = quantity::count, env = "TENFOLD_USERS")]
+    users: Option<usize>,
+    /// Users, as connections of ab and wrk
+    #[arg(short = 'c', long, visible_alias = "connections", value_name = "N", value_parser = quantity::count, conflicts_with = "users")]
+    concurrency: Option<usize>,
+    /// Users started a second [default: all at once]
+    #[arg(long, visible_alias = "spawn-rate", value_name = "R", value_parser = quantity::rate)]
+    ramp: Option<f64>,
+    /// Pause of a user between an answer and the next request [default: 0s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, env = "TENFOLD_THINK")]
+    think: Option<Duration>,
+    /// Requests a second that wait for nobody
+    #[arg(short = 'R', long, value_name = "R", value_parser = quantity::rate, env = "TENFOLD_RATE")]
+    rate: Option<f64>,
+    /// With -u as --ramp, alone as --rate
+    #[arg(short = 'r', value_name = "R", value_parser = quantity::rate)]
+    r: Option<f64>,
+    /// Change the rate to R2 over the whole duration
+    #[arg(long, value_name = "R2", value_parser = quantity::rate)]
+    ramp_to: Option<f64>,
+    /// Space arrivals at random, as independent people come, not evenly
+    #[arg(long)]
+    poisson: bool,
+    /// Which of the sequences of random arrivals; the same one with the same number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// How long [default: 10s]
+    #[arg(long, visible_alias = "run-time", value_name = "TIME", value_parser = quantity::positive_duration)]
+    duration: Option<Duration>,
+    /// How long, as in wrk: -d 30s, -d 30
+    #[arg(short = 'd', value_name = "TIME", value_parser = d)]
+    d: Option<Duration>,
+    /// How long, as in -t 20s or -t 1h30m; a number alone is threads beside -d, else seconds
+    #[arg(short = 't', value_name = "TIME|N", value_parser = t)]
+    t: Option<TimeOrNumber>,
+    /// Stop after N requests
+    #[arg(short = 'n', long, value_name = "N", value_parser = quantity::count)]
+    requests: Option<usize>,
+}
+
+/// How long, by how many threads.
+#[derive(Debug, PartialEq)]
+pub struct Timing {
+    pub end: End,
+    /// As far as it is known before.
+    pub length: Option<Duration>,
+    /// If they were given by -t.
+    pub threads: Option<usize>,
+}
+
+/// What `-t` means shows in its unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum TimeOrNumber {
+    Time(Duration),
+    Number(usize),
+}
+
+/// Users or arrivals, from whichever of the flags.
+#[derive(Debug, PartialEq)]
+enum Load {
+    Users { users: usize, ramp: Option<f64> },
+    Rate(f64),
+}
+
+const DURATION: Duration = Duration::from_secs(10);
+
+impl PatternArguments {
+    pub fn timing(&self) -> anyhow::Result<Timing> {
+        let mut threads = None;
+        let of_t = match self.t {
+            Some(TimeOrNumber::Time(time)) => Some(time),
+            Some(TimeOrNumber::Number(number)) if self.d.is_some() => {
+                threads = Some(number);
+                None
+            }
+            Some(TimeOrNumber::Number(seconds)) => Some(Duration::from_secs(seconds as u64)),
+            None => None,
+        };
+        let length = match [self.duration, self.d, of_t].into_iter().flatten().collect::<Vec<_>>()[..]
+        {
+            [] => None,
+            [length] => Some(length),
+            _ => {
+                return Err(misuse(
+                    "the duration is given twice: keep one of --duration, -d TIME and -t TIME",
+                ));
+            }
+        };
+        match (self.requests, length) {
+            (Some(_), Some(_)) => Err(misuse(
+                "a number of requests and a duration are two ends: keep one of -n and the duration",
+            )),
+            (Some(n), None) => Ok(Timing { end: End::Requests(n as u64), length: None, threads }),
+            (None, length) => {
+                let length = length.unwrap_or(DURATION);
+                Ok(Timing { end: End::Duration(length), length: Some(length), threads })
+            }
+        }
+    }
+
+    pub fn workload(&self, timing: &Timing) -> anyhow::Result<Workload> {
+        match self.load()? {
+            Load::Rate(rate) => Ok(Workload::Open {
+                rate,
+                ramp_to: self.ramp_to.map(|to| (to, timing.length.unwrap_or(DURATION))),
+                spacing: if self.poisson { Spacing::Poisson } else { Spacing::Even },
+            }),
+            Load::Users { users, ramp } => {
+                Ok(Workload::Closed { users, ramp, think: self.think.unwrap_or_default() })
+            }
+        }
+    }
+
+    /// In words, for reports.
+    pub fn described(&self) -> String {
+        match self.load() {
+            Ok(Load::Rate(rate)) => format!("{rate} requests/s"),
+            Ok(Load::Users { users: 1, .. }) | Err(_) => "1 user".to_owned(),
+            Ok(Load::Users { users, .. }) => format!("{users} users"),
+        }
+    }
+
+    fn load(&self) -> anyhow::Result<Load> {
+        let users = self.users.or(self.concurrency);
+        let (rate, ramp) = match (users, self.r) {
+            (_, None) => (self.rate, self.ramp),
+            (Some(_), Some(_)) if self.ramp.is_some() => {
+                return Err(misuse("the ramp is given twice: keep one of --ramp and -r"));
+            }
+            (Some(_), r) => (self.rate, r),
+            (None, Some(_)) if self.rate.is_some() => {
+                return Err(misuse("the rate is given twice: keep one of --rate and -r"));
+            }
+            (None, r) => (r, self.ramp),
+        };
+        match (users, rate) {
+            (Some(_), Some(_)) => {
+                Err(misuse("users and rate are two kinds of load: give one of --users and --rate"))
+            }
+            (None, Some(_)) if self.think.is_some() => {
+                Err(misuse("--think belongs to --users: arrivals at a rate wait for nobody"))
+            }
+            (None, Some(_)) if ramp.is_some() => {
+                Err(misuse("--ramp starts users: give --users, or --ramp-to to change a rate"))
+            }
+            (_, None) if self.ramp_to.is_some() => Err(misuse(
+                "--ramp-to changes a rate: give --rate, or --ramp to start users slowly",
+            )),
+            (_, None) if self.poisson => Err(misuse("--poisson spaces arrivals: give --rate")),
+            (None, None) if ramp.is_some() => {
+                Err(misuse("--ramp starts users: say how many with --users"))
+            }
+            (None, Some(rate)) => Ok(Load::Rate(rate)),
+            (users, None) => Ok(Load::Users { users: users.unwrap_or(1), ramp }),
+        }
+    }
+}
+
+/// wrk's: a time, or seconds.
+fn d(text: &str) -> Result<Duration, String> {
+    match time_or_number(text) {
+        Some(TimeOrNumber::Time(time)) => Ok(time),
+        Some(TimeOrNumber::Number(seconds)) => Ok(Duration::from_secs(seconds as u64)),
+        None => Err("-d is how long, as in -d 30s: a body is given with --body".to_owned()),
+    }
+}
+
+fn t(text: &str) -> Result<TimeOrNumber, String> {
+    time_or_number(text).ok_or_else(|| {
+        format!("`{text}` is neither a time nor a number: write -t 20s for how long, or -t 4 -d 20s for threads")
+    })
+}
+
+fn time_or_number(text: &str) -> Option<TimeOrNumber> {
+    match quantity::count(text) {
+        Ok(number) => Some(TimeOrNumber::Number(number)),
+        Err(_) => quantity::positive_duration(text).ok().map(TimeOrNumber::Time),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        pattern: PatternArguments,
+    }
+
+    fn pattern(line: &str) -> PatternArguments {
+        let words = std::iter::once("load").chain(line.split_whitespace());
+        Line::try_parse_from(words).unwrap_or_else(|e| panic!("{e}")).pattern
+    }
+
+    fn seconds(line: &str) -> (Option<u64>, Option<usize>) {
+        let timing = pattern(line).timing().unwrap();
+        (timing.length.map(|l| l.as_secs()), timing.threads)
+    }
+
+    #[test]
+    fn the_peers_durations_and_threads() {
+        assert_eq!(seconds("-t2 -c10 -d30s"), (Some(30), Some(2)), "wrk");
+        assert_eq!(seconds("-d 30"), (Some(30), None), "wrk without a unit");
+        assert_eq!(seconds("-t 20 -c 5"), (Some(20), None), "ab");
+        assert_eq!(seconds("-u 100 -r 10 -t 1h30m"), (Some(5400), None), "Locust");
+        assert_eq!(seconds("--run-time 3m"), (Some(180), None), "Locust");
+        assert_eq!(seconds(""), (Some(10), None));
+        assert_eq!(pattern("-n 5").timing().unwrap().end, End::Requests(5));
+    }
+
+    #[test]
+    fn r_is_the_spawn_rate_beside_users_and_the_rate_alone() {
+        let users = Load::Users { users: 50, ramp: Some(5.0) };
+        assert_eq!(pattern("-u 50 -r 5").load().unwrap(), users);
+        assert_eq!(pattern("-u 50 --spawn-rate 5").load().unwrap(), users);
+        assert_eq!(pattern("-r 400").load().unwrap(), Load::Rate(400.0));
+        assert_eq!(pattern("-R 400").load().unwrap(), Load::Rate(400.0));
+        assert_eq!(pattern("-c 8").load().unwrap(), Load::Users { users: 8, ramp: None });
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_refused_with_a_remedy() {
+        for (line, remedy) in [
+            ("-u 5 --rate 5", "one of --users and --rate"),
+            ("-u 5 -r 5 --ramp 5", "one of --ramp and -r"),
+            ("-r 5 --rate 5", "one of --rate and -r"),
+            ("--rate 5 --think 1s", "--think belongs to --users"),
+            ("--rate 5 --ramp 5", "--ramp-to"),
+            ("--ramp 5", "with --users"),
+            ("--ramp-to 5", "give --rate"),
+            ("-u 5 --poisson", "give --rate"),
+        ] {
+            let error = pattern(line).load().unwrap_err().to_string();
+            assert!(error.contains(remedy), "{line}: {error}");
+        }
+        for (line, remedy) in [("-d 5s -t 5s", "keep one of"), ("-n 5 -t 5", "two ends")] {
+            let error = pattern(line).timing().unwrap_err().to_string();
+            assert!(error.contains(remedy), "{line}: {error}");
+        }
+        let body = d("{\"a\":1}").unwrap_err();
+        assert!(body.contains("--body"), "{body}");
+        assert!(t("fast").unwrap_err().contains("-t 20s"));
+    }
+}

@@ -1,0 +1,160 @@
+//! What is requested: URL or host and path, method, headers, body.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use clap::Args;
+use load::Target;
+use percent_encoding::percent_decode_str;
+
+use crate::config::quantity;
+use crate::outcome::misuse;
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Request")]
+pub struct TargetArguments {
+    /// What to request, as in http://127.0.0.1:8080/path; with --host, the path alone
+    #[arg(value_name = "URL")]
+    url: Option<String>,
+    /// Method, as `-m` of ab [default: GET, or POST with a body]
+    #[arg(short = 'X', long, visible_short_alias = 'm', value_name = "METHOD")]
+    method: Option<String>,
+    /// Add a header; or, as in Locust, the host
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE|HOST")]
+    headers: Vec<String>,
+    /// Where requests go, as in http://127.0.0.1:8080
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Body
+    #[arg(long, visible_alias = "data", value_name = "TEXT")]
+    body: Option<String>,
+}
+
+/// A URL without the name and password that it held, and these as a header.
+struct Bare {
+    url: String,
+    authorization: Option<(String, String)>,
+}
+
+impl TargetArguments {
+    /// The target, and the URL as reports name it: without credentials.
+    pub fn resolve(&self) -> anyhow::Result<(Target, String)> {
+        let (hosts, headers): (Vec<&String>, Vec<&String>) =
+            self.headers.iter().partition(|text| is_host(text));
+        let bare = Bare::of(&self.url(self.host.iter().chain(hosts).collect())?);
+        let mut target = Target::parse(&bare.url).map_err(|e| misuse(e.to_string()))?;
+        target.headers = headers.into_iter().map(|text| header(text)).collect::<Result<_, _>>()?;
+        let named = |name: &str| target.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
+        if let Some(authorization) = bare.authorization.filter(|_| !named("authorization")) {
+            target.headers.push(authorization);
+        }
+        target.body = self.body.clone().unwrap_or_default().into_bytes();
+        let method = if self.body.is_some() { "POST" } else { "GET" };
+        target.method = self.method.clone().unwrap_or_else(|| method.to_owned());
+        Ok((target, bare.url))
+    }
+
+    fn url(&self, hosts: Vec<&String>) -> anyhow::Result<String> {
+        match (self.url.as_deref(), hosts.as_slice()) {
+            (_, [_, _, ..]) => {
+                Err(misuse("two hosts are given: keep one of --host and -H http://host"))
+            }
+            (None, []) => Err(misuse(
+                "no target is given: write a URL, as in tenfold load http://127.0.0.1:8080/",
+            )),
+            (Some(url), []) => Ok(url.to_owned()),
+            (None, [host]) => Ok((*host).clone()),
+            (Some(path), [host]) if path.starts_with('/') => {
+                Ok(format!("{}{path}", host.trim_end_matches('/')))
+            }
+            (Some(_), [_]) => Err(misuse(
+                "the URL and the host name two targets: beside --host or -H http://host, give only the path, as in /search",
+            )),
+        }
+    }
+}
+
+impl Bare {
+    fn of(url: &str) -> Bare {
+        let none = || Bare { url: url.to_owned(), authorization: None };
+        let Some((scheme, rest)) = url.split_once("://") else {
+            return none();
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let Some((userinfo, host)) = rest[..end].rsplit_once('@') else {
+            return none();
+        };
+        let basic = BASE64_STANDARD.encode(percent_decode_str(userinfo).collect::<Vec<u8>>());
+        Bare {
+            url: format!("{scheme}://{host}{}", &rest[end..]),
+            authorization: Some(("Authorization".to_owned(), format!("Basic {basic}"))),
+        }
+    }
+}
+
+fn is_host(text: &str) -> bool {
+    let scheme = |name| text.get(..7).is_some_and(|start| start.eq_ignore_ascii_case(name));
+    scheme("http://") || scheme("https:/")
+}
+
+/// A header is not repeated in the message: it may hold a password.
+fn header(text: &str) -> anyhow::Result<(String, String)> {
+    quantity::header(text).map_err(|_| {
+        misuse("a header given with -H has no name and colon: write -H \"Name: value\", or -H http://host for the host")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        target: TargetArguments,
+    }
+
+    fn resolve(line: &[&str]) -> anyhow::Result<(Target, String)> {
+        let line = Line::try_parse_from([&["load"], line].concat()).unwrap();
+        line.target.resolve()
+    }
+
+    #[test]
+    fn a_header_and_a_host_are_told_by_their_shape() {
+        let (target, url) =
+            resolve(&["/x", "-H", "A: http://b", "-H", "http://127.0.0.1:81/"]).unwrap();
+        assert_eq!((target.path.as_str(), url.as_str()), ("/x", "http://127.0.0.1:81/x"));
+        assert_eq!(target.headers, [("A".to_owned(), "http://b".to_owned())]);
+        let (target, _) = resolve(&["--host", "http://127.0.0.1:81"]).unwrap();
+        assert_eq!((target.path.as_str(), target.method.as_str()), ("/", "GET"));
+    }
+
+    #[test]
+    fn a_body_makes_a_post_unless_a_method_is_given() {
+        let url = "http://127.0.0.1:81/";
+        assert_eq!(resolve(&[url, "--data", "x"]).unwrap().0.method, "POST");
+        assert_eq!(resolve(&[url, "--body", "x", "-m", "PUT"]).unwrap().0.method, "PUT");
+    }
+
+    #[test]
+    fn a_password_becomes_a_header_and_is_not_named() {
+        let (target, url) = resolve(&["http://al%20ice:se%3acret@127.0.0.1:81/a@b"]).unwrap();
+        assert_eq!(url, "http://127.0.0.1:81/a@b");
+        // "al ice:se:cret"
+        let basic = ("Authorization".to_owned(), "Basic YWwgaWNlOnNlOmNyZXQ=".to_owned());
+        assert_eq!(target.headers, [basic]);
+        let own = resolve(&["http://a:b@127.0.0.1:81/", "-H", "authorization: x"]).unwrap().0;
+        assert_eq!(own.headers.len(), 1);
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_refused() {
+        let message = |line: &[&str]| resolve(line).unwrap_err().to_string();
+        assert!(message(&[]).contains("no target"));
+        assert!(message(&["http://a/", "-H", "http://b"]).contains("two targets"));
+        assert!(message(&["--host", "http://a", "-H", "http://b"]).contains("two hosts"));
+        let secret = message(&["http://127.0.0.1/", "-H", "Authorization s3cret"]);
+        assert!(secret.contains("Name: value") && !secret.contains("s3cret"), "{secret}");
+    }
+}

@@ -1,0 +1,87 @@
+//! What must hold, or the run has not met its goal.
+
+use std::time::Duration;
+
+use capacity::words::{rate, time};
+use clap::Args;
+use load::Report;
+
+use crate::config::quantity;
+use crate::report::load::Check;
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Thresholds (exit code 3 if one is broken)")]
+pub struct ThresholdArguments {
+    /// 50 % of the answers come within TIME
+    #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration, env = "TENFOLD_P50")]
+    p50: Option<Duration>,
+    /// 90 % of the answers come within TIME
+    #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration, env = "TENFOLD_P90")]
+    p90: Option<Duration>,
+    /// 95 % of the answers come within TIME
+    #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration, env = "TENFOLD_P95")]
+    p95: Option<Duration>,
+    /// 99 % of the answers come within TIME
+    #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration, env = "TENFOLD_P99")]
+    p99: Option<Duration>,
+    /// 99.9 % of the answers come within TIME
+    #[arg(long = "p99.9", value_name = "TIME", value_parser = quantity::positive_duration)]
+    p999: Option<Duration>,
+    /// Share of requests that may fail, as in 1%
+    #[arg(long, value_name = "SHARE", value_parser = quantity::share, env = "TENFOLD_MAX_ERRORS")]
+    max_errors: Option<f64>,
+    /// The least throughput, in successful requests a second
+    #[arg(long, value_name = "R", value_parser = quantity::rate)]
+    min_rate: Option<f64>,
+}
+
+impl ThresholdArguments {
+    /// Every threshold that was given, and whether it held.
+    pub fn checked(&self, report: &Report) -> Vec<Check> {
+        let times = [
+            (50.0, self.p50),
+            (90.0, self.p90),
+            (95.0, self.p95),
+            (99.0, self.p99),
+            (99.9, self.p999),
+        ];
+        let times = times.into_iter().filter_map(|(p, bound)| Some(within(report, p, bound?)));
+        let errors = self.max_errors.map(|most| {
+            let share = report.error_ratio();
+            Check {
+                name: format!("errors at most {}", percent(most)),
+                measured: percent(share),
+                met: share <= most,
+            }
+        });
+        let least = self.min_rate.map(|least| Check {
+            name: format!("at least {} requests/s", rate(least)),
+            measured: format!("{} requests/s", rate(report.throughput)),
+            met: report.throughput >= least,
+        });
+        times.chain(errors).chain(least).collect()
+    }
+}
+
+/// Where the sample cannot carry the percentile, the longest time must hold for it.
+fn within(report: &Report, percent: f64, bound: Duration) -> Check {
+    let known = report.percentile(percent);
+    let value = known.or(report.response.max());
+    let measured = value.map_or_else(
+        || "no request succeeded".to_owned(),
+        |value| match known {
+            Some(_) => time(value.as_secs_f64()),
+            None => format!("at most {}, of too few answers", time(value.as_secs_f64())),
+        },
+    );
+    Check {
+        name: format!("p{percent} within {}", time(bound.as_secs_f64())),
+        measured,
+        met: value.is_some_and(|value| value <= bound),
+    }
+}
+
+fn percent(share: f64) -> String {
+    let percent = (share * 1e5).round() / 1e3;
+    format!("{percent} %")
+}

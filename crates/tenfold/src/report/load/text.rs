@@ -1,0 +1,63 @@
+//! The report as people read it.
+
+use std::fmt::Write;
+
+use capacity::words::{rate, time};
+
+use super::Document;
+use crate::plan::Verdict;
+use crate::report::table::Table;
+
+/// The run in a sentence.
+pub fn summary(document: &Document) -> String {
+    let p95 =
+        document.response_ms.p95.map_or_else(String::new, |ms| format!(", p95 {}", time(ms / 1e3)));
+    format!(
+        "{} requests/s with {}{p95}, {} errors",
+        rate(document.throughput),
+        document.workload,
+        document.error_count()
+    )
+}
+
+/// The whole report.
+pub fn text(document: &Document) -> String {
+    let mut out = format!(
+        "{}, {} for {:.1} s\n{} requests, {} requests/s, {:.2} cores used by the generator\n\n",
+        document.target,
+        document.workload,
+        document.duration_s,
+        document.requests,
+        rate(document.throughput),
+        document.generator_cpu_cores
+    );
+    let mut table = Table::new(&["", "mean", "p50", "p90", "p95", "p99", "max"]);
+    for (name, t) in
+        [("response time", &document.response_ms), ("service time", &document.service_ms)]
+    {
+        let cells = [t.mean, t.p50, t.p90, t.p95, t.p99, t.max];
+        let cell = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| time(ms / 1e3));
+        table.row(std::iter::once(name.to_owned()).chain(cells.map(cell)).collect());
+    }
+    out.push_str(&table.render());
+    for (status, n) in &document.status {
+        let _ = write!(out, "\n  status {status}: {n}");
+    }
+    for (kind, n) in &document.errors {
+        let _ = write!(out, "\n  {kind}: {n} failed");
+    }
+    out.push('\n');
+    for check in document.thresholds.iter().filter(|check| !check.met) {
+        let _ = write!(out, "\nNot met: {}: it is {}", check.name, check.measured);
+    }
+    let _ = match document.verdict {
+        Verdict::Valid => writeln!(out, "\nThe measurement is valid."),
+        Verdict::Suspect => {
+            writeln!(out, "\nThe measurement is suspect: {}", document.verdict_reasons.join("; "))
+        }
+        Verdict::Invalid => {
+            writeln!(out, "\nThe measurement is invalid: {}", document.verdict_reasons.join("; "))
+        }
+    };
+    out
+}
