@@ -1,7 +1,7 @@
 //! Nanoseconds since a run was set up, and a timer that wakes a thread at one of them.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::time::{
@@ -52,10 +52,6 @@ impl Clock {
 }
 
 impl Timer {
-    pub(crate) fn raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
-    }
-
     /// Makes sure that the timer fires at `at` or before. A timer that is armed for earlier is
     /// left alone: one needless wake-up costs less than a system call each time round the loop.
     pub(crate) fn wake_by(&mut self, at: Nanos, now: Nanos) -> io::Result<()> {
@@ -74,6 +70,12 @@ impl Timer {
         timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &value)?;
         self.armed = at;
         Ok(())
+    }
+}
+
+impl AsFd for Timer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use crate::driver::Engine;
 use crate::target::Target;
 use crate::workload::{Rate, Workload};
 
@@ -28,6 +29,8 @@ pub struct Config {
     pub max_connections: usize,
     /// Generator threads; each drives its share of the load. Default: 1.
     pub threads: usize,
+    /// What carries the bytes. Default: [`Engine::Auto`].
+    pub engine: Engine,
     /// Length of a measuring window. Default: 1 s.
     pub window: Duration,
     /// Seed of everything random, so that a run can be repeated.
@@ -131,6 +134,11 @@ pub enum StartError {
     /// A count or a time that must not be zero is.
     #[error("{0} is zero; give at least {1}")]
     Zero(&'static str, &'static str),
+    /// io_uring was asked for and is not to be had.
+    #[error(
+        "io_uring cannot be used here: {0}; use --engine epoll, or allow it (Linux 6.1 or newer, kernel.io_uring_disabled = 0, no seccomp filter in the way)"
+    )]
+    Uring(io::Error),
     /// The machine refused something that the engine is built on.
     #[error(
         "cannot set up the load engine ({what}): {source}; check the limits on open files and threads"
@@ -155,6 +163,7 @@ impl Config {
             keep_alive: KeepAlive::Reuse,
             max_connections: 4096,
             threads: 1,
+            engine: Engine::Auto,
             window: Duration::from_secs(1),
             seed: 1,
         }

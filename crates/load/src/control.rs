@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mio::Waker;
-
 use crate::clock::{Clock, Nanos};
+use crate::driver::Waker;
 use crate::recorder::Published;
 use crate::usage::allow_connections;
 use crate::workload::Rate;
@@ -147,8 +146,7 @@ impl Shared {
         set(self);
         self.revision.fetch_add(1, Ordering::Release);
         for waker in &self.wakers {
-            // A thread that cannot be woken has ended, or wakes for its next window.
-            let _ = waker.wake();
+            waker.wake();
         }
     }
 }

@@ -12,7 +12,7 @@
 //! * `behaviour`: which request comes next.
 //! * `generator`: one thread's load without I/O: what is sent when, and what became of it.
 //! * `worker`: follows the control, closes windows, ends the measuring; the same for every driver.
-//! * `epoll`: the driver that owns sockets; `clock`: nanoseconds and a timer that keeps them.
+//! * `driver`: what owns sockets, on io_uring or epoll; `clock`: nanoseconds and a timer that keeps them.
 //! * `recorder`, `tally`, `window`, `histogram`: what a thread notes down, and how it hands it over.
 //! * `run`, `control`: threads, started and joined; live changes.
 //! * `report`, `verdict`, `error_kind`: the outcome.
@@ -26,7 +26,7 @@ mod clock;
 mod config;
 mod connection;
 mod control;
-mod epoll;
+mod driver;
 mod error_kind;
 mod generator;
 mod histogram;
@@ -48,6 +48,7 @@ mod workload;
 
 pub use config::{Config, End, KeepAlive, StartError};
 pub use control::Control;
+pub use driver::Engine;
 pub use error_kind::ErrorKind;
 pub use histogram::Histogram;
 pub use report::Report;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use crate::clock::{Nanos, SECOND};
+use crate::driver::Engine;
 use crate::error_kind::ErrorKind;
 use crate::histogram::Histogram;
 use crate::recorder::{Published, ThreadState};
@@ -17,6 +18,8 @@ use crate::window::{Window, WindowTally};
 /// below 400, complete and well framed. A target that fails fast does not look fast.
 #[derive(Debug, Clone)]
 pub struct Report {
+    /// What carried the bytes: never [`Engine::Auto`].
+    pub engine: Engine,
     /// When the measuring began.
     pub started_at: SystemTime,
     /// How long it lasted.
@@ -74,6 +77,7 @@ pub(crate) struct Frame {
     pub(crate) started_at: SystemTime,
     /// When the measuring began.
     pub(crate) since: Nanos,
+    pub(crate) engine: Engine,
     pub(crate) connection_limit: usize,
     pub(crate) counting: Counting,
 }
@@ -127,6 +131,7 @@ impl Report {
         let reasons = evidence.reasons();
         let waits: Option<Vec<Nanos>> = threads.iter().map(|t| t.usage.run_wait).collect();
         Report {
+            engine: frame.engine,
             started_at: frame.started_at,
             duration: Duration::from_nanos(length),
             requests: tally.requests,
@@ -260,6 +265,7 @@ mod tests {
 
     fn frame() -> Frame {
         Frame {
+            engine: Engine::Epoll,
             started_at: SystemTime::UNIX_EPOCH,
             since: 5 * SECOND,
             connection_limit: 1,

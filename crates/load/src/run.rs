@@ -10,7 +10,7 @@ use crate::behaviour::Behaviour;
 use crate::clock::{Clock, MILLISECOND, Nanos, nanos};
 use crate::config::{Config, End, StartError};
 use crate::control::{Control, Shared};
-use crate::epoll::Epoll;
+use crate::driver::{Driver, Engine};
 use crate::generator::{Generator, Terms, Traffic};
 use crate::recorder::{Published, Recorder, ThreadState, lock};
 use crate::report::{Counting, Frame, Report, Snapshot, merge_windows};
@@ -33,6 +33,7 @@ pub struct Run {
     /// When the clock read zero.
     epoch: SystemTime,
     start: Nanos,
+    engine: Engine,
     connection_limit: usize,
     counting: Counting,
 }
@@ -45,15 +46,8 @@ impl Run {
         config.limit_connections()?;
         let clock = Clock::start();
         let epoch = SystemTime::now();
-        let engine = |what| move |source| StartError::Engine { what, source };
-        let mut drivers = Vec::with_capacity(config.threads);
-        let mut wakers = Vec::with_capacity(config.threads);
-        for _ in 0..config.threads {
-            let (driver, waker) =
-                Epoll::new(clock, config.target.address).map_err(engine("epoll"))?;
-            drivers.push(driver);
-            wakers.push(waker);
-        }
+        let (engine, drivers) = Driver::for_threads(&config, clock)?;
+        let wakers = drivers.iter().map(Driver::waker).collect();
         let start = clock.now() + HEAD_START;
         let published = (0..config.threads).map(|_| Mutex::new(Published::new(start)));
         let shared = Arc::new(Shared::new(clock, published.collect(), wakers));
@@ -62,6 +56,7 @@ impl Run {
             threads: Vec::with_capacity(config.threads),
             epoch,
             start,
+            engine,
             connection_limit: config.connections(),
             counting: match config.workload {
                 Workload::Closed { .. } => Counting::Shares,
@@ -72,7 +67,7 @@ impl Run {
             let generator = config.generator(thread, start, request.clone());
             let handle = run
                 .spawn(thread, generator, driver, config.measured())
-                .map_err(engine("a thread"))?;
+                .map_err(|source| StartError::Engine { what: "a thread", source })?;
             run.threads.push(handle);
         }
         Ok(run)
@@ -125,7 +120,7 @@ impl Run {
         &self,
         thread: usize,
         generator: Generator,
-        driver: Epoll,
+        driver: Driver,
         length: Option<Nanos>,
     ) -> io::Result<JoinHandle<()>> {
         let shared = Arc::clone(&self.shared);
@@ -162,6 +157,7 @@ impl Run {
         Frame {
             started_at: self.epoch + Duration::from_nanos(since),
             since,
+            engine: self.engine,
             connection_limit: self.connection_limit,
             // Before a mark the first users' queue is still building.
             counting: if since > self.start { self.counting } else { Counting::Ends },
@@ -239,3 +235,9 @@ impl Config {
 #[cfg(test)]
 #[path = "run_tests.rs"]
 mod tests;
+
+// The same tests on the driver that Auto does not take.
+#[cfg(test)]
+#[path = "run_tests.rs"]
+#[allow(clippy::duplicate_mod)]
+mod tests_on_epoll;

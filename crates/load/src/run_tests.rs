@@ -9,6 +9,11 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::{ErrorKind, KeepAlive, Reason, Spacing, Target, Verdict};
 
+/// This file is two modules, one for each driver.
+const ENGINE: Engine = match module_path!().as_bytes() {
+    [.., b'e', b'p', b'o', b'l', b'l'] => Engine::Epoll,
+    _ => Engine::Auto,
+};
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
 
@@ -65,6 +70,7 @@ fn config(address: SocketAddr, workload: Workload) -> Config {
     let target = Target::parse(&format!("http://{address}/")).unwrap();
     let mut config = Config::new(target, workload);
     config.window = ms(100);
+    config.engine = ENGINE;
     config
 }
 
@@ -355,4 +361,23 @@ fn what_cannot_run_is_refused_with_a_remedy() {
     refuse(&|c| c.window = Duration::ZERO);
     refuse(&|c| c.end = End::Requests(0));
     refuse(&|c| c.target.headers.push(("X".into(), "a\r\nb".into())));
+}
+
+#[test]
+fn the_report_says_which_engine_ran() {
+    let ran = |engine| {
+        let mut config = config(delayed(ms(0)), users(1));
+        config.engine = engine;
+        config.end = End::Requests(1);
+        Run::start(config).map(|run| run.wait().engine)
+    };
+    assert_eq!(ran(Engine::Epoll).unwrap(), Engine::Epoll);
+    let auto = ran(Engine::Auto).unwrap();
+    match ran(Engine::Uring) {
+        Ok(engine) => assert_eq!((engine, auto), (Engine::Uring, Engine::Uring)),
+        Err(refused) => {
+            assert!(refused.to_string().contains("use --engine epoll"), "{refused}");
+            assert_eq!(auto, Engine::Epoll);
+        }
+    }
 }

@@ -12,8 +12,8 @@ use crate::request::PreparedRequest;
 /// The server and the one request that a run repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Where connections go.
-    pub address: SocketAddr,
+    /// Where connections go, one after the other: all addresses of the name.
+    pub addresses: Vec<SocketAddr>,
     /// The `Host` header: the name, with the port unless it is 80.
     pub host: String,
     /// The request target: path and query.
@@ -69,7 +69,7 @@ impl Target {
         };
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         Ok(Target {
-            address: resolve(authority.host(), port)?,
+            addresses: resolve(authority.host(), port)?,
             host: match port {
                 80 => authority.host().to_owned(),
                 _ => format!("{}:{port}", authority.host()),
@@ -86,14 +86,14 @@ impl Target {
     }
 }
 
-fn resolve(host: &str, port: u16) -> Result<SocketAddr, StartError> {
+fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, StartError> {
     let name = host.trim_start_matches('[').trim_end_matches(']');
     let fail = |source| StartError::Resolve { host: name.to_owned(), source };
-    (name, port)
-        .to_socket_addrs()
-        .map_err(fail)?
-        .next()
-        .ok_or_else(|| fail(io::Error::new(io::ErrorKind::NotFound, "no address")))
+    let addresses: Vec<SocketAddr> = (name, port).to_socket_addrs().map_err(fail)?.collect();
+    match addresses.is_empty() {
+        true => Err(fail(io::Error::new(io::ErrorKind::NotFound, "no address"))),
+        false => Ok(addresses),
+    }
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn url_gives_address_host_and_path() {
         let target = Target::parse("http://127.0.0.1:8080/x?y=1#part").unwrap();
-        assert_eq!(target.address, "127.0.0.1:8080".parse().unwrap());
+        assert_eq!(target.addresses, ["127.0.0.1:8080".parse().unwrap()]);
         assert_eq!(target.host, "127.0.0.1:8080");
         assert_eq!(target.path, "/x?y=1");
         assert_eq!(target.method, "GET");
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn port_and_path_have_defaults() {
         let target = Target::parse("http://127.0.0.1").unwrap();
-        assert_eq!(target.address.port(), 80);
+        assert_eq!(target.addresses[0].port(), 80);
         assert_eq!(target.host, "127.0.0.1");
         assert_eq!(target.path, "/");
         assert_eq!(Target::parse("http://127.0.0.1?q").unwrap().path, "/?q");
@@ -121,9 +121,10 @@ mod tests {
     #[test]
     fn ipv6_and_names_resolve() {
         let target = Target::parse("http://[::1]:81/").unwrap();
-        assert_eq!(target.address, "[::1]:81".parse().unwrap());
+        assert_eq!(target.addresses, ["[::1]:81".parse().unwrap()]);
         assert_eq!(target.host, "[::1]:81");
-        assert!(Target::parse("http://localhost:81/").unwrap().address.ip().is_loopback());
+        let addresses = Target::parse("http://localhost:81/").unwrap().addresses;
+        assert!(addresses.iter().all(|address| address.ip().is_loopback()));
     }
 
     #[test]

@@ -166,7 +166,7 @@ impl Request {
     /// The request at an address.
     pub fn target(&self, address: SocketAddr) -> load::Target {
         load::Target {
-            address,
+            addresses: vec![address],
             host: address.to_string(),
             path: self.path.clone(),
             method: self.method.clone(),

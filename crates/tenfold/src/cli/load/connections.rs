@@ -22,10 +22,28 @@ pub struct ConnectionArguments {
     /// A new connection for each request, as ab does without -k
     #[arg(long, conflicts_with = "keep_alive")]
     no_keep_alive: bool,
+    /// What carries the bytes; auto is io_uring where it is allowed, else epoll
+    #[arg(long, value_enum, value_name = "ENGINE", default_value = "auto")]
+    engine: Engine,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Engine {
+    Auto,
+    Uring,
+    Epoll,
 }
 
 impl ConnectionArguments {
     pub fn keep_alive(&self) -> KeepAlive {
         if self.no_keep_alive { KeepAlive::Off } else { KeepAlive::On }
+    }
+
+    pub fn engine(&self) -> load::Engine {
+        match self.engine {
+            Engine::Auto => load::Engine::Auto,
+            Engine::Uring => load::Engine::Uring,
+            Engine::Epoll => load::Engine::Epoll,
+        }
     }
 }

@@ -56,7 +56,7 @@ impl Arguments {
         self.outputs.check()?;
         let history = History::open()?;
         let stop = Stop::listen()?;
-        if !self.outputs.quiet && !config.target.address.ip().is_loopback() {
+        if !self.outputs.quiet && !config.target.addresses.iter().all(|a| a.ip().is_loopback()) {
             eprintln!(
                 "tenfold: {} is not this machine: be sure that you may put it under load",
                 config.target.host
@@ -92,6 +92,7 @@ impl Arguments {
         config.threads = order.threads;
         config.keep_alive = order.keep_alive.into();
         config.timeout = self.connections.timeout;
+        config.engine = self.connections.engine();
         Ok((config, order))
     }
 }

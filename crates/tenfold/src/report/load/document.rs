@@ -25,6 +25,9 @@ pub struct Document {
     /// Threads of the generator.
     #[serde(default)]
     pub threads: Option<usize>,
+    /// What carried the bytes: `uring` or `epoll`.
+    #[serde(default)]
+    pub engine: Option<String>,
     #[serde(default)]
     pub keep_alive: KeepAlive,
     pub started_at: String,
@@ -123,6 +126,7 @@ impl Document {
             method: order.method,
             workload: order.workload,
             threads: Some(order.threads),
+            engine: Some(report.engine.to_string()),
             keep_alive: order.keep_alive,
             started_at: jiff::Timestamp::try_from(report.started_at)
                 .map_or_else(|_| String::new(), |t| t.to_string()),

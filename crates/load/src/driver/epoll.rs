@@ -1,21 +1,26 @@
-//! The driver on epoll: owns one thread's sockets and carries out what the generator asks for.
+//! The driver on epoll.
 
-use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::io;
 
-use mio::event::Event;
-use mio::net::TcpStream;
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token, Waker};
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::time::Timespec;
+use socket2::Socket;
+use std::os::fd::OwnedFd;
 
+use super::route::Route;
+use super::waker::Waker;
 use crate::clock::{Clock, Nanos, Timer};
+use crate::config::Config;
 use crate::connection::{Loss, Phase};
 use crate::error_kind::ErrorKind;
 use crate::generator::Action;
 use crate::worker::{Turn, Worker};
 
-const TIMER: Token = Token(usize::MAX);
-const WAKER: Token = Token(usize::MAX - 1);
+/// Events of these say only that it is time for a turn.
+const TIMER: u64 = u64::MAX;
+const WAKER: u64 = u64::MAX - 1;
 
 /// Events taken from the kernel at a time; more only delay the first ones' answers.
 const EVENTS: usize = 256;
@@ -27,36 +32,49 @@ const ACTIONS_A_TURN: usize = 1024;
 /// The parts that can fail to be set up, made before the thread starts.
 #[derive(Debug)]
 pub(crate) struct Epoll {
-    poll: Poll,
+    poll: OwnedFd,
     timer: Timer,
+    waker: Waker,
     clock: Clock,
-    address: SocketAddr,
+    route: Route,
 }
 
 /// A thread's driver at work.
 struct Driver {
     epoll: Epoll,
     worker: Worker,
-    sockets: Vec<Option<TcpStream>>,
+    places: Vec<Place>,
     buffer: Box<[u8]>,
 }
 
+/// A slot's socket.
+#[derive(Debug, Default)]
+struct Place {
+    socket: Option<Socket>,
+    /// Rises with every socket of the slot: tells apart what the kernel says of an earlier one.
+    generation: u32,
+}
+
 impl Epoll {
-    pub(crate) fn new(clock: Clock, address: SocketAddr) -> io::Result<(Epoll, Waker)> {
-        let poll = Poll::new()?;
+    pub(crate) fn new(clock: Clock, config: &Config) -> io::Result<Epoll> {
+        let poll = epoll::create(CreateFlags::CLOEXEC)?;
         let timer = clock.timer()?;
-        poll.registry().register(&mut SourceFd(&timer.raw_fd()), TIMER, Interest::READABLE)?;
-        let waker = Waker::new(poll.registry(), WAKER)?;
-        let epoll = Epoll { poll, timer, clock, address };
-        Ok((epoll, waker))
+        let waker = Waker::new()?;
+        let edges = EventFlags::IN | EventFlags::ET;
+        epoll::add(&poll, &timer, EventData::new_u64(TIMER), edges)?;
+        epoll::add(&poll, &waker, EventData::new_u64(WAKER), edges)?;
+        Ok(Epoll { poll, timer, waker, clock, route: Route::new(&config.target.addresses) })
     }
 
-    /// Runs until the worker has finished.
+    pub(crate) fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
     pub(crate) fn run(self, worker: Worker) -> io::Result<()> {
         let driver = Driver {
             epoll: self,
             worker,
-            sockets: Vec::new(),
+            places: Vec::new(),
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
         };
         driver.run()
@@ -65,7 +83,7 @@ impl Epoll {
 
 impl Driver {
     fn run(mut self) -> io::Result<()> {
-        let mut events = Events::with_capacity(EVENTS);
+        let mut events = Vec::with_capacity(EVENTS);
         loop {
             let now = self.epoll.clock.now();
             if self.worker.turn(now) == Turn::Finished {
@@ -77,28 +95,25 @@ impl Driver {
             // the handling of one connection to the next.
             let arrived = self.epoll.clock.now();
             for event in &events {
-                if event.token() != TIMER && event.token() != WAKER {
-                    self.socket_event(event, arrived);
-                    self.act(ACTIONS_A_TURN);
-                }
+                self.socket_event(*event, arrived);
+                self.act(ACTIONS_A_TURN);
             }
         }
     }
 
-    fn sleep(&mut self, events: &mut Events, now: Nanos) -> io::Result<()> {
+    fn sleep(&mut self, events: &mut Vec<Event>, now: Nanos) -> io::Result<()> {
+        const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
         let wake = self.worker.next_wake().unwrap_or(Nanos::MAX / 4);
         let timeout = if self.worker.generator.has_actions() || wake <= now {
-            Some(std::time::Duration::ZERO)
+            Some(&AT_ONCE)
         } else {
             self.epoll.timer.wake_by(wake, now)?;
             None
         };
-        match self.epoll.poll.poll(events, timeout) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                events.clear();
-                Ok(())
-            }
-            other => other,
+        events.clear();
+        match epoll::wait(&self.epoll.poll, rustix::buffer::spare_capacity(events), timeout) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -108,8 +123,8 @@ impl Driver {
                 Some(Action::Open(id)) => self.open(id),
                 Some(Action::Send(id)) => self.send(id),
                 Some(Action::Close(id)) => {
-                    if let Some(socket) = self.sockets.get_mut(id as usize) {
-                        *socket = None;
+                    if let Some(place) = self.places.get_mut(id as usize) {
+                        place.socket = None;
                     }
                 }
                 None => return,
@@ -119,30 +134,37 @@ impl Driver {
 
     fn open(&mut self, id: u32) {
         let index = id as usize;
-        if self.sockets.len() <= index {
-            self.sockets.resize_with(index + 1, || None);
+        if self.places.len() <= index {
+            self.places.resize_with(index + 1, Place::default);
         }
         let now = self.epoll.clock.now();
         self.worker.generator.opening(id, now);
-        match self.connect(index) {
-            Ok(socket) => self.sockets[index] = Some(socket),
-            Err(error) => {
-                let kind = ErrorKind::of_connect(&error);
-                self.worker.generator.open_failed(id, kind, now);
-            }
+        if let Err(error) = self.connect(id) {
+            let kind = ErrorKind::of_connect(&error);
+            self.worker.generator.open_failed(id, kind, now);
         }
     }
 
-    fn connect(&self, index: usize) -> io::Result<TcpStream> {
-        let mut socket = TcpStream::connect(self.epoll.address)?;
-        socket.set_nodelay(true)?;
+    fn connect(&mut self, id: u32) -> io::Result<()> {
+        let departure = self.epoll.route.depart()?;
+        let target = &self.epoll.route.targets()[departure.target];
+        match departure.socket.connect(target) {
+            Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => {
+                return Err(error);
+            }
+            _ => {}
+        }
+        let place = &mut self.places[id as usize];
+        place.generation = place.generation.wrapping_add(1);
         // Registered once for everything: changing the interest is a system call a request.
-        self.epoll.poll.registry().register(
-            &mut socket,
-            Token(index),
-            Interest::READABLE | Interest::WRITABLE,
+        epoll::add(
+            &self.epoll.poll,
+            &departure.socket,
+            EventData::new_u64(token(id, place.generation)),
+            EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
         )?;
-        Ok(socket)
+        place.socket = Some(departure.socket);
+        Ok(())
     }
 
     fn send(&mut self, id: u32) {
@@ -152,37 +174,36 @@ impl Driver {
         }
     }
 
-    fn socket_event(&mut self, event: &Event, arrived: Nanos) {
-        let id = event.token().0 as u32;
-        if !self.has_socket(id) {
+    fn socket_event(&mut self, event: Event, arrived: Nanos) {
+        let (flags, data) = (event.flags, event.data.u64());
+        let id = data as u32;
+        let current = self
+            .places
+            .get(id as usize)
+            .is_some_and(|place| place.socket.is_some() && token(id, place.generation) == data);
+        if !current {
             return;
         }
         if self.worker.generator.phase(id) == Phase::Connecting {
             self.finish_connect(id, arrived);
             self.act(ACTIONS_A_TURN);
         }
-        if event.is_writable() && self.worker.generator.phase(id) == Phase::Sending {
+        if flags.contains(EventFlags::OUT) && self.worker.generator.phase(id) == Phase::Sending {
             self.write(id);
         }
-        let ended = event.is_read_closed() || event.is_error();
-        if (event.is_readable() || ended) && self.has_socket(id) {
+        let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        if flags.contains(EventFlags::IN) || ended {
             self.read(id, ended, arrived);
         }
     }
 
     fn finish_connect(&mut self, id: u32, now: Nanos) {
-        let Some(Some(socket)) = self.sockets.get(id as usize) else {
+        let Some(socket) = &self.places[id as usize].socket else {
             return;
         };
-        let failure = match socket.take_error() {
-            Ok(None) => None,
-            Ok(Some(error)) | Err(error) => Some(error),
-        };
-        match failure {
-            // Not yet connected: an event that belongs to this slot's previous socket.
-            None if socket.peer_addr().is_err() => {}
-            None => self.worker.generator.opened(id),
-            Some(error) => {
+        match socket.take_error() {
+            Ok(None) => self.worker.generator.opened(id),
+            Ok(Some(error)) | Err(error) => {
                 let kind = ErrorKind::of_connect(&error);
                 self.worker.generator.open_failed(id, kind, now);
             }
@@ -191,14 +212,14 @@ impl Driver {
 
     fn write(&mut self, id: u32) {
         let generator = &mut self.worker.generator;
-        let Some(Some(socket)) = self.sockets.get_mut(id as usize) else {
+        let Some(socket) = &self.places[id as usize].socket else {
             return;
         };
         while !generator.unsent(id).is_empty() {
-            match socket.write(generator.unsent(id)) {
+            match send(socket, generator.unsent(id), SendFlags::NOSIGNAL) {
                 Ok(count) => generator.wrote(id, count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(Errno::AGAIN) => return,
+                Err(Errno::INTR) => {}
                 Err(_) => {
                     // The server may have answered before it hung up.
                     let now = self.epoll.clock.now();
@@ -216,28 +237,29 @@ impl Driver {
     /// that saves the read that would only say so.
     fn read(&mut self, id: u32, ended: bool, arrived: Nanos) {
         let generator = &mut self.worker.generator;
-        let Some(Some(socket)) = self.sockets.get_mut(id as usize) else {
+        let Some(socket) = &self.places[id as usize].socket else {
             return;
         };
         let mut now = arrived;
         while !matches!(generator.phase(id), Phase::Closed | Phase::Connecting) {
-            match socket.read(&mut self.buffer) {
-                Ok(0) => generator.lost(id, Loss::Close, now),
-                Ok(count) => {
+            match recv(socket, &mut *self.buffer, RecvFlags::empty()) {
+                Ok((0, _)) => generator.lost(id, Loss::Close, now),
+                Ok((count, _)) => {
                     generator.received(id, &self.buffer[..count], now);
                     if count < self.buffer.len() && !ended {
                         return;
                     }
                     now = self.epoll.clock.now();
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(Errno::AGAIN) => return,
+                Err(Errno::INTR) => {}
                 Err(_) => generator.lost(id, Loss::Reset, now),
             }
         }
     }
+}
 
-    fn has_socket(&self, id: u32) -> bool {
-        matches!(self.sockets.get(id as usize), Some(Some(_)))
-    }
+fn token(id: u32, generation: u32) -> u64 {
+    // Slots stay below 2^31, so that no token is the timer's or the waker's.
+    u64::from(generation) << 32 | u64::from(id)
 }

@@ -1,0 +1,284 @@
+//! The driver on io_uring.
+//!
+//! A request costs one submission, the send, and one completion, what the socket received: a
+//! receive is asked for once a connection and goes on by itself. Everything that one round of the
+//! loop asks for, and the news of the next round, pass in one system call.
+
+use std::io;
+
+use rustix::io::Errno;
+use socket2::Socket;
+use std::os::fd::AsFd;
+
+use super::ring::{Completion, Filled, Key, More, Ring, Sending};
+use super::route::Route;
+use super::waker::Waker;
+use crate::clock::{Clock, Nanos};
+use crate::config::{Config, KeepAlive};
+use crate::connection::{Loss, Phase};
+use crate::error_kind::ErrorKind;
+use crate::generator::Action;
+use crate::worker::{Turn, Worker};
+
+/// Actions between two turns, so that a storm of failing connects cannot delay the clockwork.
+const ACTIONS_A_TURN: usize = 1024;
+/// Requests that go to the kernel together. They have one time of sending, so the last of them
+/// seems to be served longer by as long as the kernel takes for the others, 2 to 3 us each.
+const SENDS_TOGETHER: u32 = 8;
+
+/// The parts that can fail to be set up, made before the thread starts.
+#[derive(Debug)]
+pub(crate) struct Uring {
+    ring: Ring,
+    waker: Waker,
+    clock: Clock,
+    route: Route,
+}
+
+/// A thread's driver at work.
+struct Driver {
+    ring: Ring,
+    waker: Waker,
+    clock: Clock,
+    route: Route,
+    worker: Worker,
+    places: Vec<Place>,
+    /// Requests that the kernel has not been told of, and when they go out.
+    together: u32,
+    sent_at: Nanos,
+}
+
+/// A slot's socket.
+#[derive(Debug, Default)]
+struct Place {
+    socket: Option<Socket>,
+    /// Rises with every socket of the slot: tells apart what the kernel says of an earlier one.
+    generation: u32,
+    ends: Ends,
+}
+
+/// What is known of how the stream ends.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    #[default]
+    Unknown,
+    /// A send has failed: the end of the stream, when it comes, is none in good order.
+    Broken,
+}
+
+impl Uring {
+    pub(crate) fn new(clock: Clock, config: &Config) -> io::Result<Uring> {
+        let route = Route::new(&config.target.addresses);
+        let registered = match config.keep_alive {
+            // A socket used once is not worth the system call that registers it.
+            KeepAlive::ClosePerRequest => 0,
+            KeepAlive::Reuse => config.connections().div_ceil(config.threads) as u32,
+        };
+        let ring = Ring::new(route.targets(), registered)?;
+        Ok(Uring { ring, waker: Waker::new()?, clock, route })
+    }
+
+    pub(crate) fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    pub(crate) fn run(self, worker: Worker) -> io::Result<()> {
+        let Uring { ring, waker, clock, route } = self;
+        let places = Vec::new();
+        let (together, sent_at) = (0, 0);
+        Driver { ring, waker, clock, route, worker, places, together, sent_at }.run()
+    }
+}
+
+impl Driver {
+    fn run(mut self) -> io::Result<()> {
+        self.ring.enable()?;
+        self.ring.watch(self.waker.as_fd());
+        loop {
+            let now = self.clock.now();
+            if self.worker.turn(now) == Turn::Finished {
+                return Ok(());
+            }
+            self.act(ACTIONS_A_TURN)?;
+            self.sleep(now)?;
+            // What the kernel reports has happened by now; a later reading of the clock would
+            // charge the handling of one connection to the next.
+            let arrived = self.clock.now();
+            while let Some(completion) = self.ring.next() {
+                self.complete(completion, arrived);
+                self.act(ACTIONS_A_TURN)?;
+            }
+        }
+    }
+
+    fn sleep(&mut self, now: Nanos) -> io::Result<()> {
+        let wake = self.worker.next_wake().unwrap_or(Nanos::MAX / 4);
+        let most = match self.worker.generator.has_actions() {
+            true => 0,
+            false => wake.saturating_sub(now),
+        };
+        self.together = 0;
+        self.ring.wait(most)
+    }
+
+    fn act(&mut self, limit: usize) -> io::Result<()> {
+        for _ in 0..limit {
+            match self.worker.generator.next_action() {
+                Some(Action::Open(id)) => self.open(id),
+                Some(Action::Send(id)) => self.send(id)?,
+                Some(Action::Close(id)) => self.close(id)?,
+                None => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, id: u32) {
+        let index = id as usize;
+        if self.places.len() <= index {
+            self.places.resize_with(index + 1, Place::default);
+        }
+        let now = self.clock.now();
+        self.worker.generator.opening(id, now);
+        if let Err(error) = self.connect(id) {
+            let kind = ErrorKind::of_connect(&error);
+            self.worker.generator.open_failed(id, kind, now);
+        }
+    }
+
+    fn connect(&mut self, id: u32) -> io::Result<()> {
+        let departure = self.route.depart()?;
+        self.ring.register(id, departure.socket.as_fd())?;
+        let place = &mut self.places[id as usize];
+        place.generation = place.generation.wrapping_add(1);
+        place.ends = Ends::Unknown;
+        let socket = place.socket.insert(departure.socket);
+        self.ring.connect(Key::new(id, place.generation), socket, departure.target);
+        Ok(())
+    }
+
+    fn send(&mut self, id: u32) -> io::Result<()> {
+        if self.together == 0 {
+            self.sent_at = self.clock.now();
+        }
+        if self.worker.generator.sending(id, self.sent_at) {
+            self.write(id);
+            self.together += 1;
+            if self.together == SENDS_TOGETHER {
+                self.together = 0;
+                self.ring.submit()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, id: u32) {
+        let place = &self.places[id as usize];
+        let unsent = self.worker.generator.unsent(id);
+        if let Some(socket) = place.socket.as_ref().filter(|_| !unsent.is_empty()) {
+            let length = unsent.len();
+            if self.ring.send(Key::new(id, place.generation), socket, unsent) == Sending::Whole {
+                self.worker.generator.wrote(id, length);
+            }
+        }
+    }
+
+    fn close(&mut self, id: u32) -> io::Result<()> {
+        match self.places.get_mut(id as usize) {
+            Some(place) => match place.socket.take() {
+                Some(socket) => self.ring.cancel(Key::new(id, place.generation), &socket),
+                None => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    fn complete(&mut self, completion: Completion, arrived: Nanos) {
+        match completion {
+            Completion::Woken(More::Follows) => {}
+            Completion::Woken(More::Done) => self.ring.watch(self.waker.as_fd()),
+            Completion::Connected(key, result) => {
+                if self.is_current(key) {
+                    self.connected(key, result, arrived);
+                }
+            }
+            Completion::Sent(key, result) => {
+                if self.is_current(key) {
+                    self.sent(key, result);
+                }
+            }
+            Completion::Received(key, result, more) => self.received(key, result, more, arrived),
+        }
+    }
+
+    fn connected(&mut self, key: Key, result: Result<(), Errno>, now: Nanos) {
+        let id = key.slot();
+        match result {
+            Ok(()) => {
+                if let Some(socket) = &self.places[id as usize].socket {
+                    self.ring.receive(key, socket);
+                }
+                self.worker.generator.opened(id);
+            }
+            Err(error) => {
+                let kind = ErrorKind::of_connect(&error.into());
+                self.worker.generator.open_failed(id, kind, now);
+            }
+        }
+    }
+
+    fn sent(&mut self, key: Key, result: Result<usize, Errno>) {
+        let id = key.slot();
+        match result {
+            Ok(count) => {
+                if self.worker.generator.phase(id) == Phase::Sending {
+                    self.worker.generator.wrote(id, count);
+                    self.write(id);
+                }
+            }
+            // The server may have answered before it hung up: what the socket still holds, and
+            // its end, are received all the same.
+            Err(_) => self.places[id as usize].ends = Ends::Broken,
+        }
+    }
+
+    fn received(&mut self, key: Key, result: Result<Filled, Errno>, more: More, now: Nanos) {
+        let current = self.is_current(key);
+        let id = key.slot();
+        let mut open = current;
+        match result {
+            Ok(filled) => {
+                let bytes = self.ring.bytes(&filled);
+                if current && bytes.is_empty() {
+                    open = false;
+                    let broken = self.places[id as usize].ends == Ends::Broken;
+                    let loss = if broken { Loss::Reset } else { Loss::Close };
+                    self.worker.generator.lost(id, loss, now);
+                } else if current {
+                    self.worker.generator.received(id, bytes, now);
+                }
+                self.ring.give_back(filled);
+            }
+            // All buffers were in use; they are free again when this round is over.
+            Err(Errno::NOBUFS) => {}
+            Err(Errno::CANCELED) => open = false,
+            Err(_) if current => {
+                open = false;
+                self.worker.generator.lost(id, Loss::Reset, now);
+            }
+            Err(_) => {}
+        }
+        if open
+            && more == More::Done
+            && let Some(socket) = &self.places[id as usize].socket
+        {
+            self.ring.receive(key, socket);
+        }
+    }
+
+    /// Whether this is about the socket that the slot has now, and not about an earlier one.
+    fn is_current(&self, key: Key) -> bool {
+        let place = self.places.get(key.slot() as usize);
+        place.is_some_and(|p| p.socket.is_some() && Key::new(key.slot(), p.generation) == key)
+    }
+}
