@@ -82,6 +82,11 @@ impl Connection {
         self.answers > 0
     }
 
+    /// Bytes of the body of the answer that was read last.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.reader.body_bytes()
+    }
+
     pub(crate) fn connecting(&mut self, deadline: Nanos) {
         self.phase = Phase::Connecting;
         self.answers = 0;

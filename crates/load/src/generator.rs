@@ -77,6 +77,8 @@ struct Exchange {
     intended: Nanos,
     /// Set until the driver has acted on it for the first time: how late that is, is lag.
     unnoticed: bool,
+    /// When the connection for it began to be opened, until the request goes out.
+    opening: Option<Nanos>,
     sent: Option<Sent>,
     /// When the first bytes of the answer arrived.
     first_byte: Option<Nanos>,
@@ -141,7 +143,11 @@ impl Generator {
     pub(crate) fn opening(&mut self, id: u32, now: Nanos) {
         self.notice(id, now);
         let deadline = now + self.terms.connect_timeout;
-        self.slots[id as usize].connection.connecting(deadline);
+        let slot = &mut self.slots[id as usize];
+        slot.connection.connecting(deadline);
+        if let Some(exchange) = &mut slot.exchange {
+            exchange.opening = Some(now);
+        }
         self.watch(id, deadline);
     }
 
@@ -166,6 +172,9 @@ impl Generator {
         };
         if slot.connection.phase() != Phase::Idle {
             return false;
+        }
+        if let Some(then) = exchange.opening.take() {
+            self.recorder.connected(now.saturating_sub(then));
         }
         exchange.sent = Some(self.recorder.sent(now));
         let deadline = now + self.terms.timeout;
@@ -343,7 +352,8 @@ impl Generator {
         self.recorder.taken_up();
         self.busy += 1;
         let slot = &mut self.slots[id as usize];
-        slot.exchange = Some(Exchange { intended, unnoticed, sent: None, first_byte: None });
+        slot.exchange =
+            Some(Exchange { intended, unnoticed, opening: None, sent: None, first_byte: None });
         self.actions.push_back(match slot.connection.phase() {
             Phase::Idle => Action::Send(id),
             _ => Action::Open(id),
@@ -387,6 +397,7 @@ impl Generator {
     fn answered(&mut self, id: u32, answer: Answer, now: Nanos) {
         let slot = &mut self.slots[id as usize];
         slot.failures = 0;
+        self.recorder.body(slot.connection.body_bytes());
         if self.terms.keep_alive == KeepAlive::ClosePerRequest {
             slot.connection.close();
         }

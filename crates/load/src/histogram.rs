@@ -78,7 +78,9 @@ impl Histogram {
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Histogram) {
-        self.counts.add(&other.counts).expect("all histograms have the same bounds");
+        if other.count() > 0 {
+            self.counts.add(&other.counts).expect("all histograms have the same bounds");
+        }
     }
 
     /// The counts themselves, in microseconds, for export.
@@ -88,6 +90,10 @@ impl Histogram {
 
     pub(crate) fn record_nanos(&mut self, time: Nanos) {
         self.counts.saturating_record((time + 500) / 1000);
+    }
+
+    pub(crate) fn record_micros(&mut self, micros: u64, count: u64) {
+        self.counts.saturating_record_n(micros, count);
     }
 
     pub(crate) fn clear(&mut self) {

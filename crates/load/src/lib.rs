@@ -13,7 +13,7 @@
 //! * `generator`: one thread's load without I/O: what is sent when, and what became of it.
 //! * `worker`: follows the control, closes windows, ends the measuring; the same for every driver.
 //! * `driver`: what owns sockets, on io_uring or epoll; `clock`: nanoseconds and a timer that keeps them.
-//! * `recorder`, `tally`, `window`, `histogram`: what a thread notes down, and how it hands it over.
+//! * `recorder`, `tally`, `window`, `histogram`, `distribution`: what a thread notes down, and how it hands it over.
 //! * `run`, `control`: threads, started and joined; live changes.
 //! * `report`, `verdict`, `error_kind`: the outcome.
 //! * `usage`: CPU time, waiting for a CPU, and the limit on open files.
@@ -26,6 +26,7 @@ mod clock;
 mod config;
 mod connection;
 mod control;
+mod distribution;
 mod driver;
 mod error_kind;
 mod generator;
@@ -48,10 +49,11 @@ mod workload;
 
 pub use config::{Config, End, KeepAlive, StartError};
 pub use control::Control;
+pub use distribution::Distribution;
 pub use driver::Engine;
 pub use error_kind::ErrorKind;
 pub use histogram::Histogram;
-pub use report::Report;
+pub use report::{Report, Seen};
 pub use run::Run;
 pub use target::Target;
 pub use verdict::{Reason, Verdict};

@@ -148,6 +148,20 @@ impl Recorder {
         }
     }
 
+    /// A new connection was ready to use after so long.
+    pub(crate) fn connected(&mut self, time: Nanos) {
+        if let Some((tally, _)) = self.open() {
+            tally.connect.record_nanos(time);
+        }
+    }
+
+    /// The body of a complete answer had so many bytes.
+    pub(crate) fn body(&mut self, count: u64) {
+        if let Some((tally, _)) = self.open() {
+            tally.body_bytes += count;
+        }
+    }
+
     pub(crate) fn reconnected(&mut self) {
         if let Some((tally, _)) = self.open() {
             tally.reconnects += 1;
@@ -212,7 +226,7 @@ impl Recorder {
     ) {
         if let Some((tally, window)) = self.open() {
             tally.requests += 1;
-            tally.errors[kind as usize] += 1;
+            tally.note_error(kind, at);
             tally.failed.record_nanos(at.saturating_sub(intended));
             if let Some(status) = status {
                 tally.note_status(status);
@@ -241,6 +255,10 @@ impl Recorder {
     fn publish_into(&mut self, published: &mut Published, usage: Usage) {
         if published.since != self.since {
             published.restart(self.since);
+        }
+        let closed = self.windows.iter_mut().rfind(|window| window.end != Nanos::MAX);
+        if let Some(window) = closed {
+            window.times.add(&self.tally.response);
         }
         published.tally.merge(&self.tally);
         self.tally.clear();
@@ -397,6 +415,35 @@ mod tests {
         let statuses: Vec<_> = published.tally.statuses().collect();
         assert_eq!(statuses, [(204, 1)]);
         assert_eq!(published.state, ThreadState::Done);
+    }
+
+    #[test]
+    fn a_window_has_the_times_of_its_answers() {
+        let mut recorder = Recorder::new(0, 100_000);
+        let place = Mutex::new(Published::new(0));
+        for window in 1..=3 {
+            let sent = recorder.sent(window * 100_000 - 50_000);
+            let intended = window * 100_000 - 50_000 - window * 1000;
+            recorder.answered(intended, sent, 0, window * 100_000 - 50_000, 200);
+            recorder.next_window(window * 100_000, NONE);
+            recorder.publish(&place, Usage::default());
+        }
+        recorder.publish_last(&place, Usage::default());
+        let published = place.lock().unwrap();
+        let times: Vec<_> = published.windows.iter().map(|w| w.times.histogram()).collect();
+        let micros: Vec<_> = times.iter().map(|t| (t.count(), t.counts().max())).collect();
+        assert_eq!(micros, [(1, 1), (1, 2), (1, 3)]);
+    }
+
+    #[test]
+    fn errors_are_seen_first_and_last() {
+        let mut recorder = Recorder::new(0, 100);
+        for at in [10, 20, 30] {
+            recorder.failed(5, None, at, ErrorKind::Connect, None);
+        }
+        let published = published(&mut recorder);
+        let seen: Vec<_> = published.tally.seen().collect();
+        assert_eq!(seen, [(ErrorKind::Connect, (10, 30))]);
     }
 
     #[test]

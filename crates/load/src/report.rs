@@ -28,10 +28,14 @@ pub struct Report {
     pub requests: u64,
     /// Those of them that failed, by kind; kinds that did not occur are absent.
     pub errors: BTreeMap<ErrorKind, u64>,
+    /// When each of these kinds was first and last met.
+    pub errors_seen: BTreeMap<ErrorKind, Seen>,
     /// Complete answers by status, the failing ones included.
     pub status: BTreeMap<u16, u64>,
     /// Bytes received, heads included.
     pub bytes: u64,
+    /// Those of them that are bodies of complete answers.
+    pub body_bytes: u64,
     /// Successful requests per second. In a closed workload that was marked in its steady state, a
     /// request that was under way at the mark or at the end counts by the share of its service time
     /// inside, so that this is exact even where only a few slow requests were measured. Else, where a
@@ -41,6 +45,8 @@ pub struct Report {
     pub offered: f64,
     /// Requests sent over requests due; 1 when none was due.
     pub achieved_ratio: f64,
+    /// Of new connections, from the beginning until a request could go out; TLS included.
+    pub connect: Histogram,
     /// From the intended send to the last byte: what a user of the target sees. Waiting for a
     /// connection, opening it, and lateness of the generator are part of it.
     pub response: Histogram,
@@ -71,6 +77,15 @@ pub struct Report {
     pub windows: Vec<Window>,
 }
 
+/// The first and the last time that something was met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// At first.
+    pub first: SystemTime,
+    /// And last; the same if it was met once.
+    pub last: SystemTime,
+}
+
 /// What a report needs to know besides the threads' records.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
@@ -80,6 +95,14 @@ pub(crate) struct Frame {
     pub(crate) engine: Engine,
     pub(crate) connection_limit: usize,
     pub(crate) counting: Counting,
+}
+
+impl Frame {
+    fn seen(&self, (first, last): (Nanos, Nanos)) -> Seen {
+        let time =
+            |at: Nanos| self.started_at + Duration::from_nanos(at.saturating_sub(self.since));
+        Seen { first: time(first), last: time(last) }
+    }
 }
 
 /// How requests that straddle the edges of the measuring count into the throughput.
@@ -135,8 +158,10 @@ impl Report {
             started_at: frame.started_at,
             duration: Duration::from_nanos(length),
             requests: tally.requests,
+            errors_seen: tally.seen().map(|(kind, seen)| (kind, frame.seen(seen))).collect(),
             status: tally.statuses().collect(),
             bytes: tally.bytes,
+            body_bytes: tally.body_bytes,
             throughput: per_second(match frame.counting {
                 Counting::Shares => windows.iter().map(|w| w.completed).sum(),
                 Counting::Ends => (tally.requests - errors.values().sum::<u64>()) as f64,
@@ -155,6 +180,7 @@ impl Report {
             reasons,
             windows: windows.iter().map(|w| w.publish(frame.since)).collect(),
             errors,
+            connect: tally.connect,
             response: tally.response,
             service: tally.service,
             first_byte: tally.first_byte,

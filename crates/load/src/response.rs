@@ -127,6 +127,11 @@ impl ResponseReader {
         self.received == Received::Nothing
     }
 
+    /// Bytes of the answer's body so far, without the framing of chunks.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.body
+    }
+
     /// Reads on.
     pub(crate) fn read(
         &mut self,
@@ -173,6 +178,7 @@ impl ResponseReader {
                 let take = (*left).min(rest.len() as u64);
                 keep.body(&rest[..take as usize]);
                 *left -= take;
+                self.body += take;
                 if *left == 0 {
                     return Ok(self.complete(at + take as usize));
                 }

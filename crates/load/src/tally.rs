@@ -1,5 +1,6 @@
 //! Counts and times of a stretch of measuring.
 
+use crate::clock::Nanos;
 use crate::error_kind::ErrorKind;
 use crate::histogram::Histogram;
 
@@ -11,8 +12,12 @@ const STATUSES: usize = 500;
 pub(crate) struct Tally {
     pub(crate) requests: u64,
     pub(crate) errors: [u64; ErrorKind::ALL.len()],
+    /// When each kind of error was first and last met.
+    seen: [Option<(Nanos, Nanos)>; ErrorKind::ALL.len()],
     status: Box<[u64; STATUSES]>,
     pub(crate) bytes: u64,
+    /// Of these, the bodies of complete answers.
+    pub(crate) body_bytes: u64,
     /// Requests whose intended time has come.
     pub(crate) due: u64,
     /// Of these, the ones for which there was a connection, or leave to open one.
@@ -21,6 +26,8 @@ pub(crate) struct Tally {
     pub(crate) waited: u64,
     pub(crate) connections_opened: u64,
     pub(crate) reconnects: u64,
+    /// From the beginning of a connection to the first request on it.
+    pub(crate) connect: Histogram,
     pub(crate) response: Histogram,
     pub(crate) service: Histogram,
     /// From the send to the first byte of the answer.
@@ -34,13 +41,16 @@ impl Tally {
         Tally {
             requests: 0,
             errors: [0; ErrorKind::ALL.len()],
+            seen: [None; ErrorKind::ALL.len()],
             status: Box::new([0; STATUSES]),
             bytes: 0,
+            body_bytes: 0,
             due: 0,
             taken_up: 0,
             waited: 0,
             connections_opened: 0,
             reconnects: 0,
+            connect: Histogram::new(),
             response: Histogram::new(),
             service: Histogram::new(),
             first_byte: Histogram::new(),
@@ -54,15 +64,23 @@ impl Tally {
         for (mine, others) in self.errors.iter_mut().zip(other.errors) {
             *mine += others;
         }
+        for (mine, others) in self.seen.iter_mut().zip(other.seen) {
+            *mine = match (*mine, others) {
+                (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+                (one, other) => one.or(other),
+            };
+        }
         for (mine, others) in self.status.iter_mut().zip(other.status.iter()) {
             *mine += others;
         }
         self.bytes += other.bytes;
+        self.body_bytes += other.body_bytes;
         self.due += other.due;
         self.taken_up += other.taken_up;
         self.waited += other.waited;
         self.connections_opened += other.connections_opened;
         self.reconnects += other.reconnects;
+        self.connect.merge(&other.connect);
         self.response.merge(&other.response);
         self.service.merge(&other.service);
         self.first_byte.merge(&other.first_byte);
@@ -73,13 +91,16 @@ impl Tally {
     pub(crate) fn clear(&mut self) {
         self.requests = 0;
         self.errors.fill(0);
+        self.seen.fill(None);
         self.status.fill(0);
         self.bytes = 0;
+        self.body_bytes = 0;
         self.due = 0;
         self.taken_up = 0;
         self.waited = 0;
         self.connections_opened = 0;
         self.reconnects = 0;
+        self.connect.clear();
         self.response.clear();
         self.service.clear();
         self.first_byte.clear();
@@ -91,6 +112,18 @@ impl Tally {
     pub(crate) fn statuses(&self) -> impl Iterator<Item = (u16, u64)> {
         let numbered = (FIRST_STATUS..).zip(self.status.iter().copied());
         numbered.filter(|(_, count)| *count > 0)
+    }
+
+    /// Errors that were met, with when they were first and last.
+    pub(crate) fn seen(&self) -> impl Iterator<Item = (ErrorKind, (Nanos, Nanos))> {
+        let kinds = ErrorKind::ALL.into_iter().zip(self.seen);
+        kinds.filter_map(|(kind, seen)| Some((kind, seen?)))
+    }
+
+    pub(crate) fn note_error(&mut self, kind: ErrorKind, at: Nanos) {
+        self.errors[kind as usize] += 1;
+        let seen = &mut self.seen[kind as usize];
+        *seen = Some((seen.map_or(at, |(first, _)| first), at));
     }
 
     pub(crate) fn note_status(&mut self, status: u16) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::clock::{Nanos, SECOND};
+use crate::distribution::Distribution;
 
 /// What happened between two moments, over all threads.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,6 +37,10 @@ pub struct Window {
     pub unsettled: u64,
     /// Bytes received.
     pub bytes: u64,
+    /// Response times of the answered ones. When somebody read the numbers in the moment in which
+    /// the window closed, they are with those of the next.
+    #[serde(skip)]
+    pub response: Distribution,
 }
 
 impl Window {
@@ -61,6 +66,7 @@ pub(crate) struct WindowTally {
     pub(crate) in_flight: u64,
     pub(crate) unsettled: u64,
     pub(crate) bytes: u64,
+    pub(crate) times: Distribution,
 }
 
 /// What stands at the end of a window.
@@ -94,6 +100,7 @@ impl WindowTally {
         self.in_flight += other.in_flight;
         self.unsettled += other.unsettled;
         self.bytes += other.bytes;
+        self.times.merge(&other.times);
     }
 
     pub(crate) fn seconds(&self) -> f64 {
@@ -118,6 +125,7 @@ impl WindowTally {
             waiting: self.gauges.waiting,
             unsettled: self.unsettled,
             bytes: self.bytes,
+            response: self.times.clone(),
         }
     }
 }
