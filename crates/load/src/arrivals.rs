@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::clock::Nanos;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Share};
 
 /// Arrivals that one thread keeps while they wait for a connection (8 MB). Those beyond it are
 /// due and never sent, which the achieved ratio shows.
@@ -13,12 +13,13 @@ const BACKLOG_LIMIT: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     pub(crate) schedule: Schedule,
+    share: Share,
     /// Slots without a request. Open connections are taken from the back, the most recently used
     /// first, so that as few as possible are kept warm; closed ones wait at the front.
     free: VecDeque<u32>,
     slots: u32,
     slot_limit: u32,
-    /// Intended times of arrivals that found every connection busy.
+    /// Intended times, by the clock, of arrivals that found every connection busy.
     backlog: VecDeque<Nanos>,
 }
 
@@ -31,18 +32,29 @@ pub(crate) enum Place {
     Waits,
     /// Nowhere: the backlog is full as well.
     Shed,
+    /// Nowhere: the phase allows no more at once.
+    Dropped,
 }
 
 impl Arrivals {
-    pub(crate) fn new(schedule: Schedule, slot_limit: u32) -> Arrivals {
-        Arrivals { schedule, free: VecDeque::new(), slots: 0, slot_limit, backlog: VecDeque::new() }
+    pub(crate) fn new(schedule: Schedule, slot_limit: u32, share: Share) -> Arrivals {
+        Arrivals {
+            schedule,
+            share,
+            free: VecDeque::new(),
+            slots: 0,
+            slot_limit,
+            backlog: VecDeque::new(),
+        }
     }
 
-    /// The intended time of an arrival that is due.
-    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<Nanos> {
+    /// An arrival that is due by the load's time `now`, and the most that its phase allows in the
+    /// system.
+    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<(Nanos, Option<usize>)> {
         let due = self.schedule.next_due().filter(|due| *due <= now)?;
+        let limit = self.schedule.limit();
         self.schedule.advance();
-        Some(due)
+        Some((due, limit))
     }
 
     /// Passes over what was due before `end`; returns how many arrivals that were.
@@ -57,7 +69,12 @@ impl Arrivals {
 
     /// Finds a connection for an arrival. Those in the backlog were there first, but a free slot
     /// and a backlog never exist together.
-    pub(crate) fn place(&mut self, intended: Nanos) -> Place {
+    pub(crate) fn place(&mut self, intended: Nanos, limit: Option<usize>) -> Place {
+        // A thread whose share is none would drop everything.
+        let own = |limit: usize| self.share.of(limit as u64).max(1);
+        if limit.is_some_and(|limit| self.in_system() >= own(limit)) {
+            return Place::Dropped;
+        }
         if let Some(slot) = self.free.pop_back() {
             return Place::Slot(slot);
         }
@@ -83,6 +100,11 @@ impl Arrivals {
 
     pub(crate) fn free_closed(&mut self, slot: u32) {
         self.free.push_front(slot);
+    }
+
+    /// Requests that have arrived and not ended.
+    pub(crate) fn in_system(&self) -> u64 {
+        (self.slots as usize - self.free.len() + self.backlog.len()) as u64
     }
 
     /// Requests that wait for a connection.

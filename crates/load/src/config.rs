@@ -113,6 +113,17 @@ pub enum StartError {
         "a ramp of {0} users per second cannot be scheduled; give a number from 0.0001 to 1000000000, or no ramp to start all users at once"
     )]
     Ramp(Rate),
+    /// Thinking that is shortest when it is longest.
+    #[error("thinking from {least:?} to {most:?} is no range; give the shorter time first")]
+    Think {
+        /// The shortest.
+        least: Duration,
+        /// The longest.
+        most: Duration,
+    },
+    /// A phase that needs an end has none.
+    #[error("only the last phase of a constant rate may have no end; give every phase a length")]
+    EndlessPhase,
     /// A closed workload without users.
     #[error("a workload of 0 users sends nothing; give at least 1 user")]
     NoUsers,

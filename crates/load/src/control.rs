@@ -1,49 +1,86 @@
 //! Live changes of a run: the only thing that its threads share.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::clock::{Clock, Nanos};
+use crate::clockwork::Clockwork;
+use crate::curve::RateCurve;
 use crate::driver::Waker;
+use crate::headcount::Headcount;
 use crate::recorder::Published;
 use crate::usage::allow_connections;
-use crate::workload::Rate;
+use crate::workload::{Rate, is_rate};
 
-/// Steers a running load; cheap to clone and to send to other threads. Changes take effect at
-/// once. After the run has ended they do nothing.
+/// Steers a running load; cheap to clone and to send to other threads. Changes take effect within
+/// milliseconds, in all threads as of the same instant. After the run has ended they do nothing.
 #[derive(Debug, Clone)]
 pub struct Control {
     shared: Arc<Shared>,
 }
 
-/// Wishes, read by every thread when the revision has changed, and a place for each thread to
-/// hand over what it has recorded.
+/// What is asked of the target at a moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Present {
+    /// Since the start.
+    pub elapsed: Duration,
+    /// Nothing is sent until it goes on.
+    pub paused: bool,
+    /// Users of a closed workload, or the rate of an open one.
+    pub demand: Demand,
+    /// The name of the phase, if it has one.
+    pub phase: Option<String>,
+    /// Somebody has changed the load while it ran.
+    pub steered: bool,
+}
+
+/// How much is asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Demand {
+    /// By users.
+    Users {
+        /// Those who are there now.
+        now: u64,
+        /// Those who will be.
+        goal: u64,
+        /// Users who come, or go, per second; `None`: all at once.
+        ramp: Option<Rate>,
+    },
+    /// By arrivals: requests per second.
+    Rate(Rate),
+}
+
+/// The steering, followed by every thread when the revision has changed, and a place for each
+/// thread to hand over what it has recorded.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
+    start: Nanos,
     revision: AtomicU64,
-    users: AtomicU64,
-    rate: AtomicU64,
-    paused: AtomicBool,
-    mark: AtomicU64,
-    stop: AtomicU64,
-    abandoned: AtomicBool,
+    steering: Mutex<Steering>,
     pub(crate) published: Vec<Mutex<Published>>,
     wakers: Vec<Waker>,
 }
 
-/// No wish, in a field of wishes.
-const NONE: u64 = u64::MAX;
-
-/// All wishes at one moment.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Wishes {
-    pub(crate) users: Option<u64>,
-    pub(crate) rate: Option<Rate>,
-    pub(crate) paused: bool,
+/// Everything that can change while a run lasts. Pure functions of time, so that all threads agree
+/// whenever they learn of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Steering {
+    pub(crate) plan: Plan,
+    pub(crate) clockwork: Clockwork,
     pub(crate) mark: Option<Nanos>,
     pub(crate) stop: Option<Nanos>,
+    /// When plan or clockwork changed last.
+    pub(crate) steered: Option<Nanos>,
     pub(crate) abandoned: bool,
+}
+
+/// What was meant to happen, as of now.
+#[derive(Debug, Clone)]
+pub(crate) enum Plan {
+    Closed(Headcount),
+    Open(Arc<RateCurve>),
 }
 
 impl Control {
@@ -51,30 +88,61 @@ impl Control {
         Control { shared }
     }
 
-    /// Changes the number of users of a closed workload. New ones start now; surplus ones finish
-    /// their request and leave. Does nothing to an open workload.
+    /// Changes the number of users of a closed workload, at the ramp that it has. Surplus ones
+    /// finish their request and leave. Does nothing to an open workload.
     pub fn set_users(&self, users: usize) {
         allow_connections(users);
-        self.shared.change(|s| s.users.store(users as u64, Ordering::Relaxed));
+        self.steer(|plan, at| {
+            if let Plan::Closed(headcount) = plan {
+                *headcount = headcount.towards(users as u64, at);
+            }
+        });
     }
 
-    /// Changes the rate of an open workload (requests per second) and ends its ramp, without a
-    /// burst or a hole. Zero stops the arrivals; a rate that is negative or no number is ignored.
-    /// Does nothing to a closed workload.
+    /// Changes how many users of a closed workload come or go per second, also of a ramp that is
+    /// under way; `None` is all at once. No rate at all is ignored, as it is by an open workload.
+    pub fn set_ramp(&self, ramp: Option<Rate>) {
+        if ramp.is_none_or(is_rate) {
+            self.steer(|plan, at| {
+                if let Plan::Closed(headcount) = plan {
+                    *headcount = headcount.at_ramp(ramp, at);
+                }
+            });
+        }
+    }
+
+    /// Changes the rate of an open workload (requests per second) at once, without a burst or a
+    /// hole. It replaces all that was planned, but the end. Zero stops the arrivals; a rate that
+    /// is negative or no number is ignored, as it is by a closed workload.
     pub fn set_rate(&self, rate: Rate) {
-        if rate.is_finite() && rate >= 0.0 {
-            self.shared.change(|s| s.rate.store(rate.to_bits(), Ordering::Relaxed));
+        self.ramp_rate(rate, Duration::ZERO);
+    }
+
+    /// The same, linearly over a time.
+    pub fn ramp_rate(&self, rate: Rate, over: Duration) {
+        if rate == 0.0 || is_rate(rate) {
+            self.steer(|plan, at| {
+                if let Plan::Open(curve) = plan {
+                    *curve = Arc::new(curve.redirected(at, rate, over));
+                }
+            });
         }
     }
 
     /// Sends nothing until [`Control::resume`]; requests in flight finish.
     pub fn pause(&self) {
-        self.shared.change(|s| s.paused.store(true, Ordering::Relaxed));
+        self.shared.change(|steering, now| {
+            steering.clockwork.pause(now);
+            steering.steered = Some(now);
+        });
     }
 
-    /// Goes on where [`Control::pause`] stopped; what would have been due meanwhile is not.
+    /// Goes on where [`Control::pause`] stopped; what would have been due meanwhile comes later.
     pub fn resume(&self) {
-        self.shared.change(|s| s.paused.store(false, Ordering::Relaxed));
+        self.shared.change(|steering, now| {
+            steering.clockwork.resume(now);
+            steering.steered = Some(now);
+        });
     }
 
     /// Ends the measuring now. [`crate::Run::wait`] then returns as soon as the requests in
@@ -82,46 +150,79 @@ impl Control {
     pub fn stop(&self) {
         self.shared.stop();
     }
+
+    /// What is asked of the target now.
+    pub fn present(&self) -> Present {
+        let steering = self.shared.steering();
+        let now = self.shared.clock.now();
+        let at = steering.clockwork.load_time(now);
+        let (demand, phase) = match &steering.plan {
+            Plan::Closed(headcount) => {
+                let (goal, ramp) = (headcount.goal(), headcount.ramp());
+                (Demand::Users { now: headcount.at(at), goal, ramp }, None)
+            }
+            Plan::Open(curve) => {
+                (Demand::Rate(curve.rate_at(at)), curve.phase_at(at).map(str::to_owned))
+            }
+        };
+        Present {
+            elapsed: Duration::from_nanos(now.saturating_sub(self.shared.start)),
+            paused: steering.clockwork.is_paused(),
+            demand,
+            phase,
+            steered: steering.steered.is_some(),
+        }
+    }
+
+    fn steer(&self, set: impl FnOnce(&mut Plan, Nanos)) {
+        self.shared.change(|steering, now| {
+            let at = steering.clockwork.load_time(now);
+            set(&mut steering.plan, at);
+            steering.steered = Some(now);
+        });
+    }
+}
+
+impl Steering {
+    pub(crate) fn new(plan: Plan) -> Steering {
+        Steering {
+            plan,
+            clockwork: Clockwork::default(),
+            mark: None,
+            stop: None,
+            steered: None,
+            abandoned: false,
+        }
+    }
 }
 
 impl Shared {
     pub(crate) fn new(
         clock: Clock,
+        start: Nanos,
+        plan: Plan,
         published: Vec<Mutex<Published>>,
         wakers: Vec<Waker>,
     ) -> Shared {
-        Shared {
-            clock,
-            revision: AtomicU64::new(0),
-            users: AtomicU64::new(NONE),
-            rate: AtomicU64::new(NONE),
-            paused: AtomicBool::new(false),
-            mark: AtomicU64::new(NONE),
-            stop: AtomicU64::new(NONE),
-            abandoned: AtomicBool::new(false),
-            published,
-            wakers,
-        }
+        let steering = Mutex::new(Steering::new(plan));
+        Shared { clock, start, revision: AtomicU64::new(0), steering, published, wakers }
     }
 
     /// Measuring begins now, in every thread at the same instant.
-    pub(crate) fn mark(&self) -> Nanos {
-        let now = self.clock.now();
-        self.change(|s| s.mark.store(now, Ordering::Relaxed));
-        now
+    pub(crate) fn mark(&self) {
+        self.change(|steering, now| steering.mark = Some(now));
     }
 
     /// Measuring ends now; the first call counts.
     pub(crate) fn stop(&self) {
-        let now = self.clock.now();
-        self.change(|s| {
-            let _ = s.stop.compare_exchange(NONE, now, Ordering::Relaxed, Ordering::Relaxed);
+        self.change(|steering, now| {
+            steering.stop.get_or_insert(now);
         });
     }
 
     /// Nobody is interested any more: requests in flight are dropped.
     pub(crate) fn abandon(&self) {
-        self.change(|s| s.abandoned.store(true, Ordering::Relaxed));
+        self.change(|steering, _| steering.abandoned = true);
     }
 
     /// Rises with every change; one load of it is what the control costs a thread.
@@ -129,22 +230,17 @@ impl Shared {
         self.revision.load(Ordering::Acquire)
     }
 
-    pub(crate) fn wishes(&self) -> Wishes {
-        let get = |field: &AtomicU64| Some(field.load(Ordering::Relaxed)).filter(|v| *v != NONE);
-        Wishes {
-            users: get(&self.users),
-            // The bits of NONE are those of a NaN, which `set_rate` refuses.
-            rate: get(&self.rate).map(Rate::from_bits),
-            paused: self.paused.load(Ordering::Relaxed),
-            mark: get(&self.mark),
-            stop: get(&self.stop),
-            abandoned: self.abandoned.load(Ordering::Relaxed),
-        }
+    pub(crate) fn steering(&self) -> MutexGuard<'_, Steering> {
+        self.steering.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, set: impl FnOnce(&Shared)) {
-        set(self);
-        self.revision.fetch_add(1, Ordering::Release);
+    fn change(&self, set: impl FnOnce(&mut Steering, Nanos)) {
+        {
+            let mut steering = self.steering();
+            // Read under the lock, so that changes are in the order of their times.
+            set(&mut steering, self.clock.now());
+            self.revision.fetch_add(1, Ordering::Release);
+        }
         for waker in &self.wakers {
             waker.wake();
         }

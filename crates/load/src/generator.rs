@@ -4,19 +4,21 @@
 //! time comes in with every call. So the whole of the load runs in tests on virtual time.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::agenda::Agenda;
 use crate::arrivals::{Arrivals, Place};
 use crate::behaviour::Behaviour;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::clockwork::Clockwork;
 use crate::config::KeepAlive;
 use crate::connection::{Connection, Event, Loss, Phase};
+use crate::control::Plan;
 use crate::error_kind::ErrorKind;
 use crate::recorder::{Recorder, Sent};
 use crate::response::Answer;
-use crate::users::{Next, Users};
+use crate::users::{Due, Next, Users};
 use crate::window::Gauges;
-use crate::workload::Rate;
 
 /// A user whose connection failed, or ended before it carried an answer, waits before the next
 /// attempt, at first this long, then twice as long each time: a dead target must not cost a CPU.
@@ -27,6 +29,7 @@ const LONGEST_BACKOFF: Nanos = SECOND;
 pub(crate) struct Generator {
     terms: Terms,
     traffic: Traffic,
+    clockwork: Clockwork,
     behaviour: Behaviour,
     slots: Vec<Slot>,
     actions: VecDeque<Action>,
@@ -46,7 +49,7 @@ pub(crate) struct Terms {
     pub(crate) connect_timeout: Nanos,
 }
 
-/// What makes requests due.
+/// What makes requests due, in the load's time.
 #[derive(Debug)]
 pub(crate) enum Traffic {
     Closed(Users),
@@ -95,6 +98,7 @@ impl Generator {
         Generator {
             terms,
             traffic,
+            clockwork: Clockwork::default(),
             behaviour,
             slots: Vec::new(),
             actions: VecDeque::new(),
@@ -122,6 +126,7 @@ impl Generator {
             Traffic::Open(arrivals) => arrivals.schedule.next_due(),
         };
         let due = due.filter(|_| self.quota != Some(0));
+        let due = due.and_then(|due| self.clockwork.real(due));
         [due, self.deadlines.next()].into_iter().flatten().min()
     }
 
@@ -215,35 +220,24 @@ impl Generator {
 
     // What the control asks for.
 
-    pub(crate) fn set_users(&mut self, count: u64, now: Nanos) {
-        let Traffic::Closed(users) = &mut self.traffic else {
-            return;
-        };
-        for user in users.set(count, now) {
-            if let Some(slot) = self.slots.get_mut(user as usize) {
-                slot.connection.close();
-                self.actions.push_back(Action::Close(user));
+    /// Goes on as planned anew, after all that was due until now.
+    pub(crate) fn follow(&mut self, plan: &Plan, clockwork: Clockwork, now: Nanos) {
+        self.tick(now);
+        self.clockwork = clockwork;
+        match (&mut self.traffic, plan) {
+            (Traffic::Closed(users), Plan::Closed(headcount)) => users.follow(*headcount),
+            (Traffic::Open(arrivals), Plan::Open(curve)) => {
+                arrivals.schedule.follow(Arc::clone(curve));
             }
+            _ => {}
         }
     }
 
-    pub(crate) fn set_rate(&mut self, rate: Rate, now: Nanos) {
-        if let Traffic::Open(arrivals) = &mut self.traffic {
-            arrivals.schedule.set_rate(rate, now);
-        }
-    }
-
-    pub(crate) fn pause(&mut self, now: Nanos) {
-        match &mut self.traffic {
-            Traffic::Closed(users) => users.pause(),
-            Traffic::Open(arrivals) => arrivals.schedule.pause(now),
-        }
-    }
-
-    pub(crate) fn resume(&mut self, now: Nanos) {
-        match &mut self.traffic {
-            Traffic::Closed(users) => users.resume(now),
-            Traffic::Open(arrivals) => arrivals.schedule.resume(now),
+    /// When the workload is over; `None` if it has no end, or stands still.
+    pub(crate) fn ends_at(&self) -> Option<Nanos> {
+        match &self.traffic {
+            Traffic::Closed(_) => None,
+            Traffic::Open(arrivals) => self.clockwork.real(arrivals.schedule.ends_at()?),
         }
     }
 
@@ -251,8 +245,8 @@ impl Generator {
     pub(crate) fn end(&mut self, at: Nanos) {
         // Due before the end and not even begun: that is what the achieved ratio is about.
         let overdue = match &mut self.traffic {
-            Traffic::Open(arrivals) => arrivals.skip_due(at),
-            Traffic::Closed(_) => 0,
+            Traffic::Open(arrivals) => arrivals.skip_due(self.clockwork.load_time(at)),
+            Traffic::Closed(users) => users.overdue(self.clockwork.load_time(at)),
         };
         self.recorder.due(overdue.min(self.quota.unwrap_or(u64::MAX)));
         self.quota = Some(0);
@@ -287,14 +281,18 @@ impl Generator {
     // Requests begin.
 
     fn start_users(&mut self, now: Nanos) {
-        loop {
+        while !self.clockwork.is_paused() {
             let Traffic::Closed(users) = &mut self.traffic else {
                 return;
             };
-            let Some((user, due)) = users.pop_due(now) else {
-                return;
-            };
-            self.start_user(user, due);
+            match users.pop_due(self.clockwork.load_time(now)) {
+                Some(Due::Send(user, at)) => {
+                    let at = self.clockwork.real(at).unwrap_or(now);
+                    self.start_user(user, at);
+                }
+                Some(Due::Leave(user)) => self.see_off(user),
+                None => return,
+            }
         }
     }
 
@@ -308,19 +306,24 @@ impl Generator {
     }
 
     fn start_arrivals(&mut self, now: Nanos) {
-        while self.quota != Some(0) {
+        while self.quota != Some(0) && !self.clockwork.is_paused() {
             let Traffic::Open(arrivals) = &mut self.traffic else {
                 return;
             };
-            let Some(intended) = arrivals.pop_due(now) else {
+            let Some((due, limit)) = arrivals.pop_due(self.clockwork.load_time(now)) else {
                 return;
             };
-            let place = arrivals.place(intended);
+            let intended = self.clockwork.real(due).unwrap_or(now);
+            let place = arrivals.place(intended, limit);
+            if place == Place::Dropped {
+                self.recorder.dropped();
+                continue;
+            }
             self.take_quota();
             self.recorder.due(1);
             match place {
                 Place::Slot(id) => self.begin(id, intended, true),
-                Place::Waits | Place::Shed => {
+                Place::Waits | Place::Shed | Place::Dropped => {
                     // Noticed in time; what follows is the target's slowness or the limit's.
                     self.recorder.lag(now - intended);
                     self.recorder.waited();
@@ -450,13 +453,18 @@ impl Generator {
     fn proceed(&mut self, id: u32, pause: Nanos, now: Nanos) {
         self.busy -= 1;
         match &mut self.traffic {
-            Traffic::Closed(users) => match users.ended(id, pause, now) {
-                Next::Send => self.start_user(id, now),
-                Next::Later => {}
-                Next::Leave => {
-                    self.slots[id as usize].connection.close();
-                    self.actions.push_back(Action::Close(id));
-                }
+            Traffic::Closed(users) => match users.ended(id, pause, self.clockwork.load_time(now)) {
+                Next::Send(at) => match self.clockwork.real(at) {
+                    Some(at) => {
+                        if at < now {
+                            self.recorder.late();
+                        }
+                        self.start_user(id, at);
+                    }
+                    None => users.wait_until(id, at),
+                },
+                Next::Later(_) => {}
+                Next::Leave => self.see_off(id),
             },
             Traffic::Open(arrivals) => {
                 let open = self.slots[id as usize].connection.phase() == Phase::Idle;
@@ -466,6 +474,14 @@ impl Generator {
                     None => arrivals.free_closed(id),
                 }
             }
+        }
+    }
+
+    /// A user has left: nobody sends on its connection any more.
+    fn see_off(&mut self, user: u32) {
+        if let Some(slot) = self.slots.get_mut(user as usize) {
+            slot.connection.close();
+            self.actions.push_back(Action::Close(user));
         }
     }
 

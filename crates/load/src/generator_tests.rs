@@ -6,14 +6,16 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::*;
+use crate::curve::RateCurve;
+use crate::headcount::Headcount;
 use crate::recorder::Published;
 use crate::request::PreparedRequest;
-use crate::schedule::{RateCurve, Schedule, Share};
+use crate::schedule::{Schedule, Share};
 use crate::tally::Tally;
 use crate::target::Target;
 use crate::usage::Usage;
 use crate::window::WindowTally;
-use crate::workload::Spacing;
+use crate::workload::{Phase, Rate, Rhythm, Spacing, Think};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const BUSY: &[u8] = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
@@ -45,6 +47,8 @@ enum News {
 struct Sim {
     generator: Generator,
     server: Server,
+    plan: Option<Plan>,
+    clockwork: Clockwork,
     now: Nanos,
     /// When what arrives at which slot, on its how-many-th connection.
     coming: BinaryHeap<Reverse<(Nanos, u32, u32, News)>>,
@@ -68,6 +72,8 @@ impl Sim {
                 quota,
             ),
             server,
+            plan: None,
+            clockwork: Clockwork::default(),
             now: 0,
             coming: BinaryHeap::new(),
             connections: Vec::new(),
@@ -76,15 +82,54 @@ impl Sim {
         }
     }
 
-    fn closed(users: usize, think: Nanos, server: Server) -> Sim {
-        let users = Users::new(users, None, Duration::from_nanos(think), ALONE, 0);
-        Sim::new(Traffic::Closed(users), server, None)
+    fn closed(users: u64, think: Nanos, server: Server) -> Sim {
+        let rhythm = Rhythm::Think(Think::Constant(Duration::from_nanos(think)));
+        Sim::rhythmic(users, rhythm, server)
+    }
+
+    fn rhythmic(users: u64, rhythm: Rhythm, server: Server) -> Sim {
+        let headcount = Headcount::new(users, None, 0);
+        let traffic = Traffic::Closed(Users::new(headcount, rhythm, ALONE, 1));
+        Sim::new(traffic, server, None).with_plan(Plan::Closed(headcount))
     }
 
     fn open(rate: Rate, connections: u32, server: Server) -> Sim {
-        let curve = RateCurve::new(rate, None);
-        let schedule = Schedule::new(0, curve, Spacing::Even, ALONE, 1);
-        Sim::new(Traffic::Open(Arrivals::new(schedule, connections)), server, None)
+        Sim::phases(&[Phase::constant(rate, None)], Spacing::Even, connections, server)
+    }
+
+    fn phases(phases: &[Phase], spacing: Spacing, connections: u32, server: Server) -> Sim {
+        let curve = Arc::new(RateCurve::new(0, phases));
+        let schedule = Schedule::new(Arc::clone(&curve), spacing, ALONE, 1);
+        let traffic = Traffic::Open(Arrivals::new(schedule, connections, ALONE));
+        Sim::new(traffic, server, None).with_plan(Plan::Open(curve))
+    }
+
+    fn with_plan(mut self, plan: Plan) -> Sim {
+        self.plan = Some(plan);
+        self
+    }
+
+    /// As a control does it.
+    fn steer(&mut self, change: impl FnOnce(&mut Plan, Nanos)) {
+        let plan = self.plan.as_mut().unwrap();
+        change(plan, self.clockwork.load_time(self.now));
+        self.generator.follow(plan, self.clockwork, self.now);
+    }
+
+    fn set_users(&mut self, users: u64) {
+        self.steer(|plan, at| {
+            if let Plan::Closed(headcount) = plan {
+                *headcount = headcount.towards(users, at);
+            }
+        });
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        self.steer(|plan, at| {
+            if let Plan::Open(curve) = plan {
+                *curve = Arc::new(curve.redirected(at, rate, Duration::ZERO));
+            }
+        });
     }
 
     fn run_until(&mut self, end: Nanos) -> &mut Sim {
@@ -357,9 +402,9 @@ fn nothing_is_sent_after_the_end() {
 fn users_come_and_go_while_it_runs() {
     let mut sim = Sim::closed(10, 0, Server::Parallel(ms(100), OK));
     sim.run_until(ms(850));
-    sim.generator.set_users(2, sim.now);
+    sim.set_users(2);
     sim.run_until(ms(1950));
-    sim.generator.set_users(5, sim.now);
+    sim.set_users(5);
     let (_, windows) = sim.run_until(ms(2950)).finish();
     let users: Vec<u64> = windows.iter().map(|w| w.gauges.users).collect();
     assert_eq!(users, [2, 5, 5]);
@@ -376,9 +421,11 @@ fn a_pause_sends_nothing_and_hides_nothing() {
         Sim::open(100.0, 5, Server::Parallel(ms(10), OK)),
     ] {
         sim.run_until(ms(995));
-        sim.generator.pause(sim.now);
+        sim.clockwork.pause(sim.now);
+        sim.steer(|_, _| {});
         sim.run_until(ms(2995));
-        sim.generator.resume(sim.now);
+        sim.clockwork.resume(sim.now);
+        sim.steer(|_, _| {});
         let (tally, windows) = sim.run_until(4 * SECOND).finish();
         assert!((195..=205).contains(&tally.requests), "{}", tally.requests);
         assert!(windows[1].answered <= 1 && windows[1].due == 0);
@@ -391,7 +438,7 @@ fn a_pause_sends_nothing_and_hides_nothing() {
 fn a_new_rate_takes_effect_at_once() {
     let mut sim = Sim::open(10.0, 50, Server::Parallel(ms(10), OK));
     sim.run_until(SECOND);
-    sim.generator.set_rate(200.0, sim.now);
+    sim.set_rate(200.0);
     let (_, windows) = sim.run_until(3 * SECOND).finish();
     let due: Vec<u64> = windows.iter().map(|w| w.due).collect();
     assert!((10..=11).contains(&due[0]), "{due:?}");

@@ -6,7 +6,8 @@
 //!
 //! # Layout
 //! * `config`, `target`, `workload`: what to send, how, and until when; checked once, at the start.
-//! * `schedule`, `users`, `arrivals`: when requests are due, as pure functions of time.
+//! * `curve`, `headcount`, `trace`: how much is asked for when, as pure functions of time.
+//! * `schedule`, `users`, `arrivals`: when one thread's requests are due; `clockwork`: pauses.
 //! * `request`, `response`, `chunked`, `connection`: HTTP/1.1 as a state machine without I/O;
 //!   `keep`: what is kept of an answer while it is read.
 //! * `behaviour`: which request comes next.
@@ -23,13 +24,16 @@ mod arrivals;
 mod behaviour;
 mod chunked;
 mod clock;
+mod clockwork;
 mod config;
 mod connection;
 mod control;
+mod curve;
 mod distribution;
 mod driver;
 mod error_kind;
 mod generator;
+mod headcount;
 mod histogram;
 mod keep;
 mod recorder;
@@ -40,6 +44,7 @@ mod run;
 mod schedule;
 mod tally;
 mod target;
+mod trace;
 mod usage;
 mod users;
 mod verdict;
@@ -48,7 +53,7 @@ mod worker;
 mod workload;
 
 pub use config::{Config, End, KeepAlive, StartError};
-pub use control::Control;
+pub use control::{Control, Demand, Present};
 pub use distribution::Distribution;
 pub use driver::Engine;
 pub use error_kind::ErrorKind;
@@ -56,6 +61,7 @@ pub use histogram::Histogram;
 pub use report::{Report, Seen};
 pub use run::Run;
 pub use target::Target;
+pub use trace::{Replay, Step, Trace, TraceError};
 pub use verdict::{Reason, Verdict};
 pub use window::Window;
-pub use workload::{Rate, Spacing, Workload};
+pub use workload::{Flow, Phase, Rate, Rhythm, Spacing, Think, Workload};

@@ -136,6 +136,18 @@ impl Recorder {
         }
     }
 
+    pub(crate) fn dropped(&mut self) {
+        if let Some((tally, _)) = self.open() {
+            tally.dropped += 1;
+        }
+    }
+
+    pub(crate) fn late(&mut self) {
+        if let Some((tally, _)) = self.open() {
+            tally.late += 1;
+        }
+    }
+
     pub(crate) fn lag(&mut self, lag: Nanos) {
         if let Some((tally, _)) = self.open() {
             tally.lag.record_nanos(lag);

@@ -9,13 +9,15 @@ use crate::arrivals::Arrivals;
 use crate::behaviour::Behaviour;
 use crate::clock::{Clock, MILLISECOND, Nanos, nanos};
 use crate::config::{Config, End, StartError};
-use crate::control::{Control, Shared};
+use crate::control::{Control, Plan, Shared};
+use crate::curve::RateCurve;
 use crate::driver::{Driver, Engine};
 use crate::generator::{Generator, Terms, Traffic};
+use crate::headcount::Headcount;
 use crate::recorder::{Published, Recorder, ThreadState, lock};
 use crate::report::{Counting, Frame, Report, Snapshot, merge_windows};
 use crate::request::PreparedRequest;
-use crate::schedule::{RateCurve, Schedule, Share};
+use crate::schedule::{Schedule, Share};
 use crate::usage::{allow_connections, connections_within};
 use crate::users::Users;
 use crate::window::Window;
@@ -49,8 +51,9 @@ impl Run {
         let (engine, drivers) = Driver::for_threads(&config, clock)?;
         let wakers = drivers.iter().map(Driver::waker).collect();
         let start = clock.now() + HEAD_START;
-        let published = (0..config.threads).map(|_| Mutex::new(Published::new(start)));
-        let shared = Arc::new(Shared::new(clock, published.collect(), wakers));
+        let published = (0..config.threads).map(|_| Mutex::new(Published::new(start))).collect();
+        let plan = config.plan(start);
+        let shared = Arc::new(Shared::new(clock, start, plan.clone(), published, wakers));
         let mut run = Run {
             shared,
             threads: Vec::with_capacity(config.threads),
@@ -64,7 +67,7 @@ impl Run {
             },
         };
         for (thread, driver) in drivers.into_iter().enumerate() {
-            let generator = config.generator(thread, start, request.clone());
+            let generator = config.generator(thread, start, &plan, request.clone());
             let handle = run
                 .spawn(thread, generator, driver, config.measured())
                 .map_err(|source| StartError::Engine { what: "a thread", source })?;
@@ -143,7 +146,7 @@ impl Run {
 
     /// When the measuring began. A mark that came after the end of the run has changed nothing.
     fn since(&self) -> Nanos {
-        let asked = self.shared.wishes().mark.unwrap_or(self.start);
+        let asked = self.shared.steering().mark.unwrap_or(self.start);
         let (mut running, mut known) = (false, self.start);
         for place in &self.shared.published {
             let published = lock(place);
@@ -198,19 +201,38 @@ impl Config {
         }
     }
 
-    fn generator(&self, thread: usize, start: Nanos, request: PreparedRequest) -> Generator {
-        let share = Share { thread, threads: self.threads };
-        let traffic = match self.workload {
-            Workload::Closed { users, ramp, think } => {
-                Traffic::Closed(Users::new(users, ramp, think, share, start))
+    fn plan(&self, start: Nanos) -> Plan {
+        match &self.workload {
+            Workload::Closed { users, ramp, .. } => {
+                Plan::Closed(Headcount::new(*users as u64, *ramp, start))
             }
-            Workload::Open { rate, ramp_to, spacing } => {
-                let curve = RateCurve::new(rate, ramp_to);
-                let schedule = Schedule::new(start, curve, spacing, share, self.seed);
+            Workload::Open { phases, .. } => Plan::Open(Arc::new(RateCurve::new(start, phases))),
+        }
+    }
+
+    fn traffic(&self, share: Share, plan: &Plan) -> Traffic {
+        match (&self.workload, plan) {
+            (Workload::Closed { rhythm, .. }, Plan::Closed(headcount)) => {
+                Traffic::Closed(Users::new(*headcount, *rhythm, share, self.seed))
+            }
+            (Workload::Open { spacing, .. }, Plan::Open(curve)) => {
+                let schedule = Schedule::new(Arc::clone(curve), *spacing, share, self.seed);
                 let slots = share.of(self.max_connections as u64) as u32;
-                Traffic::Open(Arrivals::new(schedule, slots))
+                Traffic::Open(Arrivals::new(schedule, slots, share))
             }
-        };
+            _ => unreachable!("the plan is made from the workload"),
+        }
+    }
+
+    fn generator(
+        &self,
+        thread: usize,
+        start: Nanos,
+        plan: &Plan,
+        request: PreparedRequest,
+    ) -> Generator {
+        let share = Share { thread, threads: self.threads };
+        let traffic = self.traffic(share, plan);
         let quota = match self.end {
             End::Requests(count) => Some(share.of(count)),
             End::Never | End::Duration(_) => None,

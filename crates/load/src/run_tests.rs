@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::{ErrorKind, KeepAlive, Reason, Spacing, Target, Verdict};
+use crate::{ErrorKind, KeepAlive, Reason, Target, Verdict};
 
 /// This file is two modules, one for each driver.
 const ENGINE: Engine = match module_path!().as_bytes() {
@@ -124,8 +124,7 @@ fn throughput_of_a_serial_server_is_exact_after_a_mark() {
 
 #[test]
 fn open_arrivals_keep_their_schedule() {
-    let workload = Workload::Open { rate: 400.0, ramp_to: None, spacing: Spacing::Poisson };
-    let mut config = config(delayed(ms(10)), workload);
+    let mut config = config(delayed(ms(10)), Workload::poisson(400.0));
     config.threads = 2;
     let report = run_for(config, ms(700));
     assert_ratio(report.offered, 400.0, 0.3);

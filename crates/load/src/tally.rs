@@ -24,6 +24,10 @@ pub(crate) struct Tally {
     pub(crate) taken_up: u64,
     /// Arrivals that found every connection busy.
     pub(crate) waited: u64,
+    /// Arrivals that a phase's limit turned away; not due.
+    pub(crate) dropped: u64,
+    /// Requests of paced users that began late because the answer before took so long.
+    pub(crate) late: u64,
     pub(crate) connections_opened: u64,
     pub(crate) reconnects: u64,
     /// From the beginning of a connection to the first request on it.
@@ -48,6 +52,8 @@ impl Tally {
             due: 0,
             taken_up: 0,
             waited: 0,
+            dropped: 0,
+            late: 0,
             connections_opened: 0,
             reconnects: 0,
             connect: Histogram::new(),
@@ -78,6 +84,8 @@ impl Tally {
         self.due += other.due;
         self.taken_up += other.taken_up;
         self.waited += other.waited;
+        self.dropped += other.dropped;
+        self.late += other.late;
         self.connections_opened += other.connections_opened;
         self.reconnects += other.reconnects;
         self.connect.merge(&other.connect);
@@ -98,6 +106,8 @@ impl Tally {
         self.due = 0;
         self.taken_up = 0;
         self.waited = 0;
+        self.dropped = 0;
+        self.late = 0;
         self.connections_opened = 0;
         self.reconnects = 0;
         self.connect.clear();

@@ -1,22 +1,24 @@
-//! The users of a closed workload: who sends next, and when.
+//! The users of a closed workload: who sends next, and when. All times are the load's.
 
-use std::time::Duration;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 
 use crate::agenda::Agenda;
-use crate::clock::{Nanos, SECOND, nanos};
+use crate::clock::{Nanos, nanos};
+use crate::headcount::Headcount;
 use crate::schedule::Share;
-use crate::workload::Rate;
+use crate::workload::{Rhythm, Think};
 
 /// One thread's share of the users. User `i` has slot `i`; users are dealt out to threads in turn.
 #[derive(Debug)]
 pub(crate) struct Users {
     states: Vec<UserState>,
-    /// Users that should be there now: the first so many.
-    wanted: usize,
+    headcount: Headcount,
     due: Agenda,
     share: Share,
-    think: Nanos,
-    clockwork: Clockwork,
+    rhythm: Rhythm,
+    chance: Chance,
+    present: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,167 +29,219 @@ enum UserState {
     Starting(Nanos),
     /// Thinks, and will send at this time.
     Thinking(Nanos),
-    /// Waits for an answer.
-    Busy,
-    /// Was due while the load was paused.
-    Held,
+    /// Waits for the answer to what was due at this time.
+    Busy(Nanos),
 }
 
+/// A stream of random numbers for each user, by its number over all threads: how many threads
+/// there are changes nothing.
+#[derive(Debug)]
+struct Chance {
+    seed: u64,
+    streams: Vec<SmallRng>,
+}
+
+/// What falls due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Clockwork {
-    Running,
-    Paused,
+pub(crate) enum Due {
+    /// A user is to send, since this time; it is busy from now on.
+    Send(u32, Nanos),
+    /// A user has left.
+    Leave(u32),
 }
 
 /// What a user does after a request.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Sends the next one at once.
-    Send,
-    /// Sends it later.
-    Later,
+    /// Sends the next one at once; it was due at this time.
+    Send(Nanos),
+    /// Sends it after so long.
+    Later(Nanos),
     /// Has left.
     Leave,
 }
 
 impl Users {
-    pub(crate) fn new(
-        users: usize,
-        ramp: Option<Rate>,
-        think: Duration,
-        share: Share,
-        start: Nanos,
-    ) -> Users {
-        let mut this = Users {
+    pub(crate) fn new(headcount: Headcount, rhythm: Rhythm, share: Share, seed: u64) -> Users {
+        let mut users = Users {
             states: Vec::new(),
-            wanted: 0,
+            headcount,
             due: Agenda::default(),
             share,
-            think: nanos(think),
-            clockwork: Clockwork::Running,
+            rhythm,
+            chance: Chance { seed, streams: Vec::new() },
+            present: 0,
         };
-        this.wanted = share.of(users as u64) as usize;
-        for user in 0..this.wanted {
-            let position = (user * share.threads + share.thread) as f64;
-            let delay = ramp.map_or(0, |rate| (position / rate * SECOND as f64) as Nanos);
-            let at = start + delay;
-            this.states.push(UserState::Starting(at));
-            this.due.add(at, user as u32);
-        }
-        this
+        users.follow(headcount);
+        users
     }
 
     pub(crate) fn next_due(&self) -> Option<Nanos> {
-        match self.clockwork {
-            Clockwork::Running => self.due.next(),
-            Clockwork::Paused => None,
-        }
+        self.due.next()
     }
 
-    /// A user who is due, and since when; the user is busy from now on.
-    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<(u32, Nanos)> {
-        if self.clockwork == Clockwork::Paused {
-            return None;
-        }
+    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<Due> {
         while let Some((at, user)) = self.due.pop_due(now) {
+            let leaves = self.headcount.leaves_at(self.number(user));
             let state = &mut self.states[user as usize];
-            // An entry that no longer agrees with its user was overtaken by a change.
-            if [UserState::Starting(at), UserState::Thinking(at)].contains(state) {
-                *state = UserState::Busy;
-                return Some((user, at));
+            match *state {
+                UserState::Starting(_) | UserState::Thinking(_)
+                    if leaves.is_some_and(|leaves| leaves <= at) =>
+                {
+                    self.dismiss(user);
+                    return Some(Due::Leave(user));
+                }
+                UserState::Starting(due) if due == at => self.present += 1,
+                UserState::Thinking(due) if due == at => {}
+                // An entry that no longer agrees with its user was overtaken by a change.
+                _ => continue,
             }
+            *state = UserState::Busy(at);
+            return Some(Due::Send(user, at));
         }
         None
     }
 
     /// A request of `user` has ended; `pause` is the least time before the next one.
     pub(crate) fn ended(&mut self, user: u32, pause: Nanos, now: Nanos) -> Next {
-        let index = user as usize;
-        let wait = self.think.max(pause);
-        let (state, next) = match self.clockwork {
-            _ if index >= self.wanted => (UserState::Absent, Next::Leave),
-            Clockwork::Paused => (UserState::Held, Next::Later),
-            Clockwork::Running if wait == 0 => (UserState::Busy, Next::Send),
-            Clockwork::Running => {
-                self.due.add(now + wait, user);
-                (UserState::Thinking(now + wait), Next::Later)
+        let leaves = self.headcount.leaves_at(self.number(user));
+        if leaves.is_some_and(|leaves| leaves <= now) {
+            self.dismiss(user);
+            return Next::Leave;
+        }
+        let due = match (self.rhythm, self.states[user as usize]) {
+            (Rhythm::Think(think), _) => now + self.think(think, user).max(pause),
+            (Rhythm::Every(time), UserState::Busy(last)) => {
+                (last + nanos(time)).max(if pause > 0 { now + pause } else { 0 })
             }
+            (Rhythm::Every(time), _) => now + nanos(time),
         };
-        self.states[index] = state;
-        next
+        if due <= now {
+            self.states[user as usize] = UserState::Busy(due);
+            return Next::Send(due);
+        }
+        self.wait_until(user, due);
+        Next::Later(due - now)
+    }
+
+    /// A user who was to send at once does so at this time.
+    pub(crate) fn wait_until(&mut self, user: u32, due: Nanos) {
+        self.states[user as usize] = UserState::Thinking(due);
+        let leaves = self.headcount.leaves_at(self.number(user));
+        self.due.add(leaves.map_or(due, |leaves| leaves.min(due)), user);
     }
 
     /// The user sends nothing any more.
     pub(crate) fn dismiss(&mut self, user: u32) {
-        self.states[user as usize] = UserState::Absent;
+        let state = &mut self.states[user as usize];
+        if matches!(state, UserState::Thinking(_) | UserState::Busy(_)) {
+            self.present -= 1;
+        }
+        *state = UserState::Absent;
     }
 
-    /// Changes the number of users (of the whole run) at once, ramp or not. Returns those who
-    /// leave now; busy ones leave after their request.
-    pub(crate) fn set(&mut self, users: u64, now: Nanos) -> Vec<u32> {
-        self.wanted = self.share.of(users) as usize;
-        if self.states.len() < self.wanted {
-            self.states.resize(self.wanted, UserState::Absent);
+    /// From now on there are so many users. Those who leave finish their request.
+    pub(crate) fn follow(&mut self, headcount: Headcount) {
+        self.headcount = headcount;
+        let wanted = self.share.of(headcount.goal()) as usize;
+        if self.states.len() < wanted {
+            self.states.resize(wanted, UserState::Absent);
         }
-        let mut leaving = Vec::new();
-        for (index, state) in self.states.iter_mut().enumerate() {
-            let user = index as u32;
-            match *state {
-                UserState::Busy => {}
-                UserState::Absent if index >= self.wanted => {}
-                _ if index >= self.wanted => {
-                    *state = UserState::Absent;
-                    leaving.push(user);
+        for user in 0..self.states.len() as u32 {
+            let number = self.number(user);
+            let state = &mut self.states[user as usize];
+            match (*state, headcount.joins_at(number), headcount.leaves_at(number)) {
+                (UserState::Absent | UserState::Starting(_), Some(joins), _) => {
+                    *state = UserState::Starting(joins);
+                    self.due.add(joins, user);
                 }
-                UserState::Absent | UserState::Starting(_) => {
-                    *state = UserState::Starting(now);
-                    self.due.add(now, user);
-                }
-                UserState::Thinking(_) | UserState::Held => {}
+                (UserState::Starting(_), None, _) => *state = UserState::Absent,
+                (UserState::Thinking(_), _, Some(leaves)) => self.due.add(leaves, user),
+                _ => {}
             }
         }
-        leaving
-    }
-
-    pub(crate) fn pause(&mut self) {
-        self.clockwork = Clockwork::Paused;
-    }
-
-    pub(crate) fn resume(&mut self, now: Nanos) {
-        self.clockwork = Clockwork::Running;
-        for (index, state) in self.states.iter_mut().enumerate() {
-            let overdue = match *state {
-                UserState::Held => true,
-                UserState::Starting(at) | UserState::Thinking(at) => at < now,
-                UserState::Absent | UserState::Busy => false,
-            };
-            if overdue {
-                // Due from now: nobody meant to send during the pause.
-                *state = UserState::Thinking(now);
-                self.due.add(now, index as u32);
-            }
-        }
+        self.chance.serve(wanted, self.rhythm, self.share);
     }
 
     /// Users who are part of the load now.
     pub(crate) fn present(&self) -> u64 {
-        let absent =
-            |state: &&UserState| !matches!(state, UserState::Absent | UserState::Starting(_));
-        self.states.iter().filter(absent).count() as u64
+        self.present
+    }
+
+    /// Requests that were due before `end` and for which their users had no time.
+    pub(crate) fn overdue(&self, end: Nanos) -> u64 {
+        let missed = |since: Nanos| match self.rhythm {
+            Rhythm::Every(time) => end.saturating_sub(since + 1) / nanos(time).max(1),
+            Rhythm::Think(_) => 0,
+        };
+        let of = |state: &UserState| match *state {
+            UserState::Absent => 0,
+            UserState::Starting(at) | UserState::Thinking(at) => {
+                if at < end {
+                    1 + missed(at)
+                } else {
+                    0
+                }
+            }
+            UserState::Busy(since) => missed(since),
+        };
+        self.states.iter().map(of).sum()
+    }
+
+    fn number(&self, user: u32) -> u64 {
+        u64::from(user) * self.share.threads as u64 + self.share.thread as u64
+    }
+
+    fn think(&mut self, think: Think, user: u32) -> Nanos {
+        match think {
+            Think::Constant(time) => nanos(time),
+            Think::Uniform { least, most } => {
+                let (least, most) = (nanos(least), nanos(most));
+                self.chance.streams[user as usize].random_range(least..=most)
+            }
+            Think::Exponential { mean } => {
+                // 1 - u is never zero, so the logarithm is finite.
+                let u: f64 = self.chance.streams[user as usize].random();
+                (-(1.0 - u).ln() * nanos(mean) as f64) as Nanos
+            }
+        }
+    }
+}
+
+impl Chance {
+    /// Makes the streams of users who have none, if there is anything random about them.
+    fn serve(&mut self, users: usize, rhythm: Rhythm, share: Share) {
+        if matches!(rhythm, Rhythm::Think(Think::Constant(_)) | Rhythm::Every(_)) {
+            return;
+        }
+        for user in self.streams.len()..users {
+            let number = (user * share.threads + share.thread) as u64;
+            // The seeding itself spreads neighbouring seeds (SplitMix64).
+            let seed = self.seed.rotate_left(32).wrapping_add(number);
+            self.streams.push(SmallRng::seed_from_u64(seed));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::clock::SECOND;
+    use crate::workload::Rate;
 
     const ALONE: Share = Share { thread: 0, threads: 1 };
 
-    fn users(count: usize, ramp: Option<Rate>, think: Nanos) -> Users {
-        Users::new(count, ramp, Duration::from_nanos(think), ALONE, 0)
+    fn thinking(think: Nanos) -> Rhythm {
+        Rhythm::Think(Think::Constant(Duration::from_nanos(think)))
     }
 
-    fn all_due(users: &mut Users, now: Nanos) -> Vec<(u32, Nanos)> {
+    fn users(count: u64, ramp: Option<Rate>, rhythm: Rhythm) -> Users {
+        Users::new(Headcount::new(count, ramp, 0), rhythm, ALONE, 1)
+    }
+
+    fn all_due(users: &mut Users, now: Nanos) -> Vec<Due> {
         std::iter::from_fn(|| users.pop_due(now)).collect()
     }
 
@@ -195,61 +249,111 @@ mod tests {
     fn ramp_starts_users_one_by_one_over_all_threads() {
         let mut starts: Vec<Nanos> = (0..2)
             .flat_map(|thread| {
+                let headcount = Headcount::new(5, Some(10.0), SECOND);
                 let share = Share { thread, threads: 2 };
-                let mut users = Users::new(5, Some(10.0), Duration::ZERO, share, SECOND);
+                let mut users = Users::new(headcount, thinking(0), share, 1);
                 all_due(&mut users, 10 * SECOND)
             })
-            .map(|(_, at)| at)
+            .map(|due| match due {
+                Due::Send(_, at) => at,
+                Due::Leave(_) => panic!("nobody leaves"),
+            })
             .collect();
         starts.sort_unstable();
-        let wanted = [10, 11, 12, 13, 14].map(|tenth| tenth * SECOND / 10);
-        assert_eq!(starts, wanted);
+        assert_eq!(starts, [10, 11, 12, 13, 14].map(|tenth| tenth * SECOND / 10));
     }
 
     #[test]
     fn users_think_between_requests() {
-        let mut users = users(1, None, 100);
-        assert_eq!(users.pop_due(0), Some((0, 0)));
-        assert_eq!(users.ended(0, 0, 50), Next::Later);
+        let mut users = users(1, None, thinking(100));
+        assert_eq!(users.pop_due(0), Some(Due::Send(0, 0)));
+        assert_eq!(users.ended(0, 0, 50), Next::Later(100));
         assert_eq!(users.next_due(), Some(150));
         assert_eq!(users.pop_due(149), None);
-        assert_eq!(users.pop_due(160), Some((0, 150)));
-        assert_eq!(users.ended(0, 1000, 200), Next::Later);
+        assert_eq!(users.pop_due(160), Some(Due::Send(0, 150)));
+        assert_eq!(users.ended(0, 1000, 200), Next::Later(1000));
         assert_eq!(users.next_due(), Some(1200));
     }
 
     #[test]
+    fn thinking_has_its_distribution_whatever_the_threads() {
+        let ms = Duration::from_millis;
+        let uniform = Think::Uniform { least: ms(100), most: ms(300) };
+        for (think, deviation) in
+            [(uniform, 200.0 / 12_f64.sqrt()), (Think::Exponential { mean: ms(200) }, 200.0)]
+        {
+            let drawn = |threads: usize| {
+                let mut drawn = vec![Vec::new(); 6];
+                for thread in 0..threads {
+                    let share = Share { thread, threads };
+                    let headcount = Headcount::new(6, None, 0);
+                    let mut users = Users::new(headcount, Rhythm::Think(think), share, 9);
+                    for user in 0..share.of(6) as u32 {
+                        let mine = &mut drawn[user as usize * threads + thread];
+                        mine.extend((0..5000).map(|_| users.think(think, user)));
+                    }
+                }
+                drawn
+            };
+            let alone = drawn(1);
+            assert_eq!(alone, drawn(4));
+            assert_ne!(alone[0], alone[1]);
+            let all: Vec<f64> = alone.iter().flatten().map(|t| *t as f64 / 1e6).collect();
+            let mean = all.iter().sum::<f64>() / all.len() as f64;
+            let variance = all.iter().map(|t| (t - mean).powi(2)).sum::<f64>() / all.len() as f64;
+            assert!((mean / 200.0 - 1.0).abs() < 0.03, "{think:?} {mean}");
+            assert!((variance.sqrt() / deviation - 1.0).abs() < 0.05, "{think:?}");
+        }
+    }
+
+    #[test]
+    fn paced_users_keep_time_and_what_they_miss_is_known() {
+        let mut users = users(1, None, Rhythm::Every(Duration::from_nanos(100)));
+        assert_eq!(users.pop_due(0), Some(Due::Send(0, 0)));
+        assert_eq!(users.ended(0, 0, 30), Next::Later(70));
+        assert_eq!(users.pop_due(110), Some(Due::Send(0, 100)), "the lateness is the generator's");
+        assert_eq!(users.ended(0, 0, 350), Next::Send(200), "at once, but due long ago");
+        assert_eq!(users.ended(0, 0, 360), Next::Send(300));
+        assert_eq!(users.overdue(350), 0);
+        assert_eq!(users.overdue(650), 3, "those of 400, 500 and 600");
+        assert_eq!(users.ended(0, 0, 390), Next::Later(10));
+        assert_eq!(users.overdue(401), 1);
+    }
+
+    #[test]
     fn fewer_users_leave_at_once_or_after_their_request() {
-        let mut users = users(4, None, 100);
+        let mut users = users(4, None, thinking(100));
         all_due(&mut users, 0);
         users.ended(3, 0, 10);
-        assert_eq!(users.set(1, 20), [3]);
+        users.follow(users.headcount.towards(1, 20));
+        assert_eq!(all_due(&mut users, 20), [Due::Leave(3)]);
         assert_eq!(users.ended(2, 0, 30), Next::Leave);
-        assert_eq!(users.ended(0, 0, 30), Next::Later);
+        assert_eq!(users.ended(0, 0, 30), Next::Later(100));
         assert_eq!(users.present(), 2, "user 1 is still busy");
-        assert_eq!(all_due(&mut users, 1000), [(0, 130)]);
+        assert_eq!(all_due(&mut users, 1000), [Due::Send(0, 130)]);
     }
 
     #[test]
-    fn more_users_start_at_once_even_within_a_ramp() {
-        let mut users = users(2, Some(1.0), 0);
+    fn users_leave_one_by_one_down_a_ramp() {
+        let mut users = users(3, None, thinking(10 * SECOND));
+        all_due(&mut users, 0);
+        (0..3).for_each(|user| assert_eq!(users.ended(user, 0, 0), Next::Later(10 * SECOND)));
+        users.follow(users.headcount.at_ramp(Some(1.0), 0).towards(0, SECOND));
+        assert_eq!(all_due(&mut users, SECOND), [Due::Leave(2)]);
+        assert_eq!(all_due(&mut users, 2 * SECOND), [Due::Leave(1)]);
+        // Called back before it is gone, the last one goes on as if nothing had been.
+        users.follow(users.headcount.towards(1, 2 * SECOND + SECOND / 2));
+        assert_eq!(all_due(&mut users, 20 * SECOND), [Due::Send(0, 10 * SECOND)]);
+        assert_eq!(users.present(), 1);
+    }
+
+    #[test]
+    fn more_users_start_at_once_without_a_ramp() {
+        let mut users = users(2, Some(1.0), thinking(0));
         assert_eq!(all_due(&mut users, 0).len(), 1);
-        assert!(users.set(3, 10).is_empty());
-        assert_eq!(all_due(&mut users, 10), [(1, 10), (2, 10)]);
+        users.follow(users.headcount.at_ramp(None, 10).towards(3, 10));
+        assert_eq!(all_due(&mut users, 10), [Due::Send(1, 10), Due::Send(2, 10)]);
         assert_eq!(all_due(&mut users, 2 * SECOND), []);
         assert_eq!(users.present(), 3);
-    }
-
-    #[test]
-    fn a_pause_holds_everybody_and_hides_no_lateness() {
-        let mut users = users(2, None, 100);
-        all_due(&mut users, 0);
-        users.ended(0, 0, 0);
-        users.pause();
-        assert_eq!(users.next_due(), None);
-        assert_eq!(users.pop_due(500), None);
-        assert_eq!(users.ended(1, 0, 500), Next::Later);
-        users.resume(900);
-        assert_eq!(all_due(&mut users, 900), [(0, 900), (1, 900)]);
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::clock::Nanos;
-use crate::control::{Shared, Wishes};
+use crate::control::{Shared, Steering};
 use crate::generator::Generator;
 use crate::usage::{Usage, UsageMeter};
 
@@ -22,7 +22,9 @@ pub(crate) struct Worker {
     /// second.
     usage_measured: Option<Usage>,
     revision: u64,
-    wishes: Wishes,
+    marked: Option<Nanos>,
+    steered: Option<Nanos>,
+    stop: Option<Nanos>,
     stage: Stage,
 }
 
@@ -60,14 +62,9 @@ impl Worker {
             usage_measured: None,
             meter,
             revision: 0,
-            wishes: Wishes {
-                users: None,
-                rate: None,
-                paused: false,
-                mark: None,
-                stop: None,
-                abandoned: false,
-            },
+            marked: None,
+            steered: None,
+            stop: None,
             shared,
             stage: Stage::Measuring,
         }
@@ -78,7 +75,8 @@ impl Worker {
         let revision = self.shared.revision();
         if revision != self.revision {
             self.revision = revision;
-            self.follow(self.shared.wishes(), now);
+            let steering = self.shared.steering().clone();
+            self.follow(&steering, now);
         }
         if self.stage == Stage::Measuring {
             self.close_windows(now);
@@ -104,29 +102,23 @@ impl Worker {
         wakes.into_iter().flatten().min()
     }
 
-    fn follow(&mut self, wishes: Wishes, now: Nanos) {
-        let before = std::mem::replace(&mut self.wishes, wishes);
-        if wishes.abandoned {
+    fn follow(&mut self, steering: &Steering, now: Nanos) {
+        if steering.abandoned {
             self.stage = Stage::Finished;
             return;
         }
         if self.stage != Stage::Measuring {
             return;
         }
-        if let Some(at) = changed(before.mark, wishes.mark) {
+        self.stop = steering.stop;
+        if let Some(at) = steering.mark.filter(|_| steering.mark != self.marked) {
+            self.marked = steering.mark;
             self.generator.recorder.mark(at);
             self.usage_then = self.meter.read();
         }
-        if let Some(users) = changed(before.users, wishes.users) {
-            self.generator.set_users(users, now);
-        }
-        if let Some(rate) = changed(before.rate, wishes.rate) {
-            self.generator.set_rate(rate, now);
-        }
-        match (before.paused, wishes.paused) {
-            (false, true) => self.generator.pause(now),
-            (true, false) => self.generator.resume(now),
-            _ => {}
+        if steering.steered != self.steered {
+            self.steered = steering.steered;
+            self.generator.follow(&steering.plan, steering.clockwork, now);
         }
     }
 
@@ -155,7 +147,7 @@ impl Worker {
 
     fn end_time(&self) -> Option<Nanos> {
         let own = self.length.map(|length| self.generator.recorder.since() + length);
-        [own, self.wishes.stop].into_iter().flatten().min()
+        [own, self.generator.ends_at(), self.stop].into_iter().flatten().min()
     }
 
     fn end(&mut self, at: Nanos) {
@@ -177,9 +169,4 @@ impl Worker {
     fn usage(&self) -> Usage {
         self.usage_measured.unwrap_or_else(|| self.meter.read().since(self.usage_then))
     }
-}
-
-/// The new wish, if it is another one.
-fn changed<T: PartialEq + Copy>(before: Option<T>, now: Option<T>) -> Option<T> {
-    if before == now { None } else { now }
 }

@@ -241,10 +241,7 @@ fn beside(background: f64, mut probe: plan::Probe) -> plan::Probe {
 }
 
 fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu_cores: CpuCores) -> plan::Probe {
-    let (users, rate) = match probe.workload {
-        load::Workload::Closed { users, .. } => (Some(users), None),
-        load::Workload::Open { rate, .. } => (None, Some(rate)),
-    };
+    let (users, rate) = (probe.workload.users(), probe.workload.rate());
     let counts = |reason: &&Reason| match reason {
         // Two slow requests tell a rate, if not a percentile; and where every core is meant to be
         // busy, the generator waits for one like everybody: the model knows that they share.

@@ -260,11 +260,10 @@ impl<'a> Session<'a> {
             Pattern::Closed { users, think } => {
                 // Everybody at once would be an artefact; they arrive over one cycle.
                 let cycle = (response + think.as_secs_f64()).max(0.001);
-                load::Workload::Closed { users, ramp: Some(users as f64 / cycle), think }
+                let rhythm = load::Rhythm::Think(load::Think::Constant(think));
+                load::Workload::Closed { users, ramp: Some(users as f64 / cycle), rhythm }
             }
-            Pattern::Open { rate } => {
-                load::Workload::Open { rate, ramp_to: None, spacing: load::Spacing::Poisson }
-            }
+            Pattern::Open { rate } => load::Workload::poisson(rate),
         };
         let probe = Probe {
             purpose: Purpose::Goal,
@@ -326,7 +325,7 @@ impl<'a> Session<'a> {
     ) -> Result<Observation, Abort> {
         let stage = if instances == 1 { Stage::Ladder } else { Stage::Two };
         let purpose = if instances == 1 { Purpose::Ladder } else { Purpose::Saturation };
-        let workload = load::Workload::Closed { users, ramp: None, think: Duration::ZERO };
+        let workload = load::Workload::closed(users, Duration::ZERO);
         let timeout = self.budget.total();
         self.probe(&Probe { purpose, instances, workload, timeout, pace, warm_up }, stage).await
     }
@@ -387,14 +386,15 @@ fn describe(probe: &Probe) -> String {
         1 => "1 instance".to_owned(),
         n => format!("{n} instances"),
     };
-    match (probe.purpose, &probe.workload) {
-        (Purpose::Goal, load::Workload::Closed { users, .. }) => {
+    match (&probe.workload, probe.purpose) {
+        (load::Workload::Closed { users, .. }, Purpose::Goal) => {
             format!("measuring {instances} under the goal's {users} users")
         }
-        (_, load::Workload::Closed { users, .. }) => {
+        (load::Workload::Closed { users, .. }, _) => {
             format!("measuring {instances} with {users} in flight")
         }
-        (_, load::Workload::Open { rate, .. }) => {
+        (open @ load::Workload::Open { .. }, _) => {
+            let rate = open.rate().unwrap_or_default();
             format!("measuring {instances} under the goal's {rate} requests/s")
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use load::{End, Spacing, Workload};
+use load::{End, Phase, Rhythm, Spacing, Think, Workload};
 
 use crate::config::quantity;
 use crate::outcome::misuse;
@@ -114,13 +114,16 @@ impl PatternArguments {
 
     pub fn workload(&self, timing: &Timing) -> anyhow::Result<Workload> {
         match self.load()? {
-            Load::Rate(rate) => Ok(Workload::Open {
-                rate,
-                ramp_to: self.ramp_to.map(|to| (to, timing.length.unwrap_or(DURATION))),
-                spacing: if self.poisson { Spacing::Poisson } else { Spacing::Even },
-            }),
+            Load::Rate(rate) => {
+                let over = timing.length.unwrap_or(DURATION);
+                let ramp = self.ramp_to.map(|to| Phase::ramp(rate, to, over));
+                let after = Phase::constant(self.ramp_to.unwrap_or(rate), None);
+                let spacing = if self.poisson { Spacing::Poisson } else { Spacing::Even };
+                Ok(Workload::phases(ramp.into_iter().chain([after]), spacing))
+            }
             Load::Users { users, ramp } => {
-                Ok(Workload::Closed { users, ramp, think: self.think.unwrap_or_default() })
+                let rhythm = Rhythm::Think(Think::Constant(self.think.unwrap_or_default()));
+                Ok(Workload::Closed { users, ramp, rhythm })
             }
         }
     }

@@ -1,0 +1,55 @@
+//! The load's own time, which stands still while it is paused.
+
+use crate::clock::Nanos;
+
+/// Between the clock and the load. Users and schedules know nothing of pauses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Clockwork {
+    paused_at: Option<Nanos>,
+    /// All pauses that are over.
+    held: Nanos,
+}
+
+impl Clockwork {
+    pub(crate) fn pause(&mut self, now: Nanos) {
+        self.paused_at.get_or_insert(now);
+    }
+
+    pub(crate) fn resume(&mut self, now: Nanos) {
+        if let Some(at) = self.paused_at.take() {
+            self.held += now.saturating_sub(at);
+        }
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused_at.is_some()
+    }
+
+    /// The load's time at a time of the clock.
+    pub(crate) fn load_time(&self, now: Nanos) -> Nanos {
+        self.paused_at.map_or(now, |at| at.min(now)).saturating_sub(self.held)
+    }
+
+    /// The clock's time at a time of the load; never, while it stands still.
+    pub(crate) fn real(&self, at: Nanos) -> Option<Nanos> {
+        (!self.is_paused()).then_some(at + self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_stands_still_in_a_pause() {
+        let mut clockwork = Clockwork::default();
+        clockwork.pause(100);
+        clockwork.pause(150);
+        assert_eq!((clockwork.load_time(90), clockwork.load_time(170)), (90, 100));
+        assert_eq!(clockwork.real(120), None);
+        clockwork.resume(180);
+        clockwork.resume(300);
+        assert_eq!((clockwork.load_time(180), clockwork.load_time(200)), (100, 120));
+        assert_eq!(clockwork.real(120), Some(200));
+    }
+}
