@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -61,18 +61,26 @@ pub struct Serving {
     pub address: SocketAddr,
     pub child: Child,
     _output: BufReader<ChildStdout>,
+    /// What it has said on standard error.
+    told: Arc<Mutex<String>>,
 }
 
 impl Serving {
     /// Starts it and waits until it serves.
     pub fn start(command: &mut Command) -> Serving {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let told = overhear(child.stderr.take().unwrap());
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split([',', '\n']).next());
+        let address = line.split("://").nth(1).and_then(|rest| rest.split([',', '\n']).next());
         let address = address.unwrap_or_else(|| panic!("not serving: {line}"));
-        Serving { address: address.trim().parse().unwrap(), child, _output: output }
+        Serving { address: address.trim().parse().unwrap(), child, _output: output, told }
+    }
+
+    /// Waits until it says this on standard error.
+    pub fn tells(&self, what: &str) {
+        eventually(what, || self.told.lock().unwrap().contains(what));
     }
 
     /// The body of `GET /`, or what went wrong.
@@ -94,11 +102,24 @@ impl Drop for Serving {
     }
 }
 
+/// Passes on what a process says, and keeps it.
+fn overhear(said: impl Read + Send + 'static) -> Arc<Mutex<String>> {
+    let told = Arc::new(Mutex::new(String::new()));
+    let kept = Arc::clone(&told);
+    std::thread::spawn(move || {
+        for line in BufReader::new(said).lines().map_while(Result::ok) {
+            eprintln!("{line}");
+            kept.lock().unwrap().push_str(&(line + "\n"));
+        }
+    });
+    told
+}
+
 /// A GET on a connection of its own. An answer other than 200 is an error.
 pub fn get(address: SocketAddr, path: &str) -> Result<String, String> {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
@@ -136,9 +157,9 @@ pub fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(output)))
 }
 
-/// Waits for something that must come; fails with `what` after 10 s.
+/// Waits for something that must come; fails with `what` after a minute, which no busy machine needs.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(20));

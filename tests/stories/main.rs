@@ -11,6 +11,7 @@ mod history;
 mod house;
 mod kill;
 mod nginx;
+mod operation;
 mod plan;
 mod serve;
 mod takeover;

@@ -156,7 +156,7 @@ fn a_signal_starts_a_new_one_that_takes_over() {
     let _machine = shared();
     let home = Home::new();
     let manager = UnixDatagram::bind(home.path().join("notify")).unwrap();
-    manager.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let hear = || {
         let mut text = [0; 100];
         let length = manager.recv(&mut text).unwrap();

@@ -5,11 +5,18 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use balancer::{Address, AppId, Backend, Balancer, Config, Handle, Inherited, Listener};
+use bytes::Bytes;
+use h2::client::SendRequest;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use socket2::{Domain, Socket, Type};
+use tokio_rustls::TlsConnector;
 
+use crate::secured::{Authority, Secured};
 use crate::stage::{GET, OK, Origin, PATIENCE, Peer, Stage, block_on, eventually};
 
 const LAST: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
@@ -21,8 +28,11 @@ fn successor(
     threads: usize,
     origin: &Origin,
 ) -> Stage {
-    let listeners = vec![Listener::new(address)];
-    let config = Config { listeners, threads, ..Stage::config() };
+    succeed(Listener::new(address), sockets, threads, origin)
+}
+
+fn succeed(listener: Listener, sockets: Vec<OwnedFd>, threads: usize, origin: &Origin) -> Stage {
+    let config = Config { listeners: vec![listener], threads, ..Stage::config() };
     let balancer = Balancer::prepare(config, Inherited::new(sockets).unwrap()).unwrap();
     let handle = balancer.handle();
     let backend = Backend::new("origin", origin.address, 8);
@@ -175,6 +185,87 @@ fn a_tunnel_goes_on_until_the_deadline() {
     assert_eq!(client.rest(), "");
     assert!(start.elapsed() >= limit);
     end.join().unwrap();
+}
+
+/// A stream in flight ends, and the next one begins elsewhere; sessions of TLS are not lost on anybody.
+#[test]
+fn tls_and_http2_are_taken_over() {
+    let authority = Authority::new();
+    authority.issue("a", &["a.test"]);
+    let (ask, asked) = mpsc::channel();
+    let origin = Origin::new(move |mut peer| {
+        while let Some(request) = peer.request() {
+            if request.starts_with("GET /held ") {
+                let (release, released) = mpsc::channel();
+                ask.send(release).unwrap();
+                released.recv().unwrap();
+            }
+            peer.send(OK);
+        }
+    });
+    let mut old = succeed(authority.listener(&["a"]), Vec::new(), 1, &origin);
+    old.balancer.open();
+    let address = old.balancer.local_addr();
+    let mut listener = authority.listener(&["a"]);
+    listener.address = address.into();
+    let sockets = old.handle.listening_sockets().unwrap();
+    let mut next = succeed(listener, sockets, 2, &origin);
+    // One store of sessions: those of the old one are offered to the new one.
+    let config = authority.client();
+    let connect =
+        || Secured::over(TcpStream::connect(address).unwrap(), config.clone(), "a.test").unwrap();
+    let mut kept = connect();
+    kept.send(GET);
+    kept.expect(OK);
+    block_on(async {
+        let mut requests = http2(address, &config).await;
+        let get =
+            |path: &str| http::Request::get(format!("https://a.test{path}")).body(()).unwrap();
+        let (held, _) = requests.send_request(get("/held"), true).unwrap();
+        let release = tokio::task::spawn_blocking(move || asked.recv_timeout(PATIENCE))
+            .await
+            .unwrap()
+            .unwrap();
+        next.balancer.open();
+        let Stage { balancer, handle } = old;
+        let end = tokio::task::spawn_blocking(|| block_on(balancer.hand_over(PATIENCE, PATIENCE)));
+        while !handle.listening_sockets().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let refused = loop {
+            match requests.send_request(get("/"), true) {
+                // Sent before the old one's last word was heard, and so answered or refused.
+                Ok((answer, _)) => drop(answer.await),
+                Err(error) => break error,
+            }
+        };
+        assert!(
+            refused.is_go_away() && refused.reason() == Some(h2::Reason::NO_ERROR),
+            "{refused}"
+        );
+        release.send(()).unwrap();
+        assert_eq!(held.await.unwrap().status(), 200);
+        kept.send(GET);
+        assert_eq!(kept.rest().unwrap(), LAST);
+        end.await.unwrap();
+        let answer = http2(address, &config).await.send_request(get("/"), true).unwrap().0.await;
+        assert_eq!(answer.unwrap().status(), 200);
+    });
+    let mut resumed = connect();
+    resumed.send(GET);
+    resumed.expect(OK);
+}
+
+/// A connection that has agreed on HTTP/2.
+async fn http2(address: SocketAddr, config: &ClientConfig) -> SendRequest<Bytes> {
+    let mut config = config.clone();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let host = ServerName::try_from("a.test").unwrap();
+    let stream = TlsConnector::from(Arc::new(config)).connect(host, stream).await.unwrap();
+    let (requests, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    requests.ready().await.unwrap()
 }
 
 /// What listens elsewhere is not taken for what is asked for.

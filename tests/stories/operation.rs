@@ -1,0 +1,100 @@
+//! What an operator does with a running balancer, and hears of it: certificates, logs, health.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::house::{Home, Serving, eventually, free_address, said, send, shared};
+use crate::nginx::Nginx;
+
+/// A certificate that is its own authority, in the place of one of before.
+fn certify(home: &Home) {
+    let mut openssl = Command::new("openssl");
+    openssl.args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1".split(' '));
+    openssl.args(["-subj", "/CN=a.test", "-addext", "subjectAltName=DNS:a.test"]);
+    openssl.args(["-keyout", "a.key.new", "-out", "a.pem.new"]).current_dir(home.path());
+    let output = openssl.output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    for name in ["a.key", "a.pem"] {
+        std::fs::rename(home.path().join(format!("{name}.new")), home.path().join(name)).unwrap();
+    }
+}
+
+/// Asks by curl, which knows the certificate of this file; none when it refuses what it gets.
+fn curl(serving: &Serving, authority: &Path, path: &str) -> Option<String> {
+    let port = serving.address.port();
+    let mut curl = Command::new("curl");
+    curl.args(["-sS", "--fail", "--max-time", "30", "--cacert"]).arg(authority);
+    curl.args(["--resolve", &format!("a.test:{port}:127.0.0.1")]);
+    let output = curl.arg(format!("https://a.test:{port}{path}")).output().unwrap();
+    output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn certificates_and_logs_are_replaced_while_it_serves() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    certify(&home);
+    let balance = home.serve(&format!(
+        "balance --listen 127.0.0.1:0 --to {} --tls-cert a.pem --tls-key a.key --log a.log",
+        nginx.address
+    ));
+    let at = |name: &str| home.path().join(name);
+    let log = |name: &str| std::fs::read_to_string(at(name)).unwrap_or_default();
+    assert_eq!(curl(&balance, &at("a.pem"), "/one").as_deref(), Some("hello 127.0.0.1\n"));
+    eventually("it is logged", || log("a.log").contains("\"GET /one HTTP/"));
+    let status = said(&home.run("status"));
+    assert!(status.starts_with(&format!("https://{}", balance.address)), "{status}");
+
+    std::fs::copy(at("a.pem"), at("old.pem")).unwrap();
+    std::fs::rename(at("a.log"), at("old.log")).unwrap();
+    certify(&home);
+    send(balance.child.id(), Signal::HUP);
+    eventually("the log is there again", || at("a.log").exists());
+    let new: PathBuf = at("a.pem");
+    eventually("the new certificate is in use", || curl(&balance, &new, "/two").is_some());
+    assert_eq!(curl(&balance, &at("old.pem"), "/three"), None);
+    eventually("it is logged there", || log("a.log").contains("\"GET /two HTTP/"));
+    assert!(!log("old.log").contains("/two"));
+}
+
+#[test]
+fn it_says_which_server_goes_down_and_comes_back() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let address = free_address();
+    let balance = home.serve(&format!(
+        "balance --listen 127.0.0.1:0 --to {} --to {address} --policy round_robin",
+        nginx.address
+    ));
+    for _ in 0..8 {
+        assert!(balance.get().is_ok(), "the other one serves");
+    }
+    balance.tells(&format!("tenfold: {address} is down and gets no requests: 3 failures in a row"));
+    let listener = TcpListener::bind(&address).unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    eventually("it is tried again", || balance.get().is_ok_and(|body| body.is_empty()));
+    balance.tells(&format!("tenfold: {address} is up again: it serves again"));
+}
+
+/// Not the port alone names a running one.
+#[test]
+fn two_addresses_share_a_port() {
+    let _machine = shared();
+    let home = Home::new();
+    let first = home.serve("balance --listen 127.0.0.1:0 --to 127.0.0.1:1");
+    let second = format!("127.0.0.2:{}", first.address.port());
+    let _second = home.serve(&format!("balance --listen {second} --to 127.0.0.1:2"));
+    let status = said(&home.run(&format!("status --listen {second}")));
+    assert!(status.contains("127.0.0.1:2 ") && !status.contains("127.0.0.1:1 "), "{status}");
+}
