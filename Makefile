@@ -5,7 +5,7 @@ SOAK_SECONDS ?= 240
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TENFOLD := $(TARGET)/release/tenfold
 
-.PHONY: help demo build deps test soak fuzz lint fmt install clean bench-balancer bench-choosing bench-docs
+.PHONY: help demo build deps test soak fuzz lint fmt install clean bench-balancer bench-load bench-choosing bench-docs
 
 help: ## List these words
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -44,16 +44,23 @@ lint: ## Format and lints, as CI wants them
 fmt: ## Format
 	$(CARGO) fmt --all
 
-# WORKS="small tls" and ROUNDS=3 narrow it; see bench/README.md.
+# WORKS="small tls" and ROUNDS=3 narrow these; see bench/README.md.
 bench-balancer: build ## Measure the balancer beside nginx, HAProxy, Caddy and Pingora (40 min)
-	scripts/deps bench
+	scripts/deps bench-balancer
 	$(CARGO) build --release --locked --manifest-path bench/origin/Cargo.toml --target-dir $(TARGET)/bench
 	$(CARGO) build --release --locked --manifest-path bench/pingora/Cargo.toml --target-dir $(TARGET)/bench
 	TENFOLD=$(TENFOLD) ORIGIN=$(TARGET)/bench/release/bench-origin \
-		PINGORA=$(TARGET)/bench/release/pingora-peer python3 -B bench/balancer
+		PINGORA=$(TARGET)/bench/release/pingora-peer PYTHONPATH=bench python3 -B bench/balancer
 
-bench-docs: ## Put the tables of the last measurement into docs/benchmarks.md
-	python3 -B bench/balancer render
+bench-load: build ## Measure the load generator beside wrk, h2load, oha, k6, Locust and others (25 min)
+	scripts/deps bench-load
+	$(CARGO) build --release --locked --manifest-path bench/origin/Cargo.toml --target-dir $(TARGET)/bench
+	TENFOLD=$(TENFOLD) ORIGIN=$(TARGET)/bench/release/bench-origin \
+		PYTHONPATH=bench python3 -B bench/load
+
+bench-docs: ## Put the tables of the last measurements into docs/benchmarks.md
+	PYTHONPATH=bench python3 -B bench/balancer render
+	PYTHONPATH=bench python3 -B bench/load render
 
 install: build ## Install the program to ~/.cargo/bin
 	$(CARGO) install --locked --path crates/tenfold

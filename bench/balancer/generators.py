@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from proxies import HERE, Proxy, Site
 from works import Tool, Work
 
-
-class GeneratorFailed(Exception):
-    """A generator did not do its work."""
+from rig.program import GeneratorFailed
+from rig.stage import OPENSSL
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def closed(work: Work, proxy: Proxy, site: Site, seconds: float) -> Run:
         target = secure if work.needs else url
         # It takes whole seconds.
         command = ["wrk", "-t1", f"-c{work.connections}", f"-d{seconds:.0f}", *script, target]
-    return Run(_popen(command, {"OPENSSL_CONF": str(HERE / "openssl.cnf")}), work.tool)
+    return Run(_popen(command, {"OPENSSL_CONF": str(OPENSSL)}), work.tool)
 
 
 def open_loop(url: str, rate: float, seconds: float, site: Site, *options: str) -> Run:
@@ -120,9 +119,3 @@ def _tenfold(said: str) -> Load:
 
 
 _PARSERS = {Tool.WRK: _wrk, Tool.H2LOAD: _h2load, Tool.TENFOLD: _tenfold}
-
-
-def version(tool: str) -> str:
-    run = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False)
-    found = re.search(r"\d+(\.\d+)+", run.stdout + run.stderr)
-    return found[0] if found else "unknown"

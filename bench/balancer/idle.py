@@ -6,9 +6,9 @@ import socket
 import sys
 import time
 
+from front import Front
 from proxies import AccessLog, Kind, discard
 from results import Idle
-from stage import Stage
 
 CONNECTIONS = 10_000
 REQUEST = b"GET /128 HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -17,11 +17,11 @@ END_OF_HEADER = b"\r\n\r\n"
 SETTLE_S = 0.5
 
 
-def measure(stage: Stage, kinds: list[Kind]) -> dict[str, Idle]:
+def measure(stage: Front, kinds: list[Kind]) -> dict[str, Idle]:
     return {kind.name: _one(stage, kind) for kind in kinds}
 
 
-def _one(stage: Stage, kind: Kind) -> Idle:
+def _one(stage: Front, kind: Kind) -> Idle:
     proxy = stage.proxy(kind, AccessLog.OFF)
     clients: list[socket.socket] = []
     try:

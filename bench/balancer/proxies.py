@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from child import Child, free_ports
+from rig.child import Child, free_ports
+from rig.stage import make_certificate, version
 
 HERE = Path(__file__).parent
 
@@ -86,9 +87,7 @@ class Kind:
     features: frozenset[Feature] = field(default_factory=lambda: frozenset(Feature))
 
     def version(self) -> str:
-        said = subprocess.run(self.version_command, capture_output=True, text=True, check=False)
-        found = re.search(self.version_pattern, said.stdout + said.stderr)
-        return found.group(1) if found else "unknown"
+        return version(self.version_command, self.version_pattern)
 
 
 TENFOLD = "Tenfold"
@@ -158,20 +157,6 @@ def filled(template: str, values: dict[str, str], features: frozenset[Feature]) 
         if need is None or Feature(need[1]) in features:
             lines.append(re.sub(r"\{\{(\w+)\}\}", lambda name: values[name[1]], line))
     return "\n".join(lines) + "\n"
-
-
-def make_certificate(directory: Path) -> tuple[Path, Path]:
-    """A certificate for this machine, and its key."""
-    certificate, key = directory / "certificate.pem", directory / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-        + ["-nodes", "-days", "2", "-subj", "/CN=localhost"]
-        + ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-        + ["-keyout", str(key), "-out", str(certificate)],
-        check=True,
-        capture_output=True,
-    )
-    return certificate, key
 
 
 def _command(

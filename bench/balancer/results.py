@@ -114,15 +114,6 @@ class Results:
         path.write_text(json.dumps(dataclasses.asdict(self), indent=1) + "\n")
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """Of Tenfold to a peer, of the same rounds."""
-
-    median: float
-    low: float
-    high: float
-
-
 def read(path: Path) -> Results:
     document = json.loads(path.read_text())
     if document["schema"] != SCHEMA:
@@ -138,11 +129,6 @@ def read(path: Path) -> Results:
     return Results(**document)
 
 
-def ratio(ours: list[float], theirs: list[float]) -> Ratio:
-    each = [our / their for our, their in zip(ours, theirs, strict=True)]
-    return Ratio(median(each), min(each), max(each))
-
-
 def cpu(work: WorkResults, proxy: str) -> list[float]:
     return [measure.cpu_us for measure in work.measures[proxy]]
 
@@ -150,12 +136,6 @@ def cpu(work: WorkResults, proxy: str) -> list[float]:
 def best(work: WorkResults, among: tuple[str, ...]) -> str:
     """The one of these proxies that needs the least CPU a request."""
     return min(among, key=lambda proxy: median(cpu(work, proxy)))
-
-
-def middle(values: list[float | None]) -> float | None:
-    """The median of those that there are."""
-    present = [value for value in values if value is not None]
-    return median(present) if present else None
 
 
 def _work(document: dict[str, Any]) -> WorkResults:

@@ -1,90 +1,47 @@
-"""Rounds: every proxy in turn under the same work, in an order that changes, again if disturbed."""
+"""Rounds: every proxy in turn under the same work."""
 
 from __future__ import annotations
 
-import random
 import resource
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from statistics import median
-from typing import Protocol, TypeVar
 
 import generators
-from machine import Quiet
+from front import Front
 from proxies import Proxy
 from results import Latency, Measure, WorkResults
-from stage import Stage
 from works import Work
 
-# A round is measured again so often if others used the machine meanwhile.
-REPEATS = 2
+from rig.alternation import Alternation
+from rig.machine import Quiet
+
 # Connections are opened and caches are warm after this.
 WARM_UP_S = 1.0
 # When in a window the memory is looked at.
 MEMORY_AT = 0.7
 
 
-class Disturbable(Protocol):
-    @property
-    def disturbed(self) -> bool: ...
-
-
-Value = TypeVar("Value", bound=Disturbable)
-
-
-@dataclass
-class Spare:
-    """The time that all repeated rounds of the benchmark may take together."""
-
-    seconds: float
-
-
 class Rounds:
-    def __init__(self, stage: Stage, count: int, window_s: float, seed: int, spare: Spare) -> None:
+    def __init__(self, stage: Front, window_s: float, alternation: Alternation) -> None:
         self._stage = stage
-        self._count = count
         self._window_s = window_s
-        self._random = random.Random(seed)
-        self._spare = spare
+        self._alternation = alternation
 
     def work(self, work: Work, proxies: list[Proxy]) -> WorkResults:
         """Closed rounds, then open ones at half of the slowest proxy's capacity."""
         results = WorkResults()
         for proxy in proxies:
             self._closed(work, proxy, WARM_UP_S)
-        results.measures = self._alternate(
+        results.measures = self._alternation.run(
             proxies, lambda proxy: self._closed(work, proxy, self._window_s)
         )
         if work.open_loop:
             rates = [median(m.rate for m in all_of) for all_of in results.measures.values()]
-            results.latencies = self._alternate(
+            results.latencies = self._alternation.run(
                 proxies, lambda proxy: self._open(work, proxy, min(rates) / 2)
             )
         return results
-
-    def _alternate(
-        self, proxies: list[Proxy], measure: Callable[[Proxy], Value]
-    ) -> dict[str, list[Value]]:
-        results: dict[str, list[Value]] = {proxy.name: [] for proxy in proxies}
-        for _ in range(self._count):
-            order = self._random.sample(proxies, len(proxies))
-            for proxy in order:
-                results[proxy.name].append(self._undisturbed(partial(measure, proxy)))
-        return results
-
-    def _undisturbed(self, measure: Callable[[], Value]) -> Value:
-        """The first value that nobody disturbed, or the last one, which says so."""
-        value = measure()
-        for _ in range(REPEATS):
-            if not value.disturbed or self._spare.seconds <= 0:
-                break
-            began = time.monotonic()
-            value = measure()
-            self._spare.seconds -= time.monotonic() - began
-        return value
 
     def _closed(self, work: Work, proxy: Proxy, seconds: float) -> Measure:
         origin, child = self._stage.origin, proxy.child

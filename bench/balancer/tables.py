@@ -1,24 +1,23 @@
-"""The tables: one set of values as text for the terminal and as Markdown for the documentation."""
+"""The tables of the results."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 import central_queue
 import results as recorded
 import tail
 from proxies import TENFOLD
-from results import Latency, Measure, Ratio, Results, WorkResults, middle
+from results import Latency, Measure, Results, WorkResults
 from works import WORKS, Work
+
+from rig import machine
+from rig.ratio import middle, ratio, verdict
+from rig.table import Sheet, Table, milliseconds
 
 JSON = "balancer.json"
 TEXT = "balancer.txt"
-BEGIN = "<!-- bench-balancer begins: written by `make bench-docs`, not by hand -->"
-END = "<!-- bench-balancer ends -->"
 
 # Requests that are simulated for the central queue; p99 is then good to 1 %.
 SIMULATED = 2_000_000
@@ -26,60 +25,21 @@ IDLE_GOAL_BYTES = 100_000_000
 TAIL_GOAL_NGINX = 0.75
 TAIL_GOAL_SIMULATED = 1.10
 MEGA = 1e6
-WIDTH = 100
 
 
-@dataclass(frozen=True)
-class Table:
-    title: str
-    head: list[str]
-    rows: list[list[str]]
-    # What has to be known to read it.
-    note: str = ""
-
-
-def text(results: Results) -> str:
-    parts = [textwrap.fill(conditions(results), WIDTH)]
-    for table in tables(results):
-        widths = [max(map(len, column)) for column in zip(table.head, *table.rows, strict=True)]
-        lines = [_aligned(row, widths) for row in [table.head, *table.rows]]
-        parts.append("\n".join([table.title, "", *lines, *_noted(table)]))
-    return "\n\n".join([*parts, *results.skipped])
-
-
-def markdown(results: Results) -> str:
-    parts = [conditions(results)]
-    for table in tables(results):
-        rule = ["---", *["---:"] * (len(table.head) - 1)]
-        lines = ["| " + " | ".join(row) + " |" for row in [table.head, rule, *table.rows]]
-        parts += [f"### {table.title}", "\n".join(lines), *([table.note] if table.note else [])]
-    if results.skipped:
-        parts.append("\n".join(["Left out:", "", *(f"- {each}" for each in results.skipped)]))
-    return "\n\n".join(parts)
-
-
-def put(results: Results, docs: Path) -> None:
-    """Replaces what is between the marks."""
-    before, begin, rest = docs.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"{docs} has lost its marks; restore {BEGIN!r} and {END!r}")
-    docs.write_text(f"{before}{BEGIN}\n\n{markdown(results)}\n\n{END}{after}")
+def sheet(results: Results) -> Sheet:
+    return Sheet(conditions(results), list(tables(results)), results.skipped)
 
 
 def conditions(results: Results) -> str:
-    machine, versions = results.machine, results.versions
     cores = ", ".join(map(str, results.other_cores))
-    siblings = machine["siblings"]
+    siblings = results.machine["siblings"]
     alone = "" if siblings in ("", str(results.proxy_core)) else f" (one of {siblings})"
     measures = list(_measures(results))
     disturbed = sum(measure.disturbed for measure in measures)
     return (
-        f"Measured {results.started_at} to {results.finished_at} on {machine['cores']} cores of "
-        f"{machine['model']}, {machine['memory_bytes'] / 2**30:.0f} GiB, "
-        f"{machine['distribution']}, Linux {machine['kernel']} with "
-        f"TCP {machine['congestion_control']}. "
-        + ", ".join(f"{name} {version}" for name, version in versions.items())
+        machine.sentence(results.machine, results.started_at, results.finished_at)
+        + ", ".join(f"{name} {version}" for name, version in results.versions.items())
         + f". The proxy has core {results.proxy_core}{alone} with one worker or thread; origin and "
         f"generator have core {cores}. {results.rounds} rounds of {results.window_s:g} s each, the "
         f"order of the proxies shuffled in every round (seed {results.seed}). A window in which "
@@ -108,9 +68,9 @@ def _goals(known: list[Work], works: dict[str, WorkResults], log: str) -> Table:
     for work in known:
         measured = works[work.name]
         peer = recorded.best(measured, work.against)
-        ratio = recorded.ratio(recorded.cpu(measured, TENFOLD), recorded.cpu(measured, peer))
-        met = _verdict(ratio.median <= work.goal)
-        rows.append([work.title, peer, _spread(ratio), f"at most {work.goal:.2f}", met])
+        ours = ratio(recorded.cpu(measured, TENFOLD), recorded.cpu(measured, peer))
+        met = verdict(ours.median <= work.goal)
+        rows.append([work.title, peer, str(ours), f"at most {work.goal:.2f}", met])
     head = ["work", "the better of nginx and HAProxy", "CPU, Tenfold's over its", "goal", ""]
     note = (
         "Ratios are medians of the ratio in each round, with the lowest and the highest. "
@@ -132,7 +92,7 @@ def _cpu(known: list[Work], works: dict[str, WorkResults], log: str) -> Table:
             cell = f"{median(used):.1f}"
             if name != TENFOLD:
                 ours = recorded.cpu(works[work.name], TENFOLD)
-                cell += f" ({_spread(recorded.ratio(ours, used))})"
+                cell += f" ({ratio(ours, used)})"
             cells.append(cell)
         rows.append(cells)
     note = "Microseconds, user and system; in brackets Tenfold's over this one's."
@@ -176,9 +136,12 @@ def _latencies(known: list[Work], works: dict[str, WorkResults]) -> Table:
             continue
         latencies = works[work.name].latencies.get(TENFOLD)
         rate = latencies[0].rate if latencies else float(work.rate or 0)
-        cells = [f"{_ms(middle(p50[name]))} / {_ms(middle(p99[name]))}" for name in names]
+        cells = [
+            f"{milliseconds(middle(p50[name]))} / {milliseconds(middle(p99[name]))}"
+            for name in names
+        ]
         ours, nginx = middle(p99[TENFOLD]), middle(p99["nginx"])
-        goal = "-" if ours is None or nginx is None else _verdict(ours <= nginx)
+        goal = "-" if ours is None or nginx is None else verdict(ours <= nginx)
         rows.append([f"{work.title}, {rate:,.0f}/s", *cells, goal])
     note = (
         "Milliseconds from the intended send time, p50 / p99, medians of the rounds, at half of "
@@ -228,10 +191,12 @@ def _tail(results: Results) -> Table:
             middle([run.p999_ms for run in runs]),
         ]
         errors = sum(run.errors for run in runs)
-        rows.append([name + (f" ({errors} errors)" if errors else ""), *map(_ms, quantiles)])
+        rows.append(
+            [name + (f" ({errors} errors)" if errors else ""), *map(milliseconds, quantiles)]
+        )
     ideal = central_queue.simulate(tail.RATE, tail.INSTANCES, SIMULATED, seed=1)
     simulated = [ideal.p50, ideal.p95, ideal.p99, ideal.p999]
-    rows.append(["a central queue, simulated", *map(_ms, simulated)])
+    rows.append(["a central queue, simulated", *map(milliseconds, simulated)])
     ours = p99[tail.OURS]
     goals = [
         _bound(ours, p99[tail.NGINX_LEAST_CONN], TAIL_GOAL_NGINX, "of nginx least_conn"),
@@ -261,7 +226,7 @@ def _idle(results: Results) -> Table:
         rows.append([name, *(f"{size / MEGA:.1f}" for size in sizes), f"{each / 1000:.1f}"])
     connections = next(iter(results.idle.values())).connections
     ours = results.idle[TENFOLD].rss
-    met = _verdict(ours <= IDLE_GOAL_BYTES)
+    met = verdict(ours <= IDLE_GOAL_BYTES)
     note = (
         f"A fresh proxy; each connection has had one answer. MB; kB. The goal for Tenfold is at "
         f"most {IDLE_GOAL_BYTES / MEGA:.0f} MB: {met} with {ours / MEGA:.1f} MB."
@@ -273,12 +238,8 @@ def _idle(results: Results) -> Table:
 def _bound(ours: float | None, theirs: float | None, goal: float, whose: str) -> str:
     if ours is None or theirs is None:
         return f"{whose}: not measured"
-    met = _verdict(ours <= goal * theirs)
+    met = verdict(ours <= goal * theirs)
     return f"{ours / theirs:.2f} {whose}, goal at most {goal:.2f}, {met}"
-
-
-def _verdict(met: bool) -> str:
-    return "met" if met else "missed"
 
 
 def _names(works: dict[str, WorkResults]) -> list[str]:
@@ -291,23 +252,3 @@ def _measures(results: Results) -> Iterator[Measure]:
         for work in works.values():
             for measures in work.measures.values():
                 yield from measures
-
-
-def _spread(ratio: Ratio) -> str:
-    return f"{ratio.median:.2f}, {ratio.low:.2f} - {ratio.high:.2f}"
-
-
-def _ms(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
-
-
-def _noted(table: Table) -> list[str]:
-    return ["", textwrap.fill(table.note, WIDTH)] if table.note else []
-
-
-def _aligned(row: list[str], widths: list[int]) -> str:
-    first, *rest = row
-    cells = [first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))]
-    return "  ".join(cells).rstrip()

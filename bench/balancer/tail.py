@@ -6,11 +6,12 @@ import sys
 from dataclasses import dataclass
 
 import generators
-from child import Child, free_ports
-from machine import Quiet
+from front import Front
 from proxies import CADDY, HAPROXY, NGINX, TENFOLD, Kind, Programs, filled, run_command
 from results import TailRun
-from stage import Stage
+
+from rig.child import Child, free_ports
+from rig.machine import Quiet
 
 RATE = 280.0
 INSTANCES = 4
@@ -51,7 +52,7 @@ BALANCERS = (
 
 
 def measure(
-    stage: Stage, programs: Programs, rounds: int, seconds: float
+    stage: Front, programs: Programs, rounds: int, seconds: float
 ) -> dict[str, list[TailRun]]:
     """All balancers at once: each has instances of its own that wait and do not work, so they do
     not disturb each other, and share what disturbs the machine."""
@@ -63,7 +64,7 @@ def measure(
     return results
 
 
-def _round(stage: Stage, programs: Programs, seed: int, seconds: float) -> dict[str, TailRun]:
+def _round(stage: Front, programs: Programs, seed: int, seconds: float) -> dict[str, TailRun]:
     children: list[Child] = []
     try:
         setups = [_set_up(stage, programs, balancer, seed, children) for balancer in BALANCERS]
@@ -98,7 +99,7 @@ def _round(stage: Stage, programs: Programs, seed: int, seconds: float) -> dict[
 
 
 def _set_up(
-    stage: Stage, programs: Programs, balancer: Balancer, seed: int, children: list[Child]
+    stage: Front, programs: Programs, balancer: Balancer, seed: int, children: list[Child]
 ) -> Setup:
     port, *ports = free_ports(1 + INSTANCES)
     instances = [f"127.0.0.1:{each}" for each in ports]
@@ -114,7 +115,7 @@ def _set_up(
     configuration = directory / balancer.template
     configuration.write_text(filled(balancer.template, values, frozenset()))
     command, environment = run_command(balancer.kind, configuration, programs)
-    proxy = Child(balancer.title, command, [stage.cores.proxy], output, environment)
+    proxy = Child(balancer.title, command, [stage.cores.measured], output, environment)
     children.append(stage.child(proxy))
     proxy.await_ports([port])
     return Setup(balancer, port, frozenset({*app.tree(), *proxy.tree()}))

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::server::{self, Answers};
+use crate::chance::mixed;
+use crate::server::{self, Answers, Counts};
 
 struct Instance<'a> {
     seed: u64,
@@ -28,7 +29,7 @@ pub fn serve(seed: u64, addresses: &[SocketAddr]) -> std::io::Result<()> {
             let (address, begun) = (*address, &begun);
             scope.spawn(move || {
                 wake_on_time();
-                let answer = server::with_body(b"done\n");
+                let answer = server::with_body("", b"done\n");
                 server::serve(address, Instance { seed, begun, answer })
             })
         };
@@ -38,7 +39,7 @@ pub fn serve(seed: u64, addresses: &[SocketAddr]) -> std::io::Result<()> {
 }
 
 impl Answers for Instance<'_> {
-    fn answer(&mut self, _: &str) -> Rc<[u8]> {
+    fn answer(&mut self, _: &str, _: Counts) -> Rc<[u8]> {
         let k = self.begun.fetch_add(1, Ordering::Relaxed);
         let long = mixed(self.seed.wrapping_add(k)).is_multiple_of(LONG_ONE_IN);
         // Waiting, not working: four instances then need no four cores.
@@ -51,24 +52,5 @@ impl Answers for Instance<'_> {
 fn wake_on_time() {
     if let Err(error) = std::fs::write("/proc/thread-self/timerslack_ns", "1") {
         eprintln!("bench-origin: sleeps end 50 us late: {error}");
-    }
-}
-
-/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014), spread by its increment.
-fn mixed(index: u64) -> u64 {
-    let mut z = index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_in_twenty_is_long() {
-        let long = (0..100_000).filter(|k| mixed(7 + k).is_multiple_of(LONG_ONE_IN)).count();
-        assert!((4_800..5_200).contains(&long), "{long}");
     }
 }

@@ -11,7 +11,16 @@ use mio::{Events, Interest, Poll, Token};
 /// What is answered.
 pub trait Answers {
     /// Header and body of the answer to a request for `path`; may take its time.
-    fn answer(&mut self, path: &str) -> Rc<[u8]>;
+    fn answer(&mut self, path: &str, counts: Counts) -> Rc<[u8]>;
+}
+
+/// What a server has seen so far.
+#[derive(Default, Clone, Copy)]
+pub struct Counts {
+    /// Requests that came in, with the one that is being answered.
+    pub requests: u64,
+    /// Connections that are open.
+    pub connections: u64,
 }
 
 struct Connection {
@@ -42,6 +51,7 @@ pub fn serve(address: SocketAddr, mut answers: impl Answers) -> Result<()> {
     poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
     let mut connections: Vec<Option<Connection>> = Vec::new();
     let mut free = Vec::new();
+    let mut counts = Counts::default();
     let mut events = Events::with_capacity(1024);
     let mut block = vec![0; BLOCK];
     loop {
@@ -61,27 +71,40 @@ pub fn serve(address: SocketAddr, mut answers: impl Answers) -> Result<()> {
                     let both = Interest::READABLE | Interest::WRITABLE;
                     poll.registry().register(&mut stream, Token(slot), both)?;
                     connections[slot] = Some(Connection::new(stream));
+                    counts.connections += 1;
                 }
                 continue;
             }
             let slot = event.token().0;
             let Some(connection) = &mut connections[slot] else { continue };
-            if connection.advance(&mut block, &mut answers) == Next::Ends {
+            if connection.advance(&mut block, &mut answers, &mut counts) == Next::Ends {
                 connections[slot] = None;
+                counts.connections -= 1;
                 free.push(slot);
             }
         }
     }
 }
 
-/// An answer with this body. It has the fields that RFC 9110 6.6.1 and 8.3 ask of a server.
-pub fn with_body(body: &[u8]) -> Rc<[u8]> {
+/// An answer with this body and these header lines. It has the fields that RFC 9110 6.6.1 and 8.3
+/// ask of a server.
+pub fn with_body(fields: &str, body: &[u8]) -> Rc<[u8]> {
+    let of_type = if fields.contains("Content-Type") { "" } else { "Content-Type: text/plain\r\n" };
     let head = format!(
         "HTTP/1.1 200 OK\r\nServer: bench-origin\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
-         Content-Type: text/plain\r\nContent-Length: {}\r\n\r\n",
+         {of_type}{fields}Content-Length: {}\r\n\r\n",
         body.len()
     );
     [head.as_bytes(), body].concat().into()
+}
+
+/// Where a server tells its counts: requests, a blank, connections.
+pub const COUNTS: &str = "/counts";
+
+impl Counts {
+    pub fn answer(self) -> Rc<[u8]> {
+        with_body("", format!("{} {}\n", self.requests, self.connections).as_bytes())
+    }
 }
 
 impl Connection {
@@ -90,7 +113,12 @@ impl Connection {
     }
 
     /// Takes and sends what can be taken and sent now.
-    fn advance(&mut self, block: &mut [u8], answers: &mut impl Answers) -> Next {
+    fn advance(
+        &mut self,
+        block: &mut [u8],
+        answers: &mut impl Answers,
+        counts: &mut Counts,
+    ) -> Next {
         if self.flush() == Next::Ends {
             return Next::Ends;
         }
@@ -101,7 +129,7 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Next::Waits,
                 Err(_) => return Next::Ends,
             };
-            if self.take(&block[..count], answers) == Next::Ends {
+            if self.take(&block[..count], answers, counts) == Next::Ends {
                 return Next::Ends;
             }
             // epoll(7): a stream that gave less than was asked for has no more.
@@ -111,7 +139,7 @@ impl Connection {
         }
     }
 
-    fn take(&mut self, mut bytes: &[u8], answers: &mut impl Answers) -> Next {
+    fn take(&mut self, mut bytes: &[u8], answers: &mut impl Answers, counts: &mut Counts) -> Next {
         loop {
             let discarded = self.body.min(bytes.len());
             self.body -= discarded;
@@ -122,14 +150,16 @@ impl Connection {
             if !self.input.is_empty() {
                 self.input.extend_from_slice(bytes);
                 let input = std::mem::take(&mut self.input);
-                return self.take(&input, answers);
+                return self.take(&input, answers, counts);
             }
             let mut fields = [httparse::EMPTY_HEADER; FIELDS];
             let mut request = httparse::Request::new(&mut fields);
             match request.parse(bytes) {
                 Ok(httparse::Status::Complete(length)) => {
                     self.body = body_length(&request);
-                    self.output.push_back(answers.answer(request.path.unwrap_or("/")));
+                    counts.requests += 1;
+                    let path = request.path.unwrap_or("/");
+                    self.output.push_back(answers.answer(path, *counts));
                     if self.flush() == Next::Ends {
                         return Next::Ends;
                     }

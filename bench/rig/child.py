@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -67,10 +68,9 @@ class Child:
                     socket.create_connection(("127.0.0.1", port), timeout=1).close()
                     break
                 except OSError as error:
-                    ended = self._process.poll() is not None
-                    if ended or time.monotonic() > give_up:
-                        said = self._output.read_text(errors="replace")[-2000:]
-                        state = "ended" if ended else "is not listening"
+                    if self.ended() or time.monotonic() > give_up:
+                        state = "ended" if self.ended() else "is not listening"
+                        said = self.said()[-2000:]
                         raise ChildFailed(
                             f"{self.name} {state} (port {port}: {error}); it said:\n{said}"
                         ) from error
@@ -104,20 +104,37 @@ class Child:
                     pss += int(value.split()[0]) * 1024
         return Memory(rss, pss)
 
+    def finish(self, patience_s: float) -> str:
+        """What it said, once it has ended by itself."""
+        try:
+            self._process.wait(patience_s)
+        except subprocess.TimeoutExpired as error:
+            self.kill()
+            raise ChildFailed(f"{self.name} has not ended; it said:\n{self.said()}") from error
+        return self.said()
+
+    def said(self) -> str:
+        return self._output.read_text(errors="replace")
+
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
     def stop(self) -> None:
-        if self._process.poll() is not None:
+        if self.ended():
             return
-        tree = self.tree()
         self._process.terminate()
         try:
             self._process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
-            for pid in tree:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            self._process.wait()
+            self.kill()
+
+    def kill(self) -> None:
+        if self.ended():
+            return
+        for pid in self.tree():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait()
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from child import CLOCK_TICK_S, PROC, ticks
+from rig.child import CLOCK_TICK_S, PROC, ticks
 
 # Seconds of CPU of processes that are not the benchmark's, or taken by the hypervisor, in a
 # second: beyond this a round is disturbed. A clock tick alone is 0.003 in a window of 3 s.
@@ -58,6 +60,16 @@ class Quiet:
         pids = (int(path.name) for path in PROC.iterdir() if path.name.isdigit())
         times = (ticks(pid) for pid in pids if pid not in self._known)
         return sum(each.user + each.system + each.children for each in times)
+
+
+def sentence(machine: Mapping[str, Any], began: str, finished: str) -> str:
+    """Where and when was measured, of a machine as it was recorded."""
+    return (
+        f"Measured {began} to {finished} on {machine['cores']} cores of "
+        f"{machine['model']}, {machine['memory_bytes'] / 2**30:.0f} GiB, "
+        f"{machine['distribution']}, Linux {machine['kernel']} with "
+        f"TCP {machine['congestion_control']}. "
+    )
 
 
 def describe() -> Machine:

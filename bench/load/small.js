@@ -1,0 +1,8 @@
+// Users who ask again as soon as they have their answer.
+import http from "k6/http";
+
+export const options = { discardResponseBodies: true };
+
+export default function () {
+  http.get(__ENV.URL);
+}

@@ -1,0 +1,188 @@
+"""The tables of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+import results as recorded
+import truth
+from memory import THINK_S
+from results import Measure, Quantiles, Results, TruthRun
+from works import TENFOLD, WORKS, Goal, Work
+
+from rig import machine
+from rig.ratio import middle, ratio, verdict
+from rig.table import Sheet, Table, milliseconds
+
+JSON = "load.json"
+TEXT = "load.txt"
+
+TRUTH_GOAL = 0.02
+LAG_GOAL_MS = 0.2
+MEMORY_GOAL_BYTES = 400_000_000
+MEGA = 1e6
+
+PATTERNS = {
+    "fixed": "Every answer takes 10 ms",
+    "bimodal": "19 of 20 answers take 10 ms, one takes 100 ms",
+    "stalling": "Answers take 10 ms, and every 5 s the server stands still for 500 ms",
+}
+QUANTILES = ["p50", "p90", "p99", "p99.9"]
+
+
+def sheet(results: Results) -> Sheet:
+    return Sheet(conditions(results), list(tables(results)), results.skipped)
+
+
+def conditions(results: Results) -> str:
+    cores = ", ".join(map(str, results.other_cores))
+    siblings = results.machine["siblings"]
+    alone = "" if siblings in ("", str(results.generator_core)) else f" (one of {siblings})"
+    by_name = [each for work in results.works.values() for each in work.values()]
+    measures = [measure for measures in by_name for measure in measures]
+    disturbed = sum(measure.disturbed for measure in measures)
+    return (
+        machine.sentence(results.machine, results.started_at, results.finished_at)
+        + ", ".join(f"{name} {version}" for name, version in results.versions.items())
+        + f". The generator has core {results.generator_core}{alone}, the server core {cores}. "
+        f"{results.rounds} rounds of {results.window_s:g} s, the generators' order shuffled "
+        f"in every round (seed {results.seed}). A window in which others used more than "
+        f"0.05 cores is measured again, twice at most; {disturbed} of {len(measures)} are "
+        f"disturbed all the same."
+    )
+
+
+def tables(results: Results) -> Iterator[Table]:
+    known = [work for work in WORKS if work.name in results.works]
+    if any(work.goals for work in known):
+        yield _goals(known, results)
+    for work in known:
+        yield _work(work, results.works[work.name])
+    for pattern, runs in results.truth.items():
+        yield _truth(pattern, runs)
+    if results.memory:
+        yield _memory(results)
+
+
+def _goals(known: list[Work], results: Results) -> Table:
+    rows = []
+    for work in known:
+        measured = results.works[work.name]
+        for goal in work.goals:
+            if goal.ours in measured and goal.peer in measured:
+                rows.append([work.title, *_reached(goal, measured)])
+    head = ["work", "engine", "over", "CPU a request, over its", "goal", ""]
+    note = (
+        "Ratios are medians of the ratio in each round, with the lowest and the highest. Requests "
+        "a second and core are the inverse of CPU a request: 0.02 is 50 times as many."
+    )
+    return Table("Goals", head, rows, note)
+
+
+def _reached(goal: Goal, measured: dict[str, list[Measure]]) -> list[str]:
+    ours = ratio(recorded.cpu(measured[goal.ours]), recorded.cpu(measured[goal.peer]))
+    met = verdict(ours.median <= goal.at_most)
+    return [goal.ours, goal.peer, str(ours), f"at most {goal.at_most:.2f}", met]
+
+
+def _work(work: Work, measured: dict[str, list[Measure]]) -> Table:
+    rows = []
+    yardstick = measured.get(work.yardstick)
+    for name, measures in measured.items():
+        used = recorded.cpu(measures)
+        open_ = min(measure.connections for measure in measures)
+        rows.append(
+            [
+                name if open_ >= work.connections else f"{name} (only {open_:,} connections)",
+                f"{median(used):.1f}",
+                str(ratio(used, recorded.cpu(yardstick))) if yardstick else "-",
+                f"{median(each.rate for each in measures):,.0f}",
+                f"{median(each.generator_cores for each in measures):.0%}",
+                f"{median(each.server_cores for each in measures):.0%}",
+                f"{median(each.rss for each in measures) / MEGA:,.0f}",
+            ]
+        )
+    head = ["generator", "CPU a request", f"over {work.yardstick}'s", "requests/s"]
+    head += ["its core", "the server's", "memory"]
+    note = (
+        "Microseconds of user and system time; how busy the cores of generator and server were "
+        "(near 100 % is what limits the rate); MB resident. The server is "
+        f"{work.server.value}."
+    )
+    return Table(work.title, head, rows, note)
+
+
+def _truth(pattern: str, runs: dict[str, list[TruthRun]]) -> Table:
+    rows = []
+    ours = runs[TENFOLD]
+    for name, all_of in runs.items():
+        said = _middles([run.said for run in all_of])
+        rows.append([f"{name} says", *map(milliseconds, said), _rate(all_of)])
+        if name == TENFOLD:
+            true = _middles([run.true for run in all_of])
+            rows.append(["the server has written down", *map(milliseconds, true), ""])
+            rows.append(["Tenfold's error", *_errors(ours), ""])
+    lag = middle([run.lag_p99_ms for run in ours])
+    verdicts = ", ".join(sorted({run.verdict for run in ours if run.verdict}))
+    met = verdict(lag is not None and lag < LAG_GOAL_MS)
+    note = (
+        f"Milliseconds, medians of {len(ours)} runs. Tenfold sends {truth.RATE:,} requests a "
+        "second whatever the server does, and counts from the time at which each was due; the "
+        "server counts from the kernel's time of arrival to the answer. The goal for every error, the "
+        f"median of the runs, is at most {TRUTH_GOAL:.0%}: {_truth_met(ours)}. Its requests went "
+        f"out {milliseconds(lag)} ms late at p99 (goal: less than {LAG_GOAL_MS} ms, {met}); its "
+        f"verdict on its runs: {verdicts}."
+    )
+    if len(runs) > 1:
+        note += (
+            f" The others have {truth.USERS} users who wait for each answer, which makes nearly as "
+            "many requests while the server does not stall. While it does, they send nothing: "
+            "of the 500 requests that were due in a stall they time one a user, and the waiting "
+            "of all others is hidden."
+        )
+    return Table(PATTERNS[pattern], ["", *QUANTILES, "requests/s"], rows, note)
+
+
+def _errors(runs: list[TruthRun]) -> list[str]:
+    return ["-" if error is None else f"{error:+.1%}" for error in _each_error(runs)]
+
+
+def _truth_met(runs: list[TruthRun]) -> str:
+    errors = _each_error(runs)
+    return verdict(all(error is not None and abs(error) <= TRUTH_GOAL for error in errors))
+
+
+def _each_error(runs: list[TruthRun]) -> list[float | None]:
+    """Of each quantile, the median of the runs."""
+    of_runs = [
+        [
+            None if said is None or true is None else said / true - 1
+            for said, true in zip(run.said.each(), run.true.each(), strict=True)
+        ]
+        for run in runs
+    ]
+    return [middle(list(each)) for each in zip(*of_runs, strict=True)]
+
+
+def _middles(runs: list[Quantiles]) -> list[float | None]:
+    return [middle(list(each)) for each in zip(*(run.each() for run in runs), strict=True)]
+
+
+def _rate(runs: list[TruthRun]) -> str:
+    return f"{median(run.rate for run in runs):,.0f}"
+
+
+def _memory(results: Results) -> Table:
+    rows = []
+    for name, footprint in results.memory.items():
+        each = footprint.rss / max(1, footprint.connections)
+        met = verdict(footprint.rss <= MEMORY_GOAL_BYTES)
+        cells = [f"{footprint.connections:,}", f"{footprint.rss / MEGA:.1f}", f"{each / 1000:.1f}"]
+        rows.append([name, *cells, met])
+    head = ["generator", "users", "resident", "a user", ""]
+    note = (
+        f"MB; kB. Users with a connection each, who think for {THINK_S} s between requests. The "
+        f"goal is at most {MEMORY_GOAL_BYTES / MEGA:.0f} MB."
+    )
+    return Table("Memory of 20,000 users", head, rows, note)

@@ -1,0 +1,167 @@
+"""Truth: what generators say of a server that writes down how long every request was with it."""
+
+from __future__ import annotations
+
+import csv
+import http.client
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from generators import PROGRAMS, Generator, base, environment
+from results import Quantiles, TruthRun
+from targets import HERE, Bench
+from works import TENFOLD, WRK
+
+from rig.child import Child, free_ports
+from rig.machine import Quiet
+
+PATTERNS = ("fixed", "bimodal", "stalling")
+STALLING = "stalling"
+# Requests a second of the open load.
+RATE = 1000
+# Of the closed ones: with 10 ms an answer, nearly as many requests.
+USERS = 10
+NANOSECONDS = 1e9
+MILLION = 1e6
+PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Said:
+    quantiles: Quantiles
+    lag_p99_ms: float | None = None
+    verdict: str | None = None
+    # Seconds since 1970: only what was answered from then until then is counted.
+    between: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A generator, told to say what it has seen."""
+
+    name: str
+    # Of a URL, seconds, and a directory for what it writes.
+    command: Callable[[str, float, Path], list[str]]
+    # Of what it said, and that directory.
+    read: Callable[[str, Path], Said]
+
+
+def measure(
+    bench: Bench, tenfold: Path, installed: list[Generator], rounds: int, seconds: float
+) -> dict[str, dict[str, list[TruthRun]]]:
+    """By pattern, then by witness."""
+    names = {generator.name for generator in installed}
+    closed = [witness for witness in (_WRK, _LOCUST) if witness.name in names]
+    results: dict[str, dict[str, list[TruthRun]]] = {}
+    for pattern in PATTERNS:
+        of_pattern = results.setdefault(pattern, {})
+        others = closed if pattern == STALLING else []
+        for number in range(rounds):
+            # Waiting that is hidden is hidden every time.
+            for witness in [_tenfold(tenfold), *(others if number == 0 else [])]:
+                run = _one(bench, pattern, witness, seconds)
+                of_pattern.setdefault(witness.name, []).append(run)
+                print(f"truth     {pattern:9} {witness.name:9} {run}", file=sys.stderr, flush=True)
+    return results
+
+
+def _one(bench: Bench, pattern: str, witness: Witness, seconds: float) -> TruthRun:
+    port = free_ports(1)[0]
+    address = f"127.0.0.1:{port}"
+    server = bench.origin("times", pattern, address)
+    server.await_ports([port])
+    directory = bench.directory / f"truth-{port}"
+    directory.mkdir()
+    command = witness.command(f"http://{address}/128", seconds, directory)
+    cores = [bench.cores.measured]
+    output = directory / "output"
+    child = Child(witness.name, command, cores, output, environment(bench.directory))
+    bench.child(child)
+    quiet = Quiet({*child.tree(), *server.tree()})
+    child.finish(seconds + PATIENCE_S)
+    disturbed = quiet.noise().disturbed
+    said = witness.read(child.said(), directory)
+    records = _records(port, said.between)
+    server.stop()
+    return TruthRun(
+        rate=len(records) / seconds,
+        said=said.quantiles,
+        true=_quantiles(records),
+        lag_p99_ms=said.lag_p99_ms,
+        verdict=said.verdict,
+        disturbed=disturbed,
+    )
+
+
+def _records(port: int, between: tuple[float, float] | None) -> list[float]:
+    """How long requests took, in milliseconds and in order, of those answered between."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    connection.request("GET", "/truth")
+    lines = connection.getresponse().read().decode().splitlines()
+    connection.close()
+    took = []
+    for line in lines:
+        answered, nanoseconds = map(int, line.split())
+        at = answered / NANOSECONDS
+        if between is None or between[0] <= at <= between[1]:
+            took.append(nanoseconds / MILLION)
+    return sorted(took)
+
+
+def _quantiles(sorted_ms: list[float]) -> Quantiles:
+    if not sorted_ms:
+        return Quantiles(None, None, None, None)
+    last = len(sorted_ms) - 1
+    each = [sorted_ms[min(last, int(share * len(sorted_ms)))] for share in (0.5, 0.9, 0.99, 0.999)]
+    return Quantiles(*each)
+
+
+def _tenfold(program: Path) -> Witness:
+    def command(url: str, seconds: float, directory: Path) -> list[str]:
+        load = [str(program), "load", url, "--rate", str(RATE), "--duration", f"{seconds:g}s"]
+        return [*load, "--quiet", "--json", str(directory / "report.json")]
+
+    def read(_: str, directory: Path) -> Said:
+        report = json.loads((directory / "report.json").read_text())
+        times = report["response_ms"]
+        began = datetime.fromisoformat(report["started_at"]).timestamp()
+        return Said(
+            Quantiles(*(times.get(name) for name in ("p50", "p90", "p99", "p999"))),
+            lag_p99_ms=report["schedule_lag_ms"]["p99"],
+            verdict=report["verdict"],
+            between=(began, began + report["duration_s"]),
+        )
+
+    return Witness(TENFOLD, command, read)
+
+
+def _wrk_command(url: str, seconds: float, _: Path) -> list[str]:
+    script = str(HERE / "percentiles.lua")
+    return ["wrk", "-t1", f"-c{USERS}", f"-d{seconds:.0f}", "-s", script, url]
+
+
+def _wrk_said(said: str, _: Path) -> Said:
+    found = re.findall(r"^percentile \S+ ([\d.]+)$", said, re.MULTILINE)
+    return Said(Quantiles(*map(float, found)))
+
+
+def _locust_command(url: str, seconds: float, directory: Path) -> list[str]:
+    command = [PROGRAMS["locust"], "-f", str(HERE / "locustfile.py")]
+    command += ["--headless", "--only-summary", "--loglevel", "ERROR", "-H", base(url)]
+    command += ["-u", str(USERS), "-r", str(USERS), "-t", f"{seconds:.0f}s"]
+    return [*command, "--csv", str(directory / "locust")]
+
+
+def _locust_said(_: str, directory: Path) -> Said:
+    with (directory / "locust_stats.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["Name"] == "Aggregated"]
+    return Said(Quantiles(*(float(rows[0][name]) for name in ("50%", "90%", "99%", "99.9%"))))
+
+
+_WRK = Witness(WRK, _wrk_command, _wrk_said)
+_LOCUST = Witness("Locust", _locust_command, _locust_said)
