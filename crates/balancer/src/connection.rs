@@ -22,10 +22,6 @@ use crate::intake::{self, Missing};
 use crate::peer::Scheme;
 use crate::worker::{Open, Shared, Worker};
 
-/// A body up to this size that is gathered whole is sent along with its header, and can be sent
-/// again. More would cost more to copy than a system call.
-const WHOLE_BODY: u64 = 16 * 1024;
-
 /// What is known of a request that was never understood.
 const UNKNOWN: Request = Request {
     version: Version::Http11,
@@ -172,10 +168,10 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
         {
             intake::gather(client, space, body, worker).await
         }
-        _ => Ok(()),
+        body => Ok(intake::attach(space, body)),
     };
-    match gathered {
-        Ok(()) => {}
+    let body = match gathered {
+        Ok(body) => body,
         Err(Missing::ClientGone) => {
             exchange::log(client, space, &request, worker, None);
             return After::Gone;
@@ -184,14 +180,6 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
             return exchange::refuse(client, space, &request, &failure, Persistence::Close, worker)
                 .await;
         }
-    }
-    let body = match request.body {
-        Framing::Length(length) if length <= WHOLE_BODY && length as usize <= space.input.len() => {
-            space.request.extend_from_slice(&space.input.filled()[..length as usize]);
-            space.input.consume(length as usize);
-            Framing::Empty
-        }
-        body => body,
     };
     exchange::run(client, space, &request, body, worker, app).await
 }

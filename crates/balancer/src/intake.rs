@@ -6,9 +6,10 @@ use std::task::{Poll, ready};
 use std::time::Instant;
 
 use crate::answer::Failure;
-use crate::buffer::{Buffer, Workspace};
+use crate::buffer::Workspace;
 use crate::client::Client;
 use crate::h1::{Decoder, Flaw, Framing};
+use crate::outgoing::write_chunk_size;
 use crate::pace::Pace;
 use crate::worker::Worker;
 
@@ -18,40 +19,50 @@ pub(crate) enum Missing {
     ClientGone,
 }
 
-/// Finds the end of a body without taking it apart.
+/// Finds the end of a body, and keeps a small one.
 enum Gauge {
     Length(u64),
     Chunked {
         decoder: Decoder,
-        /// Bytes of the input that the decoder has seen.
+        /// Bytes of the input that the decoder has taken.
         seen: usize,
+        /// Its content is behind the request's header, as far as it has come.
+        kept: bool,
     },
 }
 
-/// Reads until the input has the whole body or is full.
+/// A body up to this size that is gathered whole is sent along with its header, and can be sent
+/// again. More would cost more to copy than a system call.
+const WHOLE_BODY: usize = 16 * 1024;
+
+/// Reads until the input has the whole body or is full, and puts a small one behind the header.
+/// Returns what is yet to be sent of it.
 pub(crate) async fn gather(
     client: &mut Client,
     space: &mut Workspace,
     body: Framing,
     worker: &Worker,
-) -> Result<(), Missing> {
+) -> Result<Framing, Missing> {
     let timeouts = &worker.shared.config.timeouts;
     let rate = worker.shared.config.limits.client_rate;
     let mut pace = Pace::new(timeouts.body, timeouts.body, rate);
+    let most = worker.shared.config.limits.body_bytes;
     let mut gauge = Gauge::new(body);
-    let input = &mut space.input;
     let (mut silence, mut moved) = (None, 0);
     poll_fn(|cx| {
         loop {
-            match gauge.has_whole(input) {
+            match gauge.has_whole(space) {
                 Err(flaw) => {
                     return Poll::Ready(Err(Missing::Failed(Failure::BodyMalformed(flaw))));
                 }
-                Ok(true) => return Poll::Ready(Ok(())),
-                Ok(false) if input.is_full() => return Poll::Ready(Ok(())),
+                Ok(true) => return Poll::Ready(Ok(gauge.attach(space, body, most))),
+                Ok(false) if space.input.is_full() => {
+                    space.request.truncate(space.head);
+                    return Poll::Ready(Ok(body));
+                }
                 Ok(false) => {}
             }
-            match input.poll_fill(cx, &mut client.stream) {
+            match space.input.poll_fill(cx, &mut client.stream) {
                 Poll::Ready(Ok(count)) if count > 0 => {
                     (silence, moved) = (None, moved + count as u64);
                 }
@@ -79,22 +90,71 @@ pub(crate) async fn gather(
     .await
 }
 
+/// Puts a small body that has arrived whole behind its header. Returns what is yet to be sent of it.
+pub(crate) fn attach(space: &mut Workspace, body: Framing) -> Framing {
+    match body {
+        Framing::Length(length) if length <= WHOLE_BODY.min(space.input.len()) as u64 => {
+            let length = length as usize;
+            space.request.extend_from_slice(&space.input.filled()[..length]);
+            space.input.consume(length);
+            Framing::Empty
+        }
+        body => body,
+    }
+}
+
 impl Gauge {
     fn new(body: Framing) -> Self {
         match body {
             Framing::Length(length) => Gauge::Length(length),
-            body => Gauge::Chunked { decoder: Decoder::new(body), seen: 0 },
+            body => Gauge::Chunked { decoder: Decoder::new(body), seen: 0, kept: true },
         }
     }
 
-    fn has_whole(&mut self, input: &Buffer) -> Result<bool, Flaw> {
+    fn has_whole(&mut self, space: &mut Workspace) -> Result<bool, Flaw> {
+        let Workspace { input, request, head, .. } = space;
         match self {
             Gauge::Length(length) => Ok(input.len() as u64 >= *length),
-            Gauge::Chunked { decoder, seen } => {
-                // The relay decodes in place, once the request can no longer be sent again.
-                let mut copy = input.filled()[*seen..].to_vec();
-                *seen = input.len();
-                decoder.decode(&mut copy).map(|decoded| decoded.end)
+            Gauge::Chunked { decoder, seen, kept } => {
+                let (fresh, before) = (&input.filled()[*seen..], request.len());
+                *kept &= before - *head + fresh.len() <= WHOLE_BODY;
+                let decoded = if *kept {
+                    request.extend_from_slice(fresh);
+                    let decoded = decoder.decode(&mut request[before..])?;
+                    request.truncate(before + decoded.content);
+                    decoded
+                } else {
+                    // The relay decodes in place, once the request can no longer be sent again.
+                    request.truncate(*head);
+                    decoder.decode(&mut fresh.to_vec())?
+                };
+                *seen += decoded.consumed;
+                Ok(decoded.end)
+            }
+        }
+    }
+
+    /// The body is whole. One beyond `most` bytes is left to be refused as it is sent.
+    fn attach(&self, space: &mut Workspace, body: Framing, most: u64) -> Framing {
+        let content = space.request.len() - space.head;
+        match self {
+            Gauge::Length(_) => attach(space, body),
+            Gauge::Chunked { decoder, seen, kept: true } if content as u64 <= most => {
+                let request = &mut space.request;
+                if content > 0 {
+                    write_chunk_size(request, content);
+                    request[space.head..].rotate_left(content);
+                    request.extend_from_slice(b"\r\n");
+                }
+                request.extend_from_slice(b"0\r\n");
+                request.extend_from_slice(decoder.trailers());
+                request.extend_from_slice(b"\r\n");
+                space.input.consume(*seen);
+                Framing::Empty
+            }
+            Gauge::Chunked { .. } => {
+                space.request.truncate(space.head);
+                body
             }
         }
     }

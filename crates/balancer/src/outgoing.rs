@@ -57,8 +57,7 @@ impl Outgoing {
         let chunked = framing == Framing::Chunked;
         let some = !content.is_empty();
         if chunked && some {
-            write_hexadecimal(&mut self.lead, content.len());
-            self.lead.extend_from_slice(b"\r\n");
+            write_chunk_size(&mut self.lead, content.len());
         }
         let after = if content.len() <= JOIN {
             self.lead.extend_from_slice(buffer.at(content));
@@ -130,6 +129,12 @@ impl Outgoing {
             self.clear();
         }
     }
+}
+
+/// The line before a chunk of so many bytes.
+pub(crate) fn write_chunk_size(out: &mut Vec<u8>, size: usize) {
+    write_hexadecimal(out, size);
+    out.extend_from_slice(b"\r\n");
 }
 
 fn write_hexadecimal(out: &mut Vec<u8>, number: usize) {

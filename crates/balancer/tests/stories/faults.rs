@@ -170,6 +170,33 @@ fn a_stale_connection_is_retried_only_when_that_is_safe() {
     }
 }
 
+/// However it was cut into chunks, a small body is kept for as long.
+#[test]
+fn a_chunked_body_is_sent_again_too() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&requests);
+    let origin = Origin::new(move |mut peer| {
+        while let Some(head) = peer.head() {
+            if head.starts_with("PUT") {
+                peer.expect("6\r\nchunks\r\n0\r\nX-A: b\r\n\r\n");
+            }
+            if count.fetch_add(1, Ordering::SeqCst) == 1 {
+                return;
+            }
+            peer.send(OK);
+        }
+    });
+    let stage = Stage::before(&origin, 1);
+    let mut client = stage.client();
+    client.send(GET);
+    client.expect(OK);
+    client.send("PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nch");
+    client.send("\r\n4;x=y\r\nunks\r\n0\r\nX-A: b\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    client.expect(OK);
+    client.expect(OK);
+    assert_eq!(requests.load(Ordering::SeqCst), 4);
+}
+
 #[test]
 fn a_fresh_connection_without_an_answer_is_502() {
     for reset in [false, true] {
