@@ -22,7 +22,15 @@ impl Nginx {
              http {{
                access_log off; client_body_temp_path {0}/a; proxy_temp_path {0}/b;
                fastcgi_temp_path {0}/c; uwsgi_temp_path {0}/d; scgi_temp_path {0}/e;
-               server {{ listen {address}; location / {{ return 200 \"hello $http_x_forwarded_for\\n\"; }} }}
+               server {{
+                 listen {address};
+                 location / {{ return 200 \"hello $http_x_forwarded_for\\n\"; }}
+                 location /missing {{ return 404; }}
+                 location /for-me {{
+                   if ($http_authorization != \"Basic bWU6czNjcmV0\") {{ return 401; }}
+                   return 200;
+                 }}
+               }}
              }}",
             directory.display()
         );

@@ -11,6 +11,8 @@ pub enum Outcome {
     GoalNotMet,
     Invalid,
     Stopped(Signal),
+    /// Requests failed, and this code was asked for then.
+    Failed(u8),
 }
 
 /// The signal that ended it.
@@ -34,6 +36,7 @@ impl From<Outcome> for ExitCode {
             Outcome::Invalid => 4,
             Outcome::Stopped(Signal::Interrupt) => 130,
             Outcome::Stopped(Signal::Terminate) => 143,
+            Outcome::Failed(code) => code,
         })
     }
 }

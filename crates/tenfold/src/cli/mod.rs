@@ -5,6 +5,7 @@ mod completions;
 mod control;
 mod demo;
 mod demo_app;
+mod export;
 mod load;
 mod plan;
 mod runs;
@@ -49,6 +50,8 @@ enum Command {
     Runs(runs::Arguments),
     /// Show an earlier run
     Show(show::Arguments),
+    /// Write an earlier load run as JSON, CSV, JUnit, Markdown and more
+    Export(export::Arguments),
     /// Answer the question for a bundled app
     Demo(demo::Arguments),
     /// Print the completions for a shell
@@ -87,6 +90,7 @@ impl Cli {
             Command::Stop(arguments) => block_on(arguments.stop()),
             Command::Runs(arguments) => arguments.run(),
             Command::Show(arguments) => arguments.run(),
+            Command::Export(arguments) => arguments.run(),
             Command::Demo(arguments) => block_on(arguments.run()),
             Command::Completions(arguments) => arguments.run(),
             Command::DemoApp => demo_app::run(),

@@ -61,7 +61,7 @@ impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let file = config::read_file(self.config.as_deref(), &self.app)?;
         if let Some(to) = &self.json {
-            report::json::check(to)?;
+            report::file::check(to)?;
         }
         // Opened first: a measurement that cannot be kept would be in vain.
         let history = History::open()?;

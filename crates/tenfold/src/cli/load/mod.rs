@@ -18,10 +18,11 @@ use clap::Args;
 use load::{Config, Run};
 
 use self::connections::ConnectionArguments;
-use self::outputs::OutputArguments;
+pub use self::outputs::OutputArguments;
 use self::pattern::PatternArguments;
 use self::target::TargetArguments;
 use self::thresholds::ThresholdArguments;
+use self::watch::ViewArguments;
 use crate::history::{self, History, NewRun};
 use crate::outcome::{Outcome, Signal};
 use crate::plan::Verdict;
@@ -41,6 +42,8 @@ pub struct Arguments {
     thresholds: ThresholdArguments,
     #[command(flatten)]
     outputs: OutputArguments,
+    #[command(flatten)]
+    view: ViewArguments,
 }
 
 /// Where short forms of the peers collide, their shape decides.
@@ -56,14 +59,14 @@ impl Arguments {
         self.outputs.check()?;
         let history = History::open()?;
         let stop = Stop::listen()?;
-        if !self.outputs.quiet && !config.target.addresses.iter().all(|a| a.ip().is_loopback()) {
+        if !self.view.quiet && !config.target.addresses.iter().all(|a| a.ip().is_loopback()) {
             eprintln!(
                 "tenfold: {} is not this machine: be sure that you may put it under load",
                 config.target.host
             );
         }
         let run = Run::start(config)?;
-        let signal = watch::until_the_end(&run, &stop, &order, self.outputs.quiet).await;
+        let signal = watch::until_the_end(&run, &stop, &order, self.view.quiet).await;
         let measured = tokio::task::spawn_blocking(move || run.finish()).await?;
         let mut document = Document::new(order, &measured);
         document.thresholds = self.thresholds.checked(&measured);
@@ -71,7 +74,7 @@ impl Arguments {
         let shown = self.outputs.write(&document);
         keep(&history, &document)?;
         shown?;
-        Ok(outcome(&document, signal))
+        Ok(outcome(&document, signal, self.thresholds.exit_code_on_error))
     }
 
     /// What is to be done, and how the report will name it.
@@ -97,9 +100,12 @@ impl Arguments {
     }
 }
 
-fn outcome(document: &Document, signal: Option<Signal>) -> Outcome {
+fn outcome(document: &Document, signal: Option<Signal>, on_error: Option<u8>) -> Outcome {
     match signal {
         Some(signal) => Outcome::Stopped(signal),
+        None if document.error_count() > 0 && on_error.is_some() => {
+            Outcome::Failed(on_error.unwrap_or_default())
+        }
         None if document.verdict == Verdict::Invalid => Outcome::Invalid,
         None if document.thresholds.iter().any(|check| !check.met) => Outcome::GoalNotMet,
         None => Outcome::Done,

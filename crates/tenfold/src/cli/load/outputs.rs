@@ -1,33 +1,125 @@
-//! What is printed and written.
+//! What is printed and written. `load` and `export` share it: both render the same value.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
+use crate::outcome::misuse;
 use crate::output;
-use crate::report::{self, load::Document};
+use crate::report::file;
+use crate::report::load::{self as report, CSV_NAMES, CsvHistory, Document, Latency};
 
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Output")]
+#[command(next_help_heading = "Output (FILE - is standard output, instead of the text)")]
 pub struct OutputArguments {
-    /// Write the report as JSON to FILE; - is standard output, instead of the text
+    /// How the summary is printed: as Tenfold's own, or with the fields of another tool
+    #[arg(long, value_name = "TOOL", value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// With --format wrk: print the distribution, as wrk does
+    #[arg(long)]
+    latency: bool,
+    /// Write all of the report as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// No progress line
-    #[arg(short, long)]
-    pub quiet: bool,
+    /// Write Locust's files PREFIX_stats.csv, _stats_history.csv, _failures.csv, _exceptions.csv
+    #[arg(long, value_name = "PREFIX")]
+    csv: Option<PathBuf>,
+    /// With --csv: rows of each request in the history too, as in Locust
+    #[arg(long, requires = "csv")]
+    csv_full_history: bool,
+    /// Write a line of JSON a second
+    #[arg(long, value_name = "FILE")]
+    ndjson: Option<PathBuf>,
+    /// Write the response times as HdrHistogram's percentile output, for its plotters
+    #[arg(long, value_name = "FILE")]
+    hgrm: Option<PathBuf>,
+    /// Write the thresholds as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write the report as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// Whose fields the summary has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Ab,
+    Wrk,
 }
 
 impl OutputArguments {
     /// Refuses places that cannot be written before anything is measured for them.
     pub fn check(&self) -> anyhow::Result<()> {
-        self.json.as_deref().map_or(Ok(()), report::json::check)
+        let places = self.places();
+        places.iter().try_for_each(|place| file::check(place))?;
+        for (index, place) in places.iter().enumerate() {
+            if places[..index].contains(place) {
+                return Err(misuse(format!(
+                    "two outputs go to {}: give each a file of its own",
+                    place.display()
+                )));
+            }
+        }
+        Ok(())
     }
 
+    /// Prints and writes everything. One that fails does not keep the others back.
     pub fn write(&self, document: &Document) -> anyhow::Result<()> {
-        if self.json.as_deref() != Some(Path::new("-")) {
-            output::print(report::load::text(document));
+        if !self.places().iter().any(|place| file::is_standard_output(place)) {
+            output::print(self.summary(document));
         }
-        self.json.as_ref().map_or(Ok(()), |to| report::json::write(document, to))
+        let mut outcome = Ok(());
+        for (place, text) in self.files(document)? {
+            outcome = outcome.and(file::write(&text, &place));
+        }
+        outcome
     }
+
+    fn summary(&self, document: &Document) -> String {
+        let latency = if self.latency { Latency::Distribution } else { Latency::Summary };
+        match self.format {
+            Format::Text => report::text(document),
+            Format::Ab => report::ab(document),
+            Format::Wrk => report::wrk(document, latency),
+        }
+    }
+
+    fn files(&self, document: &Document) -> anyhow::Result<Vec<(PathBuf, String)>> {
+        let mut files = Vec::new();
+        let mut add = |place: &Option<PathBuf>, render: &dyn Fn() -> anyhow::Result<String>| {
+            if let Some(place) = place {
+                files.push((place.clone(), render()?));
+            }
+            anyhow::Ok(())
+        };
+        add(&self.json, &|| crate::report::json::text(document))?;
+        add(&self.ndjson, &|| report::ndjson(document))?;
+        add(&self.hgrm, &|| Ok(report::hgrm(document)))?;
+        add(&self.junit, &|| report::junit(document))?;
+        add(&self.markdown, &|| Ok(report::markdown(document)))?;
+        if self.csv.is_some() {
+            let history = if self.csv_full_history { CsvHistory::Full } else { CsvHistory::Sum };
+            files.extend(self.csv_places().into_iter().zip(report::locust(document, history)?));
+        }
+        Ok(files)
+    }
+
+    fn places(&self) -> Vec<PathBuf> {
+        let files = [&self.json, &self.ndjson, &self.hgrm, &self.junit, &self.markdown];
+        files.into_iter().flatten().cloned().chain(self.csv_places()).collect()
+    }
+
+    fn csv_places(&self) -> Vec<PathBuf> {
+        let of = |prefix: &PathBuf| CSV_NAMES.map(|name| with_suffix(prefix, name)).to_vec();
+        self.csv.as_ref().map(of).unwrap_or_default()
+    }
+}
+
+fn with_suffix(prefix: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(prefix);
+    name.push(suffix);
+    name.into()
 }

@@ -40,7 +40,13 @@ impl TargetArguments {
     pub fn resolve(&self) -> anyhow::Result<(Target, String)> {
         let (hosts, headers): (Vec<&String>, Vec<&String>) =
             self.headers.iter().partition(|text| is_host(text));
-        let bare = Bare::of(&self.url(self.host.iter().chain(hosts).collect())?);
+        let hosts: Vec<&String> = self.host.iter().chain(hosts).collect();
+        let bare = Bare::of(&self.url(&hosts)?);
+        if bare.url.split('/').next().is_some_and(|start| start.contains('@')) {
+            return Err(misuse(
+                "the URL holds a name and password, but no scheme: write http://NAME:PASSWORD@HOST/PATH",
+            ));
+        }
         let mut target = Target::parse(&bare.url).map_err(|e| misuse(e.to_string()))?;
         target.headers = headers.into_iter().map(|text| header(text)).collect::<Result<_, _>>()?;
         let named = |name: &str| target.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
@@ -53,8 +59,8 @@ impl TargetArguments {
         Ok((target, bare.url))
     }
 
-    fn url(&self, hosts: Vec<&String>) -> anyhow::Result<String> {
-        match (self.url.as_deref(), hosts.as_slice()) {
+    fn url(&self, hosts: &[&String]) -> anyhow::Result<String> {
+        match (self.url.as_deref(), hosts) {
             (_, [_, _, ..]) => {
                 Err(misuse("two hosts are given: keep one of --host and -H http://host"))
             }
@@ -152,6 +158,8 @@ mod tests {
     fn what_does_not_fit_together_is_refused() {
         let message = |line: &[&str]| resolve(line).unwrap_err().to_string();
         assert!(message(&[]).contains("no target"));
+        let secret = message(&["me:s3cret@127.0.0.1/"]);
+        assert!(secret.contains("no scheme") && !secret.contains("s3cret"), "{secret}");
         assert!(message(&["http://a/", "-H", "http://b"]).contains("two targets"));
         assert!(message(&["--host", "http://a", "-H", "http://b"]).contains("two hosts"));
         let secret = message(&["http://127.0.0.1/", "-H", "Authorization s3cret"]);

@@ -33,6 +33,9 @@ pub struct ThresholdArguments {
     /// The least throughput, in successful requests a second
     #[arg(long, value_name = "R", value_parser = quantity::rate)]
     min_rate: Option<f64>,
+    /// End with CODE if any request failed, whatever else holds; as in Locust
+    #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "1")]
+    pub exit_code_on_error: Option<u8>,
 }
 
 impl ThresholdArguments {

@@ -2,12 +2,24 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use load::Run;
 
 use crate::outcome::Signal;
 use crate::progress::Progress;
 use crate::report::load::Order;
 use crate::signal::Stop;
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "View")]
+pub struct ViewArguments {
+    /// Show nothing before the summary
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// No live view, a line a second instead; as in Locust
+    #[arg(long)]
+    pub headless: bool,
+}
 
 const LOOK: Duration = Duration::from_millis(250);
 

@@ -1,11 +1,12 @@
 //! The value, and how it is made of what was measured.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use load::Report;
 use serde::{Deserialize, Serialize};
 
+use super::counts::Counts;
 use crate::plan::{Times, Verdict};
 use crate::report::times::times;
 
@@ -22,12 +23,12 @@ pub struct Document {
     #[serde(default)]
     pub method: String,
     pub workload: String,
+    /// Users, or for arrivals the most that were under way at the end of a window.
+    #[serde(default)]
+    pub concurrency: u64,
     /// Threads of the generator.
     #[serde(default)]
     pub threads: Option<usize>,
-    /// What carried the bytes: `uring` or `epoll`.
-    #[serde(default)]
-    pub engine: Option<String>,
     #[serde(default)]
     pub keep_alive: KeepAlive,
     pub started_at: String,
@@ -36,18 +37,31 @@ pub struct Document {
     pub errors: BTreeMap<String, u64>,
     pub status: BTreeMap<u16, u64>,
     pub bytes: u64,
+    /// Of these, bodies of complete answers.
+    #[serde(default)]
+    pub body_bytes: u64,
     pub throughput: f64,
     pub offered: f64,
     pub achieved_ratio: f64,
     pub response_ms: Times,
     pub service_ms: Times,
+    #[serde(default)]
+    pub first_byte_ms: Times,
+    #[serde(default)]
+    pub connect_ms: Times,
     pub schedule_lag_ms: Lag,
+    #[serde(default)]
+    pub connections: Connections,
     pub generator_cpu_cores: f64,
     pub verdict: Verdict,
     pub verdict_reasons: Vec<String>,
     pub by_name: Vec<Named>,
     #[serde(default)]
+    pub failures: Vec<Failure>,
+    #[serde(default)]
     pub thresholds: Vec<Check>,
+    #[serde(default)]
+    pub histograms: Histograms,
     #[serde(default)]
     pub windows: Vec<Window>,
 }
@@ -82,13 +96,39 @@ pub struct Lag {
     pub max: Option<f64>,
 }
 
+/// How often a connection was opened.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Connections {
+    pub opened: u64,
+    /// Kept ones that the server had closed and that were opened again, without an error.
+    pub reopened: u64,
+}
+
 /// The figures of one kind of request.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Named {
     pub name: String,
+    #[serde(default)]
+    pub method: String,
     pub requests: u64,
     pub errors: u64,
+    #[serde(default)]
+    pub body_bytes: u64,
     pub response_ms: Times,
+    #[serde(default)]
+    pub histogram: Counts,
+}
+
+/// A kind of failure of one kind of request.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Failure {
+    pub method: String,
+    pub name: String,
+    pub error: String,
+    pub occurrences: u64,
+    /// RFC 3339.
+    pub first_seen: Option<String>,
+    pub last_seen: Option<String>,
 }
 
 /// A threshold, and whether it held.
@@ -97,6 +137,15 @@ pub struct Check {
     pub name: String,
     pub measured: String,
     pub met: bool,
+}
+
+/// Of successful requests; of new connections.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Histograms {
+    pub response: Counts,
+    pub service: Counts,
+    pub first_byte: Counts,
+    pub connect: Counts,
 }
 
 /// A stretch of the run, mostly a second.
@@ -111,48 +160,60 @@ pub struct Window {
     pub throughput: f64,
     pub users: u64,
     pub in_flight: u64,
+    /// Inside the generator, for a connection.
     pub waiting: u64,
     pub bytes: u64,
+    pub response_ms: Times,
+    pub histogram: Counts,
 }
 
 // === impl Document ===
 
 impl Document {
     pub fn new(order: Order, report: &Report) -> Document {
-        let response_ms = times(report.response.counts());
         let lag = times(report.schedule_lag.counts());
+        let windows: Vec<Window> = report.windows.iter().map(Window::from).collect();
+        let busiest = windows.iter().map(|w| if w.users > 0 { w.users } else { w.in_flight }).max();
         Document {
             schema: SCHEMA.to_owned(),
+            concurrency: busiest.unwrap_or(0).max(1),
+            by_name: vec![Named::only(&order, report)],
+            failures: failures(&order, report),
+            target: order.target,
             method: order.method,
             workload: order.workload,
             threads: Some(order.threads),
-            engine: Some(report.engine.to_string()),
             keep_alive: order.keep_alive,
-            started_at: jiff::Timestamp::try_from(report.started_at)
-                .map_or_else(|_| String::new(), |t| t.to_string()),
+            started_at: timestamp(report.started_at).unwrap_or_default(),
             duration_s: report.duration.as_secs_f64(),
             requests: report.requests,
             errors: report.errors.iter().map(|(kind, n)| (kind.to_string(), *n)).collect(),
             status: report.status.clone(),
             bytes: report.bytes,
+            body_bytes: report.body_bytes,
             throughput: report.throughput,
             offered: report.offered,
             achieved_ratio: report.achieved_ratio,
-            response_ms,
+            response_ms: times(report.response.counts()),
             service_ms: times(report.service.counts()),
+            first_byte_ms: times(report.first_byte.counts()),
+            connect_ms: times(report.connect.counts()),
             schedule_lag_ms: Lag { p50: lag.p50, p99: lag.p99, max: lag.max },
+            connections: Connections {
+                opened: report.connections_opened,
+                reopened: report.reconnects,
+            },
             generator_cpu_cores: report.cpu_seconds / report.duration.as_secs_f64().max(1e-3),
             verdict: report.verdict.into(),
             verdict_reasons: report.reasons.iter().map(ToString::to_string).collect(),
-            by_name: vec![Named {
-                name: order.target.clone(),
-                requests: report.requests,
-                errors: report.error_count(),
-                response_ms,
-            }],
-            target: order.target,
             thresholds: Vec::new(),
-            windows: report.windows.iter().map(Window::from).collect(),
+            histograms: Histograms {
+                response: Counts::of(report.response.counts()),
+                service: Counts::of(report.service.counts()),
+                first_byte: Counts::of(report.first_byte.counts()),
+                connect: Counts::of(report.connect.counts()),
+            },
+            windows,
         }
     }
 
@@ -160,12 +221,65 @@ impl Document {
     pub fn error_count(&self) -> u64 {
         self.errors.values().sum()
     }
+
+    /// When the measuring began, in seconds since 1970; 0 if that is not known.
+    pub fn started_at_s(&self) -> f64 {
+        let begun = self.started_at.parse::<jiff::Timestamp>();
+        begun.map_or(0.0, |begun| begun.as_microsecond() as f64 / 1e6)
+    }
+
+    /// Failures with one of these names.
+    pub fn errors_of(&self, kinds: &[&str]) -> u64 {
+        kinds.iter().filter_map(|kind| self.errors.get(*kind)).sum()
+    }
+
+    /// Complete answers, whatever their status.
+    pub fn answers(&self) -> u64 {
+        self.status.values().sum()
+    }
+}
+
+// === impl Named ===
+
+impl Named {
+    /// The one kind of request of a run without a script.
+    fn only(order: &Order, report: &Report) -> Named {
+        Named {
+            name: order.target.clone(),
+            method: order.method.clone(),
+            requests: report.requests,
+            errors: report.error_count(),
+            body_bytes: report.body_bytes,
+            response_ms: times(report.response.counts()),
+            histogram: Counts::of(report.response.counts()),
+        }
+    }
+}
+
+fn failures(order: &Order, report: &Report) -> Vec<Failure> {
+    let rows = report.errors.iter().map(|(kind, occurrences)| {
+        let seen = report.errors_seen.get(kind);
+        Failure {
+            method: order.method.clone(),
+            name: order.target.clone(),
+            error: kind.to_string(),
+            occurrences: *occurrences,
+            first_seen: seen.and_then(|seen| timestamp(seen.first)),
+            last_seen: seen.and_then(|seen| timestamp(seen.last)),
+        }
+    });
+    rows.collect()
+}
+
+fn timestamp(time: SystemTime) -> Option<String> {
+    jiff::Timestamp::try_from(time).ok().map(|time| time.to_string())
 }
 
 // === impl Window ===
 
 impl From<&load::Window> for Window {
     fn from(window: &load::Window) -> Window {
+        let histogram = window.response.histogram();
         Window {
             start_s: window.start.as_secs_f64(),
             seconds: window.seconds,
@@ -176,6 +290,8 @@ impl From<&load::Window> for Window {
             in_flight: window.in_flight,
             waiting: window.waiting,
             bytes: window.bytes,
+            response_ms: times(histogram.counts()),
+            histogram: Counts::of(histogram.counts()),
         }
     }
 }

@@ -1,0 +1,272 @@
+//! Every rendering of a run whose figures are known.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::counts::Counts;
+use super::document::{Connections, Failure, Histograms, Lag, Named, Window};
+use super::*;
+use crate::plan::Verdict;
+use crate::report::times::times;
+
+/// In milliseconds.
+fn histogram(times: impl IntoIterator<Item = u64>) -> load::Histogram {
+    let mut histogram = load::Histogram::new();
+    times.into_iter().for_each(|ms| histogram.record(Duration::from_millis(ms)));
+    histogram
+}
+
+/// 2 users for 2 s: 100 answers in 10 ms, 20 ms .. 1 s, four of them after a new connection of
+/// 2 ms; 3 answers with 503 and 1 reset.
+pub fn document() -> Document {
+    let response = histogram((1..=100).map(|n| n * 10));
+    let counts = Counts::of(response.counts());
+    let target = "http://127.0.0.1:8080/a?b=1".to_owned();
+    let window = |start_s, from: u64| {
+        let response = histogram((from..from + 50).map(|n| n * 10));
+        Window {
+            start_s,
+            seconds: 1.0,
+            requests: 52,
+            errors: 2,
+            throughput: 50.0,
+            users: 2,
+            in_flight: 2,
+            waiting: 0,
+            bytes: 5100,
+            response_ms: times(response.counts()),
+            histogram: Counts::of(response.counts()),
+        }
+    };
+    let failure = |error: &str, occurrences| Failure {
+        method: "GET".to_owned(),
+        name: target.clone(),
+        error: error.to_owned(),
+        occurrences,
+        first_seen: Some("2026-11-21T10:00:00Z".to_owned()),
+        last_seen: Some("2026-11-21T10:00:01Z".to_owned()),
+    };
+    Document {
+        schema: "tenfold/load/1".to_owned(),
+        method: "GET".to_owned(),
+        workload: "2 users".to_owned(),
+        concurrency: 2,
+        threads: Some(1),
+        keep_alive: KeepAlive::On,
+        started_at: "2026-11-21T10:00:00Z".to_owned(),
+        duration_s: 2.0,
+        requests: 104,
+        errors: BTreeMap::from([("reset".to_owned(), 1), ("status_5xx".to_owned(), 3)]),
+        status: BTreeMap::from([(200, 100), (503, 3)]),
+        bytes: 10_300,
+        body_bytes: 1030,
+        throughput: 50.0,
+        offered: 52.0,
+        achieved_ratio: 1.0,
+        response_ms: times(response.counts()),
+        service_ms: times(response.counts()),
+        first_byte_ms: times(response.counts()),
+        connect_ms: times(histogram([2; 4]).counts()),
+        schedule_lag_ms: Lag { p50: Some(0.1), p99: Some(0.2), max: Some(0.3) },
+        connections: Connections { opened: 4, reopened: 1 },
+        generator_cpu_cores: 0.01,
+        verdict: Verdict::Suspect,
+        verdict_reasons: vec!["4 % of the requests failed".to_owned()],
+        by_name: vec![Named {
+            name: target.clone(),
+            method: "GET".to_owned(),
+            requests: 104,
+            errors: 4,
+            body_bytes: 1030,
+            response_ms: times(response.counts()),
+            histogram: counts.clone(),
+        }],
+        failures: vec![failure("reset", 1), failure("status_5xx", 3)],
+        thresholds: vec![
+            Check { name: "p95 within 2 s".into(), measured: "950 ms".into(), met: true },
+            Check { name: "errors at most 1 %".into(), measured: "3.8 %".into(), met: false },
+        ],
+        histograms: Histograms {
+            response: counts.clone(),
+            service: counts.clone(),
+            first_byte: counts,
+            connect: Counts::of(histogram([2; 4]).counts()),
+        },
+        windows: vec![window(0.0, 1), window(1.0, 51)],
+        target,
+    }
+}
+
+#[test]
+fn the_same_through_json() {
+    let text = serde_json::to_string(&document()).unwrap();
+    let back: Document = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_json::to_string(&back).unwrap(), text);
+}
+
+#[test]
+fn text_names_what_is_not_met() {
+    let text = text(&document());
+    assert!(text.contains("104 requests, 50.0 requests/s"), "{text}");
+    assert!(text.contains("Not met: errors at most 1 %: it is 3.8 %"), "{text}");
+    assert!(!text.contains("p95 within"), "what holds is not named: {text}");
+}
+
+#[test]
+fn ab_fields() {
+    let expected = "\
+Server Software:        
+Server Hostname:        127.0.0.1
+Server Port:            8080
+
+Document Path:          /a?b=1
+Document Length:        10 bytes
+
+Concurrency Level:      2
+Time taken for tests:   2.000 seconds
+Complete requests:      104
+Failed requests:        1
+   (Connect: 0, Receive: 1, Length: 0, Exceptions: 0)
+Non-2xx responses:      3
+Keep-Alive requests:    102
+Total transferred:      10300 bytes
+HTML transferred:       1030 bytes
+Requests per second:    52.00 [#/sec] (mean)
+Time per request:       38.462 [ms] (mean)
+Time per request:       19.231 [ms] (mean, across all concurrent requests)
+Transfer rate:          5.03 [Kbytes/sec] received
+
+Connection Times (ms)
+              min  mean[+/-sd] median   max
+Connect:        0    0   0.4      0       2
+Processing:    10  505 288.7    500    1000
+Waiting:       10  505 288.7    500    1000
+Total:         10  505 288.7    500    1000
+
+Percentage of the requests served within a certain time (ms)
+  50%    500
+  66%    660
+  75%    750
+  80%    800
+  90%    900
+  95%    950
+  98%    980
+  99%    990
+ 100%   1000 (longest request)
+";
+    assert_eq!(ab(&document()), expected);
+}
+
+#[test]
+fn wrk_fields() {
+    let expected = "\
+Running 2s test @ http://127.0.0.1:8080/a?b=1
+  1 threads and 2 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency   505.01ms  288.67ms   1.00s    58.00%
+    Req/Sec    50.00      0.00    50.00    100.00%
+  Latency Distribution
+     50%  500.22ms
+     75%  750.08ms
+     90%  900.10ms
+     99%  990.21ms
+  103 requests in 2.00s, 10.06KB read
+  Socket errors: connect 0, read 1, write 0, timeout 0
+  Non-2xx or 3xx responses: 3
+Requests/sec:     51.50
+Transfer/sec:      5.03KB
+";
+    let text = wrk(&document(), Latency::Distribution);
+    assert_eq!(text, expected);
+    assert!(!wrk(&document(), Latency::Summary).contains("Distribution"));
+}
+
+#[test]
+fn hdr_percentiles_end_with_all_of_them() {
+    let text = hgrm(&document());
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "       Value     Percentile TotalCount 1/(1-Percentile)");
+    assert_eq!(lines[2], "      10.007 0.000000000000          1           1.00");
+    let last = lines.iter().rposition(|line| !line.starts_with('#')).unwrap();
+    assert_eq!(lines[last], "    1000.447 1.000000000000        100");
+    assert_eq!(lines[last + 1], "#[Mean    =      505.011, StdDeviation   =      288.666]");
+    assert_eq!(lines[last + 2], "#[Max     =     1000.447, Total count    =          100]");
+    assert_eq!(lines[last + 3], "#[Buckets =           22, SubBuckets     =         2048]");
+}
+
+#[test]
+fn a_line_of_json_a_window() {
+    let text = ndjson(&document()).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!((&lines[1]["start_s"], &lines[1]["requests"]), (&1.0.into(), &52.into()));
+    assert_eq!(lines[0]["time"], 1_795_255_200.0);
+    assert_eq!(lines[1]["response_ms"]["p50"], 750.079);
+}
+
+#[test]
+fn locusts_files() {
+    let [stats, history, failures, exceptions] = locust(&document(), CsvHistory::Full).unwrap();
+    let stats: Vec<&str> = stats.split("\r\n").collect();
+    assert_eq!(
+        stats[0],
+        "Type,Name,Request Count,Failure Count,Median Response Time,Average Response Time,Min Response Time,\
+         Max Response Time,Average Content Size,Requests/s,Failures/s,50%,66%,75%,80%,90%,95%,98%,99%,99.9%,\
+         99.99%,100%"
+    );
+    assert!(stats[1].starts_with("GET,/a?b=1,104,4,500,505.01"), "{}", stats[1]);
+    assert!(stats[1].ends_with(",52,2,500,660,750,800,900,950,980,990,1000,1000,1000"));
+    assert!(stats[2].starts_with(",Aggregated,104,4,"), "{}", stats[2]);
+    let history: Vec<&str> = history.split("\r\n").collect();
+    assert!(history[0].starts_with("Timestamp,User Count,Type,Name,Requests/s,Failures/s,50%,66%"));
+    assert!(history[0].ends_with(
+        "100%,Total Request Count,Total Failure Count,Total Median Response Time,Total Average Response Time,\
+         Total Min Response Time,Total Max Response Time,Total Average Content Size"
+    ));
+    assert!(history[1].starts_with("1795255201,2,GET,/a?b=1,52,2,250,330"), "{}", history[1]);
+    assert!(history[2].starts_with("1795255201,2,,Aggregated,52,2,250,330"), "{}", history[2]);
+    assert!(history[4].contains(",750,830,") && history[4].contains(",104,4,500,505.01"));
+    assert_eq!(
+        failures,
+        "Method,Name,Error,Occurrences\r\nGET,/a?b=1,reset,1\r\nGET,/a?b=1,status_5xx,3\r\n"
+    );
+    assert_eq!(exceptions, "Count,Message,Traceback,Nodes\r\n");
+}
+
+#[test]
+fn junit_fails_where_the_run_does() {
+    let mut document = document();
+    let xml = junit(&document).unwrap();
+    assert!(xml.contains(r#"tests="3""#) && xml.contains(r#"failures="1""#), "{xml}");
+    assert!(xml.contains(r#"message="it is 3.8 %""#), "{xml}");
+    assert!(xml.contains(r#"errors="0""#), "suspect is no error: {xml}");
+    document.verdict = Verdict::Invalid;
+    assert!(junit(&document).unwrap().contains(r#"errors="1""#));
+}
+
+#[test]
+fn markdown_tables() {
+    let mut document = document();
+    document.workload = "a|b".to_owned();
+    let text = markdown(&document);
+    assert!(text.contains("| response time | 505 ms | 500 ms |"), "{text}");
+    assert!(text.contains("| errors at most 1 % | 3.8 % | **no** |"), "{text}");
+    assert!(text.contains("a\\|b for 2.0 s: **50.0 requests/s**"), "{text}");
+}
+
+#[test]
+fn nothing_measured_divides_by_nothing() {
+    let mut empty = document();
+    (empty.requests, empty.duration_s, empty.bytes, empty.body_bytes) = (0, 0.0, 0, 0);
+    empty.errors.clear();
+    empty.status.clear();
+    empty.histograms = Histograms::default();
+    empty.windows.clear();
+    empty.by_name[0].histogram = Counts::default();
+    (empty.by_name[0].requests, empty.by_name[0].errors) = (0, 0);
+    assert!(ab(&empty).ends_with("Transfer rate:          0.00 [Kbytes/sec] received\n"));
+    assert!(wrk(&empty, Latency::Distribution).contains("0 requests in 0.00s, 0.00B read"));
+    assert!(hgrm(&empty).contains("Total count    =            0"));
+    assert!(locust(&empty, CsvHistory::Sum).unwrap()[0].contains("N/A"));
+}

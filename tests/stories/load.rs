@@ -1,0 +1,134 @@
+//! `load` as users of other tools call it, and what it writes.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::house::{Home, free_address, json, said, shared};
+use crate::nginx::Nginx;
+
+/// The labels of a report: its lines with every number, and the blanks around it, left out.
+fn labels(text: &str) -> BTreeSet<String> {
+    let number = |c: char| c.is_ascii_digit() || ".: %".contains(c);
+    let words = |line: &str| {
+        let words = line.split_whitespace().map(|word| word.trim_matches(number));
+        let unit = ["us", "ms", "s", "k", "B", "KB", "MB", "nan", "-nan"];
+        words.filter(|w| !w.is_empty() && !unit.contains(w)).collect::<Vec<_>>().join(" ")
+    };
+    text.lines().map(words).filter(|label| !label.is_empty()).collect()
+}
+
+fn output(program: &str, arguments: &str) -> String {
+    let output = Command::new(program).args(arguments.split_whitespace()).output().unwrap();
+    assert!(output.status.success(), "{program}: {}", said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn has_the_fields_of_ab() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let url = format!("http://{}/", nginx.address);
+    let theirs = output("ab", &format!("-q -k -n 200 -c 4 {url}"));
+    let theirs = theirs.split_once("Server Software:").unwrap().1;
+    let ours = home.run(&format!("load -k -n 200 -c 4 --quiet --format ab {url}"));
+    assert_eq!(ours.status.code(), Some(0), "{}", said(&ours));
+    let ours = said(&ours);
+    let (theirs, ours) = (labels(&format!("Server Software:\n{theirs}")), labels(&ours));
+    // The server's own name is what ab adds to the first line.
+    let differ: Vec<_> =
+        theirs.symmetric_difference(&ours).filter(|l| !l.contains("nginx")).collect();
+    assert!(differ.is_empty(), "{differ:?}");
+}
+
+#[test]
+fn has_the_fields_of_wrk() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let url = format!("http://{}/", nginx.address);
+    let theirs = labels(&output("wrk", &format!("-t1 -c4 -d1 --latency {url}")));
+    let ours = home.run(&format!("load -t1 -c4 -d1 --latency --quiet --format wrk {url}"));
+    assert_eq!(labels(&said(&ours)), theirs);
+}
+
+#[test]
+fn writes_every_form_whole_and_again_from_the_history() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let forms =
+        "--json r.json --ndjson r.ndjson --hgrm r.hgrm --junit r.xml --markdown r.md --csv r";
+    let load = format!("load -H http://{} / -c 2 -n 400 --p95 10s --quiet", nginx.address);
+    let first = home.run(&format!("{load} {forms}"));
+    assert_eq!(first.status.code(), Some(0), "{}", said(&first));
+    let names = [
+        "r.json",
+        "r.ndjson",
+        "r.hgrm",
+        "r.xml",
+        "r.md",
+        "r_stats.csv",
+        "r_stats_history.csv",
+        "r_failures.csv",
+        "r_exceptions.csv",
+    ];
+    let read = |name: &str| std::fs::read_to_string(home.path().join(name)).unwrap();
+    let written = names.map(read);
+    let report: Value = serde_json::from_str(&written[0]).unwrap();
+    assert_eq!(report["requests"], 400);
+    assert_eq!(report["connections"]["opened"], 2);
+    assert_eq!(report["thresholds"][0]["met"], true);
+    assert_eq!(report["body_bytes"], 400 * "hello \n".len());
+    assert!(report["connect_ms"]["max"].as_f64().unwrap() > 0.0);
+    let windows = report["windows"].as_array().unwrap();
+    assert_eq!(windows.iter().map(|w| w["requests"].as_u64().unwrap()).sum::<u64>(), 400);
+    assert!(written[5].contains("GET,/,400,0,"), "{}", written[5]);
+    names.iter().for_each(|name| std::fs::remove_file(home.path().join(name)).unwrap());
+    let again = home.run(&format!("export 1 {forms}"));
+    assert_eq!(said(&again), said(&first));
+    assert_eq!(names.map(read), written);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_refused_before_a_request() {
+    let _machine = shared();
+    let nobody = format!("load http://{}/ --quiet", free_address());
+    for (form, words) in [
+        ("--csv /nonexistent/r", "cannot write /nonexistent/r_stats.csv"),
+        ("--junit r.xml --hgrm r.xml", "two outputs go to r.xml"),
+    ] {
+        let output = Home::new().run(&format!("{nobody} {form}"));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(said(&output).contains(words), "{}", said(&output));
+    }
+}
+
+#[test]
+fn a_failed_request_ends_as_in_locust_if_asked_to() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let load = format!("load http://{}/missing -n 20 --quiet", nginx.address);
+    let code = |more: &str| home.run(&format!("{load} {more}")).status.code();
+    assert_eq!(code(""), Some(4), "not one request succeeded");
+    assert_eq!((code("--exit-code-on-error"), code("--exit-code-on-error 9")), (Some(1), Some(9)));
+}
+
+#[test]
+fn credentials_stay_where_they_were_sent() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let load = format!("load http://me:s3cret@{}/for-me -n 5 --quiet --json -", nginx.address);
+    let mut command = home.tenfold(&load);
+    let output =
+        command.args(["-H", "Cookie: id=s3cret", "-H", "X-Api-Key: s3cret"]).output().unwrap();
+    assert_eq!(json(&output)["status"]["200"], 5, "{}", said(&output));
+    assert!(!said(&output).contains("s3cret"));
+    assert!(!said(&home.run("runs")).contains("s3cret"));
+    let kept = std::fs::read(home.path().join("state/history.sqlite")).unwrap();
+    assert!(!kept.windows(6).any(|bytes| bytes == b"s3cret"));
+}
