@@ -10,10 +10,10 @@ use tokio::io::AsyncWrite;
 
 use crate::answer::Failure;
 use crate::buffer::{Buffer, Workspace};
-use crate::config::Limits;
 use crate::forwarded::Origin;
 use crate::forwarding::Forwarding;
 use crate::h1::{Flaw, Scan, Scanner};
+use crate::limits::Limits;
 use crate::peer::Peer;
 use crate::stream::{Arrived, ClientStream, Stream};
 use crate::timer::Timer;

@@ -1,13 +1,12 @@
-//! What a balancer is told before it starts: addresses, policy, and every limit with its default.
+//! What a balancer is told before it starts: addresses, apps, policies.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use crate::acme::Acme;
 use crate::address::Address;
 use crate::forwarding::Forwarding;
-use crate::h1::MAX_FIELDS;
 use crate::health::Health;
+use crate::limits::{Limits, QueueLimits, RetryLimits, Timeouts, check_duration};
 use crate::log::AccessLog;
 use crate::policy::Policy;
 use crate::proxy_protocol::ProxyProtocol;
@@ -104,89 +103,12 @@ pub enum Protocol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AppId(u16);
 
-/// Bounds of the waiting requests of an app, over all its backends.
-#[derive(Clone, Copy, Debug)]
-pub struct QueueLimits {
-    /// Requests that may wait; the next one is answered 503.
-    pub length: usize,
-    /// The longest wait before 503; above 0 and at most [`Timeouts::MAX`].
-    pub wait: Duration,
-}
-
-/// How many requests of an app may be sent to another backend after one failed them: a share of
-/// the requests of the last ten seconds, and a few more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RetryLimits {
-    /// Percent of the requests.
-    pub percent: u32,
-    /// A second, beyond the share.
-    pub per_second: u32,
-}
-
-/// How long each phase of a connection may take. All are above 0 and at most [`Timeouts::MAX`].
-#[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
-    /// From the first byte of a request to the end of its header, in total; then 408.
-    pub header: Duration,
-    /// Of TLS, from its first byte to its last, in total.
-    pub handshake: Duration,
-    /// A client connection without a request.
-    pub idle: Duration,
-    /// Between two pieces of a request body; then 408.
-    pub body: Duration,
-    /// From the end of a request's header to the end of its body, in total, as far as only the
-    /// client is waited for; then 408.
-    pub upload: Duration,
-    /// How long a client that holds a slot may be waited for in all, for its body or to take its
-    /// answer, beyond what its bytes have earned at [`Limits::client_rate`]; then 408, or the
-    /// connection is aborted. What was earned counts up to `stall`.
-    pub client_grace: Duration,
-    /// Establishing a connection to a backend.
-    pub connect: Duration,
-    /// From the end of the request to the end of the answer's header; then 504.
-    pub response: Duration,
-    /// Between two pieces of an answer, whichever side stalls; then the connection is aborted.
-    pub stall: Duration,
-    /// An upgraded connection without a byte in either direction.
-    pub tunnel: Duration,
-    /// An unused connection to a backend; it is closed at most a quarter later.
-    pub backend_idle: Duration,
-}
-
-/// How large each thing may be. All are finite.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Bytes of a request's or an answer's header, up to [`Limits::MAX_HEADER_BYTES`].
-    pub header_bytes: usize,
-    /// Bytes of a request's target, up to `header_bytes`; then 414.
-    pub target_bytes: usize,
-    /// Header fields of a request or an answer, up to [`Limits::MAX_HEADERS`].
-    pub headers: usize,
-    /// Bytes of a request body; then 413. Bodies are streamed, so this does not cost memory.
-    pub body_bytes: u64,
-    /// Open client connections; more wait in the kernel's accept queue. Threads that accept at the
-    /// same moment may exceed it by one each.
-    pub connections: usize,
-    /// Open connections of one client: an IPv4 address, or a /64 network of IPv6. The next one is
-    /// closed as it is accepted. Trusted proxies have as many as they like.
-    pub client_connections: usize,
-    /// Requests over one connection; the last one's answer closes it.
-    pub requests: u64,
-    /// Bytes a second that a client moves on average while it is waited for, see
-    /// [`Timeouts::client_grace`]; 0 for no such limit.
-    pub client_rate: u64,
-    /// Streams that a client may have open at once on one HTTP/2 connection, 1 to
-    /// [`Limits::MAX_STREAMS`]. Each may hold 64 KiB of a request and of an answer.
-    pub streams: u32,
-}
-
 impl Config {
     /// The most that [`Config::apps`] can have.
     pub const MAX_APPS: usize = 1024;
 
     /// Says what is wrong with the values, in one sentence with a remedy.
     pub fn check(&self) -> Result<(), String> {
-        let Limits { header_bytes, target_bytes, headers, .. } = self.limits;
         if self.listeners.is_empty() {
             return Err("there is no address to listen on; give at least one".into());
         }
@@ -205,32 +127,8 @@ impl Config {
         if self.threads == 0 || self.threads > 1024 {
             return Err(format!("{} threads are impossible; use 1 to 1024", self.threads));
         }
-        if !(1024..=Limits::MAX_HEADER_BYTES).contains(&header_bytes) {
-            let most = Limits::MAX_HEADER_BYTES;
-            return Err(format!(
-                "a header limit of {header_bytes} bytes is impossible; use 1024 to {most}"
-            ));
-        }
-        if !(1..=header_bytes).contains(&target_bytes) {
-            return Err(format!(
-                "a target limit of {target_bytes} bytes is impossible; use 1 to {header_bytes}, the header limit"
-            ));
-        }
-        if headers == 0 || headers > Limits::MAX_HEADERS {
-            let most = Limits::MAX_HEADERS;
-            return Err(format!(
-                "a limit of {headers} header fields is impossible; use 1 to {most}"
-            ));
-        }
-        let Limits { connections, client_connections, requests, .. } = self.limits;
-        if connections == 0 || client_connections == 0 || requests == 0 {
-            return Err("a limit of 0 connections or requests serves nobody; use at least 1".into());
-        }
-        if !(1..=Limits::MAX_STREAMS).contains(&self.limits.streams) {
-            let (streams, most) = (self.limits.streams, Limits::MAX_STREAMS);
-            return Err(format!("a limit of {streams} streams is impossible; use 1 to {most}"));
-        }
-        self.check_durations()?;
+        self.limits.check()?;
+        self.timeouts.check()?;
         self.check_apps()?;
         Route::check_all(&self.routes, self.apps.len())
     }
@@ -247,36 +145,6 @@ impl Config {
             app.check().map_err(|wrong| format!("of app {}, {wrong}", app.name))?;
         }
         Ok(())
-    }
-
-    fn check_durations(&self) -> Result<(), String> {
-        let Timeouts {
-            header,
-            handshake,
-            idle,
-            body,
-            upload,
-            client_grace,
-            connect,
-            response,
-            stall,
-            tunnel,
-            backend_idle,
-        } = self.timeouts;
-        let durations = [
-            ("header", header),
-            ("handshake", handshake),
-            ("idle", idle),
-            ("body", body),
-            ("upload", upload),
-            ("client grace", client_grace),
-            ("connect", connect),
-            ("response", response),
-            ("stall", stall),
-            ("tunnel", tunnel),
-            ("backend idle", backend_idle),
-        ];
-        durations.into_iter().try_for_each(|(name, duration)| check_duration(name, duration))
     }
 }
 
@@ -337,20 +205,6 @@ impl AppId {
     }
 }
 
-impl Timeouts {
-    /// The most that each of them, and [`QueueLimits::wait`], can be: a day.
-    pub const MAX: Duration = Duration::from_secs(24 * 60 * 60);
-}
-
-impl Limits {
-    /// The most that [`Limits::header_bytes`] can be: half of a connection's read buffer.
-    pub const MAX_HEADER_BYTES: usize = 32 * 1024;
-    /// The most that [`Limits::headers`] can be.
-    pub const MAX_HEADERS: usize = MAX_FIELDS;
-    /// The most that [`Limits::streams`] can be.
-    pub const MAX_STREAMS: u32 = 1024;
-}
-
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -383,95 +237,10 @@ impl Default for AppConfig {
     }
 }
 
-impl Default for QueueLimits {
-    fn default() -> Self {
-        QueueLimits {
-            // Deep enough for a burst of users, shallow enough to bound memory (a few KiB each).
-            length: 1024,
-            // As long as most clients and load balancers in front wait before they give up.
-            wait: Duration::from_secs(30),
-        }
-    }
-}
-
-impl Default for RetryLimits {
-    fn default() -> Self {
-        RetryLimits {
-            // The customary share: a failing fleet gets a fifth more load, not several times as much.
-            percent: 20,
-            // An app with little traffic loses an instance as unnoticed.
-            per_second: 10,
-        }
-    }
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Timeouts {
-            // Ample for a header on the worst mobile link; a slow-loris client holds a socket no longer.
-            header: Duration::from_secs(30),
-            // Two round trips and some arithmetic, on the worst mobile link.
-            handshake: Duration::from_secs(10),
-            // About what browsers keep a connection for.
-            idle: Duration::from_secs(60),
-            // TCP recovers from a lost packet or a handover within this time.
-            body: Duration::from_secs(30),
-            // The largest body at 300 KB/s.
-            upload: Duration::from_secs(3600),
-            // A few lost packets; what follows has to keep a pace.
-            client_grace: Duration::from_secs(10),
-            // Instances are near; three SYN attempts (1 s, 2 s apart) fit.
-            connect: Duration::from_secs(3),
-            // The customary bound of a web request.
-            response: Duration::from_secs(60),
-            // Server-sent events usually ping every 15 to 30 s.
-            stall: Duration::from_secs(60),
-            // WebSocket pings are minutes apart at most; longer silence is a dead peer.
-            tunnel: Duration::from_secs(600),
-            // Below the shortest keep-alive in common use (gunicorn: 2 s; Node and uvicorn: 5 s), so
-            // that as a rule we, not the backend, close an idle connection. Where the backend is
-            // first, what may be sent again is, and the rest looks before it goes.
-            backend_idle: Duration::from_millis(1500),
-        }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            // Room for large cookies and tokens; most app servers stop at 8 or 16 KiB.
-            header_bytes: 16 * 1024,
-            // What RFC 9112 3 asks for at least, and what most servers stop at.
-            target_bytes: 8 * 1024,
-            // What common servers accept.
-            headers: 100,
-            // Larger than what a form uploads, small enough to stop an endless body.
-            body_bytes: 1 << 30,
-            // Below the usual hard limit of open files, with room for backends.
-            connections: 50_000,
-            // One client leaves three quarters of all connections to others.
-            client_connections: 12_500,
-            // So seldom that nobody notices, often enough that long-lived clients spread over threads.
-            requests: 100_000,
-            // Slower than any link in use; a slot is worth more than a slower client.
-            client_rate: 1024,
-            // What browsers expect, RFC 9113 6.5.2 advises at least 100.
-            streams: 128,
-        }
-    }
-}
-
-fn check_duration(name: &str, duration: Duration) -> Result<(), String> {
-    if duration.is_zero() || duration > Timeouts::MAX {
-        return Err(format!(
-            "a {name} time of {duration:?} is impossible; use more than 0 and at most a day"
-        ));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::route::{Destination, Prefix};
 

@@ -5,7 +5,8 @@
 //! which backend, and idle connections. Bodies are streamed; nothing waits without a limit; framing
 //! that RFC 9112 leaves ambiguous is refused.
 //!
-//! - `config`: what a balancer is told before it starts, with every limit and its default.
+//! - `config`: what a balancer is told before it starts.
+//! - `limits`: how large things may be and how long they may take, with the defaults.
 //! - `address`: of a backend or a listener.
 //! - `balancer`: starting, stopping, and the [`Handle`] that changes and observes a running one.
 //! - `policy`: the rules that pick a backend, by name, and what they look at in a request.
@@ -61,6 +62,7 @@ mod http2;
 mod inherited;
 mod intake;
 mod lease;
+mod limits;
 mod listener;
 mod log;
 mod outgoing;
@@ -83,10 +85,7 @@ pub use acme::Acme;
 pub use address::{Address, UnknownAddress};
 pub use backend::{Backend, Role, Slots, UnknownSlots};
 pub use balancer::{Balancer, Drained, Handle, StartError};
-pub use config::{
-    AppConfig, AppId, Cleartext, Config, Limits, Listener, Protocol, QueueLimits, RetryLimits,
-    Timeouts,
-};
+pub use config::{AppConfig, AppId, Cleartext, Config, Listener, Protocol};
 pub use counters::{BackendCounts, EntranceCounts, Shed};
 pub use dispatch::{BackendId, RetryCounts};
 pub use forwarding::{Forwarding, Network, Switch, UnknownNetwork, XForwarded};
@@ -94,6 +93,7 @@ pub use health::{
     ActiveHealth, BackendHealth, Health, HealthEvent, HealthEvents, PassiveHealth, ServerErrors,
 };
 pub use inherited::Inherited;
+pub use limits::{Limits, QueueLimits, RetryLimits, Timeouts};
 pub use log::{AccessLog, LogFormat, LogTarget};
 pub use policy::{Key, Policy, UnknownPolicy};
 pub use proxy_protocol::ProxyProtocol;

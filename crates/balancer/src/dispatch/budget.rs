@@ -2,7 +2,7 @@
 //! failing fleet would get its load several times over.
 
 use super::TICK;
-use crate::config::RetryLimits;
+use crate::limits::RetryLimits;
 
 /// Counts of requests and of retries that fade over ten seconds.
 #[derive(Debug)]

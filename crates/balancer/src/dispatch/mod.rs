@@ -25,9 +25,10 @@ mod wish;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use crate::config::{AppConfig, AppId, QueueLimits};
+use crate::config::{AppConfig, AppId};
 use crate::counters::BackendFault;
 use crate::health::{Health, Turn};
+use crate::limits::QueueLimits;
 use crate::policy::Policy;
 use auto::AutoSlots;
 use budget::Budget;

@@ -19,8 +19,8 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
-use crate::config::Timeouts;
 use crate::dispatch::BackendId;
+use crate::limits::Timeouts;
 pub(crate) use condition::{Condition, Turn};
 pub(crate) use prober::run;
 

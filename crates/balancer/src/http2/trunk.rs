@@ -20,7 +20,7 @@ use super::inbound::broken;
 use super::keepalive::{Health, Keepalive};
 use super::{MAX_WINDOW, SEND_BYTES, STREAM_BYTES};
 use crate::backend::BackendState;
-use crate::config::{Limits, Timeouts};
+use crate::limits::{Limits, Timeouts};
 use crate::stream::BackendStream;
 use crate::timer::Timer;
 
