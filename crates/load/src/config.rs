@@ -31,6 +31,8 @@ pub struct Config {
     pub threads: usize,
     /// What carries the bytes. Default: [`Engine::Auto`].
     pub engine: Engine,
+    /// What the figures leave out. Default: the warm-up.
+    pub trim: Trim,
     /// Length of a measuring window. Default: 1 s.
     pub window: Duration,
     /// Seed of everything random, so that a run can be repeated.
@@ -47,6 +49,17 @@ pub enum End {
     Duration(Duration),
     /// When this many requests, counted from the start, have been sent and have ended.
     Requests(u64),
+}
+
+/// What the figures of a run leave out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Trim {
+    /// The beginning, until the run was steady: of one that is meant to be steady, that lasts
+    /// 5 s or more, that nobody marked or steered, and that does not end at a number of requests.
+    #[default]
+    WarmUp,
+    /// Nothing.
+    Nothing,
 }
 
 /// Whether a connection serves more than one request.
@@ -175,6 +188,7 @@ impl Config {
             max_connections: 4096,
             threads: 1,
             engine: Engine::Auto,
+            trim: Trim::WarmUp,
             window: Duration::from_secs(1),
             seed: 1,
         }

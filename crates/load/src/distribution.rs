@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::counts::Counts;
 use crate::histogram::Histogram;
 
 /// Counts by time, told apart as [`Histogram`] tells them. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Distribution {
-    /// A part for each thread: time in microseconds and count. An hour, the longest time, is
-    /// well within 32 bits.
+    /// A part for each thread: time in microseconds and count, in order. An hour, the longest
+    /// time, is well within 32 bits.
     parts: Vec<Arc<[(u32, u32)]>>,
 }
 
@@ -27,42 +28,59 @@ impl Distribution {
         }
     }
 
-    pub(crate) fn add(&mut self, times: &Histogram) {
-        if times.count() == 0 {
-            return;
-        }
-        let narrow = |wide: u64| u32::try_from(wide).unwrap_or(u32::MAX);
-        let recorded = times.counts().iter_recorded();
-        self.parts.push(
-            recorded
-                .map(|at| (narrow(at.value_iterated_to()), narrow(at.count_at_value())))
-                .collect(),
-        );
+    /// What was counted; nothing is left there.
+    pub(crate) fn of(counts: &mut Counts) -> Distribution {
+        let part: Arc<[(u32, u32)]> = counts.drain().collect();
+        Distribution { parts: if part.is_empty() { Vec::new() } else { vec![part] } }
     }
 
+    /// Adds another thread's part.
     pub(crate) fn merge(&mut self, other: &Distribution) {
         self.parts.extend(other.parts.iter().cloned());
+    }
+
+    /// Adds what followed, into one part: memory grows with the times that differ alone.
+    pub(crate) fn absorb(&mut self, later: &Distribution) {
+        if self.parts.is_empty() {
+            self.parts.clone_from(&later.parts);
+            return;
+        }
+        let both = self.parts.iter().chain(&later.parts);
+        let mut all: Vec<(u32, u32)> = both.flat_map(|part| part.iter().copied()).collect();
+        all.sort_unstable_by_key(|(micros, _)| *micros);
+        all.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 = kept.1.saturating_add(next.1);
+            }
+            same
+        });
+        self.parts = vec![all.into()];
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+    use crate::clock::MILLISECOND;
+
+    fn distribution(times: &[u64]) -> Distribution {
+        let mut counts = Counts::default();
+        times.iter().for_each(|ms| counts.record(ms * MILLISECOND));
+        Distribution::of(&mut counts)
+    }
 
     #[test]
-    fn gives_back_what_it_was_made_of() {
-        let mut histogram = Histogram::new();
-        for ms in [0, 1, 1, 7, 900, 3_599_000, 9_999_999] {
-            histogram.record(Duration::from_millis(ms));
-        }
-        let mut distribution = Distribution::default();
-        distribution.add(&histogram);
-        assert_eq!(distribution.histogram().counts(), histogram.counts());
-        distribution.merge(&distribution.clone());
-        assert_eq!(distribution.histogram().count(), 14);
-        distribution.add(&Histogram::new());
-        assert_eq!(distribution.parts.len(), 2, "nothing adds nothing");
+    fn parts_add_up_merged_or_absorbed() {
+        let (first, second) = (distribution(&[0, 1, 1, 7, 900]), distribution(&[1, 3_599_000]));
+        let (mut merged, mut absorbed) = (first.clone(), first);
+        merged.merge(&second);
+        absorbed.absorb(&second);
+        assert_eq!(merged.histogram().counts(), absorbed.histogram().counts());
+        assert_eq!(merged.histogram().count(), 7);
+        assert_eq!((merged.parts.len(), absorbed.parts.len()), (2, 1));
+        assert_eq!(absorbed.parts[0].len(), 5);
+        absorbed.absorb(&distribution(&[]));
+        assert_eq!(absorbed.histogram().count(), 7, "nothing adds nothing");
     }
 }

@@ -140,6 +140,7 @@ impl Generator {
         } else {
             self.start_arrivals(now);
         }
+        self.note_crowd(now);
     }
 
     // What the driver tells.
@@ -268,8 +269,8 @@ impl Generator {
 
     pub(crate) fn gauges(&self) -> Gauges {
         match &self.traffic {
-            Traffic::Closed(users) => Gauges { users: users.present(), waiting: 0 },
-            Traffic::Open(arrivals) => Gauges { users: 0, waiting: arrivals.waiting() },
+            Traffic::Closed(users) => Gauges { users: users.present(), ..Gauges::default() },
+            Traffic::Open(arrivals) => Gauges { waiting: arrivals.waiting(), ..Gauges::default() },
         }
     }
 
@@ -321,6 +322,7 @@ impl Generator {
             }
             self.take_quota();
             self.recorder.due(1);
+            self.recorder.unnoticed(now.saturating_sub(intended));
             match place {
                 Place::Slot(id) => self.begin(id, intended, true),
                 Place::Waits | Place::Shed | Place::Dropped => {
@@ -463,7 +465,7 @@ impl Generator {
                     }
                     None => users.wait_until(id, at),
                 },
-                Next::Later(_) => {}
+                Next::Later(pause) => self.recorder.pauses(pause),
                 Next::Leave => self.see_off(id),
             },
             Traffic::Open(arrivals) => {
@@ -475,6 +477,15 @@ impl Generator {
                 }
             }
         }
+        self.note_crowd(now);
+    }
+
+    fn note_crowd(&mut self, now: Nanos) {
+        let count = match &self.traffic {
+            Traffic::Closed(users) => users.present(),
+            Traffic::Open(arrivals) => arrivals.in_system(),
+        };
+        self.recorder.crowd(count, now);
     }
 
     /// A user has left: nobody sends on its connection any more.

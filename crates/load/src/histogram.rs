@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock::{Nanos, nanos};
 
 /// The longest time told apart, in microseconds: one hour. Longer ones are recorded as it.
-const LONGEST_US: u64 = 3_600_000_000;
+pub(crate) const LONGEST_US: u64 = 3_600_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// A distribution of times in whole microseconds, up to one hour, each within 0.1 %.

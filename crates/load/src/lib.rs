@@ -14,13 +14,16 @@
 //! * `generator`: one thread's load without I/O: what is sent when, and what became of it.
 //! * `worker`: follows the control, closes windows, ends the measuring; the same for every driver.
 //! * `driver`: what owns sockets, on io_uring or epoll; `clock`: nanoseconds and a timer that keeps them.
-//! * `recorder`, `tally`, `window`, `histogram`, `distribution`: what a thread notes down, and how it hands it over.
+//! * `recorder`, `tally`, `window`: what a thread notes down, and how it hands it over; `counts`,
+//!   `distribution`, `histogram`: times, quick to count, small to keep, whole to read.
+//! * `stretch`, `course`, `steady`, `beginning`: the beginning of a run, found and taken away.
 //! * `run`, `control`: threads, started and joined; live changes.
-//! * `report`, `verdict`, `error_kind`: the outcome.
+//! * `report`, `verdict`, `reason`, `little`, `error_kind`: the outcome.
 //! * `usage`: CPU time, waiting for a CPU, and the limit on open files.
 
 mod agenda;
 mod arrivals;
+mod beginning;
 mod behaviour;
 mod chunked;
 mod clock;
@@ -28,6 +31,8 @@ mod clockwork;
 mod config;
 mod connection;
 mod control;
+mod counts;
+mod course;
 mod curve;
 mod distribution;
 mod driver;
@@ -36,12 +41,16 @@ mod generator;
 mod headcount;
 mod histogram;
 mod keep;
+mod little;
+mod reason;
 mod recorder;
 mod report;
 mod request;
 mod response;
 mod run;
 mod schedule;
+mod steady;
+mod stretch;
 mod tally;
 mod target;
 mod trace;
@@ -52,16 +61,18 @@ mod window;
 mod worker;
 mod workload;
 
-pub use config::{Config, End, KeepAlive, StartError};
+pub use config::{Config, End, KeepAlive, StartError, Trim};
 pub use control::{Control, Demand, Present};
 pub use distribution::Distribution;
 pub use driver::Engine;
 pub use error_kind::ErrorKind;
 pub use histogram::Histogram;
+pub use reason::Reason;
 pub use report::{Report, Seen};
 pub use run::Run;
+pub use steady::{Series, WarmUp};
 pub use target::Target;
 pub use trace::{Replay, Step, Trace, TraceError};
-pub use verdict::{Reason, Verdict};
-pub use window::Window;
+pub use verdict::Verdict;
+pub use window::{Stage, Window};
 pub use workload::{Flow, Phase, Rate, Rhythm, Spacing, Think, Workload};

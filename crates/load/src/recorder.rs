@@ -8,8 +8,10 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clock::Nanos;
+use crate::course::Course;
 use crate::error_kind::ErrorKind;
-use crate::tally::Tally;
+use crate::stretch::Stretches;
+use crate::tally::{OpenTally, Part, Tally};
 use crate::usage::Usage;
 use crate::window::{Gauges, WindowTally};
 
@@ -24,7 +26,13 @@ pub(crate) struct Sent {
 /// One thread's record.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    tally: Tally,
+    /// Of the open window.
+    tally: OpenTally,
+    /// Of closed ones that are not handed over.
+    parts: Vec<Part>,
+    stretches: Stretches,
+    course: Course,
+    crowd: Crowd,
     /// When the measuring began: at the start or at the last mark.
     since: Nanos,
     width: Nanos,
@@ -35,6 +43,13 @@ pub(crate) struct Recorder {
     first: u64,
     base: u64,
     in_flight: u64,
+}
+
+/// Requests in the system, or users, and since when there are so many.
+#[derive(Debug, Clone, Copy, Default)]
+struct Crowd {
+    count: u64,
+    since: Nanos,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +68,15 @@ pub(crate) struct Published {
     /// Of the thread, since the measuring began.
     pub(crate) usage: Usage,
     pub(crate) state: ThreadState,
+    /// What the end needs to judge the whole.
+    pub(crate) whole: Option<Whole>,
+}
+
+/// A thread's measuring, once it is over.
+#[derive(Debug, Clone)]
+pub(crate) struct Whole {
+    pub(crate) stretches: Stretches,
+    pub(crate) course: Course,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +89,11 @@ pub(crate) enum ThreadState {
 impl Recorder {
     pub(crate) fn new(start: Nanos, width: Nanos) -> Recorder {
         Recorder {
-            tally: Tally::new(),
+            tally: OpenTally::default(),
+            parts: Vec::new(),
+            stretches: Stretches::default(),
+            course: Course::new(start),
+            crowd: Crowd::default(),
             since: start,
             width,
             phase: Phase::Measuring,
@@ -103,7 +131,11 @@ impl Recorder {
         if self.phase == Phase::Settling {
             return;
         }
-        self.tally.clear();
+        self.tally.take();
+        self.parts.clear();
+        self.stretches = Stretches::default();
+        self.course = Course::new(at);
+        self.crowd.since = at;
         self.first += self.windows.len() as u64;
         self.base = self.first;
         self.windows.clear();
@@ -114,6 +146,7 @@ impl Recorder {
     /// Measuring ends now.
     pub(crate) fn end(&mut self, at: Nanos, gauges: Gauges) {
         self.close_window(at, gauges);
+        self.course.end(at);
         self.phase = Phase::Settling;
     }
 
@@ -142,6 +175,28 @@ impl Recorder {
         }
     }
 
+    /// So many requests are in the system now, or so many users there.
+    pub(crate) fn crowd(&mut self, count: u64, now: Nanos) {
+        if count != self.crowd.count {
+            self.occupy(now);
+            self.crowd.count = count;
+        }
+    }
+
+    /// A request was in the system for so long before it was noticed.
+    pub(crate) fn unnoticed(&mut self, time: Nanos) {
+        if let Some((_, window)) = self.open() {
+            window.occupancy += time;
+        }
+    }
+
+    /// A user pauses for so long.
+    pub(crate) fn pauses(&mut self, time: Nanos) {
+        if let Some((_, window)) = self.open() {
+            window.pauses += time;
+        }
+    }
+
     pub(crate) fn late(&mut self) {
         if let Some((tally, _)) = self.open() {
             tally.late += 1;
@@ -150,7 +205,7 @@ impl Recorder {
 
     pub(crate) fn lag(&mut self, lag: Nanos) {
         if let Some((tally, _)) = self.open() {
-            tally.lag.record_nanos(lag);
+            tally.lag.record(lag);
         }
     }
 
@@ -163,7 +218,7 @@ impl Recorder {
     /// A new connection was ready to use after so long.
     pub(crate) fn connected(&mut self, time: Nanos) {
         if let Some((tally, _)) = self.open() {
-            tally.connect.record_nanos(time);
+            tally.connect.record(time);
         }
     }
 
@@ -211,15 +266,18 @@ impl Recorder {
         if let Some((tally, window)) = self.open() {
             tally.requests += 1;
             tally.note_status(status);
-            tally.response.record_nanos(response);
-            tally.service.record_nanos(service);
-            tally.first_byte.record_nanos(first_byte.saturating_sub(sent.at));
+            tally.response.record(response);
+            tally.service.record(service);
+            tally.first_byte.record(first_byte.saturating_sub(sent.at));
             window.answered += 1;
             window.response += response;
             window.service += service;
             if service == 0 {
                 window.completed += 1.0;
             }
+        }
+        if self.phase == Phase::Measuring {
+            self.course.answered(at, response);
         }
         let whole = service.max(1) as f64;
         self.settle(sent, |window| {
@@ -239,7 +297,7 @@ impl Recorder {
         if let Some((tally, window)) = self.open() {
             tally.requests += 1;
             tally.note_error(kind, at);
-            tally.failed.record_nanos(at.saturating_sub(intended));
+            tally.failed.record(at.saturating_sub(intended));
             if let Some(status) = status {
                 tally.note_status(status);
             }
@@ -261,6 +319,8 @@ impl Recorder {
     pub(crate) fn publish_last(&mut self, place: &Mutex<Published>, usage: Usage) {
         let mut published = lock(place);
         self.publish_into(&mut published, usage);
+        published.whole =
+            Some(Whole { stretches: self.stretches.clone(), course: self.course.clone() });
         published.state = ThreadState::Done;
     }
 
@@ -268,12 +328,9 @@ impl Recorder {
         if published.since != self.since {
             published.restart(self.since);
         }
-        let closed = self.windows.iter_mut().rfind(|window| window.end != Nanos::MAX);
-        if let Some(window) = closed {
-            window.times.add(&self.tally.response);
+        for part in self.parts.drain(..) {
+            published.tally.add(&part);
         }
-        published.tally.merge(&self.tally);
-        self.tally.clear();
         published.usage = usage;
         published.windows.truncate((self.first - self.base) as usize);
         let closed = self.windows.iter().filter(|window| window.end != Nanos::MAX);
@@ -285,12 +342,25 @@ impl Recorder {
     }
 
     fn close_window(&mut self, at: Nanos, gauges: Gauges) {
+        self.occupy(at);
         let in_flight = self.in_flight;
         if let Some(open) = self.windows.back_mut().filter(|w| w.end == Nanos::MAX) {
+            let part = self.tally.take();
+            self.stretches.add(open.start, &part);
+            open.times = part.response.clone();
+            self.parts.push(part);
             open.end = at.max(open.start);
             open.in_flight = in_flight;
             open.unsettled = in_flight;
             open.gauges = gauges;
+        }
+    }
+
+    fn occupy(&mut self, now: Nanos) {
+        let Crowd { count, since } = self.crowd;
+        self.crowd.since = now.max(since);
+        if let Some((_, window)) = self.open() {
+            window.occupancy += count * now.saturating_sub(since);
         }
     }
 
@@ -306,7 +376,7 @@ impl Recorder {
         }
     }
 
-    fn open(&mut self) -> Option<(&mut Tally, &mut WindowTally)> {
+    fn open(&mut self) -> Option<(&mut OpenTally, &mut WindowTally)> {
         match self.phase {
             Phase::Measuring => Some((&mut self.tally, self.windows.back_mut()?)),
             Phase::Settling => None,
@@ -318,10 +388,11 @@ impl Published {
     pub(crate) fn new(since: Nanos) -> Published {
         Published {
             since,
-            tally: Tally::new(),
+            tally: Tally::default(),
             windows: Vec::new(),
             usage: Usage::default(),
             state: ThreadState::Running,
+            whole: None,
         }
     }
 
@@ -342,7 +413,7 @@ pub(crate) fn lock(place: &Mutex<Published>) -> MutexGuard<'_, Published> {
 mod tests {
     use super::*;
 
-    const NONE: Gauges = Gauges { users: 0, waiting: 0 };
+    const NONE: Gauges = Gauges { users: 0, waiting: 0, usage: Usage { cpu: 0, run_wait: None } };
 
     fn published(recorder: &mut Recorder) -> Published {
         let place = Mutex::new(Published::new(recorder.since()));
@@ -453,6 +524,7 @@ mod tests {
         for at in [10, 20, 30] {
             recorder.failed(5, None, at, ErrorKind::Connect, None);
         }
+        recorder.next_window(100, NONE);
         let published = published(&mut recorder);
         let seen: Vec<_> = published.tally.seen().collect();
         assert_eq!(seen, [(ErrorKind::Connect, (10, 30))]);

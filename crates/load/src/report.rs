@@ -3,16 +3,22 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+use crate::beginning::Beginning;
 use crate::clock::{Nanos, SECOND};
 use crate::driver::Engine;
 use crate::error_kind::ErrorKind;
 use crate::histogram::Histogram;
-use crate::recorder::{Published, ThreadState};
+use crate::little::Little;
+use crate::reason::Reason;
+use crate::recorder::{Published, ThreadState, Whole};
+use crate::steady::WarmUp;
 use crate::tally::Tally;
-use crate::verdict::{Evidence, Reason, Verdict};
+use crate::usage::Usage;
+use crate::verdict::{Evidence, Verdict};
 use crate::window::{Window, WindowTally};
 
-/// What was measured between the mark (or the start) and the end (or the last closed window).
+/// What was measured between the mark (or the start) and the end (or the last closed window). If
+/// the run warmed up by itself ([`Report::warm_up`]), its figures are those after that.
 ///
 /// All times in the histograms but `failed` are of successful requests: answers with a status
 /// below 400, complete and well framed. A target that fails fast does not look fast.
@@ -20,9 +26,11 @@ use crate::window::{Window, WindowTally};
 pub struct Report {
     /// What carried the bytes: never [`Engine::Auto`].
     pub engine: Engine,
-    /// When the measuring began.
+    /// When the run began, or was marked; a warm-up begins here.
     pub started_at: SystemTime,
-    /// How long it lasted.
+    /// What was cut from the beginning; `None` if nothing was.
+    pub warm_up: Option<WarmUp>,
+    /// How long the measuring lasted, without the warm-up.
     pub duration: Duration,
     /// Requests that ended within it, answered or failed: a plain count.
     pub requests: u64,
@@ -45,6 +53,13 @@ pub struct Report {
     pub offered: f64,
     /// Requests sent over requests due; 1 when none was due.
     pub achieved_ratio: f64,
+    /// Arrivals that found as many in the system as their phase allows; they are not due.
+    pub dropped: u64,
+    /// Requests of paced users that began late because the answer before took so long. Their
+    /// response time counts from when they should have begun.
+    pub late: u64,
+    /// Requests in the system on average, or users of a closed workload.
+    pub in_system: f64,
     /// Of new connections, from the beginning until a request could go out; TLS included.
     pub connect: Histogram,
     /// From the intended send to the last byte: what a user of the target sees. Waiting for a
@@ -65,9 +80,10 @@ pub struct Report {
     /// Seconds that the generator's threads were runnable without a CPU; `None` where the kernel
     /// does not tell.
     pub run_wait_seconds: Option<f64>,
-    /// Connections established.
+    /// Connections established, in the warm-up too.
     pub connections_opened: u64,
-    /// Kept connections that the server had closed and that were opened again, without an error.
+    /// Kept connections that the server had closed and that were opened again, without an error;
+    /// in the warm-up too.
     pub reconnects: u64,
     /// What the numbers are worth.
     pub verdict: Verdict,
@@ -95,6 +111,21 @@ pub(crate) struct Frame {
     pub(crate) engine: Engine,
     pub(crate) connection_limit: usize,
     pub(crate) counting: Counting,
+    pub(crate) judging: Judging,
+}
+
+/// What is asked of a run's figures at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Judging {
+    /// Nothing: somebody steered it.
+    Nothing,
+    /// Whether they agree with each other: it was not meant to be steady, or somebody else has
+    /// chosen where to begin.
+    Law,
+    /// And whether it was steady from this time on.
+    Steadiness(Nanos),
+    /// And what came before is cut.
+    WarmUp(Nanos),
 }
 
 impl Frame {
@@ -139,23 +170,31 @@ impl Report {
     }
 
     pub(crate) fn merge(frame: Frame, threads: &[Snapshot]) -> Report {
-        let mut tally = Tally::new();
-        for thread in threads {
-            tally.merge(&thread.tally);
-        }
+        let beginning = Beginning::of(frame, threads);
+        let whole = sum(threads, frame.since);
+        let tally =
+            if beginning.cut > frame.since { sum(threads, beginning.cut) } else { whole.clone() };
         let windows = merge_windows(threads);
+        let measured = windows.iter().filter(|window| window.start >= beginning.cut);
         let until = windows.last().map_or(frame.since, |last| last.end);
-        let length = until.saturating_sub(frame.since);
+        let length = until.saturating_sub(beginning.cut);
         let seconds = length as f64 / SECOND as f64;
         let per_second = |count: f64| if length > 0 { count / seconds } else { 0.0 };
         let errors: BTreeMap<ErrorKind, u64> =
             ErrorKind::ALL.into_iter().zip(tally.errors).filter(|(_, count)| *count > 0).collect();
-        let evidence = evidence(frame, threads, &tally, &errors, seconds);
+        let usage: Vec<Usage> = threads.iter().map(|t| t.usage_from(beginning.cut)).collect();
+        let occupancy: u64 = measured.clone().map(|w| w.occupancy).sum();
+        let evidence = Evidence {
+            steadiness: beginning.steadiness,
+            little: Little::of(frame.judging, &tally, measured.clone(), length),
+            ..evidence(frame, threads, &usage, &tally, &errors, seconds)
+        };
         let reasons = evidence.reasons();
-        let waits: Option<Vec<Nanos>> = threads.iter().map(|t| t.usage.run_wait).collect();
+        let waits: Option<Vec<Nanos>> = usage.iter().map(|usage| usage.run_wait).collect();
         Report {
             engine: frame.engine,
             started_at: frame.started_at,
+            warm_up: beginning.warm_up(frame.since),
             duration: Duration::from_nanos(length),
             requests: tally.requests,
             errors_seen: tally.seen().map(|(kind, seen)| (kind, frame.seen(seen))).collect(),
@@ -163,7 +202,7 @@ impl Report {
             bytes: tally.bytes,
             body_bytes: tally.body_bytes,
             throughput: per_second(match frame.counting {
-                Counting::Shares => windows.iter().map(|w| w.completed).sum(),
+                Counting::Shares => measured.map(|w| w.completed).sum(),
                 Counting::Ends => (tally.requests - errors.values().sum::<u64>()) as f64,
             }),
             offered: per_second(tally.due as f64),
@@ -171,14 +210,17 @@ impl Report {
                 0 => 1.0,
                 due => tally.taken_up as f64 / due as f64,
             },
-            cpu_seconds: threads.iter().map(|t| t.usage.cpu).sum::<Nanos>() as f64 / SECOND as f64,
+            dropped: tally.dropped,
+            late: tally.late,
+            in_system: occupancy as f64 / length.max(1) as f64,
+            cpu_seconds: usage.iter().map(|usage| usage.cpu).sum::<Nanos>() as f64 / SECOND as f64,
             busiest_thread: evidence.busiest,
             run_wait_seconds: waits.map(|w| w.iter().sum::<Nanos>() as f64 / SECOND as f64),
-            connections_opened: tally.connections_opened,
-            reconnects: tally.reconnects,
+            connections_opened: whole.connections_opened,
+            reconnects: whole.reconnects,
             verdict: Verdict::of(&reasons),
             reasons,
-            windows: windows.iter().map(|w| w.publish(frame.since)).collect(),
+            windows: windows.iter().map(|w| w.publish(frame.since, beginning.cut)).collect(),
             errors,
             connect: tally.connect,
             response: tally.response,
@@ -190,29 +232,53 @@ impl Report {
     }
 }
 
+/// What was counted from a seam of all threads on, or in all.
+fn sum(threads: &[Snapshot], from: Nanos) -> Tally {
+    let mut sum = Tally::default();
+    for thread in threads {
+        match &thread.whole {
+            Some(whole) if from > thread.since => sum.merge(&whole.stretches.from(from)),
+            _ => sum.merge(&thread.tally),
+        }
+    }
+    sum
+}
+
 /// A copy of what one thread has handed over.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
+    since: Nanos,
     tally: Tally,
     windows: Vec<WindowTally>,
-    usage: crate::usage::Usage,
+    usage: Usage,
     state: ThreadState,
+    pub(crate) whole: Option<Whole>,
 }
 
 impl Snapshot {
     /// `None` while the thread has nothing from after the mark; that it failed always counts.
     pub(crate) fn of(published: &Published, since: Nanos) -> Option<Snapshot> {
         let copy = |known: &Published| Snapshot {
+            since: known.since,
             tally: known.tally.clone(),
             windows: known.windows.clone(),
             usage: known.usage,
             state: published.state.clone(),
+            whole: known.whole.clone(),
         };
         match (published.since == since, &published.state) {
             (true, _) => Some(copy(published)),
             (false, ThreadState::Failed(_)) => Some(copy(&Published::new(since))),
             (false, ThreadState::Running | ThreadState::Done) => None,
         }
+    }
+}
+
+impl Snapshot {
+    /// What the thread used after a seam.
+    fn usage_from(&self, seam: Nanos) -> Usage {
+        let before = self.windows.iter().take_while(|window| window.end <= seam).last();
+        before.map_or(self.usage, |window| self.usage.since(window.gauges.usage))
     }
 }
 
@@ -237,6 +303,7 @@ pub(crate) fn merge_windows(threads: &[Snapshot]) -> Vec<WindowTally> {
 fn evidence(
     frame: Frame,
     threads: &[Snapshot],
+    usage: &[Usage],
     tally: &Tally,
     errors: &BTreeMap<ErrorKind, u64>,
     seconds: f64,
@@ -245,15 +312,17 @@ fn evidence(
         true => nanos as f64 / SECOND as f64 / seconds,
         false => 0.0,
     };
-    let longest_wait = threads.iter().filter_map(|t| t.usage.run_wait).max();
+    let longest_wait = usage.iter().filter_map(|usage| usage.run_wait).max();
     Evidence {
-        busiest: share(threads.iter().map(|t| t.usage.cpu).max().unwrap_or(0)),
+        busiest: share(usage.iter().map(|usage| usage.cpu).max().unwrap_or(0)),
         longest_wait: longest_wait.map(share),
         lag_p99: tally.lag.percentile(99.0),
         median: tally.response.percentile(50.0),
         due: tally.due,
         taken_up: tally.taken_up,
         waited: tally.waited,
+        dropped: tally.dropped,
+        late: tally.late,
         connection_limit: frame.connection_limit,
         requests: tally.requests,
         failed: errors.values().sum(),
@@ -266,16 +335,16 @@ fn evidence(
                 ThreadState::Running | ThreadState::Done => None,
             })
             .collect(),
+        ..Evidence::default()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::usage::Usage;
 
     fn thread(windows: usize, state: ThreadState) -> Snapshot {
-        let mut tally = Tally::new();
+        let mut tally = Tally::default();
         tally.requests = 10;
         tally.errors[ErrorKind::Reset as usize] = 1;
         let windows: Vec<WindowTally> = (0..windows as u64)
@@ -286,7 +355,8 @@ mod tests {
                 ..WindowTally::default()
             })
             .collect();
-        Snapshot { tally, windows, usage: Usage { cpu: SECOND / 10, run_wait: None }, state }
+        let usage = Usage { cpu: SECOND / 10, run_wait: None };
+        Snapshot { since: 5 * SECOND, tally, windows, usage, state, whole: None }
     }
 
     fn frame() -> Frame {
@@ -296,6 +366,7 @@ mod tests {
             since: 5 * SECOND,
             connection_limit: 1,
             counting: Counting::Shares,
+            judging: Judging::Law,
         }
     }
 

@@ -8,14 +8,14 @@ use std::time::{Duration, SystemTime};
 use crate::arrivals::Arrivals;
 use crate::behaviour::Behaviour;
 use crate::clock::{Clock, MILLISECOND, Nanos, nanos};
-use crate::config::{Config, End, StartError};
+use crate::config::{Config, End, StartError, Trim};
 use crate::control::{Control, Plan, Shared};
 use crate::curve::RateCurve;
 use crate::driver::{Driver, Engine};
 use crate::generator::{Generator, Terms, Traffic};
 use crate::headcount::Headcount;
 use crate::recorder::{Published, Recorder, ThreadState, lock};
-use crate::report::{Counting, Frame, Report, Snapshot, merge_windows};
+use crate::report::{Counting, Frame, Judging, Report, Snapshot, merge_windows};
 use crate::request::PreparedRequest;
 use crate::schedule::{Schedule, Share};
 use crate::usage::{allow_connections, connections_within};
@@ -38,6 +38,7 @@ pub struct Run {
     engine: Engine,
     connection_limit: usize,
     counting: Counting,
+    judging: Judging,
 }
 
 impl Run {
@@ -65,6 +66,7 @@ impl Run {
                 Workload::Closed { .. } => Counting::Shares,
                 Workload::Open { .. } => Counting::Ends,
             },
+            judging: config.judging(&plan, start),
         };
         for (thread, driver) in drivers.into_iter().enumerate() {
             let generator = config.generator(thread, start, &plan, request.clone());
@@ -92,7 +94,7 @@ impl Run {
     pub fn windows(&self) -> Vec<Window> {
         let since = self.since();
         let windows = merge_windows(&self.snapshots(since));
-        windows.iter().map(|w| w.publish(since)).collect()
+        windows.iter().map(|w| w.publish(since, since)).collect()
     }
 
     /// What is known so far, up to the last closed window since the mark.
@@ -157,6 +159,11 @@ impl Run {
     }
 
     fn frame(&self, since: Nanos) -> Frame {
+        let judging = match (self.shared.steering().steered, since > self.start) {
+            (Some(_), _) => Judging::Nothing,
+            (None, true) => Judging::Law,
+            (None, false) => self.judging,
+        };
         Frame {
             started_at: self.epoch + Duration::from_nanos(since),
             since,
@@ -164,6 +171,7 @@ impl Run {
             connection_limit: self.connection_limit,
             // Before a mark the first users' queue is still building.
             counting: if since > self.start { self.counting } else { Counting::Ends },
+            judging,
         }
     }
 
@@ -244,6 +252,19 @@ impl Config {
         };
         let recorder = Recorder::new(start, nanos(self.window));
         Generator::new(terms, traffic, Behaviour::Single(request), recorder, quota)
+    }
+
+    /// A ramp of users ends somewhere; rates that change are not meant to be steady.
+    fn judging(&self, plan: &Plan, start: Nanos) -> Judging {
+        let from = match plan {
+            Plan::Closed(headcount) => headcount.settled_at(),
+            Plan::Open(_) if self.workload.rate().is_some() => start,
+            Plan::Open(_) => return Judging::Law,
+        };
+        match (self.trim, self.end) {
+            (Trim::WarmUp, End::Duration(_) | End::Never) => Judging::WarmUp(from),
+            _ => Judging::Steadiness(from),
+        }
     }
 
     fn measured(&self) -> Option<Nanos> {

@@ -1,15 +1,18 @@
 //! Counts and times of a stretch of measuring.
 
 use crate::clock::Nanos;
+use crate::counts::Counts;
+use crate::distribution::Distribution;
 use crate::error_kind::ErrorKind;
 use crate::histogram::Histogram;
 
 const FIRST_STATUS: u16 = 100;
 const STATUSES: usize = 500;
 
-/// Counts and times since they were last handed over.
+/// Counts and times of a stretch. The times are kept in what suits the use: an open window counts,
+/// a closed one is small, the sum can tell percentiles.
 #[derive(Debug, Clone)]
-pub(crate) struct Tally {
+pub(crate) struct Tally<Times = Histogram> {
     pub(crate) requests: u64,
     pub(crate) errors: [u64; ErrorKind::ALL.len()],
     /// When each kind of error was first and last met.
@@ -31,17 +34,22 @@ pub(crate) struct Tally {
     pub(crate) connections_opened: u64,
     pub(crate) reconnects: u64,
     /// From the beginning of a connection to the first request on it.
-    pub(crate) connect: Histogram,
-    pub(crate) response: Histogram,
-    pub(crate) service: Histogram,
+    pub(crate) connect: Times,
+    pub(crate) response: Times,
+    pub(crate) service: Times,
     /// From the send to the first byte of the answer.
-    pub(crate) first_byte: Histogram,
-    pub(crate) failed: Histogram,
-    pub(crate) lag: Histogram,
+    pub(crate) first_byte: Times,
+    pub(crate) failed: Times,
+    pub(crate) lag: Times,
 }
 
-impl Tally {
-    pub(crate) fn new() -> Tally {
+/// Of an open window.
+pub(crate) type OpenTally = Tally<Counts>;
+/// Of one that is closed, or of several.
+pub(crate) type Part = Tally<Distribution>;
+
+impl<Times: Default> Default for Tally<Times> {
+    fn default() -> Self {
         Tally {
             requests: 0,
             errors: [0; ErrorKind::ALL.len()],
@@ -56,16 +64,65 @@ impl Tally {
             late: 0,
             connections_opened: 0,
             reconnects: 0,
-            connect: Histogram::new(),
-            response: Histogram::new(),
-            service: Histogram::new(),
-            first_byte: Histogram::new(),
-            failed: Histogram::new(),
-            lag: Histogram::new(),
+            connect: Times::default(),
+            response: Times::default(),
+            service: Times::default(),
+            first_byte: Times::default(),
+            failed: Times::default(),
+            lag: Times::default(),
+        }
+    }
+}
+
+impl OpenTally {
+    /// What was counted; nothing is left.
+    pub(crate) fn take(&mut self) -> Part {
+        let mut part = Part::default();
+        for (small, counts) in part.times_mut().into_iter().zip(self.times_mut()) {
+            *small = Distribution::of(counts);
+        }
+        part.count(self);
+        self.clear_counts();
+        part
+    }
+}
+
+impl Tally {
+    /// Adds counts and times.
+    pub(crate) fn add(&mut self, part: &Part) {
+        self.count(part);
+        for (sum, small) in self.times_mut().into_iter().zip(part.times()) {
+            small.add_to(sum);
         }
     }
 
+    /// Adds another thread's.
     pub(crate) fn merge(&mut self, other: &Tally) {
+        self.count(other);
+        for (sum, others) in self.times_mut().into_iter().zip(other.times()) {
+            sum.merge(others);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.clear_counts();
+        self.times_mut().into_iter().for_each(Histogram::clear);
+    }
+}
+
+impl<Times> Tally<Times> {
+    pub(crate) fn times(&self) -> [&Times; 6] {
+        let Tally { connect, response, service, first_byte, failed, lag, .. } = self;
+        [connect, response, service, first_byte, failed, lag]
+    }
+
+    pub(crate) fn times_mut(&mut self) -> [&mut Times; 6] {
+        let Tally { connect, response, service, first_byte, failed, lag, .. } = self;
+        [connect, response, service, first_byte, failed, lag]
+    }
+
+    /// Adds the counts, not the times.
+    pub(crate) fn count<Others>(&mut self, other: &Tally<Others>) {
         self.requests += other.requests;
         for (mine, others) in self.errors.iter_mut().zip(other.errors) {
             *mine += others;
@@ -88,15 +145,9 @@ impl Tally {
         self.late += other.late;
         self.connections_opened += other.connections_opened;
         self.reconnects += other.reconnects;
-        self.connect.merge(&other.connect);
-        self.response.merge(&other.response);
-        self.service.merge(&other.service);
-        self.first_byte.merge(&other.first_byte);
-        self.failed.merge(&other.failed);
-        self.lag.merge(&other.lag);
     }
 
-    pub(crate) fn clear(&mut self) {
+    fn clear_counts(&mut self) {
         self.requests = 0;
         self.errors.fill(0);
         self.seen.fill(None);
@@ -110,12 +161,6 @@ impl Tally {
         self.late = 0;
         self.connections_opened = 0;
         self.reconnects = 0;
-        self.connect.clear();
-        self.response.clear();
-        self.service.clear();
-        self.first_byte.clear();
-        self.failed.clear();
-        self.lag.clear();
     }
 
     /// Statuses that were seen, with their counts.

@@ -6,6 +6,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::error_kind::ErrorKind;
+use crate::little::Little;
+use crate::reason::Reason;
+use crate::steady::Steadiness;
 
 /// The worth of a run's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -17,69 +20,6 @@ pub enum Verdict {
     Suspect,
     /// They describe the generator, or nothing.
     Invalid,
-}
-
-/// Something that speaks against a run's numbers. Its text is one sentence with the remedy.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Reason {
-    /// A generator thread was busy for most of its time.
-    GeneratorBusy {
-        /// CPU seconds a second of the busiest thread.
-        share: f64,
-    },
-    /// A generator thread was runnable but had no CPU for much of its time.
-    GeneratorWaited {
-        /// Seconds without a CPU a second, of the thread that waited most.
-        share: f64,
-    },
-    /// Requests went out later than intended because the generator was late.
-    ScheduleLag {
-        /// 99th percentile of the lag, in seconds.
-        p99: f64,
-        /// Median response time, in seconds.
-        median: f64,
-    },
-    /// Fewer requests were sent than were due.
-    Underachieved {
-        /// Sent over due.
-        ratio: f64,
-    },
-    /// Requests waited inside the generator because every allowed connection was busy.
-    ConnectionsExhausted {
-        /// The limit on connections.
-        limit: usize,
-        /// Requests that waited.
-        waited: u64,
-    },
-    /// This machine had no files or ports left for connections.
-    ResourcesExhausted {
-        /// Requests that failed because of it.
-        requests: u64,
-    },
-    /// Too few successes for even a median.
-    FewSamples {
-        /// Successful requests.
-        samples: u64,
-    },
-    /// Not one request succeeded.
-    NoSuccess {
-        /// Requests that ended.
-        requests: u64,
-    },
-    /// So many requests failed that the percentiles, which are of successes, flatter the target.
-    ManyErrors {
-        /// Failed over ended.
-        ratio: f64,
-        /// The most frequent kind.
-        most: ErrorKind,
-    },
-    /// A generator thread stopped with an error of its own.
-    EngineFailed {
-        /// What it said.
-        message: String,
-    },
 }
 
 /// Beyond 80 % of a CPU, bursts queue inside the generator (Hyperfoil warns at the same value,
@@ -110,6 +50,14 @@ const WAITED_FOR_CONNECTION: f64 = 0.01;
 /// A share of failures that p99 of successes would hide.
 const ERRORS_SUSPECT: f64 = 0.01;
 
+/// The same share of late or missing requests reaches into p99.
+const LATE_SUSPECT: f64 = 0.01;
+const DROPPED_SUSPECT: f64 = 0.01;
+
+/// What throughput, times and requests in flight may be apart. Clocks are read some microseconds
+/// apart and histograms are exact to 0.1 %: more is no accident.
+const BOOKS_SUSPECT: f64 = 0.05;
+
 /// The numbers that a verdict rests on.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Evidence {
@@ -120,6 +68,10 @@ pub(crate) struct Evidence {
     pub(crate) due: u64,
     pub(crate) taken_up: u64,
     pub(crate) waited: u64,
+    pub(crate) dropped: u64,
+    pub(crate) late: u64,
+    pub(crate) steadiness: Steadiness,
+    pub(crate) little: Option<Little>,
     pub(crate) connection_limit: usize,
     pub(crate) requests: u64,
     pub(crate) failed: u64,
@@ -142,6 +94,10 @@ impl Reason {
             | Reason::EngineFailed { .. } => true,
             Reason::GeneratorWaited { .. }
             | Reason::ConnectionsExhausted { .. }
+            | Reason::PaceNotHeld { .. }
+            | Reason::ArrivalsDropped { .. }
+            | Reason::NotSteady { .. }
+            | Reason::BooksDisagree { .. }
             | Reason::FewSamples { .. }
             | Reason::ManyErrors { .. } => false,
         };
@@ -166,6 +122,7 @@ impl Evidence {
         reasons.extend(self.about_the_generator());
         reasons.extend(self.about_the_schedule());
         reasons.extend(self.about_the_answers());
+        reasons.extend(self.about_the_whole());
         reasons
     }
 
@@ -198,6 +155,25 @@ impl Evidence {
         [lag, under, exhausted].into_iter().flatten()
     }
 
+    fn about_the_whole(&self) -> impl Iterator<Item = Reason> {
+        let share = |count: u64, all: u64| count as f64 / all.max(1) as f64;
+        let late = share(self.late, self.due);
+        let late = (late > LATE_SUSPECT).then_some(Reason::PaceNotHeld { ratio: late });
+        let dropped = share(self.dropped, self.dropped + self.due);
+        let dropped =
+            (dropped > DROPPED_SUSPECT).then_some(Reason::ArrivalsDropped { ratio: dropped });
+        let changing = match self.steadiness {
+            Steadiness::Never { series, early, late } => {
+                Some(Reason::NotSteady { series, early, late })
+            }
+            Steadiness::Unknown | Steadiness::After(..) => None,
+        };
+        let books = self.little.filter(|little| little.gap() > BOOKS_SUSPECT);
+        let books =
+            books.map(|Little { counted, derived }| Reason::BooksDisagree { counted, derived });
+        [late, dropped, changing, books].into_iter().flatten()
+    }
+
     fn about_the_answers(&self) -> Option<Reason> {
         let succeeded = self.requests - self.failed;
         let ratio = self.failed as f64 / self.requests.max(1) as f64;
@@ -219,69 +195,6 @@ impl fmt::Display for Verdict {
             Verdict::Suspect => "suspect",
             Verdict::Invalid => "invalid",
         })
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::GeneratorBusy { share } => write!(
-                f,
-                "a generator thread used {:.0} % of its CPU, so its own speed limits the result; \
-                 use more threads, fewer users, or a machine of its own for the generator",
-                share * 100.0
-            ),
-            Reason::GeneratorWaited { share } => write!(
-                f,
-                "a generator thread waited for a CPU for {:.0} % of the time, which adds to the \
-                 measured times; leave a core to the generator",
-                share * 100.0
-            ),
-            Reason::ScheduleLag { p99, median } => write!(
-                f,
-                "requests went out late by up to {:.1} ms (p99) where the median answer takes \
-                 {:.1} ms; lower the rate, use more threads, or leave a core to the generator",
-                p99 * 1e3,
-                median * 1e3
-            ),
-            Reason::Underachieved { ratio } => write!(
-                f,
-                "only {:.1} % of the requests that were due were sent; lower the rate, or allow \
-                 more connections",
-                ratio * 100.0
-            ),
-            Reason::ConnectionsExhausted { limit, waited } => write!(
-                f,
-                "{waited} requests waited in the generator because all {limit} connections were \
-                 busy; allow more connections, or lower the rate if the target is overloaded"
-            ),
-            Reason::ResourcesExhausted { requests } => write!(
-                f,
-                "{requests} requests failed because this machine had no open files or local ports \
-                 left; raise ulimit -n, reuse connections, or use fewer of them"
-            ),
-            Reason::FewSamples { samples } => write!(
-                f,
-                "{samples} successful requests are too few to tell even a median; measure longer"
-            ),
-            Reason::NoSuccess { requests: 0 } => write!(
-                f,
-                "no request ended while it was measured; measure longer, or raise the timeout"
-            ),
-            Reason::NoSuccess { requests } => write!(
-                f,
-                "none of the {requests} requests succeeded; check address, path and the target's log"
-            ),
-            Reason::ManyErrors { ratio, most } => write!(
-                f,
-                "{:.1} % of the requests failed, most with {most}, and percentiles describe only \
-                 the others; find the cause in the target's log, or lower the load",
-                ratio * 100.0
-            ),
-            Reason::EngineFailed { message } => {
-                write!(f, "a generator thread stopped: {message}; run it again")
-            }
-        }
     }
 }
 

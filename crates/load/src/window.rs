@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::clock::{Nanos, SECOND};
 use crate::distribution::Distribution;
+use crate::usage::Usage;
 
 /// What happened between two moments, over all threads.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,10 +38,24 @@ pub struct Window {
     pub unsettled: u64,
     /// Bytes received.
     pub bytes: u64,
-    /// Response times of the answered ones. When somebody read the numbers in the moment in which
-    /// the window closed, they are with those of the next.
+    /// Requests in the system on average: due, and neither answered nor failed. In a closed
+    /// workload, users.
+    pub in_system: f64,
+    /// Whether the report's figures count it.
+    pub stage: Stage,
+    /// Response times of the answered ones.
     #[serde(skip)]
     pub response: Distribution,
+}
+
+/// The part of a run that a window belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Cut: the report's figures leave it out.
+    WarmUp,
+    /// What the report's figures are of.
+    Measured,
 }
 
 impl Window {
@@ -66,6 +81,10 @@ pub(crate) struct WindowTally {
     pub(crate) in_flight: u64,
     pub(crate) unsettled: u64,
     pub(crate) bytes: u64,
+    /// Requests in the system, or users, times nanoseconds.
+    pub(crate) occupancy: u64,
+    /// Pauses that users began in it.
+    pub(crate) pauses: Nanos,
     pub(crate) times: Distribution,
 }
 
@@ -74,6 +93,8 @@ pub(crate) struct WindowTally {
 pub(crate) struct Gauges {
     pub(crate) users: u64,
     pub(crate) waiting: u64,
+    /// Of the thread, since the measuring began.
+    pub(crate) usage: Usage,
 }
 
 impl WindowTally {
@@ -100,6 +121,8 @@ impl WindowTally {
         self.in_flight += other.in_flight;
         self.unsettled += other.unsettled;
         self.bytes += other.bytes;
+        self.occupancy += other.occupancy;
+        self.pauses += other.pauses;
         self.times.merge(&other.times);
     }
 
@@ -107,8 +130,8 @@ impl WindowTally {
         self.end.saturating_sub(self.start) as f64 / SECOND as f64
     }
 
-    /// The public form; `since` is when the measuring began.
-    pub(crate) fn publish(&self, since: Nanos) -> Window {
+    /// The public form; `since` is when the measuring began, `cut` when the warm-up was over.
+    pub(crate) fn publish(&self, since: Nanos, cut: Nanos) -> Window {
         let mean_us =
             |sum: Nanos| (self.answered > 0).then(|| sum as f64 / self.answered as f64 / 1000.0);
         Window {
@@ -125,6 +148,8 @@ impl WindowTally {
             waiting: self.gauges.waiting,
             unsettled: self.unsettled,
             bytes: self.bytes,
+            in_system: self.occupancy as f64 / self.end.saturating_sub(self.start).max(1) as f64,
+            stage: if self.start < cut { Stage::WarmUp } else { Stage::Measured },
             response: self.times.clone(),
         }
     }

@@ -7,6 +7,7 @@ use crate::clock::Nanos;
 use crate::control::{Shared, Steering};
 use crate::generator::Generator;
 use crate::usage::{Usage, UsageMeter};
+use crate::window::Gauges;
 
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -126,20 +127,19 @@ impl Worker {
     fn close_windows(&mut self, now: Nanos) {
         let end = self.end_time().filter(|end| *end <= now);
         let until = end.unwrap_or(now);
-        let mut closed = false;
+        let mut closed = None;
         while let Some(at) = self.generator.recorder.boundary() {
             // The window that ends with the measuring is closed by it.
             if at > until || Some(at) == end {
                 break;
             }
-            let gauges = self.generator.gauges();
+            let usage = *closed.get_or_insert_with(|| self.usage());
+            let gauges = Gauges { usage, ..self.generator.gauges() };
             self.generator.recorder.next_window(at, gauges);
-            closed = true;
         }
         if let Some(at) = end {
             self.end(at);
-        } else if closed {
-            let usage = self.usage();
+        } else if let Some(usage) = closed {
             let place = &self.shared.published[self.thread];
             self.generator.recorder.publish(place, usage);
         }

@@ -1,0 +1,136 @@
+//! The course of a run: throughput and response time in short ticks, from which it is judged
+//! whether and when it became steady.
+
+use crate::clock::{MILLISECOND, Nanos};
+
+/// One thread's course. However long it gets, it has a few thousand ticks: they become wider.
+#[derive(Debug, Clone)]
+pub(crate) struct Course {
+    since: Nanos,
+    width: Nanos,
+    ticks: Vec<Tick>,
+    /// Where the last tick ends.
+    until: Nanos,
+}
+
+/// What was answered with success in a tick.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Tick {
+    pub(crate) answered: u64,
+    /// Sum of the response times.
+    pub(crate) response: Nanos,
+}
+
+/// A twentieth of a batch of MSER-5 that lasts half a second.
+const WIDTH: Nanos = 100 * MILLISECOND;
+const MOST: usize = 4096;
+
+impl Course {
+    pub(crate) fn new(since: Nanos) -> Course {
+        let mut ticks = Vec::with_capacity(MOST);
+        ticks.push(Tick::default());
+        Course { since, width: WIDTH, ticks, until: since + WIDTH }
+    }
+
+    pub(crate) fn answered(&mut self, at: Nanos, response: Nanos) {
+        self.go_to(at);
+        if let Some(tick) = self.ticks.last_mut() {
+            tick.answered += 1;
+            tick.response += response;
+        }
+    }
+
+    /// The measuring ends; a tick that is not whole is left out.
+    pub(crate) fn end(&mut self, at: Nanos) {
+        self.go_to(at);
+        self.ticks.pop();
+    }
+
+    /// The courses of all threads as one, or nothing if there is none.
+    pub(crate) fn sum<'a>(all: impl Iterator<Item = &'a Course>) -> Option<Course> {
+        let mut all: Vec<Course> = all.cloned().collect();
+        let width = all.iter().map(|course| course.width).max()?;
+        for course in &mut all {
+            while course.width < width {
+                course.widen();
+            }
+        }
+        let length = all.iter().map(|course| course.ticks.len()).min()?;
+        let (sum, others) = all.split_first_mut()?;
+        sum.ticks.truncate(length);
+        for other in others {
+            for (mine, theirs) in sum.ticks.iter_mut().zip(&other.ticks) {
+                mine.add(*theirs);
+            }
+        }
+        Some(all.swap_remove(0))
+    }
+
+    pub(crate) fn width(&self) -> Nanos {
+        self.width
+    }
+
+    /// From `at` on.
+    pub(crate) fn ticks_from(&self, at: Nanos) -> &[Tick] {
+        let passed = at.saturating_sub(self.since).div_ceil(self.width) as usize;
+        &self.ticks[passed.min(self.ticks.len())..]
+    }
+
+    fn go_to(&mut self, at: Nanos) {
+        while at >= self.until {
+            if self.ticks.len() == MOST {
+                self.widen();
+            }
+            self.ticks.push(Tick::default());
+            self.until += self.width;
+        }
+    }
+
+    /// Makes one of two. One that is left over is the open one, or not whole.
+    fn widen(&mut self) {
+        let whole = self.ticks.len() / 2;
+        for index in 0..whole {
+            let mut both = self.ticks[2 * index];
+            both.add(self.ticks[2 * index + 1]);
+            self.ticks[index] = both;
+        }
+        self.ticks.truncate(whole);
+        self.width *= 2;
+        self.until = self.since + self.width * whole as Nanos;
+    }
+}
+
+impl Tick {
+    pub(crate) fn add(&mut self, other: Tick) {
+        self.answered += other.answered;
+        self.response += other.response;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SECOND;
+
+    #[test]
+    fn a_day_fits_and_threads_add_up() {
+        let course = |length: Nanos, each: u64| {
+            let mut course = Course::new(SECOND);
+            for second in 0..length {
+                (0..each).for_each(|_| course.answered((1 + second) * SECOND, 7));
+            }
+            course.end((1 + length) * SECOND);
+            course
+        };
+        let day = course(86_400, 1);
+        assert!(day.ticks.len() <= MOST && day.ticks.len() > MOST / 3, "{}", day.ticks.len());
+        let short = course(100, 2);
+        assert_eq!((short.width, short.ticks.len()), (WIDTH, 1000));
+        assert_eq!(short.ticks_from(3 * SECOND).len(), 980);
+        let both = Course::sum([&short, &course(1000, 1)].into_iter()).unwrap();
+        assert_eq!(both.width, 4 * WIDTH);
+        let answered: u64 = both.ticks.iter().map(|tick| tick.answered).sum();
+        assert_eq!(answered, 3 * 100);
+        assert_eq!(Course::sum(std::iter::empty()).map(|c| c.width), None);
+    }
+}

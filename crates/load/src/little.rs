@@ -1,0 +1,66 @@
+//! Little's law, as a check of the generator's own books.
+//!
+//! J. D. C. Little, "A proof for the queuing formula L = lambda W", Operations Research 9(3), 1961: on
+//! average as many are in a system as arrive a second times the seconds that each stays. The one
+//! side is integrated over time as requests and users come and go; the other is made of the
+//! throughput and of the histograms. Where they disagree, something was lost or counted twice.
+
+use crate::clock::{Nanos, SECOND};
+use crate::histogram::Histogram;
+use crate::report::Judging;
+use crate::tally::Tally;
+use crate::window::WindowTally;
+
+/// Both sides of the law.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Little {
+    /// Requests in the system, or users, on average.
+    pub(crate) counted: f64,
+    /// As throughput, response time and pauses have it.
+    pub(crate) derived: f64,
+}
+
+/// Those under way at both ends are in one side only, for about one stay: shorter than so many
+/// stays, a run says nothing.
+const STAYS: f64 = 20.0;
+/// And so are few of them.
+const REQUESTS: u64 = 100;
+
+impl Little {
+    /// `None` where too little was measured, and for paced users who were late: their response
+    /// times overlap.
+    pub(crate) fn of<'a>(
+        judging: Judging,
+        tally: &Tally,
+        windows: impl Iterator<Item = &'a WindowTally>,
+        length: Nanos,
+    ) -> Option<Little> {
+        let few = tally.requests < REQUESTS || length == 0;
+        if judging == Judging::Nothing || few || tally.late > 0 {
+            return None;
+        }
+        let (mut occupancy, mut pauses) = (0, 0);
+        for window in windows {
+            occupancy += window.occupancy;
+            pauses += window.pauses;
+        }
+        let seconds = length as f64 / SECOND as f64;
+        let stayed = total(&tally.response) + total(&tally.failed);
+        let total = stayed + pauses as f64 / SECOND as f64;
+        let stay = total / tally.requests as f64;
+        (seconds >= STAYS * stay).then_some(Little {
+            counted: occupancy as f64 / length as f64,
+            derived: total / seconds,
+        })
+    }
+
+    /// How far apart they are, as a share of what was counted.
+    pub(crate) fn gap(self) -> f64 {
+        (self.derived - self.counted).abs() / self.counted.max(f64::MIN_POSITIVE)
+    }
+}
+
+/// Seconds.
+fn total(times: &Histogram) -> f64 {
+    times.mean().map_or(0.0, |mean| mean.as_secs_f64() * times.count() as f64)
+}

@@ -1,0 +1,201 @@
+//! What can speak against a run's numbers, in a sentence each.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::error_kind::ErrorKind;
+use crate::steady::Series;
+
+/// Something that speaks against a run's numbers. Its text is one sentence with the remedy.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// A generator thread was busy for most of its time.
+    GeneratorBusy {
+        /// CPU seconds a second of the busiest thread.
+        share: f64,
+    },
+    /// A generator thread was runnable but had no CPU for much of its time.
+    GeneratorWaited {
+        /// Seconds without a CPU a second, of the thread that waited most.
+        share: f64,
+    },
+    /// Requests went out later than intended because the generator was late.
+    ScheduleLag {
+        /// 99th percentile of the lag, in seconds.
+        p99: f64,
+        /// Median response time, in seconds.
+        median: f64,
+    },
+    /// Fewer requests were sent than were due.
+    Underachieved {
+        /// Sent over due.
+        ratio: f64,
+    },
+    /// Requests waited inside the generator because every allowed connection was busy.
+    ConnectionsExhausted {
+        /// The limit on connections.
+        limit: usize,
+        /// Requests that waited.
+        waited: u64,
+    },
+    /// This machine had no files or ports left for connections.
+    ResourcesExhausted {
+        /// Requests that failed because of it.
+        requests: u64,
+    },
+    /// Too few successes for even a median.
+    FewSamples {
+        /// Successful requests.
+        samples: u64,
+    },
+    /// Not one request succeeded.
+    NoSuccess {
+        /// Requests that ended.
+        requests: u64,
+    },
+    /// So many requests failed that the percentiles, which are of successes, flatter the target.
+    ManyErrors {
+        /// Failed over ended.
+        ratio: f64,
+        /// The most frequent kind.
+        most: ErrorKind,
+    },
+    /// Paced users began late because the answers before took longer than their pace.
+    PaceNotHeld {
+        /// Late over due.
+        ratio: f64,
+    },
+    /// Arrivals were turned away because as many were in the system as their phase allows.
+    ArrivalsDropped {
+        /// Turned away over all.
+        ratio: f64,
+    },
+    /// It was still changing after its half, so its figures are of no one state.
+    NotSteady {
+        /// What was changing: requests per second, or seconds.
+        series: Series,
+        /// Median before it changed no more.
+        early: f64,
+        /// And after.
+        late: f64,
+    },
+    /// The generator's own books disagree (Little's law): requests were lost or counted twice.
+    BooksDisagree {
+        /// Requests in the system on average, as they were counted.
+        counted: f64,
+        /// The same from throughput, response times and pauses.
+        derived: f64,
+    },
+    /// A generator thread stopped with an error of its own.
+    EngineFailed {
+        /// What it said.
+        message: String,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::GeneratorBusy { share } => write!(
+                f,
+                "a generator thread used {:.0} % of its CPU, so its own speed limits the result; \
+                 use more threads, fewer users, or a machine of its own for the generator",
+                share * 100.0
+            ),
+            Reason::GeneratorWaited { share } => write!(
+                f,
+                "a generator thread waited for a CPU for {:.0} % of the time, which adds to the \
+                 measured times; leave a core to the generator",
+                share * 100.0
+            ),
+            Reason::ScheduleLag { p99, median } => write!(
+                f,
+                "requests went out late by up to {:.1} ms (p99) where the median answer takes \
+                 {:.1} ms; lower the rate, use more threads, or leave a core to the generator",
+                p99 * 1e3,
+                median * 1e3
+            ),
+            Reason::Underachieved { ratio } => write!(
+                f,
+                "only {:.1} % of the requests that were due were sent; lower the rate, or allow \
+                 more connections",
+                ratio * 100.0
+            ),
+            Reason::ConnectionsExhausted { limit, waited } => write!(
+                f,
+                "{waited} requests waited in the generator because all {limit} connections were \
+                 busy; allow more connections, or lower the rate if the target is overloaded"
+            ),
+            Reason::ResourcesExhausted { requests } => write!(
+                f,
+                "{requests} requests failed because this machine had no open files or local ports \
+                 left; raise ulimit -n, reuse connections, or use fewer of them"
+            ),
+            Reason::FewSamples { samples } => write!(
+                f,
+                "{samples} successful requests are too few to tell even a median; measure longer"
+            ),
+            Reason::NoSuccess { requests: 0 } => write!(
+                f,
+                "no request ended while it was measured; measure longer, or raise the timeout"
+            ),
+            Reason::NoSuccess { requests } => write!(
+                f,
+                "none of the {requests} requests succeeded; check address, path and the target's log"
+            ),
+            Reason::ManyErrors { ratio, most } => write!(
+                f,
+                "{:.1} % of the requests failed, most with {most}, and percentiles describe only \
+                 the others; find the cause in the target's log, or lower the load",
+                ratio * 100.0
+            ),
+            Reason::PaceNotHeld { ratio } => write!(
+                f,
+                "{:.1} % of the requests began late because the answer before took longer than \
+                 the users' pace; give more users or a longer pace",
+                ratio * 100.0
+            ),
+            Reason::ArrivalsDropped { ratio } => write!(
+                f,
+                "{:.1} % of the arrivals were dropped because their phase allows no more at \
+                 once; allow more, or lower the rate",
+                ratio * 100.0
+            ),
+            Reason::NotSteady { series, early, late } => {
+                let change = series.change(*early, *late);
+                write!(
+                    f,
+                    "{change} after half of the run, so its figures are of no one state; measure \
+                     longer, or find what changes: a cache, a collector, a queue that grows"
+                )
+            }
+            Reason::BooksDisagree { counted, derived } => write!(
+                f,
+                "{counted:.2} requests were in the system on average, but by Little's law \
+                 throughput and times make it {derived:.2}: the generator lost or invented some; \
+                 measure again, and report it if it stays"
+            ),
+            Reason::EngineFailed { message } => {
+                write!(f, "a generator thread stopped: {message}; run it again")
+            }
+        }
+    }
+}
+
+impl Series {
+    fn change(self, early: f64, late: f64) -> String {
+        match self {
+            Series::Users | Series::Throughput => {
+                format!("the throughput still went from {early:.1} to {late:.1} requests/s")
+            }
+            Series::ResponseTime => format!(
+                "the response time still went from {:.2} to {:.2} ms",
+                early * 1e3,
+                late * 1e3
+            ),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What was counted, kept so that the beginning can be taken away at the end.
+//!
+//! A stretch is as long as a 32nd of what was before it: any cut is met within 3 %, and a run of a
+//! day is some hundred stretches.
+
+use crate::clock::Nanos;
+use crate::tally::{Part, Tally};
+
+/// One thread's tallies, in order, without gaps.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stretches {
+    list: Vec<Stretch>,
+    windows: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Stretch {
+    start: Nanos,
+    /// Windows in it, and in it when it is full.
+    windows: u64,
+    room: u64,
+    tally: Part,
+}
+
+const RESOLUTION: u64 = 32;
+
+impl Stretches {
+    /// Adds what was counted in a window that began at `start`.
+    pub(crate) fn add(&mut self, start: Nanos, tally: &Part) {
+        self.windows += 1;
+        match self.list.last_mut().filter(|last| last.windows < last.room) {
+            Some(last) => {
+                last.windows += 1;
+                last.tally.count(tally);
+                for (mine, later) in last.tally.times_mut().into_iter().zip(tally.times()) {
+                    mine.absorb(later);
+                }
+            }
+            None => {
+                let room = (self.windows / RESOLUTION).max(1);
+                self.list.push(Stretch { start, windows: 1, room, tally: tally.clone() });
+            }
+        }
+    }
+
+    /// Times from which on everything can be told apart from what was before.
+    pub(crate) fn seams(&self) -> impl Iterator<Item = Nanos> {
+        self.list.iter().map(|stretch| stretch.start)
+    }
+
+    /// What was counted from a seam on.
+    pub(crate) fn from(&self, seam: Nanos) -> Tally {
+        let mut sum = Tally::default();
+        for stretch in self.list.iter().filter(|stretch| stretch.start >= seam) {
+            sum.add(&stretch.tally);
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tally::OpenTally;
+
+    #[test]
+    fn the_beginning_can_be_taken_away_and_a_day_is_small() {
+        let mut stretches = Stretches::default();
+        let mut open = OpenTally::default();
+        let day = 86_400;
+        for window in 0..day {
+            open.requests += 1;
+            open.response.record(window * 1000);
+            stretches.add(window, &open.take());
+        }
+        assert!(stretches.list.len() < 320, "{}", stretches.list.len());
+        assert_eq!(stretches.seams().take(40).collect::<Vec<_>>(), (0..40).collect::<Vec<_>>());
+        for wanted in [0, 1, 17, 3000, 43_200] {
+            let seam = stretches.seams().find(|seam| *seam >= wanted).unwrap();
+            assert!(seam <= wanted + wanted / RESOLUTION + 1, "{wanted} {seam}");
+            let tally = stretches.from(seam);
+            assert_eq!((tally.requests, tally.response.count()), (day - seam, day - seam));
+        }
+    }
+}
