@@ -1,27 +1,31 @@
 //! What users and arrivals do: which request comes next.
 
 use crate::connection::{Connection, Event};
-use crate::keep::Ignore;
+use crate::keep::Familiar;
 use crate::request::PreparedRequest;
 
 #[derive(Debug)]
 pub(crate) enum Behaviour {
     /// One request for ever; nothing of its answers is kept.
-    Single(PreparedRequest),
+    Single(PreparedRequest, Familiar),
 }
 
 impl Behaviour {
+    pub(crate) fn single(request: PreparedRequest) -> Behaviour {
+        Behaviour::Single(request, Familiar::new())
+    }
+
     /// The request that is under way in a slot.
     pub(crate) fn request(&self, _slot: u32) -> &PreparedRequest {
         match self {
-            Behaviour::Single(request) => request,
+            Behaviour::Single(request, _) => request,
         }
     }
 
     /// Lets the slot's connection read on, and keeps of the answer what is wanted.
     pub(crate) fn read(&mut self, _slot: u32, connection: &mut Connection, bytes: &[u8]) -> Event {
         match self {
-            Behaviour::Single(request) => connection.received(bytes, request, &mut Ignore),
+            Behaviour::Single(request, familiar) => connection.received(bytes, request, familiar),
         }
     }
 }

@@ -67,7 +67,7 @@ impl Sim {
             generator: Generator::new(
                 terms,
                 traffic,
-                Behaviour::Single(request),
+                Behaviour::single(request),
                 Recorder::new(0, SECOND),
                 quota,
             ),

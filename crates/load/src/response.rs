@@ -80,12 +80,14 @@ enum Received {
 }
 
 /// What a head says about the bytes after it.
-struct Head {
-    length: usize,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) length: usize,
     answer: Answer,
     framing: Framing,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Interim,
     Empty,
@@ -217,7 +219,11 @@ impl ResponseReader {
         if before == 0 {
             // Never look beyond the limit: the outcome must not depend on how the bytes are split.
             let visible = &input[..input.len().min(MAX_HEAD)];
-            if let Some(head) = parse_head(visible, body, keep)? {
+            let head = match keep.recall(visible) {
+                Some(head) => Some(head),
+                None => parse_head(visible, body, keep)?,
+            };
+            if let Some(head) = head {
                 let used = head.length;
                 return Ok(Some((head, used)));
             }
@@ -258,6 +264,7 @@ fn parse_head(bytes: &[u8], body: AnswerBody, keep: &mut impl Keep) -> Result<Op
             let head = judge_head(&response, length, body)?;
             if !matches!(head.framing, Framing::Interim) {
                 keep.head(response.headers);
+                keep.learn(&bytes[..length], head);
             }
             Ok(Some(head))
         }

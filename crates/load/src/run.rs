@@ -251,7 +251,7 @@ impl Config {
             connect_timeout: nanos(self.connect_timeout),
         };
         let recorder = Recorder::new(start, nanos(self.window));
-        Generator::new(terms, traffic, Behaviour::Single(request), recorder, quota)
+        Generator::new(terms, traffic, Behaviour::single(request), recorder, quota)
     }
 
     /// A ramp of users ends somewhere; rates that change are not meant to be steady.

@@ -24,8 +24,9 @@ const SUBMISSIONS: u32 = 512;
 /// The kernel keeps completions beyond these, at a cost.
 const COMPLETIONS: u32 = 8 * 1024;
 /// Buffers that answers arrive in, shared by all connections of a thread; a power of two.
-const BUFFERS: u16 = 512;
-const BUFFER_SIZE: usize = 8 * 1024;
+const BUFFERS: u16 = 128;
+/// An odd number of cache lines: buffers a power of two apart would share a few sets of the cache.
+const BUFFER_SIZE: usize = 253 * 64;
 const BUFFER_GROUP: u16 = 0;
 /// A request that is not longer is taken whole by a socket that has sent nothing for a while, so
 /// that only its failure is told.
