@@ -18,7 +18,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::io::Errno;
 use socket2::SockAddr;
 
-use crate::clock::{Nanos, SECOND};
+use crate::clock::{MILLISECOND, Nanos, SECOND};
 
 const SUBMISSIONS: u32 = 512;
 /// The kernel keeps completions beyond these, at a cost.
@@ -90,6 +90,8 @@ pub(super) struct Ring {
     unused: Vec<u32>,
     /// Slots below this number have a registered socket.
     registered: u32,
+    /// Attempts to connect, receives, and sends whose end will be told.
+    under_way: usize,
 }
 
 #[derive(Debug)]
@@ -164,6 +166,7 @@ impl Ring {
             outgoing: Vec::new(),
             unused: Vec::new(),
             registered,
+            under_way: 0,
         })
     }
 
@@ -194,6 +197,7 @@ impl Ring {
         let fd = Fd(socket.as_fd().as_raw_fd());
         let entry = opcode::Connect::new(fd, address.as_ptr().cast(), address.len());
         self.push(&entry.build().user_data(user_data(Operation::Connect, key)));
+        self.under_way += 1;
     }
 
     /// Receives until the stream ends, or until a completion says that nothing more follows.
@@ -204,6 +208,7 @@ impl Ring {
             false => opcode::RecvMulti::new(Fd(socket.as_fd().as_raw_fd()), BUFFER_GROUP).build(),
         };
         self.push(&entry.user_data(data));
+        self.under_way += 1;
     }
 
     /// Sends `bytes`, or the beginning of them. One at a time for each socket.
@@ -228,19 +233,40 @@ impl Ring {
         let (start, length) = (outgoing.bytes.as_ptr(), outgoing.bytes.len());
         let data = user_data(Operation::Send, Key::new(number, 0));
         self.push_send(key, socket, start, length, data, squeue::Flags::empty());
+        self.under_way += 1;
         Sending::Asked
     }
 
-    /// Ends everything that is under way on a socket, which may be dropped after that.
-    pub(super) fn cancel(&mut self, key: Key, socket: &impl AsFd) -> io::Result<()> {
-        let builder = match self.is_registered(key.slot) {
-            true => CancelBuilder::fd(Fixed(key.slot)),
-            false => CancelBuilder::fd(Fd(socket.as_fd().as_raw_fd())),
-        };
-        let entry = opcode::AsyncCancel2::new(builder.all()).build();
+    /// Ends the attempt to connect.
+    pub(super) fn cancel_connect(&mut self, key: Key) {
+        let entry = opcode::AsyncCancel::new(user_data(Operation::Connect, key)).build();
         self.push(&entry.user_data(user_data(Operation::Cancel, key)));
+    }
+
+    /// Forgets a slot's socket, which may be dropped after that. What is under way keeps the
+    /// kernel's own reference to it until it ends.
+    pub(super) fn forget(&mut self, slot: u32) -> io::Result<()> {
+        // What was asked for names the socket by its number, which may soon be another's.
         self.submit()?;
-        self.set_registered(key.slot, -1)
+        self.set_registered(slot, -1)
+    }
+
+    /// Waits until nothing is under way any more on sockets that have all been shut down.
+    pub(super) fn drain(&mut self) -> io::Result<()> {
+        // A second: then the kernel has to cancel what is left, which `Drop` asks for.
+        const ROUNDS: usize = 1000;
+        for _ in 0..ROUNDS {
+            if self.under_way == 0 {
+                break;
+            }
+            self.wait(MILLISECOND)?;
+            while let Some(completion) = self.next() {
+                if let Completion::Received(_, Ok(filled), _) = completion {
+                    self.give_back(filled);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Hands over what was asked for, and waits for nothing.
@@ -297,9 +323,11 @@ impl Ring {
             return Some(Completion::Woken(more));
         }
         if operation == Operation::Connect as u8 {
+            self.under_way -= 1;
             return Some(Completion::Connected(key, result.map(drop)));
         }
         if operation == Operation::Receive as u8 {
+            self.under_way -= usize::from(more == More::Done);
             let buffer = cqueue::buffer_select(entry.flags());
             let filled = result.map(|length| Filled { buffer, length });
             return Some(Completion::Received(key, filled, more));
@@ -308,6 +336,7 @@ impl Ring {
             return Some(Completion::Sent(key, result));
         }
         if operation == Operation::Send as u8 {
+            self.under_way -= 1;
             self.unused.push(key.slot);
             let outgoing = &mut self.outgoing[key.slot as usize];
             if outgoing.bytes.capacity() > SURELY_TAKEN {

@@ -5,6 +5,7 @@
 //! loop asks for, and the news of the next round, pass in one system call.
 
 use std::io;
+use std::net::Shutdown;
 
 use rustix::io::Errno;
 use socket2::Socket;
@@ -54,15 +55,19 @@ struct Place {
     socket: Option<Socket>,
     /// Rises with every socket of the slot: tells apart what the kernel says of an earlier one.
     generation: u32,
-    ends: Ends,
+    link: Link,
 }
 
-/// What is known of how the stream ends.
+/// How far a socket is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Ends {
+enum Link {
+    /// Nothing is under way.
     #[default]
-    Unknown,
-    /// A send has failed: the end of the stream, when it comes, is none in good order.
+    Quiet,
+    Connecting,
+    Receiving,
+    /// It receives, but a send has failed: the end of the stream, when it comes, is none in good
+    /// order.
     Broken,
 }
 
@@ -97,7 +102,7 @@ impl Driver {
         loop {
             let now = self.clock.now();
             if self.worker.turn(now) == Turn::Finished {
-                return Ok(());
+                return self.finish();
             }
             self.act(ACTIONS_A_TURN)?;
             self.sleep(now)?;
@@ -109,6 +114,13 @@ impl Driver {
                 self.act(ACTIONS_A_TURN)?;
             }
         }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        for id in 0..self.places.len() as u32 {
+            self.close(id)?;
+        }
+        self.ring.drain()
     }
 
     fn sleep(&mut self, now: Nanos) -> io::Result<()> {
@@ -151,7 +163,7 @@ impl Driver {
         self.ring.register(id, departure.socket.as_fd())?;
         let place = &mut self.places[id as usize];
         place.generation = place.generation.wrapping_add(1);
-        place.ends = Ends::Unknown;
+        place.link = Link::Connecting;
         let socket = place.socket.insert(departure.socket);
         self.ring.connect(Key::new(id, place.generation), socket, departure.target);
         Ok(())
@@ -183,14 +195,23 @@ impl Driver {
         }
     }
 
+    /// The socket is shut down, which ends what is under way on it: to cancel that one by one, the
+    /// kernel would look through all connections.
     fn close(&mut self, id: u32) -> io::Result<()> {
-        match self.places.get_mut(id as usize) {
-            Some(place) => match place.socket.take() {
-                Some(socket) => self.ring.cancel(Key::new(id, place.generation), &socket),
-                None => Ok(()),
-            },
-            None => Ok(()),
+        let Some(place) = self.places.get_mut(id as usize) else {
+            return Ok(());
+        };
+        let Some(socket) = place.socket.take() else {
+            return Ok(());
+        };
+        if place.link == Link::Connecting {
+            self.ring.cancel_connect(Key::new(id, place.generation));
+            return self.ring.forget(id);
         }
+        self.ring.forget(id)?;
+        // Fails only where the server was faster, which ends everything as well.
+        let _ = socket.shutdown(Shutdown::Both);
+        Ok(())
     }
 
     fn complete(&mut self, completion: Completion, arrived: Nanos) {
@@ -213,10 +234,13 @@ impl Driver {
 
     fn connected(&mut self, key: Key, result: Result<(), Errno>, now: Nanos) {
         let id = key.slot();
+        let place = &mut self.places[id as usize];
+        place.link = Link::Quiet;
         match result {
             Ok(()) => {
-                if let Some(socket) = &self.places[id as usize].socket {
+                if let Some(socket) = &place.socket {
                     self.ring.receive(key, socket);
+                    place.link = Link::Receiving;
                 }
                 self.worker.generator.opened(id);
             }
@@ -238,22 +262,19 @@ impl Driver {
             }
             // The server may have answered before it hung up: what the socket still holds, and
             // its end, are received all the same.
-            Err(_) => self.places[id as usize].ends = Ends::Broken,
+            Err(_) => self.places[id as usize].link = Link::Broken,
         }
     }
 
     fn received(&mut self, key: Key, result: Result<Filled, Errno>, more: More, now: Nanos) {
-        let current = self.is_current(key);
         let id = key.slot();
-        let mut open = current;
+        let current = self.is_current(key);
         match result {
             Ok(filled) => {
                 let bytes = self.ring.bytes(&filled);
                 if current && bytes.is_empty() {
-                    open = false;
-                    let broken = self.places[id as usize].ends == Ends::Broken;
-                    let loss = if broken { Loss::Reset } else { Loss::Close };
-                    self.worker.generator.lost(id, loss, now);
+                    let broken = self.places[id as usize].link == Link::Broken;
+                    self.lost(id, if broken { Loss::Reset } else { Loss::Close }, now);
                 } else if current {
                     self.worker.generator.received(id, bytes, now);
                 }
@@ -261,19 +282,20 @@ impl Driver {
             }
             // All buffers were in use; they are free again when this round is over.
             Err(Errno::NOBUFS) => {}
-            Err(Errno::CANCELED) => open = false,
-            Err(_) if current => {
-                open = false;
-                self.worker.generator.lost(id, Loss::Reset, now);
-            }
+            Err(_) if current => self.lost(id, Loss::Reset, now),
             Err(_) => {}
         }
-        if open
-            && more == More::Done
-            && let Some(socket) = &self.places[id as usize].socket
-        {
-            self.ring.receive(key, socket);
+        if more == More::Done && self.is_current(key) {
+            let place = &self.places[id as usize];
+            if let Some(socket) = place.socket.as_ref().filter(|_| place.link != Link::Quiet) {
+                self.ring.receive(key, socket);
+            }
         }
+    }
+
+    fn lost(&mut self, id: u32, loss: Loss, now: Nanos) {
+        self.places[id as usize].link = Link::Quiet;
+        self.worker.generator.lost(id, loss, now);
     }
 
     /// Whether this is about the socket that the slot has now, and not about an earlier one.
