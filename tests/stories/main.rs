@@ -16,4 +16,5 @@ mod operation;
 mod plan;
 mod serve;
 mod takeover;
+mod terminal;
 mod traffic;

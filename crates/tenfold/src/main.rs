@@ -7,6 +7,7 @@
 //! - [`rig`]: fleet, balancer and observer, wired together.
 //! - [`plan`] and [`report`]: the answer as a value, and its renderings.
 //! - [`output`] and [`progress`]: what goes to standard output and to standard error.
+//! - [`live`]: a load run while it lasts.
 //! - [`history`] and [`state`]: what is kept, and where.
 //! - [`admin`]: the socket that controls a running `up`, and its metrics.
 //! - [`ending`], [`renewal`] and [`notify`]: how a process ends or is followed by a new one, and
@@ -23,6 +24,7 @@ mod experiment;
 mod hangup;
 mod health;
 mod history;
+mod live;
 mod notify;
 mod outcome;
 mod output;

@@ -66,15 +66,19 @@ impl Arguments {
             );
         }
         let run = Run::start(config)?;
-        let signal = watch::until_the_end(&run, &stop, &order, self.view.quiet).await;
+        let watched = self.view.watch(&run, &stop, &order).await;
+        let steered = run.control().present().steered;
         let measured = tokio::task::spawn_blocking(move || run.finish()).await?;
         let mut document = Document::new(order, &measured);
+        if steered {
+            document.workload.push_str(", changed while it ran");
+        }
         document.thresholds = self.thresholds.checked(&measured);
         // Shown before it is kept: what was measured must not be lost with the disk.
         let shown = self.outputs.write(&document);
         keep(&history, &document)?;
         shown?;
-        Ok(outcome(&document, signal, self.thresholds.exit_code_on_error))
+        Ok(outcome(&document, watched?, self.thresholds.exit_code_on_error))
     }
 
     /// What is to be done, and how the report will name it.

@@ -5,8 +5,12 @@ use std::time::Duration;
 use clap::Args;
 use load::Run;
 
+use crate::live::View;
+use crate::live::draw::Help;
+use crate::live::keys::{Keys, Wish, steer};
+use crate::live::lines::line;
+use crate::live::screen::Screen;
 use crate::outcome::Signal;
-use crate::progress::Progress;
 use crate::report::load::Order;
 use crate::signal::Stop;
 
@@ -16,24 +20,78 @@ pub struct ViewArguments {
     /// Show nothing before the summary
     #[arg(short, long)]
     pub quiet: bool,
-    /// No live view, a line a second instead; as in Locust
+    /// No live view but a line a second, as where there is no terminal; Locust's word
     #[arg(long)]
-    pub headless: bool,
+    headless: bool,
 }
 
+/// How often the view is refreshed, and how often a line is printed.
 const LOOK: Duration = Duration::from_millis(250);
+const LINE: Duration = Duration::from_secs(1);
 
-/// Until the run ends by itself or a signal comes.
-pub async fn until_the_end(run: &Run, stop: &Stop, order: &Order, quiet: bool) -> Option<Signal> {
-    let mut progress = Progress::new(quiet);
-    progress.step(format!("{} on {}", order.workload, order.target), order.length);
+impl ViewArguments {
+    /// Until the run ends by itself, by a key or by a signal. Keys change its load.
+    pub async fn watch(
+        &self,
+        run: &Run,
+        stop: &Stop,
+        order: &Order,
+    ) -> anyhow::Result<Option<Signal>> {
+        match (self.quiet, self.headless || !Screen::is_possible()) {
+            (true, _) => Ok(quietly(run, stop).await),
+            (false, true) => Ok(in_lines(run, stop, order).await),
+            (false, false) => on_screen(run, stop, order).await,
+        }
+    }
+}
+
+async fn quietly(run: &Run, stop: &Stop) -> Option<Signal> {
     while run.is_running() {
         tokio::select! {
             signal = stop.wait() => return Some(signal),
             () = tokio::time::sleep(LOOK) => {}
         }
-        progress.passed(LOOK);
-        progress.detail(&format!("{:.1} requests/s", run.snapshot().throughput));
     }
     None
+}
+
+async fn in_lines(run: &Run, stop: &Stop, order: &Order) -> Option<Signal> {
+    eprintln!("{} on {}", order.workload, order.target);
+    let control = run.control();
+    let mut next = LINE;
+    while run.is_running() {
+        tokio::select! {
+            signal = stop.wait() => return Some(signal),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        let present = control.present();
+        if present.elapsed >= next {
+            next = Duration::from_secs(present.elapsed.as_secs()) + LINE;
+            eprintln!("{}", line(&View::of(order, &run.snapshot(), &present)));
+        }
+    }
+    None
+}
+
+async fn on_screen(run: &Run, stop: &Stop, order: &Order) -> anyhow::Result<Option<Signal>> {
+    let control = run.control();
+    let mut screen = Screen::open()?;
+    let mut keys = Keys::listen();
+    let mut looks = tokio::time::interval(LOOK);
+    let mut help = Help::Hidden;
+    while run.is_running() {
+        tokio::select! {
+            signal = stop.wait() => return Ok(Some(signal)),
+            wish = keys.next() => match wish {
+                Wish::Interrupt => return Ok(Some(Signal::Interrupt)),
+                Wish::Stop => return Ok(None),
+                Wish::Help if help == Help::Hidden => help = Help::Shown,
+                Wish::Help => help = Help::Hidden,
+                wish => steer(&control, wish),
+            },
+            _ = looks.tick() => {}
+        }
+        screen.show(&View::of(order, &run.snapshot(), &control.present()), help)?;
+    }
+    Ok(None)
 }

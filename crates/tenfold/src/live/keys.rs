@@ -1,0 +1,142 @@
+//! What the keys mean, and what they do to a run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use load::{Control, Demand};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    More,
+    Less,
+    /// Or to go on.
+    Pause,
+    /// With a summary, as if the time were over.
+    Stop,
+    /// As SIGINT does: in raw mode the terminal makes no signal of Ctrl-C.
+    Interrupt,
+    Help,
+}
+
+/// Keys and their words, for help.
+pub const HELP: [(&str, &str); 5] = [
+    ("+ -", "a tenth more or fewer users, or a higher or lower rate"),
+    ("p", "pause, and go on"),
+    ("q", "stop, and print the summary"),
+    ("Ctrl-C", "the same, with the exit code of a signal"),
+    ("?", "show or hide this"),
+];
+
+impl Wish {
+    fn of(key: KeyEvent) -> Option<Wish> {
+        match key.code {
+            _ if key.kind != KeyEventKind::Press => None,
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                Some(Wish::Interrupt)
+            }
+            KeyCode::Char('+' | '=') | KeyCode::Up => Some(Wish::More),
+            KeyCode::Char('-') | KeyCode::Down => Some(Wish::Less),
+            KeyCode::Char('p' | ' ') => Some(Wish::Pause),
+            KeyCode::Char('q') | KeyCode::Esc => Some(Wish::Stop),
+            KeyCode::Char('?' | 'h') => Some(Wish::Help),
+            _ => None,
+        }
+    }
+}
+
+/// Reads keys on a thread of its own until it is dropped.
+pub struct Keys {
+    wishes: UnboundedReceiver<Wish>,
+    done: Arc<AtomicBool>,
+}
+
+/// How long the thread outlives it at most.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl Keys {
+    pub fn listen() -> Keys {
+        let (sender, wishes) = unbounded_channel();
+        let done = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&done);
+        std::thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                // A terminal that has gone has no more keys.
+                let Ok(ready) = event::poll(LOOK) else { return };
+                if !ready {
+                    continue;
+                }
+                let Ok(event) = event::read() else { return };
+                let wish = if let Event::Key(key) = event { Wish::of(key) } else { None };
+                if wish.is_some_and(|wish| sender.send(wish).is_err()) {
+                    return;
+                }
+            }
+        });
+        Keys { wishes, done }
+    }
+
+    /// The next key that means something; never, once the terminal has gone.
+    pub async fn next(&mut self) -> Wish {
+        match self.wishes.recv().await {
+            Some(wish) => wish,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Relaxed);
+    }
+}
+
+/// More or less of whatever the run is made of.
+pub fn steer(control: &Control, wish: Wish) {
+    let present = control.present();
+    match (wish, present.demand) {
+        (Wish::More, Demand::Users { goal, .. }) => {
+            control.set_users((goal + tenth(goal)) as usize);
+        }
+        (Wish::Less, Demand::Users { goal, .. }) => {
+            control.set_users(goal.saturating_sub(tenth(goal)).max(1) as usize);
+        }
+        (Wish::More, Demand::Rate(rate)) => control.set_rate(rate * 1.1),
+        (Wish::Less, Demand::Rate(rate)) => control.set_rate(rate / 1.1),
+        (Wish::Pause, _) if present.paused => control.resume(),
+        (Wish::Pause, _) => control.pause(),
+        (Wish::Stop | Wish::Interrupt | Wish::Help, _) => {}
+    }
+}
+
+/// At least one.
+fn tenth(count: u64) -> u64 {
+    (count / 10).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_mean_what_help_says() {
+        let wish = |code, modifiers| Wish::of(KeyEvent::new(code, modifiers));
+        let plain = |c| wish(KeyCode::Char(c), KeyModifiers::NONE);
+        let known = [('+', Wish::More), ('-', Wish::Less), ('p', Wish::Pause), ('q', Wish::Stop)];
+        for (key, meaning) in known {
+            assert_eq!(plain(key), Some(meaning));
+            assert!(HELP.iter().any(|(keys, _)| keys.contains(key)), "{key}");
+        }
+        assert_eq!(plain('?'), Some(Wish::Help));
+        assert_eq!(plain('c'), None);
+        assert_eq!(wish(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Wish::Interrupt));
+    }
+
+    #[test]
+    fn a_tenth_is_at_least_one() {
+        assert_eq!([1, 9, 10, 250].map(tenth), [1, 1, 1, 25]);
+    }
+}

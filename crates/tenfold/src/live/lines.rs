@@ -1,0 +1,26 @@
+//! A line of text, where there is no terminal.
+
+use std::fmt::Write;
+
+use capacity::words::{rate, time};
+
+use super::{Motion, View};
+
+/// What is asked, what came of it in the last windows, and what went wrong so far.
+pub fn line(view: &View) -> String {
+    let mut out = format!("{:>4} s  {}", view.elapsed.as_secs(), view.demand);
+    if view.motion == Motion::Paused {
+        out.push_str(", paused");
+    }
+    let _ = write!(out, "  {} requests/s", rate(view.now.throughput));
+    let times = view.now.response_ms;
+    for (name, ms) in [("p50", times.p50), ("p95", times.p95), ("p99", times.p99)] {
+        if let Some(ms) = ms {
+            let _ = write!(out, "  {name} {}", time(ms / 1e3));
+        }
+    }
+    for (kind, count) in &view.errors {
+        let _ = write!(out, "  {kind} {count}");
+    }
+    out
+}

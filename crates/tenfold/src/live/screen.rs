@@ -1,0 +1,42 @@
+//! The terminal in raw mode, on its alternate screen, for as long as this lives.
+
+use std::io::{IsTerminal, stdin, stdout};
+
+use anyhow::Context;
+use ratatui::DefaultTerminal;
+
+use super::View;
+use super::draw::{self, Help};
+
+/// Dropped, it gives the terminal back. A panic does so before its message.
+pub struct Screen {
+    terminal: DefaultTerminal,
+}
+
+impl Screen {
+    /// Whether there is somebody who looks and types.
+    pub fn is_possible() -> bool {
+        let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
+        stdin().is_terminal() && stdout().is_terminal() && !dumb
+    }
+
+    pub fn open() -> anyhow::Result<Screen> {
+        let terminal = ratatui::try_init().inspect_err(|_| ratatui::restore()).context(
+            "cannot set up the terminal: run it with --headless, or redirect standard output",
+        )?;
+        Ok(Screen { terminal })
+    }
+
+    pub fn show(&mut self, view: &View, help: Help) -> anyhow::Result<()> {
+        self.terminal
+            .draw(|frame| draw::draw(frame, view, help))
+            .context("cannot draw on the terminal: run it with --headless")?;
+        Ok(())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}

@@ -1,0 +1,90 @@
+//! The view drawn and written, from a value.
+
+use std::time::Duration;
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::draw::{Help, draw};
+use super::lines::line;
+use super::*;
+
+fn view() -> View {
+    let times = Times {
+        mean: Some(12.0),
+        p50: Some(10.0),
+        p75: Some(15.0),
+        p90: Some(20.0),
+        p95: Some(25.0),
+        p99: Some(90.0),
+        p999: None,
+        max: Some(120.0),
+    };
+    View {
+        target: "http://127.0.0.1:8080/".to_owned(),
+        elapsed: Duration::from_secs(12),
+        length: Some(Duration::from_secs(60)),
+        demand: "12 of 50 users".to_owned(),
+        motion: Motion::Paused,
+        phase: Some("warm".to_owned()),
+        now: Figures { throughput: 1234.0, errors: 0.4, response_ms: times },
+        total: Figures { throughput: 987.0, errors: 0.2, response_ms: Times::default() },
+        requests: 11_844,
+        errors: vec![("reset".to_owned(), 3), ("timeout".to_owned(), 1)],
+        throughput: (0..12).map(|s| (f64::from(s), 100.0 * f64::from(s))).collect(),
+        p95_ms: (0..12).map(|s| (f64::from(s), 25.0)).collect(),
+        generator_cores: 0.42,
+        busiest_thread: 0.85,
+        verdict: Verdict::Suspect,
+        reasons: vec!["a generator thread was busy".to_owned()],
+    }
+}
+
+fn drawn(width: u16, height: u16, help: Help) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, &view(), help)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let rows = buffer.content().chunks(usize::from(width.max(1)));
+    let lines = rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>());
+    lines.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_screen_has_everything() {
+    let screen = drawn(80, 24, Help::Hidden);
+    for part in [
+        "tenfold load http://127.0.0.1:8080/",
+        "12 s of 60 s   12 of 50 users   phase warm   paused   11844 requests",
+        "last 5 s   1234        0.40      10 ms    20 ms    25 ms    90 ms    120 ms",
+        "in total   987         0.20      -",
+        "errors: reset 3, timeout 1",
+        "generator 0.42 cores, busiest thread 85 %   so far suspect",
+        "a generator thread was busy",
+        "+ - load   p pause   q stop   ? help",
+    ] {
+        assert!(screen.contains(part), "no `{part}` in\n{screen}");
+    }
+    assert!(screen.contains('⠁') || screen.contains('⡠') || screen.contains('⠤'), "{screen}");
+    assert!(screen.contains("28 ms"), "the chart's top: {screen}");
+}
+
+#[test]
+fn help_lies_over_it() {
+    let screen = drawn(80, 24, Help::Shown);
+    assert!(screen.contains("pause, and go on") && screen.contains("Ctrl-C"), "{screen}");
+}
+
+#[test]
+fn no_screen_is_too_small() {
+    for (width, height) in [(1, 1), (20, 5), (80, 12), (300, 3)] {
+        drawn(width, height, Help::Shown);
+    }
+}
+
+#[test]
+fn a_line_has_what_matters() {
+    assert_eq!(
+        line(&view()),
+        "  12 s  12 of 50 users, paused  1234 requests/s  p50 10 ms  p95 25 ms  p99 90 ms  reset 3  timeout 1"
+    );
+}

@@ -1,0 +1,131 @@
+//! `load` on a real terminal: a pseudo-terminal that script(1) opens.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use rustix::process::Signal;
+
+use crate::house::{Home, eventually, processes, send, shared};
+use crate::nginx::Nginx;
+
+const ROWS: u16 = 30;
+const COLUMNS: u16 = 100;
+
+/// A terminal with the program in it, and what its screen shows.
+struct Terminal {
+    script: Child,
+    keys: ChildStdin,
+    seen: Arc<Mutex<vt100::Parser>>,
+    reader: std::thread::JoinHandle<()>,
+}
+
+impl Terminal {
+    /// Runs the program and then says its exit code. The terminal's settings before and after go
+    /// to files.
+    fn open(home: &Home, arguments: &str) -> Terminal {
+        let program = env!("CARGO_BIN_EXE_tenfold");
+        let line = format!(
+            "stty rows {ROWS} cols {COLUMNS}; stty -a > before; {program} {arguments}; echo code $?; stty -a > after"
+        );
+        let mut script = Command::new("script")
+            .args(["-q", "-f", "-c", &line, "/dev/null"])
+            .env("SHELL", "/bin/sh")
+            .env("TERM", "xterm-256color")
+            .env("TENFOLD_STATE_DIR", home.path().join("state"))
+            .current_dir(home.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let seen = Arc::new(Mutex::new(vt100::Parser::new(ROWS, COLUMNS, 0)));
+        let (screen, mut output) = (Arc::clone(&seen), script.stdout.take().unwrap());
+        let reader = std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                screen.lock().unwrap().process(&bytes[..count]);
+            }
+        });
+        Terminal { keys: script.stdin.take().unwrap(), script, seen, reader }
+    }
+
+    fn waits_for(&self, what: &str) {
+        let shows = || self.seen.lock().unwrap().screen().contents().contains(what);
+        eventually(what, shows);
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// What stands there when the program has ended; it has left the terminal as it found it.
+    fn closed(mut self, home: &Path) -> String {
+        self.script.wait().unwrap();
+        self.reader.join().unwrap();
+        let settings = |name: &str| std::fs::read_to_string(home.join(name)).unwrap();
+        assert_eq!(settings("before"), settings("after"));
+        let seen = self.seen.lock().unwrap();
+        assert!(!seen.screen().alternate_screen() && !seen.screen().hide_cursor());
+        seen.screen().contents()
+    }
+}
+
+#[test]
+fn keys_steer_the_load_and_end_it_with_a_summary() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let load = format!("load http://{}/ --rate 100 --duration 10m", nginx.address);
+    let mut terminal = Terminal::open(&home, &load);
+    terminal.waits_for("100 requests/s offered");
+    terminal.press("+");
+    terminal.waits_for("110 requests/s offered");
+    terminal.press("-");
+    terminal.waits_for("100 requests/s offered");
+    terminal.press("?");
+    terminal.waits_for("pause, and go on");
+    terminal.press("?p");
+    terminal.waits_for("paused");
+    terminal.press("p");
+    terminal.waits_for("last 5 s");
+    terminal.press("q");
+    let text = terminal.closed(home.path());
+    assert!(text.contains("100 requests/s, changed while it ran"), "{text}");
+    assert!(text.contains("status 200") && text.contains("code 0"), "{text}");
+}
+
+#[test]
+fn ctrl_c_and_signals_give_the_terminal_back() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let load = format!("load http://{}/ --users 2 --think 50ms --duration 10m", nginx.address);
+    let mut terminal = Terminal::open(&home, &load);
+    terminal.waits_for("2 users");
+    terminal.press("\x03");
+    let text = terminal.closed(home.path());
+    assert!(text.contains("2 users for") && text.contains("code 130"), "{text}");
+    let terminal = Terminal::open(&home, &load);
+    terminal.waits_for("2 users");
+    let mark = format!("{} load http://{}/", env!("CARGO_BIN_EXE_tenfold"), nginx.address);
+    let is_load = |pid: &u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "tenfold\n")
+    };
+    let pid = processes(&mark).into_iter().find(is_load).unwrap();
+    send(pid, Signal::TERM);
+    let text = terminal.closed(home.path());
+    assert!(text.contains("2 users for") && text.contains("code 143"), "{text}");
+}
+
+#[test]
+fn without_a_terminal_it_says_a_line_a_second() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let output = home.run(&format!("load http://{}/ --rate 50 --duration 2500ms", nginx.address));
+    let lines = String::from_utf8(output.stderr).unwrap();
+    assert!(lines.contains(" s  50.0 requests/s offered  "), "{lines}");
+    let quiet = home.run(&format!("load http://{}/ -n 5 --quiet", nginx.address));
+    assert_eq!(String::from_utf8(quiet.stderr).unwrap(), "");
+}
