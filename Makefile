@@ -31,8 +31,8 @@ soak: deps ## Run faults under load, SOAK_SECONDS each, and autobahn's long case
 
 # Safe Rust has no use for a sanitizer, and is fuzzed faster without one.
 fuzz: ## Fuzz parsers and exchanges, FUZZ_SECONDS each (nightly Rust; cargo install cargo-fuzz)
-	@for target in request response chunked exchange; do \
-	  mkdir -p fuzz/corpus/$$target && \
+	@for target in request response chunked exchange forwarded proxy_header routes; do \
+	  mkdir -p fuzz/corpus/$$target fuzz/seeds/$$target && \
 	  $(CARGO) +nightly fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 	    -max_len=1024 -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done

@@ -49,6 +49,13 @@ struct Search<'f> {
     scheme: Option<Scheme>,
 }
 
+/// Where a reader of a value with quoted parts is.
+#[derive(Default)]
+struct Quotes {
+    open: bool,
+    escaped: bool,
+}
+
 impl Origin {
     pub(crate) fn new(peer: Peer, forwarding: &Forwarding) -> Self {
         let Peer { address, scheme } = peer;
@@ -134,7 +141,7 @@ impl Origin {
         }
         if self.families.forwarded {
             out.extend_from_slice(b"Forwarded: ");
-            for value in values(headers, "forwarded") {
+            for value in values(headers, "forwarded").filter(|value| ends_quotes(value)) {
                 out.extend_from_slice(value);
                 out.extend_from_slice(b", ");
             }
@@ -154,11 +161,10 @@ impl Origin {
             x.scheme = scheme.and_then(Scheme::named);
         }
         if self.families.forwarded {
-            let lists = values(headers, "forwarded");
-            lists.flat_map(elements).for_each(|element| {
+            for element in values(headers, "forwarded").flat_map(elements) {
                 let scheme = parameter(element, b"proto=").and_then(Scheme::named);
                 rfc.see(parameter(element, b"for=").and_then(parse_address), scheme);
-            });
+            }
         }
         Caller {
             address: x.found.or(rfc.found).or(self.peer),
@@ -251,16 +257,25 @@ fn parse_port(value: &[u8]) -> Option<u16> {
 }
 
 /// An address as proxies write it: bare, in brackets, with a port.
-fn parse_address(text: &[u8]) -> Option<IpAddr> {
+pub(crate) fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let address = text.parse().or_else(|_| text.parse().map(|address: SocketAddr| address.ip()));
     let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
     address.ok().or_else(bracketed).map(|address: IpAddr| address.to_canonical())
 }
 
-/// The elements of a `Forwarded` value: commas inside of quotes are not between elements.
+/// The elements of a `Forwarded` value: commas inside of quotes are not between elements. Where quotes
+/// do not end, what a client began hides what a proxy has appended: all of it tells nothing.
 fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    split_unquoted(value, b',')
+    split_unquoted(if ends_quotes(value) { value } else { b"" }, b',')
+}
+
+fn ends_quotes(value: &[u8]) -> bool {
+    let mut quotes = Quotes::default();
+    for &byte in value {
+        quotes.enclose(byte);
+    }
+    !quotes.open
 }
 
 /// The value of one element's parameter, whose name comes with its `=`. One that there is twice
@@ -278,19 +293,28 @@ fn parameter<'e>(element: &'e [u8], name: &[u8]) -> Option<&'e [u8]> {
     Some(quoted.unwrap_or(value))
 }
 
-/// Trimmed pieces. An escaped quote inside of quotes does not end them (RFC 9110 5.6.4).
+/// Trimmed pieces.
 fn split_unquoted(value: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
-    let (mut quoted, mut escaped) = (false, false);
-    let separates = move |&byte: &u8| {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = quoted,
-            b'"' => quoted = !quoted,
-            _ => return byte == separator && !quoted,
-        }
-        false
-    };
+    let mut quotes = Quotes::default();
+    let separates = move |&byte: &u8| !quotes.enclose(byte) && byte == separator;
     value.split(separates).map(<[u8]>::trim_ascii)
+}
+
+impl Quotes {
+    /// Goes on by a byte: whether it is inside of quotes, or one of them. An escaped one inside does
+    /// not end them (RFC 9110 5.6.4).
+    fn enclose(&mut self, byte: u8) -> bool {
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' => self.escaped = self.open,
+            b'"' => {
+                self.open = !self.open;
+                return true;
+            }
+            _ => {}
+        }
+        self.open
+    }
 }
 
 #[cfg(test)]
@@ -435,6 +459,9 @@ mod tests {
             ("for=_hidden, for=10.0.0.7", "10.0.0.7"),
             ("for=1.1.1.1;for=6.6.6.6", "10.0.0.1"),
             ("for=1.1.1.1, proto=http", "10.0.0.1"),
+            // A proxy that appends to whatever its client says.
+            ("for=6.6.6.6;by=\", for=1.1.1.1", "10.0.0.1"),
+            ("for=6.6.6.6;by=\"\\\", for=1.1.1.1", "10.0.0.1"),
         ] {
             assert_eq!(told(&rfc, "10.0.0.1", &[("Forwarded", list)]).0, client, "{list}");
         }

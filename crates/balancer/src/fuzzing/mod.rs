@@ -1,9 +1,12 @@
 //! What holds for any bytes whatsoever, for the property tests and the fuzzer: nothing panics, and
 //! what is passed on is one message that ends, to a second reader, where it ends to us.
 
+mod edges;
 #[cfg(test)]
 mod properties;
 pub mod strict;
+
+pub use edges::{forwarded, proxy_header, routes};
 
 use std::time::Duration;
 

@@ -117,6 +117,94 @@ proptest! {
     }
 }
 
+/// Pieces of what proxies say of their clients.
+const SAID: &[&str] = &[
+    "1.1.1.1",
+    "10.0.0.7",
+    "[2001:db8::1]:443",
+    "::1",
+    "unknown",
+    "for=",
+    "proto=",
+    "https",
+    "http",
+    "by=",
+    "\"",
+    "\\",
+    ",",
+    ", ",
+    ";",
+    " ",
+    "=",
+    "_h",
+    ":80",
+    "é",
+];
+
+/// Pieces of headers of the PROXY protocol.
+const PROXY: &[&[u8]] = &[
+    b"PROXY ",
+    b"TCP4",
+    b"TCP6",
+    b"UNKNOWN",
+    b" ",
+    b"1.1.1.1",
+    b"::1",
+    b"80",
+    b"65536",
+    b"\r\n",
+    b"\r",
+    b"\n",
+    b"\r\n\r\n\0\r\nQUIT\n",
+    b"\x21",
+    b"\x20",
+    b"\x11",
+    b"\x00\x0c",
+    b"\x00\x00",
+    b"\xff\xff",
+    b"\x01\x01\x01\x01\x02\x02\x02\x02\x00\x50\x00\x50",
+    b"GET / HTTP/1.1\r\n",
+];
+
+fn some(pieces: &'static [&'static str], most: usize) -> impl Strategy<Value = String> {
+    vec(select(pieces), 0..most).prop_map(|pieces| pieces.concat())
+}
+
+fn rules() -> impl Strategy<Value = String> {
+    const HOSTS: &[&str] = &["*", "a.b", "*.b", "*.a.b", "c.a.b", "A.B.", "[::1]"];
+    const PATHS: &[&str] = &["/", "/x", "/x/", "/x/y", "/xy"];
+    const ASKED: &[&str] = &["", "a", ".", "b", ".b", "a.b", "[::1]", ":80", "]", "[", "C"];
+    const TARGETS: &[&str] = &["/", "/x", "x", "y", "?", "*", "%78", "//"];
+    let rule = (select(HOSTS), select(PATHS)).prop_map(|(host, path)| format!("{host}{path}\n"));
+    (vec(rule, 0..6), some(ASKED, 5), some(TARGETS, 5))
+        .prop_map(|(rules, host, target)| format!("{}{host} {target}", rules.concat()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn trusted_proxies(said in some(SAID, 12)) {
+        super::forwarded(said.as_bytes());
+    }
+
+    #[test]
+    fn routed_requests(text in rules()) {
+        super::routes(&text);
+    }
+}
+
+proptest! {
+    // Each case has sockets of its own.
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn proxy_headers(pieces in vec(select(PROXY), 0..12), whole in any::<bool>()) {
+        let begun = if whole { &b"PROXY TCP4 1.1.1.1 2.2.2.2 80 80\r\n"[..] } else { b"" };
+        super::proxy_header(&[begun, &pieces.concat()].concat());
+    }
+}
+
 /// The second reader is worth nothing if it takes anything.
 #[test]
 fn the_second_reader_is_strict() {
