@@ -81,7 +81,7 @@ mod tls;
 mod tunnel;
 mod worker;
 
-pub use acme::Acme;
+pub use acme::{Acme, ExternalAccount};
 pub use address::{Address, UnknownAddress};
 pub use backend::{Backend, Role, Slots, UnknownSlots};
 pub use balancer::{Balancer, Drained, Handle, StartError};

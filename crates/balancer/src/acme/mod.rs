@@ -3,11 +3,13 @@
 //!
 //! - `challenges`: the tokens that it may ask for.
 //! - `store`: what is kept between runs, and certificates until the first one is issued.
+//! - `external`: accounts that an authority has given out.
 //! - `order`: how one certificate is got.
 //! - `agent`: the thread that gets each in time.
 
 mod agent;
 mod challenges;
+mod external;
 mod order;
 mod store;
 
@@ -16,6 +18,7 @@ use std::time::Duration;
 
 pub(crate) use agent::{Agent, Task};
 pub(crate) use challenges::Challenges;
+pub use external::ExternalAccount;
 pub(crate) use store::Store;
 
 /// How certificates are got from an authority. Whoever sets this agrees to its terms of service.
@@ -32,6 +35,8 @@ pub struct Acme {
     pub store: PathBuf,
     /// PEM: the root certificate of an authority's own server that the system does not know.
     pub root: Option<PathBuf>,
+    /// The account that the authority knows already, if it wants one.
+    pub external_account: Option<ExternalAccount>,
     /// The wait after a failure, twice as long after each further one, up to [`Acme::MAX_RETRY`].
     pub retry: Duration,
 }
@@ -51,6 +56,7 @@ impl Acme {
             contacts: Vec::new(),
             store: store.into(),
             root: None,
+            external_account: None,
             // Four failures within the first hour: Let's Encrypt allows five for a host.
             retry: Duration::from_secs(4 * 60),
         }

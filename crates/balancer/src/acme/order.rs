@@ -8,7 +8,7 @@ use instant_acme::{
     OrderStatus, RetryPolicy,
 };
 
-use super::{Acme, Challenges, Store};
+use super::{Acme, Challenges, ExternalAccount, Store};
 
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,8 @@ pub(super) enum Failure {
     Authority(#[from] Error),
     #[error("the account or the certificate cannot be kept: {0}")]
     Store(#[from] io::Error),
+    #[error("{0}")]
+    ExternalAccount(String),
     #[error("the authority offers no proof over HTTP")]
     NoChallenge,
     #[error("{}", .0.as_deref().unwrap_or("the authority found the proof wanting"))]
@@ -37,13 +39,16 @@ pub(super) async fn account(acme: &Acme, store: &Store) -> Result<Account, Failu
     if let Some(credentials) = store.account(&acme.directory)? {
         return Ok(builder.from_credentials(credentials).await?);
     }
+    let external = acme.external_account.as_ref().map(ExternalAccount::load);
+    let external = external.transpose().map_err(Failure::ExternalAccount)?;
     let contact: Vec<_> = acme.contacts.iter().map(String::as_str).collect();
     let terms = NewAccount {
         contact: &contact,
         terms_of_service_agreed: true,
         only_return_existing: false,
     };
-    let (account, credentials) = builder.create(&terms, acme.directory.clone(), None).await?;
+    let (account, credentials) =
+        builder.create(&terms, acme.directory.clone(), external.as_ref()).await?;
     store.keep_account(&acme.directory, &credentials)?;
     Ok(account)
 }

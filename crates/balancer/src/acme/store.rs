@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use instant_acme::AccountCredentials;
 use rcgen::{CertificateParams, DnType, KeyPair, date_time_ymd};
 
-use super::Acme;
+use super::{Acme, ExternalAccount};
 use crate::tls::Certificate;
 
 #[derive(Debug)]
@@ -22,6 +22,7 @@ impl Store {
     /// Makes sure that each host has a file. Says what is wrong in a sentence with a remedy.
     pub(crate) fn open(acme: &Acme) -> Result<Self, String> {
         let store = Store { directory: acme.store.clone() };
+        acme.external_account.as_ref().map(ExternalAccount::load).transpose()?;
         let failed = |error: io::Error| {
             format!(
                 "cannot keep certificates in {}: {error}; name a directory that this user may write",

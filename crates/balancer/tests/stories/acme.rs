@@ -7,13 +7,16 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use balancer::{Acme, Balancer, Config, Listener, StartError, Tls};
+use balancer::{Acme, Balancer, Config, ExternalAccount, Listener, StartError, Tls};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use crate::secured::{Authority, Secured, replaced};
 use crate::stage::{GET, OK, Origin, Stage};
+
+/// Of the account that pebble wants to know.
+const MAC_KEY: &str = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
 
 /// Issues certificates of four seconds for hosts that answer on a given port.
 struct Pebble(Child);
@@ -26,6 +29,8 @@ impl Pebble {
         let config = format!(
             r#"{{"pebble": {{
                 "listenAddress": "127.0.0.1:{port}", "certificate": {chain:?}, "privateKey": {key:?},
+                "externalAccountBindingRequired": true,
+                "externalAccountMACKeys": {{"kid-1": "{MAC_KEY}"}},
                 "httpPort": {http_port}, "tlsPort": 1, "ocspResponderURL": "",
                 "retryAfter": {{"authz": 1, "order": 1}}, "keyAlgorithm": "ecdsa",
                 "profiles": {{"default": {{"description": "short", "validityPeriod": 4}}}}
@@ -84,7 +89,10 @@ fn free_port() -> u16 {
 }
 
 fn acme(authority: &Authority, port: u16) -> Acme {
+    let key = authority.path("account.hmac");
+    fs::write(&key, format!("{MAC_KEY}\n")).unwrap();
     Acme {
+        external_account: Some(ExternalAccount { id: "kid-1".into(), key }),
         directory: format!("https://localhost:{port}/dir"),
         root: Some(authority.path("ca.pem")),
         retry: Duration::from_millis(100),
@@ -170,6 +178,8 @@ fn what_cannot_work_is_refused_before_anything_listens() {
     fs::write(authority.path("file"), "").unwrap();
     let store = refused(&|c| c.acme.as_mut().unwrap().store = authority.path("file"));
     assert!(store.contains("/file: ") && store.contains("; name a directory"), "{store}");
+    let key = refused(&|_| fs::write(authority.path("account.hmac"), "no base64!").unwrap());
+    assert!(key.contains("is not base64url; put it there"), "{key}");
     let none = Config { threads: 1, acme: None, ..Config::default() };
     let mut none = Config { listeners: Vec::new(), ..none };
     none.listeners.push(Listener::new(SocketAddr::from(([127, 0, 0, 1], 0))));

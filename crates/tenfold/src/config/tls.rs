@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use balancer::{Acme, Certificate, Tls, TlsVersion};
+use balancer::{Acme, Certificate, ExternalAccount, Tls, TlsVersion};
 use serde::Deserialize;
 
 use super::source::{Key, Wrong};
@@ -35,8 +35,16 @@ pub struct AcmeTable {
     #[serde(default)]
     contacts: Vec<String>,
     root: Option<PathBuf>,
+    external_account: Option<ExternalAccountTable>,
     #[serde(default, deserialize_with = "value::positive_duration")]
     retry: Option<Duration>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExternalAccountTable {
+    id: String,
+    key: PathBuf,
 }
 
 impl TlsTable {
@@ -59,12 +67,18 @@ impl AcmeTable {
     pub fn resolve(&self, directory: Option<&Path>, at: &Key) -> Result<Acme, Wrong> {
         let default = Acme::new(self.hosts.clone(), within(directory, &self.store));
         let root = self.root.as_ref().map(|root| readable(directory, root, &at.then("root")));
+        let external = self.external_account.as_ref().map(|table| {
+            let at = at.then("external_account").then("key");
+            let key = readable(directory, &table.key, &at)?;
+            Ok(ExternalAccount { id: table.id.clone(), key })
+        });
         Ok(Acme {
             hosts: default.hosts,
             store: default.store,
             directory: self.directory.clone().unwrap_or(default.directory),
             contacts: self.contacts.clone(),
             root: root.transpose()?,
+            external_account: external.transpose()?,
             retry: self.retry.unwrap_or(default.retry),
         })
     }
