@@ -1,7 +1,7 @@
 //! `tenfold load`: put a URL under load and report what it took.
 //!
 //! - [`target`]: what is requested.
-//! - [`pattern`]: when requests are due, and until when.
+//! - [`pattern`], [`shape`]: when requests are due, and until when.
 //! - [`connections`]: how they travel.
 //! - [`thresholds`]: what must hold.
 //! - [`outputs`]: what is printed and written.
@@ -10,6 +10,7 @@
 mod connections;
 mod outputs;
 mod pattern;
+mod shape;
 mod target;
 mod thresholds;
 mod watch;
@@ -96,6 +97,7 @@ impl Arguments {
         let mut config = Config::new(target, self.pattern.workload(&timing)?);
         config.end = timing.end;
         config.seed = self.pattern.seed;
+        config.trim = self.pattern.trim();
         config.threads = order.threads;
         config.keep_alive = order.keep_alive.into();
         config.timeout = self.connections.timeout;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
-use load::{End, Phase, Rhythm, Spacing, Think, Workload};
+use load::{End, Phase, Spacing, Trim, Workload};
 
+use super::shape::ShapeArguments;
 use crate::config::quantity;
 use crate::outcome::misuse;
 
@@ -20,9 +21,6 @@ pub struct PatternArguments {
     /// Users started a second [default: all at once]
     #[arg(long, visible_alias = "spawn-rate", value_name = "R", value_parser = quantity::rate)]
     ramp: Option<f64>,
-    /// Pause of a user between an answer and the next request [default: 0s]
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration, env = "TENFOLD_THINK")]
-    think: Option<Duration>,
     /// Requests a second that wait for nobody
     #[arg(short = 'R', long, value_name = "R", value_parser = quantity::rate, env = "TENFOLD_RATE")]
     rate: Option<f64>,
@@ -50,6 +48,8 @@ pub struct PatternArguments {
     /// Stop after N requests
     #[arg(short = 'n', long, value_name = "N", value_parser = quantity::count)]
     requests: Option<usize>,
+    #[command(flatten)]
+    shape: ShapeArguments,
 }
 
 /// How long, by how many threads.
@@ -60,6 +60,8 @@ pub struct Timing {
     pub length: Option<Duration>,
     /// If they were given by -t.
     pub threads: Option<usize>,
+    /// Rates that change as planned.
+    phases: Option<Vec<Phase>>,
 }
 
 /// What `-t` means shows in its unit.
@@ -72,8 +74,13 @@ enum TimeOrNumber {
 /// Users or arrivals, from whichever of the flags.
 #[derive(Debug, PartialEq)]
 enum Load {
-    Users { users: usize, ramp: Option<f64> },
+    Users {
+        users: usize,
+        ramp: Option<f64>,
+    },
     Rate(f64),
+    /// As the shape says.
+    Planned,
 }
 
 const DURATION: Duration = Duration::from_secs(10);
@@ -104,34 +111,52 @@ impl PatternArguments {
             (Some(_), Some(_)) => Err(misuse(
                 "a number of requests and a duration are two ends: keep one of -n and the duration",
             )),
-            (Some(n), None) => Ok(Timing { end: End::Requests(n as u64), length: None, threads }),
+            (Some(n), None) => {
+                let end = End::Requests(n as u64);
+                Ok(Timing { end, length: None, threads, phases: self.shape.phases()? })
+            }
             (None, length) => {
-                let length = length.unwrap_or(DURATION);
-                Ok(Timing { end: End::Duration(length), length: Some(length), threads })
+                let phases = self.shape.phases()?;
+                let planned = phases.iter().flatten().filter_map(Phase::length).sum();
+                let length = match (length, &phases) {
+                    (Some(length), Some(_)) => length.min(planned),
+                    (None, Some(_)) => planned,
+                    (length, None) => length.unwrap_or(DURATION),
+                };
+                Ok(Timing { end: End::Duration(length), length: Some(length), threads, phases })
             }
         }
     }
 
     pub fn workload(&self, timing: &Timing) -> anyhow::Result<Workload> {
-        match self.load()? {
+        let phases = match self.load()? {
+            Load::Users { users, ramp } => {
+                return Ok(Workload::Closed { users, ramp, rhythm: self.shape.rhythm() });
+            }
             Load::Rate(rate) => {
                 let over = timing.length.unwrap_or(DURATION);
                 let ramp = self.ramp_to.map(|to| Phase::ramp(rate, to, over));
                 let after = Phase::constant(self.ramp_to.unwrap_or(rate), None);
-                let spacing = if self.poisson { Spacing::Poisson } else { Spacing::Even };
-                Ok(Workload::phases(ramp.into_iter().chain([after]), spacing))
+                ramp.into_iter().chain([after]).collect()
             }
-            Load::Users { users, ramp } => {
-                let rhythm = Rhythm::Think(Think::Constant(self.think.unwrap_or_default()));
-                Ok(Workload::Closed { users, ramp, rhythm })
-            }
-        }
+            Load::Planned => timing.phases.clone().unwrap_or_default(),
+        };
+        let limit = self.shape.max_in_system;
+        let phases = phases.into_iter().map(|phase| Phase { limit, ..phase });
+        let spacing = if self.poisson { Spacing::Poisson } else { Spacing::Even };
+        Ok(Workload::phases(phases, spacing))
+    }
+
+    /// What the figures leave out.
+    pub fn trim(&self) -> Trim {
+        self.shape.trim()
     }
 
     /// In words, for reports.
     pub fn described(&self) -> String {
         match self.load() {
             Ok(Load::Rate(rate)) => format!("{rate} requests/s"),
+            Ok(Load::Planned) => self.shape.described().unwrap_or_default(),
             Ok(Load::Users { users: 1, .. }) | Err(_) => "1 user".to_owned(),
             Ok(Load::Users { users, .. }) => format!("{users} users"),
         }
@@ -150,12 +175,27 @@ impl PatternArguments {
             }
             (None, r) => (r, self.ramp),
         };
+        if let Some(planning) = self.shape.planning() {
+            let other = [users.map(|_| "users"), rate.map(|_| "a rate"), ramp.map(|_| "a ramp")];
+            let ramp_to = self.ramp_to.map(|_| "--ramp-to");
+            if let Some(other) = other.into_iter().flatten().next().or(ramp_to) {
+                return Err(misuse(format!("{planning} says what comes when: leave out {other}")));
+            }
+        }
+        if let (None, Some(pausing)) = (users, self.shape.pausing())
+            && (rate.is_some() || self.shape.planning().is_some())
+        {
+            return Err(misuse(format!(
+                "{pausing} belongs to --users: arrivals at a rate wait for nobody"
+            )));
+        }
         match (users, rate) {
+            (None, None) if self.shape.planning().is_some() => Ok(Load::Planned),
+            (_, None) if self.shape.max_in_system.is_some() => {
+                Err(misuse("--max-in-system drops arrivals: give --rate, or fewer --users"))
+            }
             (Some(_), Some(_)) => {
                 Err(misuse("users and rate are two kinds of load: give one of --users and --rate"))
-            }
-            (None, Some(_)) if self.think.is_some() => {
-                Err(misuse("--think belongs to --users: arrivals at a rate wait for nobody"))
             }
             (None, Some(_)) if ramp.is_some() => {
                 Err(misuse("--ramp starts users: give --users, or --ramp-to to change a rate"))
@@ -229,6 +269,19 @@ mod tests {
     }
 
     #[test]
+    fn steps_bring_their_own_end() {
+        assert_eq!(seconds("--steps 100:30s,200-50:90s"), (Some(120), None));
+        assert_eq!(seconds("--steps 100:30s,200:90s -d 50"), (Some(50), None));
+        let planned = pattern("--steps 100:30s,200:30s --poisson --max-in-system 9");
+        let workload = planned.workload(&planned.timing().unwrap()).unwrap();
+        let Workload::Open { phases, spacing: Spacing::Poisson } = workload else {
+            panic!("{workload:?}");
+        };
+        assert_eq!(phases.len(), 2);
+        assert!(phases.iter().all(|phase| phase.limit == Some(9)));
+    }
+
+    #[test]
     fn r_is_the_spawn_rate_beside_users_and_the_rate_alone() {
         let users = Load::Users { users: 50, ramp: Some(5.0) };
         assert_eq!(pattern("-u 50 -r 5").load().unwrap(), users);
@@ -245,6 +298,10 @@ mod tests {
             ("-u 5 -r 5 --ramp 5", "one of --ramp and -r"),
             ("-r 5 --rate 5", "one of --rate and -r"),
             ("--rate 5 --think 1s", "--think belongs to --users"),
+            ("--steps 5:1s --pacing 1s", "--pacing belongs to --users"),
+            ("--steps 5:1s -u 5", "leave out users"),
+            ("--steps 5:1s -r 5", "leave out a rate"),
+            ("-u 5 --max-in-system 5", "give --rate"),
             ("--rate 5 --ramp 5", "--ramp-to"),
             ("--ramp 5", "with --users"),
             ("--ramp-to 5", "give --rate"),

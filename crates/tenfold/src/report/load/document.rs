@@ -32,6 +32,10 @@ pub struct Document {
     #[serde(default)]
     pub keep_alive: KeepAlive,
     pub started_at: String,
+    /// Cut from the beginning; the figures leave it out.
+    #[serde(default)]
+    pub warm_up: Option<WarmUp>,
+    /// Without the warm-up.
     pub duration_s: f64,
     pub requests: u64,
     pub errors: BTreeMap<String, u64>,
@@ -43,6 +47,15 @@ pub struct Document {
     pub throughput: f64,
     pub offered: f64,
     pub achieved_ratio: f64,
+    /// Arrivals turned away because too many were in the system.
+    #[serde(default)]
+    pub dropped: u64,
+    /// Requests of paced users that began late.
+    #[serde(default)]
+    pub late: u64,
+    /// Requests in the system on average, or users.
+    #[serde(default)]
+    pub in_system: Option<f64>,
     pub response_ms: Times,
     pub service_ms: Times,
     #[serde(default)]
@@ -86,6 +99,23 @@ pub enum KeepAlive {
     #[default]
     On,
     Off,
+}
+
+/// The beginning of a run, until it was steady.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WarmUp {
+    pub length_s: f64,
+    /// What took longest to become steady: users, throughput or response_time.
+    pub by: String,
+}
+
+/// The part of a run that a window belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    WarmUp,
+    #[default]
+    Measured,
 }
 
 /// How late the generator itself was.
@@ -151,8 +181,10 @@ pub struct Histograms {
 /// A stretch of the run, mostly a second.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Window {
-    /// From the beginning of the measuring.
+    /// From the beginning of the run.
     pub start_s: f64,
+    #[serde(default)]
+    pub stage: Stage,
     pub seconds: f64,
     /// Requests that ended in it, and those of them that failed.
     pub requests: u64,
@@ -185,6 +217,7 @@ impl Document {
             threads: Some(order.threads),
             keep_alive: order.keep_alive,
             started_at: timestamp(report.started_at).unwrap_or_default(),
+            warm_up: report.warm_up.map(WarmUp::from),
             duration_s: report.duration.as_secs_f64(),
             requests: report.requests,
             errors: report.errors.iter().map(|(kind, n)| (kind.to_string(), *n)).collect(),
@@ -194,6 +227,9 @@ impl Document {
             throughput: report.throughput,
             offered: report.offered,
             achieved_ratio: report.achieved_ratio,
+            dropped: report.dropped,
+            late: report.late,
+            in_system: Some(report.in_system),
             response_ms: times(report.response.counts()),
             service_ms: times(report.service.counts()),
             first_byte_ms: times(report.first_byte.counts()),
@@ -282,6 +318,10 @@ impl From<&load::Window> for Window {
         let histogram = window.response.histogram();
         Window {
             start_s: window.start.as_secs_f64(),
+            stage: match window.stage {
+                load::Stage::WarmUp => Stage::WarmUp,
+                load::Stage::Measured => Stage::Measured,
+            },
             seconds: window.seconds,
             requests: window.answered + window.errors,
             errors: window.errors,
@@ -293,6 +333,19 @@ impl From<&load::Window> for Window {
             response_ms: times(histogram.counts()),
             histogram: Counts::of(histogram.counts()),
         }
+    }
+}
+
+// === impl WarmUp ===
+
+impl From<load::WarmUp> for WarmUp {
+    fn from(warm_up: load::WarmUp) -> WarmUp {
+        let by = match warm_up.by {
+            load::Series::Users => "users",
+            load::Series::ResponseTime => "response_time",
+            _ => "throughput",
+        };
+        WarmUp { length_s: warm_up.length.as_secs_f64(), by: by.to_owned() }
     }
 }
 

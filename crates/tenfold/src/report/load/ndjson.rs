@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Document;
-use super::document::Window;
+use super::document::{Stage, Window};
 use crate::plan::Times;
 
 /// Times in milliseconds, rates in requests a second.
@@ -12,6 +12,7 @@ struct Line<'a> {
     /// Of the window's beginning, in seconds since 1970.
     time: f64,
     start_s: f64,
+    stage: Stage,
     seconds: f64,
     requests: u64,
     errors: u64,
@@ -39,6 +40,7 @@ impl Line<'_> {
         Line {
             time: beginning + window.start_s,
             start_s: window.start_s,
+            stage: window.stage,
             seconds: window.seconds,
             requests: window.requests,
             errors: window.errors,

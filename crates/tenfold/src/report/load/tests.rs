@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::counts::Counts;
-use super::document::{Connections, Failure, Histograms, Lag, Named, Window};
+use super::document::{Connections, Failure, Histograms, Lag, Named, Stage, WarmUp, Window};
 use super::*;
 use crate::plan::Verdict;
 use crate::report::times::times;
@@ -26,6 +26,7 @@ pub fn document() -> Document {
         let response = histogram((from..from + 50).map(|n| n * 10));
         Window {
             start_s,
+            stage: Stage::Measured,
             seconds: 1.0,
             requests: 52,
             errors: 2,
@@ -54,6 +55,7 @@ pub fn document() -> Document {
         threads: Some(1),
         keep_alive: KeepAlive::On,
         started_at: "2026-11-21T10:00:00Z".to_owned(),
+        warm_up: None,
         duration_s: 2.0,
         requests: 104,
         errors: BTreeMap::from([("reset".to_owned(), 1), ("status_5xx".to_owned(), 3)]),
@@ -63,6 +65,9 @@ pub fn document() -> Document {
         throughput: 50.0,
         offered: 52.0,
         achieved_ratio: 1.0,
+        dropped: 0,
+        late: 0,
+        in_system: Some(2.0),
         response_ms: times(response.counts()),
         service_ms: times(response.counts()),
         first_byte_ms: times(response.counts()),
@@ -102,6 +107,17 @@ fn the_same_through_json() {
     let text = serde_json::to_string(&document()).unwrap();
     let back: Document = serde_json::from_str(&text).unwrap();
     assert_eq!(serde_json::to_string(&back).unwrap(), text);
+}
+
+#[test]
+fn text_names_the_warm_up() {
+    let mut document = document();
+    document.warm_up = Some(WarmUp { length_s: 3.0, by: "response_time".into() });
+    let text = text(&document);
+    assert!(
+        text.contains("after a warm-up of 3.0 s (until the response time was steady)"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use capacity::words::{rate, time};
 
 use super::Document;
+use super::document::WarmUp;
 use crate::plan::Verdict;
 use crate::report::table::Table;
 
@@ -23,10 +24,11 @@ pub fn summary(document: &Document) -> String {
 /// The whole report.
 pub fn text(document: &Document) -> String {
     let mut out = format!(
-        "{}, {} for {:.1} s\n{} requests, {} requests/s, {:.2} cores used by the generator\n\n",
+        "{}, {} for {:.1} s{}\n{} requests, {} requests/s, {:.2} cores used by the generator\n\n",
         document.target,
         document.workload,
         document.duration_s,
+        document.warm_up.as_ref().map_or_else(String::new, after_warm_up),
         document.requests,
         rate(document.throughput),
         document.generator_cpu_cores
@@ -46,6 +48,12 @@ pub fn text(document: &Document) -> String {
     for (kind, n) in &document.errors {
         let _ = write!(out, "\n  {kind}: {n} failed");
     }
+    if document.dropped > 0 {
+        let _ = write!(out, "\n  {} arrivals dropped: too many were under way", document.dropped);
+    }
+    if document.late > 0 {
+        let _ = write!(out, "\n  {} requests began after their users' pace", document.late);
+    }
     out.push('\n');
     for check in document.thresholds.iter().filter(|check| !check.met) {
         let _ = write!(out, "\nNot met: {}: it is {}", check.name, check.measured);
@@ -60,4 +68,13 @@ pub fn text(document: &Document) -> String {
         }
     };
     out
+}
+
+fn after_warm_up(warm_up: &WarmUp) -> String {
+    let until = match warm_up.by.as_str() {
+        "users" => "all users had come",
+        "response_time" => "the response time was steady",
+        _ => "the throughput was steady",
+    };
+    format!(", after a warm-up of {:.1} s (until {until})", warm_up.length_s)
 }

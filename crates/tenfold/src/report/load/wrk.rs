@@ -8,6 +8,7 @@ use std::fmt::Write;
 use hdrhistogram::Histogram;
 
 use super::Document;
+use super::document::Stage;
 
 const READ: [&str; 4] = ["reset", "closed_early", "malformed", "too_large"];
 const TIMEOUTS: [&str; 2] = ["timeout", "connect_timeout"];
@@ -31,7 +32,8 @@ pub fn wrk(document: &Document, latency: Latency) -> String {
     );
     out.push_str("  Thread Stats   Avg      Stdev     Max   +/- Stdev\n");
     line(&mut out, "Latency", time_us, Spread::of(&micros));
-    let rates: Vec<f64> = document.windows.iter().map(|w| w.throughput / threads as f64).collect();
+    let measured = document.windows.iter().filter(|w| w.stage == Stage::Measured);
+    let rates: Vec<f64> = measured.map(|w| w.throughput / threads as f64).collect();
     line(
         &mut out,
         "Req/Sec",
