@@ -15,7 +15,6 @@ mod nginx;
 mod operation;
 mod plan;
 mod serve;
-mod systemd;
 mod takeover;
 mod terminal;
 mod traffic;

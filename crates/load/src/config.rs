@@ -1,10 +1,12 @@
 //! What a run is made of, its defaults, and everything that can be wrong with it.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::driver::Engine;
 use crate::target::Target;
+use crate::tls::{Client, Tls};
 use crate::workload::{Rate, Workload};
 
 /// A run, complete. [`Config::new`] gives the defaults; change what differs.
@@ -22,6 +24,8 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// Whether connections serve more than one request. Default: they do.
     pub keep_alive: KeepAlive,
+    /// How https is spoken, where the target asks for it.
+    pub tls: Tls,
     /// Connections that an open workload may hold at once, over all threads. A request that finds
     /// all of them busy waits inside the generator; the wait counts into its response time.
     /// In a closed workload every user has its own connection and this is not looked at.
@@ -84,9 +88,28 @@ pub enum StartError {
         /// What is wrong with it.
         why: String,
     },
-    /// TLS is asked for.
-    #[error("'{0}' asks for TLS, which the load generator does not speak yet; use an http:// URL")]
-    Https(String),
+    /// The host cannot be a name that a certificate is for.
+    #[error("'{0}' is no name or address that a certificate can be for; check the URL")]
+    TlsName(String),
+    /// The file of trusted certificates is of no use.
+    #[error(
+        "cannot take certificates from '{}': {why}; give a PEM file with the authority's certificate",
+        path.display()
+    )]
+    TrustFile {
+        /// As given.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The system trusts nobody.
+    #[error(
+        "this system has no trusted certificates; install its package (ca-certificates), name a file with --ca, or use --insecure for a server of your own"
+    )]
+    NoRoots,
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS: {0}; use an http:// URL")]
+    TlsSetup(rustls::Error),
     /// The host name has no address.
     #[error(
         "cannot find an address for '{host}': {source}; check the name, or give the IP address"
@@ -185,6 +208,7 @@ impl Config {
             timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
             keep_alive: KeepAlive::Reuse,
+            tls: Tls::default(),
             max_connections: 4096,
             threads: 1,
             engine: Engine::Auto,
@@ -220,6 +244,11 @@ impl Config {
             End::Requests(0) => Err(StartError::Zero("the number of requests", "1")),
             _ => Ok(()),
         }
+    }
+
+    /// What makes the TLS side of connections; `None` for plain ones.
+    pub(crate) fn tls_client(&self) -> Result<Option<Client>, StartError> {
+        self.target.tls.as_deref().map(|name| Client::new(name, &self.tls)).transpose()
     }
 
     /// Connections that the run may hold at once.

@@ -13,8 +13,12 @@ pub enum ErrorKind {
     Connect,
     /// The connection was not established within the connect timeout.
     ConnectTimeout,
-    /// This machine had no file descriptor or local port left: a limit of the generator.
+    /// This machine had no file descriptor or memory left: a limit of the generator.
     Resources,
+    /// Every local port was in use or had been a moment ago: a limit of the generator.
+    Ports,
+    /// The TLS handshake failed, or what came after it did not decipher.
+    Tls,
     /// The answer was not complete within the response timeout.
     Timeout,
     /// The connection was reset before the answer was complete.
@@ -35,10 +39,12 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, in declaration order.
-    pub const ALL: [ErrorKind; 10] = [
+    pub const ALL: [ErrorKind; 12] = [
         ErrorKind::Connect,
         ErrorKind::ConnectTimeout,
         ErrorKind::Resources,
+        ErrorKind::Ports,
+        ErrorKind::Tls,
         ErrorKind::Timeout,
         ErrorKind::Reset,
         ErrorKind::ClosedEarly,
@@ -54,6 +60,8 @@ impl ErrorKind {
             ErrorKind::Connect => "connect",
             ErrorKind::ConnectTimeout => "connect_timeout",
             ErrorKind::Resources => "resources",
+            ErrorKind::Ports => "ports",
+            ErrorKind::Tls => "tls",
             ErrorKind::Timeout => "timeout",
             ErrorKind::Reset => "reset",
             ErrorKind::ClosedEarly => "closed_early",
@@ -76,17 +84,12 @@ impl ErrorKind {
     /// The kind of a failed attempt to connect.
     pub(crate) fn of_connect(error: &io::Error) -> ErrorKind {
         use rustix::io::Errno;
-        // AGAIN is what connect gives when the local port range is used up.
-        const OWN_LIMITS: [Errno; 6] = [
-            Errno::MFILE,
-            Errno::NFILE,
-            Errno::ADDRNOTAVAIL,
-            Errno::AGAIN,
-            Errno::NOBUFS,
-            Errno::NOMEM,
-        ];
         match Errno::from_io_error(error) {
-            Some(errno) if OWN_LIMITS.contains(&errno) => ErrorKind::Resources,
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                ErrorKind::Resources
+            }
+            // ADDRINUSE comes from bind, the others from connect.
+            Some(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE | Errno::AGAIN) => ErrorKind::Ports,
             Some(Errno::TIMEDOUT) => ErrorKind::ConnectTimeout,
             _ => ErrorKind::Connect,
         }
@@ -94,7 +97,14 @@ impl ErrorKind {
 
     /// There was no connection.
     pub(crate) fn is_connect_failure(self) -> bool {
-        matches!(self, ErrorKind::Connect | ErrorKind::ConnectTimeout | ErrorKind::Resources)
+        matches!(
+            self,
+            ErrorKind::Connect
+                | ErrorKind::ConnectTimeout
+                | ErrorKind::Resources
+                | ErrorKind::Ports
+                | ErrorKind::Tls
+        )
     }
 
     /// The server ended the connection, or made it useless, instead of answering.

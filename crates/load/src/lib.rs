@@ -13,6 +13,7 @@
 //! * `behaviour`: which request comes next.
 //! * `generator`: one thread's load without I/O: what is sent when, and what became of it.
 //! * `worker`: follows the control, closes windows, ends the measuring; the same for every driver.
+//! * `tls`: the same between encrypted bytes and plain ones.
 //! * `driver`: what owns sockets, on io_uring or epoll; `clock`: nanoseconds and a timer that keeps them.
 //! * `recorder`, `tally`, `window`: what a thread notes down, and how it hands it over; `counts`,
 //!   `distribution`, `histogram`: times, quick to count, small to keep, whole to read.
@@ -53,6 +54,7 @@ mod steady;
 mod stretch;
 mod tally;
 mod target;
+mod tls;
 mod trace;
 mod usage;
 mod users;
@@ -72,6 +74,7 @@ pub use report::{Report, Seen};
 pub use run::Run;
 pub use steady::{Series, WarmUp};
 pub use target::Target;
+pub use tls::{Resumption, Tls, Trust};
 pub use trace::{Replay, Step, Trace, TraceError};
 pub use verdict::Verdict;
 pub use window::{Stage, Window};

@@ -14,7 +14,9 @@ use crate::request::PreparedRequest;
 pub struct Target {
     /// Where connections go, one after the other: all addresses of the name.
     pub addresses: Vec<SocketAddr>,
-    /// The `Host` header: the name, with the port unless it is 80.
+    /// The name that the server's certificate is to be for; `None` without TLS.
+    pub tls: Option<String>,
+    /// The `Host` header: the name, with the port unless it is the scheme's.
     pub host: String,
     /// The request target: path and query.
     pub path: String,
@@ -42,14 +44,13 @@ impl Target {
             .trim()
             .parse()
             .map_err(|error| StartError::Url { url: url.to_owned(), why: format!("{error}") })?;
-        match uri.scheme() {
-            Some(scheme) if *scheme == Scheme::HTTP => {}
-            Some(scheme) if *scheme == Scheme::HTTPS => {
-                return Err(StartError::Https(url.to_owned()));
-            }
-            Some(_) => return Err(unusable("its scheme is not http")),
-            None => return Err(unusable("it does not begin with http://")),
-        }
+        let secure = match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTP => false,
+            Some(scheme) if *scheme == Scheme::HTTPS => true,
+            Some(_) => return Err(unusable("its scheme is neither http nor https")),
+            None => return Err(unusable("it does not begin with http:// or https://")),
+        };
+        let usual_port = if secure { 443 } else { 80 };
         let authority = uri.authority().ok_or_else(|| unusable("it has no host"))?;
         if authority.as_str().contains('@') {
             return Err(unusable(
@@ -65,13 +66,14 @@ impl Target {
                 .port_u16()
                 .filter(|port| *port > 0)
                 .ok_or_else(|| unusable("its port is not a number from 1 to 65535"))?,
-            _ => 80,
+            _ => usual_port,
         };
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         Ok(Target {
             addresses: resolve(authority.host(), port)?,
+            tls: secure.then(|| authority.host().to_owned()),
             host: match port {
-                80 => authority.host().to_owned(),
+                port if port == usual_port => authority.host().to_owned(),
                 _ => format!("{}:{port}", authority.host()),
             },
             path: match path {
@@ -119,6 +121,18 @@ mod tests {
     }
 
     #[test]
+    fn https_has_a_port_and_a_name_of_its_own() {
+        let target = Target::parse("https://localhost/").unwrap();
+        assert_eq!((target.addresses[0].port(), target.host.as_str()), (443, "localhost"));
+        assert_eq!(target.tls.as_deref(), Some("localhost"));
+        let target = Target::parse("https://127.0.0.1:80/").unwrap();
+        assert_eq!(
+            (target.host.as_str(), target.tls.as_deref()),
+            ("127.0.0.1:80", Some("127.0.0.1"))
+        );
+    }
+
+    #[test]
     fn ipv6_and_names_resolve() {
         let target = Target::parse("http://[::1]:81/").unwrap();
         assert_eq!(target.addresses, ["[::1]:81".parse().unwrap()]);
@@ -129,7 +143,6 @@ mod tests {
 
     #[test]
     fn what_cannot_be_used_is_refused_with_a_remedy() {
-        assert!(matches!(Target::parse("https://localhost/"), Err(StartError::Https(_))));
         for url in [
             "",
             "/x",

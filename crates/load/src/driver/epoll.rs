@@ -11,11 +11,13 @@ use std::os::fd::OwnedFd;
 
 use super::route::Route;
 use super::waker::Waker;
+use super::wire::Wire;
 use crate::clock::{Clock, Nanos, Timer};
 use crate::config::Config;
-use crate::connection::{Loss, Phase};
+use crate::connection::Loss;
 use crate::error_kind::ErrorKind;
 use crate::generator::Action;
+use crate::tls::Client;
 use crate::worker::{Turn, Worker};
 
 /// Events of these say only that it is time for a turn.
@@ -37,12 +39,13 @@ pub(crate) struct Epoll {
     waker: Waker,
     clock: Clock,
     route: Route,
+    tls: Option<Client>,
 }
 
 /// A thread's driver at work.
 struct Driver {
     epoll: Epoll,
-    worker: Worker,
+    wire: Wire,
     places: Vec<Place>,
     buffer: Box<[u8]>,
 }
@@ -53,27 +56,37 @@ struct Place {
     socket: Option<Socket>,
     /// Rises with every socket of the slot: tells apart what the kernel says of an earlier one.
     generation: u32,
+    link: Link,
+}
+
+/// How far a socket is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    #[default]
+    Connecting,
+    Open,
 }
 
 impl Epoll {
-    pub(crate) fn new(clock: Clock, config: &Config) -> io::Result<Epoll> {
+    pub(crate) fn new(clock: Clock, config: &Config, tls: Option<Client>) -> io::Result<Epoll> {
         let poll = epoll::create(CreateFlags::CLOEXEC)?;
         let timer = clock.timer()?;
         let waker = Waker::new()?;
         let edges = EventFlags::IN | EventFlags::ET;
         epoll::add(&poll, &timer, EventData::new_u64(TIMER), edges)?;
         epoll::add(&poll, &waker, EventData::new_u64(WAKER), edges)?;
-        Ok(Epoll { poll, timer, waker, clock, route: Route::new(&config.target.addresses) })
+        let route = Route::new(&config.target.addresses);
+        Ok(Epoll { poll, timer, waker, clock, route, tls })
     }
 
     pub(crate) fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    pub(crate) fn run(self, worker: Worker) -> io::Result<()> {
+    pub(crate) fn run(mut self, worker: Worker) -> io::Result<()> {
         let driver = Driver {
+            wire: Wire::new(worker, self.tls.take()),
             epoll: self,
-            worker,
             places: Vec::new(),
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
         };
@@ -86,7 +99,7 @@ impl Driver {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             let now = self.epoll.clock.now();
-            if self.worker.turn(now) == Turn::Finished {
+            if self.wire.worker.turn(now) == Turn::Finished {
                 return Ok(());
             }
             self.act(ACTIONS_A_TURN);
@@ -96,15 +109,14 @@ impl Driver {
             let arrived = self.epoll.clock.now();
             for event in &events {
                 self.socket_event(*event, arrived);
-                self.act(ACTIONS_A_TURN);
             }
         }
     }
 
     fn sleep(&mut self, events: &mut Vec<Event>, now: Nanos) -> io::Result<()> {
         const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let wake = self.worker.next_wake().unwrap_or(Nanos::MAX / 4);
-        let timeout = if self.worker.generator.has_actions() || wake <= now {
+        let wake = self.wire.worker.next_wake().unwrap_or(Nanos::MAX / 4);
+        let timeout = if self.wire.worker.generator.has_actions() || wake <= now {
             Some(&AT_ONCE)
         } else {
             self.epoll.timer.wake_by(wake, now)?;
@@ -119,12 +131,13 @@ impl Driver {
 
     fn act(&mut self, limit: usize) {
         for _ in 0..limit {
-            match self.worker.generator.next_action() {
+            match self.wire.worker.generator.next_action() {
                 Some(Action::Open(id)) => self.open(id),
                 Some(Action::Send(id)) => self.send(id),
                 Some(Action::Close(id)) => {
                     if let Some(place) = self.places.get_mut(id as usize) {
                         place.socket = None;
+                        self.wire.closed(id);
                     }
                 }
                 None => return,
@@ -138,10 +151,10 @@ impl Driver {
             self.places.resize_with(index + 1, Place::default);
         }
         let now = self.epoll.clock.now();
-        self.worker.generator.opening(id, now);
+        self.wire.worker.generator.opening(id, now);
         if let Err(error) = self.connect(id) {
             let kind = ErrorKind::of_connect(&error);
-            self.worker.generator.open_failed(id, kind, now);
+            self.wire.worker.generator.open_failed(id, kind, now);
         }
     }
 
@@ -164,12 +177,13 @@ impl Driver {
             EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
         )?;
         place.socket = Some(departure.socket);
+        place.link = Link::Connecting;
         Ok(())
     }
 
     fn send(&mut self, id: u32) {
         let now = self.epoll.clock.now();
-        if self.worker.generator.sending(id, now) {
+        if self.wire.worker.generator.sending(id, now) {
             self.write(id);
         }
     }
@@ -184,48 +198,60 @@ impl Driver {
         if !current {
             return;
         }
-        if self.worker.generator.phase(id) == Phase::Connecting {
+        if self.places[id as usize].link == Link::Connecting {
             self.finish_connect(id, arrived);
             self.act(ACTIONS_A_TURN);
         }
-        if flags.contains(EventFlags::OUT) && self.worker.generator.phase(id) == Phase::Sending {
+        if flags.contains(EventFlags::OUT) {
             self.write(id);
         }
         let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         if flags.contains(EventFlags::IN) || ended {
             self.read(id, ended, arrived);
         }
+        // A request that follows the end of a handshake goes out together with it.
+        self.act(ACTIONS_A_TURN);
+        if self.wire.owes(id) {
+            self.write(id);
+        }
     }
 
     fn finish_connect(&mut self, id: u32, now: Nanos) {
-        let Some(socket) = &self.places[id as usize].socket else {
+        let place = &mut self.places[id as usize];
+        let Some(socket) = &place.socket else {
             return;
         };
         match socket.take_error() {
-            Ok(None) => self.worker.generator.opened(id),
+            Ok(None) => {
+                place.link = Link::Open;
+                self.wire.connected(id, now);
+            }
             Ok(Some(error)) | Err(error) => {
                 let kind = ErrorKind::of_connect(&error);
-                self.worker.generator.open_failed(id, kind, now);
+                self.wire.worker.generator.open_failed(id, kind, now);
             }
         }
     }
 
     fn write(&mut self, id: u32) {
-        let generator = &mut self.worker.generator;
         let Some(socket) = &self.places[id as usize].socket else {
             return;
         };
-        while !generator.unsent(id).is_empty() {
-            match send(socket, generator.unsent(id), SendFlags::NOSIGNAL) {
-                Ok(count) => generator.wrote(id, count),
+        loop {
+            let outgoing = self.wire.outgoing(id);
+            if outgoing.is_empty() {
+                return;
+            }
+            match send(socket, outgoing, SendFlags::NOSIGNAL) {
+                Ok(count) => self.wire.wrote(id, count),
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => {}
                 Err(_) => {
                     // The server may have answered before it hung up.
                     let now = self.epoll.clock.now();
                     self.read(id, true, now);
-                    if self.worker.generator.phase(id) == Phase::Sending {
-                        self.worker.generator.lost(id, Loss::Reset, now);
+                    if self.wire.reads(id) {
+                        self.wire.lost(id, Loss::Reset, now);
                     }
                     return;
                 }
@@ -236,24 +262,23 @@ impl Driver {
     /// Reads what is there. A short read has emptied the socket, unless its end is to follow:
     /// that saves the read that would only say so.
     fn read(&mut self, id: u32, ended: bool, arrived: Nanos) {
-        let generator = &mut self.worker.generator;
         let Some(socket) = &self.places[id as usize].socket else {
             return;
         };
         let mut now = arrived;
-        while !matches!(generator.phase(id), Phase::Closed | Phase::Connecting) {
+        while self.wire.reads(id) {
             match recv(socket, &mut *self.buffer, RecvFlags::empty()) {
-                Ok((0, _)) => generator.lost(id, Loss::Close, now),
+                Ok((0, _)) => self.wire.lost(id, Loss::Close, now),
                 Ok((count, _)) => {
-                    generator.received(id, &self.buffer[..count], now);
+                    self.wire.received(id, &mut self.buffer[..count], now);
                     if count < self.buffer.len() && !ended {
-                        return;
+                        break;
                     }
                     now = self.epoll.clock.now();
                 }
-                Err(Errno::AGAIN) => return,
+                Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
-                Err(_) => generator.lost(id, Loss::Reset, now),
+                Err(_) => self.wire.lost(id, Loss::Reset, now),
             }
         }
     }

@@ -9,6 +9,7 @@ mod ring;
 mod route;
 mod uring;
 mod waker;
+mod wire;
 
 use std::fmt;
 use std::io;
@@ -66,14 +67,18 @@ impl Driver {
         config: &Config,
         clock: Clock,
     ) -> Result<(Engine, Vec<Driver>), StartError> {
+        let tls = config.tls_client()?;
+        let tls = || tls.as_ref().map(|client| client.for_another_thread(&config.tls));
         let uring = || -> io::Result<Vec<Driver>> {
             let threads = 0..config.threads;
-            threads.map(|_| Ok(Driver::Uring(Box::new(Uring::new(clock, config)?)))).collect()
+            threads
+                .map(|_| Ok(Driver::Uring(Box::new(Uring::new(clock, config, tls())?))))
+                .collect()
         };
         let epoll = || -> Result<(Engine, Vec<Driver>), StartError> {
             let threads = 0..config.threads;
             let drivers = threads
-                .map(|_| Ok(Driver::Epoll(Epoll::new(clock, config)?)))
+                .map(|_| Ok(Driver::Epoll(Epoll::new(clock, config, tls())?)))
                 .collect::<io::Result<_>>()
                 .map_err(|source| StartError::Engine { what: "epoll", source })?;
             Ok((Engine::Epoll, drivers))
@@ -106,3 +111,6 @@ impl Driver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

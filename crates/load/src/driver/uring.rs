@@ -14,11 +14,13 @@ use std::os::fd::AsFd;
 use super::ring::{Completion, Filled, Key, More, Ring, Sending};
 use super::route::Route;
 use super::waker::Waker;
+use super::wire::Wire;
 use crate::clock::{Clock, Nanos};
 use crate::config::{Config, KeepAlive};
-use crate::connection::{Loss, Phase};
+use crate::connection::Loss;
 use crate::error_kind::ErrorKind;
 use crate::generator::Action;
+use crate::tls::Client;
 use crate::worker::{Turn, Worker};
 
 /// Actions between two turns, so that a storm of failing connects cannot delay the clockwork.
@@ -34,6 +36,7 @@ pub(crate) struct Uring {
     waker: Waker,
     clock: Clock,
     route: Route,
+    tls: Option<Client>,
 }
 
 /// A thread's driver at work.
@@ -42,7 +45,7 @@ struct Driver {
     waker: Waker,
     clock: Clock,
     route: Route,
-    worker: Worker,
+    wire: Wire,
     places: Vec<Place>,
     /// Requests that the kernel has not been told of, and when they go out.
     together: u32,
@@ -56,6 +59,7 @@ struct Place {
     /// Rises with every socket of the slot: tells apart what the kernel says of an earlier one.
     generation: u32,
     link: Link,
+    outgoing: Outgoing,
 }
 
 /// How far a socket is.
@@ -71,8 +75,16 @@ enum Link {
     Broken,
 }
 
+/// Whether the kernel is about to say how much of something it has sent.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Outgoing {
+    #[default]
+    Nothing,
+    Asked,
+}
+
 impl Uring {
-    pub(crate) fn new(clock: Clock, config: &Config) -> io::Result<Uring> {
+    pub(crate) fn new(clock: Clock, config: &Config, tls: Option<Client>) -> io::Result<Uring> {
         let route = Route::new(&config.target.addresses);
         let registered = match config.keep_alive {
             // A socket used once is not worth the system call that registers it.
@@ -80,7 +92,7 @@ impl Uring {
             KeepAlive::Reuse => config.connections().div_ceil(config.threads) as u32,
         };
         let ring = Ring::new(route.targets(), registered)?;
-        Ok(Uring { ring, waker: Waker::new()?, clock, route })
+        Ok(Uring { ring, waker: Waker::new()?, clock, route, tls })
     }
 
     pub(crate) fn waker(&self) -> Waker {
@@ -88,10 +100,11 @@ impl Uring {
     }
 
     pub(crate) fn run(self, worker: Worker) -> io::Result<()> {
-        let Uring { ring, waker, clock, route } = self;
+        let Uring { ring, waker, clock, route, tls } = self;
+        let wire = Wire::new(worker, tls);
         let places = Vec::new();
         let (together, sent_at) = (0, 0);
-        Driver { ring, waker, clock, route, worker, places, together, sent_at }.run()
+        Driver { ring, waker, clock, route, wire, places, together, sent_at }.run()
     }
 }
 
@@ -101,7 +114,7 @@ impl Driver {
         self.ring.watch(self.waker.as_fd());
         loop {
             let now = self.clock.now();
-            if self.worker.turn(now) == Turn::Finished {
+            if self.wire.worker.turn(now) == Turn::Finished {
                 return self.finish();
             }
             self.act(ACTIONS_A_TURN)?;
@@ -110,8 +123,12 @@ impl Driver {
             // charge the handling of one connection to the next.
             let arrived = self.clock.now();
             while let Some(completion) = self.ring.next() {
-                self.complete(completion, arrived);
+                let id = self.complete(completion, arrived);
+                // A request that follows the end of a handshake goes out together with it.
                 self.act(ACTIONS_A_TURN)?;
+                if let Some(id) = id.filter(|id| self.wire.owes(*id)) {
+                    self.write(id);
+                }
             }
         }
     }
@@ -124,8 +141,8 @@ impl Driver {
     }
 
     fn sleep(&mut self, now: Nanos) -> io::Result<()> {
-        let wake = self.worker.next_wake().unwrap_or(Nanos::MAX / 4);
-        let most = match self.worker.generator.has_actions() {
+        let wake = self.wire.worker.next_wake().unwrap_or(Nanos::MAX / 4);
+        let most = match self.wire.worker.generator.has_actions() {
             true => 0,
             false => wake.saturating_sub(now),
         };
@@ -135,7 +152,7 @@ impl Driver {
 
     fn act(&mut self, limit: usize) -> io::Result<()> {
         for _ in 0..limit {
-            match self.worker.generator.next_action() {
+            match self.wire.worker.generator.next_action() {
                 Some(Action::Open(id)) => self.open(id),
                 Some(Action::Send(id)) => self.send(id)?,
                 Some(Action::Close(id)) => self.close(id)?,
@@ -151,10 +168,10 @@ impl Driver {
             self.places.resize_with(index + 1, Place::default);
         }
         let now = self.clock.now();
-        self.worker.generator.opening(id, now);
+        self.wire.worker.generator.opening(id, now);
         if let Err(error) = self.connect(id) {
             let kind = ErrorKind::of_connect(&error);
-            self.worker.generator.open_failed(id, kind, now);
+            self.wire.worker.generator.open_failed(id, kind, now);
         }
     }
 
@@ -164,6 +181,7 @@ impl Driver {
         let place = &mut self.places[id as usize];
         place.generation = place.generation.wrapping_add(1);
         place.link = Link::Connecting;
+        place.outgoing = Outgoing::Nothing;
         let socket = place.socket.insert(departure.socket);
         self.ring.connect(Key::new(id, place.generation), socket, departure.target);
         Ok(())
@@ -173,7 +191,7 @@ impl Driver {
         if self.together == 0 {
             self.sent_at = self.clock.now();
         }
-        if self.worker.generator.sending(id, self.sent_at) {
+        if self.wire.worker.generator.sending(id, self.sent_at) {
             self.write(id);
             self.together += 1;
             if self.together == SENDS_TOGETHER {
@@ -185,13 +203,19 @@ impl Driver {
     }
 
     fn write(&mut self, id: u32) {
-        let place = &self.places[id as usize];
-        let unsent = self.worker.generator.unsent(id);
-        if let Some(socket) = place.socket.as_ref().filter(|_| !unsent.is_empty()) {
-            let length = unsent.len();
-            if self.ring.send(Key::new(id, place.generation), socket, unsent) == Sending::Whole {
-                self.worker.generator.wrote(id, length);
-            }
+        let place = &mut self.places[id as usize];
+        let Some(socket) = place.socket.as_ref().filter(|_| place.outgoing == Outgoing::Nothing)
+        else {
+            return;
+        };
+        let outgoing = self.wire.outgoing(id);
+        if outgoing.is_empty() {
+            return;
+        }
+        let length = outgoing.len();
+        match self.ring.send(Key::new(id, place.generation), socket, outgoing) {
+            Sending::Whole => self.wire.wrote(id, length),
+            Sending::Asked => place.outgoing = Outgoing::Asked,
         }
     }
 
@@ -204,6 +228,7 @@ impl Driver {
         let Some(socket) = place.socket.take() else {
             return Ok(());
         };
+        self.wire.closed(id);
         if place.link == Link::Connecting {
             self.ring.cancel_connect(Key::new(id, place.generation));
             return self.ring.forget(id);
@@ -214,22 +239,33 @@ impl Driver {
         Ok(())
     }
 
-    fn complete(&mut self, completion: Completion, arrived: Nanos) {
-        match completion {
-            Completion::Woken(More::Follows) => {}
-            Completion::Woken(More::Done) => self.ring.watch(self.waker.as_fd()),
+    /// Returns the slot that had news.
+    fn complete(&mut self, completion: Completion, arrived: Nanos) -> Option<u32> {
+        let key = match completion {
+            Completion::Woken(more) => {
+                if more == More::Done {
+                    self.ring.watch(self.waker.as_fd());
+                }
+                return None;
+            }
             Completion::Connected(key, result) => {
                 if self.is_current(key) {
                     self.connected(key, result, arrived);
                 }
+                key
             }
             Completion::Sent(key, result) => {
                 if self.is_current(key) {
                     self.sent(key, result);
                 }
+                key
             }
-            Completion::Received(key, result, more) => self.received(key, result, more, arrived),
-        }
+            Completion::Received(key, result, more) => {
+                self.received(key, result, more, arrived);
+                key
+            }
+        };
+        Some(key.slot())
     }
 
     fn connected(&mut self, key: Key, result: Result<(), Errno>, now: Nanos) {
@@ -242,27 +278,28 @@ impl Driver {
                     self.ring.receive(key, socket);
                     place.link = Link::Receiving;
                 }
-                self.worker.generator.opened(id);
+                self.wire.connected(id, now);
+                self.write(id);
             }
             Err(error) => {
                 let kind = ErrorKind::of_connect(&error.into());
-                self.worker.generator.open_failed(id, kind, now);
+                self.wire.worker.generator.open_failed(id, kind, now);
             }
         }
     }
 
     fn sent(&mut self, key: Key, result: Result<usize, Errno>) {
         let id = key.slot();
+        let place = &mut self.places[id as usize];
+        place.outgoing = Outgoing::Nothing;
         match result {
             Ok(count) => {
-                if self.worker.generator.phase(id) == Phase::Sending {
-                    self.worker.generator.wrote(id, count);
-                    self.write(id);
-                }
+                self.wire.wrote(id, count);
+                self.write(id);
             }
             // The server may have answered before it hung up: what the socket still holds, and
             // its end, are received all the same.
-            Err(_) => self.places[id as usize].link = Link::Broken,
+            Err(_) => place.link = Link::Broken,
         }
     }
 
@@ -276,7 +313,7 @@ impl Driver {
                     let broken = self.places[id as usize].link == Link::Broken;
                     self.lost(id, if broken { Loss::Reset } else { Loss::Close }, now);
                 } else if current {
-                    self.worker.generator.received(id, bytes, now);
+                    self.wire.received(id, bytes, now);
                 }
                 self.ring.give_back(filled);
             }
@@ -295,7 +332,7 @@ impl Driver {
 
     fn lost(&mut self, id: u32, loss: Loss, now: Nanos) {
         self.places[id as usize].link = Link::Quiet;
-        self.worker.generator.lost(id, loss, now);
+        self.wire.lost(id, loss, now);
     }
 
     /// Whether this is about the socket that the slot has now, and not about an earlier one.

@@ -1,8 +1,10 @@
 //! How requests travel: threads, timeouts, connections.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use load::{Config, Resumption, Tls, Trust};
 
 use crate::config::quantity;
 use crate::report::load::KeepAlive;
@@ -25,6 +27,15 @@ pub struct ConnectionArguments {
     /// What carries the bytes; auto is io_uring where it is allowed, else epoll
     #[arg(long, value_enum, value_name = "ENGINE", default_value = "auto")]
     engine: Engine,
+    /// Take any certificate for https, as for a server of your own
+    #[arg(long, conflicts_with = "ca")]
+    insecure: bool,
+    /// Trust the authorities in this PEM file for https [default: those of the system]
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// A whole TLS handshake for each connection: take up no earlier session
+    #[arg(long)]
+    no_tls_resumption: bool,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
@@ -39,11 +50,24 @@ impl ConnectionArguments {
         if self.no_keep_alive { KeepAlive::Off } else { KeepAlive::On }
     }
 
-    pub fn engine(&self) -> load::Engine {
-        match self.engine {
+    /// Puts everything but the threads and keep-alive into the run.
+    pub fn apply(&self, config: &mut Config) {
+        config.timeout = self.timeout;
+        config.engine = match self.engine {
             Engine::Auto => load::Engine::Auto,
             Engine::Uring => load::Engine::Uring,
             Engine::Epoll => load::Engine::Epoll,
-        }
+        };
+        config.tls = Tls {
+            trust: match &self.ca {
+                Some(file) => Trust::File(file.clone()),
+                None if self.insecure => Trust::Anyone,
+                None => Trust::System,
+            },
+            resumption: match self.no_tls_resumption {
+                true => Resumption::Off,
+                false => Resumption::On,
+            },
+        };
     }
 }

@@ -100,8 +100,7 @@ impl Arguments {
         config.trim = self.pattern.trim();
         config.threads = order.threads;
         config.keep_alive = order.keep_alive.into();
-        config.timeout = self.connections.timeout;
-        config.engine = self.connections.engine();
+        self.connections.apply(&mut config);
         Ok((config, order))
     }
 }

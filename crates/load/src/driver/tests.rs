@@ -1,0 +1,153 @@
+//! Both drivers over the kinds of sockets and addresses that there are.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::{Config, End, Engine, ErrorKind, KeepAlive, Report, Run, Target, Tls, Trust, Workload};
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const ENGINES: [Engine; 2] = [Engine::Auto, Engine::Epoll];
+
+/// Gives every connection to a thread of its own until the test process ends.
+fn accept(listener: TcpListener, handle: impl Fn(TcpStream) + Send + Sync + 'static) {
+    let handle = Arc::new(handle);
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let handle = Arc::clone(&handle);
+            thread::spawn(move || handle(stream));
+        }
+    });
+}
+
+/// Answers every request of a connection.
+fn answer(mut stream: impl Read + Write) {
+    let mut seen = Vec::new();
+    let mut piece = [0; 4096];
+    while let Ok(count @ 1..) = stream.read(&mut piece) {
+        seen.extend_from_slice(&piece[..count]);
+        if let Some(end) = seen.windows(4).position(|end| end == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&seen[..end]).to_string();
+            let length = head.split("Content-Length: ").nth(1).and_then(|v| v.lines().next());
+            let whole = end + 4 + length.map_or(0, |text| text.parse::<usize>().unwrap());
+            if seen.len() == whole {
+                seen.clear();
+                if stream.write_all(OK).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn secure() -> (SocketAddr, Vec<u8>) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let config =
+        ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    accept(listener, move |stream| {
+        let server = ServerConnection::new(Arc::clone(&config)).unwrap();
+        answer(StreamOwned::new(server, stream));
+    });
+    (address, made.cert.pem().into_bytes())
+}
+
+fn config(url: &str, requests: u64, engine: Engine) -> Config {
+    let target = Target::parse(url).unwrap();
+    let mut config = Config::new(target, Workload::closed(3, Duration::ZERO));
+    config.end = End::Requests(requests);
+    config.engine = engine;
+    config
+}
+
+fn run(config: Config) -> Report {
+    Run::start(config).unwrap().wait()
+}
+
+#[test]
+fn https_is_spoken_on_kept_connections_and_on_new_ones() {
+    let (address, pem) = secure();
+    let file = std::env::temp_dir().join(format!("tenfold-driver-{}.pem", std::process::id()));
+    std::fs::write(&file, pem).unwrap();
+    for engine in ENGINES {
+        for (keep_alive, opened) in
+            [(KeepAlive::Reuse, 3..=3), (KeepAlive::ClosePerRequest, 40..=42)]
+        {
+            let mut config = config(&format!("https://localhost:{}/", address.port()), 40, engine);
+            // The name may have another address that nobody listens at.
+            config.target.addresses = vec![address];
+            config.keep_alive = keep_alive;
+            config.tls.trust = Trust::File(file.clone());
+            config.target.method = "POST".into();
+            config.target.body = vec![b'x'; 200_000];
+            let report = run(config);
+            assert_eq!((report.requests, report.error_count()), (40, 0), "{:?}", report.errors);
+            assert_eq!(report.bytes, 40 * OK.len() as u64);
+            assert!(opened.contains(&report.connections_opened));
+        }
+    }
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn a_handshake_that_fails_has_its_own_kind() {
+    let (address, _) = secure();
+    let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hangs_up = deaf.local_addr().unwrap();
+    accept(deaf, drop);
+    let plain = TcpListener::bind("127.0.0.1:0").unwrap();
+    let speaks_http = plain.local_addr().unwrap();
+    accept(plain, |mut stream| {
+        let _ = stream.write_all(OK);
+        let _ = stream.read(&mut [0; 1024]);
+    });
+    let someone_else = std::env::temp_dir().join(format!("tenfold-ca-{}.pem", std::process::id()));
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(&someone_else, other.cert.pem()).unwrap();
+    for engine in ENGINES {
+        for address in [address, hangs_up, speaks_http] {
+            let mut config = config(&format!("https://{address}/"), 4, engine);
+            config.tls = Tls { trust: Trust::File(someone_else.clone()), ..Tls::default() };
+            let errors = run(config).errors;
+            assert_eq!(errors.into_iter().collect::<Vec<_>>(), [(ErrorKind::Tls, 4)]);
+        }
+    }
+    std::fs::remove_file(&someone_else).unwrap();
+}
+
+#[test]
+fn connections_go_to_all_addresses_of_a_name_in_turn() {
+    let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let addresses = listeners.each_ref().map(|listener| listener.local_addr().unwrap());
+    let (seen, served) = std::sync::mpsc::channel();
+    for listener in listeners {
+        let seen = seen.clone();
+        accept(listener, move |stream| {
+            seen.send(stream.local_addr().unwrap()).unwrap();
+            answer(stream);
+        });
+    }
+    for engine in ENGINES {
+        let mut config = config(&format!("http://{}/", addresses[0]), 6, engine);
+        config.target.addresses = addresses.to_vec();
+        assert_eq!(run(config).connections_opened, 3);
+        let mut reached: Vec<SocketAddr> = served.try_iter().collect();
+        reached.sort_unstable();
+        let mut wanted = addresses.to_vec();
+        wanted.sort_unstable();
+        assert_eq!(reached, wanted);
+    }
+}

@@ -1,0 +1,148 @@
+//! Between a thread's sockets and its load: bytes as they are, or through TLS.
+
+use crate::clock::Nanos;
+use crate::connection::{Loss, Phase};
+use crate::error_kind::ErrorKind;
+use crate::tls::{Client, Session, Stage};
+use crate::worker::Worker;
+
+/// What a driver tells of its sockets, and what it is to write to them.
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub(super) worker: Worker,
+    tls: Option<Tls>,
+}
+
+#[derive(Debug)]
+struct Tls {
+    client: Client,
+    /// By slot.
+    sessions: Vec<Option<Box<Session>>>,
+}
+
+impl Wire {
+    pub(super) fn new(worker: Worker, client: Option<Client>) -> Wire {
+        let tls = client.map(|client| Tls { client, sessions: Vec::new() });
+        Wire { worker, tls }
+    }
+
+    /// The socket is connected.
+    pub(super) fn connected(&mut self, id: u32, now: Nanos) {
+        let Some(tls) = &mut self.tls else {
+            self.worker.generator.opened(id);
+            return;
+        };
+        let index = id as usize;
+        if tls.sessions.len() <= index {
+            tls.sessions.resize_with(index + 1, || None);
+        }
+        match tls.client.open() {
+            Ok(session) => tls.sessions[index] = Some(Box::new(session)),
+            Err(_) => self.worker.generator.open_failed(id, ErrorKind::Tls, now),
+        }
+    }
+
+    /// What the socket is to take next.
+    pub(super) fn outgoing(&mut self, id: u32) -> &[u8] {
+        let generator = &mut self.worker.generator;
+        let Some(tls) = &mut self.tls else {
+            return generator.unsent(id);
+        };
+        let Some(Some(session)) = tls.sessions.get_mut(id as usize) else {
+            return &[];
+        };
+        if session.outgoing().is_empty() {
+            let plain = generator.unsent(id);
+            if !plain.is_empty() {
+                // A failure shows when the server does not answer; keys last 2^24 records.
+                let count = session.write(plain).unwrap_or(0);
+                generator.wrote(id, count);
+            }
+        }
+        session.outgoing()
+    }
+
+    /// The socket took so much of it.
+    pub(super) fn wrote(&mut self, id: u32, count: usize) {
+        match &mut self.tls {
+            None => self.worker.generator.wrote(id, count),
+            Some(tls) => {
+                if let Some(Some(session)) = tls.sessions.get_mut(id as usize) {
+                    session.took(count);
+                }
+            }
+        }
+    }
+
+    /// Whether TLS has something of its own to say.
+    pub(super) fn owes(&self, id: u32) -> bool {
+        let Some(tls) = &self.tls else {
+            return false;
+        };
+        let session = tls.sessions.get(id as usize);
+        session.is_some_and(|session| session.as_ref().is_some_and(|s| !s.outgoing().is_empty()))
+    }
+
+    /// Whether bytes from the socket are of interest.
+    pub(super) fn reads(&self, id: u32) -> bool {
+        match (self.worker.generator.phase(id), &self.tls) {
+            (Phase::Closed, _) => false,
+            (Phase::Connecting, None) => false,
+            (Phase::Connecting, Some(tls)) => {
+                matches!(tls.sessions.get(id as usize), Some(Some(_)))
+            }
+            _ => true,
+        }
+    }
+
+    /// Bytes from the socket.
+    pub(super) fn received(&mut self, id: u32, bytes: &mut [u8], now: Nanos) {
+        let generator = &mut self.worker.generator;
+        let Some(tls) = &mut self.tls else {
+            generator.received(id, bytes, now);
+            return;
+        };
+        let Some(Some(session)) = tls.sessions.get_mut(id as usize) else {
+            return;
+        };
+        let before = session.stage();
+        let read = session.read(bytes, |plain| {
+            if generator.phase(id) != Phase::Closed {
+                generator.received(id, plain, now);
+            }
+        });
+        let after = session.stage();
+        if generator.phase(id) == Phase::Closed {
+            return;
+        }
+        match (read, before, after) {
+            (Err(_), ..) => generator.open_failed(id, ErrorKind::Tls, now),
+            (Ok(()), Stage::Handshaking, Stage::Open) => generator.opened(id),
+            (Ok(()), Stage::Handshaking, Stage::Closed) => {
+                generator.open_failed(id, ErrorKind::Tls, now);
+            }
+            (Ok(()), Stage::Open, Stage::Closed) => generator.lost(id, Loss::Close, now),
+            _ => {}
+        }
+    }
+
+    /// The socket has ended.
+    pub(super) fn lost(&mut self, id: u32, loss: Loss, now: Nanos) {
+        let generator = &mut self.worker.generator;
+        match generator.phase(id) {
+            // Only a handshake can be interrupted here.
+            Phase::Connecting => generator.open_failed(id, ErrorKind::Tls, now),
+            Phase::Closed => {}
+            _ => generator.lost(id, loss, now),
+        }
+    }
+
+    /// The socket is no longer there.
+    pub(super) fn closed(&mut self, id: u32) {
+        if let Some(tls) = &mut self.tls
+            && let Some(session) = tls.sessions.get_mut(id as usize)
+        {
+            *session = None;
+        }
+    }
+}
