@@ -42,9 +42,11 @@ impl Beginning {
         if wanted <= frame.since {
             return none(steadiness);
         }
-        // Only at a seam of every thread can the beginning be taken away.
+        // Only at a seam of every thread, where a window begins, can the beginning be taken away.
         let is_common = |seam: &Nanos| {
+            let is_start = |thread: &Snapshot| thread.starts_window_at(*seam);
             wholes().all(|whole| whole.stretches.seams().any(|other| other == *seam))
+                && threads.iter().all(is_start)
         };
         let mut seams = wholes().next().into_iter().flat_map(|whole| whole.stretches.seams());
         match seams.find(|seam| *seam >= wanted && is_common(seam)) {

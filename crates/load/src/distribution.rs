@@ -47,7 +47,8 @@ impl Distribution {
         }
         let both = self.parts.iter().chain(&later.parts);
         let mut all: Vec<(u32, u32)> = both.flat_map(|part| part.iter().copied()).collect();
-        all.sort_unstable_by_key(|(micros, _)| *micros);
+        // Stable: it takes ordered runs as they are.
+        all.sort_by_key(|(micros, _)| *micros);
         all.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
             if same {

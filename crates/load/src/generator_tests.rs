@@ -228,7 +228,7 @@ impl Sim {
         let place = Mutex::new(Published::new(self.generator.recorder.since()));
         self.generator.recorder.publish_last(&place, Usage::default());
         let published = place.into_inner().unwrap();
-        (published.tally, published.windows)
+        (published.tally, published.windows.list().to_vec())
     }
 }
 

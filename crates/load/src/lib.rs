@@ -15,7 +15,7 @@
 //! * `worker`: follows the control, closes windows, ends the measuring; the same for every driver.
 //! * `tls`: the same between encrypted bytes and plain ones.
 //! * `driver`: what owns sockets, on io_uring or epoll; `clock`: nanoseconds and a timer that keeps them.
-//! * `recorder`, `tally`, `window`: what a thread notes down, and how it hands it over; `counts`,
+//! * `recorder`, `tally`, `window`, `windows`: what a thread notes down, and how it hands it over; `counts`,
 //!   `distribution`, `histogram`: times, quick to count, small to keep, whole to read.
 //! * `stretch`, `course`, `steady`, `beginning`: the beginning of a run, found and taken away.
 //! * `run`, `control`: threads, started and joined; live changes.
@@ -60,6 +60,7 @@ mod usage;
 mod users;
 mod verdict;
 mod window;
+mod windows;
 mod worker;
 mod workload;
 

@@ -14,6 +14,7 @@ use crate::stretch::Stretches;
 use crate::tally::{OpenTally, Part, Tally};
 use crate::usage::Usage;
 use crate::window::{Gauges, WindowTally};
+use crate::windows::Windows;
 
 /// When a request was meant to go out, and when it did.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +65,7 @@ enum Phase {
 pub(crate) struct Published {
     pub(crate) since: Nanos,
     pub(crate) tally: Tally,
-    pub(crate) windows: Vec<WindowTally>,
+    pub(crate) windows: Windows,
     /// Of the thread, since the measuring began.
     pub(crate) usage: Usage,
     pub(crate) state: ThreadState,
@@ -332,9 +333,8 @@ impl Recorder {
             published.tally.add(&part);
         }
         published.usage = usage;
-        published.windows.truncate((self.first - self.base) as usize);
         let closed = self.windows.iter().filter(|window| window.end != Nanos::MAX);
-        published.windows.extend(closed.cloned());
+        published.windows.update(self.first - self.base, closed);
         while self.windows.len() > 1 && self.windows[0].unsettled == 0 {
             self.windows.pop_front();
             self.first += 1;
@@ -389,7 +389,7 @@ impl Published {
         Published {
             since,
             tally: Tally::default(),
-            windows: Vec::new(),
+            windows: Windows::default(),
             usage: Usage::default(),
             state: ThreadState::Running,
             whole: None,
@@ -399,7 +399,7 @@ impl Published {
     fn restart(&mut self, since: Nanos) {
         self.since = since;
         self.tally.clear();
-        self.windows.clear();
+        self.windows = Windows::default();
         self.usage = Usage::default();
     }
 }
@@ -411,7 +411,10 @@ pub(crate) fn lock(place: &Mutex<Published>) -> MutexGuard<'_, Published> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
+    use crate::clock::SECOND;
 
     const NONE: Gauges = Gauges { users: 0, waiting: 0, usage: Usage { cpu: 0, run_wait: None } };
 
@@ -430,9 +433,9 @@ mod tests {
         recorder.answered(50, sent, 250, 250, 200);
         recorder.next_window(300, NONE);
         let published = published(&mut recorder);
-        let shares: Vec<f64> = published.windows.iter().map(|w| w.completed).collect();
+        let shares: Vec<f64> = published.windows.list().iter().map(|w| w.completed).collect();
         assert_eq!(shares, [0.25, 0.5, 0.25]);
-        let answered: Vec<u64> = published.windows.iter().map(|w| w.answered).collect();
+        let answered: Vec<u64> = published.windows.list().iter().map(|w| w.answered).collect();
         assert_eq!(answered, [0, 0, 1]);
     }
 
@@ -447,9 +450,9 @@ mod tests {
         recorder.answered(100, late, 200, 200, 200);
         assert_eq!(recorder.in_flight(), 0);
         let published = published(&mut recorder);
-        assert_eq!(published.windows.len(), 1);
-        assert_eq!(published.windows[0].completed, 1.0);
-        assert_eq!((published.since, published.windows[0].end), (75, 175));
+        assert_eq!(published.windows.list().len(), 1);
+        assert_eq!(published.windows.list()[0].completed, 1.0);
+        assert_eq!((published.since, published.windows.list()[0].end), (75, 175));
         // Only the first one ended within.
         assert_eq!(published.tally.requests, 1);
         assert_eq!(published.tally.service.count(), 1);
@@ -465,7 +468,7 @@ mod tests {
             recorder.next_window(at, NONE);
             recorder.publish(&place, Usage::default());
             let published = place.lock().unwrap();
-            published.windows.iter().map(|w| w.unsettled).collect::<Vec<_>>()
+            published.windows.list().iter().map(|w| w.unsettled).collect::<Vec<_>>()
         };
         assert_eq!(unsettled(&mut recorder, 100), [2]);
         recorder.failed(20, Some(broken), 150, ErrorKind::Timeout, None);
@@ -475,7 +478,7 @@ mod tests {
         assert_eq!(unsettled(&mut recorder, 400), [0, 0, 0, 0]);
         assert_eq!(recorder.windows.len(), 1, "settled windows are let go");
         let published = place.lock().unwrap();
-        let sum: f64 = published.windows.iter().map(|w| w.completed).sum();
+        let sum: f64 = published.windows.list().iter().map(|w| w.completed).sum();
         assert!((sum - 1.0).abs() < 1e-12, "{sum}");
         assert_eq!(published.tally.requests, 2);
     }
@@ -489,12 +492,12 @@ mod tests {
         recorder.answered(1, sent, 2, 2, 204);
         recorder.next_window(100, NONE);
         recorder.publish(&place, Usage::default());
-        assert_eq!(reader.windows.len(), 0);
+        assert_eq!(reader.windows.list().len(), 0);
         drop(reader);
         recorder.next_window(200, NONE);
         recorder.publish_last(&place, Usage::default());
         let published = place.lock().unwrap();
-        assert_eq!(published.windows.len(), 2);
+        assert_eq!(published.windows.list().len(), 2);
         let statuses: Vec<_> = published.tally.statuses().collect();
         assert_eq!(statuses, [(204, 1)]);
         assert_eq!(published.state, ThreadState::Done);
@@ -513,7 +516,7 @@ mod tests {
         }
         recorder.publish_last(&place, Usage::default());
         let published = place.lock().unwrap();
-        let times: Vec<_> = published.windows.iter().map(|w| w.times.histogram()).collect();
+        let times: Vec<_> = published.windows.list().iter().map(|w| w.times.histogram()).collect();
         let micros: Vec<_> = times.iter().map(|t| (t.count(), t.counts().max())).collect();
         assert_eq!(micros, [(1, 1), (1, 2), (1, 3)]);
     }
@@ -542,8 +545,45 @@ mod tests {
         recorder.next_window(250, NONE);
         recorder.publish(&place, Usage::default());
         let published = place.lock().unwrap();
-        assert_eq!(published.windows.len(), 1);
-        assert_eq!((published.since, published.windows[0].end), (150, 250));
+        assert_eq!(published.windows.list().len(), 1);
+        assert_eq!((published.since, published.windows.list()[0].end), (150, 250));
         assert_eq!(published.tally.requests, 0);
+    }
+
+    /// What a request costs, and what a thread pauses for at the end of a window. Run it by hand:
+    /// `cargo test --release -p load --lib -- --ignored --nocapture handing_over_costs`.
+    #[test]
+    #[ignore = "prints costs, and judges nothing"]
+    fn handing_over_costs() {
+        const WINDOWS: u64 = 2000;
+        const REQUESTS: u64 = 20_000;
+        let mut recorder = Recorder::new(0, SECOND);
+        let place = Mutex::new(Published::new(0));
+        let (mut recording, mut pauses) = (Duration::ZERO, Vec::new());
+        for window in 0..WINDOWS {
+            let begun = Instant::now();
+            for request in 0..REQUESTS {
+                let at = window * SECOND + request * SECOND / REQUESTS;
+                let sent = recorder.sent(at);
+                // From 60 us to some milliseconds, as those of a quick server.
+                let noise = request.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+                let time = 60_000 + noise / 200 + if request % 50 == 0 { noise } else { 0 };
+                recorder.lag(noise / 1000);
+                recorder.answered(at, sent, at + time / 2, at + time, 200);
+            }
+            recording += begun.elapsed();
+            let begun = Instant::now();
+            recorder.next_window((window + 1) * SECOND, NONE);
+            recorder.publish(&place, Usage::default());
+            pauses.push(begun.elapsed());
+        }
+        pauses.sort_unstable();
+        println!(
+            "{:.1} ns a request; a window's end pauses {:?} (median), {:?} (99 %), {:?} (longest)",
+            recording.as_nanos() as f64 / (WINDOWS * REQUESTS) as f64,
+            pauses[pauses.len() / 2],
+            pauses[pauses.len() * 99 / 100],
+            pauses[pauses.len() - 1],
+        );
     }
 }

@@ -16,6 +16,7 @@ use crate::tally::Tally;
 use crate::usage::Usage;
 use crate::verdict::{Evidence, Verdict};
 use crate::window::{Window, WindowTally};
+use crate::windows::{Folding, Windows};
 
 /// What was measured between the mark (or the start) and the end (or the last closed window). If
 /// the run warmed up by itself ([`Report::warm_up`]), its figures are those after that.
@@ -249,7 +250,7 @@ fn sum(threads: &[Snapshot], from: Nanos) -> Tally {
 pub(crate) struct Snapshot {
     since: Nanos,
     tally: Tally,
-    windows: Vec<WindowTally>,
+    windows: Windows,
     usage: Usage,
     state: ThreadState,
     pub(crate) whole: Option<Whole>,
@@ -275,22 +276,35 @@ impl Snapshot {
 }
 
 impl Snapshot {
+    pub(crate) fn starts_window_at(&self, at: Nanos) -> bool {
+        self.windows.list().binary_search_by_key(&at, |window| window.start).is_ok()
+    }
+
     /// What the thread used after a seam.
     fn usage_from(&self, seam: Nanos) -> Usage {
-        let before = self.windows.iter().take_while(|window| window.end <= seam).last();
+        let before = self.windows.list().iter().take_while(|window| window.end <= seam).last();
         before.map_or(self.usage, |window| self.usage.since(window.gauges.usage))
     }
 }
 
 /// Windows that every thread which still runs has closed, added up over the threads.
 pub(crate) fn merge_windows(threads: &[Snapshot]) -> Vec<WindowTally> {
-    let running = threads.iter().filter(|t| t.state == ThreadState::Running);
-    let closed_by_all = running.map(|thread| thread.windows.len()).min();
-    let longest = threads.iter().map(|thread| thread.windows.len()).max();
-    let count = closed_by_all.or(longest).unwrap_or(0);
+    let folding = threads.iter().map(|t| t.windows.folding()).reduce(Folding::coarser);
+    let folded: Vec<(Windows, &ThreadState)> = threads
+        .iter()
+        .map(|thread| {
+            let mut windows = thread.windows.clone();
+            windows.fold(folding.unwrap_or_default());
+            (windows, &thread.state)
+        })
+        .collect();
+    let length = |(windows, _): &(Windows, _)| windows.list().len();
+    let running = folded.iter().filter(|(_, state)| **state == ThreadState::Running);
+    let closed_by_all = running.map(length).min();
+    let count = closed_by_all.or(folded.iter().map(length).max()).unwrap_or(0);
     let mut merged: Vec<WindowTally> = Vec::with_capacity(count);
-    for thread in threads {
-        for (index, window) in thread.windows.iter().take(count).enumerate() {
+    for (windows, _) in &folded {
+        for (index, window) in windows.list().iter().take(count).enumerate() {
             match merged.get_mut(index) {
                 Some(sum) => sum.merge(window),
                 None => merged.push(window.clone()),
@@ -347,7 +361,7 @@ mod tests {
         let mut tally = Tally::default();
         tally.requests = 10;
         tally.errors[ErrorKind::Reset as usize] = 1;
-        let windows: Vec<WindowTally> = (0..windows as u64)
+        let list: Vec<WindowTally> = (0..windows as u64)
             .map(|index| WindowTally {
                 start: (index + 5) * SECOND,
                 end: (index + 6) * SECOND,
@@ -355,6 +369,8 @@ mod tests {
                 ..WindowTally::default()
             })
             .collect();
+        let mut windows = Windows::default();
+        windows.update(0, list.iter());
         let usage = Usage { cpu: SECOND / 10, run_wait: None };
         Snapshot { since: 5 * SECOND, tally, windows, usage, state, whole: None }
     }

@@ -8,7 +8,8 @@ use crate::clock::{Nanos, SECOND};
 use crate::distribution::Distribution;
 use crate::usage::Usage;
 
-/// What happened between two moments, over all threads.
+/// What happened between two moments, over all threads. In a run of more than 3,600 windows the old
+/// ones are added up, to at most so many.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Window {
     /// From the beginning of the measuring to the beginning of the window.
@@ -68,6 +69,8 @@ impl Window {
 /// One thread's part of a window, in the making or done.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WindowTally {
+    /// Counted from the beginning of the measuring; of the first one, if it stands for several.
+    pub(crate) number: u64,
     pub(crate) start: Nanos,
     /// [`Nanos::MAX`] while it is open.
     pub(crate) end: Nanos,
@@ -124,6 +127,30 @@ impl WindowTally {
         self.occupancy += other.occupancy;
         self.pauses += other.pauses;
         self.times.merge(&other.times);
+    }
+
+    /// Adds the window that follows.
+    pub(crate) fn append(&mut self, later: &WindowTally) {
+        let mut times = std::mem::take(&mut self.times);
+        times.absorb(&later.times);
+        *self = WindowTally {
+            number: self.number,
+            start: self.start,
+            end: later.end,
+            completed: self.completed + later.completed,
+            answered: self.answered + later.answered,
+            errors: self.errors + later.errors,
+            due: self.due + later.due,
+            service: self.service + later.service,
+            response: self.response + later.response,
+            gauges: later.gauges,
+            in_flight: later.in_flight,
+            unsettled: self.unsettled + later.unsettled,
+            bytes: self.bytes + later.bytes,
+            occupancy: self.occupancy + later.occupancy,
+            pauses: self.pauses + later.pauses,
+            times,
+        };
     }
 
     pub(crate) fn seconds(&self) -> f64 {
