@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::house::{Home, free_address, json, said, shared};
+use crate::house::{Home, alone, example, free_address, json, said, shared};
 use crate::nginx::Nginx;
 
 /// The labels of a report: its lines with every number, and the blanks around it, left out.
@@ -131,4 +131,50 @@ fn credentials_stay_where_they_were_sent() {
     assert!(!said(&home.run("runs")).contains("s3cret"));
     let kept = std::fs::read(home.path().join("state/history.sqlite")).unwrap();
     assert!(!kept.windows(6).any(|bytes| bytes == b"s3cret"));
+}
+
+#[test]
+fn a_change_for_the_worse_is_found_and_fails() {
+    let _machine = alone();
+    let home = Home::new();
+    let app = example("blocking").join("blocking.py");
+    for millis in [20, 40] {
+        let up = home.serve(&format!(
+            "up --listen 127.0.0.1:0 --socket {}.sock --env BLOCKING_MS={millis} -- python3 {}",
+            home.path().join(millis.to_string()).display(),
+            app.display()
+        ));
+        for _ in 0..3 {
+            let run = home.run(&format!("load http://{}/ -n 30 --quiet", up.address));
+            assert_eq!(run.status.code(), Some(0), "{}", said(&run));
+        }
+    }
+    let worse = home.run("compare 1,2,3 4,5,6 --fail-on mean:10%,throughput:10% --json -");
+    assert_eq!(worse.status.code(), Some(3), "{}", said(&worse));
+    let report = json(&worse);
+    assert_eq!(report["schema"], "tenfold/compare/1");
+    assert_eq!(report["method"], "repetitions");
+    let mean = &report["metrics"][1];
+    assert_eq!((&mean["metric"], &mean["outcome"]), (&"mean".into(), &"worse".into()));
+    assert!(mean["change"].as_f64().unwrap() > 0.6, "{mean}");
+    let better = home.run("compare 4,5,6 1,2,3 --fail-on mean");
+    assert_eq!(better.status.code(), Some(0));
+    assert!(said(&better).contains("better"), "{}", said(&better));
+    let short = home.run("compare last~1 last");
+    assert!(said(&short).contains("too short to tell"), "{}", said(&short));
+}
+
+#[test]
+fn a_run_that_is_none_cannot_be_compared() {
+    let _machine = shared();
+    let home = Home::new();
+    for (runs, words) in [
+        ("last last~1", "not that many load runs"),
+        ("7 8", "there is no run 7"),
+        ("x.json y.json", "neither a run nor a file"),
+    ] {
+        let output = home.run(&format!("compare {runs}"));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(said(&output).contains(words), "{}", said(&output));
+    }
 }

@@ -1,10 +1,13 @@
 //! The science: from measurements of one instance and two to the whole curve, what limits it, and
-//! how many instances to run. Plain numbers in, plain values out; no I/O, no clock, no randomness.
+//! how many instances to run. Plain numbers in, plain values out; no I/O, no clock, no randomness but
+//! from a seed.
 //!
 //! Units everywhere: seconds, requests per second, CPU in cores.
 //!
 //! - [`laws`]: the operational laws and the asymptotic bounds.
 //! - [`interval`]: how sure a mean is, from batches.
+//! - [`difference`]: by how much two means differ; [`bootstrap`]: how sure a figure of one run is.
+//! - [`comparison`]: whether two sides of an experiment differ.
 //! - [`ladder`]: one instance under doubling concurrency: its slots and its saturation.
 //! - [`model`]: N instances of concurrency k on C shared cores, fitted to measurements.
 //! - [`response`]: throughput and latency of that model under a closed or an open workload.
@@ -13,6 +16,9 @@
 //! - [`goal`]: what is wanted, and whether a prediction or a measurement holds it.
 //! - [`recommendation`]: the curve, the count, its interval, and whether more would help.
 
+pub mod bootstrap;
+pub mod comparison;
+pub mod difference;
 pub mod finding;
 pub mod goal;
 pub mod interval;

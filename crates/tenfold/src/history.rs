@@ -142,6 +142,21 @@ impl History {
             .ok_or_else(|| misuse(format!("there is no run {id}: `tenfold runs` lists them")))
     }
 
+    /// The number of the newest run of a kind, or of one that is so many before it.
+    pub fn nth_latest(&self, kind: &str, back: u32) -> anyhow::Result<i64> {
+        self.database
+            .query_row(
+                "SELECT id FROM runs WHERE kind = ? ORDER BY id DESC LIMIT 1 OFFSET ?",
+                params![kind, back],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(|error| explain(&error, &self.path))?
+            .ok_or_else(|| {
+                misuse(format!("there are not that many {kind} runs: `tenfold runs` lists them"))
+            })
+    }
+
     /// The documents of a kind, directory and command, newest first.
     pub fn documents(
         &self,
@@ -209,6 +224,9 @@ mod tests {
         assert_eq!(history.document(first).unwrap().1, "{}");
         assert_eq!(history.documents("plan", "/app", "node app.js").unwrap(), ["[]", "{}"]);
         assert!(history.documents("plan", "/other", "node app.js").unwrap().is_empty());
+        assert_eq!(history.nth_latest("plan", 0).unwrap(), second);
+        assert_eq!(history.nth_latest("plan", 1).unwrap(), first);
+        assert!(history.nth_latest("load", 0).unwrap_err().to_string().contains("not that many"));
         assert!(history.document(99).unwrap_err().to_string().contains("no run 99"));
     }
 

@@ -5,7 +5,7 @@
 //! - [`config`]: arguments, environment and `tenfold.toml` as validated values.
 //! - [`experiment`]: the main job, from one instance to a confirmed answer.
 //! - [`rig`]: fleet, balancer and observer, wired together.
-//! - [`plan`] and [`report`]: the answer as a value, and its renderings.
+//! - [`plan`], [`comparison`] and [`report`]: the answers as values, and their renderings.
 //! - [`output`] and [`progress`]: what goes to standard output and to standard error.
 //! - [`live`]: a load run while it lasts.
 //! - [`history`] and [`state`]: what is kept, and where.
@@ -18,6 +18,7 @@
 
 mod admin;
 mod cli;
+mod comparison;
 mod config;
 mod ending;
 mod experiment;

@@ -1,6 +1,7 @@
 //! The subcommands, a file each: its arguments, `run`, and what it prints.
 
 mod balance;
+mod compare;
 mod completions;
 mod control;
 mod demo;
@@ -35,7 +36,7 @@ enum Command {
     /// Run an app as N instances behind the balancer
     Up(up::Arguments),
     /// Put a URL under load and report what it took
-    Load(load::Arguments),
+    Load(Box<load::Arguments>),
     /// Balance requests over servers that something else runs
     Balance(balance::Arguments),
     /// Change the number of instances of a running `up`
@@ -50,6 +51,8 @@ enum Command {
     Runs(runs::Arguments),
     /// Show an earlier run
     Show(show::Arguments),
+    /// Say whether two load runs, or groups of them, differ
+    Compare(compare::Arguments),
     /// Write an earlier load run as JSON, CSV, JUnit, Markdown and more
     Export(export::Arguments),
     /// Answer the question for a bundled app
@@ -90,6 +93,7 @@ impl Cli {
             Command::Stop(arguments) => block_on(arguments.stop()),
             Command::Runs(arguments) => arguments.run(),
             Command::Show(arguments) => arguments.run(),
+            Command::Compare(arguments) => arguments.run(),
             Command::Export(arguments) => arguments.run(),
             Command::Demo(arguments) => block_on(arguments.run()),
             Command::Completions(arguments) => arguments.run(),

@@ -1,5 +1,6 @@
 //! Renderings of the values that commands produce.
 
+pub mod compare;
 pub mod file;
 pub mod json;
 pub mod load;

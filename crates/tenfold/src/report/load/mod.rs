@@ -13,7 +13,7 @@ mod text;
 mod wrk;
 
 pub use ab::ab;
-pub use document::{Check, Document, KeepAlive, Order};
+pub use document::{Check, Document, KeepAlive, Order, Stage};
 pub use hgrm::hgrm;
 pub use junit::junit;
 pub use locust::{History as CsvHistory, NAMES as CSV_NAMES, locust};
@@ -23,4 +23,4 @@ pub use text::{summary, text};
 pub use wrk::{Latency, wrk};
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -1,0 +1,121 @@
+//! `tenfold compare A B`: whether two load runs, or two groups of repeated ones, differ.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use capacity::comparison::Metric;
+use clap::Args;
+
+use crate::comparison::{Allowance, Comparison, Named};
+use crate::config::quantity;
+use crate::history::History;
+use crate::outcome::{Outcome, misuse};
+use crate::output;
+use crate::plan::Verdict;
+use crate::report::{self, file};
+
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Load runs before the change: numbers of `tenfold runs`, last, last~1, or JSON files; several of them as 1,2,3
+    a: String,
+    /// Load runs after it
+    b: String,
+    /// Exit code 3 if one of these is worse beyond doubt and by more, as in p95:5%,throughput:3%
+    #[arg(long, value_name = "METRIC:SHARE,..", value_parser = allowance, value_delimiter = ',')]
+    fail_on: Vec<Allowance>,
+    /// Which of the sequences of random draws; the same one with the same number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Write the comparison as JSON to FILE; - is standard output, instead of the text
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl Arguments {
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        self.json.as_deref().map_or(Ok(()), file::check)?;
+        let (a, b) = (named(&self.a)?, named(&self.b)?);
+        let comparison = Comparison::of(&a, &b, &self.fail_on, self.seed);
+        if !self.json.as_deref().is_some_and(file::is_standard_output) {
+            output::print(report::compare::text(&comparison));
+        }
+        self.json.as_ref().map_or(Ok(()), |to| report::json::write(&comparison, to))?;
+        Ok(outcome(&comparison))
+    }
+}
+
+fn outcome(comparison: &Comparison) -> Outcome {
+    match comparison.metrics.iter().any(|row| row.broken) {
+        _ if [&comparison.a, &comparison.b].iter().any(|s| s.verdict == Verdict::Invalid) => {
+            Outcome::Invalid
+        }
+        true => Outcome::GoalNotMet,
+        false => Outcome::Done,
+    }
+}
+
+/// The runs of a side.
+fn named(list: &str) -> anyhow::Result<Vec<Named>> {
+    list.split(',').map(str::trim).map(one).collect()
+}
+
+fn one(name: &str) -> anyhow::Result<Named> {
+    if name == "last" || name.starts_with("last~") {
+        let back = name.strip_prefix("last~").map_or(Ok(0), str::parse);
+        let back = back.map_err(|_| {
+            misuse(format!("`{name}` is no run: write last, or last~1 for the one before it"))
+        })?;
+        return of_history(History::open()?.nth_latest("load", back)?);
+    }
+    match quantity::run(name) {
+        Ok(id) => of_history(id),
+        Err(_) if Path::new(name).exists() => {
+            let text = std::fs::read_to_string(name)
+                .with_context(|| format!("cannot read {name}: name a file that you may read"))?;
+            let document = serde_json::from_str(&text).map_err(|error| {
+                misuse(format!(
+                    "{name} is not a load report ({error}): write one with tenfold load --json"
+                ))
+            })?;
+            Ok(Named { name: name.to_owned(), document })
+        }
+        Err(_) => Err(misuse(format!(
+            "`{name}` is neither a run nor a file: write a number of `tenfold runs`, last, last~1 or a file of --json"
+        ))),
+    }
+}
+
+fn of_history(id: i64) -> anyhow::Result<Named> {
+    let (kind, document) = History::open()?.document(id)?;
+    if kind != "load" {
+        return Err(misuse(format!("run {id} is a {kind}: only load runs can be compared")));
+    }
+    let document = serde_json::from_str(&document)
+        .with_context(|| format!("run {id} cannot be read: compare another"))?;
+    Ok(Named { name: id.to_string(), document })
+}
+
+/// `p95:5%`.
+fn allowance(text: &str) -> Result<Allowance, String> {
+    let (name, share) = text.split_once(':').unwrap_or((text, "0"));
+    let metric = Metric::ALL.into_iter().find(|metric| metric.name() == name.trim());
+    let metric = metric.ok_or_else(|| {
+        let names = Metric::ALL.map(Metric::name).join(", ");
+        format!("`{name}` is no metric: write one of {names}, as in p95:5%")
+    })?;
+    Ok(Allowance { metric, most: quantity::share(share)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_get_worse() {
+        let p95 = Allowance { metric: Metric::P95, most: 0.05 };
+        assert_eq!(allowance("p95:5%"), Ok(p95));
+        assert_eq!(allowance("errors").map(|a| a.most), Ok(0.0));
+        assert!(allowance("p96:5%").unwrap_err().contains("throughput, mean, p50"));
+        assert!(allowance("p95:fast").unwrap_err().contains("0.1%"));
+    }
+}

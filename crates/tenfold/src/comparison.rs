@@ -1,0 +1,292 @@
+//! Two sides of an experiment, compared: the value, `tenfold/compare/1`, and how it is made of load
+//! reports. Text and JSON are renderings of it.
+
+use capacity::comparison::{self, CONFIDENCE, Direction, Figures, Finding, Metric};
+use serde::Serialize;
+
+use crate::plan::Verdict;
+use crate::report::load::{Document, Stage};
+
+/// Times in milliseconds, rates in requests a second, errors as a share of the requests; absent is
+/// null, never 0.
+#[derive(Debug, Serialize)]
+pub struct Comparison {
+    pub schema: &'static str,
+    pub a: Side,
+    pub b: Side,
+    pub method: Method,
+    /// That no interval misses its truth.
+    pub confidence: f64,
+    pub metrics: Vec<Row>,
+    /// What to bear in mind.
+    pub notes: Vec<String>,
+}
+
+/// The runs of a side.
+#[derive(Clone, Debug, Serialize)]
+pub struct Side {
+    /// Numbers in the history, or files.
+    pub runs: Vec<String>,
+    pub target: String,
+    pub workload: String,
+    /// The worst of them.
+    pub verdict: Verdict,
+}
+
+/// Where the intervals come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Welch's t, over repeated runs.
+    Repetitions,
+    /// A bootstrap of moving blocks, over the windows of the runs.
+    Windows,
+}
+
+/// One metric.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    pub metric: &'static str,
+    pub a: Option<f64>,
+    pub b: Option<f64>,
+    /// B over A less 1; of errors, B less A. With its interval.
+    pub change: Option<f64>,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub outcome: Outcome,
+    /// The change for the worse that was allowed, if one was.
+    pub allowed: Option<f64>,
+    /// It is worse, beyond doubt, and by more than that.
+    pub broken: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Better,
+    Worse,
+    NoSignificantDifference,
+    /// The runs are too short, or too few.
+    Unknown,
+}
+
+/// A load report, and how it was named.
+pub struct Named {
+    pub name: String,
+    pub document: Document,
+}
+
+/// The most that a metric may change for the worse.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Allowance {
+    pub metric: Metric,
+    /// A share; of errors, of requests.
+    pub most: f64,
+}
+
+impl Comparison {
+    /// Each side has one run at least. `seed` chooses the draws.
+    pub fn of(a: &[Named], b: &[Named], allowances: &[Allowance], seed: u64) -> Comparison {
+        let method = match a.len().min(b.len()) {
+            0 | 1 => Method::Windows,
+            _ => Method::Repetitions,
+        };
+        let findings = comparison::compare(&method.side(a), &method.side(b), seed);
+        let (side_a, side_b) = (Side::of(a), Side::of(b));
+        let notes = notes(&side_a, &side_b, method, &findings);
+        Comparison {
+            schema: "tenfold/compare/1",
+            a: side_a,
+            b: side_b,
+            method,
+            confidence: CONFIDENCE,
+            metrics: findings.iter().map(|finding| Row::of(finding, allowances)).collect(),
+            notes,
+        }
+    }
+}
+
+impl Method {
+    fn side(self, runs: &[Named]) -> comparison::Side {
+        match self {
+            Method::Repetitions => {
+                comparison::Side::Runs(runs.iter().map(|run| figures(&run.document)).collect())
+            }
+            Method::Windows => comparison::Side::Windows(
+                runs.iter().flat_map(|run| windows(&run.document)).collect(),
+            ),
+        }
+    }
+}
+
+fn figures(document: &Document) -> Figures {
+    let times = &document.response_ms;
+    let errors = document.error_count() as f64 / document.requests.max(1) as f64;
+    Metric::ALL.map(|metric| match metric {
+        Metric::Throughput => Some(document.throughput),
+        Metric::Mean => times.mean,
+        Metric::P50 => times.p50,
+        Metric::P95 => times.p95,
+        Metric::P99 => times.p99,
+        Metric::Errors => (document.requests > 0).then_some(errors),
+    })
+}
+
+/// Of the measured part, all equally long: the last one may be cut short by the end.
+fn windows(document: &Document) -> impl Iterator<Item = comparison::Window> {
+    let measured = || document.windows.iter().filter(|w| w.stage == Stage::Measured);
+    let longest = measured().map(|window| window.seconds).fold(0.0, f64::max);
+    measured().filter(move |window| window.seconds > 0.9 * longest).map(|window| {
+        let micros = window.histogram.histogram();
+        let times = micros.iter_recorded();
+        comparison::Window {
+            throughput: window.throughput,
+            requests: window.requests,
+            errors: window.errors,
+            times: times
+                .map(|at| (at.value_iterated_to() as f64 / 1000.0, at.count_at_value()))
+                .collect(),
+        }
+    })
+}
+
+impl Side {
+    fn of(runs: &[Named]) -> Side {
+        let first = runs.first().map(|run| &run.document);
+        Side {
+            runs: runs.iter().map(|run| run.name.clone()).collect(),
+            target: first.map_or_else(String::new, |run| run.target.clone()),
+            workload: first.map_or_else(String::new, |run| run.workload.clone()),
+            verdict: runs.iter().map(|r| r.document.verdict).max().unwrap_or(Verdict::Invalid),
+        }
+    }
+}
+
+impl Row {
+    fn of(finding: &Finding, allowances: &[Allowance]) -> Row {
+        let outcome = match finding.direction() {
+            None => Outcome::Unknown,
+            Some(Direction::Same) => Outcome::NoSignificantDifference,
+            Some(Direction::Better) => Outcome::Better,
+            Some(Direction::Worse) => Outcome::Worse,
+        };
+        let of_it = allowances.iter().filter(|allowance| allowance.metric == finding.metric);
+        let allowed = of_it.map(|allowance| allowance.most).reduce(f64::min);
+        let change = finding.change.map(|change| change.estimate);
+        let exceeds = allowed.zip(change).is_some_and(|(most, change)| change.abs() > most);
+        Row {
+            metric: finding.metric.name(),
+            a: finding.a,
+            b: finding.b,
+            change,
+            low: finding.change.map(|change| change.low),
+            high: finding.change.map(|change| change.high),
+            outcome,
+            allowed,
+            broken: outcome == Outcome::Worse && exceeds,
+        }
+    }
+}
+
+fn notes(a: &Side, b: &Side, method: Method, findings: &[Finding]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (name, side) in [("A", a), ("B", b)] {
+        if side.verdict == Verdict::Invalid {
+            notes.push(format!(
+                "a run of {name} is invalid: its figures are those of the generator, or of nothing; measure it again"
+            ));
+        }
+    }
+    if (&a.target, &a.workload) != (&b.target, &b.workload) {
+        notes.push("the sides differ in target or workload: what changed may be that".to_owned());
+    }
+    if method == Method::Windows {
+        notes.push(
+            "the intervals come from windows of single runs: neighbouring windows resemble each other, which blocks of \
+             them allow for, but what differs from run to run is not in them; give several runs a side, as in 1,2,3 4,5,6"
+                .to_owned(),
+        );
+    }
+    if findings.iter().all(|finding| finding.change.is_none()) {
+        notes.push(
+            "the runs are too short to tell: measure at least 10 s, or repeat them".to_owned(),
+        );
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::compare::text;
+    use crate::report::load::tests::document;
+
+    /// A run of 20 windows, whose throughput wobbles by 2 % around `throughput`.
+    fn run(name: &str, throughput: f64) -> Named {
+        let mut whole = document();
+        let mut windows: Vec<_> = (0..10).flat_map(|_| document().windows).collect();
+        for (index, window) in windows.iter_mut().enumerate() {
+            window.throughput = throughput * (1.0 + 0.02 * f64::from((index as u8 * 7) % 5) - 0.04);
+        }
+        whole.windows = windows;
+        whole.throughput = throughput;
+        Named { name: name.to_owned(), document: whole }
+    }
+
+    fn allowed(share: f64) -> [Allowance; 1] {
+        [Allowance { metric: Metric::Throughput, most: share }]
+    }
+
+    #[test]
+    fn two_runs_are_compared_by_their_windows() {
+        let (a, b) = (run("1", 50.0), run("b.json", 40.0));
+        let comparison = Comparison::of(&[a], &[b], &allowed(0.05), 1);
+        assert_eq!(comparison.method, Method::Windows);
+        let throughput = &comparison.metrics[0];
+        assert_eq!((throughput.outcome, throughput.broken), (Outcome::Worse, true));
+        assert!((throughput.change.unwrap() + 0.2).abs() < 0.01, "{throughput:?}");
+        assert_eq!(comparison.metrics[2].outcome, Outcome::NoSignificantDifference);
+        let text = text(&comparison);
+        assert!(
+            text.starts_with("A: run 1, 2 users, http://127.0.0.1:8080/a?b=1\nB: run b.json,"),
+            "{text}"
+        );
+        assert!(text.contains("no significant difference"), "{text}");
+        assert!(
+            text.contains("Not met: throughput may be worse by +5.0 %, it is by -20."),
+            "{text}"
+        );
+        assert!(text.contains("what differs from run to run is not in them"), "{text}");
+    }
+
+    #[test]
+    fn repeated_runs_are_compared_by_their_figures() {
+        let side = |values: [f64; 3]| values.map(|value| run("x", value));
+        let comparison =
+            Comparison::of(&side([50.0, 51.0, 49.0]), &side([50.5, 49.5, 50.2]), &allowed(0.0), 1);
+        assert_eq!(comparison.method, Method::Repetitions);
+        assert!(comparison.metrics.iter().all(|row| !row.broken));
+        assert_eq!(comparison.metrics[0].outcome, Outcome::NoSignificantDifference);
+        assert!(comparison.notes.is_empty(), "{:?}", comparison.notes);
+    }
+
+    #[test]
+    fn what_makes_a_comparison_worthless_is_noted() {
+        let mut other = run("2", 50.0);
+        other.document.workload = "9 users".to_owned();
+        other.document.verdict = Verdict::Invalid;
+        other.document.windows.truncate(3);
+        let notes = Comparison::of(&[run("1", 50.0)], &[other], &[], 1).notes.join("\n");
+        for part in ["a run of B is invalid", "differ in target or workload", "too short to tell"] {
+            assert!(notes.contains(part), "no `{part}` in {notes}");
+        }
+    }
+
+    #[test]
+    fn the_warm_up_and_a_window_cut_short_are_left_out() {
+        let mut named = run("1", 50.0);
+        named.document.windows[0].stage = Stage::WarmUp;
+        named.document.windows[19].seconds = 0.3;
+        assert_eq!(windows(&named.document).count(), 18);
+    }
+}

@@ -1,0 +1,86 @@
+//! A comparison as people read it.
+
+use std::fmt::Write;
+
+use capacity::words::{rate, time};
+
+use super::table::Table;
+use crate::comparison::{Comparison, Method, Outcome, Row, Side};
+
+/// A line a metric; then what is broken and what to bear in mind.
+pub fn text(comparison: &Comparison) -> String {
+    let mut out = format!("{}{}", side("A", &comparison.a), side("B", &comparison.b));
+    let _ = writeln!(
+        out,
+        "Intervals from {}, {:.0} % sure that none of them misses.\n",
+        match comparison.method {
+            Method::Repetitions => "repeated runs",
+            Method::Windows => "the windows of the runs",
+        },
+        comparison.confidence * 100.0
+    );
+    let mut table = Table::new(&["", "A", "B", "change", "from", "to", ""]);
+    for row in &comparison.metrics {
+        table.row(vec![
+            row.metric.to_owned(),
+            figure(row, row.a),
+            figure(row, row.b),
+            change(row, row.change),
+            change(row, row.low),
+            change(row, row.high),
+            outcome(row.outcome).to_owned(),
+        ]);
+    }
+    out.push_str(&table.render());
+    for row in comparison.metrics.iter().filter(|row| row.broken) {
+        let _ = write!(
+            out,
+            "\nNot met: {} may be worse by {}, it is by {}",
+            row.metric,
+            change(row, row.allowed),
+            change(row, row.change)
+        );
+    }
+    for note in &comparison.notes {
+        let _ = write!(out, "\nNote: {note}.");
+    }
+    out.push('\n');
+    out
+}
+
+fn side(name: &str, side: &Side) -> String {
+    let runs = if side.runs.len() == 1 { "run" } else { "runs" };
+    format!("{name}: {runs} {}, {}, {}\n", side.runs.join(", "), side.workload, side.target)
+}
+
+fn figure(row: &Row, value: Option<f64>) -> String {
+    let Some(value) = value else {
+        return "-".to_owned();
+    };
+    match row.metric {
+        "throughput" => format!("{}/s", rate(value)),
+        "errors" => format!("{} %", rounded(value * 100.0)),
+        _ => time(value / 1e3),
+    }
+}
+
+fn change(row: &Row, value: Option<f64>) -> String {
+    let Some(value) = value.filter(|value| value.is_finite()) else {
+        return "-".to_owned();
+    };
+    let unit = if row.metric == "errors" { "points" } else { "%" };
+    format!("{:+.1} {unit}", value * 100.0)
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Better => "better",
+        Outcome::Worse => "worse",
+        Outcome::NoSignificantDifference => "no significant difference",
+        Outcome::Unknown => "cannot be told",
+    }
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
