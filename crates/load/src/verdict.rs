@@ -201,6 +201,7 @@ impl fmt::Display for Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steady::Series;
 
     fn good() -> Evidence {
         Evidence {
@@ -257,6 +258,27 @@ mod tests {
         assert_eq!(verdict(&|e| e.requests = 4), Suspect);
         assert_eq!(verdict(&|e| e.requests = 0), Invalid);
         assert_eq!(verdict(&|e| e.engine_failures.push("x".into())), Invalid);
+    }
+
+    #[test]
+    fn the_whole_run_has_its_limits() {
+        use Verdict::{Suspect, Valid};
+        let verdict = |change: &dyn Fn(&mut Evidence)| judge(change).0;
+        for (count, wanted) in [(9, Valid), (11, Suspect)] {
+            assert_eq!(verdict(&|e| e.late = count), wanted, "late {count}");
+            assert_eq!(verdict(&|e| e.dropped = count), wanted, "dropped {count}");
+        }
+        for (derived, wanted) in [(9.6, Valid), (10.4, Valid), (9.4, Suspect), (10.6, Suspect)] {
+            let little = Some(Little { counted: 10.0, derived });
+            assert_eq!(verdict(&|e| e.little = little), wanted, "{derived}");
+        }
+        let (verdict, reasons) = judge(|e| {
+            e.steadiness =
+                Steadiness::Never { series: Series::ResponseTime, early: 0.01, late: 0.25 };
+        });
+        assert_eq!(verdict, Suspect);
+        let text = reasons[0].to_string();
+        assert!(text.starts_with("the response time still went from 10.00 to 250.00 ms"), "{text}");
     }
 
     #[test]
