@@ -20,6 +20,7 @@
 //! - `http2`: HTTP/2 on either side, as HTTP/1.1 to everything else.
 //! - `stream`, `peer`: what carries a connection's bytes, and who is at its other end.
 //! - `listener`, `worker`: sockets that accept, and the threads that serve them.
+//! - `loopback`: what is different about connections within one machine.
 //! - `inherited`: sockets of a process that listened there before.
 //! - `acme`: certificates from an authority.
 //! - `entrance`, `proxy_protocol`, `tls`: what comes before a connection's first request.
@@ -65,6 +66,7 @@ mod lease;
 mod limits;
 mod listener;
 mod log;
+mod loopback;
 mod outgoing;
 mod pace;
 mod peer;

@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, UnixListener};
 use crate::address::Address;
 use crate::balancer::StartError;
 use crate::inherited;
+use crate::loopback::plain_congestion_control;
 use crate::stream::ClientStream;
 
 /// Connections that the kernel completes before we take them; it caps this at `somaxconn`.
@@ -101,6 +102,7 @@ pub(crate) fn bind_one(address: SocketAddr) -> io::Result<Socket> {
     socket.set_reuse_port(true)?;
     // Inherited by accepted connections: no system call for each.
     socket.set_tcp_nodelay(true)?;
+    plain_congestion_control(&socket, address);
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     Ok(socket)
