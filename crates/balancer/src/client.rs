@@ -36,7 +36,7 @@ pub(crate) struct Client {
 
 /// What came over a connection that waits for a request.
 pub(crate) enum Arrival {
-    /// A header of this many bytes, at the start of the input.
+    /// A header at the start of the input, within this many bytes.
     Request(usize),
     Failed(Failure),
     /// The client left, was idle for too long, or the balancer stops.
@@ -219,13 +219,17 @@ impl Reading {
                 (self.begun, self.deadline) = (false, None);
             }
         }
+        let bytes = input.filled();
+        if self.scanner.is_new() && is_whole(bytes) && bytes.len() <= limits.header_bytes {
+            return Some(Arrival::Request(bytes.len()));
+        }
         let reject = |flaw: Flaw| Some(Arrival::Failed(Failure::Rejected { status: 400, flaw }));
-        match self.scanner.scan(input.filled()) {
+        match self.scanner.scan(bytes) {
             Scan::Complete(2) => reject("the request line is empty"),
             Scan::Complete(len) if len <= limits.header_bytes => Some(Arrival::Request(len)),
-            Scan::Partial if input.len() <= limits.header_bytes => None,
+            Scan::Partial if bytes.len() <= limits.header_bytes => None,
             Scan::Complete(_) | Scan::Partial => {
-                let line = memchr::memchr(b'\n', input.filled()).unwrap_or(input.len());
+                let line = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
                 Some(Arrival::Failed(match line > limits.target_bytes + REQUEST_LINE {
                     true => Failure::TargetTooLong(limits.target_bytes),
                     false => Failure::HeaderTooLarge(limits.header_bytes),
@@ -234,6 +238,12 @@ impl Reading {
             Scan::Flawed(flaw) => reject(flaw),
         }
     }
+}
+
+/// Whether there is the end of a header, as far as can be seen at a glance. As a rule it is the end of
+/// what has come, too.
+fn is_whole(bytes: &[u8]) -> bool {
+    bytes.ends_with(b"\r\n\r\n") && !bytes.starts_with(b"\r\n")
 }
 
 impl Watch {

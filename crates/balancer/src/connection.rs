@@ -24,6 +24,7 @@ use crate::worker::{Open, Shared, Worker};
 
 /// What is known of a request that was never understood.
 const UNKNOWN: Request = Request {
+    len: 0,
     version: Version::Http11,
     body: Framing::Empty,
     persistence: Persistence::Close,
@@ -72,15 +73,15 @@ pub(crate) async fn converse(
     loop {
         let after = match client.next(&mut space, worker).await {
             Arrival::Nothing => After::Gone,
-            Arrival::Request(http2::PREFACE_LINES) if is_preface(cleartext, &space) => {
+            Arrival::Request(_) if is_preface(cleartext, &space) => {
                 let space = space?;
                 let ahead = Bytes::copy_from_slice(space.input.filled());
                 space.give_back();
                 return Some((client, ahead));
             }
-            Arrival::Request(len) => {
+            Arrival::Request(most) => {
                 let space = space.get_or_insert_with(Workspace::take);
-                request(&mut client, space, len, worker).await
+                request(&mut client, space, most, worker).await
             }
             Arrival::Failed(failure) => {
                 let space = space.get_or_insert_with(Workspace::take);
@@ -111,11 +112,17 @@ fn is_preface(cleartext: Cleartext, space: &Option<Box<Workspace>>) -> bool {
         && space.as_ref().is_some_and(|space| space.input.filled().starts_with(http2::PREFACE))
 }
 
-async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker: &Worker) -> After {
+/// Serves a request whose header is in the first `most` bytes of the input.
+async fn request(
+    client: &mut Client,
+    space: &mut Workspace,
+    most: usize,
+    worker: &Worker,
+) -> After {
     let Config { limits, timeouts, forwarding, .. } = &worker.shared.config;
     space.begin();
-    worker.begin_record(space, len);
-    let head = &space.input.filled()[..len];
+    worker.begin_record(space, most);
+    let bytes = &space.input.filled()[..most];
     let terms = Terms {
         max_fields: limits.headers,
         max_target: limits.target_bytes,
@@ -124,9 +131,7 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
     };
     let passed =
         Passed { head: &mut space.request, id: &mut space.id, record: space.record.as_deref_mut() };
-    let parsed = parse_request(head, terms, passed);
-    space.input.consume(len);
-    let mut request = match parsed {
+    let mut request = match parse_request(bytes, terms, passed) {
         Ok(request) => request,
         Err(reject) => {
             let failure = Failure::Rejected { status: reject.status, flaw: reject.flaw };
@@ -134,6 +139,7 @@ async fn request(client: &mut Client, space: &mut Workspace, len: usize, worker:
                 .await;
         }
     };
+    space.input.consume(request.len);
     client.requests += 1;
     if client.requests >= limits.requests {
         request.persistence = Persistence::Close;

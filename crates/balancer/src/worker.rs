@@ -193,11 +193,11 @@ impl Worker {
         count(&mut self.shared.tallies[self.index].lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Begins what the access log tells of a request, if there is one; `len` bytes of the input are
-    /// its header.
-    pub(crate) fn begin_record(&self, space: &mut Workspace, len: usize) {
+    /// Begins what the access log tells of a request, if there is one; its header is in the first
+    /// `most` bytes of the input.
+    pub(crate) fn begin_record(&self, space: &mut Workspace, most: usize) {
         if self.shared.log.is_some() {
-            space.record.get_or_insert_default().begin(&space.input.filled()[..len]);
+            space.record.get_or_insert_default().begin(&space.input.filled()[..most]);
         }
     }
 

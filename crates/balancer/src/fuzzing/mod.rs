@@ -45,6 +45,9 @@ pub fn request(bytes: &[u8]) {
     let Some(header) = find_header(bytes) else { return };
     for trust in [Trust::Untrusted, Trust::Trusted] {
         let Some((request, out)) = rewritten(header, trust) else { return };
+        assert_eq!(request.len, header.len());
+        // Whatever follows.
+        assert_eq!(rewritten(bytes, trust).map(|(request, _)| request), Some(request));
         let head = whole(&out);
         assert_eq!(head.request_body().unwrap(), as_read(request.body), "{}", out.escape_ascii());
         for name in ["x-forwarded-for", "x-forwarded-proto", "x-real-ip", "x-request-id"] {
@@ -95,8 +98,15 @@ pub fn response(kind: u8, bytes: &[u8]) {
         date: Some(|out| out.extend_from_slice(b"Date: now\r\n")),
     };
     let mut out = Vec::new();
-    let Ok(response) = parse_response(header, FIELDS, asker, &mut out) else { return };
-    let Response { status, body, onward, client, .. } = response;
+    let Ok(Some(response)) = parse_response(header, FIELDS, asker, &mut out) else { return };
+    // Whatever follows, and none before it is whole.
+    let (mut again, more) = (Vec::new(), [header, bytes].concat());
+    assert_eq!(parse_response(&more, FIELDS, asker, &mut again), Ok(Some(response)));
+    assert_eq!(again, out);
+    let part = &header[..header.len() - 1];
+    assert!(!matches!(parse_response(part, FIELDS, asker, &mut again), Ok(Some(_))));
+    let Response { len, status, body, onward, client, .. } = response;
+    assert_eq!(len, header.len());
     let head = whole(&out);
     assert_eq!(head.start[1], status.to_string().as_bytes());
     let framing = head.response_body(asker.is_head).unwrap();

@@ -1,7 +1,7 @@
 //! The chunked coding (RFC 9112 7.1), strictly: hexadecimal sizes, CR LF everywhere, extensions
 //! dropped, trailer fields filtered.
 
-use super::fields::{Field, classify};
+use super::fields::{Field, classify, is_ambiguous};
 use super::{Decoded, Flaw};
 
 /// Reads a chunked body in pieces of any size.
@@ -144,6 +144,7 @@ impl Chunked {
             "www-authenticate",
         ];
         let allowed = classify(name) == Field::EndToEnd
+            && !is_ambiguous(name)
             && !NEVER.iter().any(|never| name.eq_ignore_ascii_case(never));
         if allowed {
             super::fields::write_field(&mut self.passed, name, value);

@@ -4,6 +4,7 @@
 mod body;
 mod chunked;
 mod fields;
+mod lines;
 mod outline;
 mod request;
 mod response;

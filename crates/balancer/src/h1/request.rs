@@ -4,9 +4,10 @@ use std::mem::MaybeUninit;
 use std::net::IpAddr;
 
 use super::fields::{
-    Field, Meanings, Options, authenticates_connection, content_length, list, nominated,
-    write_decimal, write_field,
+    Field, Meanings, Options, authenticates_connection, content_length, is_ambiguous, list,
+    nominated, write_decimal, write_field,
 };
+use super::lines::{Copyist, check_ends, first_line};
 use super::target::{Target, check_host, parse_target};
 use super::{Flaw, Framing, MAX_FIELDS, Persistence, Version};
 use crate::forwarded::{Caller, Origin, Trust};
@@ -18,6 +19,8 @@ use crate::request_id;
 /// What the proxy must know of a request; its header itself is passed on as rewritten bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
+    /// Bytes of its header as it came.
+    pub(crate) len: usize,
     pub(crate) version: Version,
     pub(crate) body: Framing,
     pub(crate) persistence: Persistence,
@@ -114,9 +117,9 @@ impl From<Flaw> for Reject {
     }
 }
 
-/// Reads a complete header and writes the one for the backend.
+/// Reads the header that `bytes` begin with, and writes the one for the backend. It is complete.
 pub(crate) fn parse_request(
-    head: &[u8],
+    bytes: &[u8],
     terms: Terms<'_>,
     passed: Passed<'_>,
 ) -> Result<Request, Reject> {
@@ -125,11 +128,11 @@ pub(crate) fn parse_request(
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
     let max_fields = terms.max_fields.min(MAX_FIELDS);
-    match parsed.parse_with_uninit_headers(head, &mut fields[..max_fields]) {
-        Ok(httparse::Status::Complete(len)) if len == head.len() => {}
+    let head = match parsed.parse_with_uninit_headers(bytes, &mut fields[..max_fields]) {
+        Ok(httparse::Status::Complete(len)) => &bytes[..len],
         Ok(_) => return Err(Reject::from("the request header is malformed")),
-        Err(error) => return Err(reject_unparsed(error, head)),
-    }
+        Err(error) => return Err(reject_unparsed(error, bytes)),
+    };
     let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version)
     else {
         return Err(Reject::from("the request line is malformed"));
@@ -141,6 +144,7 @@ pub(crate) fn parse_request(
     if !head.starts_with(method.as_bytes()) {
         return Err(Reject::from("the request line is malformed"));
     }
+    check_ends(head, parsed.headers)?;
     if method == "CONNECT" {
         return Err(Reject { status: 501, flaw: "CONNECT is not supported" });
     }
@@ -174,8 +178,17 @@ pub(crate) fn parse_request(
     };
     // Never none: backends hear HTTP/1.1, whatever the client speaks.
     let host = target.authority.map(str::as_bytes).or(gathered.host).unwrap_or_default();
-    write_head(out, method, &target, host);
-    write_fields(out, parsed.headers, &meanings, kept);
+    let mut copyist = Copyist::new(head, out);
+    match parsed.headers.first() {
+        // As a rule, these lines are right as they are.
+        Some(first) if first.name == "Host" && version == Version::Http11 && target.is_path() => {
+            copyist.first_line(first_line(head, parsed.headers));
+            copyist.field(first);
+        }
+        _ => write_head(copyist.written(), method, &target, host),
+    }
+    copy_fields(&mut copyist, parsed.headers, &meanings, kept);
+    let out = copyist.written();
     write_framing(out, &gathered);
     if let Some(protocols) = upgrade {
         out.extend_from_slice(b"Connection: upgrade\r\n");
@@ -200,6 +213,7 @@ pub(crate) fn parse_request(
     let options = gathered.options;
     let keep = !options.close && (version == Version::Http11 || options.keep_alive);
     Ok(Request {
+        len: head.len(),
         version,
         body,
         persistence: Persistence::keep_if(keep),
@@ -328,21 +342,22 @@ fn write_head(out: &mut Vec<u8>, method: &str, target: &Target<'_>, host: &[u8])
     write_field(out, "Host", host);
 }
 
-fn write_fields(
-    out: &mut Vec<u8>,
+fn copy_fields(
+    copyist: &mut Copyist<'_, '_>,
     headers: &[httparse::Header<'_>],
     meanings: &Meanings,
     kept: Kept,
 ) {
     for (meaning, header) in meanings.with(headers) {
         let passes = match meaning {
-            Field::EndToEnd | Field::Authentication | Field::Date => true,
+            Field::EndToEnd => !is_ambiguous(header.name),
+            Field::Authentication | Field::Date => true,
             Field::RequestId => kept.request_id,
             Field::Timing => kept.timing,
             _ => false,
         };
         if passes && !(kept.nominates && nominated(headers, header.name)) {
-            write_field(out, header.name, header.value);
+            copyist.field(header);
         }
     }
 }

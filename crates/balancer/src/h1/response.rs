@@ -8,12 +8,15 @@ use super::fields::{
     Field, Meanings, Options, authenticates_connection, content_length, nominated, write_decimal,
     write_field,
 };
+use super::lines::{Copyist, check_ends, first_line};
 use super::{Flaw, Framing, MAX_FIELDS, Version};
 use crate::clock::Millis;
 
 /// What the proxy must know of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Response {
+    /// Bytes of its header as it came.
+    pub(crate) len: usize,
     pub(crate) status: u16,
     /// How the body arrives.
     pub(crate) body: Framing,
@@ -65,27 +68,29 @@ impl Persistence {
     }
 }
 
-/// Reads a complete header and appends to `out` the header for the client. Interim answers (1xx)
-/// have no body and leave both connections as they are.
+/// Reads the header that `bytes` begin with, if it is complete, and appends to `out` the header for
+/// the client. Interim answers (1xx) have no body and leave both connections as they are.
 pub(crate) fn parse_response(
-    head: &[u8],
+    bytes: &[u8],
     max_fields: usize,
     asker: Asker<'_>,
     out: &mut Vec<u8>,
-) -> Result<Response, Flaw> {
+) -> Result<Option<Response>, Flaw> {
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
     let max_fields = max_fields.min(MAX_FIELDS);
-    match config.parse_response_with_uninit_headers(&mut parsed, head, &mut fields[..max_fields]) {
-        Ok(httparse::Status::Complete(len))
-            if len == head.len() && head.starts_with(b"HTTP/1.") => {}
+    let fields = &mut fields[..max_fields];
+    let head = match config.parse_response_with_uninit_headers(&mut parsed, bytes, fields) {
+        Ok(httparse::Status::Complete(len)) if bytes.starts_with(b"HTTP/1.") => &bytes[..len],
+        Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err("its header has too many fields"),
         _ => return Err("its header is malformed"),
-    }
+    };
     let (Some(minor), Some(status)) = (parsed.version, parsed.code) else {
         return Err("its status line is malformed");
     };
+    check_ends(head, parsed.headers)?;
     if status < 100 {
         return Err("its status is not a status");
     }
@@ -115,8 +120,17 @@ pub(crate) fn parse_response(
         && !gathered.authenticates_connection
         && (version == Version::Http11 || options.keep_alive);
 
-    write_head(out, status, parsed.reason);
-    write_fields(out, parsed.headers, &meanings, options, asker.identified && status >= 200);
+    let mut copyist = Copyist::new(head, out);
+    let line = first_line(head, parsed.headers);
+    if head[..line] == *b"HTTP/1.1 200 OK\r\n" {
+        // As a rule, it is right as it is.
+        copyist.first_line(line);
+    } else {
+        write_head(copyist.written(), status, parsed.reason);
+    }
+    let identified = asker.identified && status >= 200;
+    copy_fields(&mut copyist, parsed.headers, &meanings, options, identified);
+    let out = copyist.written();
     write_framing(out, status, &gathered, onward);
     match (status, gathered.upgrade) {
         (101, Some(protocols)) => {
@@ -137,7 +151,8 @@ pub(crate) fn parse_response(
         }
     }
     out.extend_from_slice(b"\r\n");
-    Ok(Response { status, body, onward, backend: Persistence::keep_if(keep), client })
+    let (len, backend) = (head.len(), Persistence::keep_if(keep));
+    Ok(Some(Response { len, status, body, onward, backend, client }))
 }
 
 fn gather<'b>(
@@ -184,8 +199,8 @@ fn write_head(out: &mut Vec<u8>, status: u16, reason: Option<&str>) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn write_fields(
-    out: &mut Vec<u8>,
+fn copy_fields(
+    copyist: &mut Copyist<'_, '_>,
     headers: &[httparse::Header<'_>],
     meanings: &Meanings,
     options: Options,
@@ -205,7 +220,7 @@ fn write_fields(
         };
         let ends_here = ends_here || options.nominates && nominated(headers, header.name);
         if !ends_here {
-            write_field(out, header.name, header.value);
+            copyist.field(header);
         }
     }
 }

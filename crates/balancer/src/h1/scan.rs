@@ -20,6 +20,11 @@ pub(crate) enum Scan {
 }
 
 impl Scanner {
+    /// It has looked at nothing.
+    pub(crate) fn is_new(&self) -> bool {
+        self.seen == 0
+    }
+
     /// Looks at `bytes`, which begin where they began last time. RFC 9112 2.2 allows a lone LF as a
     /// line end; peers that disagree about it disagree about where a message ends, so it is refused.
     pub(crate) fn scan(&mut self, bytes: &[u8]) -> Scan {

@@ -13,6 +13,13 @@ pub(crate) struct Target<'a> {
     pub(crate) authority: Option<&'a str>,
 }
 
+impl Target<'_> {
+    /// It is passed on as it was sent.
+    pub(crate) fn is_path(&self) -> bool {
+        self.slash.is_empty() && self.authority.is_none()
+    }
+}
+
 pub(crate) fn parse_target<'a>(method: &str, target: &'a str) -> Result<Target<'a>, Flaw> {
     // Servers disagree about which character such a byte is a part of.
     if !target.is_ascii() {
@@ -68,9 +75,14 @@ pub(crate) fn check_host(value: &[u8]) -> Result<(), Flaw> {
         },
     };
     let nameless = host.is_empty() && !value.is_empty();
-    let plain =
-        host.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(byte));
+    let plain = host.iter().all(|&byte| is_in_name(byte));
     (plain && !nameless && port.iter().all(u8::is_ascii_digit)).then_some(()).ok_or(FLAW)
+}
+
+/// RFC 3986 3.2.2, without the comma.
+fn is_in_name(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'%' | b'!'
+        | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'=')
 }
 
 fn strip_scheme(target: &str) -> Option<&str> {

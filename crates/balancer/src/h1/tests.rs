@@ -39,7 +39,7 @@ fn answer_to(asker: Asker<'_>, head: &str) -> Result<(Response, String), Flaw> {
     {
         return Err("scan");
     }
-    let response = parse_response(head.as_bytes(), 100, asker, &mut out)?;
+    let response = parse_response(head.as_bytes(), 100, asker, &mut out)?.ok_or("partial")?;
     Ok((response, String::from_utf8(out).unwrap()))
 }
 

@@ -68,6 +68,7 @@ async fn judge(stream: &mut BackendStream, rules: &ActiveHealth) -> Result<Persi
             Scan::Complete(len) => {
                 let head: Vec<_> = answer.drain(..len).collect();
                 let response = parse_response(&head, MAX_FIELDS, ASKER, &mut Vec::new())
+                    .and_then(|response| response.ok_or("its header is malformed"))
                     .map_err(|flaw| format!("its answer is not HTTP/1.1: {flaw}"))?;
                 if response.status >= 200 {
                     break response;

@@ -13,7 +13,8 @@ use crate::h1::{
 
 pub(super) enum Download {
     Head {
-        scanner: Scanner,
+        /// None before the parser has said that more is to come, which is seldom.
+        scanner: Option<Scanner>,
         interim: u32,
     },
     Body {
@@ -49,15 +50,16 @@ impl<'w> Relay<'_, 'w> {
                 }
                 Download::Head { scanner, .. } => {
                     let limit = self.worker.shared.config.limits.header_bytes;
-                    match scanner.scan(self.space.answer.filled()) {
-                        Scan::Complete(len) if len <= limit => self.on_head(len),
-                        Scan::Partial if self.space.answer.len() <= limit => {
-                            ready!(self.poll_answer(cx))
-                        }
-                        Scan::Complete(_) | Scan::Partial => {
+                    let bytes = self.space.answer.filled();
+                    match scanner.as_mut().map(|scanner| scanner.scan(bytes)) {
+                        None if bytes.is_empty() => ready!(self.poll_answer(cx)),
+                        None => self.on_head(bytes.len().min(limit)),
+                        Some(Scan::Complete(len)) if len <= limit => self.on_head(len),
+                        Some(Scan::Partial) if bytes.len() <= limit => ready!(self.poll_answer(cx)),
+                        Some(Scan::Complete(_) | Scan::Partial) => {
                             Err(self.malformed("its header is too large"))
                         }
-                        Scan::Flawed(flaw) => Err(self.malformed(flaw)),
+                        Some(Scan::Flawed(flaw)) => Err(self.malformed(flaw)),
                     }
                 }
                 Download::Body { used, told, .. } => {
@@ -96,7 +98,8 @@ impl<'w> Relay<'_, 'w> {
         })
     }
 
-    fn on_head(&mut self, len: usize) -> Result<(), Outcome<'w>> {
+    /// Takes the header of an answer from its first `most` bytes, if it is there.
+    fn on_head(&mut self, most: usize) -> Result<(), Outcome<'w>> {
         let forwarding = &self.worker.shared.config.forwarding;
         let queued = self.space.queued;
         let waited = !queued.is_zero() && forwarding.server_timing.is_on();
@@ -110,17 +113,24 @@ impl<'w> Relay<'_, 'w> {
             waited: waited.then(|| (queued, self.began.elapsed())),
             date: forwarding.date.is_on().then_some(clock::write_date),
         };
-        let (head, lead) = (&self.space.answer.filled()[..len], &mut self.space.downward.lead);
-        let mut response =
-            parse_response(head, self.worker.shared.config.limits.headers, asker, lead)
-                .map_err(|flaw| self.malformed(flaw))?;
+        let (bytes, lead) = (&self.space.answer.filled()[..most], &mut self.space.downward.lead);
+        let parsed = parse_response(bytes, self.worker.shared.config.limits.headers, asker, lead);
+        let mut response = match (parsed, &mut self.download) {
+            (Ok(Some(response)), _) => response,
+            (Ok(None), Download::Head { scanner: scanner @ None, .. }) => {
+                *scanner = Some(Scanner::default());
+                return Ok(());
+            }
+            (Ok(None), _) => return Err(self.malformed("its header is malformed")),
+            (Err(flaw), _) => return Err(self.malformed(flaw)),
+        };
         // A backend that answers before it has the whole request may have done with it: to such a
         // one the rest is the next request, and its answer to that would be somebody else's.
         if !matches!(self.upload, Upload::Done) {
             response.backend = Persistence::Close;
         }
         self.moved.heads += self.space.downward.lead.len() as u64;
-        self.space.answer.consume(len);
+        self.space.answer.consume(response.len);
         match response.status {
             101 => {
                 self.status = Some(101);
@@ -153,7 +163,7 @@ impl<'w> Relay<'_, 'w> {
         match &mut self.download {
             Download::Head { interim, scanner } if *interim < MAX_INTERIM => {
                 *interim += 1;
-                *scanner = Scanner::default();
+                *scanner = None;
                 Ok(())
             }
             _ => Err(self.malformed("it has too many interim answers")),

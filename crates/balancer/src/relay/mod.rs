@@ -16,7 +16,7 @@ use crate::client::{Client, Watch};
 use crate::config::Config;
 use crate::counters::{BackendFault, record};
 use crate::dispatch::{BackendId, Report};
-use crate::h1::{Dialogue, Expect, Flaw, Framing, Persistence, Request, Scanner};
+use crate::h1::{Dialogue, Expect, Flaw, Framing, Persistence, Request};
 use crate::lease::{History, Lease};
 use crate::pace::Pace;
 use crate::worker::Worker;
@@ -104,7 +104,7 @@ impl<'r, 'w> Relay<'r, 'w> {
             lease: Some(lease),
             began,
             upload: Upload::Head { sent: 0, body },
-            download: Download::Head { scanner: Scanner::default(), interim: 0 },
+            download: Download::Head { scanner: None, interim: 0 },
             watch: Watch::new(),
             moved: Moved::default(),
             status: None,

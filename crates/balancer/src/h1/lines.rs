@@ -1,0 +1,118 @@
+//! The lines of a header as they came: whether each ends as it must, and copying the ones that are
+//! passed on.
+
+use std::ops::Range;
+
+use httparse::Header;
+
+use super::Flaw;
+use super::fields::write_field;
+
+/// Copies lines to another header: neighbours that need no change in one go.
+pub(super) struct Copyist<'h, 'o> {
+    head: &'h [u8],
+    out: &'o mut Vec<u8>,
+    /// Lines of `head` that are not copied yet.
+    run: Range<usize>,
+}
+
+/// RFC 9112 2.2 allows a lone LF as a line end; peers that disagree about it disagree about where a
+/// message ends, so it is refused. The parser, which took `head` apart, does not.
+pub(super) fn check_ends(head: &[u8], headers: &[Header<'_>]) -> Result<(), Flaw> {
+    let ends = |at: usize| head[..at].ends_with(b"\r\n");
+    let begins = headers.iter().map(|header| place(head, header.name.as_bytes()));
+    let empty = head.len().saturating_sub(2);
+    let right = ends(head.len()) && ends(empty) && begins.into_iter().all(ends);
+    right.then_some(()).ok_or("a line ends with LF without CR")
+}
+
+/// The bytes of the first line, with its end.
+pub(super) fn first_line(head: &[u8], headers: &[Header<'_>]) -> usize {
+    headers.first().map_or(head.len() - 2, |header| place(head, header.name.as_bytes()))
+}
+
+/// Where a part begins; anything where it is none, as what is empty may not be.
+fn place(head: &[u8], part: &[u8]) -> usize {
+    part.as_ptr().addr().wrapping_sub(head.as_ptr().addr())
+}
+
+impl<'h, 'o> Copyist<'h, 'o> {
+    pub(super) fn new(head: &'h [u8], out: &'o mut Vec<u8>) -> Self {
+        Copyist { head, out, run: 0..0 }
+    }
+
+    /// Copies the first line.
+    pub(super) fn first_line(&mut self, len: usize) {
+        self.run = 0..len;
+    }
+
+    /// Copies a field, as `Name: value`.
+    pub(super) fn field(&mut self, header: &Header<'_>) {
+        let (name, value) = (header.name.as_bytes(), header.value);
+        let start = place(self.head, name);
+        let (colon, end) = (start + name.len(), start + name.len() + 2 + value.len());
+        let plain = self.head[colon..].starts_with(b": ")
+            && place(self.head, value) == colon + 2
+            && self.head[end..].starts_with(b"\r\n");
+        if !plain {
+            write_field(self.written(), header.name, value);
+        } else if start == self.run.end {
+            self.run.end = end + 2;
+        } else {
+            self.written();
+            self.run = start..end + 2;
+        }
+    }
+
+    /// What is written, with all lines so far.
+    pub(super) fn written(&mut self) -> &mut Vec<u8> {
+        self.out.extend_from_slice(&self.head[self.run.clone()]);
+        self.run = 0..0;
+        self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(head: &str, each: impl FnOnce(&[u8], &[Header<'_>])) {
+        let mut headers = [httparse::EMPTY_HEADER; 8];
+        let mut request = httparse::Request::new(&mut headers);
+        assert!(request.parse(head.as_bytes()).unwrap().is_complete(), "{head}");
+        each(head.as_bytes(), request.headers);
+    }
+
+    #[test]
+    fn rfc9112_2_2_every_line_ends_with_cr_lf() {
+        let lines = ["GET / HTTP/1.1", "A: b", "C:", "D:  e ", ""];
+        for lone in 0..=lines.len() {
+            let end = |line| if line == lone { "\n" } else { "\r\n" };
+            let head: String =
+                lines.iter().enumerate().map(|(n, line)| format!("{line}{}", end(n))).collect();
+            parsed(&head, |head, headers| {
+                assert_eq!(check_ends(head, headers).is_ok(), lone == lines.len(), "line {lone}");
+            });
+        }
+        parsed("GET / HTTP/1.1\n\r\n", |head, headers| assert!(check_ends(head, headers).is_err()));
+    }
+
+    #[test]
+    fn fields_are_written_alike_however_they_came() {
+        let head =
+            "GET / HTTP/1.1\r\nA: b\r\nC:d\r\nE: \r\nF:\r\nG:\th\r\nI: j \r\nK: l\r\nM: n\r\n\r\n";
+        for left_out in 0..=8 {
+            parsed(head, |head, headers| {
+                let kept = headers.iter().enumerate().filter(|(n, _)| *n != left_out);
+                let mut out = Vec::new();
+                let mut copyist = Copyist::new(head, &mut out);
+                copyist.first_line(first_line(head, headers));
+                kept.clone().for_each(|(_, header)| copyist.field(header));
+                copyist.written();
+                let mut expected = b"GET / HTTP/1.1\r\n".to_vec();
+                kept.for_each(|(_, header)| write_field(&mut expected, header.name, header.value));
+                assert_eq!(out, expected, "without {left_out}");
+            });
+        }
+    }
+}
