@@ -136,13 +136,7 @@ impl Client {
         cx: &mut Context<'_>,
         space: &mut Option<Box<Workspace>>,
     ) -> Poll<io::Result<usize>> {
-        let space = match space {
-            Some(space) => space,
-            None => {
-                ready!(self.stream.poll_read_ready(cx))?;
-                space.insert(Workspace::take())
-            }
-        };
+        let space = space.get_or_insert_with(Workspace::take);
         space.input.poll_fill(cx, &mut self.stream)
     }
 

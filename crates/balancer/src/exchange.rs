@@ -53,18 +53,19 @@ pub(crate) async fn run(
             After::Gone
         }
         Outcome::Complete(Persistence::Close) => After::Close,
-        Outcome::Failed(failure) | Outcome::Unserved(Unserved { failure, .. }) => {
+        Outcome::Failed(failure) => {
             // What is left of a body would be taken for the next request.
             let whole = body == Framing::Empty;
             let persistence = if whole { request.persistence } else { Persistence::Close };
             answer(client, space, request, &failure, persistence, worker).await
         }
         Outcome::Tunnel(lease) => {
-            tunnel::run(client, space, lease, worker).await;
+            tunnel::run(client, space, *lease, worker).await;
             log(client, space, request, worker, Some(app));
             return After::Gone;
         }
-        Outcome::Stale(_) | Outcome::Broken => After::Abort,
+        // The first two have been tried again.
+        Outcome::Stale(_) | Outcome::Unserved(_) | Outcome::Broken => After::Abort,
         Outcome::ClientGone => {
             log(client, space, request, worker, Some(app));
             return After::Gone;
@@ -157,7 +158,7 @@ async fn forward<'w>(
 ) -> Outcome<'w> {
     let key = app.config.policy.key(&space.request, request.client);
     let mut wish = Wish { key, tried: Tried::default() };
-    let mut unserved: Option<Unserved> = None;
+    let mut unserved: Option<Box<Unserved>> = None;
     let mut told = space.head - 2..space.head - 2;
     loop {
         let asked = if unserved.is_none() { arrived } else { Instant::now() };
@@ -171,8 +172,8 @@ async fn forward<'w>(
         let granted = if waited { Instant::now() } else { asked };
         let time = granted - asked;
         match &unserved {
-            Some(Unserved { backend, .. }) => {
-                backend.tally(worker.index, |tally| tally.counts.retries += 1);
+            Some(before) => {
+                before.backend.tally(worker.index, |tally| tally.counts.retries += 1);
             }
             None => app.tally(worker.index, |tally| record(&mut tally.queue, time)),
         }
@@ -224,15 +225,16 @@ async fn attempt<'w>(
                     tally.counts.requests += 1;
                     tally.counts.fault(BackendFault::Connect);
                 });
-                let failure = Failure::Connect(Arc::clone(&backend), error.to_string());
-                return Outcome::Unserved(Unserved { id: lease.slot.id, backend, failure });
+                let failure = Failure::Connect(Arc::clone(&backend), error.to_string()).into();
+                return Outcome::Unserved(Unserved { id: lease.slot.id, backend, failure }.into());
             }
             lease.slot.backend.tally(worker.index, |tally| tally.counts.connects += 1);
         }
-        match Relay::new(worker, client, space, request, body, lease, began).run().await {
+        let mut relay = Relay::new(worker, client, space, request, body, lease, began);
+        match relay.run().await {
             Outcome::Stale(stale) => {
                 stale.slot.backend.tally(worker.index, |tally| tally.counts.retries += 1);
-                (lease, reused) = (stale, false);
+                (lease, reused) = (*stale, false);
             }
             outcome => return outcome,
         }
@@ -289,7 +291,7 @@ async fn slot<'w>(
             Failure::QueueTooSlow { expected, limit: limits.wait }
         }
     };
-    Err(Refused::Outcome(Outcome::Failed(failure)))
+    Err(Refused::Outcome(Outcome::Failed(failure.into())))
 }
 
 async fn wait<'w>(
@@ -319,7 +321,7 @@ async fn wait<'w>(
             Outlook::Recovery => all_down(worker, app, limit),
             Outlook::Slot => too_long(worker, app, limit),
         };
-        Poll::Ready(Err(Refused::Outcome(Outcome::Failed(failure))))
+        Poll::Ready(Err(Refused::Outcome(Outcome::Failed(failure.into()))))
     })
     .await
 }

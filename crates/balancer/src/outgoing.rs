@@ -76,8 +76,7 @@ impl Outgoing {
         }
     }
 
-    /// Sends until all is sent. Returns the bytes that this call sent; `sent` counts them even when
-    /// the stream is not ready for more.
+    /// Sends until all is sent; `sent` counts the bytes, also when the stream is not ready for more.
     pub(crate) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
@@ -86,15 +85,13 @@ impl Outgoing {
         sent: &mut u64,
     ) -> Poll<io::Result<()>> {
         while !self.is_taken() {
-            let parts = [
-                &self.lead[self.lead_sent..],
-                buffer.at(self.data.clone()),
-                &self.tail[self.tail_sent..],
-            ];
-            let count = if parts[0].len() == parts.iter().map(|part| part.len()).sum::<usize>() {
-                ready!(Pin::new(&mut *stream).poll_write(cx, parts[0]))?
+            let (lead, stream) = (&self.lead[self.lead_sent..], Pin::new(&mut *stream));
+            let count = if self.data.is_empty() && self.tail.is_empty() {
+                ready!(stream.poll_write(cx, lead))?
             } else {
-                ready!(Pin::new(&mut *stream).poll_write_vectored(cx, &parts.map(IoSlice::new)))?
+                let data = buffer.at(self.data.clone());
+                let parts = [lead, data, &self.tail[self.tail_sent..]].map(IoSlice::new);
+                ready!(stream.poll_write_vectored(cx, &parts))?
             };
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));

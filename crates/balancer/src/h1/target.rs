@@ -57,26 +57,29 @@ pub(crate) fn parse_target<'a>(method: &str, target: &'a str) -> Result<Target<'
 /// differently by different servers.
 pub(crate) fn check_host(value: &[u8]) -> Result<(), Flaw> {
     const FLAW: Flaw = "Host is not a host name with an optional port";
-    let (host, port) = match value.strip_prefix(b"[") {
+    let after = match value.strip_prefix(b"[") {
         Some(literal) => {
-            let end = literal.iter().position(|&byte| byte == b']').ok_or(FLAW)?;
-            let (address, rest) = literal.split_at(end);
-            let plain = !address.is_empty()
-                && address.iter().all(|byte| byte.is_ascii_hexdigit() || b":.".contains(byte));
-            let port = rest[1..]
-                .strip_prefix(b":")
-                .or((rest.len() == 1).then_some(b"" as &[u8]))
-                .ok_or(FLAW)?;
-            return (plain && port.iter().all(u8::is_ascii_digit)).then_some(()).ok_or(FLAW);
+            let end = literal.iter().position(|&byte| !is_in_literal(byte));
+            let end = end.filter(|&end| end > 0 && literal[end] == b']').ok_or(FLAW)?;
+            &literal[end + 1..]
         }
-        None => match value.iter().position(|&byte| byte == b':') {
-            Some(colon) => (&value[..colon], &value[colon + 1..]),
-            None => (value, b"" as &[u8]),
+        None => match value.iter().position(|&byte| !is_in_name(byte)) {
+            Some(0) => return Err(FLAW),
+            Some(end) => &value[end..],
+            None => return Ok(()),
         },
     };
-    let nameless = host.is_empty() && !value.is_empty();
-    let plain = host.iter().all(|&byte| is_in_name(byte));
-    (plain && !nameless && port.iter().all(u8::is_ascii_digit)).then_some(()).ok_or(FLAW)
+    let right = match after {
+        [] => true,
+        [b':', port @ ..] => port.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    right.then_some(()).ok_or(FLAW)
+}
+
+/// RFC 3986 3.2.2: addresses of IPv6, and no others that may come.
+fn is_in_literal(byte: u8) -> bool {
+    byte.is_ascii_hexdigit() || byte == b':' || byte == b'.'
 }
 
 /// RFC 3986 3.2.2, without the comma.

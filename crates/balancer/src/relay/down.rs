@@ -46,7 +46,8 @@ impl<'w> Relay<'_, 'w> {
                 Download::Done(persistence) => return Poll::Ready(Outcome::Complete(*persistence)),
                 Download::Switched => {
                     self.settle(None);
-                    return Poll::Ready(self.lease.take().map_or(Outcome::Broken, Outcome::Tunnel));
+                    let lease = self.lease.take().map(Box::new);
+                    return Poll::Ready(lease.map_or(Outcome::Broken, Outcome::Tunnel));
                 }
                 Download::Head { scanner, .. } => {
                     let limit = self.worker.shared.config.limits.header_bytes;

@@ -43,21 +43,21 @@ pub(crate) struct Relay<'r, 'w> {
     pace: Pace,
 }
 
-/// How an exchange ended.
+/// How an exchange ended. What is large is seldom, and boxed: outcomes go through many hands.
 pub(crate) enum Outcome<'w> {
     /// The client has the whole answer.
     Complete(Persistence),
     /// The client has nothing of a final answer yet, and can be told.
-    Failed(Failure),
+    Failed(Box<Failure>),
     /// The backend closed an idle connection as the request came; it may be sent again.
-    Stale(Lease<'w>),
+    Stale(Box<Lease<'w>>),
     /// The backend was not there, or died before an answer; another one may get the request.
-    Unserved(Unserved),
+    Unserved(Box<Unserved>),
     /// The client has a part of an answer that will never be complete.
     Broken,
     ClientGone,
     /// The client has the 101; what follows is not HTTP.
-    Tunnel(Lease<'w>),
+    Tunnel(Box<Lease<'w>>),
 }
 
 /// A request that a backend did not serve, and that it does no harm to send again.
@@ -65,7 +65,7 @@ pub(crate) struct Unserved {
     pub(crate) id: BackendId,
     pub(crate) backend: Arc<BackendState>,
     /// What the client is told when nobody else serves it.
-    pub(crate) failure: Failure,
+    pub(crate) failure: Box<Failure>,
 }
 
 /// Bytes that have moved.
@@ -113,7 +113,8 @@ impl<'r, 'w> Relay<'r, 'w> {
         }
     }
 
-    pub(crate) async fn run(mut self) -> Outcome<'w> {
+    /// To be called once.
+    pub(crate) async fn run(&mut self) -> Outcome<'w> {
         let outcome = std::future::poll_fn(|cx| self.poll(cx)).await;
         if matches!(outcome, Outcome::ClientGone) && self.lease.is_some() {
             self.settle(Some(BackendFault::ClientAbort));
@@ -222,15 +223,16 @@ impl<'r, 'w> Relay<'r, 'w> {
         let harmless = untouched || self.request.idempotent || self.moved.to_backend == 0;
         let again = unanswered && harmless && !self.upload.has_taken_body();
         if again && reused {
-            return self.lease.take().map_or(Outcome::Broken, Outcome::Stale);
+            let lease = self.lease.take().map(Box::new);
+            return lease.map_or(Outcome::Broken, Outcome::Stale);
         }
         let id = self.lease.as_ref().map(|lease| lease.slot.id);
         self.settle(Some(BackendFault::Closed));
         match (id, self.backend()) {
             (Some(id), Some(backend)) => {
-                let failure = Failure::Closed(Arc::clone(&backend));
+                let failure = Box::new(Failure::Closed(Arc::clone(&backend)));
                 match again {
-                    true => Outcome::Unserved(Unserved { id, backend, failure }),
+                    true => Outcome::Unserved(Box::new(Unserved { id, backend, failure })),
                     false => Outcome::Failed(failure),
                 }
             }
@@ -251,7 +253,7 @@ impl<'r, 'w> Relay<'r, 'w> {
     ) -> Outcome<'w> {
         self.settle(Some(fault));
         match self.backend() {
-            Some(backend) => Outcome::Failed(failure(backend)),
+            Some(backend) => Outcome::Failed(Box::new(failure(backend))),
             None => Outcome::Broken,
         }
     }
@@ -260,7 +262,7 @@ impl<'r, 'w> Relay<'r, 'w> {
     fn refuse(&mut self, failure: Failure) -> Outcome<'w> {
         self.settle(Some(BackendFault::ClientAbort));
         if matches!(self.download, Download::Head { .. }) && self.space.downward.is_empty() {
-            Outcome::Failed(failure)
+            Outcome::Failed(Box::new(failure))
         } else {
             Outcome::Broken
         }
