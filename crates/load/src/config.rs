@@ -1,6 +1,7 @@
 //! What a run is made of, its defaults, and everything that can be wrong with it.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// Whether connections serve more than one request. Default: they do.
     pub keep_alive: KeepAlive,
+    /// Addresses of this machine that connections come from, in turn. One address and one target
+    /// address have about 28,000 ports between them. Default: the kernel's choice.
+    pub local_addresses: Vec<IpAddr>,
     /// How https is spoken, where the target asks for it.
     pub tls: Tls,
     /// Connections that an open workload may hold at once, over all threads. A request that finds
@@ -88,6 +92,29 @@ pub enum StartError {
         /// What is wrong with it.
         why: String,
     },
+    /// The path cannot be that of a Unix socket.
+    #[error("cannot connect to the Unix socket '{}': {source}; give a shorter path", path.display())]
+    UnixSocket {
+        /// As given.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Connections cannot come from an address.
+    #[error(
+        "cannot send from {address}: {source}; give addresses of this machine (ip address shows them)"
+    )]
+    LocalAddress {
+        /// As given.
+        address: IpAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No local address is of the target's kind.
+    #[error(
+        "none of the local addresses can reach the target; give IPv4 ones for an IPv4 target, IPv6 ones for IPv6, none for a Unix socket"
+    )]
+    NoLocalAddress,
     /// The host cannot be a name that a certificate is for.
     #[error("'{0}' is no name or address that a certificate can be for; check the URL")]
     TlsName(String),
@@ -208,6 +235,7 @@ impl Config {
             timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
             keep_alive: KeepAlive::Reuse,
+            local_addresses: Vec::new(),
             tls: Tls::default(),
             max_connections: 4096,
             threads: 1,

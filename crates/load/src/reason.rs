@@ -41,8 +41,13 @@ pub enum Reason {
         /// Requests that waited.
         waited: u64,
     },
-    /// This machine had no files or ports left for connections.
+    /// This machine had no files or memory left for connections.
     ResourcesExhausted {
+        /// Requests that failed because of it.
+        requests: u64,
+    },
+    /// Every local port was in use, or had been within the last minute.
+    PortsExhausted {
         /// Requests that failed because of it.
         requests: u64,
     },
@@ -131,8 +136,14 @@ impl fmt::Display for Reason {
             ),
             Reason::ResourcesExhausted { requests } => write!(
                 f,
-                "{requests} requests failed because this machine had no open files or local ports \
-                 left; raise ulimit -n, reuse connections, or use fewer of them"
+                "{requests} requests failed because this machine had no open files or memory left \
+                 for connections; raise ulimit -n, reuse connections, or use fewer of them"
+            ),
+            Reason::PortsExhausted { requests } => write!(
+                f,
+                "{requests} requests failed because every local port was in use; reuse \
+                 connections, give more source addresses (--local-address), or widen \
+                 net.ipv4.ip_local_port_range"
             ),
             Reason::FewSamples { samples } => write!(
                 f,

@@ -341,6 +341,7 @@ fn evidence(
         requests: tally.requests,
         failed: errors.values().sum(),
         resources: errors.get(&ErrorKind::Resources).copied().unwrap_or(0),
+        ports: errors.get(&ErrorKind::Ports).copied().unwrap_or(0),
         most_errors: errors.iter().max_by_key(|(_, count)| **count).map(|(kind, _)| *kind),
         engine_failures: threads
             .iter()

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 
 use http::Uri;
 use http::uri::Scheme;
@@ -14,6 +15,8 @@ use crate::request::PreparedRequest;
 pub struct Target {
     /// Where connections go, one after the other: all addresses of the name.
     pub addresses: Vec<SocketAddr>,
+    /// A Unix socket that takes the place of the addresses.
+    pub unix: Option<PathBuf>,
     /// The name that the server's certificate is to be for; `None` without TLS.
     pub tls: Option<String>,
     /// The `Host` header: the name, with the port unless it is the scheme's.
@@ -38,7 +41,31 @@ impl Target {
     }
 
     /// A GET of `url`, for example `http://127.0.0.1:8080/x?y=1`. A name is looked up here, once.
+    ///
+    /// # Errors
+    /// When the URL cannot be used, or its name has no address.
     pub fn parse(url: &str) -> Result<Target, StartError> {
+        Target::read(url, resolve)
+    }
+
+    /// The same through a Unix socket: the host of the URL is only said, not looked up.
+    ///
+    /// # Errors
+    /// When the URL cannot be used.
+    pub fn parse_for_socket(url: &str, path: PathBuf) -> Result<Target, StartError> {
+        let target = Target::read(url, |_, _| Ok(Vec::new()))?;
+        Ok(Target { unix: Some(path), ..target })
+    }
+
+    /// Whether requests stay on this machine.
+    pub fn is_local(&self) -> bool {
+        self.unix.is_some() || self.addresses.iter().all(|address| address.ip().is_loopback())
+    }
+
+    fn read(
+        url: &str,
+        resolve: impl Fn(&str, u16) -> Result<Vec<SocketAddr>, StartError>,
+    ) -> Result<Target, StartError> {
         let unusable = |why: &str| StartError::Url { url: url.to_owned(), why: why.to_owned() };
         let uri: Uri = url
             .trim()
@@ -71,6 +98,7 @@ impl Target {
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         Ok(Target {
             addresses: resolve(authority.host(), port)?,
+            unix: None,
             tls: secure.then(|| authority.host().to_owned()),
             host: match port {
                 port if port == usual_port => authority.host().to_owned(),

@@ -76,6 +76,7 @@ pub(crate) struct Evidence {
     pub(crate) requests: u64,
     pub(crate) failed: u64,
     pub(crate) resources: u64,
+    pub(crate) ports: u64,
     pub(crate) most_errors: Option<ErrorKind>,
     pub(crate) engine_failures: Vec<String>,
 }
@@ -90,6 +91,7 @@ impl Reason {
             }
             Reason::Underachieved { ratio } => ratio < ACHIEVED_INVALID,
             Reason::ResourcesExhausted { .. }
+            | Reason::PortsExhausted { .. }
             | Reason::NoSuccess { .. }
             | Reason::EngineFailed { .. } => true,
             Reason::GeneratorWaited { .. }
@@ -133,7 +135,8 @@ impl Evidence {
         let waited = waited.map(|share| Reason::GeneratorWaited { share });
         let resources =
             (self.resources > 0).then_some(Reason::ResourcesExhausted { requests: self.resources });
-        [busy, waited, resources].into_iter().flatten()
+        let ports = (self.ports > 0).then_some(Reason::PortsExhausted { requests: self.ports });
+        [busy, waited, resources, ports].into_iter().flatten()
     }
 
     fn about_the_schedule(&self) -> impl Iterator<Item = Reason> {
@@ -255,6 +258,7 @@ mod tests {
         assert_eq!(verdict(&|e| e.longest_wait = Some(0.3)), Suspect);
         assert_eq!(verdict(&|e| e.waited = 20), Suspect);
         assert_eq!(verdict(&|e| e.resources = 1), Invalid);
+        assert_eq!(verdict(&|e| e.ports = 1), Invalid);
         assert_eq!(verdict(&|e| e.requests = 4), Suspect);
         assert_eq!(verdict(&|e| e.requests = 0), Invalid);
         assert_eq!(verdict(&|e| e.engine_failures.push("x".into())), Invalid);

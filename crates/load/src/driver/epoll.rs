@@ -13,9 +13,7 @@ use super::route::Route;
 use super::waker::Waker;
 use super::wire::Wire;
 use crate::clock::{Clock, Nanos, Timer};
-use crate::config::Config;
 use crate::connection::Loss;
-use crate::error_kind::ErrorKind;
 use crate::generator::Action;
 use crate::tls::Client;
 use crate::worker::{Turn, Worker};
@@ -68,14 +66,13 @@ enum Link {
 }
 
 impl Epoll {
-    pub(crate) fn new(clock: Clock, config: &Config, tls: Option<Client>) -> io::Result<Epoll> {
+    pub(crate) fn new(clock: Clock, route: Route, tls: Option<Client>) -> io::Result<Epoll> {
         let poll = epoll::create(CreateFlags::CLOEXEC)?;
         let timer = clock.timer()?;
         let waker = Waker::new()?;
         let edges = EventFlags::IN | EventFlags::ET;
         epoll::add(&poll, &timer, EventData::new_u64(TIMER), edges)?;
         epoll::add(&poll, &waker, EventData::new_u64(WAKER), edges)?;
-        let route = Route::new(&config.target.addresses);
         Ok(Epoll { poll, timer, waker, clock, route, tls })
     }
 
@@ -153,7 +150,7 @@ impl Driver {
         let now = self.epoll.clock.now();
         self.wire.worker.generator.opening(id, now);
         if let Err(error) = self.connect(id) {
-            let kind = ErrorKind::of_connect(&error);
+            let kind = self.epoll.route.failure(&error);
             self.wire.worker.generator.open_failed(id, kind, now);
         }
     }
@@ -227,7 +224,7 @@ impl Driver {
                 self.wire.connected(id, now);
             }
             Ok(Some(error)) | Err(error) => {
-                let kind = ErrorKind::of_connect(&error);
+                let kind = self.epoll.route.failure(&error);
                 self.wire.worker.generator.open_failed(id, kind, now);
             }
         }

@@ -21,6 +21,7 @@ use crate::config::{Config, StartError};
 use crate::worker::Worker;
 
 use epoll::Epoll;
+use route::Route;
 use uring::Uring;
 pub(crate) use waker::Waker;
 
@@ -67,18 +68,28 @@ impl Driver {
         config: &Config,
         clock: Clock,
     ) -> Result<(Engine, Vec<Driver>), StartError> {
+        let route = Route::new(config)?;
         let tls = config.tls_client()?;
         let tls = || tls.as_ref().map(|client| client.for_another_thread(&config.tls));
         let uring = || -> io::Result<Vec<Driver>> {
             let threads = 0..config.threads;
             threads
-                .map(|_| Ok(Driver::Uring(Box::new(Uring::new(clock, config, tls())?))))
+                .map(|thread| {
+                    Ok(Driver::Uring(Box::new(Uring::new(
+                        clock,
+                        config,
+                        route.for_thread(thread),
+                        tls(),
+                    )?)))
+                })
                 .collect()
         };
         let epoll = || -> Result<(Engine, Vec<Driver>), StartError> {
             let threads = 0..config.threads;
             let drivers = threads
-                .map(|_| Ok(Driver::Epoll(Epoll::new(clock, config, tls())?)))
+                .map(|thread| {
+                    Ok(Driver::Epoll(Epoll::new(clock, route.for_thread(thread), tls())?))
+                })
                 .collect::<io::Result<_>>()
                 .map_err(|source| StartError::Engine { what: "epoll", source })?;
             Ok((Engine::Epoll, drivers))

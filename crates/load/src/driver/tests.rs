@@ -1,7 +1,9 @@
 //! Both drivers over the kinds of sockets and addresses that there are.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -149,5 +151,64 @@ fn connections_go_to_all_addresses_of_a_name_in_turn() {
         let mut wanted = addresses.to_vec();
         wanted.sort_unstable();
         assert_eq!(reached, wanted);
+    }
+}
+
+#[test]
+fn a_unix_socket_takes_the_place_of_the_address() {
+    let path = std::env::temp_dir().join(format!("tenfold-driver-{}.sock", std::process::id()));
+    let listener = UnixListener::bind(&path).unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            thread::spawn(move || answer(stream));
+        }
+    });
+    for engine in ENGINES {
+        for (keep_alive, opened) in
+            [(KeepAlive::Reuse, 3..=3), (KeepAlive::ClosePerRequest, 20..=22)]
+        {
+            let mut config = config("http://127.0.0.1:1/", 20, engine);
+            config.target = Target::parse_for_socket("http://no.such.host/", path.clone()).unwrap();
+            config.keep_alive = keep_alive;
+            assert!(config.target.is_local());
+            let report = run(config);
+            assert_eq!((report.requests, report.error_count()), (20, 0), "{:?}", report.errors);
+            assert!(opened.contains(&report.connections_opened));
+        }
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn connections_come_from_the_addresses_that_are_given() {
+    for (listen, sources) in
+        [("127.0.0.1:0", &["127.0.0.7", "127.0.0.8", "::1"][..]), ("[::1]:0", &["::1"])]
+    {
+        let listener = TcpListener::bind(listen).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (seen, served) = std::sync::mpsc::channel();
+        accept(listener, move |stream| {
+            seen.send(stream.peer_addr().unwrap().ip()).unwrap();
+            answer(stream);
+        });
+        for engine in ENGINES {
+            let mut config = config(&format!("http://{address}/"), 6, engine);
+            config.local_addresses = sources.iter().map(|text| text.parse().unwrap()).collect();
+            let own = config.local_addresses.iter().filter(|a| a.is_ipv4() == address.is_ipv4());
+            let wanted: BTreeSet<IpAddr> = own.copied().collect();
+            assert_eq!(run(config).error_count(), 0);
+            assert_eq!(served.try_iter().collect::<BTreeSet<_>>(), wanted);
+        }
+    }
+}
+
+#[test]
+fn addresses_that_nothing_can_come_from_are_refused_with_a_remedy() {
+    for (address, wanted) in [("192.0.2.1", "addresses of this machine"), ("::1", "give IPv4 ones")]
+    {
+        let mut config = config("http://127.0.0.1:1/", 1, Engine::Auto);
+        config.local_addresses = vec![address.parse().unwrap()];
+        let refused = Run::start(config).unwrap_err().to_string();
+        assert!(refused.contains(wanted), "{refused}");
     }
 }

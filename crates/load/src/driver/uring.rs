@@ -18,7 +18,6 @@ use super::wire::Wire;
 use crate::clock::{Clock, Nanos};
 use crate::config::{Config, KeepAlive};
 use crate::connection::Loss;
-use crate::error_kind::ErrorKind;
 use crate::generator::Action;
 use crate::tls::Client;
 use crate::worker::{Turn, Worker};
@@ -84,8 +83,12 @@ enum Outgoing {
 }
 
 impl Uring {
-    pub(crate) fn new(clock: Clock, config: &Config, tls: Option<Client>) -> io::Result<Uring> {
-        let route = Route::new(&config.target.addresses);
+    pub(crate) fn new(
+        clock: Clock,
+        config: &Config,
+        route: Route,
+        tls: Option<Client>,
+    ) -> io::Result<Uring> {
         let registered = match config.keep_alive {
             // A socket used once is not worth the system call that registers it.
             KeepAlive::ClosePerRequest => 0,
@@ -170,7 +173,7 @@ impl Driver {
         let now = self.clock.now();
         self.wire.worker.generator.opening(id, now);
         if let Err(error) = self.connect(id) {
-            let kind = ErrorKind::of_connect(&error);
+            let kind = self.route.failure(&error);
             self.wire.worker.generator.open_failed(id, kind, now);
         }
     }
@@ -282,7 +285,7 @@ impl Driver {
                 self.write(id);
             }
             Err(error) => {
-                let kind = ErrorKind::of_connect(&error.into());
+                let kind = self.route.failure(&error.into());
                 self.wire.worker.generator.open_failed(id, kind, now);
             }
         }

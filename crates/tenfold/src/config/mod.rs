@@ -167,6 +167,7 @@ impl Request {
     pub fn target(&self, address: SocketAddr) -> load::Target {
         load::Target {
             addresses: vec![address],
+            unix: None,
             tls: None,
             host: address.to_string(),
             path: self.path.clone(),

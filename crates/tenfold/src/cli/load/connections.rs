@@ -1,5 +1,6 @@
 //! How requests travel: threads, timeouts, connections.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,6 +37,12 @@ pub struct ConnectionArguments {
     /// A whole TLS handshake for each connection: take up no earlier session
     #[arg(long)]
     no_tls_resumption: bool,
+    /// Send from these addresses of this machine, in turn: each has ports of its own
+    #[arg(long, value_name = "A[,B..]", value_delimiter = ',')]
+    local_address: Vec<IpAddr>,
+    /// The most connections at once of a load at a rate [default: 4096]
+    #[arg(long, value_name = "N", value_parser = quantity::count)]
+    max_connections: Option<usize>,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
@@ -53,6 +60,8 @@ impl ConnectionArguments {
     /// Puts everything but the threads and keep-alive into the run.
     pub fn apply(&self, config: &mut Config) {
         config.timeout = self.timeout;
+        config.local_addresses.clone_from(&self.local_address);
+        config.max_connections = self.max_connections.unwrap_or(config.max_connections);
         config.engine = match self.engine {
             Engine::Auto => load::Engine::Auto,
             Engine::Uring => load::Engine::Uring,

@@ -60,7 +60,7 @@ impl Arguments {
         self.outputs.check()?;
         let history = History::open()?;
         let stop = Stop::listen()?;
-        if !self.view.quiet && !config.target.addresses.iter().all(|a| a.ip().is_loopback()) {
+        if !self.view.quiet && !config.target.is_local() {
             eprintln!(
                 "tenfold: {} is not this machine: be sure that you may put it under load",
                 config.target.host

@@ -1,5 +1,7 @@
 //! What is requested: URL or host and path, method, headers, body.
 
+use std::path::PathBuf;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use clap::Args;
@@ -24,6 +26,9 @@ pub struct TargetArguments {
     /// Where requests go, as in http://127.0.0.1:8080
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
+    /// Connect to this Unix socket; the URL says path and Host
+    #[arg(long, value_name = "PATH")]
+    unix_socket: Option<PathBuf>,
     /// Body
     #[arg(long, visible_alias = "data", value_name = "TEXT")]
     body: Option<String>,
@@ -47,7 +52,11 @@ impl TargetArguments {
                 "the URL holds a name and password, but no scheme: write http://NAME:PASSWORD@HOST/PATH",
             ));
         }
-        let mut target = Target::parse(&bare.url).map_err(|e| misuse(e.to_string()))?;
+        let target = match &self.unix_socket {
+            Some(path) => Target::parse_for_socket(&bare.url, path.clone()),
+            None => Target::parse(&bare.url),
+        };
+        let mut target = target.map_err(|e| misuse(e.to_string()))?;
         target.headers = headers.into_iter().map(|text| header(text)).collect::<Result<_, _>>()?;
         let named = |name: &str| target.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
         if let Some(authorization) = bare.authorization.filter(|_| !named("authorization")) {
