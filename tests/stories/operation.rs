@@ -1,7 +1,7 @@
 //! What an operator does with a running balancer, and hears of it: certificates, logs, health.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -85,6 +85,39 @@ fn it_says_which_server_goes_down_and_comes_back() {
     });
     eventually("it is tried again", || balance.get().is_ok_and(|body| body.is_empty()));
     balance.tells(&format!("tenfold: {address} is up again: it serves again"));
+}
+
+/// Idle clients cannot take the files that connections to servers need.
+#[test]
+fn clients_leave_open_files_for_servers() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let file = format!(
+        "[balancer]\nlisteners = [\"127.0.0.1:0\"]\nlimits = {{ client_connections = 50000 }}\n\
+         [app]\nbackends = [\"{}\"]\n",
+        nginx.address
+    );
+    std::fs::write(home.path().join("tenfold.toml"), file).unwrap();
+    let limited = home.tenfold("balance");
+    let arguments: Vec<_> = limited.get_args().map(ToOwned::to_owned).collect();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 200; exec \"$@\"", "sh"]).arg(limited.get_program());
+    command.args(arguments).current_dir(home.path());
+    command.env("TENFOLD_STATE_DIR", home.path().join("state"));
+    let balance = Serving::start(&mut command);
+    balance.tells("200 open files are allowed, enough for 32 connections of clients");
+    let mut clients: Vec<_> =
+        (0..40).map(|_| TcpStream::connect(balance.address).unwrap()).collect();
+    for client in &mut clients[..32] {
+        client.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+        let mut answer = [0; 15];
+        client.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200 OK");
+    }
+    // Who leaves makes room for the next.
+    drop(clients.drain(..32));
+    assert!(balance.get().is_ok());
 }
 
 /// Not the port alone names a running one.

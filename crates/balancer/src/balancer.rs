@@ -15,6 +15,7 @@ use crate::backend::{Backend, Slots};
 use crate::config::{AppId, Config};
 use crate::dispatch::BackendId;
 use crate::entrance::Entrance;
+use crate::files;
 use crate::health::HealthEvents;
 use crate::inherited::Inherited;
 use crate::listener::{self, Bound, Owner, SocketFile};
@@ -117,8 +118,14 @@ impl Balancer {
     /// Addresses that one of the inherited sockets listens on are not bound but taken over with
     /// all that waits there; other inherited sockets are closed. Until it is opened, the other process
     /// can go on to accept, and nothing changes for it when this one ends.
-    pub fn prepare(config: Config, mut inherited: Inherited) -> Result<Balancer, StartError> {
+    ///
+    /// Raises the process's limit of open files as far as [`Limits::connections`](crate::Limits) needs it and the system
+    /// allows it; where that is not enough, lets in fewer clients and gives notice.
+    pub fn prepare(mut config: Config, mut inherited: Inherited) -> Result<Balancer, StartError> {
         config.check().map_err(StartError::Config)?;
+        if let Some(notice) = files::provide(&mut config) {
+            (config.notice)(&notice);
+        }
         // Before anything listens.
         let store = config.acme.as_ref().map(Store::open).transpose();
         let store = store.map_err(StartError::Certificate)?;

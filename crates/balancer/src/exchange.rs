@@ -16,6 +16,7 @@ use crate::clock::{self, Millis};
 use crate::counters::{BackendFault, record};
 use crate::dispatch::{AllDown, Outlook, Report, Tried, Wish};
 use crate::dispatcher::{Place, Reply, Slot};
+use crate::files;
 use crate::h1::{Framing, Persistence, Request};
 use crate::lease::Lease;
 use crate::log::Line;
@@ -219,7 +220,10 @@ async fn attempt<'w>(
             began = Instant::now();
             let connect = worker.shared.config.timeouts.connect;
             if let Err(error) = lease.connect(&mut client.timer, connect).await {
-                lease.slot.report = Report::failed(BackendFault::Connect, began, Instant::now());
+                if !files::is_shortage(&error) {
+                    lease.slot.report =
+                        Report::failed(BackendFault::Connect, began, Instant::now());
+                }
                 let backend = Arc::clone(&lease.slot.backend);
                 backend.tally(worker.index, |tally| {
                     tally.counts.requests += 1;

@@ -19,6 +19,7 @@
 //! - `h1`: HTTP/1.1 as pure functions over bytes.
 //! - `http2`: HTTP/2 on either side, as HTTP/1.1 to everything else.
 //! - `stream`, `peer`: what carries a connection's bytes, and who is at its other end.
+//! - `files`: how many connections there may be.
 //! - `listener`, `worker`: sockets that accept, and the threads that serve them.
 //! - `loopback`: what is different about connections within one machine.
 //! - `inherited`: sockets of a process that listened there before.
@@ -53,6 +54,7 @@ mod dispatch;
 mod dispatcher;
 mod entrance;
 mod exchange;
+mod files;
 mod forwarded;
 mod forwarding;
 #[cfg(any(test, feature = "fuzzing"))]

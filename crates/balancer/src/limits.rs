@@ -64,7 +64,8 @@ pub struct Limits {
     pub headers: usize,
     /// Bytes of a request body; then 413. Bodies are streamed, so this does not cost memory.
     pub body_bytes: u64,
-    /// Open client connections; more wait in the kernel's accept queue. Threads that accept at the
+    /// Open client connections, and at most about half of the open files that the process is allowed, as
+    /// backends need as many; more wait in the kernel's accept queue. Threads that accept at the
     /// same moment may exceed it by one each.
     pub connections: usize,
     /// Open connections of one client: an IPv4 address, or a /64 network of IPv6. The next one is

@@ -75,8 +75,7 @@ pub(crate) fn bind(
 
 fn bind_tcp(address: SocketAddr, count: usize) -> io::Result<Bound> {
     // Sharing a port must not hide that another program, or another of ours, has it already.
-    let probe = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    probe.set_reuse_address(true)?;
+    let probe = socket(address)?;
     probe.bind(&address.into())?;
     drop(probe);
 
@@ -97,14 +96,23 @@ fn listen_tcp(address: SocketAddr) -> io::Result<net::TcpListener> {
 
 /// A socket that shares the address and does not listen yet.
 pub(crate) fn bind_one(address: SocketAddr) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
+    let socket = socket(address)?;
     socket.set_reuse_port(true)?;
     // Inherited by accepted connections: no system call for each.
     socket.set_tcp_nodelay(true)?;
     plain_congestion_control(&socket, address);
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+fn socket(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        // An address means itself: `[::]` beside `0.0.0.0` would be in its way otherwise.
+        socket.set_only_v6(true)?;
+    }
     Ok(socket)
 }
 
@@ -193,6 +201,14 @@ mod tests {
         assert_eq!(bound.sockets.len(), 3);
         let error = bind(&bound.address, 1, Vec::new()).err().unwrap().to_string();
         assert!(error.contains(&bound.address.to_string()) && error.contains("in use"), "{error}");
+    }
+
+    #[test]
+    fn all_addresses_of_both_families_share_a_port() {
+        let bind = |address: &str| bind(&Address::Tcp(address.parse().unwrap()), 2, Vec::new());
+        let four = bind("0.0.0.0:0").unwrap();
+        let port = four.address.tcp().unwrap().port();
+        assert!(bind(&format!("[::]:{port}")).is_ok());
     }
 
     #[test]

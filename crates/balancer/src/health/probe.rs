@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::ActiveHealth;
 use crate::dispatcher::Slot;
+use crate::files;
 use crate::h1::{Asker, Decoder, Persistence, Scan, Scanner, Version, parse_response};
 use crate::lease::Lease;
 use crate::stream::{BackendStream, Check};
@@ -17,21 +18,38 @@ const MOST: usize = 64 * 1024;
 
 const MAX_FIELDS: usize = 128;
 
-/// Asks the backend of this slot, or says why it is not fit, in a few words.
+/// Why a backend is not known to be fit.
+enum Failure {
+    /// In a few words.
+    Unfit(String),
+    /// Nothing was learned of it: we could not even try.
+    Untried,
+}
+
+impl From<String> for Failure {
+    fn from(reason: String) -> Self {
+        Failure::Unfit(reason)
+    }
+}
+
+/// Asks the backend of this slot, or says why it is not fit, in a few words; none where it could not
+/// be asked.
 pub(super) async fn check(
     slot: Slot<'_>,
     thread: usize,
     rules: &ActiveHealth,
     connect: Duration,
-) -> Result<(), String> {
+) -> Option<Result<(), String>> {
     let mut lease = Lease::new(slot, thread);
     let asked = tokio::time::timeout(rules.timeout, ask(&mut lease, rules, connect)).await;
-    let persistence =
-        asked.unwrap_or_else(|_| Err(format!("no answer within {:?}", rules.timeout)))?;
-    if persistence == Persistence::KeepAlive {
-        lease.give_back(Instant::now());
+    match asked {
+        Ok(Ok(Persistence::KeepAlive)) => lease.give_back(Instant::now()),
+        Ok(Ok(Persistence::Close)) => {}
+        Ok(Err(Failure::Unfit(reason))) => return Some(Err(reason)),
+        Ok(Err(Failure::Untried)) => return None,
+        Err(_) => return Some(Err(format!("no answer within {:?}", rules.timeout))),
     }
-    Ok(())
+    Some(Ok(()))
 }
 
 /// What may become of the connection, when the backend is fit.
@@ -39,12 +57,15 @@ async fn ask(
     lease: &mut Lease<'_>,
     rules: &ActiveHealth,
     connect: Duration,
-) -> Result<Persistence, String> {
+) -> Result<Persistence, Failure> {
     // In the place of an idle one, so that there are no more connections than slots. Only a new one
     // tells that the backend still accepts.
     lease.reuse(Check::EventLoop);
     let connected = lease.connect(&mut Timer::new(), connect.min(rules.timeout)).await;
-    connected.map_err(|error| format!("it cannot be reached: {error}"))?;
+    connected.map_err(|error| match files::is_shortage(&error) {
+        true => Failure::Untried,
+        false => Failure::Unfit(format!("it cannot be reached: {error}")),
+    })?;
     let address = lease.slot.backend.address.to_string();
     let host = rules.host.clone().unwrap_or(match address.starts_with("unix:") {
         true => "localhost".into(),
@@ -57,7 +78,7 @@ async fn ask(
     let stream = lease.stream();
     let broken = |error: io::Error| format!("the connection broke: {error}");
     stream.write_all(request.as_bytes()).await.map_err(broken)?;
-    judge(stream, rules).await
+    Ok(judge(stream, rules).await?)
 }
 
 async fn judge(stream: &mut BackendStream, rules: &ActiveHealth) -> Result<Persistence, String> {

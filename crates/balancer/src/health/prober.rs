@@ -70,7 +70,7 @@ async fn ask(worker: &Worker, app: &App, id: BackendId, rules: &ActiveHealth) {
     let Some(slot) = app.dispatcher.slot_of(id).await else { return };
     let connect = worker.shared.config.timeouts.connect;
     let backend = Arc::clone(&slot.backend);
-    let result = probe::check(slot, worker.index, rules, connect).await;
+    let Some(result) = probe::check(slot, worker.index, rules, connect).await else { return };
     backend.tally(worker.index, |tally| {
         tally.counts.checks += 1;
         tally.counts.failed_checks += u64::from(result.is_err());
