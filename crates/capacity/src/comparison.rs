@@ -54,7 +54,7 @@ pub struct Window {
     pub requests: u64,
     /// Those of them that failed.
     pub errors: u64,
-    /// Response times with how often each occurred, ascending.
+    /// Response times with how often each occurred, in any order.
     pub times: Vec<(f64, u64)>,
 }
 

@@ -5,7 +5,7 @@ use capacity::comparison::{self, CONFIDENCE, Direction, Figures, Finding, Metric
 use serde::Serialize;
 
 use crate::plan::Verdict;
-use crate::report::load::{Document, Stage};
+use crate::report::load::{Document, Stage, Window};
 
 /// Times in milliseconds, rates in requests a second, errors as a share of the requests; absent is
 /// null, never 0.
@@ -132,22 +132,49 @@ fn figures(document: &Document) -> Figures {
     })
 }
 
-/// Of the measured part, all equally long: the last one may be cut short by the end.
-fn windows(document: &Document) -> impl Iterator<Item = comparison::Window> {
+/// Of the measured part, all equally long: those of a long run's beginning stand for several, so
+/// that later ones are put together; what is left over at the end is no whole one.
+fn windows(document: &Document) -> Vec<comparison::Window> {
     let measured = || document.windows.iter().filter(|w| w.stage == Stage::Measured);
     let longest = measured().map(|window| window.seconds).fold(0.0, f64::max);
-    measured().filter(move |window| window.seconds > 0.9 * longest).map(|window| {
+    let mut whole = Vec::new();
+    let mut part = Stretch::default();
+    for window in measured() {
+        part.add(window);
+        // Windows begin a little early or late, hundredths of their length.
+        if part.seconds > 0.9 * longest {
+            whole.push(std::mem::take(&mut part).window());
+        }
+    }
+    whole
+}
+
+/// Windows of a run that are put together.
+#[derive(Default)]
+struct Stretch {
+    seconds: f64,
+    completed: f64,
+    requests: u64,
+    errors: u64,
+    times: Vec<(f64, u64)>,
+}
+
+impl Stretch {
+    fn add(&mut self, window: &Window) {
+        self.seconds += window.seconds;
+        self.completed += window.throughput * window.seconds;
+        self.requests += window.requests;
+        self.errors += window.errors;
         let micros = window.histogram.histogram();
         let times = micros.iter_recorded();
-        comparison::Window {
-            throughput: window.throughput,
-            requests: window.requests,
-            errors: window.errors,
-            times: times
-                .map(|at| (at.value_iterated_to() as f64 / 1000.0, at.count_at_value()))
-                .collect(),
-        }
-    })
+        self.times
+            .extend(times.map(|at| (at.value_iterated_to() as f64 / 1000.0, at.count_at_value())));
+    }
+
+    fn window(self) -> comparison::Window {
+        let Stretch { seconds, completed, requests, errors, times } = self;
+        comparison::Window { throughput: completed / seconds, requests, errors, times }
+    }
 }
 
 impl Side {
@@ -287,6 +314,19 @@ mod tests {
         let mut named = run("1", 50.0);
         named.document.windows[0].stage = Stage::WarmUp;
         named.document.windows[19].seconds = 0.3;
-        assert_eq!(windows(&named.document).count(), 18);
+        assert_eq!(windows(&named.document).len(), 18);
+    }
+
+    #[test]
+    fn windows_become_equally_long() {
+        let mut named = run("1", 50.0);
+        for old in &mut named.document.windows[..4] {
+            old.seconds = 4.0;
+            old.throughput = 30.0;
+        }
+        let windows = windows(&named.document);
+        assert_eq!(windows.len(), 4 + 16 / 4);
+        assert_eq!((windows[0].throughput, windows[0].requests), (30.0, 52));
+        assert!((windows[4].throughput - 50.0).abs() < 2.0 && windows[4].requests == 4 * 52);
     }
 }

@@ -72,11 +72,18 @@ fn counts(out: &mut String, document: &Document) {
         let _ = writeln!(out, "Non-2xx responses:      {strange}");
     }
     if document.keep_alive == KeepAlive::On {
-        let kept = document.answers().saturating_sub(document.connections.reopened);
+        let kept = kept(document);
         let _ = writeln!(out, "Keep-Alive requests:    {kept}");
     }
     let _ = writeln!(out, "Total transferred:      {} bytes", document.bytes);
     let _ = writeln!(out, "HTML transferred:       {} bytes", document.body_bytes);
+}
+
+/// Answers whose connection could be used again. That of the last answer on each is not known where
+/// others were opened in its place.
+fn kept(document: &Document) -> u64 {
+    let (answers, opened) = (document.answers(), document.connections.opened);
+    if opened >= answers { 0 } else { answers - opened.saturating_sub(document.concurrency) }
 }
 
 fn rates(out: &mut String, document: &Document) {

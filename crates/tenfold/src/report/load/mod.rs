@@ -13,7 +13,7 @@ mod text;
 mod wrk;
 
 pub use ab::ab;
-pub use document::{Check, Document, KeepAlive, Order, Stage};
+pub use document::{Check, Document, KeepAlive, Order, Stage, Window};
 pub use hgrm::hgrm;
 pub use junit::junit;
 pub use locust::{History as CsvHistory, NAMES as CSV_NAMES, locust};

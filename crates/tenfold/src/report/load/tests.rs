@@ -144,7 +144,7 @@ Complete requests:      104
 Failed requests:        1
    (Connect: 0, Receive: 1, Length: 0, Exceptions: 0)
 Non-2xx responses:      3
-Keep-Alive requests:    102
+Keep-Alive requests:    101
 Total transferred:      10300 bytes
 HTML transferred:       1030 bytes
 Requests per second:    52.00 [#/sec] (mean)
