@@ -15,6 +15,7 @@ mod nginx;
 mod operation;
 mod plan;
 mod serve;
+mod systemd;
 mod takeover;
 mod terminal;
 mod traffic;
