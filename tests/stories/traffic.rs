@@ -34,6 +34,29 @@ fn loads_and_reports() {
     assert!(said(&home.run("runs")).contains("requests/s with 5 users"));
 }
 
+#[test]
+fn steps_and_traces_bring_what_they_say_and_end() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let url = format!("http://{}/", nginx.address);
+    let trace = home.path().join("minutes.csv");
+    std::fs::write(&trace, "minute,requests\n1998-07-07T19:10Z,200\n1998-07-07T19:11Z,0\n")
+        .unwrap();
+    let trace = format!("--trace {} --trace-speed 60 --trace-scale 0.75", trace.display());
+    for (shape, requests) in [("--steps 200:500ms,0-200:500ms,0:1s", 150), (trace.as_str(), 150)] {
+        let report = json(&home.run(&format!("load {url} {shape} --quiet --json -")));
+        assert_eq!(report["requests"], requests, "{report:#}");
+        assert_eq!(report["duration_s"], 2.0);
+        assert_eq!(report["warm_up"], serde_json::Value::Null);
+    }
+    std::fs::write(home.path().join("bad.csv"), "0,5\n1,many\n").unwrap();
+    let bad = home.path().join("bad.csv");
+    let refused = home.run(&format!("load {url} --trace {}", bad.display()));
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(said(&refused).contains("line 2: 'many' is not a rate"), "{}", said(&refused));
+}
+
 /// Throughput of so many blocking instances under 40 users. A tenth of a second each: a machine that
 /// does something else meanwhile can still keep up with ten.
 fn of_blocking(instances: usize) -> f64 {

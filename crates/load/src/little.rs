@@ -18,6 +18,8 @@ pub(crate) struct Little {
     pub(crate) counted: f64,
     /// As throughput, response time and pauses have it.
     pub(crate) derived: f64,
+    /// How much of them may be under way at the ends, where one side has them and the other not.
+    pub(crate) ends: f64,
 }
 
 /// Those under way at both ends are in one side only, for about one stay: shorter than so many
@@ -52,12 +54,14 @@ impl Little {
         (seconds >= STAYS * stay).then_some(Little {
             counted: occupancy as f64 / length as f64,
             derived: total / seconds,
+            ends: total / seconds * stay / seconds,
         })
     }
 
-    /// How far apart they are, as a share of what was counted.
+    /// How far apart they are beyond the ends, as a share of what was counted.
     pub(crate) fn gap(self) -> f64 {
-        (self.derived - self.counted).abs() / self.counted.max(f64::MIN_POSITIVE)
+        let apart = (self.derived - self.counted).abs() - self.ends;
+        apart.max(0.0) / self.counted.max(f64::MIN_POSITIVE)
     }
 }
 

@@ -73,12 +73,17 @@ pub enum TraceError {
         columns: String,
     },
     /// A factor that is none.
-    #[error("a trace cannot be replayed with a factor of {0}; give a number above 0")]
+    #[error(
+        "a trace cannot be replayed with a factor of {0}; give a number above 0 that leaves fewer than 1000000000 requests per second"
+    )]
     Factor(f64),
     /// Nothing to replay.
     #[error("it has no rate above 0; write a time and a rate a line, as in 0,120")]
     Empty,
 }
+
+/// Requests per second that a schedule can still be made of.
+const FASTEST: Rate = 1e9;
 
 impl Default for Replay<'_> {
     fn default() -> Self {
@@ -129,6 +134,9 @@ impl Trace {
                     return Err(TraceError::Order { line: *line });
                 }
                 last.length = at - last.at;
+            }
+            if rate * replay.scale > FASTEST {
+                return Err(TraceError::Factor(replay.scale));
             }
             steps.push(Step { at, length: Duration::from_secs(1), rate: rate * replay.scale });
         }
@@ -222,7 +230,10 @@ mod tests {
             let error = Trace::parse(text, &Replay::default()).unwrap_err().to_string();
             assert!(error.contains(wanted), "{text}: {error}");
         }
-        let replay = Replay { speed: 0.0, ..Replay::default() };
-        assert!(Trace::parse("0,5", &replay).is_err());
+        for replay in
+            [Replay { speed: 0.0, ..Replay::default() }, Replay { scale: 1e9, ..Replay::default() }]
+        {
+            assert!(Trace::parse("0,5", &replay).is_err());
+        }
     }
 }

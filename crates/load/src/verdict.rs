@@ -173,7 +173,7 @@ impl Evidence {
         };
         let books = self.little.filter(|little| little.gap() > BOOKS_SUSPECT);
         let books =
-            books.map(|Little { counted, derived }| Reason::BooksDisagree { counted, derived });
+            books.map(|Little { counted, derived, .. }| Reason::BooksDisagree { counted, derived });
         [late, dropped, changing, books].into_iter().flatten()
     }
 
@@ -273,7 +273,7 @@ mod tests {
             assert_eq!(verdict(&|e| e.dropped = count), wanted, "dropped {count}");
         }
         for (derived, wanted) in [(9.6, Valid), (10.4, Valid), (9.4, Suspect), (10.6, Suspect)] {
-            let little = Some(Little { counted: 10.0, derived });
+            let little = Some(Little { counted: 10.0, derived, ends: 0.0 });
             assert_eq!(verdict(&|e| e.little = little), wanted, "{derived}");
         }
         let (verdict, reasons) = judge(|e| {
