@@ -70,9 +70,7 @@ impl Arrivals {
     /// Finds a connection for an arrival. Those in the backlog were there first, but a free slot
     /// and a backlog never exist together.
     pub(crate) fn place(&mut self, intended: Nanos, limit: Option<usize>) -> Place {
-        // A thread whose share is none would drop everything.
-        let own = |limit: usize| self.share.of(limit as u64).max(1);
-        if limit.is_some_and(|limit| self.in_system() >= own(limit)) {
+        if limit.is_some_and(|limit| self.in_system() >= self.own(limit)) {
             return Place::Dropped;
         }
         if let Some(slot) = self.free.pop_back() {
@@ -87,6 +85,12 @@ impl Arrivals {
         }
         self.backlog.push_back(intended);
         Place::Waits
+    }
+
+    /// This thread's share of a phase's limit.
+    pub(crate) fn own(&self, limit: usize) -> u64 {
+        // A thread whose share is none would drop everything.
+        self.share.of(limit as u64).max(1)
     }
 
     /// The request that waits longest.

@@ -3,11 +3,14 @@
 use crate::connection::{Connection, Event};
 use crate::keep::Familiar;
 use crate::request::PreparedRequest;
+use crate::script::cast::Cast;
 
 #[derive(Debug)]
 pub(crate) enum Behaviour {
     /// One request for ever; nothing of its answers is kept.
     Single(PreparedRequest, Familiar),
+    /// Sessions, step by step. An arrival is a session, and a user has one after the other.
+    Script(Box<Cast>),
 }
 
 impl Behaviour {
@@ -16,16 +19,21 @@ impl Behaviour {
     }
 
     /// The request that is under way in a slot.
-    pub(crate) fn request(&self, _slot: u32) -> &PreparedRequest {
+    pub(crate) fn request(&self, slot: u32) -> &PreparedRequest {
         match self {
             Behaviour::Single(request, _) => request,
+            Behaviour::Script(cast) => cast.request(slot),
         }
     }
 
     /// Lets the slot's connection read on, and keeps of the answer what is wanted.
-    pub(crate) fn read(&mut self, _slot: u32, connection: &mut Connection, bytes: &[u8]) -> Event {
+    pub(crate) fn read(&mut self, slot: u32, connection: &mut Connection, bytes: &[u8]) -> Event {
         match self {
             Behaviour::Single(request, familiar) => connection.received(bytes, request, familiar),
+            Behaviour::Script(cast) => {
+                let (request, kept) = cast.exchange(slot);
+                connection.received(bytes, request, kept)
+            }
         }
     }
 }

@@ -25,6 +25,11 @@ impl Clockwork {
         self.paused_at.is_some()
     }
 
+    /// How long all pauses that are over took.
+    pub(crate) fn held(&self) -> Nanos {
+        self.held
+    }
+
     /// The load's time at a time of the clock.
     pub(crate) fn load_time(&self, now: Nanos) -> Nanos {
         self.paused_at.map_or(now, |at| at.min(now)).saturating_sub(self.held)

@@ -3,9 +3,11 @@
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::driver::Engine;
+use crate::script::Script;
 use crate::target::Target;
 use crate::tls::{Client, Tls};
 use crate::workload::{Rate, Workload};
@@ -45,6 +47,9 @@ pub struct Config {
     pub window: Duration,
     /// Seed of everything random, so that a run can be repeated.
     pub seed: u64,
+    /// What users do instead of sending the one request of the target: arrivals, and what is
+    /// counted towards [`End::Requests`], are then sessions. Default: none.
+    pub script: Option<Arc<Script>>,
 }
 
 /// When a run ends by itself.
@@ -187,6 +192,14 @@ pub enum StartError {
     /// A phase that needs an end has none.
     #[error("only the last phase of a constant rate may have no end; give every phase a length")]
     EndlessPhase,
+    /// A script's `before` did not come to its end.
+    #[error(
+        "what the script does before the load failed: {error}; make it pass alone, or take it out"
+    )]
+    Before {
+        /// The name of the error.
+        error: String,
+    },
     /// A closed workload without users.
     #[error("a workload of 0 users sends nothing; give at least 1 user")]
     NoUsers,
@@ -243,6 +256,7 @@ impl Config {
             trim: Trim::WarmUp,
             window: Duration::from_secs(1),
             seed: 1,
+            script: None,
         }
     }
 
@@ -281,9 +295,11 @@ impl Config {
 
     /// Connections that the run may hold at once.
     pub(crate) fn connections(&self) -> usize {
-        match self.workload {
-            Workload::Closed { users, .. } => users,
-            Workload::Open { .. } => self.max_connections,
+        match (&self.workload, &self.script) {
+            (Workload::Closed { users, .. }, None) => *users,
+            // The session of a user may hold several.
+            (Workload::Closed { users, .. }, Some(_)) => self.max_connections.max(*users),
+            (Workload::Open { .. }, _) => self.max_connections,
         }
     }
 }

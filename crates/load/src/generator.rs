@@ -3,6 +3,8 @@
 //! A driver owns the sockets. It asks for [`Action`]s, carries them out, and tells what happened;
 //! time comes in with every call. So the whole of the load runs in tests on virtual time.
 
+mod sessions;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -22,8 +24,8 @@ use crate::window::Gauges;
 
 /// A user whose connection failed, or ended before it carried an answer, waits before the next
 /// attempt, at first this long, then twice as long each time: a dead target must not cost a CPU.
-const FIRST_BACKOFF: Nanos = 10 * MILLISECOND;
-const LONGEST_BACKOFF: Nanos = SECOND;
+pub(crate) const FIRST_BACKOFF: Nanos = 10 * MILLISECOND;
+pub(crate) const LONGEST_BACKOFF: Nanos = SECOND;
 
 #[derive(Debug)]
 pub(crate) struct Generator {
@@ -127,7 +129,7 @@ impl Generator {
         };
         let due = due.filter(|_| self.quota != Some(0));
         let due = due.and_then(|due| self.clockwork.real(due));
-        [due, self.deadlines.next()].into_iter().flatten().min()
+        [due, self.deadlines.next(), self.sessions_wake()].into_iter().flatten().min()
     }
 
     /// Begins what is due and gives up what is overdue.
@@ -140,6 +142,7 @@ impl Generator {
         } else {
             self.start_arrivals(now);
         }
+        self.wake_sessions(now);
         self.note_crowd(now);
     }
 
@@ -224,6 +227,7 @@ impl Generator {
     /// Goes on as planned anew, after all that was due until now.
     pub(crate) fn follow(&mut self, plan: &Plan, clockwork: Clockwork, now: Nanos) {
         self.tick(now);
+        self.hold_sessions(clockwork, now);
         self.clockwork = clockwork;
         match (&mut self.traffic, plan) {
             (Traffic::Closed(users), Plan::Closed(headcount)) => users.follow(*headcount),
@@ -236,9 +240,10 @@ impl Generator {
 
     /// When the workload is over; `None` if it has no end, or stands still.
     pub(crate) fn ends_at(&self) -> Option<Nanos> {
-        match &self.traffic {
-            Traffic::Closed(_) => None,
-            Traffic::Open(arrivals) => self.clockwork.real(arrivals.schedule.ends_at()?),
+        match self.behaviour {
+            // Sessions that are under way go on to their end.
+            Behaviour::Script(_) => None,
+            Behaviour::Single(..) => self.arrivals_end_at(),
         }
     }
 
@@ -253,6 +258,7 @@ impl Generator {
         self.quota = Some(0);
         let gauges = self.gauges();
         self.recorder.end(at, gauges);
+        self.end_sessions();
         if let Traffic::Open(arrivals) = &mut self.traffic {
             arrivals.drop_backlog();
         }
@@ -268,6 +274,10 @@ impl Generator {
     }
 
     pub(crate) fn gauges(&self) -> Gauges {
+        if let Behaviour::Script(cast) = &self.behaviour {
+            let (users, waiting) = (cast.present(), cast.waiting());
+            return Gauges { users, waiting, ..Gauges::default() };
+        }
         match &self.traffic {
             Traffic::Closed(users) => Gauges { users: users.present(), ..Gauges::default() },
             Traffic::Open(arrivals) => Gauges { waiting: arrivals.waiting(), ..Gauges::default() },
@@ -276,7 +286,8 @@ impl Generator {
 
     /// Every request of the quota has begun, and has ended.
     pub(crate) fn is_spent(&self) -> bool {
-        self.quota == Some(0) && self.busy == 0 && self.gauges().waiting == 0
+        let sessions = matches!(&self.behaviour, Behaviour::Script(cast) if cast.present() > 0);
+        self.quota == Some(0) && self.busy == 0 && !sessions && self.gauges().waiting == 0
     }
 
     // Requests begin.
@@ -286,14 +297,10 @@ impl Generator {
             let Traffic::Closed(users) = &mut self.traffic else {
                 return;
             };
-            let present = users.present();
             match users.pop_due(self.clockwork.load_time(now)) {
                 Some(Due::Send(user, at)) => {
                     let at = self.clockwork.real(at).unwrap_or(now);
-                    if users.present() > present {
-                        self.recorder.unnoticed(now.saturating_sub(at));
-                    }
-                    self.start_user(user, at, true);
+                    self.start_user(user, at, now);
                 }
                 Some(Due::Leave(user)) => self.see_off(user),
                 None => return,
@@ -301,10 +308,13 @@ impl Generator {
         }
     }
 
-    fn start_user(&mut self, user: u32, due: Nanos, unnoticed: bool) {
+    fn start_user(&mut self, user: u32, due: Nanos, now: Nanos) {
         if self.take_quota() {
+            if let Behaviour::Script(_) = self.behaviour {
+                return self.enter(Some(user), due, now);
+            }
             self.recorder.due(1);
-            self.begin(user, due, unnoticed);
+            self.begin(user, due, true);
         } else if let Traffic::Closed(users) = &mut self.traffic {
             users.dismiss(user);
         }
@@ -319,6 +329,10 @@ impl Generator {
                 return;
             };
             let intended = self.clockwork.real(due).unwrap_or(now);
+            if let Behaviour::Script(_) = self.behaviour {
+                self.admit(intended, limit, now);
+                continue;
+            }
             let place = arrivals.place(intended, limit);
             if place == Place::Dropped {
                 self.recorder.dropped();
@@ -413,6 +427,9 @@ impl Generator {
         if slot.connection.phase() == Phase::Closed {
             self.actions.push_back(Action::Close(id));
         }
+        if let Behaviour::Script(_) = self.behaviour {
+            return self.answered_session(id, answer.status, now);
+        }
         if let Some(kind) = ErrorKind::of_status(answer.status) {
             self.fail(id, kind, Some(answer.status), now);
             return;
@@ -439,7 +456,10 @@ impl Generator {
             slot.failures += 1;
         }
         self.recorder.failed(exchange.intended, exchange.sent, now, kind, status);
-        self.proceed(id, pause, now);
+        match self.behaviour {
+            Behaviour::Script(_) => self.failed_session(id, kind, now),
+            Behaviour::Single(..) => self.proceed(id, pause, now),
+        }
     }
 
     /// The request goes out again, on a new connection. Its intended time stays.
@@ -462,12 +482,10 @@ impl Generator {
             Traffic::Closed(users) => match users.ended(id, pause, self.clockwork.load_time(now)) {
                 Next::Send(at) => match self.clockwork.real(at) {
                     Some(at) => {
-                        // Late by the target's slowness, not by the generator's.
-                        let is_late = at < now;
-                        if is_late {
+                        if at < now {
                             self.recorder.late();
                         }
-                        self.start_user(id, at, !is_late);
+                        self.start_user(id, at, now);
                     }
                     None => users.wait_until(id, at),
                 },
@@ -488,6 +506,7 @@ impl Generator {
 
     fn note_crowd(&mut self, now: Nanos) {
         let count = match &self.traffic {
+            _ if matches!(self.behaviour, Behaviour::Script(_)) => self.busy,
             Traffic::Closed(users) => users.present(),
             Traffic::Open(arrivals) => arrivals.in_system(),
         };
@@ -496,6 +515,10 @@ impl Generator {
 
     /// A user has left: nobody sends on its connection any more.
     fn see_off(&mut self, user: u32) {
+        if let Behaviour::Script(_) = self.behaviour {
+            // Its last session has closed its connections.
+            return;
+        }
         if let Some(slot) = self.slots.get_mut(user as usize) {
             slot.connection.close();
             self.actions.push_back(Action::Close(user));

@@ -11,6 +11,8 @@
 //! * `request`, `response`, `chunked`, `connection`: HTTP/1.1 as a state machine without I/O;
 //!   `keep`: what is kept of an answer while it is read.
 //! * `behaviour`: which request comes next.
+//! * [`artillery`]: reads scripts, with file and line.
+//! * `script`: what users do step by step: sessions without I/O, and the connections they hold.
 //! * `generator`: one thread's load without I/O: what is sent when, and what became of it.
 //! * `worker`: follows the control, closes windows, ends the measuring; the same for every driver.
 //! * `tls`: the same between encrypted bytes and plain ones.
@@ -18,12 +20,14 @@
 //! * `recorder`, `tally`, `window`, `windows`: what a thread notes down, and how it hands it over; `counts`,
 //!   `distribution`, `histogram`: times, quick to count, small to keep, whole to read.
 //! * `stretch`, `course`, `steady`, `beginning`: the beginning of a run, found and taken away.
+//! * `rehearsal`: what a script does once before the load and once after it.
 //! * `run`, `control`: threads, started and joined; live changes.
 //! * `report`, `verdict`, `reason`, `little`, `error_kind`: the outcome.
 //! * `usage`: CPU time, waiting for a CPU, and the limit on open files.
 
 mod agenda;
 mod arrivals;
+pub mod artillery;
 mod beginning;
 mod behaviour;
 mod chunked;
@@ -45,11 +49,13 @@ mod keep;
 mod little;
 mod reason;
 mod recorder;
+mod rehearsal;
 mod report;
 mod request;
 mod response;
 mod run;
 mod schedule;
+mod script;
 mod steady;
 mod stretch;
 mod tally;
@@ -71,8 +77,9 @@ pub use driver::Engine;
 pub use error_kind::ErrorKind;
 pub use histogram::Histogram;
 pub use reason::Reason;
-pub use report::{Report, Seen};
+pub use report::{Named, Report, Seen};
 pub use run::Run;
+pub use script::{Check, Metrics, Script, ScriptReport, Summary};
 pub use steady::{Series, WarmUp};
 pub use target::Target;
 pub use tls::{Resumption, Tls, Trust};

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::clock::Nanos;
 use crate::course::Course;
 use crate::error_kind::ErrorKind;
+use crate::script::tally::ScriptTally;
 use crate::stretch::Stretches;
 use crate::tally::{OpenTally, Part, Tally};
 use crate::usage::Usage;
@@ -44,6 +45,8 @@ pub(crate) struct Recorder {
     first: u64,
     base: u64,
     in_flight: u64,
+    /// Nothing where there is no script.
+    script: ScriptTally,
 }
 
 /// Requests in the system, or users, and since when there are so many.
@@ -71,6 +74,7 @@ pub(crate) struct Published {
     pub(crate) state: ThreadState,
     /// What the end needs to judge the whole.
     pub(crate) whole: Option<Whole>,
+    pub(crate) script: ScriptTally,
 }
 
 /// A thread's measuring, once it is over.
@@ -102,6 +106,7 @@ impl Recorder {
             first: 0,
             base: 0,
             in_flight: 0,
+            script: ScriptTally::default(),
         }
     }
 
@@ -133,6 +138,7 @@ impl Recorder {
             return;
         }
         self.tally.take();
+        self.script.clear();
         self.parts.clear();
         self.stretches = Stretches::default();
         self.course = Course::new(at);
@@ -149,6 +155,12 @@ impl Recorder {
         self.close_window(at, gauges);
         self.course.end(at);
         self.phase = Phase::Settling;
+    }
+
+    /// What is counted of a script, whether or not the measuring is over: sessions that are cut
+    /// short have not ended.
+    pub(crate) fn script(&mut self) -> &mut ScriptTally {
+        &mut self.script
     }
 
     pub(crate) fn due(&mut self, count: u64) {
@@ -332,6 +344,8 @@ impl Recorder {
         for part in self.parts.drain(..) {
             published.tally.add(&part);
         }
+        published.script.merge(&self.script);
+        self.script.clear();
         published.usage = usage;
         let closed = self.windows.iter().filter(|window| window.end != Nanos::MAX);
         published.windows.update(self.first - self.base, closed);
@@ -393,12 +407,14 @@ impl Published {
             usage: Usage::default(),
             state: ThreadState::Running,
             whole: None,
+            script: ScriptTally::default(),
         }
     }
 
     fn restart(&mut self, since: Nanos) {
         self.since = since;
         self.tally.clear();
+        self.script.clear();
         self.windows = Windows::default();
         self.usage = Usage::default();
     }

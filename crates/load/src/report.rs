@@ -11,6 +11,8 @@ use crate::histogram::Histogram;
 use crate::little::Little;
 use crate::reason::Reason;
 use crate::recorder::{Published, ThreadState, Whole};
+use crate::script::tally::ScriptTally;
+use crate::script::{Script, ScriptReport};
 use crate::steady::WarmUp;
 use crate::tally::Tally;
 use crate::usage::Usage;
@@ -92,6 +94,29 @@ pub struct Report {
     pub reasons: Vec<Reason>,
     /// The windows, in order.
     pub windows: Vec<Window>,
+    /// The requests of a script by their names; empty where there is only one request.
+    pub by_name: Vec<Named>,
+    /// A script's own metrics.
+    pub script: Option<ScriptReport>,
+}
+
+/// The requests of one name.
+#[derive(Debug, Clone)]
+pub struct Named {
+    /// As the script calls them.
+    pub name: String,
+    /// Their method.
+    pub method: String,
+    /// Those that ended, answered or failed.
+    pub requests: u64,
+    /// Those of them that failed.
+    pub errors: u64,
+    /// Bytes of the bodies of their answers.
+    pub body_bytes: u64,
+    /// Of successful ones, from the intended send to the last byte.
+    pub response: Histogram,
+    /// From the actual send to the last byte.
+    pub service: Histogram,
 }
 
 /// The first and the last time that something was met.
@@ -170,6 +195,17 @@ impl Report {
         self.requests - self.error_count()
     }
 
+    /// Adds what was counted of a script: all of it, whatever was cut from the rest.
+    pub(crate) fn with_script(mut self, script: &Script, threads: &[Snapshot]) -> Report {
+        let mut tally = ScriptTally::default();
+        for thread in threads {
+            tally.merge(&thread.script);
+        }
+        let (report, by_name) = script.outcome(tally, self.duration.as_secs_f64());
+        (self.script, self.by_name) = (Some(report), by_name);
+        self
+    }
+
     pub(crate) fn merge(frame: Frame, threads: &[Snapshot]) -> Report {
         let beginning = Beginning::of(frame, threads);
         let whole = sum(threads, frame.since);
@@ -188,7 +224,7 @@ impl Report {
         let evidence = Evidence {
             steadiness: beginning.steadiness,
             little: Little::of(frame.judging, &tally, measured.clone(), length),
-            ..evidence(frame, threads, &usage, &tally, &errors, seconds)
+            ..evidence(&frame, threads, &usage, &tally, &errors, seconds)
         };
         let reasons = evidence.reasons();
         let waits: Option<Vec<Nanos>> = usage.iter().map(|usage| usage.run_wait).collect();
@@ -229,6 +265,8 @@ impl Report {
             first_byte: tally.first_byte,
             failed: tally.failed,
             schedule_lag: tally.lag,
+            script: None,
+            by_name: Vec::new(),
         }
     }
 }
@@ -254,6 +292,7 @@ pub(crate) struct Snapshot {
     usage: Usage,
     state: ThreadState,
     pub(crate) whole: Option<Whole>,
+    script: ScriptTally,
 }
 
 impl Snapshot {
@@ -266,6 +305,7 @@ impl Snapshot {
             usage: known.usage,
             state: published.state.clone(),
             whole: known.whole.clone(),
+            script: known.script.clone(),
         };
         match (published.since == since, &published.state) {
             (true, _) => Some(copy(published)),
@@ -315,7 +355,7 @@ pub(crate) fn merge_windows(threads: &[Snapshot]) -> Vec<WindowTally> {
 }
 
 fn evidence(
-    frame: Frame,
+    frame: &Frame,
     threads: &[Snapshot],
     usage: &[Usage],
     tally: &Tally,
@@ -373,7 +413,15 @@ mod tests {
         let mut windows = Windows::default();
         windows.update(0, list.iter());
         let usage = Usage { cpu: SECOND / 10, run_wait: None };
-        Snapshot { since: 5 * SECOND, tally, windows, usage, state, whole: None }
+        Snapshot {
+            since: 5 * SECOND,
+            tally,
+            windows,
+            usage,
+            state,
+            whole: None,
+            script: ScriptTally::default(),
+        }
     }
 
     fn frame() -> Frame {

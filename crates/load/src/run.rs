@@ -15,9 +15,11 @@ use crate::driver::{Driver, Engine};
 use crate::generator::{Generator, Terms, Traffic};
 use crate::headcount::Headcount;
 use crate::recorder::{Published, Recorder, ThreadState, lock};
+use crate::rehearsal::Casting;
 use crate::report::{Counting, Frame, Judging, Report, Snapshot, merge_windows};
 use crate::request::PreparedRequest;
 use crate::schedule::{Schedule, Share};
+use crate::script::cast::{Cast, Part};
 use crate::usage::{allow_connections, connections_within};
 use crate::users::Users;
 use crate::window::Window;
@@ -39,12 +41,20 @@ pub struct Run {
     connection_limit: usize,
     counting: Counting,
     judging: Judging,
+    /// The script, for what it does after the load.
+    script: Option<(Casting, Config)>,
 }
 
 impl Run {
-    /// Checks everything and starts sending.
-    pub fn start(mut config: Config) -> Result<Run, StartError> {
+    /// Checks everything and starts sending. What a script does before the load is done when this
+    /// returns.
+    pub fn start(config: Config) -> Result<Run, StartError> {
         config.check()?;
+        let casting = Casting::prepare(&config)?;
+        Run::launch(config, casting)
+    }
+
+    pub(crate) fn launch(mut config: Config, casting: Option<Casting>) -> Result<Run, StartError> {
         let request = PreparedRequest::build(&config.target, config.keep_alive)?;
         config.limit_connections()?;
         let clock = Clock::start();
@@ -62,6 +72,7 @@ impl Run {
             start,
             engine,
             connection_limit: config.connections(),
+            script: None,
             counting: match config.workload {
                 Workload::Closed { .. } => Counting::Shares,
                 Workload::Open { .. } => Counting::Ends,
@@ -69,12 +80,13 @@ impl Run {
             judging: config.judging(&plan, start),
         };
         for (thread, driver) in drivers.into_iter().enumerate() {
-            let generator = config.generator(thread, start, &plan, request.clone());
+            let generator = config.generator(thread, start, &plan, &request, casting.as_ref());
             let handle = run
                 .spawn(thread, generator, driver, config.measured())
                 .map_err(|source| StartError::Engine { what: "a thread", source })?;
             run.threads.push(handle);
         }
+        run.script = casting.map(|casting| (casting, config));
         Ok(run)
     }
 
@@ -100,7 +112,12 @@ impl Run {
     /// What is known so far, up to the last closed window since the mark.
     pub fn snapshot(&self) -> Report {
         let since = self.since();
-        Report::merge(self.frame(since), &self.snapshots(since))
+        let snapshots = self.snapshots(since);
+        let report = Report::merge(self.frame(since), &snapshots);
+        match &self.script {
+            Some((casting, _)) => report.with_script(&casting.script, &snapshots),
+            None => report,
+        }
     }
 
     /// Whether a thread is still at work: false once the run has reached its end by itself.
@@ -115,10 +132,18 @@ impl Run {
         self.wait()
     }
 
-    /// Waits for the end that was configured, or for [`Control::stop`], and reports.
+    /// Waits for the end that was configured, or for [`Control::stop`], does what a script does
+    /// after the load, and reports.
     pub fn wait(mut self) -> Report {
         self.join();
-        self.snapshot()
+        let mut report = self.snapshot();
+        if let Some((casting, config)) = self.script.take()
+            && let Part::Scenarios = casting.part
+            && let Some(script) = &mut report.script
+        {
+            script.after_failed = casting.conclude(&config);
+        }
+        report
     }
 
     fn spawn(
@@ -195,12 +220,16 @@ impl Config {
     fn limit_connections(&mut self) -> Result<(), StartError> {
         let connections = self.connections();
         let (limit, needed) = allow_connections(connections);
-        match self.workload {
-            Workload::Closed { .. } if connections > connections_within(limit) => {
-                Err(StartError::Files { connections, needed, limit })
+        match (&self.workload, &self.script) {
+            (Workload::Closed { users, .. }, _) if *users > connections_within(limit) => {
+                Err(StartError::Files { connections: *users, needed, limit })
             }
-            Workload::Closed { .. } => Ok(()),
-            Workload::Open { .. } => {
+            (Workload::Closed { .. }, None) => Ok(()),
+            (Workload::Closed { .. }, Some(_)) => {
+                self.max_connections = connections.min(connections_within(limit));
+                Ok(())
+            }
+            (Workload::Open { .. }, _) => {
                 self.max_connections = connections.min(connections_within(limit)).max(1);
                 // A thread without a connection could never send its share.
                 self.threads = self.threads.min(self.max_connections);
@@ -237,7 +266,8 @@ impl Config {
         thread: usize,
         start: Nanos,
         plan: &Plan,
-        request: PreparedRequest,
+        request: &PreparedRequest,
+        casting: Option<&Casting>,
     ) -> Generator {
         let share = Share { thread, threads: self.threads };
         let traffic = self.traffic(share, plan);
@@ -251,11 +281,24 @@ impl Config {
             connect_timeout: nanos(self.connect_timeout),
         };
         let recorder = Recorder::new(start, nanos(self.window));
-        Generator::new(terms, traffic, Behaviour::single(request), recorder, quota)
+        let behaviour = match casting {
+            None => Behaviour::single(request.clone()),
+            Some(Casting { script, part, scope }) => {
+                let limit = share.of(self.connections() as u64) as usize;
+                let (script, part, scope) = (Arc::clone(script), part.clone(), scope.clone());
+                let cast = Cast::new(script, part, scope, limit, share, self.seed);
+                Behaviour::Script(Box::new(cast))
+            }
+        };
+        Generator::new(terms, traffic, behaviour, recorder, quota)
     }
 
     /// A ramp of users ends somewhere; rates that change are not meant to be steady.
     fn judging(&self, plan: &Plan, start: Nanos) -> Judging {
+        if self.script.is_some() {
+            // Sessions begin and end; requests do not follow each other alike.
+            return Judging::Law;
+        }
         let from = match plan {
             Plan::Closed(headcount) => headcount.settled_at(),
             Plan::Open(_) if self.workload.rate().is_some() => start,

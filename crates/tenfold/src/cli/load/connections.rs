@@ -16,9 +16,9 @@ pub struct ConnectionArguments {
     /// Threads of the generator [default: 1]
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     pub threads: Option<usize>,
-    /// The longest that one request may take
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::positive_duration)]
-    pub timeout: Duration,
+    /// The longest that one request may take [default: 10s, or the script's]
+    #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration)]
+    pub timeout: Option<Duration>,
     /// Use connections again, as `-k` of ab [default]
     #[arg(short, long)]
     keep_alive: bool,
@@ -59,7 +59,7 @@ impl ConnectionArguments {
 
     /// Puts everything but the threads and keep-alive into the run.
     pub fn apply(&self, config: &mut Config) {
-        config.timeout = self.timeout;
+        config.timeout = self.timeout.unwrap_or(config.timeout);
         config.local_addresses.clone_from(&self.local_address);
         config.max_connections = self.max_connections.unwrap_or(config.max_connections);
         config.engine = match self.engine {

@@ -1,6 +1,7 @@
 //! `tenfold load`: put a URL under load and report what it took.
 //!
 //! - [`target`]: what is requested.
+//! - [`script`]: an Artillery script in place of the URL.
 //! - [`pattern`], [`shape`]: when requests are due, and until when.
 //! - [`connections`]: how they travel.
 //! - [`thresholds`]: what must hold.
@@ -10,22 +11,27 @@
 mod connections;
 mod outputs;
 mod pattern;
+mod script;
 mod shape;
 mod target;
 mod thresholds;
 mod watch;
 
+use std::sync::Arc;
+
 use clap::Args;
-use load::{Config, Run};
+use load::{Config, Run, Script, Trust};
 
 use self::connections::ConnectionArguments;
 pub use self::outputs::OutputArguments;
 use self::pattern::PatternArguments;
+use self::script::{ScriptArguments, Task};
 use self::target::TargetArguments;
 use self::thresholds::ThresholdArguments;
 use self::watch::ViewArguments;
 use crate::history::{self, History, NewRun};
 use crate::outcome::{Outcome, Signal};
+use crate::output;
 use crate::plan::Verdict;
 use crate::report::load::{self as report, Document, Order};
 use crate::signal::Stop;
@@ -37,6 +43,8 @@ pub struct Arguments {
     target: TargetArguments,
     #[command(flatten)]
     pattern: PatternArguments,
+    #[command(flatten)]
+    script: ScriptArguments,
     #[command(flatten)]
     connections: ConnectionArguments,
     #[command(flatten)]
@@ -56,7 +64,14 @@ Short forms as in ab, wrk and Locust; where they collide, the shape decides:
 
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
-        let (config, order) = self.order()?;
+        let (config, order) = match self.script.task(self.target.url())? {
+            None => self.order()?,
+            Some(Task::Run(script)) => self.scripted(script)?,
+            Some(Task::Tell(text)) => {
+                output::print(text);
+                return Ok(Outcome::Done);
+            }
+        };
         self.outputs.check()?;
         let history = History::open()?;
         let stop = Stop::listen()?;
@@ -66,7 +81,8 @@ impl Arguments {
                 config.target.host
             );
         }
-        let run = Run::start(config)?;
+        // A script may have something to do before the load.
+        let run = tokio::task::spawn_blocking(move || Run::start(config)).await??;
         let watched = self.view.watch(&run, &stop, &order).await;
         let steered = run.control().present().steered;
         let measured = tokio::task::spawn_blocking(move || run.finish()).await?;
@@ -74,12 +90,41 @@ impl Arguments {
         if steered {
             document.workload.push_str(", changed while it ran");
         }
-        document.thresholds = self.thresholds.checked(&measured);
+        document.thresholds.extend(self.thresholds.checked(&measured));
         // Shown before it is kept: what was measured must not be lost with the disk.
         let shown = self.outputs.write(&document);
         keep(&history, &document)?;
         shown?;
         Ok(outcome(&document, watched?, self.thresholds.exit_code_on_error))
+    }
+
+    /// What the script asks for; users, rates and ends that are given go before its phases.
+    fn scripted(&self, script: Arc<Script>) -> anyhow::Result<(Config, Order)> {
+        let mut config = script::config(Arc::clone(&script));
+        let mut order = Order {
+            method: "SCRIPT".to_owned(),
+            target: self.target.url().unwrap_or_default().to_owned(),
+            workload: script.described(),
+            threads: self.connections.threads.unwrap_or(1),
+            keep_alive: self.connections.keep_alive(),
+            length: Some(script.duration()),
+        };
+        if self.pattern.is_given() {
+            let timing = self.pattern.timing()?;
+            config.workload = self.pattern.workload(&timing)?;
+            config.end = timing.end;
+            config.trim = self.pattern.trim();
+            order.workload = self.pattern.described().replace("requests/s", "sessions/s");
+            order.length = timing.length;
+        }
+        config.seed = self.pattern.seed;
+        config.threads = order.threads;
+        config.keep_alive = order.keep_alive.into();
+        self.connections.apply(&mut config);
+        if config.tls.trust == Trust::System && script.trusts_anyone() {
+            config.tls.trust = Trust::Anyone;
+        }
+        Ok((config, order))
     }
 
     /// What is to be done, and how the report will name it.

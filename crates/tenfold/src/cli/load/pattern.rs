@@ -86,6 +86,16 @@ enum Load {
 const DURATION: Duration = Duration::from_secs(10);
 
 impl PatternArguments {
+    /// Whether anything says when requests are due, or until when.
+    pub fn is_given(&self) -> bool {
+        let counts = [self.users, self.concurrency, self.requests];
+        let rates = [self.ramp, self.rate, self.r, self.ramp_to];
+        let counted = counts.iter().any(Option::is_some) || rates.iter().any(Option::is_some);
+        let timed = self.duration.or(self.d).is_some() || self.t.is_some();
+        let shaped = self.shape.pausing().or(self.shape.planning()).is_some();
+        counted || timed || shaped || self.poisson
+    }
+
     pub fn timing(&self) -> anyhow::Result<Timing> {
         let mut threads = None;
         let of_t = match self.t {

@@ -41,12 +41,17 @@ struct Bare {
 }
 
 impl TargetArguments {
+    /// What stands in place of the URL.
+    pub fn url(&self) -> Option<&str> {
+        self.url.as_deref()
+    }
+
     /// The target, and the URL as reports name it: without credentials.
     pub fn resolve(&self) -> anyhow::Result<(Target, String)> {
         let (hosts, headers): (Vec<&String>, Vec<&String>) =
             self.headers.iter().partition(|text| is_host(text));
         let hosts: Vec<&String> = self.host.iter().chain(hosts).collect();
-        let bare = Bare::of(&self.url(&hosts)?);
+        let bare = Bare::of(&self.whole_url(&hosts)?);
         if bare.url.split('/').next().is_some_and(|start| start.contains('@')) {
             return Err(misuse(
                 "the URL holds a name and password, but no scheme: write http://NAME:PASSWORD@HOST/PATH",
@@ -68,7 +73,7 @@ impl TargetArguments {
         Ok((target, bare.url))
     }
 
-    fn url(&self, hosts: &[&String]) -> anyhow::Result<String> {
+    fn whole_url(&self, hosts: &[&String]) -> anyhow::Result<String> {
         match (self.url.as_deref(), hosts) {
             (_, [_, _, ..]) => {
                 Err(misuse("two hosts are given: keep one of --host and -H http://host"))

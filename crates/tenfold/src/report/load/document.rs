@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use load::Report;
+use load::{Report, ScriptReport};
 use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
+use super::script;
 use crate::plan::{Times, Verdict};
 use crate::report::times::times;
 
@@ -77,6 +78,9 @@ pub struct Document {
     pub histograms: Histograms,
     #[serde(default)]
     pub windows: Vec<Window>,
+    /// The metrics of a script, under the names that its users know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<ScriptReport>,
 }
 
 /// What was asked for, as far as reports name it.
@@ -209,7 +213,10 @@ impl Document {
         Document {
             schema: SCHEMA.to_owned(),
             concurrency: busiest.unwrap_or(0).max(1),
-            by_name: vec![Named::only(&order, report)],
+            by_name: match report.by_name.is_empty() {
+                true => vec![Named::only(&order, report)],
+                false => report.by_name.iter().map(Named::from).collect(),
+            },
             failures: failures(&order, report),
             target: order.target,
             method: order.method,
@@ -242,7 +249,7 @@ impl Document {
             generator_cpu_cores: report.cpu_seconds / report.duration.as_secs_f64().max(1e-3),
             verdict: report.verdict.into(),
             verdict_reasons: report.reasons.iter().map(ToString::to_string).collect(),
-            thresholds: Vec::new(),
+            thresholds: report.script.as_ref().map_or_else(Vec::new, script::checked),
             histograms: Histograms {
                 response: Counts::of(report.response.counts()),
                 service: Counts::of(report.service.counts()),
@@ -250,6 +257,7 @@ impl Document {
                 connect: Counts::of(report.connect.counts()),
             },
             windows,
+            script: report.script.clone(),
         }
     }
 
@@ -288,6 +296,20 @@ impl Named {
             body_bytes: report.body_bytes,
             response_ms: times(report.response.counts()),
             histogram: Counts::of(report.response.counts()),
+        }
+    }
+}
+
+impl From<&load::Named> for Named {
+    fn from(named: &load::Named) -> Named {
+        Named {
+            name: named.name.clone(),
+            method: named.method.clone(),
+            requests: named.requests,
+            errors: named.errors,
+            body_bytes: named.body_bytes,
+            response_ms: times(named.response.counts()),
+            histogram: Counts::of(named.response.counts()),
         }
     }
 }

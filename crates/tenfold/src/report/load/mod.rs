@@ -9,6 +9,7 @@ mod junit;
 mod locust;
 mod markdown;
 mod ndjson;
+mod script;
 mod text;
 mod wrk;
 

@@ -48,6 +48,7 @@ pub fn document() -> Document {
         last_seen: Some("2026-11-21T10:00:01Z".to_owned()),
     };
     Document {
+        script: None,
         schema: "tenfold/load/1".to_owned(),
         method: "GET".to_owned(),
         workload: "2 users".to_owned(),

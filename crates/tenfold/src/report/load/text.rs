@@ -54,6 +54,10 @@ pub fn text(document: &Document) -> String {
     if document.late > 0 {
         let _ = write!(out, "\n  {} requests began after their users' pace", document.late);
     }
+    let script = super::script::text(document);
+    if !script.is_empty() {
+        let _ = write!(out, "\n\n{script}");
+    }
     out.push('\n');
     for check in document.thresholds.iter().filter(|check| !check.met) {
         let _ = write!(out, "\nNot met: {}: it is {}", check.name, check.measured);

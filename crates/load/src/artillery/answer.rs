@@ -1,0 +1,216 @@
+//! `capture`, `match` and `expect`: what is looked for in answers.
+
+use fancy_regex::{Regex, RegexBuilder};
+use serde_json_path::JsonPath;
+
+use super::compiler::Compiler;
+use super::document::{Entry, Item, Node};
+use super::fields::Fields;
+use super::refusal::Refusal;
+use super::settings::Settings;
+use crate::script::capture::{Capture, Group, Match, Pattern, Source, Strictness, Wanted};
+use crate::script::check::{Cache, Check};
+use crate::script::template::Text;
+
+/// Backtracking of one regular expression on one answer, so that none can take the thread.
+const BACKTRACK_LIMIT: usize = 100_000;
+
+pub(super) fn read_captures(
+    compiler: &mut Compiler,
+    fields: &mut Fields<'_>,
+    settings: &Settings,
+) -> Result<(Vec<Capture>, Vec<Match>), Refusal> {
+    let (mut captures, mut matches) = (Vec::new(), Vec::new());
+    for node in fields.take("capture").map_or(&[][..], Node::one_or_more) {
+        let mut fields = Fields::of(node, "a capture")?;
+        let source = source_of(compiler, &mut fields, node)?;
+        let strictness = strictness_of(compiler, &mut fields, settings.defaults.strictness)?;
+        let variable = fields.take("as");
+        fields.finish()?;
+        let variable = variable.ok_or_else(|| node.refuse("a capture needs as: the variable"))?;
+        let name = compiler.fixed(variable, "as")?;
+        if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || "_$-".contains(c)) {
+            return Err(
+                variable.refuse(format!("'{name}' is not a plain name; use letters, digits and _"))
+            );
+        }
+        captures.push(Capture { variable: compiler.set(&name), source, strictness });
+    }
+    for node in fields.take("match").map_or(&[][..], Node::one_or_more) {
+        let mut fields = Fields::of(node, "a match")?;
+        let source = source_of(compiler, &mut fields, node)?;
+        let strictness = strictness_of(compiler, &mut fields, Strictness::Strict)?;
+        let value = fields.take("value");
+        fields.finish()?;
+        let value = value.ok_or_else(|| node.refuse("a match needs the value to compare with"))?;
+        let wanted = match value.item {
+            Item::Text(_) => Wanted::Text(compiler.text(value, "value")?),
+            _ => Wanted::Value(compiler.value(value, "value")?),
+        };
+        matches.push(Match { source, wanted, strictness });
+    }
+    Ok((captures, matches))
+}
+
+fn strictness_of(
+    compiler: &mut Compiler,
+    fields: &mut Fields<'_>,
+    otherwise: Strictness,
+) -> Result<Strictness, Refusal> {
+    Ok(match fields.take("strict").map(|node| compiler.truth(node, "strict")).transpose()? {
+        Some(true) => Strictness::Strict,
+        Some(false) => Strictness::Lenient,
+        None => otherwise,
+    })
+}
+
+fn source_of(
+    compiler: &mut Compiler,
+    fields: &mut Fields<'_>,
+    node: &Node,
+) -> Result<Source, Refusal> {
+    let dom = "needs an XML or HTML document, which is not supported; use json, regexp or header";
+    fields.refuse(&["xpath", "selector", "attr", "index"], dom)?;
+    let (json, regexp) = (fields.take("json"), fields.take("regexp"));
+    let header = fields.take("header");
+    let (group, flags) = (fields.take("group"), fields.take("flags"));
+    match (json, regexp, header) {
+        (Some(path), None, None) => {
+            let text = compiler.text(path, "json")?;
+            let pattern = Pattern::new(text.clone(), json_path).ok_or_else(|| {
+                let why = text.as_fixed().and_then(|fixed| JsonPath::parse(&normal(fixed)).err());
+                let why = why.map_or_else(String::new, |error| error.message().to_owned());
+                path.refuse(format!("this is no JSONPath: {why}; write it like $.items[0].id"))
+            })?;
+            Ok(Source::Json(pattern))
+        }
+        (None, Some(regexp), None) => {
+            let flags = flags.map(|node| compiler.fixed(node, "flags")).transpose()?;
+            let pattern = regex_of(compiler, regexp, flags.as_deref().unwrap_or_default())?;
+            let group = match group.map(|node| compiler.fixed(node, "group")).transpose()? {
+                None => Group::Number(0),
+                Some(group) => group.parse().map_or(Group::Name(group), Group::Number),
+            };
+            Ok(Source::Regexp(pattern, group))
+        }
+        (None, None, Some(header)) => {
+            let text = compiler.text(header, "header")?;
+            let name = |name: &str| Some(name.to_ascii_lowercase());
+            Pattern::new(text, name)
+                .map(Source::Header)
+                .ok_or_else(|| header.refuse("this is no name of a header"))
+        }
+        _ => Err(node.refuse("exactly one of json, regexp and header says where to look")),
+    }
+}
+
+fn json_path(path: &str) -> Option<JsonPath> {
+    JsonPath::parse(&normal(path)).ok()
+}
+
+/// The path as RFC 9535 wants it. Scripts leave out the `$`, write names with hyphens after a
+/// dot, compare with `===` and count from the end with `@.length`.
+fn normal(path: &str) -> String {
+    let path = path.trim().replace("===", "==").replace("!==", "!=");
+    let path = path.replace("(@.length-1)", "-1").replace("(@.length - 1)", "-1");
+    let rest = path.strip_prefix('$').unwrap_or(&path);
+    let mut out = String::from("$");
+    if !path.starts_with('$') && !rest.starts_with(['.', '[']) {
+        out.push('.');
+    }
+    let mut depth = 0_u32;
+    let mut rest = rest;
+    while let Some(first) = rest.chars().next() {
+        let after_dot = depth == 0 && out.ends_with('.');
+        let name = rest.find(['.', '[']).map_or(rest, |end| &rest[..end]);
+        let plain = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
+        if after_dot && name.contains('-') && name.chars().all(|c| plain(c) || c == '-') {
+            if !out.ends_with("..") {
+                out.pop();
+            }
+            out.push_str(&format!("['{name}']"));
+            rest = &rest[name.len()..];
+            continue;
+        }
+        match first {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        out.push(first);
+        rest = &rest[first.len_utf8()..];
+    }
+    out
+}
+
+fn regex_of(compiler: &mut Compiler, node: &Node, flags: &str) -> Result<Pattern<Regex>, Refusal> {
+    if let Some(flag) = flags.chars().find(|flag| !"gimsuy".contains(*flag)) {
+        return Err(node.refuse(format!("'{flag}' is not a flag; there are i, m and s")));
+    }
+    // Flags stand before the expression, so that one with holes can be compiled later.
+    let set: String = flags.chars().filter(|flag| "ims".contains(*flag)).collect();
+    let prefix = if set.is_empty() { String::new() } else { format!("(?{set})") };
+    let text = node.scalar().ok_or_else(|| node.refuse("regexp has to be a text"))?;
+    let text = compiler.template(&format!("{prefix}{text}"), node.line)?;
+    let built = text.as_fixed().map(build);
+    if let Some(Err(error)) = built {
+        let what = format!("this is no regular expression that can be used: {error}; check it");
+        return Err(node.refuse(what));
+    }
+    Pattern::new(text, |text| build(text).ok()).ok_or_else(|| node.refuse("this is no regexp"))
+}
+
+fn build(text: &str) -> Result<Regex, fancy_regex::Error> {
+    RegexBuilder::new(text).backtrack_limit(BACKTRACK_LIMIT).build()
+}
+
+pub(super) fn read_checks(
+    compiler: &mut Compiler,
+    fields: &mut Fields<'_>,
+    settings: &Settings,
+) -> Result<Vec<Check>, Refusal> {
+    let mut checks = Vec::new();
+    for node in fields.take("expect").map_or(&[][..], Node::one_or_more) {
+        for entry in node.entries("expect")? {
+            checks.push(check(compiler, entry)?);
+        }
+    }
+    if checks.is_empty() && settings.defaults.expects_200 {
+        checks.push(Check::StatusCode(vec![Text::fixed("200")]));
+    }
+    Ok(checks)
+}
+
+fn check(compiler: &mut Compiler, entry: &Entry) -> Result<Check, Refusal> {
+    let node = &entry.value;
+    let mut texts = |what: &str| {
+        node.one_or_more()
+            .iter()
+            .map(|node| compiler.text(node, what))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    Ok(match entry.key.as_str() {
+        "statusCode" => Check::StatusCode(texts("statusCode")?),
+        "notStatusCode" => Check::NotStatusCode(texts("notStatusCode")?),
+        "equals" => Check::Equals(texts("equals")?),
+        "contentType" => Check::ContentType(compiler.text(node, "contentType")?),
+        "hasProperty" => Check::HasProperty(compiler.text(node, "hasProperty")?),
+        "notHasProperty" => Check::NotHasProperty(compiler.text(node, "notHasProperty")?),
+        "hasHeader" => Check::HasHeader(compiler.text(node, "hasHeader")?),
+        "headerEquals" => match &texts("headerEquals")?[..] {
+            [name, value] => Check::HeaderEquals(name.clone(), value.clone()),
+            _ => return Err(node.refuse("headerEquals needs a list of a name and a value")),
+        },
+        "matchesRegexp" => Check::MatchesRegexp(regex_of(compiler, node, "")?),
+        "cdnHit" => Check::CdnHit(match compiler.truth(node, "cdnHit")? {
+            true => Cache::Hit,
+            false => Cache::Miss,
+        }),
+        other => {
+            let what = format!(
+                "the expectation '{other}' is not supported; there are statusCode, notStatusCode, contentType, hasProperty, notHasProperty, equals, hasHeader, headerEquals, matchesRegexp and cdnHit"
+            );
+            return Err(Refusal::at(entry.line, what));
+        }
+    })
+}

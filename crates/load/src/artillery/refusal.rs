@@ -1,0 +1,46 @@
+//! Why a script is not run.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Why a script cannot be run: where, what, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptError {
+    file: PathBuf,
+    /// Counted from 1; `None` if it is about the whole file.
+    line: Option<u32>,
+    what: String,
+}
+
+/// What is wrong at a line; the file is known to the caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) line: Option<u32>,
+    pub(super) what: String,
+}
+
+impl Refusal {
+    pub(super) fn at(line: u32, what: impl Into<String>) -> Refusal {
+        Refusal { line: Some(line), what: what.into() }
+    }
+
+    pub(super) fn whole(what: impl Into<String>) -> Refusal {
+        Refusal { line: None, what: what.into() }
+    }
+
+    pub(super) fn of(self, file: &Path) -> ScriptError {
+        ScriptError { file: file.to_owned(), line: self.line, what: self.what }
+    }
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.file.display())?;
+        if let Some(line) = self.line {
+            write!(f, "{line}:")?;
+        }
+        write!(f, " {}", self.what)
+    }
+}
+
+impl std::error::Error for ScriptError {}

@@ -1,0 +1,241 @@
+//! Scripts that are read, and scripts that are refused.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::*;
+use crate::workload::{Flow, Spacing};
+
+fn read_with(text: &str, options: &Options) -> Result<Script, String> {
+    parse(text, Path::new("s.yml"), options).map_err(|error| error.to_string())
+}
+
+/// A script with this config and these steps.
+fn text(config: &str, steps: &str) -> String {
+    let indent = |text: &str, by| -> String {
+        text.lines().map(|line| format!("{}{line}\n", " ".repeat(by))).collect()
+    };
+    format!(
+        "config:\n  target: http://127.0.0.1:81\n{}scenarios:\n  - flow:\n{}",
+        indent(config, 2),
+        indent(steps, 6)
+    )
+}
+
+fn read(config: &str, steps: &str) -> Result<Script, String> {
+    read_with(&text(config, steps), &Options::default())
+}
+
+const STEP: &str = "- get: {url: /}";
+
+#[test]
+fn phases_become_arrivals_of_sessions() {
+    let config = "phases:
+  - {duration: 60, arrivalRate: 5, name: warm, maxVusers: 9}
+  - {duration: 2min, arrivalRate: 5, rampTo: 20}
+  - {duration: 10, arrivalCount: 30}
+  - {pause: 3}
+  - {duration: '1', arrivalRate: 2, rampTo: 4}";
+    let script = read(config, STEP).unwrap();
+    let flows: Vec<&Flow> = script.phases.iter().map(|phase| &phase.flow).collect();
+    assert_eq!(
+        flows,
+        [
+            &Flow::Constant(5.0),
+            &Flow::Stairs { from: 5.0, to: 20.0 },
+            &Flow::Count(30),
+            &Flow::Constant(0.0),
+            &Flow::Constant(3.0)
+        ]
+    );
+    assert_eq!(script.phases[0].limit, Some(9));
+    assert_eq!(script.duration(), Duration::from_secs(60 + 120 + 10 + 3 + 1));
+    assert_eq!(script.spacing, Spacing::Even);
+    let poisson = read("phases: [{duration: 1, arrivalRate: 1, mode: poisson}]", STEP).unwrap();
+    assert_eq!(poisson.spacing, Spacing::Poisson);
+    let none = read("", STEP).unwrap();
+    assert_eq!(none.phases[0].flow, Flow::Count(1));
+}
+
+#[test]
+fn an_environment_goes_before_the_config_and_options_before_both() {
+    let text = text(
+        "http: {timeout: 7}\nvariables: {a: 1, b: 2}\nenvironments:\n  big:\n    target: http://127.0.0.1:82\n    http: {timeout: \"{{ $environment }}\"}",
+        "- get: {url: \"/{{ a }}/{{ b }}/{{ $environment }}\"}",
+    );
+    let options = Options {
+        environment: Some("big".into()),
+        variables: Some(r#"{"b": 3}"#.into()),
+        overrides: Some(r#"{"config": {"http": {"timeout": 9}}}"#.into()),
+        target: None,
+    };
+    let script = read_with(&text, &options).unwrap();
+    assert_eq!((script.target().host.as_str(), script.timeout().as_secs()), ("127.0.0.1:82", 9));
+    let options = Options { environment: Some("none".into()), ..Options::default() };
+    let error = read_with(&text, &options).unwrap_err();
+    assert_eq!(error, "s.yml: there is no environment 'none'; there are: big");
+}
+
+#[test]
+fn payloads_are_read_from_files() {
+    let folder = std::env::temp_dir().join(format!("tenfold-payload-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("users.csv"), "name;age\nann;30\n\nbob;x\n").unwrap();
+    let config = "payload:
+  - {path: users.csv, fields: [name, age], skipHeader: true, delimiter: ';', order: sequence}
+  - {path: users.csv, fields: [n], delimiter: ';', loadAll: true, name: all, cast: false}";
+    let script = text(config, "- get: {url: \"/{{ name }}/{{ age }}/{{ all[1].n }}\"}");
+    let script = parse(&script, &folder.join("s.yml"), &Options::default());
+    std::fs::remove_dir_all(&folder).unwrap();
+    let script = script.unwrap();
+    let crate::script::payload::Payload::Rows { rows, .. } = &script.payloads[0];
+    assert_eq!(serde_json::to_string(rows).unwrap(), r#"[["ann",30],["bob","x"]]"#);
+}
+
+#[test]
+fn what_is_not_supported_is_refused_with_file_and_line() {
+    // The config begins at line 3, the steps 2 lines after its end.
+    for (config, steps, error) in [
+        (
+            "processor: ./f.js",
+            STEP,
+            "s.yml:3: 'processor' is JavaScript, which is not run here; use captures, templates and expect instead",
+        ),
+        (
+            "engines: {ws: {}}",
+            STEP,
+            "s.yml:3: 'engines' belongs to an engine other than http; only http is spoken",
+        ),
+        (
+            "plugins: {slack: {}}",
+            STEP,
+            "s.yml:3: the plugin 'slack' is not supported; there are ensure, expect, apdex and metrics-by-endpoint",
+        ),
+        ("phasess: []", STEP, "s.yml:3: 'phasess' is not known in config; did you mean 'phases'?"),
+        (
+            "",
+            "- function: f",
+            "s.yml:5: 'function' runs JavaScript, which is not run here; use captures, templates and expect instead",
+        ),
+        (
+            "",
+            "- get:\n    url: /\n    beforeRequest: f",
+            "s.yml:7: 'beforeRequest' runs JavaScript, which is not run here; use captures, templates and expect instead",
+        ),
+        (
+            "",
+            "- loop: []\n  whileTrue: f",
+            "s.yml:6: 'whileTrue' runs JavaScript, which is not run here; use captures, templates and expect instead",
+        ),
+        (
+            "",
+            "- get: {url: /, capture: {xpath: //a, as: x}}",
+            "s.yml:5: 'xpath' needs an XML or HTML document, which is not supported; use json, regexp or header",
+        ),
+        (
+            "",
+            "- emit: {channel: c}",
+            "s.yml:5: 'emit' belongs to an engine other than http; only http is spoken",
+        ),
+        ("", "- get: {ulr: /}", "s.yml:5: the request has no url; add it"),
+        (
+            "",
+            "- get: {url: /, heders: {}}",
+            "s.yml:5: 'heders' is not known in a request; did you mean 'headers'?",
+        ),
+        (
+            "",
+            "- get: {url: \"/{{ nobody }}\"}",
+            "s.yml:5: nothing sets the variable 'nobody'; name it in config.variables, a payload or a capture",
+        ),
+        (
+            "",
+            "- get: {url: \"/{{ $sum(1) }}\"}",
+            "s.yml:5: '{{ $sum(1) }}' is a function that is not known; there are $randomNumber(a, b) and $randomString(n)",
+        ),
+        (
+            "",
+            "- get: {url: \"http://other.test/\"}",
+            "s.yml:5: the url 'http://other.test/' is not on the target; begin it with '/', or run a script for each server",
+        ),
+        (
+            "",
+            "- get: {url: /, expect: {jmespath: a}}",
+            "s.yml:5: the expectation 'jmespath' is not supported; there are statusCode, notStatusCode, contentType, hasProperty, notHasProperty, equals, hasHeader, headerEquals, matchesRegexp and cdnHit",
+        ),
+        (
+            "phases: [{duration: soon, arrivalRate: 1}]",
+            STEP,
+            "s.yml:3: duration has to be a time like 60, '90s' or '5min', not 'soon'",
+        ),
+        (
+            "phases: [{duration: 1, arrivalRate: 1, pause: 2}]",
+            STEP,
+            "s.yml:3: a phase has exactly one of arrivalRate, arrivalCount and pause",
+        ),
+        (
+            "ensure: {conditions: [{expression: \"a <\"}]}",
+            STEP,
+            "s.yml:3: 'a <' is no condition: it ends too early; put names with blanks or hyphens in 'single quotes'",
+        ),
+        (
+            "variables: {a: \"{{ $env.TENFOLD_SURELY_NOT_SET }}\"}",
+            STEP,
+            "s.yml:3: the environment variable TENFOLD_SURELY_NOT_SET is not set; set it",
+        ),
+    ] {
+        assert_eq!(read(config, steps).unwrap_err(), error);
+    }
+}
+
+#[test]
+fn scripts_without_a_load_are_refused() {
+    let refused = |text: &str| read_with(text, &Options::default()).unwrap_err();
+    assert_eq!(
+        refused("scenarios: []"),
+        "s.yml: there is no config.target; add it, name an environment with -e, or give --target"
+    );
+    let target = "config: {target: \"http://127.0.0.1:81\"}\n";
+    assert_eq!(refused(target), "s.yml: there are no scenarios; add scenarios with a flow");
+    assert_eq!(
+        refused(&format!("{target}scenarios:\n  - {{flow: []}}\n  - {{engine: ws, flow: []}}")),
+        "s.yml:4: the engine 'ws' is not supported; only http is spoken"
+    );
+    let unusable = refused("config:\n  target: ftp://x\nscenarios: []");
+    assert!(unusable.starts_with("s.yml:2: 'ftp://x' is not a usable URL: "), "{unusable}");
+}
+
+#[test]
+fn a_json_script_is_a_script() {
+    let text = r#"{
+  "config": {"target": "http://127.0.0.1:81"},
+  "scenarios": [{"flow": [{"get": {"url": "/", "weight": 1}}]}]
+}"#;
+    let error = read_with(text, &Options::default()).unwrap_err();
+    assert_eq!(error, "s.yml:3: 'weight' is not known in a request; take it out");
+    assert!(read_with(&text.replace(", \"weight\": 1", ""), &Options::default()).is_ok());
+}
+
+#[test]
+fn aliases_bring_in_steps() {
+    let text = "config: {target: \"http://127.0.0.1:81\"}
+x-login: &login
+  - post: {url: /login}
+  - think: 1
+scenarios:
+  - flow:
+      - *login
+      - get: {url: /}";
+    let script = read_with(text, &Options::default()).unwrap();
+    assert_eq!(script.size(), (1, 2));
+}
+
+#[test]
+fn json_paths_of_scripts_are_those_of_the_standard() {
+    for path in ["$.a-b", "a.b", "$..a-b", "$[(@.length-1)].x", "$.a[?(@.b === 'c-d')].e", "$"] {
+        let step = format!("- get: {{url: /, capture: {{json: \"{path}\", as: x}}}}");
+        assert!(read("", &step).is_ok(), "{path}: {:?}", read("", &step));
+    }
+    let error = read("", "- get: {url: /, capture: {json: \"$.a[\", as: x}}").unwrap_err();
+    assert!(error.starts_with("s.yml:5: this is no JSONPath: "), "{error}");
+}

@@ -1,0 +1,163 @@
+//! The generator's part in sessions: it lends them slots and tells them what became of requests.
+
+use super::{Action, Exchange, Generator, Traffic};
+use crate::behaviour::Behaviour;
+use crate::clock::Nanos;
+use crate::clockwork::Clockwork;
+use crate::connection::Phase;
+use crate::error_kind::ErrorKind;
+use crate::script::cast::Order;
+use crate::script::tally::Moments;
+use crate::users::Next;
+
+impl Generator {
+    /// When sessions must be looked after at the latest.
+    pub(super) fn sessions_wake(&self) -> Option<Nanos> {
+        let Behaviour::Script(cast) = &self.behaviour else {
+            return None;
+        };
+        let end = self.arrivals_end_at().filter(|_| self.quota != Some(0));
+        [cast.next_wake(), end].into_iter().flatten().min()
+    }
+
+    /// When the last phase is over; `None` if there is none, or while it stands still.
+    pub(super) fn arrivals_end_at(&self) -> Option<Nanos> {
+        match &self.traffic {
+            Traffic::Closed(_) => None,
+            Traffic::Open(arrivals) => self.clockwork.real(arrivals.schedule.ends_at()?),
+        }
+    }
+
+    pub(super) fn wake_sessions(&mut self, now: Nanos) {
+        let Behaviour::Script(cast) = &mut self.behaviour else {
+            return;
+        };
+        cast.wake(now, self.recorder.script());
+        self.carry_out(now);
+        if self.arrivals_end_at().is_some_and(|end| end <= now) {
+            self.quota = Some(0);
+        }
+    }
+
+    /// Lets sessions stand still, or go on, as the load does.
+    pub(super) fn hold_sessions(&mut self, clockwork: Clockwork, now: Nanos) {
+        let Behaviour::Script(cast) = &mut self.behaviour else {
+            return;
+        };
+        match (self.clockwork.is_paused(), clockwork.is_paused()) {
+            (false, true) => cast.pause(),
+            (true, false) => {
+                let length = clockwork.held().saturating_sub(self.clockwork.held());
+                cast.resume(length, now, self.recorder.script());
+                self.carry_out(now);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn end_sessions(&mut self) {
+        if let Behaviour::Script(cast) = &mut self.behaviour {
+            cast.end();
+        }
+    }
+
+    /// A session arrives, unless there are as many as its phase allows.
+    pub(super) fn admit(&mut self, intended: Nanos, limit: Option<usize>, now: Nanos) {
+        let (Behaviour::Script(cast), Traffic::Open(arrivals)) = (&self.behaviour, &self.traffic)
+        else {
+            return;
+        };
+        if limit.is_some_and(|limit| cast.present() >= arrivals.own(limit)) {
+            self.recorder.dropped();
+            self.recorder.script().skipped += 1;
+            return;
+        }
+        self.take_quota();
+        self.recorder.lag(now.saturating_sub(intended));
+        self.enter(None, intended, now);
+    }
+
+    /// A session begins, as it was meant to at `intended`.
+    pub(super) fn enter(&mut self, user: Option<u32>, intended: Nanos, now: Nanos) {
+        if let Behaviour::Script(cast) = &mut self.behaviour {
+            cast.enter(user, intended, self.recorder.script());
+            self.carry_out(now);
+        }
+    }
+
+    /// The slot's request is answered.
+    pub(super) fn answered_session(&mut self, id: u32, status: u16, now: Nanos) {
+        let slot = &mut self.slots[id as usize];
+        let Behaviour::Script(cast) = &mut self.behaviour else {
+            return;
+        };
+        let Some(Exchange { intended, sent: Some(sent), first_byte, .. }) = slot.exchange.take()
+        else {
+            return;
+        };
+        let first_byte = first_byte.unwrap_or(now);
+        let name = cast.name(id);
+        let moments = Moments { intended, sent: sent.at, first_byte, last_byte: now };
+        match cast.judge(id, status) {
+            None => {
+                self.recorder.answered(intended, sent, first_byte, now, status);
+                self.recorder.script().succeeded_by_name(name, cast.body_bytes(id), moments);
+            }
+            Some(kind) => {
+                self.recorder.failed(intended, Some(sent), now, kind, Some(status));
+                self.recorder.script().failed_by_name(name);
+            }
+        }
+        self.busy -= 1;
+        cast.answered(id, status, moments, self.recorder.script());
+        self.carry_out(now);
+    }
+
+    /// The slot's request has failed.
+    pub(super) fn failed_session(&mut self, id: u32, kind: ErrorKind, now: Nanos) {
+        let Behaviour::Script(cast) = &mut self.behaviour else {
+            return;
+        };
+        self.busy -= 1;
+        let tally = self.recorder.script();
+        tally.failed_by_name(cast.name(id));
+        cast.failed(id, kind, now, tally);
+        self.carry_out(now);
+    }
+
+    fn carry_out(&mut self, now: Nanos) {
+        while let Behaviour::Script(cast) = &mut self.behaviour
+            && let Some(order) = cast.next_order()
+        {
+            match order {
+                Order::Begin(slot, intended) => {
+                    self.recorder.due(1);
+                    self.recorder.unnoticed(now.saturating_sub(intended));
+                    self.begin(slot, intended, true);
+                }
+                Order::Close(slot) => self.close(slot),
+                Order::Free(user, pause) => self.next_session(user, pause, now),
+            }
+        }
+        self.note_crowd(now);
+    }
+
+    fn close(&mut self, id: u32) {
+        let connection = &mut self.slots[id as usize].connection;
+        if connection.phase() != Phase::Closed {
+            connection.close();
+            self.actions.push_back(Action::Close(id));
+        }
+    }
+
+    /// The session of a user of a closed workload has ended.
+    fn next_session(&mut self, user: u32, pause: Nanos, now: Nanos) {
+        let Traffic::Closed(users) = &mut self.traffic else {
+            return;
+        };
+        if let Next::Send(at) = users.ended(user, pause, self.clockwork.load_time(now)) {
+            // Due at once, and begun at the next turn: sessions that fail at once must not nest.
+            users.wait_until(user, at);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What a session takes out of an answer, or compares in it.
+
+use fancy_regex::Regex;
+use rand::RngExt;
+use rand::rngs::SmallRng;
+use serde_json::Value;
+use serde_json_path::JsonPath;
+
+use super::answer::Answered;
+use super::template::{Scope, Text};
+
+/// Puts a part of the answer into a variable.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    pub(crate) variable: u32,
+    pub(crate) source: Source,
+    pub(crate) strictness: Strictness,
+}
+
+/// Compares a part of the answer with a value.
+#[derive(Debug)]
+pub(crate) struct Match {
+    pub(crate) source: Source,
+    pub(crate) wanted: Wanted,
+    pub(crate) strictness: Strictness,
+}
+
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    Value(Value),
+    Text(Text),
+}
+
+/// Where a value comes from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// One of the nodes that a path finds in a JSON body; of several, any.
+    Json(Pattern<JsonPath>),
+    Regexp(Pattern<Regex>, Group),
+    Header(Pattern<String>),
+}
+
+/// Compiled once, unless it has holes.
+#[derive(Debug)]
+pub(crate) enum Pattern<T> {
+    Ready(T),
+    Text(Text, fn(&str) -> Option<T>),
+}
+
+#[derive(Debug)]
+pub(crate) enum Group {
+    Number(usize),
+    Name(String),
+}
+
+/// Whether the session fails when there is nothing to be found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strictness {
+    Strict,
+    Lenient,
+}
+
+/// What the random choices of a session come from, and what it knows.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) scope: &'a Scope,
+    pub(crate) random: &'a mut SmallRng,
+}
+
+impl Capture {
+    /// The value, or `None` where the session must fail. A lenient capture that finds nothing
+    /// gives an empty text.
+    pub(crate) fn take(&self, answer: &Answered<'_>, near: &mut Surroundings<'_>) -> Option<Value> {
+        let found = self.source.find(answer, near).filter(|v| *v != Value::String(String::new()));
+        match (found, self.strictness) {
+            (Some(value), _) => Some(value),
+            (None, Strictness::Lenient) => Some(Value::String(String::new())),
+            (None, Strictness::Strict) => None,
+        }
+    }
+}
+
+impl Match {
+    /// Whether it is as wanted, or does not matter.
+    pub(crate) fn holds(&self, answer: &Answered<'_>, near: &mut Surroundings<'_>) -> bool {
+        if self.strictness == Strictness::Lenient {
+            return true;
+        }
+        let found = self.source.find(answer, near).unwrap_or(Value::String(String::new()));
+        match &self.wanted {
+            Wanted::Value(value) => same(&found, value),
+            Wanted::Text(text) => {
+                text.value(near.scope, near.random).is_some_and(|wanted| same(&found, &wanted))
+            }
+        }
+    }
+}
+
+/// Equal, with the one kind of numbers that scripts know.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
+        _ => one == other,
+    }
+}
+
+impl Source {
+    pub(crate) fn looks_at_body(&self) -> bool {
+        !matches!(self, Source::Header(_))
+    }
+
+    fn find(&self, answer: &Answered<'_>, near: &mut Surroundings<'_>) -> Option<Value> {
+        match self {
+            Source::Json(path) => {
+                let document = answer.json()?;
+                path.with(near, |path, near| {
+                    let nodes = path.query(document);
+                    let chosen = match nodes.len() {
+                        0 => return None,
+                        1 => 0,
+                        several => near.random.random_range(0..several),
+                    };
+                    nodes.get(chosen).cloned()
+                })
+            }
+            Source::Regexp(regex, group) => {
+                let text = answer.text()?;
+                regex.with(near, |regex, _| {
+                    let found = regex.captures(text).ok().flatten()?;
+                    let part = match group {
+                        Group::Number(number) => found.get(*number),
+                        Group::Name(name) => found.name(name),
+                    };
+                    let part = part.or_else(|| found.get(0))?;
+                    Some(Value::String(part.as_str().to_owned()))
+                })
+            }
+            Source::Header(name) => {
+                name.with(near, |name, _| answer.header(name).map(Value::String))
+            }
+        }
+    }
+}
+
+impl<T> Pattern<T> {
+    /// Compiles the text now, or for each answer if it has holes; `None` if it cannot be.
+    pub(crate) fn new(text: Text, compile: fn(&str) -> Option<T>) -> Option<Pattern<T>> {
+        match text.as_fixed() {
+            Some(fixed) => compile(fixed).map(Pattern::Ready),
+            None => Some(Pattern::Text(text, compile)),
+        }
+    }
+
+    pub(crate) fn with<R>(
+        &self,
+        near: &mut Surroundings<'_>,
+        find: impl FnOnce(&T, &mut Surroundings<'_>) -> Option<R>,
+    ) -> Option<R> {
+        match self {
+            Pattern::Ready(pattern) => find(pattern, near),
+            Pattern::Text(text, compile) => {
+                let filled = text.to_string(near.scope, near.random);
+                find(&compile(&filled)?, near)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use serde_json::json;
+
+    use super::super::answer::kept;
+    use super::*;
+
+    fn json_path(path: &str) -> Source {
+        Source::Json(Pattern::Ready(JsonPath::parse(path).unwrap()))
+    }
+
+    fn regexp(pattern: &str, group: Group) -> Source {
+        Source::Regexp(Pattern::Ready(Regex::new(pattern).unwrap()), group)
+    }
+
+    fn find(source: &Source, body: &str) -> Option<Value> {
+        let kept = kept(&[("ETag", "abc")], body.as_bytes());
+        let mut random = SmallRng::seed_from_u64(1);
+        let mut near = Surroundings { scope: &Scope::default(), random: &mut random };
+        source.find(&Answered::new(200, &kept), &mut near)
+    }
+
+    #[test]
+    fn values_are_found() {
+        let body = r#"{"id": 7, "list": [{"a": 1}, {"a": 2}]}"#;
+        assert_eq!(find(&json_path("$.id"), body), Some(json!(7)));
+        assert_eq!(find(&json_path("$.list[1].a"), body), Some(json!(2)));
+        assert!([json!(1), json!(2)].contains(&find(&json_path("$.list[*].a"), body).unwrap()));
+        assert_eq!(find(&json_path("$.none"), body), None);
+        assert_eq!(find(&json_path("$.id"), "<html>"), None);
+        let header = Source::Header(Pattern::Ready("etag".into()));
+        assert_eq!(find(&header, ""), Some(json!("abc")));
+    }
+
+    #[test]
+    fn a_regexp_gives_a_group_or_the_whole() {
+        let body = "<input name=csrf value=k7>";
+        let found = |pattern, group| find(&regexp(pattern, group), body);
+        assert_eq!(found("value=(\\w+)", Group::Number(1)), Some(json!("k7")));
+        assert_eq!(found("value=(?<v>\\w+)", Group::Name("v".into())), Some(json!("k7")));
+        assert_eq!(found("value=\\w+", Group::Number(3)), Some(json!("value=k7")));
+        assert_eq!(found("(?<=value=)\\w+", Group::Number(0)), Some(json!("k7")));
+        assert_eq!(found("none", Group::Number(0)), None);
+    }
+
+    #[test]
+    fn strictness_decides_what_nothing_means() {
+        let kept = kept(&[], b"{}");
+        let answer = Answered::new(200, &kept);
+        let mut random = SmallRng::seed_from_u64(1);
+        let mut near = Surroundings { scope: &Scope::default(), random: &mut random };
+        let mut take = |strictness| {
+            let source = json_path("$.x");
+            Capture { variable: 0, source, strictness }.take(&answer, &mut near)
+        };
+        assert_eq!(take(Strictness::Strict), None);
+        assert_eq!(take(Strictness::Lenient), Some(json!("")));
+    }
+
+    #[test]
+    fn matches_compare_values_with_their_types() {
+        let kept = kept(&[], br#"{"n": 1, "s": "1"}"#);
+        let answer = Answered::new(200, &kept);
+        let mut random = SmallRng::seed_from_u64(1);
+        let mut near = Surroundings { scope: &Scope::default(), random: &mut random };
+        for (path, wanted, holds) in [
+            ("$.n", json!(1.0), true),
+            ("$.n", json!("1"), false),
+            ("$.s", json!("1"), true),
+            ("$.none", json!("1"), false),
+        ] {
+            let spec = Match {
+                source: json_path(path),
+                wanted: Wanted::Value(wanted),
+                strictness: Strictness::Strict,
+            };
+            assert_eq!(spec.holds(&answer, &mut near), holds, "{path}");
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Texts and values with holes, compiled once, filled in for each request.
+
+use rand::RngExt;
+use rand::rngs::SmallRng;
+use serde_json::Value;
+
+/// The variables of a session, by number.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scope {
+    values: Vec<Option<Value>>,
+}
+
+/// A text whose parts follow each other.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Text {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Part {
+    Fixed(Box<str>),
+    Variable(Reference),
+    /// A whole number, both ends included.
+    RandomNumber {
+        from: i64,
+        to: i64,
+    },
+    /// So many letters and digits.
+    RandomString {
+        length: usize,
+    },
+}
+
+/// A variable, or something inside it.
+#[derive(Debug, Clone)]
+pub(crate) struct Reference {
+    pub(crate) variable: u32,
+    pub(crate) keys: Vec<Key>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Key {
+    Name(Box<str>),
+    Index(usize),
+}
+
+/// JSON with holes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JsonTemplate {
+    pub(crate) parts: Vec<JsonPart>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum JsonPart {
+    /// Serialized already.
+    Raw(Vec<u8>),
+    /// A value of its own; a lone variable keeps its type, anything else is a string.
+    Value(Text),
+    /// A key of an object.
+    Key(Text),
+}
+
+impl Scope {
+    pub(crate) fn get(&self, reference: &Reference) -> Option<&Value> {
+        let mut value = self.values.get(reference.variable as usize)?.as_ref()?;
+        for key in &reference.keys {
+            value = key.of(value)?;
+        }
+        Some(value)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn variable(&self, variable: u32) -> Option<&Value> {
+        self.values.get(variable as usize)?.as_ref()
+    }
+
+    pub(crate) fn set(&mut self, variable: u32, value: Value) {
+        let index = variable as usize;
+        if self.values.len() <= index {
+            self.values.resize(index + 1, None);
+        }
+        self.values[index] = Some(value);
+    }
+
+    /// Forgets everything but what `other` knows.
+    pub(crate) fn reset(&mut self, other: &Scope) {
+        self.values.clone_from(&other.values);
+    }
+}
+
+impl Key {
+    /// What is under this key.
+    pub(crate) fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        match (self, value) {
+            (Key::Name(name), _) => value.get(&**name),
+            (Key::Index(index), Value::Object(map)) => map.get(&index.to_string()),
+            (Key::Index(index), _) => value.get(*index),
+        }
+    }
+}
+
+impl Text {
+    pub(crate) fn new(parts: Vec<Part>) -> Text {
+        Text { parts }
+    }
+
+    pub(crate) fn fixed(text: &str) -> Text {
+        Text { parts: vec![Part::Fixed(text.into())] }
+    }
+
+    /// The text, if nothing in it is to be filled in.
+    pub(crate) fn as_fixed(&self) -> Option<&str> {
+        match &self.parts[..] {
+            [] => Some(""),
+            [Part::Fixed(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn has_variables(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Variable(_)))
+    }
+
+    /// Appends the text, filled in.
+    pub(crate) fn write(&self, scope: &Scope, random: &mut SmallRng, out: &mut Vec<u8>) {
+        for part in &self.parts {
+            match part {
+                Part::Fixed(text) => out.extend_from_slice(text.as_bytes()),
+                Part::Variable(reference) => write_plain(scope.get(reference), out),
+                Part::RandomNumber { from, to } => {
+                    let number = random.random_range(*from..=*to);
+                    write_display(number, out);
+                }
+                Part::RandomString { length } => write_random_string(*length, random, out),
+            }
+        }
+    }
+
+    pub(crate) fn to_string(&self, scope: &Scope, random: &mut SmallRng) -> String {
+        let mut out = Vec::new();
+        self.write(scope, random, &mut out);
+        into_string(out)
+    }
+
+    /// The value that the text stands for: a lone variable keeps its type, and may be undefined.
+    pub(crate) fn value(&self, scope: &Scope, random: &mut SmallRng) -> Option<Value> {
+        match &self.parts[..] {
+            [Part::Variable(reference)] => scope.get(reference).cloned(),
+            _ => Some(Value::String(self.to_string(scope, random))),
+        }
+    }
+
+    fn write_json(&self, scope: &Scope, random: &mut SmallRng, out: &mut Vec<u8>) {
+        if let [Part::Variable(reference)] = &self.parts[..] {
+            return match scope.get(reference) {
+                Some(value) => write_serialized(value, out),
+                None => out.extend_from_slice(b"null"),
+            };
+        }
+        let text = self.to_string(scope, random);
+        write_serialized(&text, out);
+    }
+}
+
+impl JsonTemplate {
+    pub(crate) fn write(&self, scope: &Scope, random: &mut SmallRng, out: &mut Vec<u8>) {
+        for part in &self.parts {
+            match part {
+                JsonPart::Raw(bytes) => out.extend_from_slice(bytes),
+                JsonPart::Value(text) => text.write_json(scope, random, out),
+                JsonPart::Key(text) => write_serialized(&text.to_string(scope, random), out),
+            }
+        }
+    }
+
+    /// Appends serialized text to what is fixed.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        match self.parts.last_mut() {
+            Some(JsonPart::Raw(last)) => last.extend_from_slice(bytes),
+            _ => self.parts.push(JsonPart::Raw(bytes.to_vec())),
+        }
+    }
+}
+
+/// A value as JavaScript would put it into a text, except that objects and lists are JSON.
+pub(crate) fn write_plain(value: Option<&Value>, out: &mut Vec<u8>) {
+    match value {
+        None => out.extend_from_slice(b"undefined"),
+        Some(Value::String(text)) => out.extend_from_slice(text.as_bytes()),
+        Some(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
+            // JavaScript has one kind of number: 1.0 is written 1.
+            (None, Some(float)) if float.fract() == 0.0 && float.abs() < 1e15 => {
+                write_display(float as i64, out);
+            }
+            _ => write_display(number, out),
+        },
+        Some(value) => write_serialized(value, out),
+    }
+}
+
+pub(crate) fn plain(value: Option<&Value>) -> String {
+    let mut out = Vec::new();
+    write_plain(value, &mut out);
+    into_string(out)
+}
+
+fn write_serialized(value: &impl serde::Serialize, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, value).expect("values and texts serialize, and memory takes them");
+}
+
+pub(crate) fn write_display(value: impl std::fmt::Display, out: &mut Vec<u8>) {
+    use std::io::Write;
+    write!(out, "{value}").expect("memory takes it");
+}
+
+fn write_random_string(length: usize, random: &mut SmallRng, out: &mut Vec<u8>) {
+    const ALPHABET: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    out.extend((0..length).map(|_| ALPHABET[random.random_range(0..ALPHABET.len())]));
+}
+
+fn into_string(bytes: Vec<u8>) -> String {
+    match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    }
+}
+
+/// The keys of `a.b[0]['c d']`; `None` if it is not of that form.
+pub(crate) fn property_path(path: &str) -> Option<Vec<Key>> {
+    let mut keys = Vec::new();
+    let mut rest = path.trim();
+    while !rest.is_empty() {
+        if let Some(inner) = rest.strip_prefix('[') {
+            let (key, after) = inner.split_once(']')?;
+            let quoted = ['"', '\'']
+                .iter()
+                .find_map(|quote| key.trim().strip_prefix(*quote)?.strip_suffix(*quote));
+            keys.push(match (quoted, key.trim().parse()) {
+                (Some(name), _) => Key::Name(name.into()),
+                (None, Ok(index)) => Key::Index(index),
+                (None, Err(_)) => return None,
+            });
+            rest = after.strip_prefix('.').unwrap_or(after);
+        } else {
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            let (name, after) = rest.split_at(end);
+            if name.is_empty() {
+                return None;
+            }
+            keys.push(match name.parse() {
+                Ok(index) => Key::Index(index),
+                Err(_) => Key::Name(name.into()),
+            });
+            rest = after.strip_prefix('.').unwrap_or(after);
+        }
+    }
+    (!keys.is_empty()).then_some(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use serde_json::json;
+
+    use super::*;
+
+    fn variable(variable: u32, keys: Vec<Key>) -> Part {
+        Part::Variable(Reference { variable, keys })
+    }
+
+    fn scope() -> Scope {
+        let mut scope = Scope::default();
+        scope.set(0, json!({"list": [{"id": 7}], "name": "a\"b"}));
+        scope.set(1, json!(1.0));
+        scope
+    }
+
+    fn inner() -> Part {
+        variable(0, vec![Key::Name("list".into()), Key::Index(0), Key::Name("id".into())])
+    }
+
+    #[test]
+    fn texts_are_filled_in_as_javascript_would() {
+        let mut random = SmallRng::seed_from_u64(1);
+        let parts = vec![
+            Part::Fixed("/x/".into()),
+            inner(),
+            Part::Fixed("/".into()),
+            variable(1, vec![]),
+            Part::Fixed("/".into()),
+            variable(2, vec![]),
+        ];
+        let text = Text::new(parts).to_string(&scope(), &mut random);
+        assert_eq!(text, "/x/7/1/undefined");
+        let list = variable(0, vec![Key::Name("list".into())]);
+        assert_eq!(Text::new(vec![list]).to_string(&scope(), &mut random), r#"[{"id":7}]"#);
+    }
+
+    #[test]
+    fn a_lone_variable_keeps_its_type() {
+        let mut random = SmallRng::seed_from_u64(1);
+        assert_eq!(Text::new(vec![inner()]).value(&scope(), &mut random), Some(json!(7)));
+        let two = Text::new(vec![inner(), inner()]);
+        assert_eq!(two.value(&scope(), &mut random), Some(json!("77")));
+        let mut template = JsonTemplate::default();
+        template.raw(b"{\"a\":");
+        template.parts.push(JsonPart::Value(Text::new(vec![inner()])));
+        template.raw(b",\"b\":");
+        let name = vec![Part::Fixed("-".into()), variable(0, vec![Key::Name("name".into())])];
+        template.parts.push(JsonPart::Value(Text::new(name)));
+        template.raw(b"}");
+        let mut out = Vec::new();
+        template.write(&scope(), &mut random, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), r#"{"a":7,"b":"-a\"b"}"#);
+    }
+
+    #[test]
+    fn random_parts_stay_in_their_bounds() {
+        let mut random = SmallRng::seed_from_u64(1);
+        let text = Text::new(vec![
+            Part::RandomNumber { from: 5, to: 6 },
+            Part::Fixed("-".into()),
+            Part::RandomString { length: 8 },
+        ]);
+        let mut firsts = std::collections::BTreeSet::new();
+        for _ in 0..50 {
+            let filled = text.to_string(&Scope::default(), &mut random);
+            assert_eq!(filled.len(), 10);
+            firsts.insert(filled.as_bytes()[0]);
+        }
+        assert_eq!(firsts.into_iter().collect::<Vec<_>>(), *b"56");
+    }
+
+    #[test]
+    fn paths_are_read_as_javascript_reads_them() {
+        let shown = |path| format!("{:?}", property_path(path));
+        assert_eq!(
+            shown("a.b[0]['c d'].e"),
+            r#"Some([Name("a"), Name("b"), Index(0), Name("c d"), Name("e")])"#
+        );
+        for wrong in ["", "a..b", "a[", "a[x]"] {
+            assert!(property_path(wrong).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! An Artillery script in place of the URL.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::Args;
+use load::artillery::{self, Options};
+use load::{Config, End, Script};
+
+use crate::outcome::misuse;
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Artillery script (SCRIPT.yml in place of the URL)")]
+pub struct ScriptArguments {
+    /// Where the script's requests go, instead of its config.target
+    #[arg(long, value_name = "URL")]
+    target: Option<String>,
+    /// Which of the script's config.environments counts
+    #[arg(short, long, value_name = "NAME")]
+    environment: Option<String>,
+    /// Variables of the script, as a JSON object
+    #[arg(short, long, value_name = "JSON")]
+    variables: Option<String>,
+    /// Parts of a script that go before it, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    overrides: Option<String>,
+    /// Read the script, say what it would do, and send nothing
+    #[arg(long)]
+    check: bool,
+}
+
+/// What is to be done with a script.
+pub enum Task {
+    Run(Arc<Script>),
+    /// It is fine, and this is what it would do.
+    Tell(String),
+}
+
+impl ScriptArguments {
+    /// The script, if what stands in place of the URL is one.
+    pub fn task(&self, named: Option<&str>) -> anyhow::Result<Option<Task>> {
+        let Some(path) = named.filter(|text| is_script(text)) else {
+            return match self.flag() {
+                Some(flag) => Err(misuse(format!(
+                    "{flag} belongs to a script: give SCRIPT.yml in place of the URL"
+                ))),
+                None => Ok(None),
+            };
+        };
+        let options = Options {
+            target: self.target.clone(),
+            environment: self.environment.clone(),
+            variables: self.variables.clone(),
+            overrides: self.overrides.clone(),
+        };
+        let script =
+            artillery::read(Path::new(path), &options).map_err(|e| misuse(e.to_string()))?;
+        if !self.check {
+            return Ok(Some(Task::Run(Arc::new(script))));
+        }
+        let (scenarios, requests) = script.size();
+        Ok(Some(Task::Tell(format!(
+            "{path} is fine: {}, with {} in their steps; {} on {}\n",
+            counted(scenarios, "scenario"),
+            counted(requests, "request"),
+            script.described(),
+            script.target().host
+        ))))
+    }
+
+    fn flag(&self) -> Option<&'static str> {
+        let given = [
+            ("--target", self.target.is_some()),
+            ("--environment", self.environment.is_some()),
+            ("--variables", self.variables.is_some()),
+            ("--overrides", self.overrides.is_some()),
+            ("--check", self.check),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+}
+
+/// The run that a script asks for.
+pub fn config(script: Arc<Script>) -> Config {
+    let mut config = Config::new(script.target().clone(), script.workload());
+    config.end = End::Never;
+    config.timeout = script.timeout();
+    config.script = Some(script);
+    config
+}
+
+fn is_script(text: &str) -> bool {
+    let known = ["yml", "yaml", "json"];
+    let extension = Path::new(text).extension().and_then(|extension| extension.to_str());
+    !text.contains("://") && extension.is_some_and(|extension| known.contains(&extension))
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,93 @@
+//! What a script's run adds to the report: requests by name, sessions, and its own metrics.
+
+use std::fmt::Write;
+
+use capacity::words::time;
+use load::{Metrics, ScriptReport};
+
+use super::Document;
+use super::document::Check;
+use crate::report::table::Table;
+
+/// What the script itself demands, and whether it held.
+pub fn checked(report: &ScriptReport) -> Vec<Check> {
+    let count = |name| report.metrics.counters.get(name).copied().unwrap_or(0);
+    let mut checks: Vec<Check> = report
+        .checks
+        .iter()
+        .filter(|check| check.strict)
+        .map(|check| Check {
+            name: check.expression.clone(),
+            measured: check.measured.clone(),
+            met: check.passed,
+        })
+        .collect();
+    let (ok, failed) = (count("plugins.expect.ok"), count("plugins.expect.failed"));
+    if ok + failed > 0 {
+        checks.push(Check {
+            name: "all expectations hold".to_owned(),
+            measured: format!("{failed} of {} failed", ok + failed),
+            met: failed == 0,
+        });
+    }
+    if let Some(error) = &report.after_failed {
+        checks.push(Check {
+            name: "what the script does after the load succeeds".to_owned(),
+            measured: error.clone(),
+            met: false,
+        });
+    }
+    checks
+}
+
+/// The lines that a run without a script does not have; empty for such a run.
+pub fn text(document: &Document) -> String {
+    let Some(script) = &document.script else {
+        return String::new();
+    };
+    let mut table = Table::new(&["", "requests", "errors", "p50", "p95", "p99"]);
+    for named in &document.by_name {
+        let cell = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| time(ms / 1e3));
+        let times = named.response_ms;
+        table.row(vec![
+            format!("{} {}", named.method, named.name),
+            named.requests.to_string(),
+            named.errors.to_string(),
+            cell(times.p50),
+            cell(times.p95),
+            cell(times.p99),
+        ]);
+    }
+    let mut out = table.render();
+    out.push_str(&metrics(&script.metrics));
+    for check in script.checks.iter().filter(|check| !check.strict && !check.passed) {
+        let _ = write!(out, "\nNot met, but optional: {}: {}", check.expression, check.measured);
+    }
+    out
+}
+
+fn metrics(metrics: &Metrics) -> String {
+    let mut out = String::new();
+    for (name, count) in &metrics.counters {
+        let _ = write!(out, "\n  {name}: {count}");
+    }
+    for (name, rate) in &metrics.rates {
+        let _ = write!(out, "\n  {name}: {rate:.1}/s");
+    }
+    for (name, times) in &metrics.summaries {
+        let of = |ms: f64| time(ms / 1e3);
+        let _ = write!(
+            out,
+            "\n  {name}: min {}, median {}, p95 {}, p99 {}, max {}",
+            of(times.min),
+            of(times.median),
+            of(times.p95),
+            of(times.p99),
+            of(times.max)
+        );
+    }
+    if let Some(score) = metrics.apdex() {
+        let _ = write!(out, "\n  apdex: {score:.2}");
+    }
+    out
+}

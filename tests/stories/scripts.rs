@@ -1,0 +1,71 @@
+//! `load` with a script in place of the URL.
+
+use crate::house::{Home, json, said, shared};
+use crate::nginx::Nginx;
+
+fn script(home: &Home, text: &str) {
+    std::fs::write(home.path().join("s.yml"), text).unwrap();
+}
+
+#[test]
+fn a_script_runs_to_its_end_and_is_judged_by_its_own_conditions() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let with = |condition: &str| {
+        script(
+            &home,
+            &format!(
+                "config:
+  target: http://{}
+  phases: [{{duration: 0.5, arrivalCount: 10}}]
+  ensure: {{conditions: [{{expression: {condition}}}]}}
+scenarios:
+  - flow:
+      - get: {{url: /, name: home, capture: {{header: server, as: server}}}}
+      - get: {{url: \"/none?{{{{ server }}}}\", expect: {{statusCode: 404}}}}",
+                nginx.address
+            ),
+        );
+    };
+    with("http.codes.404 == 10 and vusers.completed == 10");
+    let output = home.run("load s.yml --quiet --json -");
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
+    let report = json(&output);
+    assert_eq!(report["script"]["counters"]["http.requests"], 20);
+    assert_eq!(report["script"]["checks"][0]["passed"], true);
+    assert_eq!(
+        (&report["by_name"][0]["name"], &report["errors"]),
+        (&"home".into(), &serde_json::json!({}))
+    );
+    with("vusers.failed > 0");
+    let output = home.run("load s.yml --quiet");
+    assert!(matches!(output.status.code(), Some(3 | 4)), "{}", said(&output));
+    let said = said(&output);
+    assert!(said.contains("Not met: vusers.failed > 0: it is vusers.failed is 0"), "{said}");
+}
+
+#[test]
+fn a_script_that_cannot_run_is_refused_before_a_request_is_sent() {
+    let home = Home::new();
+    script(
+        &home,
+        "config: {target: \"http://127.0.0.1:9\"}\nscenarios:\n  - flow:\n      - function: f\n",
+    );
+    let output = home.run("load s.yml");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("s.yml:4: 'function' runs JavaScript"), "{}", said(&output));
+    script(
+        &home,
+        "config: {target: \"http://127.0.0.1:9\"}\nscenarios:\n  - flow: [{get: {url: /}}]\n",
+    );
+    let output = home.run("load s.yml --check");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(
+        said(&output).contains("s.yml is fine: 1 scenario, with 1 request"),
+        "{}",
+        said(&output)
+    );
+    let output = home.run("load http://127.0.0.1:9/ --environment big");
+    assert!(said(&output).contains("--environment belongs to a script"), "{}", said(&output));
+}
