@@ -1,7 +1,7 @@
 //! `load` as users of other tools call it, and what it writes.
 
 use std::collections::BTreeSet;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
@@ -17,6 +17,11 @@ fn labels(text: &str) -> BTreeSet<String> {
         words.filter(|w| !w.is_empty() && !unit.contains(w)).collect::<Vec<_>>().join(" ")
     };
     text.lines().map(words).filter(|label| !label.is_empty()).collect()
+}
+
+/// Standard output alone: what is to be said of the measurement goes to standard error.
+fn printed(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
 }
 
 fn output(program: &str, arguments: &str) -> String {
@@ -35,8 +40,7 @@ fn has_the_fields_of_ab() {
     let theirs = theirs.split_once("Server Software:").unwrap().1;
     let ours = home.run(&format!("load -k -n 200 -c 4 --quiet --format ab {url}"));
     assert_eq!(ours.status.code(), Some(0), "{}", said(&ours));
-    let ours = said(&ours);
-    let (theirs, ours) = (labels(&format!("Server Software:\n{theirs}")), labels(&ours));
+    let (theirs, ours) = (labels(&format!("Server Software:\n{theirs}")), labels(&printed(&ours)));
     // The server's own name is what ab adds to the first line.
     let differ: Vec<_> =
         theirs.symmetric_difference(&ours).filter(|l| !l.contains("nginx")).collect();
@@ -51,7 +55,7 @@ fn has_the_fields_of_wrk() {
     let url = format!("http://{}/", nginx.address);
     let theirs = labels(&output("wrk", &format!("-t1 -c4 -d1 --latency {url}")));
     let ours = home.run(&format!("load -t1 -c4 -d1 --latency --quiet --format wrk {url}"));
-    assert_eq!(labels(&said(&ours)), theirs);
+    assert_eq!(labels(&printed(&ours)), theirs);
 }
 
 #[test]
@@ -114,6 +118,13 @@ fn a_failed_request_ends_as_in_locust_if_asked_to() {
     let load = format!("load http://{}/missing -n 20 --quiet", nginx.address);
     let code = |more: &str| home.run(&format!("{load} {more}")).status.code();
     assert_eq!(code(""), Some(4), "not one request succeeded");
+    let silent = home.run(&format!("{load} --format wrk --max-errors 1%"));
+    assert!(
+        said(&silent).contains("Not met: errors at most 1 %: it is 100 %"),
+        "{}",
+        said(&silent)
+    );
+    assert!(said(&silent).contains("The measurement is invalid"), "{}", said(&silent));
     assert_eq!((code("--exit-code-on-error"), code("--exit-code-on-error 9")), (Some(1), Some(9)));
 }
 

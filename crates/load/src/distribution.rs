@@ -1,6 +1,7 @@
 //! The times of a window, in a fraction of the memory of a histogram.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::counts::Counts;
 use crate::histogram::Histogram;
@@ -26,6 +27,23 @@ impl Distribution {
         for (micros, count) in self.parts.iter().flat_map(|part| part.iter()) {
             histogram.record_micros(u64::from(*micros), u64::from(*count));
         }
+    }
+
+    /// The same as [`Histogram::percentile`], without the memory of a histogram.
+    pub fn percentile(&self, percent: f64) -> Option<Duration> {
+        let mut all: Vec<(u32, u32)> = self.parts.iter().flat_map(|p| p.iter().copied()).collect();
+        all.sort_by_key(|(micros, _)| *micros);
+        let total: u64 = all.iter().map(|(_, count)| u64::from(*count)).sum();
+        if total < Histogram::samples_for(percent) {
+            return None;
+        }
+        let rank = (percent / 100.0 * total as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let reaches = |(_, count): &&(u32, u32)| {
+            seen += u64::from(*count);
+            seen >= rank
+        };
+        all.iter().find(reaches).map(|(micros, _)| Duration::from_micros(u64::from(*micros)))
     }
 
     /// What was counted; nothing is left there.
@@ -83,5 +101,17 @@ mod tests {
         assert_eq!(absorbed.parts[0].len(), 5);
         absorbed.absorb(&distribution(&[]));
         assert_eq!(absorbed.histogram().count(), 7, "nothing adds nothing");
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_histogram_to_its_last_digit() {
+        let mut times = distribution(&(1..=200).collect::<Vec<_>>());
+        times.merge(&distribution(&(201..=400).rev().collect::<Vec<_>>()));
+        for percent in [0.0, 50.0, 95.0, 99.0, 100.0] {
+            let (ours, theirs) = (times.percentile(percent), times.histogram().percentile(percent));
+            let ratio = ours.unwrap().as_secs_f64() / theirs.unwrap().as_secs_f64();
+            assert!((ratio - 1.0).abs() < 1e-3, "p{percent}: {ours:?} and {theirs:?}");
+        }
+        assert_eq!(distribution(&[1; 58]).percentile(95.0), None);
     }
 }

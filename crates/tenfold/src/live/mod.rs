@@ -94,8 +94,8 @@ impl View {
             p95_ms: recent
                 .iter()
                 .filter_map(|w| {
-                    let p95 = times(w.response.histogram().counts()).p95?;
-                    Some((w.start.as_secs_f64(), p95))
+                    let p95 = w.response.percentile(95.0)?;
+                    Some((w.start.as_secs_f64(), p95.as_secs_f64() * 1e3))
                 })
                 .collect(),
             generator_cores: report.cpu_seconds / report.duration.as_secs_f64().max(1e-3),

@@ -68,8 +68,13 @@ impl OutputArguments {
 
     /// Prints and writes everything. One that fails does not keep the others back.
     pub fn write(&self, document: &Document) -> anyhow::Result<()> {
-        if !self.places().iter().any(|place| file::is_standard_output(place)) {
+        let taken = self.places().iter().any(|place| file::is_standard_output(place));
+        if !taken {
             output::print(self.summary(document));
+        }
+        if taken || self.format != Format::Text {
+            // Forms without a place for it.
+            report::complaints(document).iter().for_each(|line| eprintln!("tenfold: {line}"));
         }
         let mut outcome = Ok(());
         for (place, text) in self.files(document)? {

@@ -165,9 +165,12 @@ fn failures(document: &Document) -> anyhow::Result<String> {
             short(&failure.name, document),
             failure.error.clone(),
             failure.occurrences.to_string(),
+            whole_seconds(failure.first_seen.as_deref()),
+            whole_seconds(failure.last_seen.as_deref()),
         ]
     });
-    table(&["Method", "Name", "Error", "Occurrences"], rows)
+    let head = ["Method", "Name", "Error", "Occurrences", "First Seen", "Last Seen"];
+    table(&head, rows)
 }
 
 /// Median, mean, least and most.
@@ -184,6 +187,12 @@ fn percentiles(micros: &Histogram<u64>) -> impl Iterator<Item = String> {
             false => whole_ms(micros.value_at_percentile(percent)),
         })
         .into_iter()
+}
+
+/// A time of RFC 3339 without the parts of a second.
+fn whole_seconds(time: Option<&str>) -> String {
+    let time = time.and_then(|time| time.parse::<jiff::Timestamp>().ok());
+    time.map_or_else(String::new, |time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
 fn whole_ms(micros: u64) -> String {

@@ -246,7 +246,9 @@ fn locusts_files() {
     assert!(history[4].contains(",750,830,") && history[4].contains(",104,4,500,505.01"));
     assert_eq!(
         failures,
-        "Method,Name,Error,Occurrences\r\nGET,/a?b=1,reset,1\r\nGET,/a?b=1,status_5xx,3\r\n"
+        "Method,Name,Error,Occurrences,First Seen,Last Seen\r\n\
+         GET,/a?b=1,reset,1,2026-11-21T10:00:00Z,2026-11-21T10:00:01Z\r\n\
+         GET,/a?b=1,status_5xx,3,2026-11-21T10:00:00Z,2026-11-21T10:00:01Z\r\n"
     );
     assert_eq!(exceptions, "Count,Message,Traceback,Nodes\r\n");
 }

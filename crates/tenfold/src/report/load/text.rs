@@ -59,19 +59,27 @@ pub fn text(document: &Document) -> String {
         let _ = write!(out, "\n\n{script}");
     }
     out.push('\n');
-    for check in document.thresholds.iter().filter(|check| !check.met) {
-        let _ = write!(out, "\nNot met: {}: it is {}", check.name, check.measured);
+    for complaint in complaints(document) {
+        let _ = write!(out, "\n{complaint}");
     }
-    let _ = match document.verdict {
-        Verdict::Valid => writeln!(out, "\nThe measurement is valid."),
-        Verdict::Suspect => {
-            writeln!(out, "\nThe measurement is suspect: {}", document.verdict_reasons.join("; "))
-        }
-        Verdict::Invalid => {
-            writeln!(out, "\nThe measurement is invalid: {}", document.verdict_reasons.join("; "))
-        }
-    };
+    if document.verdict == Verdict::Valid {
+        out.push_str("\nThe measurement is valid.");
+    }
+    out.push('\n');
     out
+}
+
+/// What nobody may overlook: broken thresholds and a measurement that cannot be trusted, a line each.
+pub fn complaints(document: &Document) -> Vec<String> {
+    let broken = document.thresholds.iter().filter(|check| !check.met);
+    let broken = broken.map(|check| format!("Not met: {}: it is {}", check.name, check.measured));
+    let worth = match document.verdict {
+        Verdict::Valid => None,
+        Verdict::Suspect => Some("suspect"),
+        Verdict::Invalid => Some("invalid"),
+    };
+    let reasons = document.verdict_reasons.join("; ");
+    broken.chain(worth.map(|worth| format!("The measurement is {worth}: {reasons}"))).collect()
 }
 
 fn after_warm_up(warm_up: &WarmUp) -> String {

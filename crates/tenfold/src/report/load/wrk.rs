@@ -10,6 +10,7 @@ use hdrhistogram::Histogram;
 use super::Document;
 use super::document::Stage;
 
+const CONNECT: [&str; 4] = ["connect", "resources", "ports", "tls"];
 const READ: [&str; 4] = ["reset", "closed_early", "malformed", "too_large"];
 const TIMEOUTS: [&str; 2] = ["timeout", "connect_timeout"];
 
@@ -60,7 +61,7 @@ fn totals(out: &mut String, document: &Document) {
         time_s(document.duration_s, 2),
         binary(document.bytes as f64)
     );
-    let connect = document.errors_of(&["connect", "resources"]);
+    let connect = document.errors_of(&CONNECT);
     let (read, timeout) = (document.errors_of(&READ), document.errors_of(&TIMEOUTS));
     if connect + read + timeout > 0 {
         let _ = writeln!(
