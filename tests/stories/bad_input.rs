@@ -88,12 +88,13 @@ class H(h.BaseHTTPRequestHandler):
  def log_message(s,*a):pass
 h.HTTPServer(('127.0.0.1',int(os.environ['PORT'])),H).serve_forever()";
     let home = Home::new();
-    std::fs::write(home.path().join("slow.py"), slow).unwrap();
+    let app = home.path().join("slow.py").display().to_string();
+    std::fs::write(&app, slow).unwrap();
     let _machine = shared();
-    let output = home.run("plan --quiet --users 3 --budget 12s -- python3 slow.py");
+    let output = home.run(&format!("plan --quiet --users 3 --budget 12s -- python3 {app}"));
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("is too short: a request takes 1.5"), "{}", said(&output));
-    assert!(processes("slow.py").is_empty());
+    assert!(processes(&app).is_empty());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Whatever ends Tenfold, no instance outlives it.
 
+use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -50,14 +51,16 @@ fn an_interrupted_plan_prints_what_is_known() {
     let program = env!("CARGO_BIN_EXE_tenfold");
     let arguments = format!("plan --users 4 --env MARK=mark-plan -- {program} demo-app");
     let mut plan = home.tenfold(&arguments);
-    let plan = plan.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // The first rung takes 1.3 s, the second as long.
-    std::thread::sleep(Duration::from_millis(2300));
+    let mut plan = plan.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut progress = BufReader::new(plan.stderr.take().unwrap()).lines();
+    let mut said_so = progress.by_ref().map_while(Result::ok);
+    let second = said_so.find(|line| line.contains("with 2 in flight"));
+    assert!(second.is_some(), "the first rung ends");
     send(plan.id(), Signal::INT);
     let output = plan.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", said(&output));
-    assert!(said(&output).contains("Interrupted: this is what was known"), "{}", said(&output));
     let text = said(&output);
+    assert!(text.contains("Interrupted: this is what was known"), "{text}");
     assert!(text.contains("requests/s") && text.contains("\n  1 "), "the first rung: {text}");
     assert!(!text.contains("one request at a time"), "one rung does not tell: {text}");
     let runs = home.run("runs");

@@ -1,5 +1,6 @@
 //! `up`: the fleet behind the balancer, changed while it serves.
 
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::process::Signal;
@@ -68,6 +69,24 @@ fn an_instance_that_dies_is_replaced() {
     send(u32::try_from(pid).unwrap(), Signal::KILL);
     eventually("it answers again", || up.get().is_ok());
     assert_eq!(json(&home.run("status --json"))["instances"][0]["restarts"], 1);
+}
+
+/// What it says may go nowhere: the reader of a pipe has ended, or a terminal is closed.
+#[test]
+fn it_serves_though_nobody_listens_to_it() {
+    let _machine = shared();
+    let home = Home::new();
+    let address = free_address();
+    let mut command = home.tenfold(&format!("up --listen {address} -- {APP} demo-app"));
+    let mut up = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop((up.stdout.take(), up.stderr.take()));
+    let serves = || get(address.parse().unwrap(), "/").is_ok();
+    eventually("it serves", serves);
+    let instance = || json(&home.run("status --json"))["instances"][0].clone();
+    send(instance()["pid"].as_u64().unwrap().try_into().unwrap(), Signal::KILL);
+    eventually("it is started again", || instance()["restarts"] == 1 && serves());
+    send(up.id(), Signal::TERM);
+    assert_eq!(up.wait().unwrap().code(), Some(143));
 }
 
 #[test]

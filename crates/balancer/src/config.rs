@@ -1,5 +1,6 @@
 //! What a balancer is told before it starts: addresses, apps, policies.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 
 use crate::acme::Acme;
@@ -224,7 +225,8 @@ impl Default for Config {
             limits: Limits::default(),
             forwarding: Forwarding::default(),
             acme: None,
-            notice: |text| eprintln!("{text}"),
+            // Nobody need listen.
+            notice: |text| drop(writeln!(std::io::stderr(), "{text}")),
             access_log: None,
         }
     }

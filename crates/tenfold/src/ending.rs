@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::admin::{Admin, Phase};
 use crate::notify;
 use crate::outcome::{Outcome, Signal};
+use crate::output;
 use crate::signal::Stop;
 
 /// Why it ends.
@@ -44,15 +45,15 @@ impl Ending {
             Ending::TakenOver(pid) => {
                 admin.leave();
                 notify::succeeded_by(pid);
-                eprintln!(
+                output::tell(format_args!(
                     "tenfold: process {pid} took over, requests in flight here may take {limit} s"
-                );
+                ));
             }
             Ending::Signal(_) | Ending::Asked => {
                 notify::stopping();
-                eprintln!(
+                output::tell(format_args!(
                     "tenfold: stopping, requests in flight may take {limit} s (a second signal ends them)"
-                );
+                ));
             }
         }
     }

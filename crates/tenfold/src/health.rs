@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use balancer::{BackendHealth, BackendId, HealthEvent};
 
+use crate::output;
+
 /// What has been said.
 #[derive(Debug, Default)]
 struct Told {
@@ -17,7 +19,7 @@ pub fn tell(balancer: &balancer::Handle) {
         let mut told = Told::default();
         while let Some(event) = events.next().await {
             if let Some(news) = told.news(&event) {
-                eprintln!("tenfold: {news}");
+                output::tell(format_args!("tenfold: {news}"));
             }
         }
     });

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     match cli::Cli::of_arguments().run() {
         Ok(outcome) => outcome.into(),
         Err(error) => {
-            eprintln!("tenfold: {error:#}");
+            output::tell(format_args!("tenfold: {error:#}"));
             outcome::code_of(&error)
         }
     }

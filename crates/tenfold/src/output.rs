@@ -1,4 +1,4 @@
-//! Standard output that may be closed: a reader that has seen enough is no error.
+//! Outputs that may be closed: a reader that has seen enough is no error, and no reason to end.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -12,4 +12,15 @@ pub fn print(text: impl Display) {
 /// Writes `text` and a newline.
 pub fn line(text: impl Display) {
     print(format_args!("{text}\n"));
+}
+
+/// Writes `text` and a newline to standard error.
+pub fn tell(text: impl Display) {
+    tell_on(format_args!("{text}\n"));
+}
+
+/// Writes `text` to standard error as it is. `eprint!` would panic where nobody reads any more.
+pub fn tell_on(text: impl Display) {
+    let mut out = std::io::stderr().lock();
+    let _ = write!(out, "{text}").and_then(|()| out.flush());
 }

@@ -1,8 +1,10 @@
 //! What is being measured and how long it will still take, on standard error: one line that
 //! rewrites itself on a terminal, a line per step elsewhere.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Duration;
+
+use crate::output;
 
 /// The progress line. Its last state is wiped when it is dropped.
 #[derive(Debug)]
@@ -37,7 +39,7 @@ impl Progress {
         self.step = what;
         self.left = left.into();
         match self.output {
-            Output::Lines => eprintln!("{}{}", self.step, self.left()),
+            Output::Lines => output::tell(format_args!("{}{}", self.step, self.left())),
             _ => self.detail(""),
         }
     }
@@ -46,8 +48,7 @@ impl Progress {
     pub fn detail(&mut self, news: &str) {
         if self.output == Output::Terminal {
             let news = if news.is_empty() { String::new() } else { format!(": {news}") };
-            eprint!("\r\x1b[K{}{news}{}", self.step, self.left());
-            let _ = std::io::stderr().flush();
+            output::tell_on(format_args!("\r\x1b[K{}{news}{}", self.step, self.left()));
         }
     }
 
@@ -64,7 +65,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.output == Output::Terminal {
-            eprint!("\r\x1b[K");
+            output::tell_on("\r\x1b[K");
         }
     }
 }

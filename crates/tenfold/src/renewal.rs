@@ -6,6 +6,8 @@ use anyhow::Context;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::output;
+
 const TAKEOVER: &str = "--takeover";
 
 /// Takes over the signal.
@@ -29,11 +31,11 @@ async fn renew_once() {
         Err(error) => Err(error),
     };
     match ended {
-        Ok(status) => eprintln!("tenfold: the new process ended ({status})"),
-        Err(error) => eprintln!(
+        Ok(status) => output::tell(format_args!("tenfold: the new process ended ({status})")),
+        Err(error) => output::tell(format_args!(
             "tenfold: cannot start {} anew, this one goes on: {error}",
             program.to_string_lossy()
-        ),
+        )),
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::api::State;
 use super::takeover::{PROTOCOL, Sockets, Successor};
+use crate::output;
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl Handover {
         successor.give(&sockets).await?;
         drop(sockets);
         self.phase.send_replace(Phase::Shared(pid));
-        eprintln!("tenfold: process {pid} is about to take over");
+        output::tell(format_args!("tenfold: process {pid} is about to take over"));
         successor.serves().await.with_context(|| format!("process {pid} went away"))?;
         self.phase.send_replace(Phase::Over(pid));
         Ok(())
@@ -103,7 +104,7 @@ pub async fn take_over(Extract(state): Extract<State>, request: Request) -> Resp
     let upgrade = hyper::upgrade::on(request);
     tokio::spawn(async move {
         if let Err(error) = state.handover.converse(upgrade, sockets).await {
-            eprintln!("tenfold: nobody took over, this one goes on: {error:#}");
+            output::tell(format_args!("tenfold: nobody took over, this one goes on: {error:#}"));
             state.handover.phase.send_replace(Phase::Alone);
         }
     });

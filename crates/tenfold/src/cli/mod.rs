@@ -20,6 +20,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::outcome::Outcome;
+use crate::output;
 
 /// Runs an app as several instances, measures it, and says how many it needs.
 #[derive(Parser, Debug)]
@@ -74,7 +75,7 @@ impl Cli {
             let _ = error.print();
             // The commonest slip: the app's command without the two dashes in front.
             if error.kind() == ErrorKind::UnknownArgument && !std::env::args().any(|a| a == "--") {
-                eprintln!("\nThe app's command stands after --, as in: tenfold plan --users 10 -- node app.js");
+                output::tell(format_args!("\nThe app's command stands after --, as in: tenfold plan --users 10 -- node app.js"));
             }
             std::process::exit(error.exit_code())
         })

@@ -224,8 +224,11 @@ async fn tell(app: &RunningApp, status: &MemberStatus, told: &mut HashMap<String
     let news = (status.restarts, status.state);
     let before = told.insert(name.clone(), news).unwrap_or((0, State::Ready));
     if news.1 == State::Failed && before.1 != State::Failed {
-        eprintln!("tenfold: {}", app.fleet.failed().await);
+        output::tell(format_args!("tenfold: {}", app.fleet.failed().await));
     } else if news.0 > before.0 {
-        eprintln!("tenfold: {name} died and is started again (restart {})", news.0);
+        output::tell(format_args!(
+            "tenfold: {name} died and is started again (restart {})",
+            news.0
+        ));
     }
 }

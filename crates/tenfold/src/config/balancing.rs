@@ -17,6 +17,7 @@ use super::source::{Key, Wrong};
 use super::tls::readable;
 use super::value::Short;
 use super::{AppArguments, BalancingArguments, app, route};
+use crate::output;
 
 /// A balancer and what is behind it.
 #[derive(Clone, Debug)]
@@ -165,7 +166,7 @@ fn resolve(
             forwarding: table.forwarding.resolve(),
             acme: acme.transpose()?,
             access_log: access_log(file, arguments),
-            notice: |text| eprintln!("tenfold: {text}"),
+            notice: |text| output::tell(format_args!("tenfold: {text}")),
         },
         apps,
         admin: arguments.admin.or(table.admin),

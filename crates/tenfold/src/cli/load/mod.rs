@@ -76,10 +76,10 @@ impl Arguments {
         let history = History::open()?;
         let stop = Stop::listen()?;
         if !self.view.quiet && !config.target.is_local() {
-            eprintln!(
+            output::tell(format_args!(
                 "tenfold: {} is not this machine: be sure that you may put it under load",
                 config.target.host
-            );
+            ));
         }
         // A script may have something to do before the load.
         let run = tokio::task::spawn_blocking(move || Run::start(config)).await??;

@@ -11,6 +11,7 @@ use crate::live::keys::{Keys, Wish, steer};
 use crate::live::lines::line;
 use crate::live::screen::Screen;
 use crate::outcome::Signal;
+use crate::output;
 use crate::report::load::Order;
 use crate::signal::Stop;
 
@@ -56,7 +57,7 @@ async fn quietly(run: &Run, stop: &Stop) -> Option<Signal> {
 }
 
 async fn in_lines(run: &Run, stop: &Stop, order: &Order) -> Option<Signal> {
-    eprintln!("{} on {}", order.workload, order.target);
+    output::tell(format_args!("{} on {}", order.workload, order.target));
     let control = run.control();
     let mut next = LINE;
     while run.is_running() {
@@ -67,7 +68,7 @@ async fn in_lines(run: &Run, stop: &Stop, order: &Order) -> Option<Signal> {
         let present = control.present();
         if present.elapsed >= next {
             next = Duration::from_secs(present.elapsed.as_secs()) + LINE;
-            eprintln!("{}", line(&View::of(order, &run.snapshot(), &present)));
+            output::tell(format_args!("{}", line(&View::of(order, &run.snapshot(), &present))));
         }
     }
     None
