@@ -25,8 +25,9 @@ test: deps ## Run every test
 bench-choosing: ## Print what a choice of each policy costs
 	$(CARGO) test --release --locked -q -p balancer --lib -- --ignored --nocapture choosing_costs
 
-soak: deps ## Run faults under load, SOAK_SECONDS each, and autobahn's long cases (30 min in all)
+soak: deps ## Run faults under load, SOAK_SECONDS each, a real systemd, and autobahn's long cases (30 min in all)
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --release --locked -p tenfold --test stories faults:: -- --test-threads=1
+	$(CARGO) test --release --locked -p tenfold --test stories systemd:: -- --ignored
 	$(CARGO) test --release --locked -p balancer --test stories websocket:: -- --ignored
 
 # Safe Rust has no use for a sanitizer, and is fuzzed faster without one.

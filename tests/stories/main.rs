@@ -16,6 +16,7 @@ mod operation;
 mod plan;
 mod scripts;
 mod serve;
+mod systemd;
 mod takeover;
 mod terminal;
 mod traffic;

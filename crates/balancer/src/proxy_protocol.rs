@@ -76,6 +76,12 @@ async fn read_line(stream: &mut ClientStream, header: &mut Vec<u8>) -> io::Resul
 /// `None` if the header is malformed.
 fn client(header: &[u8]) -> Option<Option<SocketAddr>> {
     match HeaderResult::parse(header) {
+        // The library takes CR for a blank, and LF alone for an end.
+        HeaderResult::V1(_)
+            if header.iter().position(|&b| b == b'\r') != header.len().checked_sub(2) =>
+        {
+            None
+        }
         HeaderResult::V1(parsed) => Some(match parsed.ok()?.addresses {
             v1::Addresses::Tcp4(ip) => Some((ip.source_address, ip.source_port).into()),
             v1::Addresses::Tcp6(ip) => Some((ip.source_address, ip.source_port).into()),
@@ -139,6 +145,8 @@ mod tests {
             "PROXY TCP4 192.0.2.1 198.51.100.1 80800 80\r\n",
             "PROXY UDP4 192.0.2.1 198.51.100.1 8080 80\r\n",
             "PROXY TCP4 192.0.2.1 198.51.100.1 8080 80\n",
+            "PROXY TCP4 192.0.2.1 198.51.100.1 8080\r80\r\n",
+            "PROXY UNKNOWN \n",
             "GET / HTTP/1.1\r\n",
         ] {
             assert_eq!(client(flawed.as_bytes()), None, "{flawed}");

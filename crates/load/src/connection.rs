@@ -328,3 +328,7 @@ mod tests {
         assert_eq!(connection.phase(), Phase::Closed);
     }
 }
+
+#[cfg(test)]
+#[path = "connection_properties.rs"]
+mod properties;

@@ -1,7 +1,7 @@
 //! The course of a run: throughput and response time in short ticks, from which it is judged
 //! whether and when it became steady.
 
-use crate::clock::{MILLISECOND, Nanos};
+use crate::clock::{MILLISECOND, Nanos, SECOND};
 
 /// One thread's course. However long it gets, it has a few thousand ticks: they become wider.
 #[derive(Debug, Clone)]
@@ -17,8 +17,8 @@ pub(crate) struct Course {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) answered: u64,
-    /// Sum of the response times.
-    pub(crate) response: Nanos,
+    /// Sum of the logarithms of the response times.
+    logs: u64,
 }
 
 /// A twentieth of a batch of MSER-5 that lasts half a second.
@@ -36,7 +36,7 @@ impl Course {
         self.go_to(at);
         if let Some(tick) = self.ticks.last_mut() {
             tick.answered += 1;
-            tick.response += response;
+            tick.logs += log(response);
         }
     }
 
@@ -103,14 +103,28 @@ impl Course {
 impl Tick {
     pub(crate) fn add(&mut self, other: Tick) {
         self.answered += other.answered;
-        self.response += other.response;
+        self.logs += other.logs;
     }
+
+    /// The typical response time in seconds: about the geometric mean, which a single slow answer
+    /// does not move. `None` without an answer.
+    pub(crate) fn typical(&self) -> Option<f64> {
+        let mean = self.logs.checked_div(self.answered)?;
+        Some(f64::from_bits(mean << LOG_SHIFT) / SECOND as f64)
+    }
+}
+
+/// The bits of a float are its logarithm, linear between powers of two: near enough, and free.
+/// Half of them leave room for billions of answers in a sum.
+const LOG_SHIFT: u32 = 32;
+
+fn log(time: Nanos) -> u64 {
+    (time.max(1) as f64).to_bits() >> LOG_SHIFT
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::SECOND;
 
     #[test]
     fn a_day_fits_and_threads_add_up() {
@@ -132,5 +146,16 @@ mod tests {
         let answered: u64 = both.ticks.iter().map(|tick| tick.answered).sum();
         assert_eq!(answered, 3 * 100);
         assert_eq!(Course::sum(std::iter::empty()).map(|c| c.width), None);
+    }
+
+    #[test]
+    fn one_slow_answer_does_not_make_many_untypical() {
+        let mut course = Course::new(0);
+        (0..99).for_each(|_| course.answered(0, 10 * MILLISECOND));
+        let typical = |course: &Course| course.ticks[0].typical().unwrap() * 1e3;
+        assert!((typical(&course) - 10.0).abs() < 0.01, "{}", typical(&course));
+        course.answered(0, SECOND);
+        assert!(typical(&course) < 10.6, "{}", typical(&course));
+        assert_eq!(Tick::default().typical(), None);
     }
 }

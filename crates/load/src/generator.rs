@@ -297,10 +297,14 @@ impl Generator {
             let Traffic::Closed(users) = &mut self.traffic else {
                 return;
             };
+            let present = users.present();
             match users.pop_due(self.clockwork.load_time(now)) {
                 Some(Due::Send(user, at)) => {
                     let at = self.clockwork.real(at).unwrap_or(now);
-                    self.start_user(user, at, now);
+                    if users.present() > present {
+                        self.recorder.unnoticed(now.saturating_sub(at));
+                    }
+                    self.start_user(user, at, true, now);
                 }
                 Some(Due::Leave(user)) => self.see_off(user),
                 None => return,
@@ -308,13 +312,13 @@ impl Generator {
         }
     }
 
-    fn start_user(&mut self, user: u32, due: Nanos, now: Nanos) {
+    fn start_user(&mut self, user: u32, due: Nanos, unnoticed: bool, now: Nanos) {
         if self.take_quota() {
             if let Behaviour::Script(_) = self.behaviour {
                 return self.enter(Some(user), due, now);
             }
             self.recorder.due(1);
-            self.begin(user, due, true);
+            self.begin(user, due, unnoticed);
         } else if let Traffic::Closed(users) = &mut self.traffic {
             users.dismiss(user);
         }
@@ -482,10 +486,12 @@ impl Generator {
             Traffic::Closed(users) => match users.ended(id, pause, self.clockwork.load_time(now)) {
                 Next::Send(at) => match self.clockwork.real(at) {
                     Some(at) => {
-                        if at < now {
+                        // Late by the target's slowness, not by the generator's.
+                        let is_late = at < now;
+                        if is_late {
                             self.recorder.late();
                         }
-                        self.start_user(id, at, now);
+                        self.start_user(id, at, !is_late, now);
                     }
                     None => users.wait_until(id, at),
                 },

@@ -32,6 +32,8 @@ enum Server {
         service: Nanos,
         pause: Nanos,
     },
+    /// Says when the answer to the how-many-th request, sent now, comes; any number at once.
+    Telling(fn(Nanos, u64) -> Nanos),
     Refusing,
     /// Accepts and closes.
     Dropping,
@@ -54,6 +56,7 @@ struct Sim {
     coming: BinaryHeap<Reverse<(Nanos, u32, u32, News)>>,
     connections: Vec<u32>,
     server_free: Nanos,
+    served: u64,
     opens: Vec<Nanos>,
 }
 
@@ -78,6 +81,7 @@ impl Sim {
             coming: BinaryHeap::new(),
             connections: Vec::new(),
             server_free: 0,
+            served: 0,
             opens: Vec::new(),
         }
     }
@@ -209,6 +213,10 @@ impl Sim {
             Server::Serial(service) => {
                 self.server_free = self.server_free.max(self.now) + service;
                 send(self.server_free, News::Bytes(OK));
+            }
+            Server::Telling(answer) => {
+                send(answer(self.now, self.served), News::Bytes(OK));
+                self.served += 1;
             }
             Server::Closing { service, pause } => {
                 send(self.now + service, News::Bytes(OK));
@@ -444,3 +452,6 @@ fn a_new_rate_takes_effect_at_once() {
     assert!((10..=11).contains(&due[0]), "{due:?}");
     assert!((199..=201).contains(&due[1]), "{due:?}");
 }
+
+#[path = "truth_tests.rs"]
+mod truth;

@@ -25,7 +25,8 @@ pub(crate) struct Little {
 /// Those under way at both ends are in one side only, for about one stay: shorter than so many
 /// stays, a run says nothing.
 const STAYS: f64 = 20.0;
-/// And so are few of them.
+/// And so does one of few requests, or of less than a second, in which a generator that sleeps a
+/// little too long weighs as much as a mistake.
 const REQUESTS: u64 = 100;
 
 impl Little {
@@ -37,7 +38,7 @@ impl Little {
         windows: impl Iterator<Item = &'a WindowTally>,
         length: Nanos,
     ) -> Option<Little> {
-        let few = tally.requests < REQUESTS || length == 0;
+        let few = tally.requests < REQUESTS || length < SECOND;
         if judging == Judging::Nothing || few || tally.late > 0 {
             return None;
         }

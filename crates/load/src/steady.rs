@@ -27,7 +27,7 @@ pub enum Series {
     Users,
     /// Successful requests per second.
     Throughput,
-    /// The mean response time, in seconds.
+    /// The typical response time, in seconds.
     ResponseTime,
 }
 
@@ -83,7 +83,7 @@ impl Steadiness {
         let rates: Vec<f64> = batches.iter().map(|b| b.answered as f64 / seconds).collect();
         let mut cut = (0, if from > since { Series::Users } else { Series::Throughput });
         for (series, values) in
-            [(Series::Throughput, rates), (Series::ResponseTime, means(&batches))]
+            [(Series::Throughput, rates), (Series::ResponseTime, times(&batches))]
         {
             let end = truncation(&values);
             let (early, late) = (median(&values[..end]), median(&values[end..]));
@@ -100,18 +100,14 @@ impl Steadiness {
     }
 }
 
-/// Seconds; a batch without an answer has the one before, or the first one that there is.
-fn means(batches: &[Tick]) -> Vec<f64> {
-    let mean = |batch: &Tick| batch.response as f64 / batch.answered as f64 / SECOND as f64;
-    let answered = |batch: &&Tick| batch.answered > 0;
-    let mut last = batches.iter().find(answered).map_or(0.0, mean);
-    let means = batches.iter().map(|batch| {
-        if batch.answered > 0 {
-            last = mean(batch);
-        }
+/// Seconds; a batch without an answer has the time of the one before, or of the first that has one.
+fn times(batches: &[Tick]) -> Vec<f64> {
+    let mut last = batches.iter().find_map(Tick::typical).unwrap_or_default();
+    let times = batches.iter().map(|batch| {
+        last = batch.typical().unwrap_or(last);
         last
     });
-    means.collect()
+    times.collect()
 }
 
 /// How many values to cut: the smallest marginal standard error of what is left.

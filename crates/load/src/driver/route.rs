@@ -1,6 +1,8 @@
 //! Where a thread's connections go to and come from: sockets, ready to be connected.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt::IpBindAddressNoPort};
 use rustix::io::Errno;
@@ -9,12 +11,15 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use crate::config::{Config, StartError};
 use crate::error_kind::ErrorKind;
 
+/// For one address of each family, where a name has both.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// The addresses of the target and those of this machine, taken in turn.
 #[derive(Debug, Clone)]
 pub(crate) struct Route {
     targets: Vec<SockAddr>,
-    /// Where connections come from, for each target; none to leave it to the kernel.
-    sources: Vec<Vec<SockAddr>>,
+    /// Where connections come from; none to leave it to the kernel.
+    sources: Vec<SockAddr>,
     departures: usize,
 }
 
@@ -27,32 +32,22 @@ pub(crate) struct Departure {
 
 impl Route {
     pub(crate) fn new(config: &Config) -> Result<Route, StartError> {
-        let targets: Vec<SockAddr> = match &config.target.unix {
+        let locals = &config.local_addresses;
+        check(locals)?;
+        let (targets, sources) = match &config.target.unix {
+            Some(_) if !locals.is_empty() => return Err(StartError::NoLocalAddress),
             Some(path) => {
                 let refuse = |source| StartError::UnixSocket { path: path.clone(), source };
-                vec![SockAddr::unix(path).map_err(refuse)?]
+                (vec![SockAddr::unix(path).map_err(refuse)?], Vec::new())
             }
-            None => config.target.addresses.iter().copied().map(SockAddr::from).collect(),
+            None => {
+                let reachable = reachable(&config.target.addresses, locals)?;
+                let ipv4 = reachable[0].is_ipv4();
+                let own = locals.iter().filter(|local| local.is_ipv4() == ipv4);
+                (reachable.into_iter().map(SockAddr::from).collect(), own.map(any_port).collect())
+            }
         };
-        let mut sources = Vec::with_capacity(targets.len());
-        for target in &targets {
-            let own = |address: &&std::net::IpAddr| {
-                address.is_ipv4() == target.is_ipv4() && !target.is_unix()
-            };
-            let fitting: Vec<SockAddr> = config
-                .local_addresses
-                .iter()
-                .filter(own)
-                .map(|address| SockAddr::from(std::net::SocketAddr::new(*address, 0)))
-                .collect();
-            if fitting.is_empty() && !config.local_addresses.is_empty() {
-                return Err(StartError::NoLocalAddress);
-            }
-            sources.push(fitting);
-        }
-        let route = Route { targets, sources, departures: 0 };
-        route.check(config)?;
-        Ok(route)
+        Ok(Route { targets, sources, departures: 0 })
     }
 
     /// The same for the thread of this number: they begin at different addresses.
@@ -68,11 +63,10 @@ impl Route {
     /// A socket that does not block.
     pub(crate) fn depart(&mut self) -> io::Result<Departure> {
         let target = self.departures % self.targets.len();
-        let sources = &self.sources[target];
         // Every pair of target and source comes, so that all ports of all of them can be used.
         let round = self.departures / self.targets.len();
         self.departures = self.departures.wrapping_add(1);
-        let source = (!sources.is_empty()).then(|| &sources[round % sources.len()]);
+        let source = self.sources.get(round % self.sources.len().max(1));
         let socket = bound(self.targets[target].domain(), source)?;
         Ok(Departure { socket, target })
     }
@@ -85,15 +79,38 @@ impl Route {
             _ => ErrorKind::of_connect(error),
         }
     }
+}
 
-    fn check(&self, config: &Config) -> Result<(), StartError> {
-        for address in &config.local_addresses {
-            let source = SockAddr::from(std::net::SocketAddr::new(*address, 0));
-            bound(source.domain(), Some(&source))
-                .map_err(|source| StartError::LocalAddress { address: *address, source })?;
-        }
-        Ok(())
+/// Addresses of one family, as real clients use: the first one's, or the other where only that one
+/// accepts connections. Programs that serve `localhost` often listen on one of its two addresses.
+fn reachable(targets: &[SocketAddr], locals: &[IpAddr]) -> Result<Vec<SocketAddr>, StartError> {
+    let fits = |target: &SocketAddr| {
+        locals.is_empty() || locals.iter().any(|local| local.is_ipv4() == target.is_ipv4())
+    };
+    let fitting: Vec<SocketAddr> = targets.iter().copied().filter(fits).collect();
+    let Some(first) = fitting.first().copied() else {
+        return Err(StartError::NoLocalAddress);
+    };
+    let (preferred, others): (Vec<SocketAddr>, Vec<SocketAddr>) =
+        fitting.into_iter().partition(|target| target.is_ipv4() == first.is_ipv4());
+    let accepts = |target: &SocketAddr| TcpStream::connect_timeout(target, PATIENCE).is_ok();
+    match others.first() {
+        Some(other) if !accepts(&first) && accepts(other) => Ok(others),
+        _ => Ok(preferred),
     }
+}
+
+fn check(locals: &[IpAddr]) -> Result<(), StartError> {
+    for local in locals {
+        let source = any_port(local);
+        bound(source.domain(), Some(&source))
+            .map_err(|source| StartError::LocalAddress { address: *local, source })?;
+    }
+    Ok(())
+}
+
+fn any_port(local: &IpAddr) -> SockAddr {
+    SockAddr::from(SocketAddr::new(*local, 0))
 }
 
 fn bound(domain: Domain, source: Option<&SockAddr>) -> io::Result<Socket> {

@@ -212,3 +212,71 @@ fn addresses_that_nothing_can_come_from_are_refused_with_a_remedy() {
         assert!(refused.contains(wanted), "{refused}");
     }
 }
+
+#[test]
+fn answers_in_pieces_of_any_size_are_counted_under_their_own_names() {
+    let endless = [&b"HTTP/1.1 200 OK\r\n"[..], &b"X-Filler: 0123456789\r\n".repeat(2000)].concat();
+    let trailers = [
+        &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"[..],
+        &b"X-Filler: 0123456789\r\n".repeat(2000),
+    ]
+    .concat();
+    let gzip =
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x8b\x08\0";
+    let chunked =
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nX: y\r\n\r\n";
+    let cases: [(&[u8], Option<ErrorKind>); 9] = [
+        (OK, None),
+        (gzip, None),
+        (chunked, None),
+        (b"HTTP/1.1 200 OK\r\n\r\nuntil the end", None),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", Some(ErrorKind::ClosedEarly)),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", Some(ErrorKind::Malformed)),
+        (b"\x16\x03\x01 not HTTP at all\r\n\r\n", Some(ErrorKind::Malformed)),
+        (&endless, Some(ErrorKind::TooLarge)),
+        (&trailers, Some(ErrorKind::TooLarge)),
+    ];
+    for (bytes, kind) in cases {
+        for piece in [1, 1000, usize::MAX] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let bytes = bytes.to_vec();
+            accept(listener, move |mut stream| {
+                stream.set_nodelay(true).unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let whole = bytes.chunks(piece).all(|piece| stream.write_all(piece).is_ok());
+                if whole {
+                    let _ = stream.shutdown(std::net::Shutdown::Write);
+                }
+                // What it did not read must not turn the end into a reset.
+                while let Ok(1..) = stream.read(&mut [0; 4096]) {}
+            });
+            for engine in ENGINES {
+                let report = run(config(&format!("http://{address}/"), 3, engine));
+                let wanted: Vec<_> = kind.into_iter().map(|kind| (kind, 3)).collect();
+                assert_eq!(
+                    report.errors.into_iter().collect::<Vec<_>>(),
+                    wanted,
+                    "{engine} {piece}"
+                );
+                assert_eq!(report.requests, 3);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_name_with_two_families_is_reached_by_the_one_that_accepts() {
+    for listen in ["127.0.0.1:0", "[::1]:0"] {
+        let listener = TcpListener::bind(listen).unwrap();
+        let address = listener.local_addr().unwrap();
+        accept(listener, answer);
+        let both =
+            ["127.0.0.1", "::1"].map(|ip| SocketAddr::new(ip.parse().unwrap(), address.port()));
+        for (first, second) in [(0, 1), (1, 0)] {
+            let mut config = config(&format!("http://{address}/"), 6, Engine::Auto);
+            config.target.addresses = vec![both[first], both[second]];
+            assert_eq!(run(config).error_count(), 0, "{listen} {first}");
+        }
+    }
+}
