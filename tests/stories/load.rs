@@ -189,3 +189,24 @@ fn a_run_that_is_none_cannot_be_compared() {
         assert!(said(&output).contains(words), "{}", said(&output));
     }
 }
+
+#[test]
+fn speaks_http_2_on_connections_that_the_server_gives_up_now_and_then() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    for engine in ["uring", "epoll"] {
+        let load = format!("load http://{}/ --engine {engine} --quiet --json -", nginx.http2);
+        let users = home.run(&format!("{load} --http2 --streams 5 -c 10 -n 1000"));
+        let report = json(&users);
+        assert_eq!(report["requests"], 1000, "{}", said(&users));
+        assert_eq!(report["errors"], serde_json::json!({}));
+        assert_eq!(report["status"]["200"], 1000);
+        let arrivals = home.run(&format!("{load} --http2 --streams 5 --rate 2000 -n 500"));
+        assert_eq!(json(&arrivals)["status"]["200"], 500, "{}", said(&arrivals));
+        let one = home.run(&format!("{load} --http2 --no-keep-alive -n 20"));
+        assert_eq!(json(&one)["status"]["200"], 20, "{}", said(&one));
+    }
+    let plain = home.run(&format!("load http://{}/ --http2 -n 1 --quiet --json -", nginx.address));
+    assert_eq!(json(&plain)["errors"]["malformed"], 1, "{}", said(&plain));
+}

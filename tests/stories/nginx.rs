@@ -11,11 +11,13 @@ use crate::house::{eventually, free_address, get, send};
 pub struct Nginx {
     process: Child,
     pub address: String,
+    /// Speaks HTTP/2 only, and gives up every connection after 100 requests.
+    pub http2: String,
 }
 
 impl Nginx {
     pub fn start(directory: &Path) -> Nginx {
-        let address = free_address();
+        let (address, http2) = (free_address(), free_address());
         let configuration = format!(
             "daemon off; pid {0}/pid; error_log {0}/error.log; worker_processes 1;
              events {{}}
@@ -31,6 +33,12 @@ impl Nginx {
                    return 200;
                  }}
                }}
+               server {{
+                 listen {http2} http2;
+                 keepalive_requests 100;
+                 location / {{ return 200 \"hello\"; }}
+                 location /missing {{ return 404; }}
+               }}
              }}",
             directory.display()
         );
@@ -40,7 +48,7 @@ impl Nginx {
         let process = Command::new("nginx").arg("-c").arg(&file).env("PATH", path).spawn().unwrap();
         let started = address.parse().unwrap();
         eventually("nginx answers", || get(started, "/").is_ok());
-        Nginx { process, address }
+        Nginx { process, address, http2 }
     }
 }
 

@@ -198,17 +198,18 @@ impl fmt::Display for Failure {
                     "none of {backends} instances is fit to serve, the last one after {reason}; see their logs"
                 )
             }
+            // The backend's name, not its address: clients need not know the network behind us.
             Failure::Connect(backend, reason) => {
-                write!(f, "{} cannot be reached: {reason}", backend.public_name)
+                write!(f, "backend {} cannot be reached: {reason}", backend.name)
             }
             Failure::Closed(backend) => {
-                write!(f, "{} closed the connection without an answer", backend.public_name)
+                write!(f, "backend {} closed the connection without an answer", backend.name)
             }
             Failure::Malformed(backend, flaw) => {
-                write!(f, "{} sent an answer that is not HTTP/1.1: {flaw}", backend.public_name)
+                write!(f, "backend {} sent an answer that is not HTTP/1.1: {flaw}", backend.name)
             }
             Failure::ResponseTimeout(backend, limit) => {
-                write!(f, "{} did not answer within {limit:?}", backend.public_name)
+                write!(f, "backend {} did not answer within {limit:?}", backend.name)
             }
         }
     }

@@ -24,12 +24,11 @@ pub(crate) fn provide(config: &mut Config) -> Option<String> {
     let wanted = limits.connections as u64;
     let allowed = raise(wanted.saturating_mul(2).saturating_add(spare))?;
     let connections = (allowed.saturating_sub(spare) / 2).max(1);
+    // Of one client, the same share.
+    let share = limits.client_connections as u128 * u128::from(connections) / u128::from(wanted);
     let asked = limits.connections != Limits::default().connections;
     limits.connections = connections as usize;
-    if limits.client_connections == Limits::default().client_connections {
-        // Still the rest is for others.
-        limits.client_connections = (limits.connections / 4).max(1);
-    }
+    limits.client_connections = (share as usize).max(1);
     if connections >= MANY && !asked {
         return None;
     }
@@ -70,14 +69,11 @@ mod tests {
         assert_eq!(config.limits.connections, 100);
         // More than any system allows.
         config.limits.connections = 1 << 40;
+        config.limits.client_connections = 1 << 38;
         let notice = provide(&mut config).unwrap();
         let allowed = getrlimit(Resource::Nofile).current.unwrap();
         assert!(notice.starts_with(&format!("{allowed} open files")), "{notice}");
         assert!((config.limits.connections as u64) < allowed / 2);
         assert_eq!(config.limits.client_connections, config.limits.connections / 4);
-        config.limits.client_connections = 2;
-        config.limits.connections = 1 << 40;
-        provide(&mut config);
-        assert_eq!(config.limits.client_connections, 2, "as was asked for");
     }
 }

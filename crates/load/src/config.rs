@@ -7,6 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::driver::Engine;
+use crate::http::Speech;
+use crate::http2::Message;
+use crate::request::PreparedRequest;
+use crate::schedule::Share;
 use crate::script::Script;
 use crate::target::Target;
 use crate::tls::{Client, Tls};
@@ -32,9 +36,12 @@ pub struct Config {
     pub local_addresses: Vec<IpAddr>,
     /// How https is spoken, where the target asks for it.
     pub tls: Tls,
+    /// What is spoken on connections. Default: HTTP/1.1.
+    pub protocol: Protocol,
     /// Connections that an open workload may hold at once, over all threads. A request that finds
     /// all of them busy waits inside the generator; the wait counts into its response time.
-    /// In a closed workload every user has its own connection and this is not looked at.
+    /// In a closed workload every user has its own connection, or with HTTP/2 its own stream, and
+    /// this is not looked at.
     /// Default: 4096.
     pub max_connections: usize,
     /// Generator threads; each drives its share of the load. Default: 1.
@@ -83,6 +90,19 @@ pub enum KeepAlive {
     Reuse,
     /// Every request asks for its connection to be closed after the answer.
     ClosePerRequest,
+}
+
+/// What is spoken on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Protocol {
+    /// HTTP/1.1: one request at a time.
+    #[default]
+    Http1,
+    /// HTTP/2: over TLS as it is agreed upon (ALPN), else without asking the server first.
+    Http2 {
+        /// Requests at once on a connection. As many users, or arrivals, share one.
+        streams: usize,
+    },
 }
 
 /// Why a run did not start: one sentence, with the remedy.
@@ -200,6 +220,14 @@ pub enum StartError {
         /// The name of the error.
         error: String,
     },
+    /// A script and HTTP/2.
+    #[error("scripts speak HTTP/1.1; leave HTTP/2 out, or put a URL under load")]
+    ScriptInHttp2,
+    /// A request that HTTP/2 has no words for.
+    #[error(
+        "this request cannot be said in HTTP/2: give a path that begins with / and a host, or speak HTTP/1.1"
+    )]
+    NotInHttp2,
     /// A closed workload without users.
     #[error("a workload of 0 users sends nothing; give at least 1 user")]
     NoUsers,
@@ -250,6 +278,7 @@ impl Config {
             keep_alive: KeepAlive::Reuse,
             local_addresses: Vec::new(),
             tls: Tls::default(),
+            protocol: Protocol::Http1,
             max_connections: 4096,
             threads: 1,
             engine: Engine::Auto,
@@ -276,6 +305,12 @@ impl Config {
         if self.max_connections == 0 {
             return Err(StartError::Zero("the limit on connections", "1"));
         }
+        if self.script.is_some() && self.protocol != Protocol::Http1 {
+            return Err(StartError::ScriptInHttp2);
+        }
+        if self.protocol == (Protocol::Http2 { streams: 0 }) {
+            return Err(StartError::Zero("the number of streams a connection", "1"));
+        }
         if self.window < shortest_window {
             return Err(StartError::Zero("the measuring window", "1 ms"));
         }
@@ -290,16 +325,40 @@ impl Config {
 
     /// What makes the TLS side of connections; `None` for plain ones.
     pub(crate) fn tls_client(&self) -> Result<Option<Client>, StartError> {
-        self.target.tls.as_deref().map(|name| Client::new(name, &self.tls)).transpose()
+        let Some(name) = &self.target.tls else {
+            return Ok(None);
+        };
+        let client = Client::new(name, &self.tls)?;
+        Ok(Some(match self.protocol {
+            Protocol::Http1 => client,
+            Protocol::Http2 { .. } => client.for_http2(),
+        }))
     }
 
     /// Connections that the run may hold at once.
     pub(crate) fn connections(&self) -> usize {
-        match (&self.workload, &self.script) {
-            (Workload::Closed { users, .. }, None) => *users,
+        match (&self.workload, &self.script, self.protocol) {
+            (Workload::Closed { users, .. }, None, Protocol::Http1) => *users,
+            (Workload::Closed { users, .. }, None, Protocol::Http2 { streams }) => {
+                let of_thread = |thread| Share { thread, threads: self.threads }.of(*users as u64);
+                let links = |thread| of_thread(thread).div_ceil(streams as u64);
+                (0..self.threads).map(links).sum::<u64>() as usize
+            }
             // The session of a user may hold several.
-            (Workload::Closed { users, .. }, Some(_)) => self.max_connections.max(*users),
-            (Workload::Open { .. }, _) => self.max_connections,
+            (Workload::Closed { users, .. }, Some(_), _) => self.max_connections.max(*users),
+            (Workload::Open { .. }, ..) => self.max_connections,
+        }
+    }
+
+    /// How connections are spoken on.
+    pub(crate) fn speech(&self, request: &PreparedRequest) -> Result<Speech, StartError> {
+        match self.protocol {
+            Protocol::Http1 => Ok(Speech::One),
+            Protocol::Http2 { streams } => Ok(Speech::Two {
+                streams: u32::try_from(streams).unwrap_or(u32::MAX),
+                message: Message::of(request, self.target.scheme())
+                    .ok_or(StartError::NotInHttp2)?,
+            }),
         }
     }
 }

@@ -121,6 +121,13 @@ impl Connection {
         }
     }
 
+    /// The request has been answered on a connection that is shared: the next one may follow.
+    pub(crate) fn answered_elsewhere(&mut self) {
+        self.answers += 1;
+        self.deadline = None;
+        self.phase = Phase::Idle;
+    }
+
     /// Bytes have arrived.
     pub(crate) fn received(
         &mut self,

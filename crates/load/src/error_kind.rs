@@ -29,6 +29,12 @@ pub enum ErrorKind {
     Malformed,
     /// The head or the body of the answer is larger than the generator accepts.
     TooLarge,
+    /// The server gave up the connection of HTTP/2 with an error (GOAWAY).
+    GoAway,
+    /// The server gave up the stream (RST_STREAM).
+    StreamReset,
+    /// The server refused the stream before it looked at the request (REFUSED_STREAM).
+    RefusedStream,
     /// A complete answer with a status from 400 to 499.
     #[serde(rename = "status_4xx")]
     ClientError,
@@ -39,7 +45,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, in declaration order.
-    pub const ALL: [ErrorKind; 12] = [
+    pub const ALL: [ErrorKind; 15] = [
         ErrorKind::Connect,
         ErrorKind::ConnectTimeout,
         ErrorKind::Resources,
@@ -50,6 +56,9 @@ impl ErrorKind {
         ErrorKind::ClosedEarly,
         ErrorKind::Malformed,
         ErrorKind::TooLarge,
+        ErrorKind::GoAway,
+        ErrorKind::StreamReset,
+        ErrorKind::RefusedStream,
         ErrorKind::ClientError,
         ErrorKind::ServerError,
     ];
@@ -67,6 +76,9 @@ impl ErrorKind {
             ErrorKind::ClosedEarly => "closed_early",
             ErrorKind::Malformed => "malformed",
             ErrorKind::TooLarge => "too_large",
+            ErrorKind::GoAway => "go_away",
+            ErrorKind::StreamReset => "stream_reset",
+            ErrorKind::RefusedStream => "refused_stream",
             ErrorKind::ClientError => "status_4xx",
             ErrorKind::ServerError => "status_5xx",
         }
@@ -109,7 +121,10 @@ impl ErrorKind {
 
     /// The server ended the connection, or made it useless, instead of answering.
     pub(crate) fn is_broken_connection(self) -> bool {
-        matches!(self, ErrorKind::Reset | ErrorKind::ClosedEarly | ErrorKind::Malformed)
+        matches!(
+            self,
+            ErrorKind::Reset | ErrorKind::ClosedEarly | ErrorKind::Malformed | ErrorKind::GoAway
+        )
     }
 }
 

@@ -4,6 +4,7 @@
 //! time comes in with every call. So the whole of the load runs in tests on virtual time.
 
 mod sessions;
+mod streams;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

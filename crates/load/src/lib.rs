@@ -14,6 +14,7 @@
 //! * [`artillery`]: reads scripts, with file and line.
 //! * `script`: what users do step by step: sessions without I/O, and the connections they hold.
 //! * `generator`: one thread's load without I/O: what is sent when, and what became of it.
+//! * `http`: what a driver has to do with; `http2`: the generator's slots as streams of connections.
 //! * `worker`: follows the control, closes windows, ends the measuring; the same for every driver.
 //! * `tls`: the same between encrypted bytes and plain ones.
 //! * `driver`: what owns sockets, on io_uring or epoll; `clock`: nanoseconds and a timer that keeps them.
@@ -45,6 +46,8 @@ mod error_kind;
 mod generator;
 mod headcount;
 mod histogram;
+mod http;
+mod http2;
 mod keep;
 mod little;
 mod reason;
@@ -70,7 +73,7 @@ mod windows;
 mod worker;
 mod workload;
 
-pub use config::{Config, End, KeepAlive, StartError, Trim};
+pub use config::{Config, End, KeepAlive, Protocol, StartError, Trim};
 pub use control::{Control, Demand, Present};
 pub use distribution::Distribution;
 pub use driver::Engine;

@@ -8,12 +8,13 @@ use std::time::{Duration, SystemTime};
 use crate::arrivals::Arrivals;
 use crate::behaviour::Behaviour;
 use crate::clock::{Clock, MILLISECOND, Nanos, nanos};
-use crate::config::{Config, End, StartError, Trim};
+use crate::config::{Config, End, Protocol, StartError, Trim};
 use crate::control::{Control, Plan, Shared};
 use crate::curve::RateCurve;
 use crate::driver::{Driver, Engine};
 use crate::generator::{Generator, Terms, Traffic};
 use crate::headcount::Headcount;
+use crate::http::{Http, Speech};
 use crate::recorder::{Published, Recorder, ThreadState, lock};
 use crate::rehearsal::Casting;
 use crate::report::{Counting, Frame, Judging, Report, Snapshot, merge_windows};
@@ -56,6 +57,7 @@ impl Run {
 
     pub(crate) fn launch(mut config: Config, casting: Option<Casting>) -> Result<Run, StartError> {
         let request = PreparedRequest::build(&config.target, config.keep_alive)?;
+        let speech = config.speech(&request)?;
         config.limit_connections()?;
         let clock = Clock::start();
         let epoch = SystemTime::now();
@@ -82,7 +84,7 @@ impl Run {
         for (thread, driver) in drivers.into_iter().enumerate() {
             let generator = config.generator(thread, start, &plan, &request, casting.as_ref());
             let handle = run
-                .spawn(thread, generator, driver, config.measured())
+                .spawn(thread, generator, speech.clone(), driver, config.measured())
                 .map_err(|source| StartError::Engine { what: "a thread", source })?;
             run.threads.push(handle);
         }
@@ -150,12 +152,14 @@ impl Run {
         &self,
         thread: usize,
         generator: Generator,
+        speech: Speech,
         driver: Driver,
         length: Option<Nanos>,
     ) -> io::Result<JoinHandle<()>> {
         let shared = Arc::clone(&self.shared);
         thread::Builder::new().name(format!("load-{thread}")).spawn(move || {
-            let worker = Worker::new(generator, Arc::clone(&shared), thread, length);
+            let worker =
+                Worker::new(Http::new(generator, speech), Arc::clone(&shared), thread, length);
             if let Err(error) = driver.run(worker) {
                 lock(&shared.published[thread]).state = ThreadState::Failed(error.to_string());
             }
@@ -254,7 +258,8 @@ impl Config {
             }
             (Workload::Open { spacing, .. }, Plan::Open(curve)) => {
                 let schedule = Schedule::new(Arc::clone(curve), *spacing, share, self.seed);
-                let slots = share.of(self.max_connections as u64) as u32;
+                let slots = share.of(self.max_connections as u64) * self.streams();
+                let slots = slots.min(u64::from(u32::MAX)) as u32;
                 Traffic::Open(Arrivals::new(schedule, slots, share))
             }
             _ => unreachable!("the plan is made from the workload"),
@@ -307,6 +312,14 @@ impl Config {
         match (self.trim, self.end) {
             (Trim::WarmUp, End::Duration(_) | End::Never) => Judging::WarmUp(from),
             _ => Judging::Steadiness(from),
+        }
+    }
+
+    /// Requests at once on a connection.
+    fn streams(&self) -> u64 {
+        match self.protocol {
+            Protocol::Http1 => 1,
+            Protocol::Http2 { streams } => streams as u64,
         }
     }
 

@@ -32,6 +32,10 @@ pub struct Target {
 }
 
 impl Target {
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
     /// Whether a request can be made of it.
     ///
     /// # Errors

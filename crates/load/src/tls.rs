@@ -86,6 +86,7 @@ impl fmt::Debug for Session {
 }
 
 impl Client {
+    /// Offers HTTP/1.1.
     pub(crate) fn new(name: &str, tls: &Tls) -> Result<Client, StartError> {
         let provider = Arc::new(ring::default_provider());
         let unusable = || StartError::TlsName(name.escape_debug().to_string());
@@ -107,6 +108,12 @@ impl Client {
             Resumption::Off => SessionStore::disabled(),
         };
         Ok(Client { config: Arc::new(config), name })
+    }
+
+    /// The same, but HTTP/2 is what it offers.
+    pub(crate) fn for_http2(mut self) -> Client {
+        Arc::make_mut(&mut self.config).alpn_protocols = vec![b"h2".to_vec()];
+        self
     }
 
     /// The same with sessions of its own: threads share nothing while they run.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::clock::Nanos;
 use crate::control::{Shared, Steering};
-use crate::generator::Generator;
+use crate::http::Http;
 use crate::usage::{Usage, UsageMeter};
 use crate::window::Gauges;
 
 #[derive(Debug)]
 pub(crate) struct Worker {
-    pub(crate) generator: Generator,
+    pub(crate) http: Http,
     shared: Arc<Shared>,
     thread: usize,
     /// Measured time after which the run ends by itself.
@@ -49,14 +49,14 @@ enum Stage {
 impl Worker {
     /// To be made on its own thread, whose CPU time it reads.
     pub(crate) fn new(
-        generator: Generator,
+        http: Http,
         shared: Arc<Shared>,
         thread: usize,
         length: Option<Nanos>,
     ) -> Worker {
         let meter = UsageMeter::for_this_thread();
         Worker {
-            generator,
+            http,
             thread,
             length,
             usage_then: meter.read(),
@@ -82,11 +82,11 @@ impl Worker {
         if self.stage == Stage::Measuring {
             self.close_windows(now);
         }
-        self.generator.tick(now);
-        if self.stage == Stage::Measuring && self.generator.is_spent() {
+        self.http.tick(now);
+        if self.stage == Stage::Measuring && self.http.generator().is_spent() {
             self.end(now);
         }
-        if self.stage == Stage::Draining && self.generator.recorder.in_flight() == 0 {
+        if self.stage == Stage::Draining && self.http.generator().recorder.in_flight() == 0 {
             self.finish();
         }
         match self.stage {
@@ -98,8 +98,8 @@ impl Worker {
     /// When the next turn is due, whatever the sockets do.
     pub(crate) fn next_wake(&self) -> Option<Nanos> {
         let end = self.end_time().filter(|_| self.stage == Stage::Measuring);
-        let boundary = self.generator.recorder.boundary();
-        let wakes = [self.generator.next_wake(), boundary, end];
+        let boundary = self.http.generator().recorder.boundary();
+        let wakes = [self.http.generator().next_wake(), boundary, end];
         wakes.into_iter().flatten().min()
     }
 
@@ -114,12 +114,12 @@ impl Worker {
         self.stop = steering.stop;
         if let Some(at) = steering.mark.filter(|_| steering.mark != self.marked) {
             self.marked = steering.mark;
-            self.generator.recorder.mark(at);
+            self.http.generator_mut().recorder.mark(at);
             self.usage_then = self.meter.read();
         }
         if steering.steered != self.steered {
             self.steered = steering.steered;
-            self.generator.follow(&steering.plan, steering.clockwork, now);
+            self.http.generator_mut().follow(&steering.plan, steering.clockwork, now);
         }
     }
 
@@ -128,41 +128,41 @@ impl Worker {
         let end = self.end_time().filter(|end| *end <= now);
         let until = end.unwrap_or(now);
         let mut closed = None;
-        while let Some(at) = self.generator.recorder.boundary() {
+        while let Some(at) = self.http.generator().recorder.boundary() {
             // The window that ends with the measuring is closed by it.
             if at > until || Some(at) == end {
                 break;
             }
             let usage = *closed.get_or_insert_with(|| self.usage());
-            let gauges = Gauges { usage, ..self.generator.gauges() };
-            self.generator.recorder.next_window(at, gauges);
+            let gauges = Gauges { usage, ..self.http.generator().gauges() };
+            self.http.generator_mut().recorder.next_window(at, gauges);
         }
         if let Some(at) = end {
             self.end(at);
         } else if let Some(usage) = closed {
             let place = &self.shared.published[self.thread];
-            self.generator.recorder.publish(place, usage);
+            self.http.generator_mut().recorder.publish(place, usage);
         }
     }
 
     fn end_time(&self) -> Option<Nanos> {
-        let own = self.length.map(|length| self.generator.recorder.since() + length);
-        [own, self.generator.ends_at(), self.stop].into_iter().flatten().min()
+        let own = self.length.map(|length| self.http.generator().recorder.since() + length);
+        [own, self.http.generator().ends_at(), self.stop].into_iter().flatten().min()
     }
 
     fn end(&mut self, at: Nanos) {
-        self.generator.end(at);
+        self.http.generator_mut().end(at);
         self.stage = Stage::Draining;
         let usage = self.usage();
         self.usage_measured = Some(usage);
         let place = &self.shared.published[self.thread];
-        self.generator.recorder.publish(place, usage);
+        self.http.generator_mut().recorder.publish(place, usage);
     }
 
     fn finish(&mut self) {
         let usage = self.usage();
         let place = &self.shared.published[self.thread];
-        self.generator.recorder.publish_last(place, usage);
+        self.http.generator_mut().recorder.publish_last(place, usage);
         self.stage = Stage::Finished;
     }
 

@@ -113,7 +113,7 @@ impl Driver {
     fn sleep(&mut self, events: &mut Vec<Event>, now: Nanos) -> io::Result<()> {
         const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
         let wake = self.wire.worker.next_wake().unwrap_or(Nanos::MAX / 4);
-        let timeout = if self.wire.worker.generator.has_actions() || wake <= now {
+        let timeout = if self.wire.worker.http.has_actions() || wake <= now {
             Some(&AT_ONCE)
         } else {
             self.epoll.timer.wake_by(wake, now)?;
@@ -128,7 +128,7 @@ impl Driver {
 
     fn act(&mut self, limit: usize) {
         for _ in 0..limit {
-            match self.wire.worker.generator.next_action() {
+            match self.wire.worker.http.next_action() {
                 Some(Action::Open(id)) => self.open(id),
                 Some(Action::Send(id)) => self.send(id),
                 Some(Action::Close(id)) => {
@@ -148,10 +148,10 @@ impl Driver {
             self.places.resize_with(index + 1, Place::default);
         }
         let now = self.epoll.clock.now();
-        self.wire.worker.generator.opening(id, now);
+        self.wire.worker.http.opening(id, now);
         if let Err(error) = self.connect(id) {
             let kind = self.epoll.route.failure(&error);
-            self.wire.worker.generator.open_failed(id, kind, now);
+            self.wire.worker.http.open_failed(id, kind, now);
         }
     }
 
@@ -180,7 +180,7 @@ impl Driver {
 
     fn send(&mut self, id: u32) {
         let now = self.epoll.clock.now();
-        if self.wire.worker.generator.sending(id, now) {
+        if self.wire.worker.http.sending(id, now) {
             self.write(id);
         }
     }
@@ -225,7 +225,7 @@ impl Driver {
             }
             Ok(Some(error)) | Err(error) => {
                 let kind = self.epoll.route.failure(&error);
-                self.wire.worker.generator.open_failed(id, kind, now);
+                self.wire.worker.http.open_failed(id, kind, now);
             }
         }
     }

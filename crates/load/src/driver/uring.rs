@@ -145,7 +145,7 @@ impl Driver {
 
     fn sleep(&mut self, now: Nanos) -> io::Result<()> {
         let wake = self.wire.worker.next_wake().unwrap_or(Nanos::MAX / 4);
-        let most = match self.wire.worker.generator.has_actions() {
+        let most = match self.wire.worker.http.has_actions() {
             true => 0,
             false => wake.saturating_sub(now),
         };
@@ -155,7 +155,7 @@ impl Driver {
 
     fn act(&mut self, limit: usize) -> io::Result<()> {
         for _ in 0..limit {
-            match self.wire.worker.generator.next_action() {
+            match self.wire.worker.http.next_action() {
                 Some(Action::Open(id)) => self.open(id),
                 Some(Action::Send(id)) => self.send(id)?,
                 Some(Action::Close(id)) => self.close(id)?,
@@ -171,10 +171,10 @@ impl Driver {
             self.places.resize_with(index + 1, Place::default);
         }
         let now = self.clock.now();
-        self.wire.worker.generator.opening(id, now);
+        self.wire.worker.http.opening(id, now);
         if let Err(error) = self.connect(id) {
             let kind = self.route.failure(&error);
-            self.wire.worker.generator.open_failed(id, kind, now);
+            self.wire.worker.http.open_failed(id, kind, now);
         }
     }
 
@@ -194,7 +194,7 @@ impl Driver {
         if self.together == 0 {
             self.sent_at = self.clock.now();
         }
-        if self.wire.worker.generator.sending(id, self.sent_at) {
+        if self.wire.worker.http.sending(id, self.sent_at) {
             self.write(id);
             self.together += 1;
             if self.together == SENDS_TOGETHER {
@@ -286,7 +286,7 @@ impl Driver {
             }
             Err(error) => {
                 let kind = self.route.failure(&error.into());
-                self.wire.worker.generator.open_failed(id, kind, now);
+                self.wire.worker.http.open_failed(id, kind, now);
             }
         }
     }

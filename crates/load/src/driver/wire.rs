@@ -29,7 +29,7 @@ impl Wire {
     /// The socket is connected.
     pub(super) fn connected(&mut self, id: u32, now: Nanos) {
         let Some(tls) = &mut self.tls else {
-            self.worker.generator.opened(id);
+            self.worker.http.opened(id);
             return;
         };
         let index = id as usize;
@@ -38,25 +38,25 @@ impl Wire {
         }
         match tls.client.open() {
             Ok(session) => tls.sessions[index] = Some(Box::new(session)),
-            Err(_) => self.worker.generator.open_failed(id, ErrorKind::Tls, now),
+            Err(_) => self.worker.http.open_failed(id, ErrorKind::Tls, now),
         }
     }
 
     /// What the socket is to take next.
     pub(super) fn outgoing(&mut self, id: u32) -> &[u8] {
-        let generator = &mut self.worker.generator;
+        let http = &mut self.worker.http;
         let Some(tls) = &mut self.tls else {
-            return generator.unsent(id);
+            return http.unsent(id);
         };
         let Some(Some(session)) = tls.sessions.get_mut(id as usize) else {
             return &[];
         };
         if session.outgoing().is_empty() {
-            let plain = generator.unsent(id);
+            let plain = http.unsent(id);
             if !plain.is_empty() {
                 // A failure shows when the server does not answer; keys last 2^24 records.
                 let count = session.write(plain).unwrap_or(0);
-                generator.wrote(id, count);
+                http.wrote(id, count);
             }
         }
         session.outgoing()
@@ -65,7 +65,7 @@ impl Wire {
     /// The socket took so much of it.
     pub(super) fn wrote(&mut self, id: u32, count: usize) {
         match &mut self.tls {
-            None => self.worker.generator.wrote(id, count),
+            None => self.worker.http.wrote(id, count),
             Some(tls) => {
                 if let Some(Some(session)) = tls.sessions.get_mut(id as usize) {
                     session.took(count);
@@ -85,7 +85,7 @@ impl Wire {
 
     /// Whether bytes from the socket are of interest.
     pub(super) fn reads(&self, id: u32) -> bool {
-        match (self.worker.generator.phase(id), &self.tls) {
+        match (self.worker.http.phase(id), &self.tls) {
             (Phase::Closed, _) => false,
             (Phase::Connecting, None) => false,
             (Phase::Connecting, Some(tls)) => {
@@ -97,9 +97,9 @@ impl Wire {
 
     /// Bytes from the socket.
     pub(super) fn received(&mut self, id: u32, bytes: &mut [u8], now: Nanos) {
-        let generator = &mut self.worker.generator;
+        let http = &mut self.worker.http;
         let Some(tls) = &mut self.tls else {
-            generator.received(id, bytes, now);
+            http.received(id, bytes, now);
             return;
         };
         let Some(Some(session)) = tls.sessions.get_mut(id as usize) else {
@@ -107,33 +107,33 @@ impl Wire {
         };
         let before = session.stage();
         let read = session.read(bytes, |plain| {
-            if generator.phase(id) != Phase::Closed {
-                generator.received(id, plain, now);
+            if http.phase(id) != Phase::Closed {
+                http.received(id, plain, now);
             }
         });
         let after = session.stage();
-        if generator.phase(id) == Phase::Closed {
+        if http.phase(id) == Phase::Closed {
             return;
         }
         match (read, before, after) {
-            (Err(_), ..) => generator.open_failed(id, ErrorKind::Tls, now),
-            (Ok(()), Stage::Handshaking, Stage::Open) => generator.opened(id),
+            (Err(_), ..) => http.open_failed(id, ErrorKind::Tls, now),
+            (Ok(()), Stage::Handshaking, Stage::Open) => http.opened(id),
             (Ok(()), Stage::Handshaking, Stage::Closed) => {
-                generator.open_failed(id, ErrorKind::Tls, now);
+                http.open_failed(id, ErrorKind::Tls, now);
             }
-            (Ok(()), Stage::Open, Stage::Closed) => generator.lost(id, Loss::Close, now),
+            (Ok(()), Stage::Open, Stage::Closed) => http.lost(id, Loss::Close, now),
             _ => {}
         }
     }
 
     /// The socket has ended.
     pub(super) fn lost(&mut self, id: u32, loss: Loss, now: Nanos) {
-        let generator = &mut self.worker.generator;
-        match generator.phase(id) {
+        let http = &mut self.worker.http;
+        match http.phase(id) {
             // Only a handshake can be interrupted here.
-            Phase::Connecting => generator.open_failed(id, ErrorKind::Tls, now),
+            Phase::Connecting => http.open_failed(id, ErrorKind::Tls, now),
             Phase::Closed => {}
-            _ => generator.lost(id, loss, now),
+            _ => http.lost(id, loss, now),
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use load::{Config, Resumption, Tls, Trust};
+use load::{Config, Protocol, Resumption, Tls, Trust};
 
 use crate::config::quantity;
 use crate::report::load::KeepAlive;
@@ -25,6 +25,12 @@ pub struct ConnectionArguments {
     /// A new connection for each request, as ab does without -k
     #[arg(long, conflicts_with = "keep_alive")]
     no_keep_alive: bool,
+    /// Speak HTTP/2; over http without asking the server first
+    #[arg(long)]
+    http2: bool,
+    /// Requests at once on a connection of HTTP/2, as `-m` of h2load: so many users share one
+    #[arg(long, value_name = "N", default_value = "1", value_parser = quantity::count, requires = "http2")]
+    streams: usize,
     /// What carries the bytes; auto is io_uring where it is allowed, else epoll
     #[arg(long, value_enum, value_name = "ENGINE", default_value = "auto")]
     engine: Engine,
@@ -57,11 +63,24 @@ impl ConnectionArguments {
         if self.no_keep_alive { KeepAlive::Off } else { KeepAlive::On }
     }
 
+    /// What a report adds to the workload.
+    pub fn described(&self) -> String {
+        match (self.http2, self.streams) {
+            (false, _) => String::new(),
+            (true, 1) => ", HTTP/2".to_owned(),
+            (true, streams) => format!(", HTTP/2 with {streams} streams a connection"),
+        }
+    }
+
     /// Puts everything but the threads and keep-alive into the run.
     pub fn apply(&self, config: &mut Config) {
         config.timeout = self.timeout.unwrap_or(config.timeout);
         config.local_addresses.clone_from(&self.local_address);
         config.max_connections = self.max_connections.unwrap_or(config.max_connections);
+        config.protocol = match self.http2 {
+            true => Protocol::Http2 { streams: self.streams },
+            false => Protocol::Http1,
+        };
         config.engine = match self.engine {
             Engine::Auto => load::Engine::Auto,
             Engine::Uring => load::Engine::Uring,

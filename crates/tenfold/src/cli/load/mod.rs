@@ -134,7 +134,7 @@ impl Arguments {
         let order = Order {
             method: target.method.clone(),
             target: url,
-            workload: self.pattern.described(),
+            workload: self.pattern.described() + &self.connections.described(),
             threads: self.connections.threads.or(timing.threads).unwrap_or(1),
             keep_alive: self.connections.keep_alive(),
             length: timing.length,

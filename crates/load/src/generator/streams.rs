@@ -1,0 +1,81 @@
+//! Slots whose requests are streams of connections that they share: HTTP/2.
+//!
+//! A slot has no socket of its own then. Whoever owns the connections carries out the generator's
+//! actions, and tells what became of each stream.
+
+use super::{Action, Generator};
+use crate::clock::Nanos;
+use crate::config::KeepAlive;
+use crate::connection::Phase;
+use crate::error_kind::ErrorKind;
+use crate::response::{Answer, Reuse};
+
+impl Generator {
+    pub(crate) fn keep_alive(&self) -> KeepAlive {
+        self.terms.keep_alive
+    }
+
+    pub(crate) fn timeout(&self) -> Nanos {
+        self.terms.timeout
+    }
+
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// The slot's connection is open, perhaps since long: its request may go out.
+    pub(crate) fn joined(&mut self, id: u32) {
+        self.slots[id as usize].connection.connected();
+        self.actions.push_back(Action::Send(id));
+    }
+
+    /// The slot's request has to wait for a stream, which is no lateness of the generator's.
+    pub(crate) fn held(&mut self, id: u32, now: Nanos) {
+        self.notice(id, now);
+    }
+
+    /// The same, for a stream of the next connection. Returns whether there is a request at all.
+    pub(crate) fn postponed(&mut self, id: u32, now: Nanos) -> bool {
+        self.notice(id, now);
+        let slot = &mut self.slots[id as usize];
+        let waits = slot.connection.phase() == Phase::Idle && slot.exchange.is_some();
+        if waits {
+            slot.connection.close();
+        }
+        waits
+    }
+
+    /// The slot's connection is gone, and no stream of it was on it.
+    pub(crate) fn detached(&mut self, id: u32) {
+        let slot = &mut self.slots[id as usize];
+        if slot.connection.phase() == Phase::Idle {
+            slot.connection.close();
+            // A request that was about to go out there needs a new one.
+            if slot.exchange.is_some() {
+                self.actions.push_back(Action::Open(id));
+            }
+        }
+    }
+
+    pub(crate) fn answer_began(&mut self, id: u32, now: Nanos) {
+        if let Some(exchange) = &mut self.slots[id as usize].exchange {
+            exchange.first_byte.get_or_insert(now);
+        }
+    }
+
+    pub(crate) fn stream_answered(&mut self, id: u32, status: u16, now: Nanos) {
+        self.slots[id as usize].connection.answered_elsewhere();
+        self.answered(id, Answer { status, reuse: Reuse::Yes }, now);
+    }
+
+    pub(crate) fn stream_failed(&mut self, id: u32, kind: ErrorKind, now: Nanos) {
+        self.slots[id as usize].connection.close();
+        self.fail(id, kind, None, now);
+    }
+
+    /// The server has not looked at the request, which is sent again.
+    pub(crate) fn stream_unprocessed(&mut self, id: u32) {
+        self.slots[id as usize].connection.close();
+        self.repeat(id);
+    }
+}

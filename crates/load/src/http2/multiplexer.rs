@@ -1,0 +1,391 @@
+//! Which stream goes to which connection.
+
+use std::collections::VecDeque;
+
+use super::message::Message;
+use super::session::{Intake, Life, News, Session};
+use crate::clock::Nanos;
+use crate::config::KeepAlive;
+use crate::connection::{Loss, Phase};
+use crate::error_kind::ErrorKind;
+use crate::generator::{Action, Generator};
+use crate::request::Repeat;
+
+/// Streams of one thread on the connections that they share. Slot `i` is a stream of connection
+/// `i / streams`, for as long as the load lasts.
+#[derive(Debug)]
+pub(crate) struct Multiplexer {
+    pub(crate) generator: Generator,
+    streams: u32,
+    message: Message,
+    links: Vec<Link>,
+    actions: VecDeque<Action>,
+    now: Nanos,
+}
+
+/// A connection, or the place for one.
+#[derive(Debug, Default)]
+struct Link {
+    state: State,
+    /// Slots that wait for it to be opened.
+    opening: Vec<u32>,
+    /// Slots whose requests are to go out.
+    ready: VecDeque<u32>,
+    /// Bytes that are going out, and how many of them are out.
+    outgoing: Vec<u8>,
+    written: usize,
+    /// The driver knows that there is something to send, or will when it has sent all this.
+    told: bool,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Closed,
+    /// The driver is to open it.
+    Asked,
+    Connecting,
+    Open(Box<Session>),
+}
+
+impl Multiplexer {
+    pub(crate) fn new(generator: Generator, streams: u32, message: Message) -> Multiplexer {
+        Multiplexer {
+            generator,
+            streams,
+            message,
+            links: Vec::new(),
+            actions: VecDeque::new(),
+            now: 0,
+        }
+    }
+
+    // What the driver is told.
+
+    pub(crate) fn has_actions(&self) -> bool {
+        !self.actions.is_empty() || self.generator.has_actions()
+    }
+
+    pub(crate) fn next_action(&mut self) -> Option<Action> {
+        loop {
+            if let Some(action) = self.actions.pop_front() {
+                return Some(action);
+            }
+            match self.generator.next_action()? {
+                Action::Open(slot) => self.join(slot),
+                Action::Send(slot) => self.queue(slot),
+                Action::Close(slot) => self.leave(slot),
+            }
+        }
+    }
+
+    pub(crate) fn tick(&mut self, now: Nanos) {
+        self.now = now;
+        self.generator.tick(now);
+    }
+
+    // What the driver tells.
+
+    pub(crate) fn opening(&mut self, id: u32, now: Nanos) {
+        self.now = now;
+        let link = &mut self.links[id as usize];
+        link.state = State::Connecting;
+        for slot in &link.opening {
+            self.generator.opening(*slot, now);
+        }
+    }
+
+    pub(crate) fn opened(&mut self, id: u32) {
+        let Some(session) = Session::begin(self.streams, self.now) else {
+            self.open_failed(id, ErrorKind::Malformed, self.now);
+            return;
+        };
+        let link = &mut self.links[id as usize];
+        link.state = State::Open(Box::new(session));
+        self.generator.recorder.connection_opened();
+        for slot in std::mem::take(&mut link.opening) {
+            // One that has timed out meanwhile wants nothing any more.
+            if self.generator.phase(slot) == Phase::Connecting {
+                self.generator.joined(slot);
+            }
+        }
+        self.tell(id);
+    }
+
+    pub(crate) fn open_failed(&mut self, id: u32, kind: ErrorKind, now: Nanos) {
+        self.now = now;
+        let link = &mut self.links[id as usize];
+        if let State::Open(session) = &link.state {
+            // Something below HTTP has failed later.
+            let failed = |place| (place, News::Failed(kind));
+            let ended: Vec<(u32, News)> = session.live_places().map(failed).collect();
+            self.close(id, &ended, now);
+            return;
+        }
+        link.state = State::Closed;
+        self.actions.push_back(Action::Close(id));
+        for slot in std::mem::take(&mut link.opening) {
+            self.generator.open_failed(slot, kind, now);
+        }
+    }
+
+    /// Puts requests on the connection. Returns whether there is something to send.
+    pub(crate) fn sending(&mut self, id: u32, now: Nanos) -> bool {
+        self.now = now;
+        if self.is_sending(id) {
+            return false;
+        }
+        self.links[id as usize].told = false;
+        self.send_ready(id, now);
+        self.proceed(id, now);
+        let link = &mut self.links[id as usize];
+        if let State::Open(session) = &mut link.state {
+            link.outgoing.clear();
+            link.written = 0;
+            session.swap_output(&mut link.outgoing);
+        }
+        self.is_sending(id)
+    }
+
+    pub(crate) fn unsent(&self, id: u32) -> &[u8] {
+        let link = &self.links[id as usize];
+        &link.outgoing[link.written..]
+    }
+
+    pub(crate) fn wrote(&mut self, id: u32, count: usize) {
+        let link = &mut self.links[id as usize];
+        link.written += count;
+        if link.written < link.outgoing.len() {
+            return;
+        }
+        if link.told {
+            self.actions.push_back(Action::Send(id));
+        } else {
+            self.tell_if_needed(id);
+        }
+    }
+
+    pub(crate) fn received(&mut self, id: u32, bytes: &[u8], now: Nanos) {
+        self.now = now;
+        self.generator.recorder.bytes(bytes.len() as u64);
+        if let State::Open(session) = &mut self.links[id as usize].state {
+            session.feed(bytes, now);
+            self.proceed(id, now);
+            self.tell_if_needed(id);
+        }
+    }
+
+    pub(crate) fn lost(&mut self, id: u32, loss: Loss, now: Nanos) {
+        self.now = now;
+        let State::Open(session) = &mut self.links[id as usize].state else {
+            return;
+        };
+        let (kind, forgiven) = match (session.farewell(), loss) {
+            (Some(News::Failed(kind)), _) => (kind, false),
+            (_, Loss::Close) => (ErrorKind::ClosedEarly, session.answers > 0),
+            (_, Loss::Reset) => (ErrorKind::Reset, session.answers > 0),
+        };
+        // As in HTTP/1.1, a server may close a connection in the moment in which it is used again.
+        let repeats = forgiven && self.message.repeat == Repeat::Allowed;
+        let news = |place| match repeats && session.is_untouched(place) {
+            true => (place, News::Unprocessed),
+            false => (place, News::Failed(kind)),
+        };
+        let ended: Vec<(u32, News)> = session.live_places().map(news).collect();
+        self.close(id, &ended, now);
+    }
+
+    pub(crate) fn phase(&self, id: u32) -> Phase {
+        match &self.links[id as usize].state {
+            State::Closed | State::Asked => Phase::Closed,
+            State::Connecting => Phase::Connecting,
+            State::Open(_) if self.is_sending(id) => Phase::Sending,
+            State::Open(_) => Phase::Awaiting,
+        }
+    }
+
+    // What the generator asks for.
+
+    /// The slot wants a connection.
+    fn join(&mut self, slot: u32) {
+        let id = slot / self.streams;
+        if self.links.len() <= id as usize {
+            self.links.resize_with(id as usize + 1, Link::default);
+        }
+        let link = &mut self.links[id as usize];
+        match &mut link.state {
+            State::Closed => {
+                link.state = State::Asked;
+                link.opening.push(slot);
+                self.actions.push_back(Action::Open(id));
+            }
+            State::Asked => link.opening.push(slot),
+            State::Connecting => {
+                link.opening.push(slot);
+                self.generator.opening(slot, self.now);
+            }
+            State::Open(session) => match session.intake() {
+                // For the one after it.
+                Intake::Shut => {
+                    link.opening.push(slot);
+                    self.generator.held(slot, self.now);
+                }
+                Intake::Open | Intake::Full => self.generator.joined(slot),
+            },
+        }
+    }
+
+    /// The slot's request is to go out.
+    fn queue(&mut self, slot: u32) {
+        let id = slot / self.streams;
+        let link = &mut self.links[id as usize];
+        match &mut link.state {
+            State::Open(session) => {
+                if session.intake() == Intake::Full {
+                    self.generator.held(slot, self.now);
+                }
+                link.ready.push_back(slot);
+                self.tell(id);
+            }
+            _ => self.generator.detached(slot),
+        }
+    }
+
+    /// The slot wants nothing of its connection any more.
+    fn leave(&mut self, slot: u32) {
+        let (id, place) = (slot / self.streams, slot % self.streams);
+        let Some(link) = self.links.get_mut(id as usize) else {
+            return;
+        };
+        link.opening.retain(|waiting| *waiting != slot);
+        match &mut link.state {
+            State::Open(session) => {
+                if session.is_live(place) {
+                    // Its time was up. If nothing at all has come since it began, the server is
+                    // gone without a word, and others should try a new connection.
+                    session.abandon(place);
+                    if session.heard + self.generator.timeout() <= self.now {
+                        session.shut();
+                    }
+                }
+                if self.generator.keep_alive() == KeepAlive::ClosePerRequest {
+                    session.shut();
+                }
+                self.tell(id);
+            }
+            State::Asked | State::Connecting if link.opening.is_empty() => {
+                link.state = State::Closed;
+                self.actions.push_back(Action::Close(id));
+            }
+            _ => {}
+        }
+    }
+
+    // A connection's life.
+
+    fn send_ready(&mut self, id: u32, now: Nanos) {
+        let Multiplexer { generator, links, message, streams, .. } = self;
+        let Link { state: State::Open(session), ready, opening, .. } = &mut links[id as usize]
+        else {
+            return;
+        };
+        while let Some(slot) = ready.front().copied() {
+            match session.intake() {
+                Intake::Full => return,
+                Intake::Shut => {
+                    opening.extend(ready.drain(..).filter(|slot| generator.postponed(*slot, now)));
+                    return;
+                }
+                Intake::Open => {
+                    ready.pop_front();
+                }
+            }
+            if generator.sending(slot, now)
+                && let Err(news) = session.send(slot % *streams, message)
+            {
+                tell_generator(generator, slot, news, now);
+            }
+        }
+    }
+
+    /// Lets the protocol read and write, and the generator know what became of the streams.
+    fn proceed(&mut self, id: u32, now: Nanos) {
+        let Multiplexer { generator, links, streams, .. } = self;
+        let State::Open(session) = &mut links[id as usize].state else {
+            return;
+        };
+        let life = session.advance();
+        while let Some((place, news)) = session.news() {
+            tell_generator(generator, id * *streams + place, news, now);
+        }
+        let shut = session.is_shut() && session.live() == 0;
+        if life == Life::Over || shut {
+            let malformed = |place| (place, News::Failed(ErrorKind::Malformed));
+            let ended: Vec<(u32, News)> = session.live_places().map(malformed).collect();
+            self.close(id, &ended, now);
+        }
+    }
+
+    /// The connection is of no further use. Streams that had not ended end with this news; whoever
+    /// waits for a connection gets the next one.
+    fn close(&mut self, id: u32, ended: &[(u32, News)], now: Nanos) {
+        let link = &mut self.links[id as usize];
+        if let State::Open(session) = std::mem::take(&mut link.state)
+            && session.answers > 0
+            && self.generator.keep_alive() == KeepAlive::Reuse
+        {
+            self.generator.recorder.reconnected();
+        }
+        link.ready.clear();
+        link.outgoing.clear();
+        link.written = 0;
+        link.told = false;
+        self.actions.push_back(Action::Close(id));
+        if !link.opening.is_empty() {
+            link.state = State::Asked;
+            self.actions.push_back(Action::Open(id));
+        }
+        let first = id * self.streams;
+        for (place, news) in ended {
+            tell_generator(&mut self.generator, first + place, *news, now);
+        }
+        for slot in first..(first + self.streams).min(self.generator.slots()) {
+            self.generator.detached(slot);
+        }
+    }
+
+    fn is_sending(&self, id: u32) -> bool {
+        let link = &self.links[id as usize];
+        link.written < link.outgoing.len()
+    }
+
+    fn tell(&mut self, id: u32) {
+        let told = std::mem::replace(&mut self.links[id as usize].told, true);
+        if !told && !self.is_sending(id) {
+            self.actions.push_back(Action::Send(id));
+        }
+    }
+
+    fn tell_if_needed(&mut self, id: u32) {
+        let link = &self.links[id as usize];
+        if let State::Open(session) = &link.state
+            && (session.has_output() || !link.ready.is_empty())
+        {
+            self.tell(id);
+        }
+    }
+}
+
+fn tell_generator(generator: &mut Generator, slot: u32, news: News, now: Nanos) {
+    match news {
+        News::Head => generator.answer_began(slot, now),
+        News::Body(count) => generator.recorder.body(count),
+        News::Answered { status } => generator.stream_answered(slot, status, now),
+        News::Failed(kind) => generator.stream_failed(slot, kind, now),
+        News::Unprocessed => generator.stream_unprocessed(slot),
+    }
+}
+
+#[cfg(test)]
+#[path = "multiplexer_tests.rs"]
+mod tests;

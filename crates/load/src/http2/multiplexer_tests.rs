@@ -1,0 +1,461 @@
+//! Streams on virtual time, against the h2 crate's server in memory or bytes written by hand.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::server::{self, SendResponse};
+use h2::{Reason, RecvStream};
+use proptest::prelude::*;
+
+use super::super::wire::Wire;
+use super::*;
+use crate::behaviour::Behaviour;
+use crate::clock::SECOND;
+use crate::config::KeepAlive;
+use crate::generator::{Terms, Traffic};
+use crate::headcount::Headcount;
+use crate::recorder::{Published, Recorder};
+use crate::request::PreparedRequest;
+use crate::schedule::Share;
+use crate::tally::Tally;
+use crate::target::Target;
+use crate::usage::Usage;
+use crate::users::Users;
+use crate::workload::{Rhythm, Think};
+
+const TIMEOUT: Nanos = 2 * SECOND;
+/// Users send their next request this long after an answer: a moment in which a test can look.
+const THINK: Nanos = SECOND;
+/// An empty SETTINGS frame: all that a server has to say before it answers.
+const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+/// What a server does with the n-th of its connections.
+type Setup = fn(u32) -> Peer;
+
+struct Sim {
+    load: Multiplexer,
+    now: Nanos,
+    setup: Setup,
+    peers: BTreeMap<u32, Peer>,
+    opens: u32,
+    /// Bytes that pass in one piece.
+    piece: usize,
+}
+
+/// The other end of a connection.
+enum Peer {
+    H2(Box<H2>),
+    /// Says this, whatever it is asked.
+    Says(Vec<u8>),
+}
+
+struct H2 {
+    wire: Wire,
+    state: Shaken,
+    asked: Vec<(http::Request<RecvStream>, SendResponse<Bytes>)>,
+}
+
+enum Shaken {
+    Not(server::Handshake<Wire, Bytes>),
+    Yes(server::Connection<Wire, Bytes>),
+    Over,
+}
+
+fn context() -> Context<'static> {
+    Context::from_waker(Waker::noop())
+}
+
+impl H2 {
+    fn new(builder: &server::Builder) -> Peer {
+        let wire = Wire::default();
+        let state = Shaken::Not(builder.handshake(wire.clone()));
+        Peer::H2(Box::new(H2 { wire, state, asked: Vec::new() }))
+    }
+
+    fn poll(&mut self) {
+        if let Shaken::Not(handshake) = &mut self.state
+            && let Poll::Ready(shaken) = Pin::new(handshake).poll(&mut context())
+        {
+            self.state = Shaken::Yes(shaken.unwrap());
+        }
+        while let Shaken::Yes(connection) = &mut self.state {
+            match connection.poll_accept(&mut context()) {
+                Poll::Ready(Some(Ok(asked))) => self.asked.push(asked),
+                Poll::Ready(_) => self.state = Shaken::Over,
+                Poll::Pending => return,
+            }
+        }
+    }
+
+    fn connection(&mut self) -> &mut server::Connection<Wire, Bytes> {
+        match &mut self.state {
+            Shaken::Yes(connection) => connection,
+            _ => panic!("the connection is not open"),
+        }
+    }
+}
+
+impl Sim {
+    fn new(users: u64, streams: u32, setup: Setup) -> Sim {
+        Sim::asking(users, streams, "GET", "", setup)
+    }
+
+    fn asking(users: u64, streams: u32, method: &str, body: &str, setup: Setup) -> Sim {
+        let mut target = Target::parse("http://127.0.0.1:1/").unwrap();
+        target.method = method.into();
+        target.body = body.into();
+        let request = PreparedRequest::build(&target, KeepAlive::Reuse).unwrap();
+        let message = Message::of(&request, "http").unwrap();
+        let terms =
+            Terms { keep_alive: KeepAlive::Reuse, timeout: TIMEOUT, connect_timeout: SECOND };
+        let rhythm = Rhythm::Think(Think::Constant(Duration::from_nanos(THINK)));
+        let alone = Share { thread: 0, threads: 1 };
+        let traffic = Traffic::Closed(Users::new(Headcount::new(users, None, 0), rhythm, alone, 1));
+        let behaviour = Behaviour::single(request);
+        let recorder = Recorder::new(0, 1000 * SECOND);
+        let generator = Generator::new(terms, traffic, behaviour, recorder, None);
+        let load = Multiplexer::new(generator, streams, message);
+        let mut sim =
+            Sim { load, now: 0, setup, peers: BTreeMap::new(), opens: 0, piece: usize::MAX };
+        sim.turn();
+        sim
+    }
+
+    /// Lets time pass.
+    fn pass(&mut self, time: Nanos) {
+        let end = self.now + time;
+        while let Some(wake) = self.load.generator.next_wake().filter(|wake| *wake <= end) {
+            self.now = wake.max(self.now);
+            self.turn();
+        }
+        self.now = end;
+        self.turn();
+    }
+
+    /// Carries bytes to and fro until nobody has any.
+    fn turn(&mut self) {
+        self.load.tick(self.now);
+        loop {
+            while let Some(action) = self.load.next_action() {
+                self.act(action);
+            }
+            let ids: Vec<u32> = self.peers.keys().copied().collect();
+            let mut silent = true;
+            for id in ids {
+                silent &= !self.deliver(id);
+            }
+            if silent && !self.load.has_actions() {
+                return;
+            }
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Open(id) => {
+                self.load.opening(id, self.now);
+                self.peers.insert(id, (self.setup)(self.opens));
+                self.opens += 1;
+                self.load.opened(id);
+            }
+            Action::Send(id) => {
+                if self.load.sending(id, self.now) {
+                    self.carry(id);
+                }
+            }
+            Action::Close(id) => {
+                self.peers.remove(&id);
+            }
+        }
+    }
+
+    fn carry(&mut self, id: u32) {
+        while !self.load.unsent(id).is_empty() {
+            let piece = self.load.unsent(id);
+            let piece = piece[..piece.len().min(self.piece)].to_vec();
+            if let Some(Peer::H2(server)) = self.peers.get(&id) {
+                server.wire.feed(&piece);
+            }
+            self.load.wrote(id, piece.len());
+        }
+    }
+
+    /// Returns whether there was something.
+    fn deliver(&mut self, id: u32) -> bool {
+        let mut bytes = Vec::new();
+        match self.peers.get_mut(&id) {
+            Some(Peer::H2(server)) => {
+                server.poll();
+                server.wire.swap_output(&mut bytes);
+            }
+            Some(Peer::Says(said)) => bytes = std::mem::take(said),
+            None => {}
+        }
+        for piece in bytes.chunks(self.piece.min(bytes.len().max(1))) {
+            self.load.received(id, piece, self.now);
+        }
+        !bytes.is_empty()
+    }
+
+    fn server(&mut self, id: u32) -> &mut H2 {
+        match self.peers.get_mut(&id) {
+            Some(Peer::H2(server)) => server,
+            _ => panic!("there is no server at {id}"),
+        }
+    }
+
+    /// What is asked on all connections and not answered.
+    fn asked(&mut self) -> usize {
+        let servers = self.peers.values().filter_map(|peer| match peer {
+            Peer::H2(server) => Some(server.asked.len()),
+            Peer::Says(_) => None,
+        });
+        servers.sum()
+    }
+
+    /// Answers the first request of a connection with this body.
+    fn answer(&mut self, id: u32, body: &'static [u8]) {
+        let (_, mut respond) = self.server(id).asked.remove(0);
+        let mut stream = respond.send_response(http::Response::new(()), body.is_empty()).unwrap();
+        if !body.is_empty() {
+            stream.send_data(Bytes::from_static(body), true).unwrap();
+        }
+        self.turn();
+    }
+
+    /// What was counted since this was asked last.
+    fn tally(&mut self) -> Tally {
+        let gauges = self.load.generator.gauges();
+        let recorder = &mut self.load.generator.recorder;
+        let place = Mutex::new(Published::new(0));
+        recorder.next_window(self.now, gauges);
+        recorder.publish(&place, Usage::default());
+        place.into_inner().unwrap().tally
+    }
+
+    fn errors(&mut self) -> Vec<(ErrorKind, u64)> {
+        let tally = self.tally();
+        let all = ErrorKind::ALL.into_iter().zip(tally.errors);
+        all.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+fn good(_: u32) -> Peer {
+    H2::new(&server::Builder::new())
+}
+
+/// The first connection opens to these bytes; later ones are good.
+fn says(number: u32, bytes: &[u8]) -> Peer {
+    if number == 0 { Peer::Says([&SETTINGS, bytes].concat()) } else { good(number) }
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const GO_AWAY: u8 = 7;
+const END_HEADERS: u8 = 4;
+
+#[test]
+fn users_share_connections() {
+    for piece in [usize::MAX, 1] {
+        let mut sim = Sim::new(5, 3, good);
+        sim.piece = piece;
+        assert_eq!((sim.opens, sim.asked()), (2, 5));
+        for (id, count) in [(0, 3), (1, 2)] {
+            for _ in 0..count {
+                sim.answer(id, b"hello");
+            }
+        }
+        sim.pass(THINK);
+        assert_eq!((sim.opens, sim.asked()), (2, 5), "on the same connections");
+        let tally = sim.tally();
+        assert_eq!((tally.requests, tally.body_bytes, tally.connections_opened), (5, 25, 2));
+        assert_eq!(tally.errors.iter().sum::<u64>(), 0);
+    }
+}
+
+#[test]
+fn a_request_waits_for_a_stream_that_the_server_allows() {
+    let mut sim = Sim::new(3, 3, |_| H2::new(server::Builder::new().max_concurrent_streams(1)));
+    for _ in 0..3 {
+        assert_eq!(sim.asked(), 1);
+        sim.answer(0, b"");
+    }
+    let tally = sim.tally();
+    assert_eq!((tally.requests, tally.errors.iter().sum::<u64>()), (3, 0));
+}
+
+#[test]
+fn a_connection_that_the_server_winds_up_is_replaced_without_an_error() {
+    let mut sim = Sim::new(2, 2, good);
+    sim.answer(0, b"a");
+    sim.server(0).connection().graceful_shutdown();
+    sim.turn();
+    sim.pass(THINK);
+    assert_eq!(sim.opens, 1, "a stream is still under way");
+    sim.answer(0, b"b");
+    sim.pass(THINK);
+    assert_eq!((sim.opens, sim.asked()), (2, 2));
+    let tally = sim.tally();
+    assert_eq!((tally.requests, tally.reconnects, tally.errors.iter().sum::<u64>()), (2, 1, 0));
+}
+
+#[test]
+fn a_connection_that_the_server_gives_up_fails_its_streams_by_name() {
+    let mut sim = Sim::new(2, 2, good);
+    sim.server(0).connection().abrupt_shutdown(Reason::INTERNAL_ERROR);
+    sim.turn();
+    sim.load.lost(0, Loss::Close, 0);
+    assert_eq!(sim.errors(), [(ErrorKind::GoAway, 2)]);
+    sim.pass(THINK);
+    assert_eq!((sim.opens, sim.asked()), (2, 2));
+}
+
+#[test]
+fn a_server_that_closes_every_connection_at_once_is_not_tried_for_ever() {
+    let closing = |_| Peer::Says([&SETTINGS[..], &frame(GO_AWAY, 0, 0, &[0; 8])].concat());
+    let mut sim = Sim::new(1, 1, closing);
+    sim.pass(10 * THINK);
+    let failed = sim.errors();
+    assert_eq!(failed.len(), 1);
+    assert_eq!(failed[0].0, ErrorKind::GoAway);
+    assert!(sim.opens <= 11, "{} connections", sim.opens);
+}
+
+#[test]
+fn a_stream_that_ends_early_leaves_the_others_alone() {
+    let mut sim = Sim::new(3, 3, good);
+    for reason in [Reason::INTERNAL_ERROR, Reason::REFUSED_STREAM] {
+        let (_, mut respond) = sim.server(0).asked.remove(0);
+        respond.send_reset(reason);
+        sim.turn();
+    }
+    sim.answer(0, b"ok");
+    let tally = sim.tally();
+    assert_eq!(tally.errors[ErrorKind::StreamReset as usize], 1);
+    assert_eq!(tally.errors[ErrorKind::RefusedStream as usize], 1);
+    assert_eq!((tally.requests, tally.connections_opened), (3, 1));
+}
+
+#[test]
+fn a_connection_that_ends_is_forgiven_once_it_has_been_used() {
+    let mut sim = Sim::new(2, 2, good);
+    sim.load.lost(0, Loss::Reset, 0);
+    sim.pass(THINK);
+    assert_eq!(sim.errors(), [(ErrorKind::Reset, 2)]);
+    sim.answer(0, b"a");
+    sim.load.lost(0, Loss::Close, sim.now);
+    sim.turn();
+    assert_eq!((sim.opens, sim.asked()), (3, 1), "asked again");
+    assert_eq!(sim.errors(), []);
+    let mut post = Sim::asking(2, 2, "POST", "x", good);
+    post.answer(0, b"a");
+    post.load.lost(0, Loss::Close, 0);
+    assert_eq!(post.errors(), [(ErrorKind::ClosedEarly, 1)], "it could do something twice");
+}
+
+#[test]
+fn a_silent_server_is_left_for_a_new_connection() {
+    let mut sim = Sim::new(2, 2, good);
+    sim.pass(TIMEOUT);
+    assert_eq!(sim.errors(), [(ErrorKind::Timeout, 2)]);
+    sim.pass(THINK);
+    assert_eq!(sim.opens, 2);
+}
+
+#[test]
+fn a_slow_stream_times_out_alone() {
+    let mut sim = Sim::new(2, 2, good);
+    sim.pass(SECOND);
+    sim.answer(0, b"a");
+    sim.pass(SECOND);
+    assert_eq!(sim.errors(), [(ErrorKind::Timeout, 1)]);
+    sim.pass(SECOND);
+    assert_eq!(sim.opens, 1);
+}
+
+#[test]
+fn large_bodies_pass_the_server_s_window_and_trailers_end_an_answer() {
+    const BODY: usize = 200_000;
+    let mut sim = Sim::asking(1, 1, "POST", &"x".repeat(BODY), good);
+    let (mut request, mut respond) = sim.server(0).asked.remove(0);
+    let mut read = 0;
+    while read < BODY {
+        sim.turn();
+        while let Poll::Ready(Some(data)) = request.body_mut().poll_data(&mut context()) {
+            let count = data.unwrap().len();
+            read += count;
+            request.body_mut().flow_control().release_capacity(count).unwrap();
+        }
+    }
+    assert_eq!(read, BODY);
+    let mut stream = respond.send_response(http::Response::new(()), false).unwrap();
+    stream.send_data(Bytes::from_static(&[b'y'; 100_000]), false).unwrap();
+    sim.turn();
+    assert_eq!(sim.load.generator.recorder.in_flight(), 1);
+    stream.send_trailers(http::HeaderMap::new()).unwrap();
+    sim.turn();
+    let tally = sim.tally();
+    assert_eq!((tally.requests, tally.body_bytes), (1, 100_000));
+}
+
+#[test]
+fn what_is_against_the_protocol_is_malformed() {
+    // With how many connections there are after it: what concerns a stream ends only that.
+    let cases: [(Setup, u32); 6] = [
+        (|n| says(n, b"HTTP/1.1 400 Bad Request\r\n\r\n"), 2),
+        // An answer to nothing, to a stream of the server's, and with a head that cannot be unpacked.
+        (|n| says(n, &frame(DATA, 0, 9, b"x")), 2),
+        (|n| says(n, &frame(HEADERS, END_HEADERS, 2, &[0x88])), 2),
+        (|n| says(n, &frame(HEADERS, END_HEADERS, 1, &[0xff; 20])), 2),
+        // A frame that is larger than allowed, and a head without a status.
+        (|n| says(n, &frame(DATA, 0, 1, &[0; 20_000])), 2),
+        (|n| says(n, &frame(HEADERS, END_HEADERS, 1, &[0x10, 1, b'a', 1, b'b'])), 1),
+    ];
+    for (number, (setup, opens)) in cases.into_iter().enumerate() {
+        for piece in [usize::MAX, 1] {
+            let mut sim = Sim::new(1, 1, setup);
+            sim.piece = piece;
+            sim.pass(0);
+            assert_eq!(sim.errors(), [(ErrorKind::Malformed, 1)], "case {number}");
+            sim.pass(THINK);
+            assert_eq!(sim.opens, opens, "case {number}");
+        }
+    }
+}
+
+proptest! {
+    /// Whatever a server says, every request ends, at the latest at its timeout.
+    #[test]
+    fn nonsense_neither_crashes_nor_hangs(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut sim = Sim::new(2, 2, |_| Peer::Says(Vec::new()));
+        sim.peers.insert(0, Peer::Says([&SETTINGS, &bytes[..]].concat()));
+        sim.turn();
+        sim.pass(TIMEOUT);
+        prop_assert!(sim.tally().requests >= 2);
+    }
+
+    #[test]
+    fn frames_out_of_place_neither_crash_nor_hang(
+        frames in prop::collection::vec(
+            (0_u8..12, any::<u8>(), 0_u32..6, prop::collection::vec(any::<u8>(), 0..20)), 0..20
+        )
+    ) {
+        let said: Vec<u8> =
+            frames.iter().flat_map(|(kind, flags, id, rest)| frame(*kind, *flags, *id, rest)).collect();
+        let mut sim = Sim::new(2, 2, |_| Peer::Says(Vec::new()));
+        sim.peers.insert(0, Peer::Says([&SETTINGS, &said[..]].concat()));
+        sim.turn();
+        sim.pass(TIMEOUT);
+        prop_assert!(sim.tally().requests >= 2);
+    }
+}
