@@ -455,3 +455,6 @@ fn a_new_rate_takes_effect_at_once() {
 
 #[path = "truth_tests.rs"]
 mod truth;
+
+#[path = "generator/sessions_tests.rs"]
+mod sessions;

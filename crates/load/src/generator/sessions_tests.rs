@@ -1,0 +1,139 @@
+//! Sessions on virtual time.
+
+use std::path::Path;
+
+use super::*;
+use crate::artillery::{self, Options};
+use crate::script::Script;
+use crate::script::cast::{Cast, Part};
+
+fn script(config: &str, flow: &str) -> Arc<Script> {
+    let text = format!(
+        "config: {{target: 'http://127.0.0.1:1', {config}}}\nscenarios: [{{flow: [{flow}]}}]"
+    );
+    let read = artillery::parse(&text, Path::new("s.yml"), &Options::default());
+    Arc::new(read.unwrap_or_else(|error| panic!("{error}\n{text}")))
+}
+
+/// The script's sessions in place of the one request; `quota` is of sessions.
+fn play(script: &Arc<Script>, mut sim: Sim, quota: Option<u64>) -> Sim {
+    let scope = script.scope.clone();
+    let cast = Cast::new(Arc::clone(script), Part::Scenarios, scope, 100, ALONE, 1);
+    sim.generator.behaviour = Behaviour::Script(Box::new(cast));
+    sim.generator.quota = quota;
+    sim
+}
+
+fn arriving(script: &Arc<Script>, server: Server) -> Sim {
+    play(script, Sim::phases(&script.phases, script.spacing, 1, server), None)
+}
+
+const TWO: &str = "{get: {url: /a}}, {think: 0.5}, {get: {url: /b}}";
+
+#[test]
+fn sessions_that_are_under_way_go_on_after_the_last_phase() {
+    let script = script("phases: [{duration: 1, arrivalRate: 10}]", TWO);
+    let mut sim = arriving(&script, Server::Parallel(ms(100), OK));
+    sim.run_until(ms(1500));
+    assert!(!sim.generator.is_spent());
+    // The last one begins at 0.9 s and takes 0.1 + 0.5 + 0.1 s.
+    sim.run_until(ms(1601));
+    assert!(sim.generator.is_spent());
+    let counted = sim.generator.recorder.script().clone();
+    let (tally, _) = sim.finish();
+    assert_eq!((counted.created, counted.completed, counted.failed), (10, 10, 0));
+    assert_eq!((tally.requests, tally.due, tally.taken_up), (20, 20, 20));
+    assert_eq!(tally.connections_opened, 10, "each on a connection of its own");
+    assert_eq!((p50(&tally.response), p50(&tally.service)), (100, 100));
+    let length = counted.session_length.histogram().unwrap().max().unwrap();
+    assert!((length.as_secs_f64() - 0.7).abs() < 0.001, "{length:?}");
+}
+
+#[test]
+fn the_response_time_of_a_session_counts_from_its_arrival() {
+    let script =
+        script("phases: [{duration: 1, arrivalCount: 2}], http: {pool: 1}", "{get: {url: /}}");
+    let mut sim = arriving(&script, Server::Parallel(ms(800), OK));
+    let (tally, _) = sim.run_until(3 * SECOND).finish();
+    // The second arrives at 0.5 s and waits until 0.8 s for the connection.
+    assert_eq!(tally.response.max().unwrap().as_millis(), 1100);
+    assert_eq!(tally.service.max().unwrap().as_millis(), 800);
+}
+
+#[test]
+fn a_pause_holds_sessions_where_they_are() {
+    let script = script("phases: [{duration: 1, arrivalCount: 1}]", TWO);
+    let mut sim = arriving(&script, Server::Parallel(ms(100), OK));
+    for (until, paused) in [(300, true), (5300, false)] {
+        sim.run_until(ms(until));
+        match paused {
+            true => sim.clockwork.pause(sim.now),
+            false => sim.clockwork.resume(sim.now),
+        }
+        sim.steer(|_, _| {});
+    }
+    // 0.3 s of the thinking were left.
+    sim.run_until(ms(5599));
+    assert_eq!(sim.generator.recorder.script().requests, 1);
+    let (tally, _) = sim.run_until(ms(6200)).finish();
+    assert_eq!((tally.requests, tally.response.max()), (2, tally.service.max()));
+}
+
+#[test]
+fn a_phase_turns_sessions_away_beyond_its_limit() {
+    let script = script("phases: [{duration: 1, arrivalRate: 10, maxVusers: 3}]", TWO);
+    let mut sim = arriving(&script, Server::Parallel(ms(100), OK));
+    sim.run_until(3 * SECOND);
+    let counted = sim.generator.recorder.script().clone();
+    // Three at 0.0, 0.1 and 0.2 s; each makes room after 0.7 s, for those at 0.7, 0.8 and 0.9 s.
+    assert_eq!((counted.created, counted.skipped), (6, 4));
+    assert_eq!(sim.finish().0.dropped, 4);
+}
+
+#[test]
+fn users_have_session_after_session_until_the_quota_is_spent() {
+    let script = script("", TWO);
+    let sim = Sim::closed(2, ms(300), Server::Parallel(ms(100), OK));
+    let mut sim = play(&script, sim, Some(6));
+    // Three sessions each, with a pause of 0.3 s between them.
+    sim.run_until(ms(2699));
+    assert!(!sim.generator.is_spent());
+    sim.run_until(ms(2800));
+    assert!(sim.generator.is_spent());
+    assert_eq!(sim.generator.recorder.script().completed, 6);
+    assert_eq!(sim.finish().0.requests, 12);
+}
+
+#[test]
+fn what_goes_wrong_has_the_names_that_scripts_know() {
+    for (server, name) in [
+        (Server::Refusing, "ECONNREFUSED"),
+        (Server::Dropping, "ECONNRESET"),
+        (Server::Silent, "ETIMEDOUT"),
+    ] {
+        let script = script("phases: [{duration: 1, arrivalCount: 3}]", TWO);
+        let mut sim = arriving(&script, server);
+        sim.run_until(10 * SECOND);
+        let counted = sim.generator.recorder.script().clone();
+        assert_eq!((counted.failed, counted.errors.get(name)), (3, Some(&3)));
+        assert_eq!((counted.by_name[0].errors, counted.completed), (3, 0));
+    }
+}
+
+#[test]
+fn a_dead_target_is_tried_again_with_patience_by_users_with_sessions() {
+    let script = script("", "{get: {url: /}}");
+    let mut sim = play(&script, Sim::closed(1, 0, Server::Refusing), None);
+    sim.run_until(10 * SECOND).finish();
+    assert!((10..=20).contains(&sim.opens.len()), "{:?}", sim.opens);
+}
+
+#[test]
+fn the_end_cuts_sessions_short() {
+    let script = script("phases: [{duration: 5, arrivalRate: 10}]", TWO);
+    let mut sim = arriving(&script, Server::Parallel(ms(100), OK));
+    let (tally, _) = sim.run_until(ms(1050)).finish();
+    // Eleven have begun; the first five have sent their second request.
+    assert_eq!(tally.due, 16);
+    assert_eq!(sim.generator.recorder.script().requests, 0, "all is handed over");
+}
