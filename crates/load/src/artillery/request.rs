@@ -108,8 +108,10 @@ fn url_of(compiler: &mut Compiler, node: &Node) -> Result<Text, Refusal> {
         Some(fixed) if !fixed.starts_with('/') => {
             let known = compiler.origin.path_of(fixed);
             known.map_err(|_| {
+                // As written: what stands in its place may be a secret.
                 let what = format!(
-                    "the url '{fixed}' is not on the target; begin it with '/', or run a script for each server"
+                    "the url '{}' is not on the target; begin it with '/', or run a script for each server",
+                    node.scalar().unwrap_or_default()
                 );
                 node.refuse(what)
             })?;

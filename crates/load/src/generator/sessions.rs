@@ -135,6 +135,7 @@ impl Generator {
                     self.recorder.unnoticed(now.saturating_sub(intended));
                     self.begin(slot, intended, true);
                 }
+                Order::Wait => self.recorder.waited(),
                 Order::Close(slot) => self.close(slot),
                 Order::Free(user, pause) => self.next_session(user, pause, now),
             }

@@ -65,6 +65,8 @@ pub(crate) type Outcome = Arc<Mutex<Option<(Result<(), String>, Scope)>>>;
 pub(crate) enum Order {
     /// Sends the request of a slot, which was meant to go out at this time.
     Begin(u32, Nanos),
+    /// Notes that a session waits for a connection: there may be no more.
+    Wait,
     /// Closes the connection of a slot.
     Close(u32),
     /// A user's session has ended; the next one begins after this time at the earliest.
@@ -375,6 +377,7 @@ impl Cast {
                     let entry = (id, self.actors[id as usize].serial);
                     if !self.starved.contains(&entry) {
                         self.starved.push_back(entry);
+                        self.orders.push_back(Order::Wait);
                     }
                     return;
                 }

@@ -8,6 +8,9 @@ const MAX_COOKIES: usize = 200;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Jar {
     cookies: Vec<Cookie>,
+    /// Whether a server has set a cookie. Until then, those of the script go with its own requests
+    /// only.
+    opened: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -48,17 +51,20 @@ pub(crate) struct Place<'a> {
 }
 
 impl Jar {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.cookies.is_empty()
+    /// Whether its cookies go with every request.
+    pub(crate) fn is_open(&self) -> bool {
+        self.opened
     }
 
     pub(crate) fn clear(&mut self) {
         self.cookies.clear();
+        self.opened = false;
     }
 
     /// Takes in the value of a `Set-Cookie` header; what is no cookie, or not for this host, is
     /// passed over as browsers do.
     pub(crate) fn store(&mut self, line: &[u8], place: Place<'_>) {
+        self.opened = true;
         let Some(cookie) = std::str::from_utf8(line).ok().and_then(|line| parse(line, place))
         else {
             return;
@@ -246,7 +252,7 @@ mod tests {
         jar.store(b"b=1; Expires=Wed, 21 Oct 2015 07:28:00 GMT", here);
         jar.store(b"c=1; Domain=0.0.1", here);
         assert_eq!(sent(&jar, here), "");
-        assert!(jar.is_empty());
+        assert!(jar.cookies.is_empty());
     }
 
     #[test]
@@ -254,6 +260,6 @@ mod tests {
         let mut jar = Jar::default();
         jar.store(b"a=1\rX: y", place("h", "/"));
         jar.store("ä=1".as_bytes(), place("h", "/"));
-        assert!(jar.is_empty());
+        assert!(jar.cookies.is_empty());
     }
 }

@@ -67,9 +67,9 @@ impl Origin {
 
     /// The path that a URL means on this server.
     pub(crate) fn path_of<'u>(&self, url: &'u str) -> Result<&'u str, &'static str> {
-        let scheme = match self.channel {
-            Channel::Any => "http://",
-            Channel::Secure => "https://",
+        let (scheme, port) = match self.channel {
+            Channel::Any => ("http://", ":80"),
+            Channel::Secure => ("https://", ":443"),
         };
         let Some(rest) = url.get(..scheme.len()).filter(|start| start.eq_ignore_ascii_case(scheme))
         else {
@@ -78,7 +78,8 @@ impl Origin {
         };
         let rest = &url[rest.len()..];
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        match rest[..end].eq_ignore_ascii_case(&self.authority) {
+        let authority = rest[..end].strip_suffix(port).unwrap_or(&rest[..end]);
+        match authority.eq_ignore_ascii_case(&self.authority) {
             true => Ok(&rest[end..]),
             false => Err(OTHER_SERVER),
         }
@@ -274,8 +275,8 @@ fn write_cookies(
     out: &mut Vec<u8>,
 ) -> Result<(), &'static str> {
     let own = step.headers.iter().find(|(name, _)| name == "cookie");
-    if jar.is_empty() && step.cookies.is_empty() && own.is_none() {
-        return Ok(());
+    if !jar.is_open() && step.cookies.is_empty() {
+        return own.map_or(Ok(()), |(name, value)| write_header(name, value, near, out));
     }
     scratch.clear();
     let path = std::str::from_utf8(&out[path.0..path.1]).unwrap_or("/");

@@ -12,6 +12,8 @@ use super::steps::{BlockId, Loop, Rounds, Step};
 #[derive(Debug)]
 pub(super) struct Round {
     step: (BlockId, u32),
+    /// What the counter was in the first round.
+    first: i64,
     index: i64,
     end: Option<i64>,
     /// The elements, where they come from a variable.
@@ -47,7 +49,7 @@ impl Session {
                 (0, Some(list.len() as i64))
             }
         };
-        let round = Round { step, index, end, list };
+        let round = Round { step, first: index, index, end, list };
         if round.is_over() {
             return;
         }
@@ -63,7 +65,7 @@ impl Session {
             Rounds::Over(_) => round.list.get(round.index as usize).cloned(),
             Rounds::Range(..) | Rounds::Text(_) => None,
         };
-        self.scope.set(spec.element, element.unwrap_or_else(|| round.index.into()));
+        self.scope.set(spec.element, element.unwrap_or_else(|| round.first.into()));
     }
 
     pub(super) fn finish_block(&mut self, strand: u32, script: &Script) {

@@ -288,6 +288,9 @@ fn redirects_are_followed_within_the_target() {
 #[test]
 fn cookies_belong_to_the_session() {
     let flow = "- get: {url: /, cookie: {own: \"1\"}}\n- get: {url: /next}";
+    let played = play(&script("", flow), |_, _| json("{}"));
+    assert!(!played.requests[1].contains("Cookie"), "no server has set any");
+    let flow = "- get: {url: /, cookie: {own: \"1\"}}\n- get: {url: /next}";
     let played = play(&script("http: {defaults: {cookie: {all: \"0\"}}}", flow), |_, _| {
         Reply(200, vec![("set-cookie", "sid=x; Path=/".into())], String::new())
     });
