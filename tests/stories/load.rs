@@ -129,6 +129,29 @@ fn a_failed_request_ends_as_in_locust_if_asked_to() {
 }
 
 #[test]
+fn https_and_unix_sockets_on_either_engine() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let secure = format!("https://{}/", nginx.secure);
+    let ran = |arguments: &str| json(&home.run(&format!("load --quiet --json - {arguments}")));
+    for engine in ["auto", "epoll"] {
+        for target in [
+            format!("{secure} --ca cert.pem"),
+            format!("{secure} --insecure --no-keep-alive"),
+            "http://no.such.host/ --unix-socket nginx.sock".to_owned(),
+            format!("http://{}/ --local-address 127.0.0.8,127.0.0.9", nginx.address),
+        ] {
+            let report = ran(&format!("{target} --engine {engine} -n 20"));
+            assert_eq!(report["status"]["200"], 20, "{target}: {report}");
+            assert!(engine == "auto" || report["engine"] == engine);
+        }
+        let strangers = ran(&format!("{secure} --engine {engine} -n 2"));
+        assert_eq!(strangers["errors"]["tls"], 2, "{strangers}");
+    }
+}
+
+#[test]
 fn credentials_stay_where_they_were_sent() {
     let _machine = shared();
     let home = Home::new();

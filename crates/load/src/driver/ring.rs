@@ -247,7 +247,9 @@ impl Ring {
     /// kernel's own reference to it until it ends.
     pub(super) fn forget(&mut self, slot: u32) -> io::Result<()> {
         // What was asked for names the socket by its number, which may soon be another's.
-        self.submit()?;
+        if !self.io.submission().is_empty() {
+            self.submit()?;
+        }
         self.set_registered(slot, -1)
     }
 

@@ -30,6 +30,9 @@ pub struct Document {
     /// Threads of the generator.
     #[serde(default)]
     pub threads: Option<usize>,
+    /// What carried the bytes: `uring` or `epoll`.
+    #[serde(default)]
+    pub engine: Option<String>,
     #[serde(default)]
     pub keep_alive: KeepAlive,
     pub started_at: String,
@@ -222,6 +225,7 @@ impl Document {
             method: order.method,
             workload: order.workload,
             threads: Some(order.threads),
+            engine: Some(report.engine.to_string()),
             keep_alive: order.keep_alive,
             started_at: timestamp(report.started_at).unwrap_or_default(),
             warm_up: report.warm_up.map(WarmUp::from),

@@ -54,6 +54,7 @@ pub fn document() -> Document {
         workload: "2 users".to_owned(),
         concurrency: 2,
         threads: Some(1),
+        engine: Some("uring".to_owned()),
         keep_alive: KeepAlive::On,
         started_at: "2026-11-21T10:00:00Z".to_owned(),
         warm_up: None,
