@@ -22,13 +22,15 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Runs the program and then says its exit code. The terminal's settings before and after go
-    /// to files.
+    /// Runs the program and then says its exit code.
     fn open(home: &Home, arguments: &str) -> Terminal {
-        let program = env!("CARGO_BIN_EXE_tenfold");
-        let line = format!(
-            "stty rows {ROWS} cols {COLUMNS}; stty -a > before; {program} {arguments}; echo code $?; stty -a > after"
-        );
+        Terminal::run(home, &format!("{} {arguments}; echo code $?", env!("CARGO_BIN_EXE_tenfold")))
+    }
+
+    /// Runs a line of shell. The terminal's settings before and after go to files.
+    fn run(home: &Home, line: &str) -> Terminal {
+        let line =
+            format!("stty rows {ROWS} cols {COLUMNS}; stty -a > before; {line}; stty -a > after");
         let mut script = Command::new("script")
             .args(["-q", "-f", "-c", &line, "/dev/null"])
             .env("SHELL", "/bin/sh")
@@ -116,6 +118,21 @@ fn ctrl_c_and_signals_give_the_terminal_back() {
     send(pid, Signal::TERM);
     let text = terminal.closed(home.path());
     assert!(text.contains("2 users for") && text.contains("code 143"), "{text}");
+}
+
+#[test]
+fn in_the_background_it_leaves_the_terminal_alone() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    // With -m, a job has a process group of its own: touching the terminal would stop it.
+    let job = format!(
+        "set -m; {} load http://{}/ -n 20 & wait; true",
+        env!("CARGO_BIN_EXE_tenfold"),
+        nginx.address
+    );
+    let text = Terminal::run(&home, &job).closed(home.path());
+    assert!(text.contains("status 200: 20"), "{text}");
 }
 
 #[test]

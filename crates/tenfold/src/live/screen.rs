@@ -17,7 +17,9 @@ impl Screen {
     /// Whether there is somebody who looks and types.
     pub fn is_possible() -> bool {
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
-        stdin().is_terminal() && stdout().is_terminal() && !dumb
+        // A job in the background would be stopped for touching the terminal.
+        let in_front = rustix::termios::tcgetpgrp(stdin()) == Ok(rustix::process::getpgrp());
+        stdin().is_terminal() && stdout().is_terminal() && in_front && !dumb
     }
 
     pub fn open() -> anyhow::Result<Screen> {

@@ -74,7 +74,9 @@ impl OutputArguments {
         }
         if taken || self.format != Format::Text {
             // Forms without a place for it.
-            report::complaints(document).iter().for_each(|line| eprintln!("tenfold: {line}"));
+            for complaint in report::complaints(document) {
+                output::tell(format_args!("tenfold: {complaint}"));
+            }
         }
         let mut outcome = Ok(());
         for (place, text) in self.files(document)? {
