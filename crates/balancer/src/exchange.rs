@@ -113,6 +113,7 @@ pub(crate) fn log(
         time: clock::since_1970(),
         client: request.client.or(client.origin.peer()),
         record,
+        head: &space.request,
         request_id: &space.id,
         app: app.map(|app| &app.config.name[..]),
         queued: space.queued,

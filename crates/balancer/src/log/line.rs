@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{LogFormat, Record};
 use crate::clock;
-use crate::h1::write_decimal;
+use crate::h1::{Outline, write_decimal};
 
 /// One request that is over.
 pub(crate) struct Line<'a> {
@@ -14,6 +14,8 @@ pub(crate) struct Line<'a> {
     pub(crate) time: Duration,
     pub(crate) client: Option<IpAddr>,
     pub(crate) record: &'a Record,
+    /// The header as it was written for a backend; empty when it was refused.
+    pub(crate) head: &'a [u8],
     pub(crate) request_id: &'a [u8],
     pub(crate) app: Option<&'a str>,
     /// In the queue.
@@ -71,7 +73,9 @@ impl Line<'_> {
         clock::write_iso(out, self.time);
         out.extend_from_slice(b"\",\"client\":\"");
         self.write_client(out, b"unix");
-        out.extend_from_slice(b"\",\"request\":\"");
+        out.push(b'"');
+        write_text(out, "host", self.host());
+        out.extend_from_slice(b",\"request\":\"");
         let [line, version] = self.request_line();
         escape_json(out, line);
         escape_json(out, version);
@@ -91,6 +95,11 @@ impl Line<'_> {
         write_time(out, "response_ms", Some(self.response));
         write_text(out, "tls", self.transport.tls.map(str::as_bytes));
         out.push(b'}');
+    }
+
+    /// That the request was for.
+    fn host(&self) -> Option<&[u8]> {
+        (!self.head.is_empty()).then(|| &self.head[Outline::of(self.head).host])
     }
 
     /// The line up to its version, and the version.

@@ -17,6 +17,7 @@ fn line(record: &Record) -> Line<'_> {
         time: Duration::from_millis(784_111_777_042),
         client: Some("192.0.2.1".parse().unwrap()),
         record,
+        head: b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n",
         request_id: b"abc",
         app: Some("shop"),
         queued: Duration::ZERO,
@@ -53,7 +54,7 @@ fn an_object_a_line() {
     line.transport = Transport { tls: Some("TLSv1.3"), http: Some("HTTP/2.0") };
     assert_eq!(
         text(&line, LogFormat::Json),
-        "{\"time\":\"1994-11-06T08:49:37.042Z\",\"client\":\"192.0.2.1\",\"request\":\"GET / HTTP/2.0\",\
+        "{\"time\":\"1994-11-06T08:49:37.042Z\",\"client\":\"192.0.2.1\",\"host\":\"a.example\",\"request\":\"GET / HTTP/2.0\",\
          \"status\":200,\"bytes\":42,\"referer\":\"http://h/\u{e4}\\\"\\\\\\u007f\",\
          \"user_agent\":\"a\u{fffd}b\\u000a{\\\"status\\\":200}\",\"request_id\":\"abc\",\"app\":\"shop\",\
          \"backend\":null,\"attempts\":1,\"queue_ms\":0.000,\"service_ms\":1.500,\"response_ms\":2.001,\

@@ -68,7 +68,7 @@ fn an_object_tells_who_answered() {
     assert_eq!(lines.len(), 1);
     for part in [
         "{\"time\":\"2",
-        "\"client\":\"127.0.0.1\",\"request\":\"GET / HTTP/1.1\",\"status\":200,",
+        "\"client\":\"127.0.0.1\",\"host\":\"h\",\"request\":\"GET / HTTP/1.1\",\"status\":200,",
         // Of the body with its framing, without both headers.
         "\"bytes\":13,\"referer\":null,\"user_agent\":null,",
         &format!("\"request_id\":\"{id}\",\"app\":\"app\",\"backend\":\"origin\",\"attempts\":1,"),
