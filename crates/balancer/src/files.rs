@@ -24,11 +24,13 @@ pub(crate) fn provide(config: &mut Config) -> Option<String> {
     let wanted = limits.connections as u64;
     let allowed = raise(wanted.saturating_mul(2).saturating_add(spare))?;
     let connections = (allowed.saturating_sub(spare) / 2).max(1);
-    // Of one client, the same share.
-    let share = limits.client_connections as u128 * u128::from(connections) / u128::from(wanted);
     let asked = limits.connections != Limits::default().connections;
     limits.connections = connections as usize;
-    limits.client_connections = (share as usize).max(1);
+    if limits.client_connections == Limits::default().client_connections {
+        // Still there is a rest for others.
+        let most = (limits.connections / 4 * 3).max(1);
+        limits.client_connections = limits.client_connections.min(most);
+    }
     if connections >= MANY && !asked {
         return None;
     }
@@ -74,6 +76,10 @@ mod tests {
         let allowed = getrlimit(Resource::Nofile).current.unwrap();
         assert!(notice.starts_with(&format!("{allowed} open files")), "{notice}");
         assert!((config.limits.connections as u64) < allowed / 2);
-        assert_eq!(config.limits.client_connections, config.limits.connections / 4);
+        assert!(config.limits.client_connections < config.limits.connections);
+        config.limits.client_connections = 2;
+        config.limits.connections = 1 << 40;
+        provide(&mut config);
+        assert_eq!(config.limits.client_connections, 2, "as was asked for");
     }
 }
