@@ -70,13 +70,13 @@ pub enum StartError {
     },
     /// Any other failure to listen.
     #[error(
-        "cannot listen on {address}: {source}; use an address of this machine, or a path in a directory that exists"
+        "cannot listen on {address}: {cause}; use an address of this machine, or a path in a directory that exists"
     )]
     Bind {
         /// The address asked for.
         address: Address,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A value is impossible.
     #[error("the balancer's configuration is wrong: {0}")]
@@ -86,17 +86,23 @@ pub enum StartError {
     Certificate(String),
     /// The access log cannot be written.
     #[error(
-        "cannot open the access log {log}: {source}; make its directory, or choose a file that may be written"
+        "cannot open the access log {log}: {cause}; make its directory, or choose a file that may be written"
     )]
     AccessLog {
         /// Where it was to go.
         log: String,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The system gave no thread or no event loop.
     #[error("cannot start a data-plane thread: {0}; raise the limits of processes and open files")]
-    Thread(#[from] io::Error),
+    Thread(io::Error),
+}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> Self {
+        StartError::Thread(error)
+    }
 }
 
 struct Thread {
@@ -255,7 +261,7 @@ impl Balancer {
 fn start_log(config: &Config) -> Result<Option<Log>, StartError> {
     let Some(log) = &config.access_log else { return Ok(None) };
     let started = Log::start(log, config.threads, config.notice);
-    started.map(Some).map_err(|source| StartError::AccessLog { log: log.to.to_string(), source })
+    started.map(Some).map_err(|cause| StartError::AccessLog { log: log.to.to_string(), cause })
 }
 
 impl Drop for Balancer {

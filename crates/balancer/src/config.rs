@@ -115,6 +115,14 @@ impl Config {
         }
         for listener in &self.listeners {
             listener.check()?;
+            if self.acme.is_none()
+                && listener.tls.as_ref().is_some_and(|tls| tls.certificates.is_empty())
+            {
+                let address = &listener.address;
+                return Err(format!(
+                    "TLS on {address} is without a certificate; give at least one, or hosts for ACME"
+                ));
+            }
         }
         if let Some(acme) = &self.acme {
             acme.check()?;

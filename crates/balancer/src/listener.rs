@@ -66,10 +66,10 @@ pub(crate) fn bind(
         Address::Tcp(address) => bind_tcp(*address, count),
         Address::Unix(path) => bind_unix(path, count),
     };
-    bound.map_err(|source| match source.kind() {
+    bound.map_err(|cause| match cause.kind() {
         io::ErrorKind::AddrInUse => StartError::AddressInUse { address: address.clone() },
         io::ErrorKind::PermissionDenied => StartError::NotPermitted { address: address.clone() },
-        _ => StartError::Bind { address: address.clone(), source },
+        _ => StartError::Bind { address: address.clone(), cause },
     })
 }
 

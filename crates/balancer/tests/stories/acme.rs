@@ -185,6 +185,6 @@ fn what_cannot_work_is_refused_before_anything_listens() {
     none.listeners.push(Listener::new(SocketAddr::from(([127, 0, 0, 1], 0))));
     none.listeners[0].tls = Some(Tls { certificates: Vec::new(), ..Tls::new("", "") });
     assert!(
-        matches!(Balancer::start(none), Err(StartError::Certificate(text)) if text.contains("at least one"))
+        matches!(Balancer::start(none), Err(StartError::Config(text)) if text.contains("at least one"))
     );
 }

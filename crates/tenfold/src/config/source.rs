@@ -26,8 +26,20 @@ pub struct Wrong {
 pub struct Key(Vec<String>);
 
 /// What follows the kinds of errors that say nothing of what to write instead.
-const SHAPES: &str = "a command is a list as [\"node\", \"app.js\"], a time a string as \"200ms\", a number stands \
+const SHAPES: &str = "a list is written as [\"node\", \"app.js\"], a table as { path = \"/\" }, a time a string as \"200ms\", a number stands \
                       without quotes";
+
+/// The parser's words for what users know by others.
+fn plain(message: &str) -> String {
+    let message = message.replace("a sequence", "a list").replace("sequence,", "list,");
+    match message.split_once("expected struct ") {
+        Some((before, name)) => {
+            let rest = name.find(|c: char| !c.is_alphanumeric()).map_or("", |end| &name[end..]);
+            format!("{before}expected a table{rest}")
+        }
+        None => message,
+    }
+}
 
 // === impl Source ===
 
@@ -39,7 +51,7 @@ impl Source {
     /// What the parser of a file found, as an error of the user's.
     pub fn unreadable(&self, error: &toml::de::Error) -> anyhow::Error {
         let start = error.span().map_or(0, |span| span.start);
-        let message = error.message().replace('\n', ", ");
+        let message = plain(&error.message().replace('\n', ", "));
         let remedy = match message.split_once(", expected ") {
             Some((unknown, known)) if unknown.starts_with("unknown ") => {
                 return self.refuse(start, &format!("{unknown}; {}", suggestion(unknown, known)));
