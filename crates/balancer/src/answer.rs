@@ -198,18 +198,17 @@ impl fmt::Display for Failure {
                     "none of {backends} instances is fit to serve, the last one after {reason}; see their logs"
                 )
             }
-            // The backend's name, not its address: clients need not know the network behind us.
             Failure::Connect(backend, reason) => {
-                write!(f, "backend {} cannot be reached: {reason}", backend.name)
+                write!(f, "{} cannot be reached: {reason}", backend.public_name)
             }
             Failure::Closed(backend) => {
-                write!(f, "backend {} closed the connection without an answer", backend.name)
+                write!(f, "{} closed the connection without an answer", backend.public_name)
             }
             Failure::Malformed(backend, flaw) => {
-                write!(f, "backend {} sent an answer that is not HTTP/1.1: {flaw}", backend.name)
+                write!(f, "{} sent an answer that is not HTTP/1.1: {flaw}", backend.public_name)
             }
             Failure::ResponseTimeout(backend, limit) => {
-                write!(f, "backend {} did not answer within {limit:?}", backend.name)
+                write!(f, "{} did not answer within {limit:?}", backend.public_name)
             }
         }
     }

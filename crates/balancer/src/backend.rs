@@ -70,6 +70,8 @@ pub enum Role {
 #[derive(Debug)]
 pub(crate) struct BackendState {
     pub(crate) name: String,
+    /// As clients are told: they need not know the network behind us.
+    pub(crate) public_name: String,
     pub(crate) address: Address,
     slots: AtomicUsize,
     /// Connections, idle ones included.
@@ -148,8 +150,14 @@ impl FromStr for Slots {
 
 impl BackendState {
     pub(crate) fn new(backend: Backend, protocol: Protocol, slots: usize, threads: usize) -> Self {
+        // As a rule one without a name is called by its address.
+        let public_name = match backend.name.contains([':', '/']) {
+            true => "the backend".to_owned(),
+            false => format!("backend {}", backend.name),
+        };
         BackendState {
             name: backend.name,
+            public_name,
             address: backend.address,
             slots: AtomicUsize::new(slots),
             open: AtomicUsize::new(0),
@@ -265,6 +273,20 @@ impl BackendState {
 mod tests {
     use super::*;
     use crate::stream::pair;
+
+    #[test]
+    fn clients_are_told_no_address() {
+        for (name, told) in [
+            ("web-1", "backend web-1"),
+            ("10.0.0.5:3000", "the backend"),
+            ("db.internal:3000", "the backend"),
+            ("unix:/run/a.sock", "the backend"),
+        ] {
+            let address: Address = "10.0.0.5:3000".parse().unwrap();
+            let state = BackendState::new(Backend::new(name, address, 1), Protocol::Http1, 1, 1);
+            assert_eq!(state.public_name, told);
+        }
+    }
 
     #[test]
     fn slots_round_trip() {
