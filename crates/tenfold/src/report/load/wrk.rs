@@ -25,9 +25,10 @@ pub enum Latency {
 pub fn wrk(document: &Document, latency: Latency) -> String {
     let micros = document.histograms.response.histogram();
     let threads = document.threads.unwrap_or(1);
+    let warm_up = document.warm_up.as_ref().map_or(0.0, |warm_up| warm_up.length_s);
     let mut out = format!(
         "Running {} test @ {}\n  {threads} threads and {} connections\n",
-        time_s(document.duration_s, 0),
+        time_s(warm_up + document.duration_s, 0),
         document.target,
         document.concurrency
     );
