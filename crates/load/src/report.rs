@@ -370,6 +370,7 @@ fn evidence(
     Evidence {
         busiest: share(usage.iter().map(|usage| usage.cpu).max().unwrap_or(0)),
         longest_wait: longest_wait.map(share),
+        seconds,
         lag_p99: tally.lag.percentile(99.0),
         median: tally.response.percentile(50.0),
         due: tally.due,

@@ -60,10 +60,11 @@ const REQUESTS: u64 = 10;
 const LEAST: usize = 10;
 /// Batches that are never cut: a few that happen to be alike must not look steady.
 const REST: usize = 5;
-/// A cut must change the median by so much to be one, and to make a run not steady. Below, nobody
-/// would read the figures differently; machines wander by as much.
+/// A cut must change the median by so much to be one: below, nobody would read the figures
+/// differently, and machines wander by as much.
 const CUT_MATTERS: f64 = 0.05;
-const CHANGE_MATTERS: f64 = 0.15;
+/// And by so much more, the more it takes away: a quarter of a run must be worth 10 %, a half 20 %.
+const CUT_IS_WORTH: f64 = 0.4;
 /// Standard deviations that chance does not make: of the rest's batches, and of a sum of ranks
 /// (one in a thousand, though every cut is tried).
 const FAR: f64 = 3.0;
@@ -88,9 +89,7 @@ impl Steadiness {
             let end = truncation(&values);
             let (early, late) = (median(&values[..end]), median(&values[end..]));
             if end > values.len() / 2 {
-                if differ(early, late) > CHANGE_MATTERS {
-                    return Steadiness::Never { series, early, late };
-                }
+                return Steadiness::Never { series, early, late };
             } else if end > cut.0 {
                 cut = (end, series);
             }
@@ -141,7 +140,9 @@ fn is_transient(values: &[f64], cut: usize) -> bool {
     let is_off = |value: &&f64| if early < late { **value < low } else { **value > high };
     let is_mostly_off = |part: &[f64]| 2 * part.iter().filter(is_off).count() > part.len();
     let end = &values[cut - cut.div_ceil(4)..cut];
-    if !is_mostly_off(&beginning) || !is_mostly_off(end) || differ(early, late) <= CUT_MATTERS {
+    let worth = CUT_IS_WORTH * cut as f64 / values.len() as f64;
+    let matters = differ(early, late) > worth.max(CUT_MATTERS);
+    if !matters || !is_mostly_off(&beginning) || !is_mostly_off(end) {
         return false;
     }
     let is_short = 10 * cut <= values.len();

@@ -30,6 +30,9 @@ const BUSY_INVALID: f64 = 0.95;
 /// Time without a CPU adds to service times, unseen by the schedule. A fifth of the time leaves
 /// no doubt that generator and target fight for cores; below it, lag and CPU tell more.
 const WAITED_SUSPECT: f64 = 0.20;
+/// Seconds. Some slices of the scheduler are nobody's fault; in a run that is over in a moment they
+/// would be most of it.
+const WAITED_LEAST: f64 = 0.050;
 
 /// A millisecond is what a busy shared machine does to anybody, and below a tenth of the median
 /// nobody would read the figures differently: both must be exceeded.
@@ -63,6 +66,7 @@ const BOOKS_SUSPECT: f64 = 0.05;
 pub(crate) struct Evidence {
     pub(crate) busiest: f64,
     pub(crate) longest_wait: Option<f64>,
+    pub(crate) seconds: f64,
     pub(crate) lag_p99: Option<Duration>,
     pub(crate) median: Option<Duration>,
     pub(crate) due: u64,
@@ -131,7 +135,8 @@ impl Evidence {
     fn about_the_generator(&self) -> impl Iterator<Item = Reason> {
         let busy =
             (self.busiest > BUSY_SUSPECT).then_some(Reason::GeneratorBusy { share: self.busiest });
-        let waited = self.longest_wait.filter(|share| *share > WAITED_SUSPECT);
+        let matters = |share: &f64| *share > WAITED_SUSPECT && share * self.seconds > WAITED_LEAST;
+        let waited = self.longest_wait.filter(matters);
         let waited = waited.map(|share| Reason::GeneratorWaited { share });
         let resources =
             (self.resources > 0).then_some(Reason::ResourcesExhausted { requests: self.resources });
@@ -210,6 +215,7 @@ mod tests {
         Evidence {
             busiest: 0.5,
             longest_wait: Some(0.01),
+            seconds: 10.0,
             lag_p99: Some(Duration::from_micros(80)),
             median: Some(Duration::from_millis(2)),
             due: 1000,
@@ -256,6 +262,7 @@ mod tests {
             assert_eq!(verdict(&change), wanted, "lag {lag} of {median}");
         }
         assert_eq!(verdict(&|e| e.longest_wait = Some(0.3)), Suspect);
+        assert_eq!(verdict(&|e| (e.longest_wait, e.seconds) = (Some(0.3), 0.1)), Valid);
         assert_eq!(verdict(&|e| e.waited = 20), Suspect);
         assert_eq!(verdict(&|e| e.resources = 1), Invalid);
         assert_eq!(verdict(&|e| e.ports = 1), Invalid);
