@@ -40,28 +40,29 @@ const UNKNOWN: Request = Request {
 };
 
 /// Serves a connection. `open` counts it for as long.
-pub(crate) async fn serve(client: Client, worker: Arc<Worker>, open: Open) {
+pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: Open) {
     let tls = matches!(client.peer.scheme, Scheme::Https);
-    let http2 = match worker.shared.config.listeners[client.listener].cleartext {
-        _ if client.stream.has_chosen_http2() => Some((client, Bytes::new())),
-        _ if tls => converse(client, Cleartext::Http1, &worker).await,
-        Cleartext::H2c => Some((client, Bytes::new())),
-        cleartext => converse(client, cleartext, &worker).await,
+    let ahead = match worker.shared.config.listeners[client.listener].cleartext {
+        _ if client.stream.has_chosen_http2() => Some(Bytes::new()),
+        _ if tls => converse(&mut client, Cleartext::Http1, &worker).await,
+        Cleartext::H2c => Some(Bytes::new()),
+        cleartext => converse(&mut client, cleartext, &worker).await,
     };
-    if let Some((client, ahead)) = http2 {
+    match ahead {
         // In memory of its own: most connections are not HTTP/2, and theirs should be small.
-        Box::pin(http2::serve(client, ahead, worker)).await;
+        Some(ahead) => Box::pin(http2::serve(client, ahead, worker)).await,
+        None => drop(client),
     }
     drop(open);
 }
 
-/// Serves requests one after the other, as HTTP/1.1. Returns the connection, with what was read
-/// from it, if it turns out to speak HTTP/2 and may.
+/// Serves requests one after the other, as HTTP/1.1. Returns what was read from the connection if it
+/// turns out to speak HTTP/2 and may.
 pub(crate) async fn converse(
-    mut client: Client,
+    client: &mut Client,
     cleartext: Cleartext,
     worker: &Arc<Worker>,
-) -> Option<(Client, Bytes)> {
+) -> Option<Bytes> {
     let mut space = None;
     // Polled once: it wakes this task when the balancer stops, wherever the task waits then.
     let mut stop = pin!(worker.shared.stop.notified());
@@ -77,17 +78,17 @@ pub(crate) async fn converse(
                 let space = space?;
                 let ahead = Bytes::copy_from_slice(space.input.filled());
                 space.give_back();
-                return Some((client, ahead));
+                return Some(ahead);
             }
             Arrival::Request(most) => {
                 let space = space.get_or_insert_with(Workspace::take);
-                request(&mut client, space, most, worker).await
+                request(client, space, most, worker).await
             }
             Arrival::Failed(failure) => {
                 let space = space.get_or_insert_with(Workspace::take);
                 space.begin();
                 worker.begin_record(space, space.input.len());
-                exchange::refuse(&mut client, space, &UNKNOWN, &failure, Persistence::Close, worker)
+                exchange::refuse(client, space, &UNKNOWN, &failure, Persistence::Close, worker)
                     .await
             }
         };

@@ -99,7 +99,8 @@ impl Drop for Lease<'_> {
 /// A connection of its own, or a stream of one.
 async fn open(backend: &Arc<BackendState>, thread: usize) -> io::Result<BackendStream> {
     if let Some(trunks) = &backend.trunks {
-        let branch = trunks.open(backend, thread).await?;
+        // In memory of its own: it takes much, and every connection of a client would have room for it.
+        let branch = Box::pin(trunks.open(backend, thread)).await?;
         return Ok(BackendStream::Http2(Box::new(branch)));
     }
     backend.opening();

@@ -168,16 +168,16 @@ impl<'s> Session<'s> {
         while let Some(Ok(incoming)) = ready!(self.connection.poll_accept(cx)) {
             self.requests += 1;
             let Some(lane) = self.yard.assign(incoming) else { continue };
-            let client = Client::new(
+            let mut client = Client::new(
                 ClientStream::Http2(lane),
                 self.peer,
                 self.listener,
                 &self.worker.shared.config.forwarding,
             );
             let worker = Arc::clone(&self.worker);
-            tokio::spawn(
-                async move { connection::converse(client, Cleartext::Http1, &worker).await },
-            );
+            tokio::spawn(async move {
+                connection::converse(&mut client, Cleartext::Http1, &worker).await
+            });
         }
         Poll::Ready(())
     }
