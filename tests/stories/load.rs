@@ -151,6 +151,23 @@ fn https_and_unix_sockets_on_either_engine() {
     }
 }
 
+/// In a network of its own without an interface: not a packet leaves.
+#[test]
+fn a_target_elsewhere_is_warned_of_once() {
+    let _machine = shared();
+    let home = Home::new();
+    let warnings = |more: &str| {
+        let load = home.tenfold(&format!("load http://192.0.2.1/ -n 2 {more}"));
+        let mut alone = Command::new("unshare");
+        alone.arg("-rn").arg(load.get_program()).args(load.get_args());
+        alone.env("TENFOLD_STATE_DIR", home.path().join("state"));
+        let output = alone.output().unwrap();
+        assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+        String::from_utf8(output.stderr).unwrap().matches("192.0.2.1 is not this machine").count()
+    };
+    assert_eq!((warnings(""), warnings("--quiet")), (1, 0));
+}
+
 #[test]
 fn credentials_stay_where_they_were_sent() {
     let _machine = shared();

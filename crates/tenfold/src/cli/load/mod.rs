@@ -66,7 +66,7 @@ impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let (config, order) = match self.script.task(self.target.url())? {
             None => self.order()?,
-            Some(Task::Run(script)) => self.scripted(script)?,
+            Some(Task::Run(script)) => self.scripted(&script)?,
             Some(Task::Tell(text)) => {
                 output::print(text);
                 return Ok(Outcome::Done);
@@ -99,8 +99,8 @@ impl Arguments {
     }
 
     /// What the script asks for; users, rates and ends that are given go before its phases.
-    fn scripted(&self, script: Arc<Script>) -> anyhow::Result<(Config, Order)> {
-        let mut config = script::config(Arc::clone(&script));
+    fn scripted(&self, script: &Arc<Script>) -> anyhow::Result<(Config, Order)> {
+        let mut config = script::config(Arc::clone(script));
         let mut order = Order {
             method: "SCRIPT".to_owned(),
             target: self.target.url().unwrap_or_default().to_owned(),
