@@ -26,7 +26,7 @@ use crate::worker::{Turn, Worker};
 const ACTIONS_A_TURN: usize = 1024;
 /// Requests that go to the kernel together. They have one time of sending, so the last of them
 /// seems to be served longer by as long as the kernel takes for the others, 2 to 3 us each.
-const SENDS_TOGETHER: u32 = 16;
+const SENDS_TOGETHER: u32 = 8;
 
 /// The parts that can fail to be set up, made before the thread starts.
 #[derive(Debug)]
