@@ -210,7 +210,7 @@ fn sessions_that_cannot_connect_fail_under_the_name_that_scripts_know() {
     assert_eq!(counter(&report, "vusers.failed"), Some(3));
     let script = report.script.unwrap();
     assert!(!script.passed());
-    assert!(script.checks[0].measured.contains("vusers.created is 3"), "{:?}", script.checks);
+    assert!(script.checks[0].measured.contains("vusers.created = 3"), "{:?}", script.checks);
 }
 
 #[test]

@@ -239,3 +239,49 @@ fn json_paths_of_scripts_are_those_of_the_standard() {
     let error = read("", "- get: {url: /, capture: {json: \"$.a[\", as: x}}").unwrap_err();
     assert!(error.starts_with("s.yml:5: this is no JSONPath: "), "{error}");
 }
+
+/// Something of everything, so that edits of it reach every reader.
+const RICH: &str = r#"config:
+  target: http://127.0.0.1:81/base
+  phases: [{duration: 60, arrivalRate: 5, rampTo: 9, name: "a b"}, {pause: 3s}]
+  variables: {who: [ann, bob], n: 7}
+  http: {timeout: 7, pool: 3, defaults: {headers: {x-a: "{{ n }}"}, cookie: {c: "1"}, think: {jitter: 5%}}}
+  tls: {rejectUnauthorized: false}
+  ensure: {thresholds: [{http.response_time.p95: 250}], conditions: [{expression: "a.b < 1 and not (c in (1, 2))", strict: false}], maxErrorRate: 1}
+  plugins: {expect: {expectDefault200: true}, apdex: {threshold: 100}}
+x-steps: &steps
+  - get: {url: "/{{ who }}/{{ list[0]['a b'].c }}/{{ $randomNumber(1, 9) }}", qs: {a: [1, 2]}, ifTrue: "n > 5"}
+before: {flow: [{post: {url: /, json: {a: ["{{ n }}", 1.5, null]}, capture: {json: "$..a-b[?(@.c === 'd')]", as: list}}}]}
+scenarios:
+  - name: all
+    weight: 2
+    flow:
+      - *steps
+      - loop: [{think: "{{ n }}"}, {log: "{{{ who }}}"}]
+        count: 1-3
+      - parallel: [{put: {url: /p, formData: {f: {value: x}}}}, {patch: {url: /q, form: {"{{ who }}": 1}}}]
+      - delete: {url: /d, capture: [{regexp: "(a|b)+", group: 1, flags: i, as: r}, {header: etag, as: t}], match: {json: $.x, value: "{{ n }}"}, expect: [{statusCode: [200, 201]}, {headerEquals: [a, b]}]}
+"#;
+
+proptest::proptest! {
+    /// A script is read or refused in a sentence, whatever is in it.
+    #[test]
+    fn no_script_is_too_broken_to_be_refused(
+        at in 0..RICH.len(),
+        length in 0..40_usize,
+        new in "[-{}\\[\\]:,.'\"$(*&<#|% \n0-9a-zé]{0,6}",
+    ) {
+        proptest::prop_assume!(RICH.is_char_boundary(at));
+        let end = (at + length).min(RICH.len());
+        let edited = format!("{}{new}{}", &RICH[..at], &RICH[end..]);
+        if let Err(refusal) = read_with(&edited, &Options::default()) {
+            proptest::prop_assert!(refusal.starts_with("s.yml:"), "{refusal}");
+        }
+    }
+}
+
+#[test]
+fn a_rich_script_is_read() {
+    let script = read_with(RICH, &Options::default()).unwrap();
+    assert_eq!((script.size(), script.goals.len()), ((1, 5), 3));
+}

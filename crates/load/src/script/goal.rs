@@ -25,8 +25,8 @@ impl Goal {
         let names = self.expression.names();
         let number = |index: usize| metrics.value(&names[index]).unwrap_or(f64::NAN);
         let measured = names.iter().map(|name| match metrics.value(name) {
-            Some(value) => format!("{name} is {}", (value * 1000.0).round() / 1000.0),
-            None => format!("{name} was not measured"),
+            Some(value) => format!("{name} = {}", (value * 1000.0).round() / 1000.0),
+            None => format!("{name} = nothing"),
         });
         Check {
             expression: self.text.clone(),
