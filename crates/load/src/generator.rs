@@ -3,6 +3,7 @@
 //! A driver owns the sockets. It asks for [`Action`]s, carries them out, and tells what happened;
 //! time comes in with every call. So the whole of the load runs in tests on virtual time.
 
+mod demand;
 mod sessions;
 mod streams;
 
@@ -10,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::agenda::Agenda;
-use crate::arrivals::{Arrivals, Place};
+use crate::arrivals::Arrivals;
 use crate::behaviour::Behaviour;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::clockwork::Clockwork;
@@ -20,7 +21,7 @@ use crate::control::Plan;
 use crate::error_kind::ErrorKind;
 use crate::recorder::{Recorder, Sent};
 use crate::response::Answer;
-use crate::users::{Due, Next, Users};
+use crate::users::Users;
 use crate::window::Gauges;
 
 /// A user whose connection failed, or ended before it carried an answer, waits before the next
@@ -293,81 +294,6 @@ impl Generator {
 
     // Requests begin.
 
-    fn start_users(&mut self, now: Nanos) {
-        while !self.clockwork.is_paused() {
-            let Traffic::Closed(users) = &mut self.traffic else {
-                return;
-            };
-            let present = users.present();
-            match users.pop_due(self.clockwork.load_time(now)) {
-                Some(Due::Send(user, at)) => {
-                    let at = self.clockwork.real(at).unwrap_or(now);
-                    if users.present() > present {
-                        self.recorder.unnoticed(now.saturating_sub(at));
-                    }
-                    self.start_user(user, at, true, now);
-                }
-                Some(Due::Leave(user)) => self.see_off(user),
-                None => return,
-            }
-        }
-    }
-
-    fn start_user(&mut self, user: u32, due: Nanos, unnoticed: bool, now: Nanos) {
-        if self.take_quota() {
-            if let Behaviour::Script(_) = self.behaviour {
-                return self.enter(Some(user), due, now);
-            }
-            self.recorder.due(1);
-            self.begin(user, due, unnoticed);
-        } else if let Traffic::Closed(users) = &mut self.traffic {
-            users.dismiss(user);
-        }
-    }
-
-    fn start_arrivals(&mut self, now: Nanos) {
-        while self.quota != Some(0) && !self.clockwork.is_paused() {
-            let Traffic::Open(arrivals) = &mut self.traffic else {
-                return;
-            };
-            let Some((due, limit)) = arrivals.pop_due(self.clockwork.load_time(now)) else {
-                return;
-            };
-            let intended = self.clockwork.real(due).unwrap_or(now);
-            if let Behaviour::Script(_) = self.behaviour {
-                self.admit(intended, limit, now);
-                continue;
-            }
-            let place = arrivals.place(intended, limit);
-            if place == Place::Dropped {
-                self.recorder.dropped();
-                continue;
-            }
-            self.take_quota();
-            self.recorder.due(1);
-            self.recorder.unnoticed(now.saturating_sub(intended));
-            match place {
-                Place::Slot(id) => self.begin(id, intended, true),
-                Place::Waits | Place::Shed | Place::Dropped => {
-                    // Noticed in time; what follows is the target's slowness or the limit's.
-                    self.recorder.lag(now - intended);
-                    self.recorder.waited();
-                }
-            }
-        }
-    }
-
-    fn take_quota(&mut self) -> bool {
-        match &mut self.quota {
-            Some(0) => false,
-            Some(left) => {
-                *left -= 1;
-                true
-            }
-            None => true,
-        }
-    }
-
     fn begin(&mut self, id: u32, intended: Nanos, unnoticed: bool) {
         while self.slots.len() <= id as usize {
             self.slots.push(Slot {
@@ -478,58 +404,6 @@ impl Generator {
             self.recorder.recalled(sent);
         }
         self.actions.push_back(Action::Open(id));
-    }
-
-    /// The slot is free: what comes next on it?
-    fn proceed(&mut self, id: u32, pause: Nanos, now: Nanos) {
-        self.busy -= 1;
-        match &mut self.traffic {
-            Traffic::Closed(users) => match users.ended(id, pause, self.clockwork.load_time(now)) {
-                Next::Send(at) => match self.clockwork.real(at) {
-                    Some(at) => {
-                        // Late by the target's slowness, not by the generator's.
-                        let is_late = at < now;
-                        if is_late {
-                            self.recorder.late();
-                        }
-                        self.start_user(id, at, !is_late, now);
-                    }
-                    None => users.wait_until(id, at),
-                },
-                Next::Later(pause) => self.recorder.pauses(pause),
-                Next::Leave => self.see_off(id),
-            },
-            Traffic::Open(arrivals) => {
-                let open = self.slots[id as usize].connection.phase() == Phase::Idle;
-                match arrivals.pop_backlog() {
-                    Some(intended) => self.begin(id, intended, false),
-                    None if open => arrivals.free_open(id),
-                    None => arrivals.free_closed(id),
-                }
-            }
-        }
-        self.note_crowd(now);
-    }
-
-    fn note_crowd(&mut self, now: Nanos) {
-        let count = match &self.traffic {
-            _ if matches!(self.behaviour, Behaviour::Script(_)) => self.busy,
-            Traffic::Closed(users) => users.present(),
-            Traffic::Open(arrivals) => arrivals.in_system(),
-        };
-        self.recorder.crowd(count, now);
-    }
-
-    /// A user has left: nobody sends on its connection any more.
-    fn see_off(&mut self, user: u32) {
-        if let Behaviour::Script(_) = self.behaviour {
-            // Its last session has closed its connections.
-            return;
-        }
-        if let Some(slot) = self.slots.get_mut(user as usize) {
-            slot.connection.close();
-            self.actions.push_back(Action::Close(user));
-        }
     }
 
     // Deadlines.
