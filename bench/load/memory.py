@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 import time
 from pathlib import Path
@@ -11,9 +12,11 @@ from results import Footprint
 from targets import Bench
 from works import EPOLL, URING, Server
 
-from rig.child import Child
+from rig.child import Child, ChildFailed
 
 USERS = 20_000
+# Files that are no connections: its own ones, and what it keeps free.
+OTHER_FILES = 500
 THINK_S = 10
 DURATION_S = 60
 # After all are connected, each has had answers by then.
@@ -28,14 +31,17 @@ def measure(bench: Bench, tenfold: Path) -> dict[str, Footprint]:
 
 def _one(bench: Bench, tenfold: Path, name: str, engine: str) -> Footprint:
     target = bench.target(Server.FILES)
-    command = [str(tenfold), "load", target.url, "--users", str(USERS), "--quiet"]
+    users = min(USERS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - OTHER_FILES)
+    command = [str(tenfold), "load", target.url, "--users", str(users), "--quiet"]
     command += ["--think", f"{THINK_S}s", "--duration", f"{DURATION_S}s"]
     command += ["--engine", engine] if engine else []
     output = bench.directory / "memory"
     cores = [bench.cores.measured]
     child = bench.child(Child(name, command, cores, output, environment(bench.directory)))
     give_up = time.monotonic() + PATIENCE_S
-    while target.counts().connections < USERS and time.monotonic() < give_up:
+    while target.counts().connections < users and time.monotonic() < give_up:
+        if child.ended():
+            raise ChildFailed(f"{name} has ended; it said:\n{child.said()}")
         time.sleep(0.2)
     time.sleep(SETTLE_S)
     footprint = Footprint(target.counts().connections, child.memory().rss)

@@ -20,7 +20,8 @@ TEXT = "load.txt"
 
 TRUTH_GOAL = 0.02
 LAG_GOAL_MS = 0.2
-MEMORY_GOAL_BYTES = 400_000_000
+# 400 MB for 20,000.
+USER_GOAL_BYTES = 20_000
 MEGA = 1e6
 
 PATTERNS = {
@@ -119,27 +120,28 @@ def _truth(pattern: str, runs: dict[str, list[TruthRun]]) -> Table:
     for name, all_of in runs.items():
         said = _middles([run.said for run in all_of])
         rows.append([f"{name} says", *map(milliseconds, said), _rate(all_of)])
+        true = _middles([run.true for run in all_of])
+        rows.append(["the server, of these requests", *map(milliseconds, true), ""])
         if name == TENFOLD:
-            true = _middles([run.true for run in all_of])
-            rows.append(["the server has written down", *map(milliseconds, true), ""])
             rows.append(["Tenfold's error", *_errors(ours), ""])
     lag = middle([run.lag_p99_ms for run in ours])
     verdicts = ", ".join(sorted({run.verdict for run in ours if run.verdict}))
     met = verdict(lag is not None and lag < LAG_GOAL_MS)
     note = (
         f"Milliseconds, medians of {len(ours)} runs. Tenfold sends {truth.RATE:,} requests a "
-        "second whatever the server does, and counts from the time at which each was due; the "
-        "server counts from the kernel's time of arrival to the answer. The goal for every error, the "
-        f"median of the runs, is at most {TRUTH_GOAL:.0%}: {_truth_met(ours)}. Its requests went "
-        f"out {milliseconds(lag)} ms late at p99 (goal: less than {LAG_GOAL_MS} ms, {met}); its "
+        "second whatever the server does, and counts from the time at which each was due; "
+        "the server counts from the kernel's time of arrival to the answer. The goal for every "
+        f"error, the median of the runs, is at most {TRUTH_GOAL:.0%}: {_truth_met(ours)}. Its "
+        f"requests went out {milliseconds(lag)} ms late at p99 (goal: less than {LAG_GOAL_MS} ms, {met}); its "
         f"verdict on its runs: {verdicts}."
     )
     if len(runs) > 1:
         note += (
-            f" The others have {truth.USERS} users who wait for each answer, which makes nearly as "
-            "many requests while the server does not stall. While it does, they send nothing: "
-            "of the 500 requests that were due in a stall they time one a user, and the waiting "
-            "of all others is hidden."
+            f" The others have {truth.USERS} users who wait for each answer, nearly as many "
+            "requests while the server does not stall. While it does, they send nothing: "
+            "of the 500 requests that are due in a stall they send one a user, and the waiting "
+            "of all others is hidden. Locust reports what it has seen; wrk adds, at the end, "
+            "requests that it takes to have been missing, by the average rate."
         )
     return Table(PATTERNS[pattern], ["", *QUANTILES, "requests/s"], rows, note)
 
@@ -177,12 +179,13 @@ def _memory(results: Results) -> Table:
     rows = []
     for name, footprint in results.memory.items():
         each = footprint.rss / max(1, footprint.connections)
-        met = verdict(footprint.rss <= MEMORY_GOAL_BYTES)
+        met = verdict(each <= USER_GOAL_BYTES)
         cells = [f"{footprint.connections:,}", f"{footprint.rss / MEGA:.1f}", f"{each / 1000:.1f}"]
         rows.append([name, *cells, met])
     head = ["generator", "users", "resident", "a user", ""]
     note = (
-        f"MB; kB. Users with a connection each, who think for {THINK_S} s between requests. The "
-        f"goal is at most {MEMORY_GOAL_BYTES / MEGA:.0f} MB."
+        f"MB; kB. Users with a connection each, who think for {THINK_S} s between requests; 20,000 "
+        "of them, or as many as this machine allows files. The goal is at most "
+        f"{USER_GOAL_BYTES / 1000:.0f} kB a user, which is 400 MB for 20,000."
     )
-    return Table("Memory of 20,000 users", head, rows, note)
+    return Table("Memory of many users", head, rows, note)

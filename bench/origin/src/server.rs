@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
+use nix::sys::socket::Backlog;
 
 /// What is answered.
 pub trait Answers {
@@ -48,6 +49,8 @@ const FIELDS: usize = 64;
 pub fn serve(address: SocketAddr, mut answers: impl Answers) -> Result<()> {
     let mut poll = Poll::new()?;
     let mut listener = TcpListener::bind(address)?;
+    // Thousands of clients may come at once; one that the kernel turns away tries again in a second.
+    nix::sys::socket::listen(&listener, Backlog::MAXALLOWABLE)?;
     poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
     let mut connections: Vec<Option<Connection>> = Vec::new();
     let mut free = Vec::new();

@@ -356,8 +356,9 @@ impl Config {
             Protocol::Http1 => Ok(Speech::One),
             Protocol::Http2 { streams } => Ok(Speech::Two {
                 streams: u32::try_from(streams).unwrap_or(u32::MAX),
-                message: Message::of(request, self.target.scheme())
-                    .ok_or(StartError::NotInHttp2)?,
+                message: Box::new(
+                    Message::of(request, self.target.scheme()).ok_or(StartError::NotInHttp2)?,
+                ),
             }),
         }
     }

@@ -12,14 +12,14 @@ pub(crate) enum Http {
     /// HTTP/1.1: each of the generator's slots has a connection.
     One(Generator),
     /// HTTP/2: its slots are streams.
-    Two(Box<Multiplexer>),
+    Two(Multiplexer),
 }
 
 /// How to speak, before there is anybody to speak with.
 #[derive(Debug, Clone)]
 pub(crate) enum Speech {
     One,
-    Two { streams: u32, message: Message },
+    Two { streams: u32, message: Box<Message> },
 }
 
 /// The same call on either.
@@ -38,7 +38,7 @@ impl Http {
         match speech {
             Speech::One => Http::One(generator),
             Speech::Two { streams, message } => {
-                Http::Two(Box::new(Multiplexer::new(generator, streams, message)))
+                Http::Two(Multiplexer::new(generator, streams, message))
             }
         }
     }

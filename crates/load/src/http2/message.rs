@@ -24,9 +24,8 @@ impl Message {
     pub(crate) fn of(request: &PreparedRequest, scheme: &str) -> Option<Message> {
         let mut lines = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut parsed = httparse::Request::new(&mut lines);
-        let length = match parsed.parse(&request.bytes) {
-            Ok(httparse::Status::Complete(length)) => length,
-            _ => return None,
+        let Ok(httparse::Status::Complete(length)) = parsed.parse(&request.bytes) else {
+            return None;
         };
         let host = parsed.headers.iter().find(|line| HOST == line.name)?;
         let authority = std::str::from_utf8(host.value).ok()?;

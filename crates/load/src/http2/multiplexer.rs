@@ -17,7 +17,7 @@ use crate::request::Repeat;
 pub(crate) struct Multiplexer {
     pub(crate) generator: Generator,
     streams: u32,
-    message: Message,
+    message: Box<Message>,
     links: Vec<Link>,
     actions: VecDeque<Action>,
     now: Nanos,
@@ -49,7 +49,7 @@ enum State {
 }
 
 impl Multiplexer {
-    pub(crate) fn new(generator: Generator, streams: u32, message: Message) -> Multiplexer {
+    pub(crate) fn new(generator: Generator, streams: u32, message: Box<Message>) -> Multiplexer {
         Multiplexer {
             generator,
             streams,

@@ -71,7 +71,7 @@ fn context() -> Context<'static> {
 }
 
 impl H2 {
-    fn new(builder: &server::Builder) -> Peer {
+    fn peer(builder: &server::Builder) -> Peer {
         let wire = Wire::default();
         let state = Shaken::Not(builder.handshake(wire.clone()));
         Peer::H2(Box::new(H2 { wire, state, asked: Vec::new() }))
@@ -110,7 +110,7 @@ impl Sim {
         target.method = method.into();
         target.body = body.into();
         let request = PreparedRequest::build(&target, KeepAlive::Reuse).unwrap();
-        let message = Message::of(&request, "http").unwrap();
+        let message = Box::new(Message::of(&request, "http").unwrap());
         let terms =
             Terms { keep_alive: KeepAlive::Reuse, timeout: TIMEOUT, connect_timeout: SECOND };
         let rhythm = Rhythm::Think(Think::Constant(Duration::from_nanos(THINK)));
@@ -246,7 +246,7 @@ impl Sim {
 }
 
 fn good(_: u32) -> Peer {
-    H2::new(&server::Builder::new())
+    H2::peer(&server::Builder::new())
 }
 
 /// The first connection opens to these bytes; later ones are good.
@@ -285,7 +285,7 @@ fn users_share_connections() {
 
 #[test]
 fn a_request_waits_for_a_stream_that_the_server_allows() {
-    let mut sim = Sim::new(3, 3, |_| H2::new(server::Builder::new().max_concurrent_streams(1)));
+    let mut sim = Sim::new(3, 3, |_| H2::peer(server::Builder::new().max_concurrent_streams(1)));
     for _ in 0..3 {
         assert_eq!(sim.asked(), 1);
         sim.answer(0, b"");
