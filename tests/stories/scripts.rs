@@ -42,7 +42,7 @@ scenarios:
     let output = home.run("load s.yml --quiet");
     assert!(matches!(output.status.code(), Some(3 | 4)), "{}", said(&output));
     let said = said(&output);
-    assert!(said.contains("Not met: vusers.failed > 0: it is vusers.failed = 0"), "{said}");
+    assert!(said.contains("Not met: vusers.failed > 0: vusers.failed = 0"), "{said}");
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl Case<'_> {
         };
         let thresholds = document.thresholds.iter().map(|check| Case {
             name: &check.name,
-            wrong: (!check.met).then(|| (Kind::Failure, format!("it is {}", check.measured))),
+            wrong: (!check.met).then(|| (Kind::Failure, check.measured.clone())),
         });
         std::iter::once(verdict).chain(thresholds).collect()
     }

@@ -72,7 +72,7 @@ pub fn text(document: &Document) -> String {
 /// What nobody may overlook: broken thresholds and a measurement that cannot be trusted, a line each.
 pub fn complaints(document: &Document) -> Vec<String> {
     let broken = document.thresholds.iter().filter(|check| !check.met);
-    let broken = broken.map(|check| format!("Not met: {}: it is {}", check.name, check.measured));
+    let broken = broken.map(|check| format!("Not met: {}: {}", check.name, check.measured));
     let worth = match document.verdict {
         Verdict::Valid => None,
         Verdict::Suspect => Some("suspect"),
