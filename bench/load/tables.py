@@ -132,8 +132,8 @@ def _truth(pattern: str, runs: dict[str, list[TruthRun]]) -> Table:
         "second whatever the server does, and counts from the time at which each was due; "
         "the server counts from the kernel's time of arrival to the answer. The goal for every "
         f"error, the median of the runs, is at most {TRUTH_GOAL:.0%}: {_truth_met(ours)}. Its "
-        f"requests went out {milliseconds(lag)} ms late at p99 (goal: less than {LAG_GOAL_MS} ms, {met}); its "
-        f"verdict on its runs: {verdicts}."
+        f"requests went out {milliseconds(lag)} ms late at p99 (goal: less than {LAG_GOAL_MS} "
+        f"ms, {met}); its verdict on its runs: {verdicts}."
     )
     if len(runs) > 1:
         note += (
