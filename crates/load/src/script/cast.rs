@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use rand::rngs::SmallRng;
@@ -357,7 +358,8 @@ impl Cast {
                     let wake = Wake { actor: id, serial: actor.serial, strand };
                     self.wakes.push(Reverse((now.saturating_add(length), wake)));
                 }
-                Act::Log(text) => eprintln!("{text}"),
+                // A reader who went away ends no run.
+                Act::Log(text) => drop(writeln!(std::io::stderr(), "{text}")),
                 Act::Wait => return,
                 Act::Ended(outcome) => return self.leave(id, outcome, now, tally),
             }
