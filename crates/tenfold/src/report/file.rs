@@ -15,6 +15,9 @@ pub fn write(text: &str, to: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     let save = || -> std::io::Result<()> {
+        if !is_replaceable(to) {
+            return std::fs::write(to, text);
+        }
         let mut file = tempfile::NamedTempFile::new_in(directory(to))?;
         file.write_all(text.as_bytes())?;
         // A temporary file is private; a report is made to be read.
@@ -28,13 +31,24 @@ pub fn write(text: &str, to: &Path) -> anyhow::Result<()> {
 
 /// Refuses a place that cannot be written before anything is measured for it.
 pub fn check(to: &Path) -> anyhow::Result<()> {
-    let writable = || !to.is_dir() && tempfile::NamedTempFile::new_in(directory(to)).is_ok();
-    if is_standard_output(to) || writable() { Ok(()) } else { Err(misuse(refusal(to))) }
+    let writable = match to {
+        to if is_standard_output(to) => true,
+        to if is_replaceable(to) => tempfile::NamedTempFile::new_in(directory(to)).is_ok(),
+        // Not opened: who reads a pipe would take that for all that comes.
+        to => !to.is_dir(),
+    };
+    if writable { Ok(()) } else { Err(misuse(refusal(to))) }
 }
 
 /// `-`, as everywhere.
 pub fn is_standard_output(to: &Path) -> bool {
     to == Path::new("-")
+}
+
+/// A regular file, or none yet. A device, a pipe or a link has its name for others' use: putting a
+/// file in the place of /dev/null would break every other program.
+fn is_replaceable(to: &Path) -> bool {
+    to.symlink_metadata().map_or(true, |metadata| metadata.is_file())
 }
 
 fn directory(to: &Path) -> &Path {
@@ -51,6 +65,20 @@ fn refusal(to: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn devices_and_links_stay_what_they_are() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("a"), directory.path().join("b"));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write("1", &link).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "1");
+        // In a directory where a file could take the device's place.
+        std::os::unix::fs::symlink("/dev/full", directory.path().join("full")).unwrap();
+        assert!(check(&directory.path().join("full")).is_ok());
+        assert!(write("1", &directory.path().join("full")).is_err());
+        assert!(directory.path().join("full").symlink_metadata().unwrap().is_symlink());
+    }
 
     #[test]
     fn whole_or_not_at_all() {
