@@ -19,9 +19,9 @@ from results import Results
 from rounds import Rounds
 from works import WORKS, Work
 
-from rig import machine, options
+from rig import machine, options, record
 from rig.alternation import Alternation, Spare
-from rig.options import DOCS, Environment
+from rig.options import Environment
 from rig.program import main, now
 from rig.stage import version
 from rig.table import Sheet
@@ -79,21 +79,18 @@ def run(wanted: Options, programs: Programs) -> Sheet:
         if TAIL in wanted.parts:
             count = min(wanted.rounds, TAIL_ROUNDS)
             results.tail = tail.measure(stage, programs, count, wanted.tail_s)
-            results.write(wanted.directory / tables.JSON)
+            record.write(wanted.directory / tables.JSON, results)
         if IDLE in wanted.parts:
             results.idle = idle.measure(stage, available)
         results.finished_at = now()
-        results.write(wanted.directory / tables.JSON)
+        record.write(wanted.directory / tables.JSON, results)
         sheet = tables.sheet(results)
         (wanted.directory / tables.TEXT).write_text(sheet.text())
         return sheet
 
 
-def render(directory: Path) -> None:
-    """Nothing, if there has been no run."""
-    results = directory / tables.JSON
-    if results.is_file():
-        tables.sheet(recorded.read(results)).put(DOCS, "bench-balancer")
+def render(path: Path) -> Sheet:
+    return tables.sheet(recorded.read(path))
 
 
 def _measure_works(
@@ -124,7 +121,7 @@ def _measure_works(
         reduced = work if log is AccessLog.OFF else dataclasses.replace(work, open_loop=False)
         of_log[work.name] = rounds.work(reduced, those)
         # What was measured is kept, whatever comes.
-        results.write(wanted.directory / tables.JSON)
+        record.write(wanted.directory / tables.JSON, results)
     for proxy in proxies.values():
         stage.discard(proxy)
 
@@ -150,4 +147,4 @@ def _has(kind: Kind, feature: Feature) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main(measure, render))
+    sys.exit(main("bench-balancer", measure, tables.JSON, render))

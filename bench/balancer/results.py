@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from rig import record
 
 SCHEMA = "tenfold/bench-balancer/1"
 
@@ -109,15 +109,9 @@ class Results:
     skipped: list[str] = field(default_factory=list)
     schema: str = SCHEMA
 
-    def write(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(dataclasses.asdict(self), indent=1) + "\n")
-
 
 def read(path: Path) -> Results:
-    document = json.loads(path.read_text())
-    if document["schema"] != SCHEMA:
-        raise ValueError(f"{path} has the schema {document['schema']}; measure again")
+    document = record.read(path, SCHEMA)
     document["works"] = {
         log: {name: _work(work) for name, work in works.items()}
         for log, works in document["works"].items()

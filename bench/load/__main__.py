@@ -19,9 +19,9 @@ from rounds import Rounds
 from targets import Bench
 from works import TENFOLD, WORKS, Work
 
-from rig import machine, options
+from rig import machine, options, record
 from rig.alternation import Alternation, Spare
-from rig.options import DOCS, Environment
+from rig.options import Environment
 from rig.program import main, now
 from rig.table import Sheet
 
@@ -75,25 +75,22 @@ def measure() -> Sheet:
                 continue
             results.works[work.name] = rounds.work(work, able)
             # What was measured is kept, whatever comes.
-            results.write(wanted.directory / tables.JSON)
+            record.write(wanted.directory / tables.JSON, results)
         if TRUTH in wanted.parts:
             count = min(wanted.rounds, TRUTH_ROUNDS)
             results.truth = truth.measure(bench, tenfold, installed, count, wanted.truth_s)
-            results.write(wanted.directory / tables.JSON)
+            record.write(wanted.directory / tables.JSON, results)
         if MEMORY in wanted.parts:
             results.memory = memory.measure(bench, tenfold)
         results.finished_at = now()
-        results.write(wanted.directory / tables.JSON)
+        record.write(wanted.directory / tables.JSON, results)
         sheet = tables.sheet(results)
         (wanted.directory / tables.TEXT).write_text(sheet.text())
         return sheet
 
 
-def render(directory: Path) -> None:
-    """Nothing, if there has been no run."""
-    results = directory / tables.JSON
-    if results.is_file():
-        tables.sheet(recorded.read(results)).put(DOCS, "bench-load")
+def render(path: Path) -> Sheet:
+    return tables.sheet(recorded.read(path))
 
 
 def _begin(wanted: Options, tenfold: Path, bench: Bench) -> tuple[Results, list[Generator]]:
@@ -116,4 +113,4 @@ def _begin(wanted: Options, tenfold: Path, bench: Bench) -> tuple[Results, list[
 
 
 if __name__ == "__main__":
-    sys.exit(main(measure, render))
+    sys.exit(main("bench-load", measure, tables.JSON, render))

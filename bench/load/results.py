@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from rig import record
 
 SCHEMA = "tenfold/bench-load/1"
 
@@ -103,15 +103,9 @@ class Results:
     skipped: list[str] = field(default_factory=list)
     schema: str = SCHEMA
 
-    def write(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(dataclasses.asdict(self), indent=1) + "\n")
-
 
 def read(path: Path) -> Results:
-    document = json.loads(path.read_text())
-    if document["schema"] != SCHEMA:
-        raise ValueError(f"{path} has the schema {document['schema']}; measure again")
+    document = record.read(path, SCHEMA)
     document["works"] = {
         work: {name: [Measure(**each) for each in all_of] for name, all_of in by_name.items()}
         for work, by_name in document["works"].items()

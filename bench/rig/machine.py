@@ -65,7 +65,7 @@ class Quiet:
 def sentence(machine: Mapping[str, Any], began: str, finished: str) -> str:
     """Where and when was measured, of a machine as it was recorded."""
     return (
-        f"Measured {began} to {finished} on {machine['cores']} cores of "
+        f"Measured {began} to {finished or 'an early end'} on {machine['cores']} cores of "
         f"{machine['model']}, {machine['memory_bytes'] / 2**30:.0f} GiB, "
         f"{machine['distribution']}, Linux {machine['kernel']} with "
         f"TCP {machine['congestion_control']}. "

@@ -23,12 +23,16 @@ class GeneratorFailed(Exception):
     """A generator did not do its work."""
 
 
-def main(measure: Callable[[], Sheet], render: Callable[[Path], None]) -> int:
-    """Measures and prints, or puts the tables of the last run into the documentation."""
+def main(
+    word: str, measure: Callable[[], Sheet], results: str, render: Callable[[Path], Sheet]
+) -> int:
+    """Measures and prints, or puts the tables of the last run, if there was one, into the documentation."""
     signal.signal(signal.SIGTERM, _stop)
     try:
         if sys.argv[1:] == [RENDER]:
-            render(options.results(os.environ))
+            last = options.results(os.environ) / results
+            if last.is_file():
+                render(last).put(options.DOCS, word)
         else:
             print(measure().text())
     except (Misuse, ChildFailed, GeneratorFailed) as error:
