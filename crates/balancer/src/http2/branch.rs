@@ -139,11 +139,7 @@ impl AsyncWrite for Branch {
                 .inspect_err(|_| branch.state = State::Failed(Failed::Untouched))?;
         }
         match &mut branch.outbound {
-            Some(outbound) if at < text.len() => match outbound.poll_write(cx, &text[at..]) {
-                Poll::Ready(Ok(count)) => Poll::Ready(Ok(at + count)),
-                Poll::Pending if at > 0 => Poll::Ready(Ok(at)),
-                other => other,
-            },
+            Some(outbound) if at < text.len() => outbound.poll_write_after(cx, text, at),
             _ if at > 0 => Poll::Ready(Ok(at)),
             _ => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
         }

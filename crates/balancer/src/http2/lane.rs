@@ -255,11 +255,7 @@ impl AsyncWrite for Lane {
         }
         match &mut lane.state {
             State::Answering(_) if at == text.len() => Poll::Ready(Ok(at)),
-            State::Answering(outbound) => match outbound.poll_write(cx, &text[at..]) {
-                Poll::Ready(Ok(count)) => Poll::Ready(Ok(at + count)),
-                Poll::Pending if at > 0 => Poll::Ready(Ok(at)),
-                other => other,
-            },
+            State::Answering(outbound) => outbound.poll_write_after(cx, text, at),
             _ if at > 0 => Poll::Ready(Ok(at)),
             _ => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
         }

@@ -79,6 +79,20 @@ impl Outbound {
         Poll::Ready(Ok(at))
     }
 
+    /// The same for text of which `at` bytes are done with already: they count, whatever comes.
+    pub(super) fn poll_write_after(
+        &mut self,
+        cx: &mut Context<'_>,
+        text: &[u8],
+        at: usize,
+    ) -> Poll<io::Result<usize>> {
+        match self.poll_write(cx, &text[at..]) {
+            Poll::Ready(Ok(count)) => Poll::Ready(Ok(at + count)),
+            Poll::Pending if at > 0 => Poll::Ready(Ok(at)),
+            other => other,
+        }
+    }
+
     fn poll_step(&mut self, cx: &mut Context<'_>, text: &[u8]) -> Poll<io::Result<usize>> {
         match self.state {
             State::Length(left) => {
