@@ -10,13 +10,13 @@ fn runs_are_listed_and_shown_again() {
     let home = Home::new();
     assert!(said(&home.run("runs")).contains("No runs yet"));
     let program = env!("CARGO_BIN_EXE_tenfold");
-    let first =
-        home.run(&format!("plan --quiet --rate 30 --p95 500ms --budget 30s -- {program} demo-app"));
+    let first = home
+        .measure(&format!("plan --quiet --rate 30 --p95 500ms --budget 30s -- {program} demo-app"));
     assert_eq!(first.status.code(), Some(0), "{}", said(&first));
     assert!(said(&home.run("runs")).contains("demo-app"));
-    let again = home.run("show 1");
+    let again = home.run("show last");
     assert_eq!(said(&again), said(&first));
-    assert_eq!(json(&home.run("show 1 --json -"))["schema"], "tenfold/plan/1");
+    assert_eq!(json(&home.run("show last --json -"))["schema"], "tenfold/plan/1");
     let none = home.run("show 7");
     assert_eq!(none.status.code(), Some(2));
     assert!(said(&none).contains("there is no run 7: `tenfold runs` lists them"));

@@ -50,6 +50,21 @@ impl Home {
         self.tenfold(arguments).output().unwrap()
     }
 
+    /// Runs a measurement to its end, and again while the program says itself that the machine was too
+    /// busy to tell, as its user would; three times at most.
+    pub fn measure(&self, arguments: &str) -> Output {
+        let mut output = self.run(arguments);
+        for _ in 0..2 {
+            let report = serde_json::from_slice::<Value>(&output.stdout);
+            let is_doubtful = report.is_ok_and(|report| report["verdict"] != "valid");
+            if !is_doubtful && output.status.code() != Some(4) {
+                break;
+            }
+            output = self.run(arguments);
+        }
+        output
+    }
+
     /// Starts `up` or `balance` with a socket of its own and waits until it serves.
     pub fn serve(&self, arguments: &str) -> Serving {
         Serving::start(&mut self.tenfold(arguments))

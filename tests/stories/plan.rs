@@ -12,7 +12,7 @@ use crate::house::{Home, alone, example, json, said};
 fn plan(home: &Home, name: &str, arguments: &str) -> (Value, Output) {
     let config = example(name).join("tenfold.toml");
     let arguments = format!("plan --quiet --json - --config {} {arguments}", config.display());
-    let output = home.run(&arguments);
+    let output = home.measure(&arguments);
     (json(&output), output)
 }
 
@@ -120,7 +120,7 @@ fn the_json_follows_the_contract() {
     let _machine = alone();
     let home = Home::new();
     let program = env!("CARGO_BIN_EXE_tenfold");
-    let output = home.run(&format!(
+    let output = home.measure(&format!(
         "plan --quiet --json - --rate 60 --p95 200ms --budget 30s -- {program} demo-app"
     ));
     let plan = json(&output);

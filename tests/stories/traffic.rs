@@ -23,7 +23,7 @@ fn loads_and_reports() {
     let home = Home::new();
     let nginx = Nginx::start(home.path());
     let url = format!("http://{}/", nginx.address);
-    let output = home.run(&format!("load {url} --rate 200 --duration 2s --quiet --json -"));
+    let output = home.measure(&format!("load {url} --rate 200 --duration 2s --quiet --json -"));
     let report = json(&output);
     assert_eq!(report["schema"], "tenfold/load/1");
     assert_eq!(report["errors"], serde_json::json!({}));
@@ -67,7 +67,7 @@ fn of_blocking(instances: usize) -> f64 {
         app.display()
     ));
     let url = format!("http://{}/", up.address);
-    let output = home.run(&format!("load {url} --users 40 --duration 4s --quiet --json -"));
+    let output = home.measure(&format!("load {url} --users 40 --duration 4s --quiet --json -"));
     json(&output)["throughput"].as_f64().unwrap()
 }
 
@@ -85,7 +85,7 @@ fn a_slow_server_misses_the_goal() {
     let app = home
         .serve(&format!("up --listen 127.0.0.1:0 -- {} demo-app", env!("CARGO_BIN_EXE_tenfold")));
     let url = format!("http://{}/", app.address);
-    let output = home.run(&format!("load {url} --users 4 --duration 2s --p95 30ms --quiet"));
+    let output = home.measure(&format!("load {url} --users 4 --duration 2s --p95 30ms --quiet"));
     assert_eq!(output.status.code(), Some(3), "4 users wait 80 ms: {}", said(&output));
 }
 

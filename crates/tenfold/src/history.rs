@@ -1,6 +1,7 @@
 //! Every run, in an embedded SQLite file under the state directory.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::{Context, anyhow};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
@@ -27,6 +28,15 @@ pub struct NewRun<'a> {
     pub summary: &'a str,
     /// The whole value as JSON.
     pub document: &'a str,
+}
+
+/// A run as its user names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunName {
+    /// The number that `tenfold runs` lists.
+    Number(i64),
+    /// `last`, or `last~1` for the one before it.
+    Latest { back: u32 },
 }
 
 /// A run as `tenfold runs` lists it.
@@ -142,18 +152,23 @@ impl History {
             .ok_or_else(|| misuse(format!("there is no run {id}: `tenfold runs` lists them")))
     }
 
-    /// The number of the newest run of a kind, or of one that is so many before it.
-    pub fn nth_latest(&self, kind: &str, back: u32) -> anyhow::Result<i64> {
+    /// The number of the run with that name; counted back among those of a kind, or among all.
+    pub fn number(&self, name: RunName, kind: Option<&str>) -> anyhow::Result<i64> {
+        let back = match name {
+            RunName::Number(id) => return Ok(id),
+            RunName::Latest { back } => back,
+        };
         self.database
             .query_row(
-                "SELECT id FROM runs WHERE kind = ? ORDER BY id DESC LIMIT 1 OFFSET ?",
+                "SELECT id FROM runs WHERE kind = ifnull(?, kind) ORDER BY id DESC LIMIT 1 OFFSET ?",
                 params![kind, back],
                 |row| row.get(0),
             )
             .optional()
             .map_err(|error| explain(&error, &self.path))?
             .ok_or_else(|| {
-                misuse(format!("there are not that many {kind} runs: `tenfold runs` lists them"))
+                let runs = kind.map_or("runs".to_owned(), |kind| format!("{kind} runs"));
+                misuse(format!("there are not that many {runs}: `tenfold runs` lists them"))
             })
     }
 
@@ -173,6 +188,21 @@ impl History {
             rows.collect::<rusqlite::Result<Vec<String>>>()
         };
         read().map_err(|error| explain(&error, &self.path))
+    }
+}
+
+impl FromStr for RunName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<RunName, String> {
+        if text == "last" {
+            return Ok(RunName::Latest { back: 0 });
+        }
+        let back = text.strip_prefix("last~").map(|back| back.parse().ok());
+        let number = || text.parse().ok().map(RunName::Number);
+        back.map_or_else(number, |back| back.map(|back| RunName::Latest { back })).ok_or_else(|| {
+            format!("`{text}` is no run: write a number of `tenfold runs`, last, or last~1 for the one before it")
+        })
     }
 }
 
@@ -224,9 +254,12 @@ mod tests {
         assert_eq!(history.document(first).unwrap().1, "{}");
         assert_eq!(history.documents("plan", "/app", "node app.js").unwrap(), ["[]", "{}"]);
         assert!(history.documents("plan", "/other", "node app.js").unwrap().is_empty());
-        assert_eq!(history.nth_latest("plan", 0).unwrap(), second);
-        assert_eq!(history.nth_latest("plan", 1).unwrap(), first);
-        assert!(history.nth_latest("load", 0).unwrap_err().to_string().contains("not that many"));
+        let named = |name: &str, kind| history.number(name.parse().unwrap(), kind);
+        assert_eq!(named("last", None).unwrap(), second);
+        assert_eq!(named("last~1", Some("plan")).unwrap(), first);
+        let none = named("last", Some("load")).unwrap_err().to_string();
+        assert!(none.contains("not that many load runs"), "{none}");
+        assert!("last~x".parse::<RunName>().is_err() && "-".parse::<RunName>().is_err());
         assert!(history.document(99).unwrap_err().to_string().contains("no run 99"));
     }
 

@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::comparison::{Allowance, Comparison, Named};
 use crate::config::quantity;
-use crate::history::History;
+use crate::history::{History, RunName};
 use crate::outcome::{Outcome, misuse};
 use crate::output;
 use crate::plan::Verdict;
@@ -60,15 +60,8 @@ fn named(list: &str) -> anyhow::Result<Vec<Named>> {
 }
 
 fn one(name: &str) -> anyhow::Result<Named> {
-    if name == "last" || name.starts_with("last~") {
-        let back = name.strip_prefix("last~").map_or(Ok(0), str::parse);
-        let back = back.map_err(|_| {
-            misuse(format!("`{name}` is no run: write last, or last~1 for the one before it"))
-        })?;
-        return of_history(History::open()?.nth_latest("load", back)?);
-    }
-    match quantity::run(name) {
-        Ok(id) => of_history(id),
+    match name.parse() {
+        Ok(run) => of_history(run),
         Err(_) if Path::new(name).exists() => {
             let text = std::fs::read_to_string(name)
                 .with_context(|| format!("cannot read {name}: name a file that you may read"))?;
@@ -85,8 +78,10 @@ fn one(name: &str) -> anyhow::Result<Named> {
     }
 }
 
-fn of_history(id: i64) -> anyhow::Result<Named> {
-    let (kind, document) = History::open()?.document(id)?;
+fn of_history(run: RunName) -> anyhow::Result<Named> {
+    let history = History::open()?;
+    let id = history.number(run, Some("load"))?;
+    let (kind, document) = history.document(id)?;
     if kind != "load" {
         return Err(misuse(format!("run {id} is a {kind}: only load runs can be compared")));
     }

@@ -4,34 +4,30 @@ use anyhow::Context;
 use clap::Args;
 
 use super::load::OutputArguments;
-use crate::config::quantity;
-use crate::history::History;
+use crate::history::{History, RunName};
 use crate::outcome::{Outcome, misuse};
 
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The run's number, see `tenfold runs`
-    #[arg(value_parser = quantity::run)]
-    run: i64,
+    /// A number of `tenfold runs`, last, or last~1 for the one before it
+    run: RunName,
     #[command(flatten)]
     outputs: OutputArguments,
 }
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let (kind, document) = History::open()?.document(self.run)?;
+        let history = History::open()?;
+        let run = history.number(self.run, Some("load"))?;
+        let (kind, document) = history.document(run)?;
         if kind != "load" {
             return Err(misuse(format!(
-                "run {} is a {kind}: `tenfold show {0} --json FILE` writes it",
-                self.run
+                "run {run} is a {kind}: `tenfold show {run} --json FILE` writes it"
             )));
         }
         self.outputs.check()?;
         let document = serde_json::from_str(&document).with_context(|| {
-            format!(
-                "run {} cannot be read: `tenfold show {0} --json -` shows what is there",
-                self.run
-            )
+            format!("run {run} cannot be read: `tenfold show {run} --json -` shows what is there")
         })?;
         self.outputs.write(&document)?;
         Ok(Outcome::Done)

@@ -5,17 +5,15 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
-use crate::config::quantity;
-use crate::history::History;
+use crate::history::{History, RunName};
 use crate::outcome::Outcome;
 use crate::output;
 use crate::report;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The run's number, see `tenfold runs`
-    #[arg(value_parser = quantity::run)]
-    run: i64,
+    /// A number of `tenfold runs`, last, or last~1 for the one before it
+    run: RunName,
     /// Write the run as JSON to FILE; - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -23,13 +21,15 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let (kind, document) = History::open()?.document(self.run)?;
+        let history = History::open()?;
+        let run = history.number(self.run, None)?;
+        let (kind, document) = history.document(run)?;
         if let Some(to) = &self.json {
             let value: serde_json::Value = serde_json::from_str(&document)?;
             report::json::write(&value, to)?;
             return Ok(Outcome::Done);
         }
-        let damaged = || format!("run {} cannot be read: --json - shows what is there", self.run);
+        let damaged = || format!("run {run} cannot be read: --json - shows what is there");
         match kind.as_str() {
             "plan" => {
                 let plan = serde_json::from_str(&document).with_context(damaged)?;

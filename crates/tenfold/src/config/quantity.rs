@@ -104,11 +104,6 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| format!("`{text}` is not an address: write HOST:PORT, as in 127.0.0.1:8080"))
 }
 
-/// A run's number.
-pub fn run(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|_| format!("`{text}` is not a run's number: `tenfold runs` lists them"))
-}
-
 /// `4201-4210` or a single port.
 pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
