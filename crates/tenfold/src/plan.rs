@@ -85,6 +85,10 @@ pub struct Probe {
     pub requests: u64,
     pub errors: u64,
     pub throughput: f64,
+    /// Requests that were sent a second, by chance more or fewer than the rate. Earlier documents have
+    /// none.
+    #[serde(default)]
+    pub offered: Option<f64>,
     pub latency_ms: Times,
     pub service_ms: Times,
     pub queue_ms: Times,

@@ -38,9 +38,17 @@ pub struct Arguments {
         env = "TENFOLD_BUDGET"
     )]
     budget: Option<Duration>,
-    /// Measure every count up to --max-instances, however long it takes
-    #[arg(help_heading = "Measuring", long, requires = "max_instances")]
-    sweep: bool,
+    /// Measure every count up to --max-instances, TIME each, however long it takes
+    #[arg(
+        help_heading = "Measuring",
+        long,
+        value_name = "TIME",
+        num_args = 0..=1,
+        require_equals = true,
+        value_parser = quantity::positive_duration,
+        requires = "max_instances"
+    )]
+    sweep: Option<Option<Duration>>,
     /// Write the plan as JSON to FILE; - is standard output, instead of the text
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -90,7 +98,7 @@ impl Arguments {
             goal: config::goal(&self.goal, file),
             max_instances,
             budget: self.budget.or(file.plan.budget).unwrap_or(BUDGET),
-            depth: if self.sweep { Depth::Sweep } else { Depth::Confirm },
+            depth: self.sweep.map_or(Depth::Confirm, |each| Depth::Sweep { each }),
         })
     }
 

@@ -57,7 +57,7 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
     let (goal, measured) = (known.goal(), known.measurements());
     let answer = capacity::recommend(&model, &goal, &bounds, &measured);
     let upto = match known.experiment.depth {
-        Depth::Sweep => bounds.max_instances,
+        Depth::Sweep { .. } => bounds.max_instances,
         Depth::Confirm => (answer.instances + BEYOND).max(CURVE).min(bounds.max_instances),
     };
     let curve = capacity::curve(&model, &goal, &measured, upto);

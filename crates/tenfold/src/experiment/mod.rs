@@ -46,7 +46,10 @@ pub enum Depth {
     /// One, two, the recommended count and one below.
     Confirm,
     /// Every count up to the most allowed, however long it takes: the truth to compare with.
-    Sweep,
+    Sweep {
+        /// How long each is measured; as a confirmation unless given.
+        each: Option<Duration>,
+    },
 }
 
 /// The budget must hold a start, a ladder of two rungs, and one confirmation.

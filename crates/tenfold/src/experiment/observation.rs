@@ -260,6 +260,7 @@ fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu_cores: CpuCores) 
         requests: report.requests,
         errors: report.error_count(),
         throughput: report.throughput,
+        offered: Some(report.offered),
         latency_ms: times(report.response.counts()),
         service_ms: times(report.service.counts()),
         queue_ms: edges.queue(),

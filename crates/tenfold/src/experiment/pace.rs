@@ -77,6 +77,11 @@ impl Pace {
         self.warm_up + self.least + seconds(response)
     }
 
+    /// The same, measured for `each`, if that is said.
+    pub fn lasting(self, each: Option<Duration>) -> Pace {
+        each.map_or(self, |each| Pace { least: each, most: each, ..self })
+    }
+
     /// The same with no more than `left` in all, a third of it to warm up.
     pub fn within(self, left: Duration) -> Pace {
         let warm_up = self.warm_up.min(left / 3);

@@ -102,7 +102,7 @@ impl<'a> Session<'a> {
         }
         match self.experiment.depth {
             Depth::Confirm => self.confirm().await,
-            Depth::Sweep => self.sweep().await,
+            Depth::Sweep { .. } => self.sweep().await,
         }
     }
 
@@ -196,7 +196,8 @@ impl<'a> Session<'a> {
         // Without the ladder's end the count is a guess: two cycles of a user are the least.
         let confirming = 2 * (think + Duration::from_secs_f64(cycle / 2.0));
         let needed = 2 * Pace::saturating(cycle).cost(cycle) + confirming;
-        if self.experiment.depth == Depth::Sweep || needed <= self.budget.left() {
+        let is_bounded = self.experiment.depth == Depth::Confirm;
+        if !is_bounded || needed <= self.budget.left() {
             return Ok(());
         }
         let total = (self.budget.elapsed() + needed).as_secs_f64();
@@ -292,7 +293,7 @@ impl<'a> Session<'a> {
         let pace = Pace::confirming(cycle, throughput, load::Histogram::samples_for(percent));
         match self.experiment.depth {
             Depth::Confirm => pace.within(self.budget.left()),
-            Depth::Sweep => pace,
+            Depth::Sweep { each } => pace.lasting(each),
         }
     }
 
