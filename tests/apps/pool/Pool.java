@@ -1,0 +1,36 @@
+import com.sun.net.httpserver.HttpServer;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Semaphore;
+
+/** Any number of threads, and a pool of five connections to something that answers in 40 ms. */
+class Pool {
+    private static final Semaphore CONNECTIONS = new Semaphore(5, true);
+
+    public static void main(String[] arguments) throws Exception {
+        int port = Integer.parseInt(System.getenv("PORT"));
+        var address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
+        HttpServer server = HttpServer.create(address, 512);
+        server.setExecutor(Executors.newCachedThreadPool());
+        server.createContext("/", exchange -> {
+            byte[] body = "asked\n".getBytes();
+            ask(40);
+            exchange.sendResponseHeaders(200, body.length);
+            exchange.getResponseBody().write(body);
+            exchange.close();
+        });
+        server.start();
+    }
+
+    private static void ask(long milliseconds) {
+        CONNECTIONS.acquireUninterruptibly();
+        try {
+            Thread.sleep(milliseconds);
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        } finally {
+            CONNECTIONS.release();
+        }
+    }
+}
