@@ -17,13 +17,13 @@ class Misuse(Exception):
     """An option that cannot be used; the text says which, and what can be."""
 
 
-def works(environment: Environment, known: Sequence[str]) -> list[str]:
-    """Those that WORKS names, or all."""
-    names = environment.get("WORKS", "").split()
+def works(environment: Environment, known: Sequence[str], setting: str = "WORKS") -> list[str]:
+    """Those that the setting names, or all."""
+    names = environment.get(setting, "").split()
     for name in names:
         if name not in known:
             every = ", ".join(known)
-            raise Misuse(f"WORKS has {name!r}; use some of {every}, with blanks between them")
+            raise Misuse(f"{setting} has {name!r}; use some of {every}, with blanks between them")
     return names or list(known)
 
 

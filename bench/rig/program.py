@@ -24,7 +24,11 @@ class GeneratorFailed(Exception):
 
 
 def main(
-    word: str, measure: Callable[[], Sheet], results: str, render: Callable[[Path], Sheet]
+    word: str,
+    measure: Callable[[], Sheet],
+    results: str,
+    render: Callable[[Path], Sheet],
+    docs: Path = options.DOCS,
 ) -> int:
     """Measures and prints, or puts the tables of the last run, if there was one, into the documentation."""
     signal.signal(signal.SIGTERM, _stop)
@@ -32,7 +36,7 @@ def main(
         if sys.argv[1:] == [RENDER]:
             last = options.results(os.environ) / results
             if last.is_file():
-                render(last).put(options.DOCS, word)
+                render(last).put(docs, word)
         else:
             print(measure().text())
     except (Misuse, ChildFailed, GeneratorFailed) as error:

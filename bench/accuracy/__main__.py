@@ -1,0 +1,89 @@
+"""`make bench-accuracy`: what plans predict beside what sweeps measure."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import results as recorded
+import tables
+from apps import APPS, App
+from results import Results, Trial
+
+from rig import machine, options, record
+from rig.options import ROOT, Environment
+from rig.program import main, now
+from rig.table import Sheet
+from rig.tenfold import Tenfold, TenfoldFailed
+
+DOCS = ROOT / "docs" / "accuracy.md"
+BUDGET_S = 60
+# A start, a ladder, and what a count needs beside the time in which it is measured.
+PATIENCE_S = 120
+
+
+@dataclass(frozen=True)
+class Options:
+    """From the environment, as `make bench-accuracy APPS="cpu lock" SWEEP=5` sets it."""
+
+    apps: tuple[App, ...]
+    rounds: int
+    sweep_s: float
+    directory: Path
+
+    @staticmethod
+    def read(environment: Environment) -> Options:
+        known = {app.name: app for app in APPS}
+        names = options.works(environment, list(known), "APPS")
+        return Options(
+            apps=tuple(known[name] for name in names),
+            rounds=int(options.number(environment, "ROUNDS", 1)),
+            sweep_s=options.number(environment, "SWEEP", 10),
+            directory=options.results(environment),
+        )
+
+
+def measure() -> Sheet:
+    wanted = Options.read(os.environ)
+    program = options.programs(os.environ, ("TENFOLD",), "bench-accuracy")["tenfold"]
+    results = Results(
+        started_at=now(),
+        machine=dataclasses.asdict(machine.describe()),
+        sweep_s=wanted.sweep_s,
+        budget_s=BUDGET_S,
+        rounds=wanted.rounds,
+    )
+    with Tenfold(program) as tenfold:
+        for app in wanted.apps:
+            try:
+                results.trials[app.name] = _trial(tenfold, app, wanted)
+            except TenfoldFailed as error:
+                results.skipped.append(f"{app.name}: {error}")
+            # What was measured is kept, whatever comes.
+            record.write(wanted.directory / tables.JSON, results)
+            print(f"bench: {now()} {app.name} is done", file=sys.stderr)
+    results.finished_at = now()
+    record.write(wanted.directory / tables.JSON, results)
+    sheet = tables.sheet(results)
+    (wanted.directory / tables.TEXT).write_text(sheet.text())
+    return sheet
+
+
+def render(path: Path) -> Sheet:
+    return tables.sheet(recorded.read(path))
+
+
+def _trial(tenfold: Tenfold, app: App, wanted: Options) -> Trial:
+    common = ["--quiet", "--config", str(app.config), "--budget", f"{BUDGET_S}s", *app.arguments]
+    sweep = [*common, f"--sweep={wanted.sweep_s:g}s", "--max-instances", str(app.most)]
+    patience_s = PATIENCE_S + app.most * (2 * wanted.sweep_s + 5)
+    plan = tenfold.document("plan", common, PATIENCE_S)
+    sweeps = [tenfold.document("plan", sweep, patience_s) for _ in range(wanted.rounds)]
+    return Trial(plan, sweeps)
+
+
+if __name__ == "__main__":
+    sys.exit(main("bench-accuracy", measure, tables.JSON, render, DOCS))

@@ -1,0 +1,124 @@
+"""Curves: what a plan predicts at each count, and what sweeps have measured there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+# Two sweeps of one app differ by about this much, which is the truth's own error.
+TRUTH_ERROR = 0.02
+# As Tenfold itself judges: an open workload is carried when so much of what was sent is completed;
+# without a bound on latency, so much of the best throughput is enough.
+CARRIED = 0.97
+NEARLY_BEST = 0.95
+# Where nothing holds the goal: the count whose time is within this of the best is as good.
+NEARLY_FASTEST = 1.1
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The goal's workload with so many instances, the median of all sweeps."""
+
+    instances: int
+    throughput: float
+    # By chance more or fewer than the workload's rate.
+    offered: float
+    p95_ms: float | None
+    error_ratio: float
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A prediction beside the truth."""
+
+    measured: Measured
+    predicted: float
+    low: float
+    high: float
+    predicted_p95_ms: float | None
+
+    @property
+    def throughput_error(self) -> float:
+        return self.predicted / self.measured.throughput - 1
+
+    @property
+    def p95_error(self) -> float | None:
+        """None where the queue grows without end, so that there is no percentile to predict."""
+        if self.predicted_p95_ms is None or not self.measured.p95_ms:
+            return None
+        return self.predicted_p95_ms / self.measured.p95_ms - 1
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the interval holds the truth, as well as that is known."""
+        truth = self.measured.throughput
+        return self.low * (1 - TRUTH_ERROR) <= truth <= self.high * (1 + TRUTH_ERROR)
+
+
+def truth(sweeps: list[Document]) -> list[Measured]:
+    """By count."""
+    by_count: dict[int, list[Document]] = {}
+    for sweep in sweeps:
+        for probe in sweep["probes"]:
+            if probe["purpose"] == "goal":
+                by_count.setdefault(probe["instances"], []).append(probe)
+    return [_median(count, probes) for count, probes in sorted(by_count.items())]
+
+
+def compare(plan: Document, measured: list[Measured]) -> Iterator[Compared]:
+    rate = plan["goal"]["rate"]
+    predicted = {point["instances"]: point["predicted"] for point in plan["curve"]}
+    for each in measured:
+        if each.instances not in predicted or not each.throughput:
+            continue
+        point = predicted[each.instances]
+        # Where the rate itself is predicted, it is what was really sent that should be completed.
+        is_carried = rate and point["throughput"] >= CARRIED * rate
+        share = each.offered / rate if is_carried else 1.0
+        yield Compared(
+            measured=each,
+            predicted=point["throughput"] * share,
+            low=point["low"] * share,
+            high=point["high"] * share,
+            predicted_p95_ms=point["p95_ms"],
+        )
+
+
+def best_count(goal: Document, measured: list[Measured]) -> int:
+    """The smallest count that holds the goal; if none does, the smallest that is about as near as any."""
+    top = max(each.throughput for each in measured)
+    for each in measured:
+        if _holds(goal, each, top):
+            return each.instances
+    times = {each.instances: each.p95_ms for each in measured if each.p95_ms}
+    if goal["p95_ms"] and times:
+        fastest = min(times.values())
+        return min(count for count, time in times.items() if time <= NEARLY_FASTEST * fastest)
+    return min(each.instances for each in measured if each.throughput >= NEARLY_BEST * top)
+
+
+def _holds(goal: Document, each: Measured, top: float) -> bool:
+    if each.error_ratio > goal["max_error_ratio"]:
+        return False
+    if goal["p95_ms"] and (each.p95_ms is None or each.p95_ms > goal["p95_ms"]):
+        return False
+    if goal["rate"]:
+        return each.throughput >= CARRIED * each.offered
+    return bool(goal["p95_ms"]) or each.throughput >= NEARLY_BEST * top
+
+
+def _median(count: int, probes: list[Document]) -> Measured:
+    times = [probe["latency_ms"]["p95"] for probe in probes]
+    known = [each for each in times if each is not None]
+    requests = sum(probe["requests"] for probe in probes)
+    return Measured(
+        instances=count,
+        throughput=median(probe["throughput"] for probe in probes),
+        offered=median(probe["offered"] for probe in probes),
+        p95_ms=median(known) if known else None,
+        error_ratio=sum(probe["errors"] for probe in probes) / max(requests, 1),
+    )

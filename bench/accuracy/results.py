@@ -1,0 +1,40 @@
+"""What was measured, as values that are written to a file and rendered from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rig import record
+
+SCHEMA = "tenfold/bench-accuracy/1"
+
+
+@dataclass
+class Trial:
+    """One app: Tenfold's own documents, whole."""
+
+    plan: dict[str, Any]
+    sweeps: list[dict[str, Any]]
+
+
+@dataclass
+class Results:
+    started_at: str
+    machine: dict[str, Any]
+    sweep_s: float
+    budget_s: float
+    rounds: int
+    finished_at: str = ""
+    # By app.
+    trials: dict[str, Trial] = field(default_factory=dict)
+    # What was left out, a sentence each.
+    skipped: list[str] = field(default_factory=list)
+    schema: str = SCHEMA
+
+
+def read(path: Path) -> Results:
+    document = record.read(path, SCHEMA)
+    trials = document.pop("trials")
+    return Results(trials={name: Trial(**each) for name, each in trials.items()}, **document)

@@ -1,0 +1,207 @@
+"""The tables of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import floor
+from statistics import median
+
+import curves
+from apps import APPS, App
+from curves import Compared
+from results import Results, Trial
+
+from rig import machine
+from rig.ratio import verdict
+from rig.table import Sheet, Table, milliseconds
+
+JSON = "accuracy.json"
+TEXT = "accuracy.txt"
+
+# As shares of the truth.
+MOST_THROUGHPUT, MEDIAN_THROUGHPUT = 0.10, 0.03
+MOST_P95, MEDIAN_P95 = 0.25, 0.10
+# Shares of all: counts whose interval holds the truth, apps whose count is the best or one off.
+HELD = 0.90
+NEAR = 11 / 12
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An app with its prediction beside its truth."""
+
+    app: App
+    trial: Trial
+    compared: list[Compared]
+    best: int
+
+    @staticmethod
+    def of(app: App, trial: Trial) -> Judged:
+        truth = curves.truth(trial.sweeps)
+        compared = list(curves.compare(trial.plan, truth))
+        return Judged(app, trial, compared, curves.best_count(trial.plan["goal"], truth))
+
+    @property
+    def throughput_errors(self) -> list[float]:
+        return [abs(each.throughput_error) for each in self.compared]
+
+    @property
+    def p95_errors(self) -> list[float]:
+        return [abs(each.p95_error) for each in self.compared if each.p95_error is not None]
+
+    @property
+    def held(self) -> int:
+        return sum(each.is_held for each in self.compared)
+
+    @property
+    def recommended(self) -> int:
+        return int(self.trial.plan["recommendation"]["instances"])
+
+    @property
+    def interval(self) -> tuple[int, int]:
+        answer = self.trial.plan["recommendation"]
+        return answer["low"], answer["high"]
+
+    @property
+    def is_near(self) -> bool:
+        return abs(self.recommended - self.best) <= 1
+
+    @property
+    def is_owned_up_to(self) -> bool:
+        low, high = self.interval
+        return self.is_near or low <= self.best <= high
+
+    @property
+    def first_finding(self) -> str:
+        findings = self.trial.plan["findings"]
+        return str(findings[0]["kind"]) if findings else "none"
+
+    @property
+    def plan_s(self) -> float:
+        return float(self.trial.plan["duration_s"])
+
+    @property
+    def sweep_s(self) -> float:
+        return median(each["duration_s"] for each in self.trial.sweeps)
+
+
+def sheet(results: Results) -> Sheet:
+    known = [app for app in APPS if app.name in results.trials]
+    judged = [Judged.of(app, results.trials[app.name]) for app in known]
+    return Sheet(conditions(results), list(tables(judged)), results.skipped)
+
+
+def conditions(results: Results) -> str:
+    sweeps = "one sweep" if results.rounds == 1 else f"the medians of {results.rounds} sweeps"
+    return (
+        machine.sentence(results.machine, results.started_at, results.finished_at)
+        + f"The truth is {sweeps} with {results.sweep_s:g} s for each count; the plan starts from "
+        f"scratch with a budget of {results.budget_s:g} s."
+    )
+
+
+def tables(judged: list[Judged]) -> Iterator[Table]:
+    if judged:
+        yield _requirements(judged)
+        yield _apps(judged)
+    for each in judged:
+        yield _counts(each)
+
+
+def _requirements(judged: list[Judged]) -> Table:
+    throughput = [error for each in judged for error in each.throughput_errors]
+    p95 = [error for each in judged for error in each.p95_errors]
+    first = sum(each.first_finding == each.app.limit for each in judged)
+    plan, sweep = sum(each.plan_s for each in judged), sum(each.sweep_s for each in judged)
+    slowest = max(each.plan_s for each in judged)
+    rows = [
+        _bounded("error of throughput, worst count", max, throughput, MOST_THROUGHPUT),
+        _bounded("error of throughput, median", median, throughput, MEDIAN_THROUGHPUT),
+        _bounded("error of p95, worst count", max, p95, MOST_P95),
+        _bounded("error of p95, median", median, p95, MEDIAN_P95),
+        _counted("intervals that hold the truth", sum(e.held for e in judged), len(throughput), HELD),
+        _counted("counts the best or one off", sum(e.is_near for e in judged), len(judged), NEAR),
+        _counted("or the interval says so", sum(e.is_owned_up_to for e in judged), len(judged), 1),
+        _counted("first findings that are right", first, len(judged), 1),
+        ["longest plan, s", f"{slowest:.0f}", "at most 60", verdict(slowest <= 60)],
+        ["all plans and all sweeps, s", f"{plan:.0f}, {sweep:.0f}", f"1 : {sweep / plan:.1f}", ""],
+    ]
+    note = (
+        "Errors are the prediction's, as shares of what was measured, over all counts of all apps. An "
+        "interval holds the truth if that is within it or the 2 % by which two sweeps differ."
+    )
+    return Table("What is required", ["", "is", "required", ""], rows, note)
+
+
+def _bounded(
+    title: str, of: Callable[[list[float]], float], errors: list[float], most: float
+) -> list[str]:
+    value = of(errors) if errors else 0.0
+    return [title, f"{value:.1%}", f"at most {most:.0%}", verdict(value <= most)]
+
+
+def _counted(title: str, count: int, among: int, share: float) -> list[str]:
+    least = floor(share * among)
+    return [title, f"{count} of {among}", f"{least} of {among}", verdict(count >= least)]
+
+
+def _apps(judged: list[Judged]) -> Table:
+    rows = [
+        [
+            each.app.name,
+            _errors(each.throughput_errors),
+            _errors(each.p95_errors),
+            f"{each.held} of {len(each.compared)}",
+            _recommended(each),
+            _finding(each),
+            f"{each.plan_s:.0f}, {each.sweep_s:.0f}",
+        ]
+        for each in judged
+    ]
+    head = ["app", "throughput", "p95", "interval holds", "recommended, best"]
+    head += ["first finding", "seconds of plan, sweep"]
+    note = "Of throughput and p95 the error at the worst count, and the median."
+    return Table("By app", head, rows, note)
+
+
+def _errors(errors: list[float]) -> str:
+    return f"{max(errors):.1%}, {median(errors):.1%}" if errors else "-"
+
+
+def _recommended(each: Judged) -> str:
+    low, high = each.interval
+    interval = "" if low == high else f" ({low} - {high})"
+    return f"{each.recommended}{interval}, {each.best}" + ("" if each.is_near else ": missed")
+
+
+def _finding(each: Judged) -> str:
+    if each.first_finding == each.app.limit:
+        return each.first_finding
+    return f"{each.first_finding}: missed {each.app.limit}"
+
+
+def _counts(each: Judged) -> Table:
+    rows = [
+        [
+            str(point.measured.instances),
+            f"{point.measured.throughput:.1f}",
+            f"{point.predicted:.1f}",
+            _interval(point),
+            f"{point.throughput_error:+.1%}",
+            milliseconds(point.measured.p95_ms),
+            milliseconds(point.predicted_p95_ms),
+            "-" if point.p95_error is None else f"{point.p95_error:+.1%}",
+        ]
+        for point in each.compared
+    ]
+    head = ["instances", "requests/s", "predicted", "interval", "error"]
+    head += ["p95, ms", "predicted", "error"]
+    app = each.app
+    return Table(f"{app.name} ({app.language}, {app.limit})", head, rows)
+
+
+def _interval(point: Compared) -> str:
+    """Nothing where the instances can do more than is sent: that is no estimate."""
+    is_point = point.high - point.low < 0.001 * point.high
+    return "-" if is_point else f"{point.low:.1f} - {point.high:.1f}"
