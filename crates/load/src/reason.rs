@@ -17,6 +17,13 @@ pub enum Reason {
         /// CPU seconds a second of the busiest thread.
         share: f64,
     },
+    /// A generator thread was busy for most of a run that is over too soon to blame it.
+    TooShort {
+        /// How long it was measured.
+        seconds: f64,
+        /// CPU seconds a second of the busiest thread.
+        share: f64,
+    },
     /// A generator thread was runnable but had no CPU for much of its time.
     GeneratorWaited {
         /// Seconds without a CPU a second, of the thread that waited most.
@@ -108,6 +115,13 @@ impl fmt::Display for Reason {
                 f,
                 "a generator thread used {:.0} % of its CPU, so its own speed limits the result; \
                  use more threads, fewer users, or a machine of its own for the generator",
+                share * 100.0
+            ),
+            Reason::TooShort { seconds, share } => write!(
+                f,
+                "{:.1} ms, in which a generator thread used {:.0} % of its CPU, are too short to \
+                 tell whether its own speed limits the result; measure longer",
+                seconds * 1e3,
                 share * 100.0
             ),
             Reason::GeneratorWaited { share } => write!(

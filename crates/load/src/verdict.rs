@@ -27,6 +27,10 @@ pub enum Verdict {
 const BUSY_SUSPECT: f64 = 0.80;
 const BUSY_INVALID: f64 = 0.95;
 
+/// Seconds. The kernel gives CPU out in slices of some milliseconds, and to a group with a limit in
+/// periods of 100 ms (kernel documentation, sched-bwc.rst): the share of a shorter time is chance.
+const BUSY_LEAST: f64 = 0.100;
+
 /// Time without a CPU adds to service times, unseen by the schedule. A fifth of the time leaves
 /// no doubt that generator and target fight for cores; below it, lag and CPU tell more.
 const WAITED_SUSPECT: f64 = 0.20;
@@ -98,7 +102,8 @@ impl Reason {
             | Reason::PortsExhausted { .. }
             | Reason::NoSuccess { .. }
             | Reason::EngineFailed { .. } => true,
-            Reason::GeneratorWaited { .. }
+            Reason::TooShort { .. }
+            | Reason::GeneratorWaited { .. }
             | Reason::ConnectionsExhausted { .. }
             | Reason::PaceNotHeld { .. }
             | Reason::ArrivalsDropped { .. }
@@ -133,8 +138,11 @@ impl Evidence {
     }
 
     fn about_the_generator(&self) -> impl Iterator<Item = Reason> {
-        let busy =
-            (self.busiest > BUSY_SUSPECT).then_some(Reason::GeneratorBusy { share: self.busiest });
+        let (share, seconds) = (self.busiest, self.seconds);
+        let busy = (share > BUSY_SUSPECT).then_some(match seconds < BUSY_LEAST {
+            true => Reason::TooShort { seconds, share },
+            false => Reason::GeneratorBusy { share },
+        });
         let matters = |share: &f64| *share > WAITED_SUSPECT && share * self.seconds > WAITED_LEAST;
         let waited = self.longest_wait.filter(matters);
         let waited = waited.map(|share| Reason::GeneratorWaited { share });
@@ -246,6 +254,8 @@ mod tests {
         for (share, wanted) in [(0.79, Valid), (0.81, Suspect), (0.96, Invalid)] {
             assert_eq!(verdict(&|e| e.busiest = share), wanted, "CPU {share}");
         }
+        assert_eq!(verdict(&|e| (e.busiest, e.seconds) = (1.02, 0.002)), Suspect);
+        assert_eq!(verdict(&|e| (e.busiest, e.seconds) = (0.5, 0.002)), Valid);
         for (sent, wanted) in [(995, Valid), (985, Suspect), (940, Invalid)] {
             assert_eq!(verdict(&|e| e.taken_up = sent), wanted, "sent {sent}");
         }

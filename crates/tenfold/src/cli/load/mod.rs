@@ -20,7 +20,7 @@ mod watch;
 use std::sync::Arc;
 
 use clap::Args;
-use load::{Config, Run, Script, Trust};
+use load::{Config, Run, Script, Trust, Workload};
 
 use self::connections::ConnectionArguments;
 pub use self::outputs::OutputArguments;
@@ -107,11 +107,13 @@ impl Arguments {
             workload: script.described(),
             threads: self.connections.threads.unwrap_or(1),
             keep_alive: self.connections.keep_alive(),
+            users: users(&config.workload),
             length: Some(script.duration()),
         };
         if self.pattern.is_given() {
             let timing = self.pattern.timing()?;
             config.workload = self.pattern.workload(&timing)?;
+            order.users = users(&config.workload);
             config.end = timing.end;
             config.trim = self.pattern.trim();
             order.workload = self.pattern.described().replace("requests/s", "sessions/s");
@@ -131,15 +133,17 @@ impl Arguments {
     fn order(&self) -> anyhow::Result<(Config, Order)> {
         let (target, url) = self.target.resolve()?;
         let timing = self.pattern.timing()?;
+        let workload = self.pattern.workload(&timing)?;
         let order = Order {
             method: target.method.clone(),
             target: url,
             workload: self.pattern.described() + &self.connections.described(),
             threads: self.connections.threads.or(timing.threads).unwrap_or(1),
             keep_alive: self.connections.keep_alive(),
+            users: users(&workload),
             length: timing.length,
         };
-        let mut config = Config::new(target, self.pattern.workload(&timing)?);
+        let mut config = Config::new(target, workload);
         config.end = timing.end;
         config.seed = self.pattern.seed;
         config.trim = self.pattern.trim();
@@ -147,6 +151,13 @@ impl Arguments {
         config.keep_alive = order.keep_alive.into();
         self.connections.apply(&mut config);
         Ok((config, order))
+    }
+}
+
+fn users(workload: &Workload) -> Option<usize> {
+    match workload {
+        Workload::Closed { users, .. } => Some(*users),
+        Workload::Open { .. } => None,
     }
 }
 

@@ -24,7 +24,8 @@ pub struct Document {
     #[serde(default)]
     pub method: String,
     pub workload: String,
-    /// Users, or for arrivals the most that were under way at the end of a window.
+    /// Users who were asked for, or for arrivals the most that were under way at the end of a
+    /// window.
     #[serde(default)]
     pub concurrency: u64,
     /// Threads of the generator.
@@ -95,6 +96,8 @@ pub struct Order {
     pub workload: String,
     pub threads: usize,
     pub keep_alive: KeepAlive,
+    /// As far as there are any.
+    pub users: Option<usize>,
     /// How long it was to take, if that was said.
     pub length: Option<Duration>,
 }
@@ -215,7 +218,8 @@ impl Document {
         let busiest = windows.iter().map(|w| if w.users > 0 { w.users } else { w.in_flight }).max();
         Document {
             schema: SCHEMA.to_owned(),
-            concurrency: busiest.unwrap_or(0).max(1),
+            // Keys may have added some; a short run has no window in which all were there.
+            concurrency: busiest.unwrap_or(0).max(order.users.map_or(1, |users| users as u64)),
             by_name: match report.by_name.is_empty() {
                 true => vec![Named::only(&order, report)],
                 false => report.by_name.iter().map(Named::from).collect(),
