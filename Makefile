@@ -5,7 +5,7 @@ SOAK_SECONDS ?= 240
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TENFOLD := $(TARGET)/release/tenfold
 
-.PHONY: help demo build deps test soak fuzz lint fmt install clean bench-balancer bench-load bench-choosing bench-docs
+.PHONY: help demo build deps test soak fuzz lint fmt install clean bench-balancer bench-load bench-accuracy bench-choosing bench-docs systems
 
 help: ## List these words
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -60,9 +60,20 @@ bench-load: build ## Measure the load generator beside wrk, h2load, oha, k6, Loc
 	TENFOLD=$(TENFOLD) ORIGIN=$(TARGET)/bench/release/bench-origin \
 		PYTHONPATH=bench python3 -B bench/load
 
-bench-docs: ## Put the tables of the last measurements into docs/benchmarks.md
+# APPS="cpu lock", SWEEP=5 (seconds for a count) and ROUNDS=3 narrow and widen it.
+bench-accuracy: build ## Measure twelve apps and more at every count, and compare what plans predict (30 min)
+	scripts/deps bench-accuracy
+	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/accuracy
+
+systems: build ## Measure five published systems, and compare each row and conclusion (10 min)
+	scripts/deps bench-accuracy
+	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/systems
+
+bench-docs: ## Put the tables of the last measurements into docs/
 	PYTHONPATH=bench python3 -B bench/balancer render
 	PYTHONPATH=bench python3 -B bench/load render
+	PYTHONPATH=bench python3 -B bench/accuracy render
+	PYTHONPATH=bench python3 -B bench/systems render
 
 install: build ## Install the program to ~/.cargo/bin
 	$(CARGO) install --locked --path crates/tenfold

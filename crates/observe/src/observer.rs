@@ -4,7 +4,7 @@ use crate::cgroup::{Controller, Hierarchies};
 use crate::counters::{Counters, TaskId};
 use crate::kernel_file::KernelFiles;
 use crate::machine::MachineCounters;
-use crate::process::{TaskReader, numbered_entries};
+use crate::process::{TaskReader, numbered_entries, parent_of};
 use crate::source::Source;
 use crate::usage::Usage;
 use crate::{cgroup, difference};
@@ -26,7 +26,8 @@ pub struct Target {
 /// Which processes or threads a target is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Every process of a process group: an instance with all that it starts.
+    /// Every process of a process group, and what these have started in groups of their own, as a
+    /// database's server does with its workers: an instance with all that it starts.
     ProcessGroup(i32),
     /// Some threads of one process, such as a balancer's in our own. They have CPU, waiting and
     /// switches; memory and open files belong to no thread.
@@ -46,6 +47,8 @@ pub struct Observer {
     hierarchies: Hierarchies,
     tasks: TaskReader,
     files: KernelFiles,
+    /// Processes of no watched group, with the group that has started them, if one has.
+    outsiders: HashMap<i32, Option<i32>>,
 }
 
 /// All counters at one moment.
@@ -107,6 +110,7 @@ impl Observer {
             hierarchies: Hierarchies::read(&mut files),
             tasks: TaskReader::new(&mut files),
             files,
+            outsiders: HashMap::new(),
         }
     }
 
@@ -114,6 +118,8 @@ impl Observer {
     /// instance keeps its name and brings its new process group.
     pub fn watch(&mut self, target: Target) {
         let watched = Watched { scope: target.scope, first_met: HashMap::new() };
+        // What it started before is not known to be its own yet.
+        self.outsiders.clear();
         self.targets.insert(target.name, watched);
     }
 
@@ -152,7 +158,7 @@ impl Observer {
 
     /// The processes of each watched group. Asking every process of the machine for its group by
     /// system call costs a twentieth of reading its `stat`.
-    fn group_members(&self) -> HashMap<i32, Vec<i32>> {
+    fn group_members(&mut self) -> HashMap<i32, Vec<i32>> {
         let wanted: HashSet<i32> = self
             .targets
             .values()
@@ -161,19 +167,42 @@ impl Observer {
                 Scope::Threads { .. } | Scope::Process(_) => None,
             })
             .collect();
-        let mut members: HashMap<i32, Vec<i32>> = HashMap::new();
         if wanted.is_empty() {
-            return members;
+            return HashMap::new();
         }
+        let mut group_of = HashMap::new();
+        let mut outside = Vec::new();
         for pid in numbered_entries(Path::new("/proc")) {
             // An error says that the process has just gone.
-            if let Ok(group) = getpgid(Some(Pid::from_raw(pid)))
-                && wanted.contains(&group.as_raw())
-            {
-                members.entry(group.as_raw()).or_default().push(pid);
+            let Ok(group) = getpgid(Some(Pid::from_raw(pid))) else { continue };
+            if wanted.contains(&group.as_raw()) {
+                group_of.insert(pid, group.as_raw());
+            } else {
+                outside.push(pid);
             }
         }
+        self.adopt(&outside, &mut group_of);
+        let mut members: HashMap<i32, Vec<i32>> = HashMap::new();
+        for (pid, group) in group_of {
+            members.entry(group).or_default().push(pid);
+        }
         members
+    }
+
+    /// Adds those whose parent is a member. `/proc` lists by number, so parents come before their
+    /// children; who started a process is asked once.
+    fn adopt(&mut self, outside: &[i32], group_of: &mut HashMap<i32, i32>) {
+        let mut outsiders = HashMap::with_capacity(outside.len());
+        for &pid in outside {
+            let known = self.outsiders.get(&pid).copied();
+            let group = known.unwrap_or_else(|| {
+                let parent = parent_of(pid, &mut self.files)?;
+                group_of.get(&parent).copied()
+            });
+            outsiders.insert(pid, group);
+            group_of.extend(group.map(|group| (pid, group)));
+        }
+        self.outsiders = outsiders;
     }
 }
 

@@ -168,6 +168,11 @@ fn read_stat(directory: &str, files: &mut KernelFiles) -> Option<Stat> {
     Stat::from_read(text).ok()
 }
 
+/// Who started it; `None` when it is gone.
+pub(crate) fn parent_of(pid: i32, files: &mut KernelFiles) -> Option<i32> {
+    read_stat(&format!("/proc/{pid}"), files).map(|stat| stat.ppid)
+}
+
 /// Name and switches of a thread; `None` when it is gone.
 fn read_status(
     directory: &str,

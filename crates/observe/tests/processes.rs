@@ -93,6 +93,15 @@ fn a_busy_loop_wants_one_core_and_a_sleeper_none() {
     assert!(machine.user + machine.nice + machine.system >= 0.9 * busy.cpu_cores, "{usage:?}");
 }
 
+// As PostgreSQL's server does with its workers.
+#[test]
+fn what_a_group_starts_in_a_session_of_its_own_belongs_to_it() {
+    let script = "exec 3<&0; setsid sh -c 'echo ready; exec cat' <&3 & read never";
+    let server = Group::start(script);
+    let usage = usage_over_interval([server.target("server")]);
+    assert_eq!(usage.targets["server"].processes, 2);
+}
+
 #[test]
 fn two_spinners_on_one_core_wait_for_it_in_turn() {
     let cpu = first_allowed_cpu().to_string();
