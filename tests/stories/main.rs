@@ -10,6 +10,7 @@ mod faults;
 mod history;
 mod house;
 mod kill;
+mod limits;
 mod load;
 mod nginx;
 mod operation;

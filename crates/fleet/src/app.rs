@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::InvalidPath;
+use crate::limits::Limits;
 use crate::restart::RestartPolicy;
 
 /// An app that is run as several identical instances.
@@ -23,6 +24,8 @@ pub struct App {
     pub directory: Option<PathBuf>,
     /// Where instances may listen.
     pub ports: Ports,
+    /// What each instance may use at most.
+    pub limits: Limits,
     /// When an instance may get requests.
     pub readiness: Readiness,
     /// What happens when an instance dies by itself.
@@ -77,7 +80,7 @@ pub struct Logs {
 }
 
 impl App {
-    /// An app named `app` with the defaults: any port, ready when it accepts a connection within 30 s, 10 s of
+    /// An app named `app` with the defaults: any port, no limits, ready when it accepts a connection within 30 s, 10 s of
     /// grace, 30 s of drain.
     pub fn new(command: Vec<String>, logs: Logs) -> App {
         App {
@@ -86,6 +89,7 @@ impl App {
             env: Vec::new(),
             directory: None,
             ports: Ports::Any,
+            limits: Limits::default(),
             readiness: Readiness::default(),
             restart: RestartPolicy::default(),
             grace: Duration::from_secs(10),

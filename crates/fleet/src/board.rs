@@ -33,12 +33,24 @@ pub struct MemberStatus {
     pub member: Member,
     /// What it is doing.
     pub state: State,
-    /// Restarts after crashes since its place in the fleet was taken.
-    pub restarts: u32,
+    /// What happened since its place in the fleet was taken.
+    #[serde(flatten)]
+    pub past: Past,
     /// When this process was started.
     pub started_at: SystemTime,
     /// What goes wrong beside it, in one sentence.
     pub warning: Option<String>,
+}
+
+/// The crashes in one place of the fleet.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Past {
+    /// Restarts after crashes.
+    pub restarts: u32,
+    /// Those of them after the kernel had killed it at its memory limit.
+    pub memory_kills: u32,
+    /// How the last of them came, and what to do about it.
+    pub last_crash: Option<String>,
 }
 
 /// Rows by member id.
@@ -53,10 +65,10 @@ struct Row {
 }
 
 impl Board {
-    pub(crate) fn insert(&self, member: Member, restarts: u32, notice: Notice) {
+    pub(crate) fn insert(&self, member: Member, past: Past, notice: Notice) {
         let status = MemberStatus {
             state: State::Starting,
-            restarts,
+            past,
             started_at: SystemTime::now(),
             warning: None,
             member,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 
 /// Why an operation on the fleet failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -120,6 +120,17 @@ pub enum StartError {
         reason: String,
     },
 
+    /// An instance cannot be held to its limits, so it is not started.
+    #[error("cannot limit an instance to {limits}: {reason}; {remedy}")]
+    Unlimited {
+        /// As asked for.
+        limits: String,
+        /// Why not.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
+
     /// It ended before it was ready.
     #[error("{name} {exit} before it was ready; {}{output}", exit_remedy(exit))]
     Exited {
@@ -219,6 +230,7 @@ fn by(holder: Option<&String>) -> String {
 fn exit_remedy(exit: &Exit) -> &'static str {
     match exit {
         Exit::Code(0) => "run it in the foreground, without its own option to become a daemon",
+        Exit::OutOfMemory { .. } => exit::MORE_MEMORY,
         Exit::Signal(9) => "the kernel does so when memory runs out (see `dmesg`)",
         _ => "run the command by hand to see why",
     }

@@ -4,6 +4,11 @@ use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use crate::limits::Bytes;
+
+/// What to do about [`Exit::OutOfMemory`].
+pub(crate) const MORE_MEMORY: &str = "raise --memory, or let it use less";
+
 /// How an instance ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -11,8 +16,26 @@ pub enum Exit {
     Code(i32),
     /// This signal killed it.
     Signal(i32),
+    /// The kernel killed a process of it at its memory limit, and it ended with that.
+    OutOfMemory {
+        /// The limit in bytes.
+        limit: u64,
+        /// What the leader returned, unless it was the one to be killed.
+        code: Option<i32>,
+    },
     /// It is out of reach: the kernel did not end it although it was killed.
     Unknown,
+}
+
+impl Exit {
+    /// The same end of an instance of which the kernel has killed a process at this memory limit.
+    pub(crate) fn at_memory_limit(self, limit: u64) -> Exit {
+        match self {
+            Exit::Code(0) | Exit::Unknown => self,
+            Exit::Code(code) => Exit::OutOfMemory { limit, code: Some(code) },
+            Exit::Signal(_) | Exit::OutOfMemory { .. } => Exit::OutOfMemory { limit, code: None },
+        }
+    }
 }
 
 impl From<ExitStatus> for Exit {
@@ -33,6 +56,14 @@ impl fmt::Display for Exit {
                 Some(name) => write!(f, "killed by signal {signal} ({name})"),
                 None => write!(f, "killed by signal {signal}"),
             },
+            Exit::OutOfMemory { limit, code: None } => {
+                write!(f, "was killed at its limit of {} of memory", Bytes(limit))
+            }
+            Exit::OutOfMemory { limit, code: Some(code) } => write!(
+                f,
+                "exited with code {code} after a process of it was killed at its limit of {} of memory",
+                Bytes(limit)
+            ),
             Exit::Unknown => write!(f, "did not end although it was killed"),
         }
     }
@@ -73,5 +104,9 @@ mod tests {
         assert_eq!(exit(3 << 8), "exited with code 3");
         assert_eq!(exit(9), "killed by signal 9 (SIGKILL)");
         assert_eq!(exit(40), "killed by signal 40");
+        let at_limit = |exit: Exit| exit.at_memory_limit(20_000_000).to_string();
+        assert_eq!(at_limit(Exit::Signal(9)), "was killed at its limit of 20 MB of memory");
+        assert!(at_limit(Exit::Code(137)).starts_with("exited with code 137 after a process"));
+        assert_eq!(at_limit(Exit::Code(0)), "exited with code 0");
     }
 }

@@ -1,10 +1,11 @@
 //! The process that outlives Tenfold for a moment, so that nothing else does.
 //!
 //! The kernel kills an instance when Tenfold dies, but not what the instance has started. The guard
-//! holds the list of process groups; when its standard input ends, which only happens when Tenfold
-//! has ended in whatever way, it kills the groups that are still listed.
+//! holds the list of process groups and control groups; when its standard input ends, which only
+//! happens when Tenfold has ended in whatever way, it kills the groups that are still listed, and
+//! removes the control groups.
 //!
-//! The protocol is a line per change: `+KEY PGID` and `-KEY`. An instance lists itself before it
+//! The protocol is a line per change: `+KEY PGID`, `=KEY DIRECTORY` and `-KEY`. An instance lists itself before it
 //! executes anything, so there is no moment at which it could have started something unlisted. Hence
 //! the key: when the execution fails, Tenfold never learns the number of the process.
 
@@ -13,6 +14,7 @@ use std::io::{self, BufRead, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -22,6 +24,8 @@ use procfs::process::Process;
 use rustix::net::{SendFlags, send};
 use rustix::process::{Pid, Signal, kill_process_group, setsid};
 use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cgroup::remains;
 
 /// How long a guard may take to end once its input has. It needs a millisecond, but the machine may
 /// be busy, and it may have been started just now.
@@ -61,6 +65,8 @@ pub fn run() -> io::Result<()> {
 #[derive(Default)]
 struct Groups {
     by_key: BTreeMap<u64, Group>,
+    /// Directories of control groups. An instance has none, one, or one for each hierarchy.
+    cgroups: Vec<(u64, PathBuf)>,
 }
 
 struct Group {
@@ -84,8 +90,15 @@ pub(crate) struct Announcement {
 
 struct State {
     last_key: u64,
-    groups: BTreeMap<u64, u32>,
+    entries: BTreeMap<u64, Entry>,
     process: Option<GuardProcess>,
+}
+
+/// What the guard is told of an instance.
+#[derive(Default)]
+struct Entry {
+    group: Option<u32>,
+    cgroups: Vec<PathBuf>,
 }
 
 struct GuardProcess {
@@ -102,8 +115,11 @@ impl Groups {
             // Listed twice: by the process itself, and by Tenfold in case the first was not heard.
             let group = || Group { leader, started: start_time(leader) };
             self.by_key.entry(key).or_insert_with(group);
+        } else if let Some((key, directory)) = line.strip_prefix('=').and_then(parse_directory) {
+            self.cgroups.push((key, directory.into()));
         } else if let Some(key) = line.strip_prefix('-').and_then(|key| key.parse().ok()) {
             self.by_key.remove(&key);
+            self.cgroups.retain(|(listed, _)| *listed != key);
         }
     }
 
@@ -117,6 +133,9 @@ impl Groups {
                 let _ = kill_process_group(leader, Signal::KILL);
             }
         }
+        for (_, cgroup) in &self.cgroups {
+            remains::end(cgroup);
+        }
     }
 }
 
@@ -125,6 +144,11 @@ fn parse_entry(entry: &str) -> Option<(u64, i32)> {
     let (key, group) = entry.split_once(' ')?;
     let group = group.parse().ok().filter(|group| *group > 1)?;
     Some((key.parse().ok()?, group))
+}
+
+fn parse_directory(entry: &str) -> Option<(u64, &str)> {
+    let (key, directory) = entry.split_once(' ')?;
+    Some((key.parse().ok()?, directory))
 }
 
 fn start_time(pid: i32) -> Option<u64> {
@@ -138,27 +162,34 @@ impl Guard {
     /// Starts the guard: `command` must end up in [`run`].
     pub(crate) fn start(command: Vec<String>) -> io::Result<Guard> {
         let process = Some(GuardProcess::spawn(&command)?);
-        let state = State { last_key: 0, groups: BTreeMap::new(), process };
+        let state = State { last_key: 0, entries: BTreeMap::new(), process };
         Ok(Guard { command, state: Mutex::new(state) })
     }
 
-    /// For a process that is about to be started.
-    pub(crate) fn announce(&self) -> Announcement {
+    /// For a process that is about to be started, in these control groups.
+    pub(crate) fn announce(&self, cgroups: &[PathBuf]) -> Announcement {
         let mut state = self.state();
         state.last_key += 1;
+        let key = state.last_key;
+        if !cgroups.is_empty() {
+            let entry = Entry { group: None, cgroups: cgroups.to_vec() };
+            let lines = entry.lines(key);
+            state.entries.insert(key, entry);
+            self.tell(&mut state, &lines);
+        }
         let socket = state.process.as_ref().map(|process| process.socket.clone());
-        Announcement { key: state.last_key, socket }
+        Announcement { key, socket }
     }
 
     pub(crate) fn add(&self, key: u64, group: u32) {
         let mut state = self.state();
-        state.groups.insert(key, group);
+        state.entries.entry(key).or_default().group = Some(group);
         self.tell(&mut state, &format!("+{key} {group}\n"));
     }
 
     pub(crate) fn remove(&self, key: u64) {
         let mut state = self.state();
-        state.groups.remove(&key);
+        state.entries.remove(&key);
         self.tell(&mut state, &format!("-{key}\n"));
     }
 
@@ -175,14 +206,23 @@ impl Guard {
         }
         state.process = GuardProcess::spawn(&self.command).ok();
         if let Some(process) = &state.process {
-            let entries = state.groups.iter();
-            let list: String = entries.map(|(key, group)| format!("+{key} {group}\n")).collect();
+            let list: String = state.entries.iter().map(|(key, entry)| entry.lines(*key)).collect();
             let _ = process.write(&list);
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    fn lines(&self, key: u64) -> String {
+        let group = self.group.map(|group| format!("+{key} {group}\n"));
+        let cgroups = self.cgroups.iter().map(|at| format!("={key} {}\n", at.display()));
+        group.into_iter().chain(cgroups).collect()
     }
 }
 
@@ -263,6 +303,10 @@ mod tests {
         {
             groups.apply(line);
         }
+        for line in ["=1 /a/tenfold-1-1-0", "=2 /b c", "=2 /d", "=x /e", "=3", "-1"] {
+            groups.apply(line);
+        }
+        assert_eq!(groups.cgroups, [(2, PathBuf::from("/b c")), (2, PathBuf::from("/d"))]);
         let listed = groups.by_key.iter().map(|(key, group)| (*key, group.leader));
         assert_eq!(listed.collect::<Vec<_>>(), [(2, 41)]);
     }

@@ -14,9 +14,10 @@ use tokio::time::{Instant, sleep};
 use post::{Crash, Post, Refusal, Stay, launch, left, retire};
 
 use crate::app::App;
-use crate::board::{Board, State};
+use crate::board::{Board, Past, State};
 use crate::driver::{Driver, Identity, Membership};
 use crate::error::FleetError;
+use crate::exit::Exit;
 use crate::restart::{Crashes, Verdict};
 
 /// What all slots of a fleet share.
@@ -58,7 +59,7 @@ struct Keeper {
     orders: mpsc::Receiver<Reply>,
     leave: watch::Receiver<Stay>,
     crashes: Crashes,
-    restarts: u32,
+    past: Past,
     port: Option<u16>,
     /// Predecessors that finish their requests.
     retiring: JoinSet<()>,
@@ -96,7 +97,7 @@ impl Slot {
             phase: phase_sender,
             orders: order_receiver,
             leave: leave_receiver,
-            restarts: 0,
+            past: Past::default(),
             port: None,
             retiring: JoinSet::new(),
         };
@@ -169,14 +170,14 @@ impl Keeper {
                     }
                 }
                 Err(Refusal::Interrupted) => return None,
-                Err(Refusal::Failed(crash, error)) if self.restarts == 0 => {
+                Err(Refusal::Failed(crash, error)) if self.past.restarts == 0 => {
                     self.forget(crash.id);
                     return Some(error.into());
                 }
                 Err(Refusal::Failed(mut crash, error)) => {
                     answer(order, Err(error.into()));
                     crash.id = crash.id.or(before);
-                    crash
+                    *crash
                 }
             };
             order = match self.recover(&crash).await {
@@ -188,15 +189,15 @@ impl Keeper {
                 Recovery::GivenUp(error) => return Some(error),
             };
             before = crash.id;
-            self.restarts += 1;
+            self.past.record(&crash);
         }
     }
 
     /// Starts an instance in place of the row `before` and puts it into service.
     async fn launch(&mut self, before: Option<u64>) -> Result<Post, Refusal> {
         let identity = self.identity(self.port);
-        let (context, restarts) = (self.context.clone(), self.restarts);
-        let post = launch(context, identity, restarts, before, self.leave.clone()).await?;
+        let (context, past) = (self.context.clone(), self.past.clone());
+        let post = launch(context, identity, past, before, self.leave.clone()).await?;
         self.admit(&post);
         Ok(post)
     }
@@ -228,7 +229,7 @@ impl Keeper {
     async fn replace(&mut self, mut post: Post, reply: Reply) -> Result<Post, End> {
         let identity = self.identity(None);
         let (context, leave) = (self.context.clone(), self.leave.clone());
-        let successor = launch(context, identity, self.restarts, None, leave);
+        let successor = launch(context, identity, self.past.clone(), None, leave);
         tokio::pin!(successor);
         let launched = tokio::select! {
             launched = &mut successor => (launched, Predecessor::Serves),
@@ -335,6 +336,16 @@ impl Keeper {
         if let Some(id) = id {
             self.context.board.remove(id);
         }
+    }
+}
+
+// === impl Past ===
+
+impl Past {
+    fn record(&mut self, crash: &Crash) {
+        self.restarts += 1;
+        self.memory_kills += u32::from(matches!(crash.exit, Some(Exit::OutOfMemory { .. })));
+        self.last_crash = Some(crash.cause.clone());
     }
 }
 

@@ -1,4 +1,5 @@
-//! When Tenfold is killed with SIGKILL, neither an instance nor what it has started outlives it.
+//! When Tenfold is killed with SIGKILL, neither an instance nor what it has started outlives it, nor
+//! the control groups that limited it.
 //!
 //! This program plays three parts: the observer (without arguments), a supervisor with one instance,
 //! and its guard. All that must die holds a FIFO open for writing, so the end of the FIFO is the
@@ -7,13 +8,14 @@
 use std::env;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use fleet::fake::{FakeMembership, Journal};
-use fleet::{App, Fleet, Logs, ProcessDriver};
+use fleet::{App, Fleet, Limits, Logs, ProcessDriver};
 use procfs::process::Process;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -58,6 +60,10 @@ fn supervise(fifo: &str, logs: &str, guard: Option<Vec<String>>) {
         let membership = FakeMembership::new(&Journal::default(), Duration::ZERO);
         let mut app = App::new(command, Logs::new(logs));
         app.readiness.deadline = PATIENCE * 10;
+        let limits = Limits { cpus: "0.9".parse().ok(), memory: Some(100_000_000) };
+        if driver.check(&limits).is_ok() {
+            app.limits = limits;
+        }
         let fleet = Fleet::new(app, Arc::new(driver), Arc::new(membership));
         let _ = fleet.scale(1).await;
     });
@@ -76,8 +82,11 @@ fn the_guard_ends_what_the_kernel_does_not() {
     for signal in deaf_to {
         kill_process(Pid::from_raw(guard).unwrap(), signal).unwrap();
     }
+    let groups = stage.cgroups();
     stage.kill_supervisor();
     stage.expect_end();
+    let left: Vec<_> = groups.iter().filter(|group| group.exists()).collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// Shows that the test above can fail.
@@ -136,6 +145,13 @@ impl Stage {
             }
             self.early.push(self.lines.recv_timeout(PATIENCE).unwrap());
         }
+    }
+
+    /// Those of the supervisor's instances, where it may make any.
+    fn cgroups(&self) -> Vec<PathBuf> {
+        let name = format!("tenfold-{}-*", self.supervisor.id());
+        let find = Command::new("find").args(["/sys/fs/cgroup", "-name", &name]).output().unwrap();
+        String::from_utf8(find.stdout).unwrap().lines().map(PathBuf::from).collect()
     }
 
     fn kill_supervisor(&mut self) {

@@ -21,6 +21,21 @@ pub struct QuotaCounters {
     pub throttled: Duration,
 }
 
+/// The tightest memory limit above a process and how often it struck, since the group was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemoryCounters {
+    /// The control group that has the limit, as a directory.
+    pub directory: PathBuf,
+    /// Bytes that the group may use, page cache included.
+    pub limit: u64,
+    /// Bytes that it uses now.
+    pub used: u64,
+    /// Times that it met the limit, so that something had to be given back first.
+    pub hits: u64,
+    /// Processes that were killed because nothing could be given back.
+    pub kills: u64,
+}
+
 /// Where the machine mounts its cgroup hierarchies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Hierarchies {
@@ -153,11 +168,36 @@ impl Cgroup {
 
     /// The tightest memory limit on the way up, in bytes.
     pub(crate) fn memory_limit(&self, files: &mut KernelFiles) -> Option<u64> {
+        self.tightest_memory(files).map(|(_, limit)| limit)
+    }
+
+    /// The same with its counters.
+    pub(crate) fn memory(&self, files: &mut KernelFiles) -> Option<MemoryCounters> {
+        let (directory, limit) = self.tightest_memory(files)?;
+        let (used, hits, kills) = match self.version {
+            Version::One => (
+                number(files, &directory.join("memory.usage_in_bytes"))?,
+                number(files, &directory.join("memory.failcnt"))?,
+                event(files, &directory.join("memory.oom_control"), "oom_kill"),
+            ),
+            Version::Two => (
+                number(files, &directory.join("memory.current"))?,
+                event(files, &directory.join("memory.events"), "max"),
+                event(files, &directory.join("memory.events"), "oom_kill"),
+            ),
+        };
+        Some(MemoryCounters { directory: directory.to_owned(), limit, used, hits, kills })
+    }
+
+    fn tightest_memory(&self, files: &mut KernelFiles) -> Option<(&Path, u64)> {
         let file = match self.version {
             Version::One => "memory.limit_in_bytes",
             Version::Two => "memory.max",
         };
-        self.with_ancestors().filter_map(|directory| number(files, &directory.join(file))).min()
+        self.with_ancestors()
+            .filter_map(|directory| Some((directory, number(files, &directory.join(file))?)))
+            .filter(|(_, limit)| *limit < UNLIMITED)
+            .min_by_key(|(_, limit)| *limit)
     }
 
     fn with_ancestors(&self) -> impl Iterator<Item = &Path> {
@@ -196,6 +236,15 @@ impl CpuStat {
         }
         stat
     }
+}
+
+/// Version 1 says so with the largest number of whole pages.
+const UNLIMITED: u64 = 1 << 62;
+
+/// The count behind `key` in a file of a key and a count a line; 0 where the kernel does not say.
+fn event(files: &mut KernelFiles, path: &Path, key: &str) -> u64 {
+    let counted = |line: &str| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok();
+    files.text(path).ok().and_then(|text| text.lines().find_map(counted)).unwrap_or(0)
 }
 
 /// `cpu.max`: "QUOTA PERIOD" in microseconds, where a quota of "max" is none.
@@ -289,6 +338,8 @@ mod tests {
         write("outer/inner/cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n");
         write("outer/inner/memory.max", "max\n");
         write("outer/memory.max", "20971520\n");
+        write("outer/memory.current", "20971000\n");
+        write("outer/memory.events", "low 0\nhigh 0\nmax 31\noom 2\noom_kill 1\n");
         let group = Cgroup { version: Version::Two, directory: leaf, top: top.clone() };
         let mut files = KernelFiles::new();
         let quota = group.quota(&mut files).unwrap();
@@ -296,5 +347,32 @@ mod tests {
         assert_eq!(quota.directory, top.join("outer"));
         assert_eq!((quota.cores, quota.throttled_periods), (0.5, 3));
         assert_eq!(limit, Some(20 << 20));
+        let expected = MemoryCounters {
+            directory: top.join("outer"),
+            limit: 20 << 20,
+            used: 20_971_000,
+            hits: 31,
+            kills: 1,
+        };
+        assert_eq!(group.memory(&mut files), Some(expected));
+    }
+
+    #[test]
+    fn version_one_has_other_files_and_a_number_for_no_limit() {
+        let temporary = tempfile::tempdir().unwrap();
+        let top = temporary.path().to_owned();
+        let leaf = top.join("one");
+        std::fs::create_dir(&leaf).unwrap();
+        let write = |name: &str, text: &str| std::fs::write(leaf.join(name), text).unwrap();
+        write("memory.limit_in_bytes", "9223372036854771712\n");
+        write("memory.usage_in_bytes", "4096\n");
+        write("memory.failcnt", "7\n");
+        write("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
+        let group = Cgroup { version: Version::One, directory: leaf.clone(), top };
+        let mut files = KernelFiles::new();
+        assert_eq!(group.memory(&mut files), None);
+        write("memory.limit_in_bytes", "10000\n");
+        let memory = group.memory(&mut files).unwrap();
+        assert_eq!((memory.limit, memory.used, memory.hits, memory.kills), (10_000, 4096, 7, 3));
     }
 }

@@ -1,6 +1,6 @@
 //! Cumulative counters of what is watched: plain values, whoever read them.
 
-use crate::cgroup::QuotaCounters;
+use crate::cgroup::{MemoryCounters, QuotaCounters};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,8 @@ pub struct Counters {
     pub tasks: BTreeMap<TaskId, Task>,
     /// The CPU quota that binds it, if one does.
     pub quota: Option<QuotaCounters>,
+    /// The memory limit that binds it, if one does.
+    pub memory: Option<MemoryCounters>,
 }
 
 /// A process or thread for as long as the machine runs: an id is reused, an id with its start is not.

@@ -1,12 +1,12 @@
 //! The arithmetic of two samples: counters in, rates out, nothing read.
 
-use crate::cgroup::QuotaCounters;
+use crate::cgroup::{MemoryCounters, QuotaCounters};
 use crate::counters::{Counters, CpuTime, Task, TaskId, TaskState, Thread};
 use crate::machine::{MachineCounters, MachineCpuTime, PressureTotals, Stalled};
 use crate::observer::Sample;
 use crate::usage::{
-    Absence, BusiestThread, ListenUsage, MachineCpu, MachineUsage, Pressure, Stall, TargetUsage,
-    Throttling, Usage,
+    Absence, BusiestThread, ListenUsage, MachineCpu, MachineUsage, MemoryLimit, Pressure, Stall,
+    TargetUsage, Throttling, Usage,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -139,6 +139,7 @@ impl Interval {
             processes_started: now.alive().filter(|(id, _)| !before.tasks.contains_key(id)).count(),
             processes_ended: before.alive().filter(|(id, _)| !ran(id)).count(),
             throttling: throttling(before.quota.as_ref(), now.quota.as_ref()),
+            memory: memory(before.memory.as_ref(), now.memory.as_ref()),
         }
     }
 
@@ -285,6 +286,16 @@ fn surviving_ancestor(ended: &Task, before: &Counters, now: &Counters) -> Option
         parent = task.parent;
     }
     None
+}
+
+fn memory(before: Option<&MemoryCounters>, now: Option<&MemoryCounters>) -> Option<MemoryLimit> {
+    let (before, now) = (before?, now?);
+    (before.directory == now.directory).then(|| MemoryLimit {
+        limit_bytes: now.limit,
+        used_bytes: now.used,
+        hits: now.hits.saturating_sub(before.hits),
+        kills: now.kills.saturating_sub(before.kills),
+    })
 }
 
 fn throttling(before: Option<&QuotaCounters>, now: Option<&QuotaCounters>) -> Option<Throttling> {

@@ -33,7 +33,7 @@ mod recorder;
 mod source;
 mod usage;
 
-pub use cgroup::QuotaCounters;
+pub use cgroup::{MemoryCounters, QuotaCounters};
 pub use counters::{Counters, CpuTime, Switches, Task, TaskId, TaskState, Thread};
 pub use machine::{
     ListenCounters, Machine, MachineCounters, MachineCpuTime, Memory, PressureTotals, Stalled,
@@ -42,6 +42,6 @@ pub use observer::{Observer, Sample, Scope, Target};
 pub use recorder::{Record, Recorder};
 pub use source::Source;
 pub use usage::{
-    Absence, BusiestThread, ListenUsage, MachineCpu, MachineUsage, Pressure, Stall, TargetUsage,
-    Throttling, Usage,
+    Absence, BusiestThread, ListenUsage, MachineCpu, MachineUsage, MemoryLimit, Pressure, Stall,
+    TargetUsage, Throttling, Usage,
 };

@@ -140,7 +140,7 @@ impl Observer {
             tasks: &mut self.tasks,
             files: &mut self.files,
             missing: &mut missing,
-            quotas: HashMap::new(),
+            limits: HashMap::new(),
         };
         let mut targets = BTreeMap::new();
         let mut absent = BTreeSet::new();
@@ -221,6 +221,13 @@ impl Sample {
     }
 }
 
+/// What binds a control group.
+#[derive(Clone, Default)]
+struct GroupLimits {
+    quota: Option<cgroup::QuotaCounters>,
+    memory: Option<cgroup::MemoryCounters>,
+}
+
 /// One round through the targets.
 struct Reading<'a> {
     hierarchies: &'a Hierarchies,
@@ -228,7 +235,7 @@ struct Reading<'a> {
     files: &'a mut KernelFiles,
     missing: &'a mut BTreeSet<Source>,
     /// By the text of `/proc/PID/cgroup`: instances mostly share a group.
-    quotas: HashMap<Vec<u8>, Option<cgroup::QuotaCounters>>,
+    limits: HashMap<Vec<u8>, GroupLimits>,
 }
 
 // === impl Reading ===
@@ -256,26 +263,32 @@ impl Reading<'_> {
         }
         counters.tasks.extend(found);
         let one_alive = counters.alive().next().map(|(id, _)| id.id);
-        counters.quota = one_alive.and_then(|id| self.quota(id));
+        if let Some(limits) = one_alive.and_then(|id| self.limits(id)) {
+            counters.quota = limits.quota;
+            counters.memory = limits.memory;
+        }
         counters
     }
 
-    /// The quota of one process of the target: an instance lives in one group.
-    fn quota(&mut self, id: i32) -> Option<cgroup::QuotaCounters> {
+    /// What binds one process of the target: an instance lives in one group.
+    fn limits(&mut self, id: i32) -> Option<GroupLimits> {
         let path = format!("/proc/{id}/cgroup");
         let Ok(membership) = self.files.bytes(path).map(<[u8]>::to_vec) else {
             self.missing.insert(Source::Cgroup);
             return None;
         };
-        if let Some(quota) = self.quotas.get(&membership) {
-            return quota.clone();
+        if let Some(limits) = self.limits.get(&membership) {
+            return Some(limits.clone());
         }
         let group = self.hierarchies.locate(Controller::Cpu, &membership);
         if group.is_none() {
             self.missing.insert(Source::Cgroup);
         }
         let quota = group.and_then(|group| group.quota(self.files));
-        self.quotas.insert(membership, quota.clone());
-        quota
+        let group = self.hierarchies.locate(Controller::Memory, &membership);
+        let memory = group.and_then(|group| group.memory(self.files));
+        let limits = GroupLimits { quota, memory };
+        self.limits.insert(membership, limits.clone());
+        Some(limits)
     }
 }

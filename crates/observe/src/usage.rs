@@ -133,6 +133,8 @@ pub struct TargetUsage {
     pub processes_ended: usize,
     /// Only for a target under a CPU quota.
     pub throttling: Option<Throttling>,
+    /// Only for a target under a memory limit.
+    pub memory: Option<MemoryLimit>,
 }
 
 /// A thread and what it used.
@@ -157,4 +159,17 @@ pub struct Throttling {
     pub throttled_periods: u64,
     /// Time that the group stood still for it, summed over CPUs.
     pub throttled_seconds: f64,
+}
+
+/// What a memory limit did in the interval. Targets of one control group share it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MemoryLimit {
+    /// The limit.
+    pub limit_bytes: u64,
+    /// Used at the end of the interval, page cache included.
+    pub used_bytes: u64,
+    /// Times that the limit was met, so that something had to be given back first.
+    pub hits: u64,
+    /// Processes that were killed at it.
+    pub kills: u64,
 }

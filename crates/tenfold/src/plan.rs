@@ -3,6 +3,7 @@
 //! Times in milliseconds, rates in requests a second, CPU in cores; absent is null, never 0.
 
 use capacity::{Finding, Recommendation};
+use observe::TargetUsage;
 use serde::{Deserialize, Serialize};
 
 /// The schema's name and version.
@@ -17,6 +18,9 @@ pub struct Plan {
     pub duration_s: f64,
     pub command: Vec<String>,
     pub machine: Machine,
+    /// What each instance was held to.
+    #[serde(default)]
+    pub limits: Option<Limits>,
     pub goal: Goal,
     pub verdict: Verdict,
     pub verdict_reasons: Vec<String>,
@@ -40,6 +44,28 @@ pub struct Machine {
     pub cores: f64,
     pub memory_bytes: Option<u64>,
     pub kernel: String,
+}
+
+/// What an instance may use at most.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    pub cpus: Option<f64>,
+    pub memory_bytes: Option<u64>,
+}
+
+/// What limits did to an instance, whoever set them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Limited {
+    /// Quota in cores.
+    pub cpus: Option<f64>,
+    /// Share of the quota's periods in which it was used up and the instance stood still.
+    pub throttled_ratio: Option<f64>,
+    /// Seconds that it stood still for it, a second; several cores' waiting adds up.
+    pub throttled_cores: Option<f64>,
+    pub memory_bytes: Option<u64>,
+    pub memory_used_bytes: Option<u64>,
+    /// Times a second that the memory limit was met, so that something had to be given back first.
+    pub memory_hits: Option<f64>,
 }
 
 /// What was wanted.
@@ -93,6 +119,12 @@ pub struct Probe {
     pub service_ms: Times,
     pub queue_ms: Times,
     pub cpu_cores: CpuCores,
+    /// The instance that its limits held most.
+    #[serde(default)]
+    pub limited: Option<Limited>,
+    /// Processes of instances that the kernel killed at their memory limit meanwhile.
+    #[serde(default)]
+    pub memory_kills: u64,
     pub verdict: Verdict,
     pub verdict_reasons: Vec<String>,
 }
@@ -152,6 +184,36 @@ pub struct Measured {
 /// Milliseconds to three digits after the point: microseconds are what was measured.
 pub fn to_ms(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e3
+}
+
+impl Limits {
+    /// Nothing when there are none.
+    pub fn of(limits: &fleet::Limits) -> Option<Limits> {
+        let cpus = limits.cpus.map(fleet::Cpus::cores);
+        (!limits.is_empty()).then_some(Limits { cpus, memory_bytes: limits.memory })
+    }
+}
+
+impl Limited {
+    /// Of one instance in an interval; nothing when nothing limits it.
+    pub fn of(usage: &TargetUsage, seconds: f64) -> Option<Limited> {
+        let (quota, memory) = (usage.throttling, usage.memory);
+        let ratio = |t: observe::Throttling| {
+            (t.periods > 0).then(|| t.throttled_periods as f64 / t.periods as f64)
+        };
+        (quota.is_some() || memory.is_some()).then(|| Limited {
+            cpus: quota.map(|q| q.quota_cores),
+            throttled_ratio: quota.and_then(ratio).map(to_thousandths),
+            throttled_cores: quota.map(|q| to_thousandths(q.throttled_seconds / seconds)),
+            memory_bytes: memory.map(|m| m.limit_bytes),
+            memory_used_bytes: memory.map(|m| m.used_bytes),
+            memory_hits: memory.map(|m| to_thousandths(m.hits as f64 / seconds)),
+        })
+    }
+}
+
+fn to_thousandths(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
 }
 
 impl From<&capacity::Point> for Point {

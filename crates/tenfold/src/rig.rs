@@ -96,6 +96,9 @@ impl Rig {
         let guard = std::env::current_exe().context("cannot find Tenfold's own program file")?;
         let guard = vec![guard.to_string_lossy().into_owned(), "guard".to_owned()];
         let driver = Arc::new(ProcessDriver::new(Some(guard))?);
+        for to_run in &apps {
+            driver.check(&to_run.app.limits)?;
+        }
         let run = |ToRun { id, app, backend }| {
             let members = Arc::new(Members {
                 app: id,

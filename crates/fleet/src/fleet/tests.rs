@@ -136,7 +136,7 @@ async fn restarts_what_dies_under_its_name_and_port_with_a_new_id() {
     assert_eq!(after.member.address, before.member.address);
     assert_eq!(after.member.name, before.member.name);
     assert!(after.member.id > before.member.id);
-    assert_eq!(after.restarts, 1);
+    assert_eq!(after.past.restarts, 1);
 }
 
 /// Not when the last of what it has started has ended, and its output: requests would go nowhere.

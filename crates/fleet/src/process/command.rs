@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::app::{App, fill};
+use crate::cgroup;
 use crate::driver::Identity;
 use crate::error::StartError;
 
@@ -71,6 +72,12 @@ pub(super) fn explain(error: &io::Error, program: &str, app: &App, name: &str) -
                 ),
             }
         }
+        // See `birth`: a program's execution cannot fail with it.
+        (ErrorKind::CrossesDevices, _) => StartError::Unlimited {
+            limits: app.limits.to_string(),
+            reason: format!("{name} could not join its control group"),
+            remedy: cgroup::RIGHTS.into(),
+        },
         _ => StartError::System { name: name.to_owned(), reason: error.to_string() },
     }
 }

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::sync::{oneshot, watch};
 
-use super::{parent_death, sockets};
+use super::{birth, sockets};
+use crate::cgroup::Cgroup;
 use crate::exit::Exit;
 use crate::guard::{Announcement, Guard};
 
@@ -62,15 +63,18 @@ impl ProcessGroup {
         name: &str,
         mut command: Command,
         guard: Option<Arc<Guard>>,
+        cgroup: Option<Cgroup>,
     ) -> io::Result<ProcessGroup> {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let announcement = guard.as_deref().map(Guard::announce);
+        let doors = cgroup.as_ref().map_or(Ok(Vec::new()), Cgroup::doors)?;
+        let directories = cgroup.as_ref().map_or(&[][..], Cgroup::directories);
+        let announcement = guard.as_deref().map(|guard| guard.announce(directories));
         let guard = guard.zip(announcement.as_ref().map(Announcement::key));
-        parent_death::die_with_parent(&mut command, announcement);
+        birth::before_exec(&mut command, announcement, doors);
         let (started, start) = oneshot::channel();
         thread::Builder::new()
             .name(name.to_owned())
-            .spawn(move || lead(command, guard, started))?;
+            .spawn(move || lead(command, guard, cgroup, started))?;
         start.await.unwrap_or(Err(io::ErrorKind::Other.into()))
     }
 
@@ -117,6 +121,7 @@ impl Drop for ProcessGroup {
 fn lead(
     mut command: Command,
     guard: Option<(Arc<Guard>, Key)>,
+    cgroup: Option<Cgroup>,
     started: oneshot::Sender<io::Result<ProcessGroup>>,
 ) {
     let spawned = command.spawn();
@@ -125,6 +130,7 @@ fn lead(
     let child = match spawned {
         Ok(child) => child,
         Err(error) => {
+            drop(cgroup);
             if let Some((guard, key)) = guard {
                 guard.remove(key);
             }
@@ -144,19 +150,24 @@ fn lead(
     let group = ProcessGroup { shared: shared.clone(), life };
     // When nobody waits for it any more, it comes back, is dropped, and thereby killed.
     drop(started.send(Ok(group)));
-    let exit = shared.attend(child, &life_sender);
+    let exit = shared.attend(child, cgroup, &life_sender);
     life_sender.send_replace(Life::Ended(exit));
 }
 
 impl Shared {
     /// Blocks until the group has ended; tells when its leader has.
-    fn attend(&self, mut child: Child, life: &watch::Sender<Life>) -> Exit {
+    fn attend(&self, mut child: Child, cgroup: Option<Cgroup>, life: &watch::Sender<Life>) -> Exit {
         // The leader stays unreaped until the end, so that its number names this group and no other.
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(Errno::INTR) = waitid(WaitId::Pid(self.leader), ended) {}
+        let end = *self.phase();
         life.send_replace(Life::Headless);
 
         self.sweep();
+        // One that was told to end has ended for that.
+        let overrun = cgroup.as_ref().and_then(Cgroup::overrun).filter(|_| end == Phase::Running);
+        // Ends what has left the process group but not the control group.
+        drop(cgroup);
         let mut phase = self.phase();
         let status = child.wait();
         *phase = Phase::Gone;
@@ -164,7 +175,8 @@ impl Shared {
         if let Some((guard, key)) = &self.guard {
             guard.remove(*key);
         }
-        status.map_or(Exit::Unknown, Exit::from)
+        let exit = status.map_or(Exit::Unknown, Exit::from);
+        overrun.map_or(exit, |limit| exit.at_memory_limit(limit))
     }
 
     /// Waits for what the leader has left behind; kills it unless it was asked to end, and has time.

@@ -1,17 +1,18 @@
 //! The driver that runs instances as processes of this machine.
 //!
 //! - `command`: what is executed, and why it could not be.
-//! - `parent_death`: the kernel's promise to kill an instance when Tenfold dies.
+//! - `birth`: what an instance does before its program begins: it binds its life to Tenfold's, and
+//!   joins the control group of its limits.
 //! - `group`: a process and all that it started, from fork to the last of them.
 //! - `ports`: which ports are free.
 //! - `sockets`: who listens where.
 //! - `probe`: readiness by TCP and HTTP.
 //! - `output`: what instances write: the last lines, and rotated files.
 
+mod birth;
 mod command;
 mod group;
 mod output;
-mod parent_death;
 mod ports;
 mod probe;
 mod sockets;
@@ -29,10 +30,12 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::app::{App, Logs, Readiness, ReadyProbe};
+use crate::cgroup::{self, Cgroup};
 use crate::driver::{Driver, Identity, Instance, Notice};
 use crate::error::{Output, StartError};
 use crate::exit::Exit;
 use crate::guard::Guard;
+use crate::limits::Limits;
 use group::ProcessGroup;
 use output::{Capture, LogFile};
 use ports::{Lease, PortPool};
@@ -84,6 +87,14 @@ impl ProcessDriver {
         })
     }
 
+    /// Whether instances can be held to such limits here; tries it.
+    ///
+    /// # Errors
+    /// When this machine or this user's rights do not allow it.
+    pub fn check(&self, limits: &Limits) -> Result<(), StartError> {
+        if limits.is_empty() { Ok(()) } else { cgroup::check(limits) }
+    }
+
     fn log(&self, logs: &Logs, name: &str) -> Arc<Mutex<LogFile>> {
         let path = logs.directory.join(format!("{name}.log"));
         let mut open = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +124,9 @@ impl Driver for ProcessDriver {
             return Err(StartError::NoCommand);
         };
         let program = command.get_program().to_string_lossy().into_owned();
-        let group = ProcessGroup::spawn(&name, command, self.guard.clone())
+        let limited = !app.limits.is_empty();
+        let cgroup = limited.then(|| Cgroup::make(&app.limits)).transpose()?;
+        let group = ProcessGroup::spawn(&name, command, self.guard.clone(), cgroup)
             .await
             .map_err(|error| command::explain(&error, &program, app, &name))?;
         let log = self.log(&app.logs, &name);

@@ -263,6 +263,92 @@ async fn endless_and_binary_output_does_not_block_the_app() {
     instance.stop(bench.app.grace).await;
 }
 
+/// Groups that can limit such things; where this user may make none, the refusal says so.
+fn limited(script: &str, limits: Limits) -> Option<Bench> {
+    let mut bench = shell(script);
+    bench.app.limits = limits;
+    match bench.driver.check(&limits) {
+        Ok(()) => Some(bench),
+        Err(error) => {
+            let error = error.to_string();
+            assert!(error.starts_with("cannot limit an instance to "), "{error}");
+            assert!(
+                error.contains("; run it as root, or under") || error.contains("; mount"),
+                "{error}"
+            );
+            None
+        }
+    }
+}
+
+/// The directories of the groups that `pid` is in.
+fn groups_of(pid: u32) -> Vec<std::path::PathBuf> {
+    let find = std::process::Command::new("find")
+        .args(["/sys/fs/cgroup", "-path", "*/tenfold-*/cgroup.procs"])
+        .output()
+        .unwrap();
+    let files = String::from_utf8(find.stdout).unwrap();
+    let files = files.lines().map(Path::new);
+    let holds = |file: &&Path| {
+        let pids = std::fs::read_to_string(file).unwrap_or_default();
+        pids.lines().any(|line| line.parse() == Ok(pid))
+    };
+    files.filter(holds).filter_map(|file| Some(file.parent()?.to_owned())).collect()
+}
+
+#[tokio::test]
+async fn a_quota_of_cpu_holds_the_instance_and_what_it_starts() {
+    let script = "(while :; do :; done) & echo child $!; wait";
+    let limits = Limits { cpus: "0.1".parse().ok(), memory: None };
+    let Some(bench) = limited(script, limits) else { return };
+    let mut instance = bench.start().await.unwrap();
+    let child = pid(&*instance, "child").await;
+    let groups = groups_of(child);
+    assert_eq!(groups, groups_of(instance.pid()));
+    assert_eq!(groups.len(), 1);
+    let stat = || std::fs::read_to_string(groups[0].join("cpu.stat")).unwrap();
+    let throttled = |stat: String| {
+        let line = stat.lines().find_map(|line| line.strip_prefix("nr_throttled "));
+        line.unwrap().parse::<u64>().unwrap()
+    };
+    while throttled(stat()) < 3 {
+        sleep(Duration::from_millis(20)).await;
+    }
+    let begun = std::time::Instant::now();
+    let cpu = |pid| procfs::process::Process::new(pid).unwrap().stat().unwrap().utime;
+    let before = cpu(child.cast_signed());
+    sleep(Duration::from_secs(1)).await;
+    let used = cpu(child.cast_signed()) - before;
+    let used = used as f64 / procfs::ticks_per_second() as f64;
+    // A busy machine gives it less; the quota never more, but for one period, slices and ticks.
+    assert!(used <= 0.1 * begun.elapsed().as_secs_f64() + 0.05, "{used}");
+    instance.stop(Duration::from_secs(5)).await;
+    assert!(!groups[0].exists());
+}
+
+#[tokio::test]
+async fn who_runs_out_of_memory_is_told_so_and_nothing_remains() {
+    let hungry = "echo up; head -c 100000000 /dev/zero | tail >/dev/null; exit 9";
+    let limits = Limits { cpus: None, memory: Some(10_000_000) };
+    let Some(bench) = limited(hungry, limits) else { return };
+    let mut instance = bench.start().await.unwrap();
+    let groups = groups_of(instance.pid());
+    let exit = instance.exited().await;
+    assert_eq!(exit, Exit::OutOfMemory { limit: 10_000_000, code: Some(9) });
+    let remains: Vec<_> = groups.iter().filter(|group| group.exists()).collect();
+    assert!(remains.is_empty(), "{remains:?}");
+
+    // Even what leaves its process group is limited, and ends with it.
+    let stray = "setsid sh -c 'echo child $$; exec sleep 60' & while :; do sleep 0.01; done";
+    let Some(bench) = limited(stray, limits) else { return };
+    let mut instance = bench.start().await.unwrap();
+    let child = pid(&*instance, "child").await;
+    let groups = groups_of(child);
+    assert_eq!(groups.len(), 1);
+    instance.stop(Duration::from_secs(5)).await;
+    assert!(!lives(child) && !groups[0].exists());
+}
+
 #[tokio::test]
 async fn a_fleet_of_processes_restarts_reloads_and_leaves_nothing() {
     let Bench { mut app, driver, directory: _directory } = server("{port}", "");
@@ -281,7 +367,7 @@ async fn a_fleet_of_processes_restarts_reloads_and_leaves_nothing() {
     fleet.scale(2).await.unwrap();
     let second = fleet.members();
     assert_eq!(second[0].member.address, first[0].member.address);
-    assert_eq!((second[0].restarts, second[1].restarts), (1, 0));
+    assert_eq!((second[0].past.restarts, second[1].past.restarts), (1, 0));
 
     fleet.reload().await.unwrap();
     let third = fleet.members();

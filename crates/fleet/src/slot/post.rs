@@ -6,9 +6,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Context;
-use crate::board::State;
+use crate::board::{Past, State};
 use crate::driver::{Identity, Instance, Member};
 use crate::error::{Output, StartError};
+use crate::exit::{Exit, MORE_MEMORY};
 
 /// Lines of the app's own output that a crash loop quotes.
 const QUOTED_LINES: usize = 10;
@@ -31,12 +32,14 @@ pub(super) struct Post {
 pub(super) enum Refusal {
     /// The slot was told to leave meanwhile.
     Interrupted,
-    Failed(Crash, StartError),
+    Failed(Box<Crash>, StartError),
 }
 
 /// The end of an instance that nobody asked for.
 pub(super) struct Crash {
     pub(super) cause: String,
+    /// Nothing when it did not end by itself.
+    pub(super) exit: Option<Exit>,
     pub(super) output: Output,
     /// Its row on the board.
     pub(super) id: Option<u64>,
@@ -49,7 +52,11 @@ impl Post {
     pub(super) async fn crash(&mut self) -> Crash {
         let exit = self.instance.exited().await;
         Crash {
-            cause: exit.to_string(),
+            cause: match exit {
+                Exit::OutOfMemory { .. } => format!("{exit} ({MORE_MEMORY})"),
+                exit => exit.to_string(),
+            },
+            exit: Some(exit),
             output: Output(self.instance.last_lines(QUOTED_LINES)),
             id: Some(self.member.id),
             ready_at: Some(self.ready_at),
@@ -61,7 +68,12 @@ impl Refusal {
     fn failed(error: StartError, id: Option<u64>) -> Refusal {
         let mut bare = error.clone();
         let output = bare.take_output();
-        Refusal::Failed(Crash { cause: bare.to_string(), output, id, ready_at: None }, error)
+        let exit = match &bare {
+            StartError::Exited { exit, .. } => Some(*exit),
+            _ => None,
+        };
+        let crash = Crash { cause: bare.to_string(), exit, output, id, ready_at: None };
+        Refusal::Failed(Box::new(crash), error)
     }
 }
 
@@ -75,7 +87,7 @@ pub(super) async fn left(leave: &mut watch::Receiver<Stay>) {
 pub(super) async fn launch(
     context: Arc<Context>,
     identity: Identity,
-    restarts: u32,
+    past: Past,
     before: Option<u64>,
     mut leave: watch::Receiver<Stay>,
 ) -> Result<Post, Refusal> {
@@ -100,7 +112,7 @@ pub(super) async fn launch(
         address: instance.address(),
         pid: instance.pid(),
     };
-    board.insert(member.clone(), restarts, instance.notice());
+    board.insert(member.clone(), past, instance.notice());
 
     let ready = tokio::select! {
         biased;

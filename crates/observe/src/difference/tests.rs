@@ -37,7 +37,7 @@ fn app(tasks: impl IntoIterator<Item = (i32, f64, Task)>) -> Counters {
         let started = seconds(started);
         (TaskId { id, started }, task)
     });
-    Counters { tasks: tasks.collect(), quota: None }
+    Counters { tasks: tasks.collect(), quota: None, memory: None }
 }
 
 /// Two samples 2 s apart, the first 100 s after boot, on 4 cores.

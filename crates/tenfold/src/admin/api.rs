@@ -18,6 +18,7 @@ use tokio::sync::{Notify, watch};
 use super::handover::{self, Handover};
 use super::takeover::{self, Sockets};
 use super::{Controlled, metrics};
+use crate::plan::Limited;
 use crate::rig::{Rig, RunningApp};
 
 /// What the routes work on.
@@ -87,6 +88,10 @@ pub struct StatusInstance {
     /// CPU in cores, over the last second.
     pub cpu_cores: Option<f64>,
     pub rss_bytes: Option<u64>,
+    /// What holds it, and how that was over the last second.
+    pub limited: Option<Limited>,
+    /// How often the kernel killed it at its memory limit.
+    pub memory_kills: Option<u32>,
     pub warning: Option<String>,
 }
 
@@ -251,26 +256,32 @@ impl StatusApp {
 
 fn members(rig: &Rig, running: &RunningApp, app: &AppSnapshot) -> Vec<StatusInstance> {
     let usage = rig.recorder.latest().map(|record| record.usage);
-    let rows = running.fleet.members().into_iter().map(|status| {
-        let member = &status.member;
-        let address = Address::Tcp(member.address);
-        let backend = app.backends.iter().find(|b| b.address == address);
-        let used = usage.as_ref().and_then(|u| u.targets.get(&member.name));
-        StatusInstance {
-            app: app.name.clone(),
-            name: member.name.clone(),
-            address,
-            state: word(&status.state),
-            pid: Some(member.pid),
-            restarts: Some(status.restarts),
-            cpu_cores: used.map(|u| u.cpu_cores),
-            rss_bytes: used.and_then(|u| u.rss_bytes),
-            warning: status.warning.clone().or_else(|| backend.and_then(unfit)),
-            slots: backend.map(|b| b.slots),
-            in_flight: backend.map(|b| b.in_flight),
-            requests: backend.map(|b| b.counts.requests),
-        }
-    });
+    let seconds = usage.as_ref().map_or(1.0, |usage| usage.seconds);
+    let rows =
+        running.fleet.members().into_iter().map(|status| {
+            let member = &status.member;
+            let address = Address::Tcp(member.address);
+            let backend = app.backends.iter().find(|b| b.address == address);
+            let used = usage.as_ref().and_then(|u| u.targets.get(&member.name));
+            StatusInstance {
+                app: app.name.clone(),
+                name: member.name.clone(),
+                address,
+                state: word(&status.state),
+                pid: Some(member.pid),
+                restarts: Some(status.past.restarts),
+                cpu_cores: used.map(|u| u.cpu_cores),
+                rss_bytes: used.and_then(|u| u.rss_bytes),
+                limited: used.and_then(|u| Limited::of(u, seconds)),
+                memory_kills: Some(status.past.memory_kills),
+                warning: status.warning.clone().or_else(|| backend.and_then(unfit)).or_else(|| {
+                    status.past.last_crash.as_ref().map(|how| format!("it died: {how}"))
+                }),
+                slots: backend.map(|b| b.slots),
+                in_flight: backend.map(|b| b.in_flight),
+                requests: backend.map(|b| b.counts.requests),
+            }
+        });
     rows.collect()
 }
 
@@ -292,6 +303,8 @@ fn server(app: &str, backend: &BackendSnapshot) -> StatusInstance {
         requests: Some(backend.counts.requests),
         cpu_cores: None,
         rss_bytes: None,
+        limited: None,
+        memory_kills: None,
         warning: unfit(backend),
     }
 }

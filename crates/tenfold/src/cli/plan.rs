@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use fleet::App;
 
 use crate::config::{
-    self, AppArguments, File, GoalArguments, RequestArguments, WorkloadArguments, quantity,
+    self, AppArguments, File, GoalArguments, LimitArguments, RequestArguments, WorkloadArguments,
+    quantity,
 };
 use crate::experiment::{Depth, Experiment};
 use crate::history::{self, History, NewRun};
@@ -59,6 +61,8 @@ pub struct Arguments {
     #[arg(help_heading = "App", long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
+    limits: LimitArguments,
+    #[command(flatten)]
     app: AppArguments,
 }
 
@@ -92,8 +96,9 @@ impl Arguments {
             return Err(misuse("max_instances = 0 leaves nothing to run: write 1 or more"));
         }
         let workload = config::workload(&self.workload, &self.request, file)?;
+        let app = config::app(&self.app, file, &state::logs()?)?;
         Ok(Experiment {
-            app: config::app(&self.app, file, &state::logs()?)?,
+            app: App { limits: self.limits.over(app.limits), ..app },
             workload,
             goal: config::goal(&self.goal, file),
             max_instances,

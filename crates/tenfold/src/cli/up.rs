@@ -12,7 +12,8 @@ use tokio::task::JoinSet;
 
 use crate::admin::{Admin, Controlled, Takeover};
 use crate::config::{
-    self, AppArguments, Balancing, BalancingArguments, Members, Served, Wanted, quantity,
+    self, AppArguments, Balancing, BalancingArguments, LimitArguments, Members, Served, Wanted,
+    quantity,
 };
 use crate::ending::{Ending, Farewell};
 use crate::hangup;
@@ -41,6 +42,8 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
+    limits: LimitArguments,
+    #[command(flatten)]
     app: AppArguments,
 }
 
@@ -50,6 +53,7 @@ impl Arguments {
         let logs = state::logs()?;
         let wanted = Wanted::Up {
             app: &self.app,
+            limits: self.limits,
             instances: self.instances,
             slots: self.slots,
             logs: &logs,
@@ -221,14 +225,15 @@ async fn all_failed(rig: &Rig) -> anyhow::Error {
 /// Says what is new of an instance.
 async fn tell(app: &RunningApp, status: &MemberStatus, told: &mut HashMap<String, (u32, State)>) {
     let name = &status.member.name;
-    let news = (status.restarts, status.state);
+    let news = (status.past.restarts, status.state);
     let before = told.insert(name.clone(), news).unwrap_or((0, State::Ready));
     if news.1 == State::Failed && before.1 != State::Failed {
         output::tell(format_args!("tenfold: {}", app.fleet.failed().await));
     } else if news.0 > before.0 {
         output::tell(format_args!(
-            "tenfold: {name} died and is started again (restart {})",
-            news.0
+            "tenfold: {name} died and is started again (restart {}){}",
+            news.0,
+            status.past.last_crash.as_ref().map_or_else(String::new, |cause| format!(": {cause}"))
         ));
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use balancer::{
     Address, AppConfig, Backend, Policy, Protocol, QueueLimits, RetryLimits, Role, Slots,
 };
-use fleet::{App, Logs, Ports, ReadyProbe};
+use fleet::{App, Cpus, Limits, Logs, Ports, ReadyProbe};
 use serde::{Deserialize, Deserializer};
 
 use super::health::HealthTable;
@@ -32,6 +32,10 @@ pub struct AppTable {
     pub grace: Option<Duration>,
     #[serde(default, deserialize_with = "value::count")]
     pub instances: Option<usize>,
+    #[serde(default, deserialize_with = "value::cpus")]
+    pub cpus: Option<Cpus>,
+    #[serde(default, deserialize_with = "value::memory")]
+    pub memory: Option<u64>,
     // What runs already.
     #[serde(default)]
     pub backends: Vec<Short<BackendTable>>,
@@ -173,6 +177,7 @@ impl AppTable {
         if let Some(grace) = arguments.grace.or(self.grace) {
             app.grace = grace;
         }
+        app.limits = Limits { cpus: self.cpus, memory: self.memory };
         Ok(app)
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use fleet::{Cpus, Limits};
 
 use super::quantity;
 
@@ -31,6 +32,25 @@ pub struct AppArguments {
     /// The app's command; {port}, {i} and {name} are replaced, and PORT is in its environment
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+/// What each instance may use.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "App")]
+pub struct LimitArguments {
+    /// Hold each instance to N cores, as in 0.5, by a control group [default: no limit]
+    #[arg(long, value_name = "N", value_parser = quantity::cpus, env = "TENFOLD_CPUS")]
+    pub cpus: Option<Cpus>,
+    /// Hold each instance to SIZE of memory, as in 20MB; it is killed when it needs more [default: no limit]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::memory, env = "TENFOLD_MEMORY")]
+    pub memory: Option<u64>,
+}
+
+impl LimitArguments {
+    /// Arguments first, then what the file says.
+    pub fn over(self, file: Limits) -> Limits {
+        Limits { cpus: self.cpus.or(file.cpus), memory: self.memory.or(file.memory) }
+    }
 }
 
 /// How it is used.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use balancer::{AccessLog, Address, AppId, Backend, Listener, Slots, Tls};
+use fleet::App;
 
 use super::app::AppTable;
 use super::file::File;
@@ -16,7 +17,7 @@ use super::log::LogTable;
 use super::source::{Key, Wrong};
 use super::tls::readable;
 use super::value::Short;
-use super::{AppArguments, BalancingArguments, app, route};
+use super::{AppArguments, BalancingArguments, LimitArguments, app, route};
 use crate::output;
 
 /// A balancer and what is behind it.
@@ -67,7 +68,13 @@ pub enum Members {
 #[derive(Clone, Debug)]
 pub enum Wanted<'a> {
     /// `up`.
-    Up { app: &'a AppArguments, instances: Option<usize>, slots: Option<Slots>, logs: &'a Path },
+    Up {
+        app: &'a AppArguments,
+        limits: LimitArguments,
+        instances: Option<usize>,
+        slots: Option<Slots>,
+        logs: &'a Path,
+    },
     /// `balance`.
     Balance { to: &'a [(String, Address)], slots: Option<Slots> },
 }
@@ -254,8 +261,11 @@ fn members(
         )),
         (false, false) => table.servers(slots, at).map(Members::Servers),
         (_, true) => match wanted {
-            Wanted::Up { app, instances, slots, logs } => Ok(Members::Instances {
-                app: Box::new(table.app(app, file.directory.as_deref(), logs, name, at)?),
+            Wanted::Up { app, limits, instances, slots, logs } => Ok(Members::Instances {
+                app: {
+                    let app = table.app(app, file.directory.as_deref(), logs, name, at)?;
+                    Box::new(App { limits: limits.over(app.limits), ..app })
+                },
                 count: instances.or(table.instances).unwrap_or(1),
                 slots: slots.or(table.slots),
                 backend: Box::new(table.backend(name, LISTEN.into())),

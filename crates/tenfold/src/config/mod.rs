@@ -32,7 +32,8 @@ use fleet::App;
 
 pub use app::SLOTS;
 pub use arguments::{
-    AppArguments, BalancingArguments, GoalArguments, RequestArguments, WorkloadArguments,
+    AppArguments, BalancingArguments, GoalArguments, LimitArguments, RequestArguments,
+    WorkloadArguments,
 };
 pub use balancing::{Balancing, Members, Served, Start, Wanted};
 pub use file::File;

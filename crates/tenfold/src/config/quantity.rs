@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use balancer::Slots;
+use fleet::Cpus;
+use fleet::limits::NotCpus;
 use jiff::SignedDuration;
 
 /// `200ms`, `1.5s`, `2m`.
@@ -89,6 +91,19 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     })
 }
 
+/// An instance's share of the CPU, in cores.
+pub fn cpus(text: &str) -> Result<Cpus, String> {
+    text.parse().map_err(|error: NotCpus| error.to_string())
+}
+
+/// An instance's memory. Below a page nothing runs.
+pub fn memory(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        0..4096 => Err(format!("`{text}` of memory holds no program: write more, as in 20MB")),
+        bytes => Ok(bytes),
+    }
+}
+
 /// A server to send requests to: `127.0.0.1:8080`, `localhost:8080` or `unix:/run/app.sock`.
 pub fn server(text: &str) -> Result<balancer::Address, String> {
     match text.starts_with("unix:") {
@@ -170,6 +185,13 @@ mod tests {
         for bad in ["", "KiB", "1.5MiB", "-1", "99999999999GiB", "1XB"] {
             assert!(bytes(bad).unwrap_err().contains("is not a size"), "{bad}");
         }
+    }
+
+    #[test]
+    fn limits() {
+        assert_eq!(cpus("0.1").map(Cpus::cores), Ok(0.1));
+        assert_eq!((memory("20M"), memory("20MiB")), (Ok(20_000_000), Ok(20 << 20)));
+        assert!(memory("20").unwrap_err().contains("holds no program"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use balancer::Slots;
+use fleet::Cpus;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -112,6 +113,32 @@ pub fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error
         }
     }
     from.deserialize_any(Bytes).map(Some)
+}
+
+/// `0.5` or `"0.5"`: cores.
+pub fn cpus<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Cpus>, D::Error> {
+    struct Cores;
+    impl Visitor<'_> for Cores {
+        type Value = Cpus;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number of cores, as in 0.5")
+        }
+        fn visit_i64<E: Error>(self, value: i64) -> Result<Cpus, E> {
+            self.visit_str(&value.to_string())
+        }
+        fn visit_f64<E: Error>(self, value: f64) -> Result<Cpus, E> {
+            self.visit_str(&value.to_string())
+        }
+        fn visit_str<E: Error>(self, text: &str) -> Result<Cpus, E> {
+            quantity::cpus(text).map_err(E::custom)
+        }
+    }
+    from.deserialize_any(Cores).map(Some)
+}
+
+/// `"20MB"`: an instance's memory.
+pub fn memory<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    read(from, quantity::memory)
 }
 
 fn read<'de, D: Deserializer<'de>, T>(

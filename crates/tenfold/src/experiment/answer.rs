@@ -32,6 +32,7 @@ pub fn plan(
             memory_bytes: known.machine.memory_bytes,
             kernel: known.machine.kernel.clone(),
         },
+        limits: plan::Limits::of(&experiment.app.limits),
         goal: goal(experiment),
         verdict: Verdict::Valid,
         verdict_reasons: Vec::new(),

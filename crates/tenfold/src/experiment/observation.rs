@@ -1,5 +1,7 @@
 //! What a probe saw: the load's report, the balancer's histograms, and who used the machine.
 
+use std::cmp::Ordering;
+
 use balancer::Snapshot;
 use capacity::model::ServiceShape;
 use capacity::{Measured, Saturation, laws};
@@ -16,6 +18,7 @@ use crate::rig::{BALANCER, Rig};
 pub struct Mark {
     usage: Sample,
     balancer: Snapshot,
+    memory_kills: u32,
 }
 
 /// What happened between the two edges of the measured interval.
@@ -23,6 +26,8 @@ pub struct Edges {
     usage: Usage,
     before: Snapshot,
     after: Snapshot,
+    /// Instances that died at their memory limit.
+    memory_kills: u32,
 }
 
 /// One measurement, seen from all sides. Seconds, cores, shares.
@@ -65,7 +70,11 @@ pub struct Observation {
 impl Edges {
     /// The measured interval begins.
     pub fn mark(rig: &Rig) -> Mark {
-        Mark { usage: rig.recorder.mark(), balancer: rig.balancer.snapshot() }
+        Mark {
+            usage: rig.recorder.mark(),
+            balancer: rig.balancer.snapshot(),
+            memory_kills: memory_kills(rig),
+        }
     }
 }
 
@@ -76,6 +85,7 @@ impl Mark {
             usage: rig.recorder.since(&self.usage),
             before: self.balancer,
             after: rig.balancer.snapshot(),
+            memory_kills: memory_kills(rig).saturating_sub(self.memory_kills),
         }
     }
 }
@@ -105,17 +115,18 @@ impl Observation {
             generator: Some(round(generator_cores)),
             machine: busy_cores.map(round),
         };
-        let throttled = |u: &&TargetUsage| {
-            let t = u.throttling?;
-            (t.periods > 0).then(|| t.throttled_periods as f64 / t.periods as f64)
-        };
+        let mut probe = reported(probe, report, edges, cpu_cores);
+        probe.limited = most_limited(&apps, usage.seconds);
+        let in_service: u64 = apps.iter().filter_map(|u| u.memory).map(|m| m.kills).sum();
+        probe.memory_kills = u64::from(edges.memory_kills) + in_service;
         let relay_cores = balancer_cores + generator_cores;
         // Cores that we may not use are others' to keep busy.
         let foreign = machine.online_cores.saturating_sub(machine.cores) as f64;
         let busy_cores = busy_cores.map(|busy| (busy - foreign).max(app_cores + relay_cores));
         let background = busy_cores.map_or(0.0, |busy| busy - app_cores - relay_cores);
         Observation {
-            probe: beside(background, reported(probe, report, edges, cpu_cores)),
+            throttled: probe.limited.and_then(|limited| limited.throttled_ratio),
+            probe: beside(background, probe),
             error,
             offered: report.offered,
             slowest: report.response.max().map(|t| t.as_secs_f64()),
@@ -127,7 +138,6 @@ impl Observation {
             balancer_thread: balancer.and_then(busiest).unwrap_or(0.0),
             generator_thread: report.busiest_thread,
             busy_cores,
-            throttled: apps.iter().filter_map(throttled).reduce(f64::max),
             memory_pressure: usage.machine.pressure.map(|p| p.memory.some),
             rss: apps.iter().filter_map(|u| u.rss_bytes).max(),
             memory_available: usage.machine.memory.map(|m| m.available),
@@ -213,6 +223,17 @@ impl Edges {
     }
 }
 
+fn memory_kills(rig: &Rig) -> u32 {
+    rig.fleet().members().iter().map(|member| member.past.memory_kills).sum()
+}
+
+/// The instance that was throttled most; of those that were not, the fullest.
+fn most_limited(apps: &[&TargetUsage], seconds: f64) -> Option<plan::Limited> {
+    let key = |l: &plan::Limited| (l.throttled_ratio.unwrap_or(0.0), l.memory_used_bytes);
+    let limited = apps.iter().filter_map(|usage| plan::Limited::of(usage, seconds));
+    limited.max_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(Ordering::Equal))
+}
+
 fn busiest(u: &TargetUsage) -> Option<f64> {
     u.busiest_thread.as_ref().map(|thread| thread.cores)
 }
@@ -265,6 +286,8 @@ fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu_cores: CpuCores) 
         service_ms: times(report.service.counts()),
         queue_ms: edges.queue(),
         cpu_cores,
+        limited: None,
+        memory_kills: 0,
         verdict: reasons.iter().map(|r| r.verdict().into()).max().unwrap_or(Verdict::Valid),
         verdict_reasons: reasons.iter().map(ToString::to_string).collect(),
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use capacity::words::{rate, time};
 
 use super::table::Table;
-use crate::plan::{Goal, Plan, Point, Purpose, Verdict};
+use crate::plan::{Goal, Limits, Plan, Point, Purpose, Verdict};
 
 /// The whole plan: what was measured, the curve, the findings, and the answer as its last line.
 pub fn text(plan: &Plan) -> String {
@@ -50,8 +50,9 @@ fn head(plan: &Plan) -> String {
     let m = &plan.machine;
     let memory =
         optional(m.memory_bytes, |bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)));
+    let limits = plan.limits.map_or_else(String::new, |l| format!("{}\n", limits(&l)));
     format!(
-        "{}\n{} cores, {memory}, {}, shared by app, balancer and load generator; {:.0} s\nGoal: {}\n\n",
+        "{}\n{} cores, {memory}, {}, shared by app, balancer and load generator; {:.0} s\n{limits}Goal: {}\n\n",
         plan.command.join(" "),
         m.cores,
         m.kernel,
@@ -60,21 +61,37 @@ fn head(plan: &Plan) -> String {
     )
 }
 
+fn limits(limits: &Limits) -> String {
+    let cpus = limits.cpus.map(|cpus| format!("{cpus} cores"));
+    let memory = limits.memory_bytes.map(|bytes| format!("{:.1} MB of memory", bytes as f64 / 1e6));
+    let both: Vec<String> = cpus.into_iter().chain(memory).collect();
+    format!("Each instance is held to {}", both.join(" and "))
+}
+
 fn one_instance(plan: &Plan) -> String {
     if plan.probes.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&["requests at once", "requests/s", "p50", "app CPU"]);
-    for p in plan.probes.iter().filter(|p| p.purpose == Purpose::Ladder) {
-        table.row(vec![
+    let mut head = vec!["requests at once", "requests/s", "p50", "app CPU"];
+    let ladder = || plan.probes.iter().filter(|p| p.purpose == Purpose::Ladder);
+    let has_quota = ladder().any(|p| p.limited.is_some_and(|l| l.cpus.is_some()));
+    let has_kills = ladder().any(|p| p.memory_kills > 0);
+    head.extend(has_quota.then_some("throttled"));
+    head.extend(has_kills.then_some("killed for memory"));
+    let mut table = Table::new(&head);
+    for p in ladder() {
+        let mut row = vec![
             p.users.map_or_else(String::new, |u| u.to_string()),
             rate(p.throughput),
             optional(p.latency_ms.p50.or(p.latency_ms.mean), millis),
             optional(p.cpu_cores.app, |c| format!("{c:.2} cores")),
-        ]);
+        ];
+        let ratio = p.limited.and_then(|l| l.throttled_ratio);
+        row.extend(has_quota.then(|| optional(ratio, |r| format!("{:.0} %", r * 100.0))));
+        row.extend(has_kills.then(|| p.memory_kills.to_string()));
+        table.row(row);
     }
-    let most =
-        plan.probes.iter().filter(|p| p.purpose == Purpose::Ladder).filter_map(|p| p.users).max();
+    let most = ladder().filter_map(|p| p.users).max();
     let slots = match (plan.slots, most) {
         (Some(1), _) => ": it serves one request at a time".to_owned(),
         (Some(k), _) => format!(": it serves up to {k} requests at a time"),

@@ -2,6 +2,7 @@
 
 use super::table::Table;
 use crate::admin::{Status, StatusInstance};
+use crate::plan::Limited;
 
 /// Tables of the apps, if there are several, and of the instances.
 pub fn text(status: &Status) -> String {
@@ -62,8 +63,31 @@ fn cells(i: &StatusInstance) -> Vec<String> {
         optional(i.pid.map(|pid| pid.to_string())),
         optional(in_flight),
         optional(i.requests.map(|n| n.to_string())),
-        optional(i.cpu_cores.map(|c| format!("{c:.2}"))),
-        optional(i.rss_bytes.map(|b| format!("{} MiB", b >> 20))),
+        optional(i.cpu_cores.map(|cores| cpu(cores, i.limited.as_ref()))),
+        optional(i.rss_bytes.map(|bytes| memory(bytes, i.limited.as_ref()))),
         optional(i.restarts.map(|n| n.to_string())),
     ]
+}
+
+/// As in `0.10 of 0.1, 93 % throttled`.
+fn cpu(cores: f64, limited: Option<&Limited>) -> String {
+    let quota = limited.and_then(|l| l.cpus).map(|cpus| format!(" of {cpus}"));
+    let throttled = limited.and_then(|l| l.throttled_ratio).filter(|ratio| *ratio >= 0.01);
+    let throttled = throttled.map(|ratio| format!(", {:.0} % throttled", ratio * 100.0));
+    format!("{cores:.2}{}{}", quota.unwrap_or_default(), throttled.unwrap_or_default())
+}
+
+/// What a limit counts is not what is resident: the page cache belongs to it too.
+fn memory(resident: u64, limited: Option<&Limited>) -> String {
+    let limit = limited.and_then(|l| l.memory_used_bytes.zip(l.memory_bytes));
+    match limit {
+        Some((used, limit)) => {
+            format!("{:.1} of {:.1} MiB", mebibytes(used), mebibytes(limit))
+        }
+        None => format!("{} MiB", resident >> 20),
+    }
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }

@@ -9,7 +9,13 @@ use super::*;
 
 fn up(text: &str, arguments: &BalancingArguments) -> anyhow::Result<Balancing> {
     let app = AppArguments::default();
-    let wanted = Wanted::Up { app: &app, instances: None, slots: None, logs: Path::new("logs") };
+    let wanted = Wanted::Up {
+        app: &app,
+        limits: LimitArguments::default(),
+        instances: None,
+        slots: None,
+        logs: Path::new("logs"),
+    };
     Balancing::resolve(&File::parse(text, "t.toml")?, arguments, &wanted)
 }
 
@@ -235,8 +241,13 @@ fn the_guide_is_right() {
         let mut file = File::parse(block, "balancer.md").unwrap_or_else(|e| panic!("{e}\n{block}"));
         file.directory = Some(directory.path().to_owned());
         let app = AppArguments::default();
-        let wanted =
-            Wanted::Up { app: &app, instances: None, slots: None, logs: Path::new("logs") };
+        let wanted = Wanted::Up {
+            app: &app,
+            limits: LimitArguments::default(),
+            instances: None,
+            slots: None,
+            logs: Path::new("logs"),
+        };
         let right = Balancing::resolve(&file, &BalancingArguments::default(), &wanted);
         right.unwrap_or_else(|e| panic!("{e}\n{block}"));
     }

@@ -1,8 +1,10 @@
-//! What a child does between fork and exec so that it cannot outlive Tenfold: it asks the kernel to
-//! be killed with its parent, and lists itself with the guard. The one place with `unsafe`.
+//! What a child does between fork and exec: so that it cannot outlive Tenfold, it asks the kernel to
+//! be killed with its parent, and lists itself with the guard; and it joins the control group of its
+//! limits, so that nothing of it ever runs without them. The one place with `unsafe`.
 #![allow(unsafe_code)]
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -11,9 +13,18 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use crate::guard::Announcement;
 
+/// Says that the control group could not be joined: no execution fails with this number.
+const OUTSIDE: Errno = Errno::XDEV;
+
+/// `doors` are files into which a process writes `0` to join a control group.
+///
 /// The child gets SIGKILL when the *thread* that spawns it ends (prctl(2), `PR_SET_PDEATHSIG`), so
 /// the caller must spawn from a thread that lives at least as long as the child.
-pub(super) fn die_with_parent(command: &mut Command, announcement: Option<Announcement>) {
+pub(super) fn before_exec(
+    command: &mut Command,
+    announcement: Option<Announcement>,
+    doors: Vec<File>,
+) {
     let parent = std::process::id().cast_signed();
     let ask = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -24,6 +35,10 @@ pub(super) fn die_with_parent(command: &mut Command, announcement: Option<Announ
         }
         if let Some(announcement) = &announcement {
             announcement.send();
+        }
+        for mut door in &doors {
+            // Not buffered: one system call.
+            door.write_all(b"0").map_err(|_| io::Error::from(OUTSIDE))?;
         }
         Ok(())
     };

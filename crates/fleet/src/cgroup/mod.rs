@@ -1,0 +1,180 @@
+//! The control groups that hold instances to their limits, of version 1, 2 or both mixed.
+//!
+//! - `place`: below which group Tenfold may make its own, and what to do where it may not.
+//! - `remains`: how a group ends, and what killed Tenfolds have left behind.
+//!
+//! Kernel documentation: admin-guide/cgroup-v2.rst; admin-guide/cgroup-v1/memory.rst and
+//! scheduler/sched-bwc.rst for version 1.
+
+mod place;
+pub(crate) mod remains;
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::StartError;
+use crate::limits::{Cpus, Limits};
+pub(crate) use place::RIGHTS;
+use place::{Controller, Refusal, Version};
+
+/// A group in which others can be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Home {
+    version: Version,
+    directory: PathBuf,
+    /// What groups made here can limit.
+    controllers: Vec<Controller>,
+}
+
+/// One instance's group, in each hierarchy that it needs. Dropping it kills what is in it and
+/// removes it.
+#[derive(Debug)]
+pub(crate) struct Cgroup {
+    directories: Vec<PathBuf>,
+    /// Where memory is limited, and to how many bytes.
+    memory: Option<(Version, PathBuf, u64)>,
+}
+
+/// Tries whether instances can be held to such limits. What killed Tenfolds have left is removed.
+pub(crate) fn check(limits: &Limits) -> Result<(), StartError> {
+    for home in place::homes(&controllers(limits)).map_err(|refusal| refusal.of(limits))? {
+        remains::clear(&home.directory);
+    }
+    Cgroup::make(limits).map(drop)
+}
+
+/// Those that such limits need.
+fn controllers(limits: &Limits) -> Vec<Controller> {
+    let cpu = limits.cpus.map(|_| Controller::Cpu);
+    cpu.into_iter().chain(limits.memory.map(|_| Controller::Memory)).collect()
+}
+
+// === impl Cgroup ===
+
+impl Cgroup {
+    /// An empty group with these limits.
+    pub(crate) fn make(limits: &Limits) -> Result<Cgroup, StartError> {
+        /// Makes the names of this process's groups unique.
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let refused = |refusal: Refusal| refusal.of(limits);
+        let name = remains::name(MADE.fetch_add(1, Ordering::Relaxed));
+        let mut cgroup = Cgroup { directories: Vec::new(), memory: None };
+        for home in place::homes(&controllers(limits)).map_err(refused)? {
+            cgroup.add(&home, &home.directory.join(&name), limits).map_err(refused)?;
+        }
+        Ok(cgroup)
+    }
+
+    fn add(&mut self, home: &Home, directory: &Path, limits: &Limits) -> Result<(), Refusal> {
+        fs::create_dir(directory)
+            .map_err(|error| Refusal::NotMade { home: home.directory.clone(), error })?;
+        self.directories.push(directory.into());
+        for controller in &home.controllers {
+            match (controller, limits.cpus, limits.memory) {
+                (Controller::Cpu, Some(cpus), _) => limit_cpus(home.version, directory, cpus)?,
+                (Controller::Memory, _, Some(bytes)) => {
+                    limit_memory(home.version, directory, bytes)?;
+                    self.memory = Some((home.version, directory.into(), bytes));
+                }
+                (Controller::Cpu, None, _) | (Controller::Memory, _, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Where it is, for the guard.
+    pub(crate) fn directories(&self) -> &[PathBuf] {
+        &self.directories
+    }
+
+    /// Files into which a process writes `0` to join.
+    pub(crate) fn doors(&self) -> io::Result<Vec<File>> {
+        let door = |directory: &PathBuf| OpenOptions::new().write(true).open(procs(directory));
+        self.directories.iter().map(door).collect()
+    }
+
+    /// The memory limit in bytes, if the kernel has killed a process of this group at it.
+    pub(crate) fn overrun(&self) -> Option<u64> {
+        let (version, directory, limit) = self.memory.as_ref()?;
+        let file = match version {
+            Version::One => "memory.oom_control",
+            Version::Two => "memory.events",
+        };
+        let text = fs::read_to_string(directory.join(file)).ok()?;
+        let kills = text.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
+        (kills.trim() != "0").then_some(*limit)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        for directory in &self.directories {
+            remains::end(directory);
+        }
+    }
+}
+
+fn limit_cpus(version: Version, directory: &Path, cpus: Cpus) -> Result<(), Refusal> {
+    let (quota, period) = (cpus.quota_us(), Cpus::PERIOD_US);
+    match version {
+        Version::One => {
+            set(directory, "cpu.cfs_period_us", &period.to_string())?;
+            set(directory, "cpu.cfs_quota_us", &quota.to_string())
+        }
+        Version::Two => set(directory, "cpu.max", &format!("{quota} {period}")),
+    }
+}
+
+/// Without swap beside it where the kernel counts that: a limit that is swapped around is none.
+fn limit_memory(version: Version, directory: &Path, bytes: u64) -> Result<(), Refusal> {
+    let (limit, swap) = match version {
+        Version::One => (("memory.limit_in_bytes", bytes), ("memory.memsw.limit_in_bytes", bytes)),
+        Version::Two => (("memory.max", bytes), ("memory.swap.max", 0)),
+    };
+    set(directory, limit.0, &limit.1.to_string())?;
+    if directory.join(swap.0).exists() {
+        set(directory, swap.0, &swap.1.to_string())?;
+    }
+    Ok(())
+}
+
+fn set(directory: &Path, file: &str, value: &str) -> Result<(), Refusal> {
+    let path = directory.join(file);
+    fs::write(&path, value).map_err(|error| Refusal::NotSet { path, value: value.into(), error })
+}
+
+fn procs(directory: &Path) -> PathBuf {
+    directory.join("cgroup.procs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_two_is_told_quota_memory_and_no_swap() {
+        let top = tempfile::tempdir().unwrap();
+        let home = Home {
+            version: Version::Two,
+            directory: top.path().into(),
+            controllers: vec![Controller::Cpu, Controller::Memory],
+        };
+        let limits = Limits { cpus: "0.25".parse().ok(), memory: Some(20_000_000) };
+        let directory = top.path().join("one");
+        let mut cgroup = Cgroup { directories: Vec::new(), memory: None };
+        cgroup.add(&home, &directory, &limits).unwrap();
+        let told = |file: &str| fs::read_to_string(directory.join(file)).unwrap();
+        assert_eq!(
+            (told("cpu.max"), told("memory.max")),
+            ("25000 100000".into(), "20000000".into())
+        );
+
+        assert_eq!(cgroup.overrun(), None);
+        fs::write(directory.join("memory.events"), "low 0\nmax 31\noom_kill 0\n").unwrap();
+        assert_eq!(cgroup.overrun(), None);
+        fs::write(directory.join("memory.events"), "max 31\noom_kill 2\n").unwrap();
+        assert_eq!(cgroup.overrun(), Some(20_000_000));
+    }
+}

@@ -1,0 +1,120 @@
+//! How a group ends, and what killed Tenfolds have left behind.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use procfs::process::Process;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::procs;
+
+/// Groups are named `tenfold-PID-START-N`: pid and start of the Tenfold that made them, so that they
+/// can be told from those of one that is dead.
+const PREFIX: &str = "tenfold-";
+
+/// How long killed processes may take to go.
+const END_LIMIT: Duration = Duration::from_secs(5);
+
+/// How often it is tried to remove a group: soon at first, then less often.
+const END_INTERVAL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
+
+/// The name of this process's group number `count`.
+pub(super) fn name(count: u64) -> String {
+    format!("{}-{count}", name_of_own())
+}
+
+/// The name of the group into which this process itself steps down.
+pub(super) fn name_of_own() -> String {
+    let pid = std::process::id();
+    format!("{PREFIX}{pid}-{}", started(pid.cast_signed()).unwrap_or_default())
+}
+
+/// Kills what is in a group and removes it. Only groups of a Tenfold end like this.
+pub(crate) fn end(group: &Path) {
+    if !is_tenfolds(group) {
+        return;
+    }
+    let deadline = Instant::now() + END_LIMIT;
+    let mut interval = END_INTERVAL.0;
+    while let Err(error) = fs::remove_dir(group) {
+        if error.kind() == ErrorKind::NotFound || Instant::now() > deadline {
+            return;
+        }
+        for pid in members(group) {
+            if let Some(pid) = Pid::from_raw(pid) {
+                // Fails when it has just ended.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        thread::sleep(interval);
+        interval = (interval * 2).min(END_INTERVAL.1);
+    }
+}
+
+/// Ends the groups in `home` whose Tenfold is dead.
+pub(super) fn clear(home: &Path) {
+    let Ok(entries) = fs::read_dir(home) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        if entry.file_name().to_str().is_some_and(is_orphan) {
+            end(&entry.path());
+        }
+    }
+}
+
+/// The processes of a group. Those of another pid namespace read as 0 and are left out.
+pub(super) fn members(group: &Path) -> Vec<i32> {
+    let text = fs::read_to_string(procs(group)).unwrap_or_default();
+    text.lines().filter_map(|line| line.trim().parse().ok()).filter(|pid| *pid > 1).collect()
+}
+
+fn is_tenfolds(group: &Path) -> bool {
+    let name = group.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| maker(name).is_some())
+}
+
+fn is_orphan(name: &str) -> bool {
+    maker(name).is_some_and(|(pid, start)| started(pid) != Some(start))
+}
+
+/// Pid and start of the Tenfold that made a group of this name.
+fn maker(name: &str) -> Option<(i32, u64)> {
+    let mut parts = name.strip_prefix(PREFIX)?.split('-');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// In clock ticks since boot.
+fn started(pid: i32) -> Option<u64> {
+    let stat = Process::new(pid).and_then(|process| process.stat());
+    stat.ok().map(|stat| stat.starttime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_groups_of_dead_tenfolds_are_orphans() {
+        let own = name(3);
+        assert!(!is_orphan(&own), "{own}");
+        let pid = std::process::id();
+        assert!(is_orphan(&format!("tenfold-{pid}-1-0")));
+        for other in ["system.slice", "tenfold-", "tenfold-x-1", "tenfold.service"] {
+            assert!(!is_orphan(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_ended_but_groups_of_a_tenfold() {
+        let home = tempfile::tempdir().unwrap();
+        let orphan = home.path().join(format!("tenfold-{}-1-0", std::process::id()));
+        let other = home.path().join("other");
+        fs::create_dir(&orphan).unwrap();
+        fs::create_dir(&other).unwrap();
+        clear(home.path());
+        end(&other);
+        assert!(!orphan.exists() && other.exists());
+    }
+}

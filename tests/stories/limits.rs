@@ -1,0 +1,53 @@
+//! Limits of an instance: it is held to them, and shown under them; or it is not started at all.
+
+use std::process::Output;
+
+use crate::house::{Home, eventually, get, json, said, shared};
+
+/// Serves; `/hog` takes more memory than it was given.
+const APP: &str = r#"
+import http.server, os
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = b"x" * 200_000_000 if self.path == "/hog" else b"up\n"
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body[:3])
+http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
+"#;
+
+/// Whether this user may make control groups here; where not, Tenfold has to say so, and stop.
+fn is_allowed(output: &Output) -> bool {
+    let said = said(output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        !said.contains("cannot limit") || said.contains("; run it as root, or under"),
+        "{said}"
+    );
+    !said.contains("cannot limit")
+}
+
+#[test]
+fn an_instance_is_held_to_its_limits_or_not_started() {
+    let _machine = shared();
+    let home = Home::new();
+    let app = home.path().join("app.py");
+    std::fs::write(&app, APP).unwrap();
+    let tight = "up --listen 127.0.0.1:0 --memory 1MB -- python3";
+    let output = home.run(&format!("{tight} {}", app.display()));
+    if !is_allowed(&output) {
+        return;
+    }
+    let told = "was killed at its limit of 1 MB of memory before it was ready; raise --memory";
+    assert!(said(&output).contains(told), "{}", said(&output));
+
+    let limits = "--cpus 0.5 --memory 50MB";
+    let up = home.serve(&format!("up --listen 127.0.0.1:0 {limits} -- python3 {}", app.display()));
+    let status = || json(&home.run("status --json"))["instances"][0].clone();
+    eventually("its limits are seen", || status()["limited"]["memory_used_bytes"].is_u64());
+    assert_eq!(status()["limited"]["cpus"], 0.5);
+    assert!(status()["limited"]["memory_bytes"].as_u64().unwrap().abs_diff(50_000_000) < 4096);
+    let _ = get(up.address, "/hog");
+    up.tells("app-1 died and is started again (restart 1): was killed at its limit of 50 MB");
+    eventually("its end is counted", || status()["memory_kills"] == 1);
+}
