@@ -118,22 +118,22 @@ pub enum StartError {
         why: String,
     },
     /// The path cannot be that of a Unix socket.
-    #[error("cannot connect to the Unix socket '{}': {source}; give a shorter path", path.display())]
+    #[error("cannot connect to the Unix socket '{}': {error}; give a shorter path", path.display())]
     UnixSocket {
         /// As given.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
     /// Connections cannot come from an address.
     #[error(
-        "cannot send from {address}: {source}; give addresses of this machine (ip address shows them)"
+        "cannot send from {address}: {error}; give addresses of this machine (ip address shows them)"
     )]
     LocalAddress {
         /// As given.
         address: IpAddr,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
     /// No local address is of the target's kind.
     #[error(
@@ -163,14 +163,12 @@ pub enum StartError {
     #[error("cannot set up TLS: {0}; use an http:// URL")]
     TlsSetup(rustls::Error),
     /// The host name has no address.
-    #[error(
-        "cannot find an address for '{host}': {source}; check the name, or give the IP address"
-    )]
+    #[error("cannot find an address for '{host}': {error}; check the name, or give the IP address")]
     Resolve {
         /// The name that was looked up.
         host: String,
         /// What the resolver said.
-        source: io::Error,
+        error: io::Error,
     },
     /// The method is not an HTTP token.
     #[error("'{0}' is not an HTTP method; use a word such as GET or POST")]
@@ -256,13 +254,13 @@ pub enum StartError {
     Uring(io::Error),
     /// The machine refused something that the engine is built on.
     #[error(
-        "cannot set up the load engine ({what}): {source}; check the limits on open files and threads"
+        "cannot set up the load engine ({what}): {error}; check the limits on open files and threads"
     )]
     Engine {
         /// What was asked for.
         what: &'static str,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
 }
 

@@ -85,7 +85,7 @@ impl Run {
             let generator = config.generator(thread, start, &plan, &request, casting.as_ref());
             let handle = run
                 .spawn(thread, generator, speech.clone(), driver, config.measured())
-                .map_err(|source| StartError::Engine { what: "a thread", source })?;
+                .map_err(|error| StartError::Engine { what: "a thread", error })?;
             run.threads.push(handle);
         }
         run.script = casting.map(|casting| (casting, config));
@@ -224,6 +224,10 @@ impl Config {
     fn limit_connections(&mut self) -> Result<(), StartError> {
         let connections = self.connections();
         let (limit, needed) = allow_connections(connections);
+        if let (Workload::Closed { users, .. }, End::Requests(_)) = (&self.workload, self.end) {
+            // A thread without a user would never send its share of the requests.
+            self.threads = self.threads.min((*users).max(1));
+        }
         match (&self.workload, &self.script) {
             (Workload::Closed { users, .. }, _) if *users > connections_within(limit) => {
                 Err(StartError::Files { connections: *users, needed, limit })

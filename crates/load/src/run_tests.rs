@@ -336,6 +336,10 @@ fn a_quota_over_threads_is_exact_and_stop_ends_a_wait() {
     let report = Run::start(limited).unwrap().wait();
     assert_eq!((report.requests, hits.load(Ordering::Relaxed)), (101, 101));
     assert_eq!(report.bytes, 101 * OK.len() as u64);
+    let mut fewer_users = config(address, users(1));
+    fewer_users.threads = 3;
+    fewer_users.end = End::Requests(10);
+    assert_eq!(Run::start(fewer_users).unwrap().wait().requests, 10);
 
     let run = Run::start(config(address, users(1))).unwrap();
     assert!(run.is_running());
@@ -419,6 +423,12 @@ fn what_cannot_run_is_refused_with_a_remedy() {
     refuse(&|c| c.window = Duration::ZERO);
     refuse(&|c| c.end = End::Requests(0));
     refuse(&|c| c.target.headers.push(("X".into(), "a\r\nb".into())));
+    // TEST-NET-1 (RFC 5737) is nobody's. What the system said is in the sentence, once.
+    let elsewhere = |c: &mut Config| c.local_addresses = vec!["192.0.2.1".parse().unwrap()];
+    assert!(refuse(&elsewhere).contains("cannot send from 192.0.2.1: "));
+    let mut config = config(nowhere, users(1));
+    elsewhere(&mut config);
+    assert!(std::error::Error::source(&Run::start(config).unwrap_err()).is_none());
 }
 
 #[test]

@@ -71,15 +71,14 @@ impl Target {
         resolve: impl Fn(&str, u16) -> Result<Vec<SocketAddr>, StartError>,
     ) -> Result<Target, StartError> {
         let unusable = |why: &str| StartError::Url { url: url.to_owned(), why: why.to_owned() };
-        let uri: Uri = url
-            .trim()
-            .parse()
-            .map_err(|error| StartError::Url { url: url.to_owned(), why: format!("{error}") })?;
+        if !url.contains("://") {
+            return Err(unusable("it does not begin with http:// or https://"));
+        }
+        let uri: Uri = url.trim().parse().map_err(|error| unusable(&format!("{error}")))?;
         let secure = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTP => false,
             Some(scheme) if *scheme == Scheme::HTTPS => true,
-            Some(_) => return Err(unusable("its scheme is neither http nor https")),
-            None => return Err(unusable("it does not begin with http:// or https://")),
+            _ => return Err(unusable("its scheme is neither http nor https")),
         };
         let usual_port = if secure { 443 } else { 80 };
         let authority = uri.authority().ok_or_else(|| unusable("it has no host"))?;
@@ -122,7 +121,7 @@ impl Target {
 
 fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, StartError> {
     let name = host.trim_start_matches('[').trim_end_matches(']');
-    let fail = |source| StartError::Resolve { host: name.to_owned(), source };
+    let fail = |error| StartError::Resolve { host: name.to_owned(), error };
     let addresses: Vec<SocketAddr> = (name, port).to_socket_addrs().map_err(fail)?.collect();
     match addresses.is_empty() {
         true => Err(fail(io::Error::new(io::ErrorKind::NotFound, "no address"))),
@@ -193,5 +192,7 @@ mod tests {
             assert!(matches!(error, StartError::Url { .. }), "{url}: {error}");
             assert!(error.to_string().contains("write it like"), "{error}");
         }
+        let error = Target::parse("127.0.0.1:80/x").unwrap_err().to_string();
+        assert!(error.contains("does not begin with http://"), "{error}");
     }
 }

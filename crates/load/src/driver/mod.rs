@@ -91,7 +91,7 @@ impl Driver {
                     Ok(Driver::Epoll(Epoll::new(clock, route.for_thread(thread), tls())?))
                 })
                 .collect::<io::Result<_>>()
-                .map_err(|source| StartError::Engine { what: "epoll", source })?;
+                .map_err(|error| StartError::Engine { what: "epoll", error })?;
             Ok((Engine::Epoll, drivers))
         };
         match config.engine {

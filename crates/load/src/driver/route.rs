@@ -37,7 +37,7 @@ impl Route {
         let (targets, sources) = match &config.target.unix {
             Some(_) if !locals.is_empty() => return Err(StartError::NoLocalAddress),
             Some(path) => {
-                let refuse = |source| StartError::UnixSocket { path: path.clone(), source };
+                let refuse = |error| StartError::UnixSocket { path: path.clone(), error };
                 (vec![SockAddr::unix(path).map_err(refuse)?], Vec::new())
             }
             None => {
@@ -104,7 +104,7 @@ fn check(locals: &[IpAddr]) -> Result<(), StartError> {
     for local in locals {
         let source = any_port(local);
         bound(source.domain(), Some(&source))
-            .map_err(|source| StartError::LocalAddress { address: *local, source })?;
+            .map_err(|error| StartError::LocalAddress { address: *local, error })?;
     }
     Ok(())
 }
