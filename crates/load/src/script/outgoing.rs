@@ -98,7 +98,9 @@ impl Destination {
         let location = String::from_utf8_lossy(location);
         let location = location.trim();
         let path = path.split('?').next().unwrap_or_default();
-        let resolved = if location.contains("://") || location.starts_with("//") {
+        // A query may hold a whole URL, as the way back from a login does.
+        let start = location.split(['/', '?', '#']).next().unwrap_or_default();
+        let resolved = if start.ends_with(':') || location.starts_with("//") {
             let whole = match (location.starts_with("//"), script.origin.channel) {
                 (false, _) => location.to_owned(),
                 (true, Channel::Any) => format!("http:{location}"),

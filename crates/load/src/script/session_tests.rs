@@ -277,6 +277,12 @@ fn redirects_are_followed_within_the_target() {
     let wanted = ["POST /base/a/b?x", "POST /base/a/c?y", "GET /d", "GET /e"];
     assert_eq!(lines(&played), wanted);
     assert!(played.requests[3].ends_with("\r\n\r\n"), "{}", played.requests[3]);
+    let way_back = "/login?next=http://127.0.0.1:81/x";
+    let played = play(&script("", "- get: {url: /}"), |n, _| match n {
+        0 => to(way_back, 302),
+        _ => json("{}"),
+    });
+    assert_eq!(lines(&played)[1], format!("GET {way_back}"));
     let elsewhere = play(&script("", flow), |_, _| to("http://other.test/", 302));
     assert_eq!(failure(&elsewhere), "ERR_OTHER_SERVER");
     let endless = play(&script("", flow), |_, _| to("/again", 302));
