@@ -163,7 +163,7 @@ impl Compiler {
     pub(super) fn number(&mut self, node: &Node, what: &str) -> Result<f64, Refusal> {
         let text = self.fixed(node, what)?;
         let number = text.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
-        number.ok_or_else(|| node.refuse(format!("{what} has to be a number, not '{text}'")))
+        number.ok_or_else(|| node.refuse(format!("{what} has to be a number from 0, not '{text}'")))
     }
 
     pub(super) fn whole(&mut self, node: &Node, what: &str) -> Result<u64, Refusal> {

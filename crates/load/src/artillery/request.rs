@@ -89,8 +89,15 @@ fn method_of(entry: &Entry) -> Result<Method, Refusal> {
     let known = entry.key.bytes().all(|b| b.is_ascii_alphabetic()) && !word.is_empty();
     let is_request = entry.value.get("url").is_some() || entry.value.get("uri").is_some();
     let usual = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
-    match Method::from_bytes(word.as_bytes()) {
-        Ok(method) if known && (is_request || usual.contains(&word.as_str())) => Ok(method),
+    // PURGE and PROPFIND are methods too; one letter beside a usual one is a slip.
+    let slip = usual.iter().find(|usual| strsim::osa_distance(usual, &word) == 1);
+    match (Method::from_bytes(word.as_bytes()), slip) {
+        (Ok(method), _) if usual.contains(&word.as_str()) => Ok(method),
+        (_, Some(usual)) if is_request => Err(Refusal::at(
+            entry.line,
+            format!("there is no '{}'; did you mean '{}'?", entry.key, usual.to_ascii_lowercase()),
+        )),
+        (Ok(method), None) if known && is_request => Ok(method),
         _ => Err(Refusal::at(
             entry.line,
             format!(

@@ -58,6 +58,9 @@ pub(super) fn read_all(
         let body = read_flow(compiler, fields, node, settings)?;
         scenarios.push(Scenario { name, weight, body });
     }
+    if scenarios.is_empty() {
+        return Err(node.refuse("there are no scenarios; add one with a flow"));
+    }
     match scenarios.iter().all(|scenario| scenario.weight == 0) {
         true => Err(node.refuse("no scenario has a weight above 0; give one of them weight 1")),
         false => Ok(scenarios),

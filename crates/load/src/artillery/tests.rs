@@ -138,6 +138,12 @@ fn what_is_not_supported_is_refused_with_file_and_line() {
             "s.yml:5: 'emit' belongs to an engine other than http; only http is spoken",
         ),
         ("", "- get: {ulr: /}", "s.yml:5: the request has no url; add it"),
+        ("", "- gett: {url: /}", "s.yml:5: there is no 'gett'; did you mean 'get'?"),
+        (
+            "phases: [{duration: 1, arrivalRate: -1}]",
+            STEP,
+            "s.yml:3: arrivalRate has to be a number from 0, not '-1'",
+        ),
         (
             "",
             "- get: {url: /, heders: {}}",
