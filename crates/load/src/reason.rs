@@ -67,6 +67,16 @@ pub enum Reason {
     NoSuccess {
         /// Requests that ended.
         requests: u64,
+        /// The most frequent kind of failure.
+        most: Option<ErrorKind>,
+    },
+    /// Sessions of a script ended before its last step: what follows that step was asked for less
+    /// often than the script says.
+    SessionsFailed {
+        /// Failed over ended.
+        ratio: f64,
+        /// The most frequent error.
+        most: String,
     },
     /// So many requests failed that the percentiles, which are of successes, flatter the target.
     ManyErrors {
@@ -161,15 +171,24 @@ impl fmt::Display for Reason {
             ),
             Reason::FewSamples { samples } => write!(
                 f,
-                "{samples} successful requests are too few to tell even a median; measure longer"
+                "{samples} successful {} too few to tell even a median; measure longer",
+                if *samples == 1 { "request is" } else { "requests are" }
             ),
-            Reason::NoSuccess { requests: 0 } => write!(
+            Reason::NoSuccess { requests: 0, .. } => write!(
                 f,
                 "no request ended while it was measured; measure longer, or raise the timeout"
             ),
-            Reason::NoSuccess { requests } => write!(
+            Reason::NoSuccess { requests: 1, most } => {
+                write!(f, "the one request failed; {}", where_to_look(*most))
+            }
+            Reason::NoSuccess { requests, most } => {
+                write!(f, "none of the {requests} requests succeeded; {}", where_to_look(*most))
+            }
+            Reason::SessionsFailed { ratio, most } => write!(
                 f,
-                "none of the {requests} requests succeeded; check address, path and the target's log"
+                "{:.1} % of the sessions failed, most with '{most}', and later steps were done less \
+                 often than the script says; run it with one session and look at the answers",
+                ratio * 100.0
             ),
             Reason::ManyErrors { ratio, most } => write!(
                 f,
@@ -207,6 +226,24 @@ impl fmt::Display for Reason {
                 write!(f, "a generator thread stopped: {message}; run it again")
             }
         }
+    }
+}
+
+/// What to check first where everything fails in this way.
+fn where_to_look(most: Option<ErrorKind>) -> &'static str {
+    match most {
+        Some(ErrorKind::Connect | ErrorKind::ConnectTimeout) => {
+            "check that the target runs, and its address and port"
+        }
+        Some(ErrorKind::Tls) => {
+            "check that the target speaks TLS there, and its certificate: --ca trusts its \
+             authority, --insecure anybody"
+        }
+        Some(ErrorKind::Malformed) => {
+            "check that the target speaks HTTP there, and the version of it that was asked for"
+        }
+        Some(ErrorKind::ClientError) => "check path, method and headers",
+        _ => "check address, path and the target's log",
     }
 }
 

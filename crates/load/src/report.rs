@@ -16,7 +16,7 @@ use crate::script::{Script, ScriptReport};
 use crate::steady::WarmUp;
 use crate::tally::Tally;
 use crate::usage::Usage;
-use crate::verdict::{Evidence, Verdict};
+use crate::verdict::{ERRORS_SUSPECT, Evidence, Verdict};
 use crate::window::{Window, WindowTally};
 use crate::windows::{Folding, Windows};
 
@@ -201,6 +201,11 @@ impl Report {
         for thread in threads {
             tally.merge(&thread.script);
         }
+        let told = |r: &Reason| matches!(r, Reason::NoSuccess { .. } | Reason::ManyErrors { .. });
+        if !self.reasons.iter().any(told) {
+            self.reasons.extend(sessions_failed(&tally));
+            self.verdict = Verdict::of(&self.reasons);
+        }
         let (report, by_name) = script.outcome(tally, self.duration.as_secs_f64());
         (self.script, self.by_name) = (Some(report), by_name);
         self
@@ -269,6 +274,13 @@ impl Report {
             by_name: Vec::new(),
         }
     }
+}
+
+/// Captures, matches and the like; what failed requests do to sessions is told of the requests.
+fn sessions_failed(tally: &ScriptTally) -> Option<Reason> {
+    let ratio = tally.failed as f64 / (tally.completed + tally.failed).max(1) as f64;
+    let (most, _) = tally.errors.iter().max_by_key(|(_, count)| **count)?;
+    (ratio > ERRORS_SUSPECT).then(|| Reason::SessionsFailed { ratio, most: most.clone() })
 }
 
 /// What was counted from a seam of all threads on, or in all.
@@ -476,6 +488,23 @@ mod tests {
         let report = Report::merge(frame(), &threads);
         assert_eq!(report.verdict, Verdict::Invalid);
         assert!(report.reasons[0].to_string().contains("no memory"));
+    }
+
+    #[test]
+    fn a_script_whose_sessions_fail_is_suspect() {
+        let mut tally = ScriptTally { completed: 99, ..ScriptTally::default() };
+        assert_eq!(sessions_failed(&tally), None);
+        tally.failed = 1;
+        tally.error("Failed capture or match");
+        assert_eq!(sessions_failed(&tally), None, "1 % may fail");
+        tally.failed = 101;
+        let reason = sessions_failed(&tally).unwrap();
+        assert_eq!(Verdict::of(std::slice::from_ref(&reason)), Verdict::Suspect);
+        let text = reason.to_string();
+        assert!(
+            text.starts_with("50.5 % of the sessions failed, most with 'Failed capture"),
+            "{text}"
+        );
     }
 
     #[test]

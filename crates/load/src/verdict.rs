@@ -55,7 +55,7 @@ const ACHIEVED_SLACK: u64 = 2;
 const WAITED_FOR_CONNECTION: f64 = 0.01;
 
 /// A share of failures that p99 of successes would hide.
-const ERRORS_SUSPECT: f64 = 0.01;
+pub(crate) const ERRORS_SUSPECT: f64 = 0.01;
 
 /// The same share of late or missing requests reaches into p99.
 const LATE_SUSPECT: f64 = 0.01;
@@ -110,6 +110,7 @@ impl Reason {
             | Reason::NotSteady { .. }
             | Reason::BooksDisagree { .. }
             | Reason::FewSamples { .. }
+            | Reason::SessionsFailed { .. }
             | Reason::ManyErrors { .. } => false,
         };
         if invalid { Verdict::Invalid } else { Verdict::Suspect }
@@ -194,7 +195,7 @@ impl Evidence {
         let succeeded = self.requests - self.failed;
         let ratio = self.failed as f64 / self.requests.max(1) as f64;
         match (succeeded, self.most_errors) {
-            (0, _) => Some(Reason::NoSuccess { requests: self.requests }),
+            (0, _) => Some(Reason::NoSuccess { requests: self.requests, most: self.most_errors }),
             (_, Some(most)) if ratio > ERRORS_SUSPECT => Some(Reason::ManyErrors { ratio, most }),
             (samples, _) if samples < crate::Histogram::samples_for(50.0) => {
                 Some(Reason::FewSamples { samples })

@@ -150,7 +150,8 @@ impl Script {
     /// The load in a few words.
     pub fn described(&self) -> String {
         let expected: f64 = self.phases.iter().map(expected).sum();
-        format!("{expected:.0} sessions in {} s", self.duration().as_secs_f64())
+        let sessions = if expected.round() == 1.0 { "session" } else { "sessions" };
+        format!("{expected:.0} {sessions} in {} s", self.duration().as_secs_f64())
     }
 }
 
