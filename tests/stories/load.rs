@@ -111,6 +111,28 @@ fn a_place_that_cannot_be_written_is_refused_before_a_request() {
 }
 
 #[test]
+fn an_output_that_is_full_is_an_error_and_one_that_is_closed_is_none() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    for (form, place) in [("", "/dev/full"), ("--json -", "/dev/full"), ("--json -", "closed")] {
+        let load = format!("load http://{}/ -n 20 --quiet {form}", nginx.address);
+        let mut command = home.tenfold(&load);
+        match place {
+            "closed" => drop(command.stdout(std::io::pipe().unwrap().1)),
+            path => drop(command.stdout(std::fs::File::create(path).unwrap())),
+        }
+        let output = command.output().unwrap();
+        let (code, words) = match place {
+            "closed" => (0, ""),
+            _ => (1, "cannot write to standard output"),
+        };
+        assert_eq!(output.status.code(), Some(code), "{form} {place}: {}", said(&output));
+        assert!(said(&output).contains(words), "{}", said(&output));
+    }
+}
+
+#[test]
 fn a_failed_request_ends_as_in_locust_if_asked_to() {
     let _machine = shared();
     let home = Home::new();

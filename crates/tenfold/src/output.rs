@@ -1,12 +1,20 @@
 //! Outputs that may be closed: a reader that has seen enough is no error, and no reason to end.
 
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
 /// Writes `text` as it is.
 pub fn print(text: impl Display) {
+    let _ = deliver(text);
+}
+
+/// The same for what somebody waits for: a disk that is full is an error.
+pub fn deliver(text: impl Display) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    let _ = write!(out, "{text}").and_then(|()| out.flush());
+    match write!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome,
+    }
 }
 
 /// Writes `text` and a newline.

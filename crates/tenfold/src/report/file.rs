@@ -11,8 +11,9 @@ use crate::output;
 /// Writes `text` to `to`; `-` is standard output. A file appears whole or not at all.
 pub fn write(text: &str, to: &Path) -> anyhow::Result<()> {
     if is_standard_output(to) {
-        output::print(text);
-        return Ok(());
+        return output::deliver(text).context(
+            "cannot write to standard output: send it to a place with space, or name a file",
+        );
     }
     let save = || -> std::io::Result<()> {
         if !is_replaceable(to) {

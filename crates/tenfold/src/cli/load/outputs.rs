@@ -69,16 +69,16 @@ impl OutputArguments {
     /// Prints and writes everything. One that fails does not keep the others back.
     pub fn write(&self, document: &Document) -> anyhow::Result<()> {
         let taken = self.places().iter().any(|place| file::is_standard_output(place));
-        if !taken {
-            output::print(self.summary(document));
-        }
+        let mut outcome = match taken {
+            true => Ok(()),
+            false => file::write(&self.summary(document), Path::new("-")),
+        };
         if taken || self.format != Format::Text {
             // Forms without a place for it.
             for complaint in report::complaints(document) {
                 output::tell(format_args!("tenfold: {complaint}"));
             }
         }
-        let mut outcome = Ok(());
         for (place, text) in self.files(document)? {
             outcome = outcome.and(file::write(&text, &place));
         }
