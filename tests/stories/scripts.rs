@@ -46,6 +46,20 @@ scenarios:
 }
 
 #[test]
+fn flags_of_a_url_are_refused_beside_a_script() {
+    let home = Home::new();
+    script(
+        &home,
+        "config: {target: \"http://127.0.0.1:9\"}\nscenarios:\n  - flow: [{get: {url: /}}]\n",
+    );
+    for flags in ["-H A:b", "--body x", "-X PUT", "--host http://127.0.0.1:9", "--unix-socket s"] {
+        let output = home.run(&format!("load s.yml {flags}"));
+        assert_eq!(output.status.code(), Some(2), "{flags}: {}", said(&output));
+        assert!(said(&output).contains("belongs to a URL"), "{}", said(&output));
+    }
+}
+
+#[test]
 fn a_script_that_cannot_run_is_refused_before_a_request_is_sent() {
     let home = Home::new();
     script(

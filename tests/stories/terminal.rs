@@ -107,7 +107,7 @@ fn ctrl_c_and_signals_give_the_terminal_back() {
     terminal.waits_for("2 users");
     terminal.press("\x03");
     let text = terminal.closed(home.path());
-    assert!(text.contains("2 users for") && text.contains("code 130"), "{text}");
+    assert!(text.contains("2 users (thinking 50 ms) for") && text.contains("code 130"), "{text}");
     let terminal = Terminal::open(&home, &load);
     terminal.waits_for("2 users");
     let mark = format!("{} load http://{}/", env!("CARGO_BIN_EXE_tenfold"), nginx.address);
@@ -117,7 +117,7 @@ fn ctrl_c_and_signals_give_the_terminal_back() {
     let pid = processes(&mark).into_iter().find(is_load).unwrap();
     send(pid, Signal::TERM);
     let text = terminal.closed(home.path());
-    assert!(text.contains("2 users for") && text.contains("code 143"), "{text}");
+    assert!(text.contains("2 users (thinking 50 ms) for") && text.contains("code 143"), "{text}");
 }
 
 #[test]

@@ -79,7 +79,10 @@ impl View {
             target: order.target.clone(),
             elapsed: present.elapsed,
             length: order.length,
-            demand: demand(present.demand),
+            demand: match order.method.as_str() {
+                "SCRIPT" => demand(present.demand).replace("requests/s", "sessions/s"),
+                _ => demand(present.demand),
+            },
             motion: if present.paused { Motion::Paused } else { Motion::Running },
             phase: present.phase.clone(),
             now: Figures::of(last(&report.windows, NOW)),

@@ -30,7 +30,7 @@ use self::target::TargetArguments;
 use self::thresholds::ThresholdArguments;
 use self::watch::ViewArguments;
 use crate::history::{self, History, NewRun};
-use crate::outcome::{Outcome, Signal};
+use crate::outcome::{Outcome, Signal, misuse};
 use crate::output;
 use crate::plan::Verdict;
 use crate::report::load::{self as report, Document, Order};
@@ -100,6 +100,11 @@ impl Arguments {
 
     /// What the script asks for; users, rates and ends that are given go before its phases.
     fn scripted(&self, script: &Arc<Script>) -> anyhow::Result<(Config, Order)> {
+        if let Some(flag) = self.target.flag() {
+            return Err(misuse(format!(
+                "{flag} belongs to a URL: write it into the script, or say with --target where its requests go"
+            )));
+        }
         let mut config = script::config(Arc::clone(script));
         let mut order = Order {
             method: "SCRIPT".to_owned(),

@@ -165,12 +165,19 @@ impl PatternArguments {
 
     /// In words, for reports.
     pub fn described(&self) -> String {
-        match self.load() {
-            Ok(Load::Rate(rate)) => format!("{rate} requests/s"),
+        let mut words = match self.load() {
+            Ok(Load::Rate(rate)) => match self.ramp_to {
+                Some(to) => format!("{rate} to {to} requests/s"),
+                None => format!("{rate} requests/s"),
+            },
             Ok(Load::Planned) => self.shape.described().unwrap_or_default(),
             Ok(Load::Users { users: 1, .. }) | Err(_) => "1 user".to_owned(),
             Ok(Load::Users { users, .. }) => format!("{users} users"),
+        };
+        for more in [self.poisson.then(|| "at random".to_owned()), self.shape.rhythm_described()] {
+            more.into_iter().for_each(|more| words += &format!(" ({more})"));
         }
+        words
     }
 
     fn load(&self) -> anyhow::Result<Load> {
@@ -229,7 +236,10 @@ fn d(text: &str) -> Result<Duration, String> {
     match time_or_number(text) {
         Some(TimeOrNumber::Time(time)) => Ok(time),
         Some(TimeOrNumber::Number(seconds)) => Ok(Duration::from_secs(seconds as u64)),
-        None => Err("-d is how long, as in -d 30s: a body is given with --body".to_owned()),
+        None => {
+            Err("-d is how long, as in -d 30s, and more than 0: a body is given with --body"
+                .to_owned())
+        }
     }
 }
 
@@ -300,6 +310,21 @@ mod tests {
         assert_eq!(pattern("-r 400").load().unwrap(), Load::Rate(400.0));
         assert_eq!(pattern("-R 400").load().unwrap(), Load::Rate(400.0));
         assert_eq!(pattern("-c 8").load().unwrap(), Load::Users { users: 8, ramp: None });
+    }
+
+    #[test]
+    fn reports_name_all_of_the_load() {
+        for (line, words) in [
+            ("", "1 user"),
+            ("-c 5 --think 1s", "5 users (thinking 1.00 s)"),
+            ("-c 5 --think 1s-2s", "5 users (thinking 1.00 s to 2.00 s)"),
+            ("-c 5 --pacing 100ms", "5 users (a request every 100 ms each)"),
+            ("--rate 5 --ramp-to 50", "5 to 50 requests/s"),
+            ("--rate 5 --poisson", "5 requests/s (at random)"),
+            ("--steps 5:1s", "1 step"),
+        ] {
+            assert_eq!(pattern(line).described(), words);
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use load::artillery::{self, Options};
 use load::{Config, End, Script};
 
 use crate::outcome::misuse;
+use crate::report::load::counted;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Artillery script (SCRIPT.yml in place of the URL)")]
@@ -61,8 +62,8 @@ impl ScriptArguments {
         let (scenarios, requests) = script.size();
         Ok(Some(Task::Tell(format!(
             "{path} is fine: {}, with {} in their steps; {} on {}\n",
-            counted(scenarios, "scenario"),
-            counted(requests, "request"),
+            counted(scenarios as u64, "scenario"),
+            counted(requests as u64, "request"),
             script.described(),
             script.target().host
         ))))
@@ -93,8 +94,4 @@ fn is_script(text: &str) -> bool {
     let known = ["yml", "yaml", "json"];
     let extension = Path::new(text).extension().and_then(|extension| extension.to_str());
     !text.contains("://") && extension.is_some_and(|extension| known.contains(&extension))
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
+use capacity::words::time;
 use clap::Args;
 use load::{Phase, Replay, Rhythm, Think, Trace, Trim};
 
@@ -93,11 +94,29 @@ impl ShapeArguments {
         if self.keep_warm_up { Trim::Nothing } else { Trim::WarmUp }
     }
 
-    /// In words, for reports.
+    /// Rates in words, for reports.
     pub fn described(&self) -> Option<String> {
-        match &self.trace {
-            Some(path) => Some(format!("the trace {}", path.display())),
-            None => (!self.steps.is_empty()).then(|| format!("{} steps", self.steps.len())),
+        match (&self.trace, self.steps.len()) {
+            (Some(path), _) => Some(format!("the trace {}", path.display())),
+            (None, 0) => None,
+            (None, 1) => Some("1 step".to_owned()),
+            (None, steps) => Some(format!("{steps} steps")),
+        }
+    }
+
+    /// How users pause, in words, if they do.
+    pub fn rhythm_described(&self) -> Option<String> {
+        let words = |length: Duration| time(length.as_secs_f64());
+        match self.rhythm() {
+            Rhythm::Every(pace) => Some(format!("a request every {} each", words(pace))),
+            Rhythm::Think(Think::Constant(Duration::ZERO)) => None,
+            Rhythm::Think(Think::Constant(length)) => Some(format!("thinking {}", words(length))),
+            Rhythm::Think(Think::Uniform { least, most }) => {
+                Some(format!("thinking {} to {}", words(least), words(most)))
+            }
+            Rhythm::Think(Think::Exponential { mean }) => {
+                Some(format!("thinking about {}", words(mean)))
+            }
         }
     }
 }

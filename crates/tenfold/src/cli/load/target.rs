@@ -46,6 +46,18 @@ impl TargetArguments {
         self.url.as_deref()
     }
 
+    /// A flag that says something of the one request of a URL, if there is one: a script has its own.
+    pub fn flag(&self) -> Option<&'static str> {
+        let given = [
+            ("--method", self.method.is_some()),
+            ("--header", !self.headers.is_empty()),
+            ("--host", self.host.is_some()),
+            ("--unix-socket", self.unix_socket.is_some()),
+            ("--body", self.body.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+
     /// The target, and the URL as reports name it: without credentials.
     pub fn resolve(&self) -> anyhow::Result<(Target, String)> {
         let (hosts, headers): (Vec<&String>, Vec<&String>) =

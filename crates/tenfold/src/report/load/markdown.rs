@@ -5,18 +5,19 @@ use std::fmt::Write;
 use capacity::words::{rate, time};
 
 use super::Document;
+use super::text::{counted, length};
 use crate::plan::{Times, Verdict};
 
 /// Headed by the target; tables for times, names, failures and thresholds.
 pub fn markdown(document: &Document) -> String {
     let mut out = format!(
-        "## {}\n\n{} for {:.1} s: **{} requests/s**, {} requests, {} errors. Measurement: **{}**.\n",
+        "## {}\n\n{} for {}: **{} requests/s**, {}, {}. Measurement: **{}**.\n",
         escaped(&document.target),
         escaped(&document.workload),
-        document.duration_s,
+        length(document.duration_s),
         rate(document.throughput),
-        document.requests,
-        document.error_count(),
+        counted(document.requests, "request"),
+        counted(document.error_count(), "error"),
         match document.verdict {
             Verdict::Valid => "valid",
             Verdict::Suspect => "suspect",
@@ -25,6 +26,10 @@ pub fn markdown(document: &Document) -> String {
     );
     for reason in &document.verdict_reasons {
         let _ = write!(out, "\n- {}", escaped(reason));
+    }
+    if !document.verdict_reasons.is_empty() {
+        // A table right after a list would belong to its last item.
+        out.push('\n');
     }
     let times = [("response time", &document.response_ms), ("service time", &document.service_ms)];
     rows(

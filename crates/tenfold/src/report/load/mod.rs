@@ -20,7 +20,7 @@ pub use junit::junit;
 pub use locust::{History as CsvHistory, NAMES as CSV_NAMES, locust};
 pub use markdown::markdown;
 pub use ndjson::ndjson;
-pub use text::{complaints, summary, text};
+pub use text::{complaints, counted, summary, text};
 pub use wrk::{Latency, wrk};
 
 #[cfg(test)]

@@ -273,6 +273,7 @@ fn markdown_tables() {
     assert!(text.contains("| response time | 505 ms | 500 ms |"), "{text}");
     assert!(text.contains("| errors at most 1 % | 3.8 % | **no** |"), "{text}");
     assert!(text.contains("a\\|b for 2.0 s: **50.0 requests/s**"), "{text}");
+    assert!(text.contains("failed\n\n|  | mean |"), "a table of its own, not of the list: {text}");
 }
 
 #[test]

@@ -14,22 +14,22 @@ pub fn summary(document: &Document) -> String {
     let p95 =
         document.response_ms.p95.map_or_else(String::new, |ms| format!(", p95 {}", time(ms / 1e3)));
     format!(
-        "{} requests/s with {}{p95}, {} errors",
+        "{} requests/s with {}{p95}, {}",
         rate(document.throughput),
         document.workload,
-        document.error_count()
+        counted(document.error_count(), "error")
     )
 }
 
 /// The whole report.
 pub fn text(document: &Document) -> String {
     let mut out = format!(
-        "{}, {} for {:.1} s{}\n{} requests, {} requests/s, {:.2} cores used by the generator\n\n",
+        "{}, {} for {}{}\n{}, {} requests/s, {:.2} cores used by the generator\n\n",
         document.target,
         document.workload,
-        document.duration_s,
+        length(document.duration_s),
         document.warm_up.as_ref().map_or_else(String::new, after_warm_up),
-        document.requests,
+        counted(document.requests, "request"),
         rate(document.throughput),
         document.generator_cpu_cores
     );
@@ -80,6 +80,16 @@ pub fn complaints(document: &Document) -> Vec<String> {
     };
     let reasons = document.verdict_reasons.join("; ");
     broken.chain(worth.map(|worth| format!("The measurement is {worth}: {reasons}"))).collect()
+}
+
+/// To a tenth of a second, or finer where that would be little of it.
+pub(super) fn length(seconds: f64) -> String {
+    if seconds < 0.95 { time(seconds) } else { format!("{seconds:.1} s") }
+}
+
+/// With the word for one or several.
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn after_warm_up(warm_up: &WarmUp) -> String {
