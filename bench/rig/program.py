@@ -15,12 +15,17 @@ from rig import options
 from rig.child import ChildFailed
 from rig.options import Misuse
 from rig.table import Sheet
+from rig.tenfold import TenfoldFailed
 
 RENDER = "render"
 
 
 class GeneratorFailed(Exception):
     """A generator did not do its work."""
+
+
+class OtherThanPublished(Exception):
+    """What was measured leads to another conclusion; the text says where."""
 
 
 def main(
@@ -39,7 +44,7 @@ def main(
                 render(last).put(docs, word)
         else:
             print(measure().text())
-    except (Misuse, ChildFailed, GeneratorFailed) as error:
+    except (Misuse, ChildFailed, GeneratorFailed, TenfoldFailed, OtherThanPublished) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -96,6 +96,18 @@ fn a_third_search_would_not_help() {
     }
 }
 
+// One process of many threads fills all cores; a second only competes for them.
+#[test]
+fn a_second_multi_threaded_instance_makes_it_slower() {
+    let _machine = alone();
+    let (plan, output) = plan(&Home::new(), "threads", "");
+    assert_eq!(kinds(&plan)[0], "oversubscribed", "{}", said(&output));
+    let recommendation = &plan["recommendation"];
+    assert_eq!(recommendation["instances"], 1, "{plan:#}");
+    let reason = recommendation["reason"].as_str().unwrap();
+    assert!(reason.contains("a second would make it slower"), "{reason}");
+}
+
 // One in twenty answers is a 500, whatever the number of instances.
 #[test]
 fn errors_are_not_cured_by_instances() {

@@ -1,0 +1,150 @@
+"""The published systems: what was measured there, and what of it must be so here.
+
+Absolute values are the hardware's. What counts is how a row compares with the first of its case, and
+what the plan concludes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """So many instances under a workload; arguments that `plan` and `load` both take."""
+
+    instances: int
+    workload: tuple[str, ...]
+    # Requests a second and times, as they were published.
+    published: str
+    # Throughput as a multiple of the case's first row: published, and what is the same here.
+    shape: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a plan for a workload must say."""
+
+    workload: tuple[str, ...]
+    finding: str
+    # The recommended count.
+    least: int
+    most: int
+    published: str
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    title: str
+    folder: str
+    rows: tuple[Row, ...]
+    answer: Answer
+    path: str = "/"
+    # Of `plan` and `load`.
+    request: tuple[str, ...] = ()
+    # Of `plan` and `up`.
+    app: tuple[str, ...] = ()
+    # Of `load`.
+    load: tuple[str, ...] = ()
+
+
+def users(count: int, think: str = "0s") -> tuple[str, ...]:
+    return ("--users", str(count), "--think", think)
+
+
+def _near(instances: int, workload: tuple[str, ...], published: str, shape: float) -> Row:
+    return Row(instances, workload, published, shape, 0.8 * shape, 1.2 * shape)
+
+
+FORM = (
+    *("--method", "POST", "--body", "fib=100&algorithm=iterative"),
+    *("--header", "Content-Type: application/x-www-form-urlencoded"),
+)
+# Between tester and server there was a network of about 30 ms, which is a pause as good as any.
+NETWORK = "30ms"
+
+CASES = (
+    Case(
+        name="fibscale",
+        title="1. FibScale: one request at a time, then three instances",
+        folder="examples/fibscale",
+        request=FORM,
+        load=("--duration", "30s"),
+        rows=(
+            _near(1, users(1, "1s"), "0.5/s, 1 s", 1),
+            _near(1, users(2, "1s"), "about 1/s, 1 s and a little", 2),
+            _near(1, users(10, "1s"), "1/s, about 9 s", 2),
+            _near(3, users(10, "1s"), "3/s, about a third", 6),
+        ),
+        answer=Answer(users(10, "1s"), "serialized", 3, 5, "instances add up"),
+    ),
+    Case(
+        name="search",
+        title="2. Product search: a CPU-bound server on two cores",
+        folder="examples/search",
+        path="/products/search",
+        app=("--ready-path", "/"),
+        load=("--duration", "30s", "--timeout", "10s"),
+        rows=(
+            # How far one falls short is how fast its core is.
+            Row(1, ("--rate", "10"), "131 of 300, mean 5 s", 1, 1, 1),
+            Row(2, ("--rate", "10"), "300 of 300, p99 under 600 ms", 2.3, 1.15, 2.5),
+        ),
+        answer=Answer(("--rate", "10"), "cpu_bound", 2, 2, "one for each core"),
+    ),
+    Case(
+        name="blocking",
+        title="4. A blocking backend: the throughput plateau",
+        folder="examples/blocking",
+        load=("--duration", "8s"),
+        rows=(
+            _near(1, users(1, NETWORK), "20/s, 50 ms", 1),
+            _near(1, users(5, NETWORK), "45/s, 100 ms", 2.25),
+            _near(1, users(10, NETWORK), "47/s, 170 ms", 2.35),
+            _near(10, users(10, NETWORK), "200/s, 50 ms", 10),
+            _near(10, users(50, NETWORK), "470/s, 100 ms", 23.5),
+            _near(10, users(100, NETWORK), "480/s, 50 - 150 ms", 24),
+            Row(30, users(200, NETWORK), "over 1000/s", 50, 50, 100),
+        ),
+        answer=Answer(users(100, NETWORK), "serialized", 14, 20, "ten give ten times, the CPU idles"),
+    ),
+    Case(
+        name="threads-api",
+        title="5. The multi-threaded API: /api, 100 connections",
+        folder="examples/threads",
+        path="/api",
+        load=("--duration", "10s"),
+        rows=(
+            Row(1, users(100), "6308 - 7076/s, 14 - 16 ms", 1, 1, 1),
+            Row(4, users(100), "4438 - 4668/s, 22 - 24 ms", 0.68, 0, 0.95),
+        ),
+        answer=Answer(users(100), "oversubscribed", 1, 1, "do not add instances"),
+    ),
+    Case(
+        name="threads-api-400",
+        title="5. The multi-threaded API: /api, 400 connections",
+        folder="examples/threads",
+        path="/api",
+        load=("--duration", "10s"),
+        rows=(
+            Row(1, users(400), "6518/s", 1, 1, 1),
+            Row(4, users(400), "4381/s", 0.67, 0, 0.95),
+        ),
+        answer=Answer(users(400), "oversubscribed", 1, 1, "do not add instances"),
+    ),
+    Case(
+        name="threads-products",
+        title="5. The multi-threaded API: /products, 400 connections",
+        folder="examples/threads",
+        path="/products",
+        load=("--duration", "10s"),
+        rows=(
+            Row(1, users(400), "1708 - 1857/s, 214 - 233 ms", 1, 1, 1),
+            Row(4, users(400), "783 - 1346/s, 324 - 385 ms", 0.6, 0, 0.95),
+        ),
+        answer=Answer(users(400), "oversubscribed", 1, 1, "add machines, or fix the database"),
+    ),
+)

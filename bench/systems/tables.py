@@ -1,0 +1,106 @@
+"""The tables of the results, and whether every conclusion is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import results as recorded
+from cases import CASES, Case, Row
+from results import Outcome, Results
+
+from rig import machine
+from rig.table import Sheet, Table, milliseconds
+
+JSON = "systems.json"
+TEXT = "systems.txt"
+DIFFERENT = "different"
+
+Document = dict[str, Any]
+
+
+def sheet(results: Results) -> Sheet:
+    conditions = machine.sentence(results.machine, results.started_at, results.finished_at)
+    known = [case for case in CASES if case.name in results.outcomes]
+    tables = [_case(case, results.outcomes[case.name]) for case in known]
+    return Sheet(conditions, tables, results.skipped)
+
+
+def differences(results: Results) -> list[str]:
+    """Conclusions that are not the published ones, a sentence each."""
+    found = []
+    for case in CASES:
+        if case.name in results.outcomes:
+            rows = _case(case, results.outcomes[case.name]).rows
+            found += [f"{case.title}: {row[0]}" for row in rows if DIFFERENT in row[-1]]
+    return found
+
+
+def _case(case: Case, outcome: Outcome) -> Table:
+    rows = [*_rows(case, outcome), _answer(case, outcome)]
+    head = ["", "published", "measured here", "predicted here", "x published", "measured", "predicted"]
+    note = "Times are p50 and p95. Multiples (x) are of the first row's requests/s."
+    return Table(case.title, [*head, "conclusion"], rows, note)
+
+
+def _rows(case: Case, outcome: Outcome) -> Iterator[list[str]]:
+    first_load, first_plan = outcome.loads[0], _predicted(case.rows[0], outcome)
+    for row, load in zip(case.rows, outcome.loads, strict=True):
+        plan = _predicted(row, outcome)
+        measured = load["throughput"] / first_load["throughput"]
+        predicted = plan["throughput"] / first_plan["throughput"] if plan and first_plan else None
+        yield [
+            f"{row.instances} x, {_words(row.workload)}",
+            row.published,
+            _figures(load["throughput"], load["response_ms"]),
+            _figures(plan["throughput"], _times(plan)) if plan else "-",
+            f"{row.shape:g}",
+            f"{measured:.2f}",
+            "-" if predicted is None else f"{predicted:.2f}",
+            _conclusion(row.least, measured, predicted, row.most),
+        ]
+
+
+def _answer(case: Case, outcome: Outcome) -> list[str]:
+    wanted = case.answer
+    plan = outcome.plans[recorded.key(wanted.workload)]
+    count, kinds = plan["recommendation"]["instances"], [each["kind"] for each in plan["findings"]]
+    is_same = wanted.least <= count <= wanted.most and kinds[:1] == [wanted.finding]
+    said = f"{count} x, {', '.join(kinds) or 'no finding'}"
+    same = "same" if is_same else f"{DIFFERENT}: {wanted.finding} and {wanted.least} - {wanted.most}"
+    return [f"the plan, {_words(wanted.workload)}", wanted.published, "", said, "", "", "", same]
+
+
+def _conclusion(least: float, measured: float, predicted: float | None, most: float) -> str:
+    if not least <= measured <= most:
+        return f"{DIFFERENT}: measured"
+    if predicted is not None and not least <= predicted <= most:
+        return f"{DIFFERENT}: predicted"
+    return "same"
+
+
+def _predicted(row: Row, outcome: Outcome) -> Document | None:
+    """None beyond the counts that the plan looked at."""
+    curve = outcome.plans[recorded.key(row.workload)]["curve"]
+    points = (point["predicted"] for point in curve if point["instances"] == row.instances)
+    return next(points, None)
+
+
+def _times(predicted: Document) -> Document:
+    return {"p50": predicted["p50_ms"], "p95": predicted["p95_ms"]}
+
+
+def _figures(throughput: float, times: Document) -> str:
+    p50, p95 = milliseconds(times["p50"]), milliseconds(times["p95"])
+    rate = f"{throughput:.2f}" if throughput < 10 else f"{throughput:.0f}"
+    return f"{rate}/s" if p50 == p95 == "-" else f"{rate}/s, {p50} and {p95} ms"
+
+
+def _words(workload: tuple[str, ...]) -> str:
+    values = dict(zip(workload[::2], workload[1::2], strict=True))
+    if "--rate" in values:
+        return f"{values['--rate']} requests/s"
+    think = values["--think"]
+    count = values["--users"]
+    many = f"{count} user" if count == "1" else f"{count} users"
+    return many if think == "0s" else f"{many}, {think} apart"
