@@ -54,6 +54,7 @@ APPS = (
     App("sleep", "tests/apps/sleep", "Node.js", "waiting", 3),
     App("postgres", "tests/apps/postgres", "Node.js", "shared_dependency", 4),
     App("sqlite", "tests/apps/sqlite", "Python", "cpu_bound", 4),
+    App("quota", "tests/apps/quota", "Python", "cpu_throttled", 4),
     App("lock", "tests/apps/lock", "Java", "serialized", 5),
     App("leak", "tests/apps/leak", "Node.js", "memory_pressure", 3),
 )

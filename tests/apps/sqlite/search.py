@@ -5,7 +5,7 @@ import os
 import sqlite3
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-ROWS = 40_000
+ROWS = 120_000
 
 database = sqlite3.connect(":memory:")
 database.execute("CREATE TABLE product (name TEXT, price INTEGER)")
