@@ -266,7 +266,11 @@ impl Generator {
         }
         for id in 0..self.slots.len() as u32 {
             let slot = &mut self.slots[id as usize];
-            if slot.exchange.is_some_and(|exchange| exchange.sent.is_none()) {
+            let Some(exchange) = slot.exchange else {
+                continue;
+            };
+            self.recorder.unanswered(at.saturating_sub(exchange.intended));
+            if exchange.sent.is_none() {
                 slot.exchange = None;
                 slot.connection.close();
                 self.busy -= 1;

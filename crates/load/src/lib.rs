@@ -65,6 +65,7 @@ mod tally;
 mod target;
 mod tls;
 mod trace;
+mod unanswered;
 mod usage;
 mod users;
 mod verdict;

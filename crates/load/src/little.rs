@@ -30,13 +30,14 @@ const STAYS: f64 = 20.0;
 const REQUESTS: u64 = 100;
 
 impl Little {
-    /// `None` where too little was measured, and for paced users who were late: their response
+    /// `unanswered` are the ages of requests under way at the end. `None` where too little was measured, and for paced users who were late: their response
     /// times overlap.
     pub(crate) fn of<'a>(
         judging: Judging,
         tally: &Tally,
         windows: impl Iterator<Item = &'a WindowTally>,
         length: Nanos,
+        unanswered: &[Nanos],
     ) -> Option<Little> {
         let few = tally.requests < REQUESTS || length < SECOND;
         if judging == Judging::Nothing || few || tally.late > 0 {
@@ -49,7 +50,8 @@ impl Little {
         }
         let seconds = length as f64 / SECOND as f64;
         let stayed = total(&tally.response) + total(&tally.failed);
-        let total = stayed + pauses as f64 / SECOND as f64;
+        let under_way: Nanos = unanswered.iter().map(|age| age.min(&length)).sum();
+        let total = stayed + (pauses + under_way) as f64 / SECOND as f64;
         let stay = total / tally.requests as f64;
         (seconds >= STAYS * stay).then_some(Little {
             counted: occupancy as f64 / length as f64,

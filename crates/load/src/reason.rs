@@ -95,6 +95,13 @@ pub enum Reason {
         /// Turned away over all.
         ratio: f64,
     },
+    /// Requests were under way at the end, and had been for far longer than any answer took.
+    Unanswered {
+        /// How many.
+        requests: u64,
+        /// Seconds since the first of them was due.
+        longest: f64,
+    },
     /// It was still changing after its half, so its figures are of no one state.
     NotSteady {
         /// What was changing: requests per second, or seconds.
@@ -207,6 +214,17 @@ impl fmt::Display for Reason {
                 "{:.1} % of the arrivals were dropped because their phase allows no more at \
                  once; allow more, or lower the rate",
                 ratio * 100.0
+            ),
+            Reason::Unanswered { requests, longest } => write!(
+                f,
+                "{requests} {} unanswered at the end, after up to {longest:.1} s, which is in no \
+                 percentile; look at the target's log, or measure for longer than the timeout",
+                if *requests == 1 { "request was still" } else { "requests were still" }
+            ),
+            Reason::NotSteady { early, late: 0.0, .. } => write!(
+                f,
+                "the target stopped answering: the throughput went from {early:.1} to 0 requests/s; \
+                 look at its log"
             ),
             Reason::NotSteady { series, early, late } => {
                 let change = series.change(*early, *late);

@@ -45,6 +45,8 @@ pub(crate) struct Recorder {
     first: u64,
     base: u64,
     in_flight: u64,
+    /// How long ago requests were due that were under way at the end.
+    unanswered: Vec<Nanos>,
     /// Nothing where there is no script.
     script: ScriptTally,
 }
@@ -82,6 +84,8 @@ pub(crate) struct Published {
 pub(crate) struct Whole {
     pub(crate) stretches: Stretches,
     pub(crate) course: Course,
+    /// How long ago requests were due that were under way at the end.
+    pub(crate) unanswered: Vec<Nanos>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +110,7 @@ impl Recorder {
             first: 0,
             base: 0,
             in_flight: 0,
+            unanswered: Vec::new(),
             script: ScriptTally::default(),
         }
     }
@@ -155,6 +160,11 @@ impl Recorder {
         self.close_window(at, gauges);
         self.course.end(at);
         self.phase = Phase::Settling;
+    }
+
+    /// A request that was due so long ago is under way at the end.
+    pub(crate) fn unanswered(&mut self, age: Nanos) {
+        self.unanswered.push(age);
     }
 
     /// What is counted of a script, whether or not the measuring is over: sessions that are cut
@@ -332,9 +342,16 @@ impl Recorder {
     pub(crate) fn publish_last(&mut self, place: &Mutex<Published>, usage: Usage) {
         let mut published = lock(place);
         self.publish_into(&mut published, usage);
-        published.whole =
-            Some(Whole { stretches: self.stretches.clone(), course: self.course.clone() });
+        published.whole = Some(self.whole());
         published.state = ThreadState::Done;
+    }
+
+    pub(crate) fn whole(&self) -> Whole {
+        Whole {
+            stretches: self.stretches.clone(),
+            course: self.course.clone(),
+            unanswered: self.unanswered.clone(),
+        }
     }
 
     fn publish_into(&mut self, published: &mut Published, usage: Usage) {

@@ -15,6 +15,7 @@ use crate::script::tally::ScriptTally;
 use crate::script::{Script, ScriptReport};
 use crate::steady::WarmUp;
 use crate::tally::Tally;
+use crate::unanswered::Unanswered;
 use crate::usage::Usage;
 use crate::verdict::{ERRORS_SUSPECT, Evidence, Verdict};
 use crate::window::{Window, WindowTally};
@@ -225,10 +226,17 @@ impl Report {
         let errors: BTreeMap<ErrorKind, u64> =
             ErrorKind::ALL.into_iter().zip(tally.errors).filter(|(_, count)| *count > 0).collect();
         let usage: Vec<Usage> = threads.iter().map(|t| t.usage_from(beginning.cut)).collect();
+        let unanswered: Vec<Nanos> = threads
+            .iter()
+            .filter_map(|thread| thread.whole.as_ref())
+            .flat_map(|whole| whole.unanswered.iter().copied())
+            .collect();
+        let users = windows.last().map_or(0, |last| last.gauges.users);
         let occupancy: u64 = measured.clone().map(|w| w.occupancy).sum();
         let evidence = Evidence {
             steadiness: beginning.steadiness,
-            little: Little::of(frame.judging, &tally, measured.clone(), length),
+            little: Little::of(frame.judging, &tally, measured.clone(), length, &unanswered),
+            unanswered: Unanswered::of(&unanswered, &tally, users),
             ..evidence(&frame, threads, &usage, &tally, &errors, seconds)
         };
         let reasons = evidence.reasons();

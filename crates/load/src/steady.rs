@@ -88,7 +88,8 @@ impl Steadiness {
         {
             let end = truncation(&values);
             let (early, late) = (median(&values[..end]), median(&values[end..]));
-            if end > values.len() / 2 {
+            // What answers no more is in no steady state, however early that was.
+            if end > values.len() / 2 || end > 0 && late == 0.0 {
                 return Steadiness::Never { series, early, late };
             } else if end > cut.0 {
                 cut = (end, series);

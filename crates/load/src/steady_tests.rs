@@ -116,3 +116,11 @@ fn little_says_nothing() {
     assert_eq!(judged(30, |_| (0.5, 1.0))[0], Steadiness::Unknown);
     assert_eq!(Steadiness::of(&course(10, 1, |_| (1e-9, 1.0)), 0, 0), Steadiness::Unknown);
 }
+
+#[test]
+fn what_stops_answering_is_not_steady_whenever_it_does() {
+    for hangs_at in [4.0, 9.0, 15.0] {
+        let cuts = cuts(20, |t| (if t < hangs_at { 200.0 } else { 0.0 }, 5.0));
+        assert!(cuts.iter().all(|cut| *cut == f64::INFINITY), "{hangs_at}: {cuts:?}");
+    }
+}

@@ -6,6 +6,7 @@ use super::*;
 use crate::histogram::Histogram;
 use crate::little::Little;
 use crate::report::Judging;
+use crate::unanswered::Unanswered;
 
 /// Does nothing for the first half of a second of every 5 s; an answer takes 5 ms of the rest.
 fn stalling(at: Nanos, _: u64) -> Nanos {
@@ -138,7 +139,7 @@ fn the_time_in_the_system_is_that_of_the_requests() {
     ];
     for (index, sim) in sims.iter_mut().enumerate() {
         let (tally, windows) = sim.run_until(60 * SECOND).finish();
-        let little = Little::of(Judging::Law, &tally, windows.iter(), 60 * SECOND).unwrap();
+        let little = Little::of(Judging::Law, &tally, windows.iter(), 60 * SECOND, &[]).unwrap();
         assert!(little.gap() < 0.01, "{index}: {little:?}");
     }
 }
@@ -166,4 +167,22 @@ fn users_come_at_the_ramp_and_a_pause_moves_everything() {
     let (tally, windows) = sim.run_until(7 * SECOND).finish();
     assert_eq!(windows.last().unwrap().gauges.users, 0);
     assert_eq!(tally.lag.max(), Some(Duration::ZERO), "a pause makes nothing late");
+}
+
+#[test]
+fn what_hangs_at_the_end_is_known_and_keeps_the_books_right() {
+    let hanging = |at: Nanos, _: u64| at + if at < ms(4800) { ms(5) } else { 100 * SECOND };
+    let end = ms(6300);
+    for (mut sim, users, hung) in [
+        (Sim::open(50.0, 1000, Server::Telling(hanging)), 0, 25),
+        (Sim::closed(5, ms(50), Server::Telling(hanging)), 5, 5),
+    ] {
+        let (tally, windows) = sim.run_until(end).finish();
+        let ages = sim.generator.recorder.whole().unanswered;
+        let old = Unanswered::of(&ages, &tally, users).unwrap();
+        assert_eq!(old.requests, hung, "due more than 1 s before the end");
+        assert!((ms(1400)..=ms(1500)).contains(&old.longest), "{old:?}");
+        let books = |ages| Little::of(Judging::Law, &tally, windows.iter(), end, ages).unwrap();
+        assert!(books(&ages).gap() < 0.01 && books(&[]).gap() > 0.05, "{users}");
+    }
 }

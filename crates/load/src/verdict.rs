@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::clock::SECOND;
 use crate::error_kind::ErrorKind;
 use crate::little::Little;
 use crate::reason::Reason;
 use crate::steady::Steadiness;
+use crate::unanswered::Unanswered;
 
 /// The worth of a run's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -60,6 +62,7 @@ pub(crate) const ERRORS_SUSPECT: f64 = 0.01;
 /// The same share of late or missing requests reaches into p99.
 const LATE_SUSPECT: f64 = 0.01;
 const DROPPED_SUSPECT: f64 = 0.01;
+const UNANSWERED_SUSPECT: f64 = 0.01;
 
 /// What throughput, times and requests in flight may be apart. Clocks are read some microseconds
 /// apart and histograms are exact to 0.1 %: more is no accident.
@@ -80,6 +83,7 @@ pub(crate) struct Evidence {
     pub(crate) late: u64,
     pub(crate) steadiness: Steadiness,
     pub(crate) little: Option<Little>,
+    pub(crate) unanswered: Option<Unanswered>,
     pub(crate) connection_limit: usize,
     pub(crate) requests: u64,
     pub(crate) failed: u64,
@@ -107,6 +111,7 @@ impl Reason {
             | Reason::ConnectionsExhausted { .. }
             | Reason::PaceNotHeld { .. }
             | Reason::ArrivalsDropped { .. }
+            | Reason::Unanswered { .. }
             | Reason::NotSteady { .. }
             | Reason::BooksDisagree { .. }
             | Reason::FewSamples { .. }
@@ -188,7 +193,12 @@ impl Evidence {
         let books = self.little.filter(|little| little.gap() > BOOKS_SUSPECT);
         let books =
             books.map(|Little { counted, derived, .. }| Reason::BooksDisagree { counted, derived });
-        [late, dropped, changing, books].into_iter().flatten()
+        let hung = self.unanswered.filter(|hung| hung.share > UNANSWERED_SUSPECT);
+        let hung = hung.map(|Unanswered { requests, longest, .. }| Reason::Unanswered {
+            requests,
+            longest: longest as f64 / SECOND as f64,
+        });
+        [late, dropped, hung, changing, books].into_iter().flatten()
     }
 
     fn about_the_answers(&self) -> Option<Reason> {
@@ -293,6 +303,10 @@ mod tests {
         for (derived, wanted) in [(9.6, Valid), (10.4, Valid), (9.4, Suspect), (10.6, Suspect)] {
             let little = Some(Little { counted: 10.0, derived, ends: 0.0 });
             assert_eq!(verdict(&|e| e.little = little), wanted, "{derived}");
+        }
+        for (share, wanted) in [(0.009, Valid), (0.011, Suspect)] {
+            let hung = Some(Unanswered { requests: 9, longest: SECOND, share });
+            assert_eq!(verdict(&|e| e.unanswered = hung), wanted, "{share}");
         }
         let (verdict, reasons) = judge(|e| {
             e.steadiness =
