@@ -6,6 +6,7 @@
 
 mod apps;
 mod bad_input;
+mod cost;
 mod faults;
 mod history;
 mod house;

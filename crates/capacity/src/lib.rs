@@ -15,9 +15,11 @@
 //! - [`words`]: numbers as people read them.
 //! - [`goal`]: what is wanted, and whether a prediction or a measurement holds it.
 //! - [`recommendation`]: the curve, the count, its interval, and whether more would help.
+//! - [`price`]: what machines cost, and which of them hold a plan; [`cost`]: bigger or more.
 
 pub mod bootstrap;
 pub mod comparison;
+pub mod cost;
 pub mod difference;
 pub mod finding;
 pub mod goal;
@@ -25,6 +27,7 @@ pub mod interval;
 pub mod ladder;
 pub mod laws;
 pub mod model;
+pub mod price;
 mod reason;
 pub mod recommendation;
 pub mod response;

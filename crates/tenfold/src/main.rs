@@ -6,6 +6,7 @@
 //! - [`experiment`]: the main job, from one instance to a confirmed answer.
 //! - [`rig`]: fleet, balancer and observer, wired together.
 //! - [`plan`], [`comparison`] and [`report`]: the answers as values, and their renderings.
+//! - [`cost`]: bigger or more, as a value and how it is measured; [`prices`]: what machines cost.
 //! - [`output`] and [`progress`]: what goes to standard output and to standard error.
 //! - [`live`]: a load run while it lasts.
 //! - [`history`] and [`state`]: what is kept, and where.
@@ -20,6 +21,7 @@ mod admin;
 mod cli;
 mod comparison;
 mod config;
+mod cost;
 mod ending;
 mod experiment;
 mod hangup;
@@ -30,6 +32,7 @@ mod notify;
 mod outcome;
 mod output;
 mod plan;
+mod prices;
 mod progress;
 mod renewal;
 mod report;

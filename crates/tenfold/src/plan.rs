@@ -2,9 +2,14 @@
 //!
 //! Times in milliseconds, rates in requests a second, CPU in cores; absent is null, never 0.
 
+use std::cmp::Ordering;
+
+use capacity::price::CpuKind;
 use capacity::{Finding, Recommendation};
 use observe::TargetUsage;
 use serde::{Deserialize, Serialize};
+
+use crate::prices::Origin;
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "tenfold/plan/1";
@@ -34,8 +39,8 @@ pub struct Plan {
     pub recommendation: Option<Recommendation>,
     /// What else was noticed: where model and measurement disagreed, why it ended early.
     pub notes: Vec<String>,
-    /// Not priced yet.
-    pub cost: Option<f64>,
+    /// What the recommendation costs, if that was asked.
+    pub cost: Option<Cost>,
 }
 
 /// The machine that everything shared.
@@ -119,6 +124,9 @@ pub struct Probe {
     pub service_ms: Times,
     pub queue_ms: Times,
     pub cpu_cores: CpuCores,
+    /// Resident memory of the largest instance.
+    #[serde(default)]
+    pub rss_bytes: Option<u64>,
     /// The instance that its limits held most.
     #[serde(default)]
     pub limited: Option<Limited>,
@@ -179,6 +187,55 @@ pub struct Measured {
     pub p95_ms: Option<f64>,
 }
 
+/// The machines that hold a plan, and their price.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    pub origin: Origin,
+    pub needs: Needs,
+    /// Of the balancer a month, where it is known.
+    pub balancer_month: Option<f64>,
+    /// Cheapest first: those with cores of one's own, then others.
+    pub offers: Vec<Offer>,
+}
+
+/// What is set aside for each instance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Needs {
+    pub instances: usize,
+    pub cores_each: f64,
+    pub cores_from: NeedsFrom,
+    pub memory_bytes_each: u64,
+    pub memory_from: NeedsFrom,
+}
+
+/// Where a need comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NeedsFrom {
+    /// The instance is held to it.
+    Limit,
+    /// It was seen to use so much, and gets some room above.
+    Measured,
+}
+
+/// The plan on machines of one type, one more of them than must run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Offer {
+    pub vendor: String,
+    pub region: String,
+    pub machine: String,
+    /// As the vendor counts.
+    pub cores: f64,
+    pub memory_gib: f64,
+    pub cpu_kind: CpuKind,
+    pub month_each: f64,
+    pub instances_each: usize,
+    pub machines: usize,
+    /// Of all machines and the balancer.
+    pub month: f64,
+    pub month_per_thousand: Option<f64>,
+}
+
 // === conversions from the science and the load, seconds to milliseconds ===
 
 /// Milliseconds to three digits after the point: microseconds are what was measured.
@@ -209,6 +266,18 @@ impl Limited {
             memory_used_bytes: memory.map(|m| m.used_bytes),
             memory_hits: memory.map(|m| to_thousandths(m.hits as f64 / seconds)),
         })
+    }
+}
+
+impl Limited {
+    /// The instance that was throttled most; of those that were not, the fullest.
+    pub fn most<'a>(
+        usages: impl Iterator<Item = &'a TargetUsage>,
+        seconds: f64,
+    ) -> Option<Limited> {
+        let key = |l: &Limited| (l.throttled_ratio.unwrap_or(0.0), l.memory_used_bytes);
+        let limited = usages.filter_map(|usage| Limited::of(usage, seconds));
+        limited.max_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(Ordering::Equal))
     }
 }
 

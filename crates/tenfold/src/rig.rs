@@ -19,6 +19,10 @@ pub const BALANCER: &str = "balancer";
 /// How often usage is sampled, and how many samples are kept.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 const SAMPLES_KEPT: usize = 600;
+/// Queue of the balancer while measuring: longer than any workload here can fill.
+const QUEUE_LENGTH: usize = 100_000;
+/// Requests in flight get so long when a measurement is over.
+const CLOSING: Duration = Duration::from_millis(500);
 
 /// Fleets, balancer and observer, wired together.
 pub struct Rig {
@@ -120,6 +124,21 @@ impl Rig {
         })
     }
 
+    /// One app behind a balancer of one thread that holds nothing back, to measure it for at most
+    /// `patience`. Its share of the cores is known, and it carries more than the generator sends.
+    pub fn to_measure(mut app: App, slots: usize, patience: Duration) -> anyhow::Result<Rig> {
+        let mut balancing = balancer::Config { threads: 1, ..balancer::Config::default() };
+        let queue = &mut balancing.apps[0].queue;
+        (queue.length, queue.wait) = (QUEUE_LENGTH, patience);
+        balancing.timeouts.response = patience;
+        app.readiness.deadline = app.readiness.deadline.min(patience);
+        // Nobody but the measurement sends requests: what is in flight may be cut.
+        app.drain = app.drain.min(CLOSING);
+        let rig = Rig::new(balancing, vec![ToRun::only(app, slots)], Inherited::default())?;
+        rig.open();
+        Ok(rig)
+    }
+
     /// Where the only listener of an experiment is.
     pub fn address(&self) -> SocketAddr {
         let tcp = self.addresses.iter().find_map(Address::tcp);
@@ -137,6 +156,16 @@ impl Rig {
         if let Some(data_plane) = &mut *data_plane {
             data_plane.open();
         }
+    }
+
+    /// Ends what was measured.
+    pub async fn close(&self) {
+        self.stop(Farewell::Close(CLOSING)).await;
+    }
+
+    /// How often instances have died at their memory limit.
+    pub fn memory_kills(&self) -> u32 {
+        self.fleet().members().iter().map(|member| member.past.memory_kills).sum()
     }
 
     /// Ends everything.

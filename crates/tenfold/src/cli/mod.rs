@@ -4,6 +4,7 @@ mod balance;
 mod compare;
 mod completions;
 mod control;
+mod cost;
 mod demo;
 mod demo_app;
 mod export;
@@ -48,6 +49,8 @@ enum Command {
     Reload(control::ReloadArguments),
     /// Stop a running `up` or `balance`
     Stop(control::TargetArguments),
+    /// Measure one instance of growing size and growing numbers of the smallest, and price both
+    Cost(Box<cost::Arguments>),
     /// List earlier runs
     Runs(runs::Arguments),
     /// Show an earlier run
@@ -94,6 +97,7 @@ impl Cli {
             Command::Status(arguments) => block_on(arguments.run()),
             Command::Reload(arguments) => block_on(arguments.run()),
             Command::Stop(arguments) => block_on(arguments.stop()),
+            Command::Cost(arguments) => block_on(arguments.run()),
             Command::Runs(arguments) => arguments.run(),
             Command::Show(arguments) => arguments.run(),
             Command::Compare(arguments) => arguments.run(),

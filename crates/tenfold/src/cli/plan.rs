@@ -15,6 +15,7 @@ use crate::history::{self, History, NewRun};
 use crate::outcome::{Outcome, Signal, misuse};
 use crate::output;
 use crate::plan::{Plan, Verdict};
+use crate::prices::{Machines, PriceArguments};
 use crate::progress::Progress;
 use crate::report;
 use crate::signal::Stop;
@@ -51,6 +52,8 @@ pub struct Arguments {
         requires = "max_instances"
     )]
     sweep: Option<Option<Duration>>,
+    #[command(flatten)]
+    prices: PriceArguments,
     /// Write the plan as JSON to FILE; - is standard output, instead of the text
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -75,14 +78,16 @@ impl Arguments {
         if let Some(to) = &self.json {
             report::file::check(to)?;
         }
+        let prices = self.prices()?;
         // Opened first: a measurement that cannot be kept would be in vain.
         let history = History::open()?;
         let experiment = self.experiment(&file)?;
         let stop = Stop::listen()?;
-        let (plan, signal) = {
+        let (mut plan, signal) = {
             let mut progress = Progress::new(self.quiet);
             experiment.run(&stop, &mut progress).await?
         };
+        plan.cost = prices.and_then(|prices| prices.price(&plan));
         // Shown before it is kept: what was measured must not be lost with the disk.
         let shown = self.show(&plan);
         keep(&history, &plan)?;
@@ -105,6 +110,11 @@ impl Arguments {
             budget: self.budget.or(file.plan.budget).unwrap_or(BUDGET),
             depth: self.sweep.map_or(Depth::Confirm, |each| Depth::Sweep { each }),
         })
+    }
+
+    fn prices(&self) -> anyhow::Result<Option<Machines>> {
+        let named = self.prices.prices.as_deref();
+        named.map(|name| Machines::named(&self.prices, name)).transpose()
     }
 
     fn show(&self, plan: &Plan) -> anyhow::Result<()> {

@@ -35,6 +35,10 @@ impl Arguments {
                 let plan = serde_json::from_str(&document).with_context(damaged)?;
                 output::print(report::plan::text(&plan));
             }
+            "cost" => {
+                let sizing = serde_json::from_str(&document).with_context(damaged)?;
+                output::print(report::cost::text(&sizing));
+            }
             _ => {
                 let load = serde_json::from_str(&document).with_context(damaged)?;
                 output::print(report::load::text(&load));

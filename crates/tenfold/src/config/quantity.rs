@@ -104,6 +104,14 @@ pub fn memory(text: &str) -> Result<u64, String> {
     }
 }
 
+/// An amount of money, in whatever currency the prices are.
+pub fn amount(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(amount) if amount.is_finite() && amount >= 0.0 => Ok(amount),
+        _ => Err(format!("`{text}` is not an amount: write a number, as in 16.50")),
+    }
+}
+
 /// A server to send requests to: `127.0.0.1:8080`, `localhost:8080` or `unix:/run/app.sock`.
 pub fn server(text: &str) -> Result<balancer::Address, String> {
     match text.starts_with("unix:") {

@@ -26,7 +26,7 @@ use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::signal::Stop;
 use pace::Budget;
-use probe::Abort;
+pub use probe::Abort;
 use session::Session;
 
 /// What to find out, and at what expense.

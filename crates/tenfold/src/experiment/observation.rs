@@ -1,7 +1,5 @@
 //! What a probe saw: the load's report, the balancer's histograms, and who used the machine.
 
-use std::cmp::Ordering;
-
 use balancer::Snapshot;
 use capacity::model::ServiceShape;
 use capacity::{Measured, Saturation, laws};
@@ -73,7 +71,7 @@ impl Edges {
         Mark {
             usage: rig.recorder.mark(),
             balancer: rig.balancer.snapshot(),
-            memory_kills: memory_kills(rig),
+            memory_kills: rig.memory_kills(),
         }
     }
 }
@@ -85,7 +83,7 @@ impl Mark {
             usage: rig.recorder.since(&self.usage),
             before: self.balancer,
             after: rig.balancer.snapshot(),
-            memory_kills: memory_kills(rig).saturating_sub(self.memory_kills),
+            memory_kills: rig.memory_kills().saturating_sub(self.memory_kills),
         }
     }
 }
@@ -116,7 +114,8 @@ impl Observation {
             machine: busy_cores.map(round),
         };
         let mut probe = reported(probe, report, edges, cpu_cores);
-        probe.limited = most_limited(&apps, usage.seconds);
+        probe.limited = plan::Limited::most(apps.iter().copied(), usage.seconds);
+        probe.rss_bytes = apps.iter().filter_map(|u| u.rss_bytes).max();
         let in_service: u64 = apps.iter().filter_map(|u| u.memory).map(|m| m.kills).sum();
         probe.memory_kills = u64::from(edges.memory_kills) + in_service;
         let relay_cores = balancer_cores + generator_cores;
@@ -126,6 +125,7 @@ impl Observation {
         let background = busy_cores.map_or(0.0, |busy| busy - app_cores - relay_cores);
         Observation {
             throttled: probe.limited.and_then(|limited| limited.throttled_ratio),
+            rss: probe.rss_bytes,
             probe: beside(background, probe),
             error,
             offered: report.offered,
@@ -139,7 +139,6 @@ impl Observation {
             generator_thread: report.busiest_thread,
             busy_cores,
             memory_pressure: usage.machine.pressure.map(|p| p.memory.some),
-            rss: apps.iter().filter_map(|u| u.rss_bytes).max(),
             memory_available: usage.machine.memory.map(|m| m.available),
             connect_failures: edges.connect_failures(),
             top_error: report
@@ -223,17 +222,6 @@ impl Edges {
     }
 }
 
-fn memory_kills(rig: &Rig) -> u32 {
-    rig.fleet().members().iter().map(|member| member.past.memory_kills).sum()
-}
-
-/// The instance that was throttled most; of those that were not, the fullest.
-fn most_limited(apps: &[&TargetUsage], seconds: f64) -> Option<plan::Limited> {
-    let key = |l: &plan::Limited| (l.throttled_ratio.unwrap_or(0.0), l.memory_used_bytes);
-    let limited = apps.iter().filter_map(|usage| plan::Limited::of(usage, seconds));
-    limited.max_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(Ordering::Equal))
-}
-
 fn busiest(u: &TargetUsage) -> Option<f64> {
     u.busiest_thread.as_ref().map(|thread| thread.cores)
 }
@@ -286,6 +274,7 @@ fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu_cores: CpuCores) 
         service_ms: times(report.service.counts()),
         queue_ms: edges.queue(),
         cpu_cores,
+        rss_bytes: None,
         limited: None,
         memory_kills: 0,
         verdict: reasons.iter().map(|r| r.verdict().into()).max().unwrap_or(Verdict::Valid),

@@ -10,11 +10,10 @@ use super::pace::{Budget, Pace};
 use super::probe::{Abort, Probe, WarmUp};
 use super::{Depth, Experiment};
 use crate::config::Pattern;
-use crate::ending::Farewell;
 use crate::outcome::misuse;
 use crate::plan::Purpose;
 use crate::progress::Progress;
-use crate::rig::{Rig, ToRun};
+use crate::rig::Rig;
 use crate::signal::Stop;
 
 /// A running experiment.
@@ -35,10 +34,6 @@ const UNLIMITED: usize = 1 << 20;
 const MOST_CONCURRENCY: usize = 1024;
 /// A rung of the ladder on which more fail than this does not count.
 const SPOILED: f64 = 0.01;
-/// Queue of the balancer while measuring: longer than any workload here can fill.
-const QUEUE_LENGTH: usize = 100_000;
-/// Requests in flight get so long when the experiment is over.
-const CLOSING: Duration = Duration::from_millis(500);
 
 impl<'a> Session<'a> {
     pub fn new(
@@ -47,18 +42,7 @@ impl<'a> Session<'a> {
         progress: &'a mut Progress,
         budget: Budget,
     ) -> anyhow::Result<Session<'a>> {
-        // One thread: its share of the cores is known, and it carries more than the generator sends.
-        let mut balancing = balancer::Config { threads: 1, ..balancer::Config::default() };
-        let queue = &mut balancing.apps[0].queue;
-        (queue.length, queue.wait) = (QUEUE_LENGTH, experiment.budget);
-        balancing.timeouts.response = experiment.budget;
-        let mut app = experiment.app.clone();
-        app.readiness.deadline = app.readiness.deadline.min(experiment.budget);
-        // Nobody but the probes sends requests: what is in flight may be cut.
-        app.drain = app.drain.min(CLOSING);
-        let apps = vec![ToRun::only(app, UNLIMITED)];
-        let rig = Rig::new(balancing, apps, balancer::Inherited::default())?;
-        rig.open();
+        let rig = Rig::to_measure(experiment.app.clone(), UNLIMITED, experiment.budget)?;
         Ok(Session {
             experiment,
             stop,
@@ -72,7 +56,7 @@ impl<'a> Session<'a> {
 
     /// Ends the instances.
     pub async fn close(&mut self) {
-        self.rig.stop(Farewell::Close(CLOSING)).await;
+        self.rig.close().await;
     }
 
     /// What was found out.

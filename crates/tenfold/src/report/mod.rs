@@ -1,6 +1,7 @@
 //! Renderings of the values that commands produce.
 
 pub mod compare;
+pub mod cost;
 pub mod file;
 pub mod json;
 pub mod load;

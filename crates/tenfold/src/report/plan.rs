@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use capacity::price::CpuKind;
 use capacity::words::{rate, time};
 
 use super::table::Table;
-use crate::plan::{Goal, Limits, Plan, Point, Purpose, Verdict};
+use crate::plan::{Goal, Limits, NeedsFrom, Plan, Point, Purpose, Verdict};
 
 /// The whole plan: what was measured, the curve, the findings, and the answer as its last line.
 pub fn text(plan: &Plan) -> String {
@@ -16,6 +17,7 @@ pub fn text(plan: &Plan) -> String {
     for note in &plan.notes {
         let _ = writeln!(out, "Note: {note}\n");
     }
+    out.push_str(&cost(plan));
     out.push_str(&verdict(plan));
     match &plan.recommendation {
         Some(r) => {
@@ -152,6 +154,72 @@ fn findings(plan: &Plan) -> String {
         let _ = writeln!(out, "  -> {}\n", f.remedy);
     }
     out
+}
+
+/// What the recommendation costs, if that was asked.
+fn cost(plan: &Plan) -> String {
+    let Some(cost) = &plan.cost else { return String::new() };
+    let needs = &cost.needs;
+    let from = |from: NeedsFrom| match from {
+        NeedsFrom::Limit => "its limit",
+        NeedsFrom::Measured => "measured, with room",
+    };
+    let month = format!("{}/month", cost.origin.currency);
+    let thousand = format!("{month} for 1,000/s");
+    let mut table = Table::new(&[
+        "machine",
+        "cores",
+        "GiB",
+        "CPU",
+        "each",
+        "instances each",
+        "machines",
+        &month,
+        &thousand,
+    ]);
+    for offer in &cost.offers {
+        table.row(vec![
+            offer.machine.clone(),
+            offer.cores.to_string(),
+            offer.memory_gib.to_string(),
+            format!("{:?}", offer.cpu_kind).to_lowercase(),
+            format!("{:.2}", offer.month_each),
+            offer.instances_each.to_string(),
+            offer.machines.to_string(),
+            format!("{:.2}", offer.month),
+            optional(offer.month_per_thousand, |price| format!("{price:.2}")),
+        ]);
+    }
+    let mut out = format!(
+        "What {} cost, each with {} cores ({}) and {:.0} MiB ({}), one machine to spare; a listed core is taken for one of this machine's\n{}",
+        instances(needs.instances),
+        needs.cores_each,
+        from(needs.cores_from),
+        needs.memory_bytes_each as f64 / f64::from(1 << 20),
+        from(needs.memory_from),
+        if cost.offers.is_empty() {
+            "  No machine of the list holds one of them.\n".to_owned()
+        } else {
+            table.render()
+        },
+    );
+    let balancer = match cost.balancer_month {
+        Some(month) => format!("with {month:.2} for the balancer"),
+        None => "without a balancer (--balancer-price says what yours costs)".to_owned(),
+    };
+    let _ = writeln!(out, "Prices: {}, {balancer}", cost.origin.describe());
+    if cost.offers.iter().any(|offer| offer.cpu_kind != CpuKind::Dedicated) {
+        out.push_str("Shared cores are slower when others work, burstable ones after a while: measure there.\n");
+    }
+    for warning in &cost.origin.warnings {
+        let _ = writeln!(out, "Warning: {warning}.");
+    }
+    out.push('\n');
+    out
+}
+
+fn instances(n: usize) -> String {
+    if n == 1 { "1 instance".to_owned() } else { format!("{n} instances") }
 }
 
 fn verdict(plan: &Plan) -> String {

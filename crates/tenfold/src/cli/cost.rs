@@ -1,0 +1,208 @@
+//! `tenfold cost`: bigger or more?
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use fleet::Cpus;
+use jiff::Timestamp;
+
+use crate::config::{self, AppArguments, GoalArguments, RequestArguments, quantity};
+use crate::cost::{self, Measurement, Size, Sizing};
+use crate::experiment::Abort;
+use crate::history::{self, History, NewRun};
+use crate::outcome::{Outcome, Signal, misuse};
+use crate::output;
+use crate::plan::{Machine, Verdict, to_ms};
+use crate::prices::{PriceArguments, Rate};
+use crate::progress::Progress;
+use crate::report;
+use crate::signal::Stop;
+use crate::state;
+
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Cores of one instance, smallest first
+    #[arg(help_heading = "Sizes", long, value_name = "N,..", value_parser = quantity::cpus, value_delimiter = ',', required = true)]
+    cpus: Vec<Cpus>,
+    /// Memory of each of these sizes, or one for all of them
+    #[arg(help_heading = "Sizes", long, value_name = "SIZE,..", value_parser = quantity::memory, value_delimiter = ',', required = true)]
+    memory: Vec<u64>,
+    /// How many of the smallest size
+    #[arg(help_heading = "Sizes", long, value_name = "N,..", value_parser = quantity::count, value_delimiter = ',', required = true)]
+    instances: Vec<usize>,
+    /// Requests of each measurement
+    #[arg(help_heading = "Measuring", short = 'n', long, value_name = "N", value_parser = quantity::count, default_value = "10000")]
+    requests: usize,
+    /// How many of them at once
+    #[arg(help_heading = "Measuring", short = 'c', long, value_name = "N", value_parser = quantity::count, default_value = "1000")]
+    concurrency: usize,
+    /// The longest that one measurement may take; what is not sent by then is left out
+    #[arg(help_heading = "Measuring", long, value_name = "TIME", value_parser = quantity::positive_duration, default_value = "20s")]
+    longest: Duration,
+    #[command(flatten)]
+    request: RequestArguments,
+    #[command(flatten)]
+    goal: GoalArguments,
+    #[command(flatten)]
+    prices: PriceArguments,
+    /// Write the tables as JSON to FILE; - is standard output, instead of the text
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// No progress line
+    #[arg(help_heading = "Output", short, long)]
+    quiet: bool,
+    /// Read FILE [default: tenfold.toml here, if no command is given]
+    #[arg(help_heading = "App", long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    app: AppArguments,
+}
+
+impl Arguments {
+    pub async fn run(self) -> anyhow::Result<Outcome> {
+        let file = config::read_file(self.config.as_deref(), &self.app)?;
+        if let Some(to) = &self.json {
+            report::file::check(to)?;
+        }
+        let sizes = self.sizes()?;
+        let rate = Rate::named(self.prices.prices.as_deref().unwrap_or(Rate::DEFAULT))?;
+        // Opened first: a measurement that cannot be kept would be in vain.
+        let history = History::open()?;
+        let measurement = Measurement {
+            app: config::app(&self.app, &file, &state::logs()?)?,
+            request: config::request(&self.request, &file)?,
+            goal: config::goal(&self.goal, &file),
+            requests: self.requests as u64,
+            concurrency: self.concurrency,
+            longest: self.longest,
+            rate: rate.rate(),
+            balancer: self.prices.balancer_price.unwrap_or(0.0),
+        };
+        let stop = Stop::listen()?;
+        let mut sizing = empty(&measurement, rate);
+        let begun = Instant::now();
+        let signal = {
+            let mut progress = Progress::new(self.quiet);
+            self.measure(&measurement, &sizes, &mut sizing, &stop, &mut progress).await?
+        };
+        sizing.duration_s = (begun.elapsed().as_secs_f64() * 10.0).round() / 10.0;
+        sizing.conclude();
+        let shown = self.show(&sizing);
+        keep(&history, &sizing)?;
+        shown?;
+        Ok(outcome(&sizing, signal))
+    }
+
+    /// Cores and memory side by side.
+    fn sizes(&self) -> anyhow::Result<Vec<Size>> {
+        let (cpus, memory) = (self.cpus.len(), self.memory.len());
+        if memory != cpus && memory != 1 {
+            return Err(misuse(format!(
+                "--cpus has {cpus} sizes and --memory {memory}: give as many, or one memory for all"
+            )));
+        }
+        let memory = self.memory.iter().chain(std::iter::repeat(&self.memory[0]));
+        let sizes: Vec<Size> =
+            self.cpus.iter().zip(memory).map(|(&cpus, &memory)| Size { cpus, memory }).collect();
+        if !sizes.is_sorted_by_key(|size| (size.cpus, size.memory)) {
+            return Err(misuse(
+                "the sizes do not grow: give the smallest first, it is the one to multiply",
+            ));
+        }
+        Ok(sizes)
+    }
+
+    /// A signal ends it early, with the rows that are whole.
+    async fn measure(
+        &self,
+        measurement: &Measurement,
+        sizes: &[Size],
+        sizing: &mut Sizing,
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> anyhow::Result<Option<Signal>> {
+        let ones = sizes.iter().map(|size| (1, *size));
+        let counts = self.instances.iter().filter(|n| **n > 1).map(|n| (*n, sizes[0]));
+        for (instances, size) in ones.chain(counts) {
+            let row = match measurement.row(instances, size, stop, progress).await {
+                Ok(row) => row,
+                Err(Abort::Failed(error)) => return Err(error),
+                Err(Abort::Stopped(signal)) => {
+                    sizing.notes.push("Interrupted: this is what was known by then.".to_owned());
+                    return Ok(Some(signal));
+                }
+            };
+            if instances == 1 && size == sizes[0] {
+                sizing.horizontal.push(row.clone());
+            }
+            if instances == 1 { &mut sizing.vertical } else { &mut sizing.horizontal }.push(row);
+        }
+        Ok(None)
+    }
+
+    fn show(&self, sizing: &Sizing) -> anyhow::Result<()> {
+        if self.json.as_deref() != Some(Path::new("-")) {
+            output::print(report::cost::text(sizing));
+        }
+        self.json.as_ref().map_or(Ok(()), |to| report::json::write(sizing, to))
+    }
+}
+
+fn empty(measurement: &Measurement, rate: Rate) -> Sizing {
+    let machine = observe::Machine::read();
+    let goal = &measurement.goal;
+    let ms = |time: Duration| to_ms(time.as_secs_f64());
+    let mut notes = Vec::new();
+    if measurement.balancer <= 0.0 {
+        notes.push(
+            "The balancer costs nothing here; --balancer-price AMOUNT says what yours costs a month.".to_owned(),
+        );
+    }
+    Sizing {
+        schema: cost::SCHEMA.to_owned(),
+        started_at: Timestamp::now().to_string(),
+        duration_s: 0.0,
+        command: measurement.app.command.clone(),
+        machine: Machine {
+            cores: machine.cores as f64,
+            memory_bytes: machine.memory_bytes,
+            kernel: machine.kernel,
+        },
+        requests: measurement.requests,
+        concurrency: measurement.concurrency,
+        p95_ms: goal.p95.map(ms),
+        p99_ms: goal.p99.map(ms),
+        max_error_ratio: goal.max_errors,
+        prices: rate.origin,
+        balancer_month: measurement.balancer,
+        vertical: Vec::new(),
+        horizontal: Vec::new(),
+        advice: None,
+        verdict: Verdict::Valid,
+        verdict_reasons: Vec::new(),
+        notes,
+    }
+}
+
+fn keep(history: &History, sizing: &Sizing) -> anyhow::Result<()> {
+    history.add(&NewRun {
+        kind: "cost",
+        directory: &history::here(),
+        started_at: &sizing.started_at,
+        command: &sizing.command.join(" "),
+        summary: sizing.advice.as_ref().map_or("no answer", |advice| advice.reason.as_str()),
+        document: &serde_json::to_string(sizing)?,
+    })?;
+    Ok(())
+}
+
+fn outcome(sizing: &Sizing, signal: Option<Signal>) -> Outcome {
+    let rows = || sizing.vertical.iter().chain(&sizing.horizontal);
+    match signal {
+        Some(signal) => Outcome::Stopped(signal),
+        None if sizing.verdict == Verdict::Invalid => Outcome::Invalid,
+        None if rows().any(|row| row.month_per_thousand.is_some()) => Outcome::Done,
+        None => Outcome::GoalNotMet,
+    }
+}

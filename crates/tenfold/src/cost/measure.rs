@@ -1,0 +1,182 @@
+//! Each size and each count, one after the other, under the same load.
+
+use std::time::{Duration, Instant};
+
+use capacity::price::Rate;
+use fleet::{App, FleetError, StartError};
+use load::{Report, Run};
+use observe::Usage;
+
+use super::{Measured, Row, Size};
+use crate::config::{Goal, Request, SLOTS};
+use crate::experiment::Abort;
+use crate::plan::{Limited, Verdict, to_ms};
+use crate::progress::Progress;
+use crate::rig::{BALANCER, Rig};
+use crate::signal::Stop;
+
+/// What to measure, and with what.
+pub struct Measurement {
+    pub app: App,
+    pub request: Request,
+    pub goal: Goal,
+    /// As ab's -n and -c.
+    pub requests: u64,
+    pub concurrency: usize,
+    /// The longest that one may take.
+    pub longest: Duration,
+    pub rate: Rate,
+    /// Price of the balancer a month.
+    pub balancer: f64,
+}
+
+/// How often a running one is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+impl Measurement {
+    /// So many instances of a size. What cannot run at that size is a row too.
+    pub async fn row(
+        &self,
+        instances: usize,
+        size: Size,
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> Result<Row, Abort> {
+        let mut month = instances as f64 * self.rate.month(size.cpus.cores(), size.memory as f64);
+        if instances > 1 {
+            month += self.balancer;
+        }
+        let mut row = Row {
+            instances,
+            cpus: size.cpus.cores(),
+            memory_bytes: size.memory,
+            month: (month * 1e4).round() / 1e4,
+            month_per_thousand: None,
+            on_frontier: false,
+            measured: None,
+            failure: None,
+        };
+        let app = App { limits: size.limits(), ..self.app.clone() };
+        let rig = Rig::to_measure(app, SLOTS, self.patience()).map_err(Abort::Failed)?;
+        let measured = self.measure(instances, size, &rig, stop, progress).await;
+        rig.close().await;
+        match measured {
+            Ok(measured) => row.measured = Some(measured),
+            Err(Abort::Failed(error)) => row.failure = Some(cannot_run(error)?),
+            Err(stopped) => return Err(stopped),
+        }
+        Ok(row)
+    }
+
+    /// Answers of the last requests may take as long as all of it did.
+    fn patience(&self) -> Duration {
+        2 * self.longest
+    }
+
+    async fn measure(
+        &self,
+        instances: usize,
+        size: Size,
+        rig: &Rig,
+        stop: &Stop,
+        progress: &mut Progress,
+    ) -> Result<Measured, Abort> {
+        let what = format!("{instances} of {}", size.limits());
+        progress.step(format!("measuring {what}"), self.longest);
+        tokio::select! {
+            signal = stop.wait() => return Err(Abort::Stopped(signal)),
+            scaled = rig.fleet().scale(instances) => scaled.map_err(|e| Abort::Failed(e.into()))?,
+        }
+        let before = rig.memory_kills();
+        let mark = rig.recorder.mark();
+        let run = Run::start(self.load(rig)).map_err(|e| Abort::Failed(e.into()))?;
+        let begun = Instant::now();
+        while run.is_running() && begun.elapsed() < self.longest {
+            tokio::select! {
+                signal = stop.wait() => return Err(Abort::Stopped(signal)),
+                failed = rig.fleet().failed() => return Err(Abort::Failed(failed.into())),
+                () = tokio::time::sleep(LOOK) => progress.passed(LOOK),
+            }
+        }
+        let cut = run.is_running();
+        let usage = rig.recorder.since(&mark);
+        let kills = u64::from(rig.memory_kills().saturating_sub(before));
+        // Waiting for what is in flight blocks, and the fleet must be served meanwhile.
+        let report = tokio::task::spawn_blocking(move || run.finish()).await.map_err(|e| {
+            Abort::Failed(anyhow::Error::new(e).context("the load generator failed"))
+        })?;
+        Ok(self.judged(&report, &usage, cut, kills))
+    }
+
+    fn load(&self, rig: &Rig) -> load::Config {
+        let workload = load::Workload::closed(self.concurrency, Duration::ZERO);
+        let mut config = load::Config::new(self.request.target(rig.address()), workload);
+        config.end = load::End::Requests(self.requests);
+        config.timeout = self.patience();
+        config.trim = load::Trim::Nothing;
+        config
+    }
+
+    fn judged(&self, report: &Report, usage: &Usage, cut: bool, kills: u64) -> Measured {
+        let ms = |time: Option<Duration>| time.map(|time| to_ms(time.as_secs_f64()));
+        let percentile = |percent| report.response.percentile(percent);
+        let seconds = report.duration.as_secs_f64();
+        let apps = usage.targets.iter().filter(|(name, _)| *name != BALANCER).map(|(_, u)| u);
+        let within = |limit: Option<Duration>, percent| {
+            limit.is_none_or(|limit| percentile(percent).is_some_and(|time| time <= limit))
+        };
+        let errors = report.error_count();
+        let failed = errors as f64 / report.requests.max(1) as f64;
+        let is_right = failed <= self.goal.max_errors && report.succeeded() > 0;
+        Measured {
+            goal_met: is_right && within(self.goal.p95, 95.0) && within(self.goal.p99, 99.0),
+            duration_s: (seconds * 1e3).round() / 1e3,
+            cut,
+            requests: report.requests,
+            errors,
+            throughput: report.throughput,
+            transfer: report.bytes as f64 / seconds.max(1e-9),
+            min_ms: ms(report.response.min()),
+            mean_ms: ms(report.response.mean()),
+            p95_ms: ms(percentile(95.0)),
+            p99_ms: ms(percentile(99.0)),
+            max_ms: ms(report.response.max()),
+            per_request_ms: (report.throughput > 0.0).then(|| to_ms(1.0 / report.throughput)),
+            cpu_cores: apps.clone().map(|u| u.cpu_cores).sum(),
+            limited: Limited::most(apps.clone(), usage.seconds),
+            memory_kills: kills + apps.filter_map(|u| u.memory).map(|m| m.kills).sum::<u64>(),
+            verdict: reasons(report).map(|r| r.verdict().into()).max().unwrap_or(Verdict::Valid),
+            verdict_reasons: reasons(report).map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// A run of a number of requests is meant to be short, and one that fills the machine's cores makes
+/// its generator wait like everybody.
+fn reasons(report: &Report) -> impl Iterator<Item = &load::Reason> {
+    report.reasons.iter().filter(|reason| {
+        !matches!(reason, load::Reason::FewSamples { .. } | load::Reason::GeneratorWaited { .. })
+    })
+}
+
+/// Why a size is too small to run at all. Where nothing can be limited, nothing is measured.
+fn cannot_run(error: anyhow::Error) -> Result<String, Abort> {
+    let start = match error.downcast_ref::<FleetError>() {
+        Some(FleetError::Start(start)) => Some(start),
+        Some(FleetError::CrashLoop { .. }) => None,
+        Some(FleetError::Stopped) | None => return Err(Abort::Failed(error)),
+    };
+    match start {
+        Some(StartError::Exited { .. } | StartError::NotReady { .. }) | None => {
+            let said = error.to_string();
+            // What the app wrote follows in lines of its own.
+            Ok(said
+                .lines()
+                .next()
+                .unwrap_or(&said)
+                .trim_end_matches("; its last output:")
+                .to_owned())
+        }
+        Some(_) => Err(Abort::Failed(error)),
+    }
+}

@@ -1,0 +1,71 @@
+//! Bigger or more, on the example that it was published with.
+
+use std::process::Command;
+
+use crate::house::{Home, alone, example, json, said};
+
+// Two sizes and two counts, a moment each: the tables are whole, and are kept.
+#[test]
+fn bigger_or_more_is_measured_and_priced() {
+    let _machine = alone();
+    let home = Home::new();
+    let (folder, server) = (example("static-cost"), home.path().join("static"));
+    let source = folder.join("static.c");
+    let built = Command::new("cc").arg("-o").arg(&server).arg(&source).status().unwrap();
+    assert!(built.success());
+    let sizes = "--cpus 0.2,0.4 --memory 20MB --instances 1,2 -n 500 -c 20 --longest 5s";
+    let app = format!("{} {{port}} {}", server.display(), folder.join("index.html").display());
+    let output = home.run(&format!("cost --quiet --json - {sizes} -- {app}"));
+    if said(&output).contains("cannot limit") {
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        return;
+    }
+    let sizing = json(&output);
+    assert_eq!(sizing["schema"], "tenfold/cost/1");
+    assert_eq!(sizing["prices"]["currency"], "USD");
+    let (vertical, horizontal) = (&sizing["vertical"], &sizing["horizontal"]);
+    assert_eq!(vertical[0], horizontal[0]);
+    for row in [&vertical[0], &vertical[1], &horizontal[1]] {
+        assert!(row["measured"]["throughput"].as_f64().unwrap() > 0.0, "{sizing:#}");
+        // The page and its head, whole: 1,328 bytes and a little.
+        let bytes = row["measured"]["transfer"].as_f64().unwrap();
+        let a_request = bytes / row["measured"]["throughput"].as_f64().unwrap();
+        assert!((1_328.0..2_000.0).contains(&a_request), "{row:#}");
+    }
+    // By share, two small ones cost what one twice as large does.
+    let month = |row: &serde_json::Value| row["month"].as_f64().unwrap();
+    assert!((month(&vertical[1]) - 2.0 * month(&vertical[0])).abs() < 0.1, "{sizing:#}");
+    let kept = said(&home.run("show last"));
+    assert!(kept.contains("Bigger: one instance"), "{kept}");
+}
+
+#[test]
+fn prices_that_do_not_exist_are_refused_before_anything_is_measured() {
+    let home = Home::new();
+    let plan = home.run("plan --users 1 --prices aws:us-east1 -- sleep 60");
+    assert_eq!(plan.status.code(), Some(2));
+    assert!(said(&plan).contains("did you mean aws:us-east-1"), "{}", said(&plan));
+    let cost = home.run("cost --cpus 1,2 --memory 1G,2G,3G --instances 1,2 -- sleep 60");
+    assert_eq!(cost.status.code(), Some(2));
+    assert!(said(&cost).contains("--cpus has 2 sizes and --memory 3"), "{}", said(&cost));
+}
+
+// A blocking app that holds its goal with one instance, and what that costs.
+#[test]
+fn a_plan_is_priced_with_a_machine_to_spare() {
+    let _machine = alone();
+    let home = Home::new();
+    let program = env!("CARGO_BIN_EXE_tenfold");
+    let goal = "--rate 10 --budget 20s --max-instances 2 --prices aws:us-east-1";
+    let output = home.run(&format!("plan --quiet --json - {goal} -- {program} demo-app"));
+    let plan = json(&output);
+    let cost = &plan["cost"];
+    assert_eq!(cost["origin"]["as_of"], "2026-07-20", "{plan:#}");
+    let instances = plan["recommendation"]["instances"].as_u64().unwrap();
+    let offers = cost["offers"].as_array().unwrap();
+    assert!(offers.len() >= 4, "{cost:#}");
+    for offer in offers {
+        let number = |key: &str| offer[key].as_u64().unwrap();
+        assert_eq!(number("machines"), instances.div_ceil(number("instances_each")) + 1);
+    }
+}
