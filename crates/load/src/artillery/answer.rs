@@ -1,7 +1,6 @@
 //! `capture`, `match` and `expect`: what is looked for in answers.
 
 use fancy_regex::{Regex, RegexBuilder};
-use serde_json_path::JsonPath;
 
 use super::compiler::Compiler;
 use super::document::{Entry, Item, Node};
@@ -10,6 +9,7 @@ use super::refusal::Refusal;
 use super::settings::Settings;
 use crate::script::capture::{Capture, Group, Match, Pattern, Source, Strictness, Wanted};
 use crate::script::check::{Cache, Check};
+use crate::script::query::Query;
 use crate::script::template::Text;
 
 /// Backtracking of one regular expression on one answer, so that none can take the thread.
@@ -78,7 +78,7 @@ fn source_of(
         (Some(path), None, None) => {
             let text = compiler.text(path, "json")?;
             let pattern = Pattern::new(text.clone(), json_path).ok_or_else(|| {
-                let why = text.as_fixed().and_then(|fixed| JsonPath::parse(&normal(fixed)).err());
+                let why = text.as_fixed().and_then(|fixed| Query::parse(&normal(fixed)).err());
                 let why = why.map_or_else(String::new, |error| error.message().to_owned());
                 path.refuse(format!("this is no JSONPath: {why}; write it like $.items[0].id"))
             })?;
@@ -104,8 +104,8 @@ fn source_of(
     }
 }
 
-fn json_path(path: &str) -> Option<JsonPath> {
-    JsonPath::parse(&normal(path)).ok()
+fn json_path(path: &str) -> Option<Query> {
+    Query::parse(&normal(path)).ok()
 }
 
 /// The path as RFC 9535 wants it. Scripts leave out the `$`, write names with hyphens after a

@@ -125,6 +125,14 @@ fn read_all(reader: impl Read) -> io::Result<Vec<u8>> {
     }
 }
 
+/// Bytes as text: mostly they are, and need no copy.
+pub(crate) fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
+}
+
 impl<'a> Answered<'a> {
     pub(crate) fn new(status: u16, kept: &'a Kept) -> Answered<'a> {
         Answered { status, kept, text: OnceCell::new(), json: OnceCell::new() }
@@ -141,8 +149,8 @@ impl<'a> Answered<'a> {
         self.text
             .get_or_init(|| {
                 Some(match self.kept.decoded()? {
-                    Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
-                    Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+                    Cow::Borrowed(bytes) => text_of(bytes),
+                    Cow::Owned(bytes) => Cow::Owned(text_of(&bytes).into_owned()),
                 })
             })
             .as_deref()

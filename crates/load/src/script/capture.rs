@@ -4,9 +4,9 @@ use fancy_regex::Regex;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use serde_json::Value;
-use serde_json_path::JsonPath;
 
 use super::answer::Answered;
+use super::query::{self, Query};
 use super::template::{Scope, Text};
 
 /// Puts a part of the answer into a variable.
@@ -35,7 +35,7 @@ pub(crate) enum Wanted {
 #[derive(Debug)]
 pub(crate) enum Source {
     /// One of the nodes that a path finds in a JSON body; of several, any.
-    Json(Pattern<JsonPath>),
+    Json(Pattern<Query>),
     Regexp(Pattern<Regex>, Group),
     Header(Pattern<String>),
 }
@@ -110,18 +110,18 @@ impl Source {
 
     fn find(&self, answer: &Answered<'_>, near: &mut Surroundings<'_>) -> Option<Value> {
         match self {
-            Source::Json(path) => {
-                let document = answer.json()?;
-                path.with(near, |path, near| {
-                    let nodes = path.query(document);
+            Source::Json(path) => path.with(near, |query, near| match query {
+                Query::Place(steps) => query::at_place(steps, answer.text()?),
+                Query::Path(path) => {
+                    let nodes = path.query(answer.json()?);
                     let chosen = match nodes.len() {
                         0 => return None,
                         1 => 0,
                         several => near.random.random_range(0..several),
                     };
                     nodes.get(chosen).cloned()
-                })
-            }
+                }
+            }),
             Source::Regexp(regex, group) => {
                 let text = answer.text()?;
                 regex.with(near, |regex, _| {
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     fn json_path(path: &str) -> Source {
-        Source::Json(Pattern::Ready(JsonPath::parse(path).unwrap()))
+        Source::Json(Pattern::Ready(Query::parse(path).unwrap()))
     }
 
     fn regexp(pattern: &str, group: Group) -> Source {

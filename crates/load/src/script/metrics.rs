@@ -93,9 +93,10 @@ impl Metrics {
             let rate = tally.requests as f64 / seconds;
             metrics.rates.insert("http.request_rate".to_owned(), rate);
         }
+        let response_time = tally.response_time();
         let classes = ["2xx", "3xx", "4xx", "5xx"].iter().zip(&tally.by_class);
         let mut times = vec![
-            ("http.response_time".to_owned(), &tally.response_time),
+            ("http.response_time".to_owned(), &response_time),
             ("vusers.session_length".to_owned(), &tally.session_length),
         ];
         times.extend(classes.map(|(class, times)| (format!("http.response_time.{class}"), times)));

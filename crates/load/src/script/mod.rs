@@ -13,6 +13,7 @@ pub(crate) mod metrics;
 pub(crate) mod outgoing;
 pub(crate) mod payload;
 pub(crate) mod quantity;
+pub(crate) mod query;
 mod rounds;
 pub(crate) mod session;
 pub(crate) mod steps;

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::Method;
 
 use super::Script;
+use super::answer::text_of;
 use super::capture::Surroundings;
 use super::cookies::{Channel, Jar, Place};
 use super::steps::{Body, Field, FieldContent, RequestStep};
@@ -181,7 +182,7 @@ fn write_target(
 ) -> Result<(), &'static str> {
     scratch.clear();
     step.url.write(near.scope, near.random, scratch);
-    let url = String::from_utf8_lossy(scratch);
+    let url = text_of(scratch);
     let path = match url.starts_with('/') {
         true => {
             out.extend_from_slice(script.origin.base.as_bytes());
@@ -257,8 +258,9 @@ fn write_header(
     out.extend_from_slice(b": ");
     let start = out.len();
     value.write(near.scope, near.random, out);
-    let forbidden = |b: &u8| (*b < b' ' && *b != b'\t') || *b == 0x7f;
-    if out[start..].iter().any(forbidden) {
+    // Without an early end, which a value as it should be never has, many bytes are looked at at once.
+    let forbidden = |b: &u8| ((*b < b' ') & (*b != b'\t')) | (*b == 0x7f);
+    if out[start..].iter().fold(false, |any, b| any | forbidden(b)) {
         return Err(INVALID_HEADER);
     }
     out.extend_from_slice(b"\r\n");

@@ -23,10 +23,9 @@ pub(crate) struct ScriptTally {
     pub(crate) codes: BTreeMap<u16, u64>,
     pub(crate) downloaded: u64,
     pub(crate) errors: BTreeMap<String, u64>,
-    /// From the send to the first byte of the answer.
-    pub(crate) response_time: Times,
-    /// The same by the first digit of the status: from 2xx to 5xx.
-    pub(crate) by_class: [Times; 4],
+    /// From the send to the first byte of the answer, by the first digit of the status: from 2xx to
+    /// 5xx, and all others.
+    pub(crate) by_class: [Times; 5],
     /// Of sessions that completed.
     pub(crate) session_length: Times,
     pub(crate) checks: BTreeMap<&'static str, Outcomes>,
@@ -100,10 +99,11 @@ impl ScriptTally {
         self.downloaded += body;
         *self.codes.entry(status).or_default() += 1;
         let time = moments.first_byte.saturating_sub(moments.sent);
-        self.response_time.record(time);
-        if let 200..=599 = status {
-            self.by_class[usize::from(status / 100 - 2)].record(time);
-        }
+        let class = match status {
+            200..=599 => usize::from(status / 100 - 2),
+            _ => 4,
+        };
+        self.by_class[class].record(time);
     }
 
     /// `threshold` is the time that satisfies; four times as much is bearable.
@@ -132,6 +132,13 @@ impl ScriptTally {
         tally.errors += 1;
     }
 
+    /// From the send to the first byte of the answer.
+    pub(crate) fn response_time(&self) -> Times {
+        let mut all = Times::default();
+        self.by_class.iter().for_each(|class| all.merge(class));
+        all
+    }
+
     pub(crate) fn merge(&mut self, other: &ScriptTally) {
         self.created += other.created;
         self.completed += other.completed;
@@ -154,7 +161,6 @@ impl ScriptTally {
             sum.ok += outcomes.ok;
             sum.failed += outcomes.failed;
         }
-        self.response_time.merge(&other.response_time);
         self.session_length.merge(&other.session_length);
         for (mine, others) in self.by_class.iter_mut().zip(&other.by_class) {
             mine.merge(others);
@@ -175,13 +181,11 @@ impl ScriptTally {
     /// Forgets everything, but keeps the memory of the histograms.
     pub(crate) fn clear(&mut self) {
         let mut kept = ScriptTally {
-            response_time: std::mem::take(&mut self.response_time),
             by_class: std::mem::take(&mut self.by_class),
             session_length: std::mem::take(&mut self.session_length),
             by_name: std::mem::take(&mut self.by_name),
             ..ScriptTally::default()
         };
-        kept.response_time.clear();
         kept.session_length.clear();
         kept.by_class.iter_mut().for_each(Times::clear);
         for tally in &mut kept.by_name {
@@ -265,7 +269,7 @@ mod tests {
         assert_eq!(first_byte.max().unwrap().as_millis(), 2);
         assert_eq!(sum.by_name[2].response.histogram().unwrap().max().unwrap().as_millis(), 6);
         sum.clear();
-        assert!(sum.response_time.histogram().is_none() && sum.errors.is_empty());
+        assert!(sum.response_time().histogram().is_none() && sum.errors.is_empty());
         assert_eq!(sum.by_name[2].requests, 0);
     }
 
