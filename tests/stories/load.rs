@@ -267,4 +267,25 @@ fn speaks_http_2_on_connections_that_the_server_gives_up_now_and_then() {
     }
     let plain = home.run(&format!("load http://{}/ --http2 -n 1 --quiet --json -", nginx.address));
     assert_eq!(json(&plain)["errors"]["malformed"], 1, "{}", said(&plain));
+    let secure = format!("load https://{}/ --insecure --http2 -n 1 --quiet", nginx.secure);
+    let refused = home.run(&secure);
+    assert!(said(&refused).contains("speaks no HTTP/2: leave --http2 out"), "{}", said(&refused));
+}
+
+#[test]
+fn flags_go_before_the_environment() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    for (flags, workload) in
+        [("-c 2 -n 20", "2 users"), ("--rate 500 -n 20", "500 requests/s"), ("-n 20", "3 users")]
+    {
+        let load = format!("load http://{}/ {flags} --quiet --json -", nginx.address);
+        let output = home.tenfold(&load).env("TENFOLD_USERS", "3").output().unwrap();
+        assert_eq!(json(&output)["workload"], workload, "{}", said(&output));
+    }
+    let load = format!("load http://{}/ -n 20", nginx.address);
+    let output = home.tenfold(&load).env("TENFOLD_USERS", "many").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("TENFOLD_USERS in the environment"), "{}", said(&output));
 }

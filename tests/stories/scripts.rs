@@ -46,6 +46,38 @@ scenarios:
 }
 
 #[test]
+fn a_script_runs_over_tls() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    script(
+        &home,
+        &format!(
+            "config:
+  target: https://{}
+  phases: [{{duration: 0.5, arrivalCount: 10}}]
+scenarios:
+  - flow:
+      - get: {{url: /, capture: {{header: server, as: server}}}}
+      - post: {{url: \"/?{{{{ server }}}}\", json: {{a: 1}}}}",
+            nginx.secure
+        ),
+    );
+    for engine in ["uring", "epoll"] {
+        let output =
+            home.run(&format!("load s.yml --ca cert.pem --engine {engine} --quiet --json -"));
+        let report = json(&output);
+        assert_eq!(report["status"]["200"], 20, "{}", said(&output));
+        assert_eq!(report["script"]["counters"]["vusers.completed"], 10);
+    }
+    let doubted = home.run("load s.yml --quiet --json -");
+    assert_eq!(json(&doubted)["errors"]["tls"], 10, "{}", said(&doubted));
+    let refused = home.run("load s.yml --http2");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(said(&refused).contains("scripts speak HTTP/1.1"), "{}", said(&refused));
+}
+
+#[test]
 fn flags_of_a_url_are_refused_beside_a_script() {
     let home = Home::new();
     script(

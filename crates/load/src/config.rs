@@ -264,6 +264,41 @@ pub enum StartError {
     },
 }
 
+impl StartError {
+    /// Whether it is what was asked for that cannot be, and not this machine, its network or its
+    /// files that stand in the way.
+    pub fn is_misuse(&self) -> bool {
+        match self {
+            StartError::Url { .. }
+            | StartError::NoLocalAddress
+            | StartError::TlsName(_)
+            | StartError::TrustFile { .. }
+            | StartError::Method(_)
+            | StartError::Path(_)
+            | StartError::Host(_)
+            | StartError::Header { .. }
+            | StartError::Rate(_)
+            | StartError::Ramp(_)
+            | StartError::Think { .. }
+            | StartError::EndlessPhase
+            | StartError::ScriptInHttp2
+            | StartError::NotInHttp2
+            | StartError::NoUsers
+            | StartError::TooManyUsers(_)
+            | StartError::Zero(..) => true,
+            StartError::UnixSocket { .. }
+            | StartError::LocalAddress { .. }
+            | StartError::NoRoots
+            | StartError::TlsSetup(_)
+            | StartError::Resolve { .. }
+            | StartError::Before { .. }
+            | StartError::Files { .. }
+            | StartError::Uring(_)
+            | StartError::Engine { .. } => false,
+        }
+    }
+}
+
 impl Config {
     /// A run with the defaults named at each field.
     pub fn new(target: Target, workload: Workload) -> Config {

@@ -19,6 +19,8 @@ pub enum ErrorKind {
     Ports,
     /// The TLS handshake failed, or what came after it did not decipher.
     Tls,
+    /// The server speaks TLS, but agrees to no HTTP/2 in it (ALPN).
+    NoHttp2,
     /// The answer was not complete within the response timeout.
     Timeout,
     /// The connection was reset before the answer was complete.
@@ -45,12 +47,13 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, in declaration order.
-    pub const ALL: [ErrorKind; 15] = [
+    pub const ALL: [ErrorKind; 16] = [
         ErrorKind::Connect,
         ErrorKind::ConnectTimeout,
         ErrorKind::Resources,
         ErrorKind::Ports,
         ErrorKind::Tls,
+        ErrorKind::NoHttp2,
         ErrorKind::Timeout,
         ErrorKind::Reset,
         ErrorKind::ClosedEarly,
@@ -71,6 +74,7 @@ impl ErrorKind {
             ErrorKind::Resources => "resources",
             ErrorKind::Ports => "ports",
             ErrorKind::Tls => "tls",
+            ErrorKind::NoHttp2 => "no_http2",
             ErrorKind::Timeout => "timeout",
             ErrorKind::Reset => "reset",
             ErrorKind::ClosedEarly => "closed_early",
@@ -116,6 +120,7 @@ impl ErrorKind {
                 | ErrorKind::Resources
                 | ErrorKind::Ports
                 | ErrorKind::Tls
+                | ErrorKind::NoHttp2
         )
     }
 

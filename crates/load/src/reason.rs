@@ -257,6 +257,7 @@ fn where_to_look(most: Option<ErrorKind>) -> &'static str {
             "check that the target speaks TLS there, and its certificate: --ca trusts its \
              authority, --insecure anybody"
         }
+        Some(ErrorKind::NoHttp2) => "the target speaks no HTTP/2: leave --http2 out",
         Some(ErrorKind::Malformed) => {
             "check that the target speaks HTTP there, and the version of it that was asked for"
         }

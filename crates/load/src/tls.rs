@@ -11,9 +11,12 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    AlertDescription, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
 
 use crate::config::StartError;
+use crate::error_kind::ErrorKind;
 
 /// Plain bytes that are enciphered at a time: four full records.
 const PIECE: usize = 64 * 1024;
@@ -53,6 +56,9 @@ pub enum Resumption {
     Off,
 }
 
+/// As ALPN calls it.
+const HTTP2: &[u8] = b"h2";
+
 /// Makes the TLS side of a thread's connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
@@ -69,6 +75,16 @@ pub(crate) struct Session {
     outgoing: Vec<u8>,
     taken: usize,
     stage: Stage,
+    speech: Speech,
+}
+
+/// What the server is to agree to speak (ALPN).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speech {
+    /// HTTP/1.1, which a server that says nothing speaks.
+    Http1,
+    /// HTTP/2, which it must have agreed to (RFC 9113, 3.2).
+    Http2,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +128,7 @@ impl Client {
 
     /// The same, but HTTP/2 is what it offers.
     pub(crate) fn for_http2(mut self) -> Client {
-        Arc::make_mut(&mut self.config).alpn_protocols = vec![b"h2".to_vec()];
+        Arc::make_mut(&mut self.config).alpn_protocols = vec![HTTP2.to_vec()];
         self
     }
 
@@ -135,6 +151,10 @@ impl Client {
             outgoing: Vec::new(),
             taken: 0,
             stage: Stage::Handshaking,
+            speech: match &self.config.alpn_protocols[..] {
+                [only] if only == HTTP2 => Speech::Http2,
+                _ => Speech::Http1,
+            },
         };
         session.process(&mut [], |_| {})?;
         Ok(session)
@@ -144,6 +164,17 @@ impl Client {
 impl Session {
     pub(crate) fn stage(&self) -> Stage {
         self.stage
+    }
+
+    /// What a failure counts as.
+    pub(crate) fn kind_of(&self, error: &Error) -> ErrorKind {
+        const REFUSED: Error = Error::AlertReceived(AlertDescription::NoApplicationProtocol);
+        match self.speech == Speech::Http2
+            && (*error == REFUSED || *error == Error::NoApplicationProtocol)
+        {
+            true => ErrorKind::NoHttp2,
+            false => ErrorKind::Tls,
+        }
     }
 
     /// Bytes for the socket.
@@ -212,7 +243,7 @@ impl Session {
     ) -> Result<usize, Error> {
         let mut used = 0;
         loop {
-            let Session { connection, outgoing, stage, .. } = self;
+            let Session { connection, outgoing, stage, speech, .. } = self;
             let UnbufferedStatus { mut discard, state, .. } =
                 connection.process_tls_records(&mut bytes[used..]);
             let blocked = match state? {
@@ -238,6 +269,9 @@ impl Session {
                     false
                 }
                 ConnectionState::WriteTraffic(_) => {
+                    if *speech == Speech::Http2 && connection.alpn_protocol() != Some(HTTP2) {
+                        return Err(Error::NoApplicationProtocol);
+                    }
                     *stage = Stage::Open;
                     true
                 }

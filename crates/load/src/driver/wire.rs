@@ -116,7 +116,7 @@ impl Wire {
             return;
         }
         match (read, before, after) {
-            (Err(_), ..) => http.open_failed(id, ErrorKind::Tls, now),
+            (Err(error), ..) => http.open_failed(id, session.kind_of(&error), now),
             (Ok(()), Stage::Handshaking, Stage::Open) => http.opened(id),
             (Ok(()), Stage::Handshaking, Stage::Closed) => {
                 http.open_failed(id, ErrorKind::Tls, now);

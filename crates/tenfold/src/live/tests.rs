@@ -82,6 +82,36 @@ fn no_screen_is_too_small() {
     }
 }
 
+/// No test by itself: what the next one runs on a terminal.
+#[test]
+#[ignore = "needs a terminal, and fails"]
+fn panics_on_the_screen() {
+    let mut screen = super::screen::Screen::open().unwrap();
+    screen.show(&view(), Help::Hidden).unwrap();
+    panic!("and nobody knows why");
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back_before_it_is_told() {
+    let program = std::env::current_exe().unwrap();
+    let test = "live::tests::panics_on_the_screen --exact --ignored --nocapture";
+    let mut script = std::process::Command::new("script")
+        .args(["-q", "-c", &format!("{} {test}", program.display()), "/dev/null"])
+        .env("TERM", "xterm-256color")
+        .env("SHELL", "/bin/sh")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let keys = script.stdin.take();
+    let output = script.wait_with_output().unwrap();
+    drop(keys);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let (on_screen, after) = text.split_once("\x1b[?1049l").unwrap_or_else(|| panic!("{text}"));
+    assert!(on_screen.contains("\x1b[?1049h") && !on_screen.contains("nobody knows"), "{text}");
+    assert!(after.contains("and nobody knows why"), "{text}");
+}
+
 #[test]
 fn a_line_has_what_matters() {
     assert_eq!(

@@ -20,7 +20,7 @@ mod watch;
 use std::sync::Arc;
 
 use clap::Args;
-use load::{Config, Run, Script, Trust, Workload};
+use load::{Config, Run, Script, StartError, Trust, Workload};
 
 use self::connections::ConnectionArguments;
 pub use self::outputs::OutputArguments;
@@ -63,7 +63,8 @@ Short forms as in ab, wrk and Locust; where they collide, the shape decides:
   -r 10             with -u: users started a second; alone: requests a second";
 
 impl Arguments {
-    pub async fn run(self) -> anyhow::Result<Outcome> {
+    pub async fn run(mut self) -> anyhow::Result<Outcome> {
+        self.pattern.ask_environment()?;
         let (config, order) = match self.script.task(self.target.url())? {
             None => self.order()?,
             Some(Task::Run(script)) => self.scripted(&script)?,
@@ -82,7 +83,8 @@ impl Arguments {
             ));
         }
         // A script may have something to do before the load.
-        let run = tokio::task::spawn_blocking(move || Run::start(config)).await??;
+        let started = tokio::task::spawn_blocking(move || Run::start(config)).await?;
+        let run = started.map_err(refusal)?;
         let watched = self.view.watch(&run, &stop, &order).await;
         let steered = run.control().present().steered;
         let measured = tokio::task::spawn_blocking(move || run.finish()).await?;
@@ -157,6 +159,10 @@ impl Arguments {
         self.connections.apply(&mut config);
         Ok((config, order))
     }
+}
+
+fn refusal(error: StartError) -> anyhow::Error {
+    if error.is_misuse() { misuse(error.to_string()) } else { error.into() }
 }
 
 fn users(workload: &Workload) -> Option<usize> {

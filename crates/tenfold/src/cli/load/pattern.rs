@@ -12,8 +12,8 @@ use crate::outcome::misuse;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Workload")]
 pub struct PatternArguments {
-    /// Users who wait for each answer [default: 1]
-    #[arg(short, long, value_name = "N", value_parser = quantity::count, env = "TENFOLD_USERS")]
+    /// Users who wait for each answer [default: 1] [env: TENFOLD_USERS]
+    #[arg(short, long, value_name = "N", value_parser = quantity::count)]
     users: Option<usize>,
     /// Users, as connections of ab and wrk
     #[arg(short = 'c', long, visible_alias = "connections", value_name = "N", value_parser = quantity::count, conflicts_with = "users")]
@@ -21,8 +21,8 @@ pub struct PatternArguments {
     /// Users started a second [default: all at once]
     #[arg(long, visible_alias = "spawn-rate", value_name = "R", value_parser = quantity::rate)]
     ramp: Option<f64>,
-    /// Requests a second that wait for nobody
-    #[arg(short = 'R', long, value_name = "R", value_parser = quantity::rate, env = "TENFOLD_RATE")]
+    /// Requests a second that wait for nobody [env: TENFOLD_RATE]
+    #[arg(short = 'R', long, value_name = "R", value_parser = quantity::rate)]
     rate: Option<f64>,
     /// With -u as --ramp, alone as --rate
     #[arg(short = 'r', value_name = "R", value_parser = quantity::rate)]
@@ -86,6 +86,18 @@ enum Load {
 const DURATION: Duration = Duration::from_secs(10);
 
 impl PatternArguments {
+    /// Users or a rate from the environment, where no flag says how much is asked for: any that does,
+    /// of whichever kind, goes before it.
+    pub fn ask_environment(&mut self) -> anyhow::Result<()> {
+        let users = self.users.or(self.concurrency).is_some();
+        let rate = self.rate.or(self.r).is_some();
+        if !users && !rate && self.shape.planning().is_none() {
+            self.users = variable("TENFOLD_USERS", quantity::count)?;
+            self.rate = variable("TENFOLD_RATE", quantity::rate)?;
+        }
+        Ok(())
+    }
+
     /// Whether anything says when requests are due, or until when.
     pub fn is_given(&self) -> bool {
         let counts = [self.users, self.concurrency, self.requests];
@@ -229,6 +241,16 @@ impl PatternArguments {
             (users, None) => Ok(Load::Users { users: users.unwrap_or(1), ramp }),
         }
     }
+}
+
+fn variable<T>(
+    name: &str,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> anyhow::Result<Option<T>> {
+    let Ok(text) = std::env::var(name) else {
+        return Ok(None);
+    };
+    parse(&text).map(Some).map_err(|why| misuse(format!("{name} in the environment: {why}")))
 }
 
 /// wrk's: a time, or seconds.

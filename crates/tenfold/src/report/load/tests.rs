@@ -291,3 +291,14 @@ fn nothing_measured_divides_by_nothing() {
     assert!(hgrm(&empty).contains("Total count    =            0"));
     assert!(locust(&empty, CsvHistory::Sum).unwrap()[0].contains("N/A"));
 }
+
+#[test]
+fn connections_that_had_to_be_asked_for_again_are_told() {
+    let mut document = document();
+    let words = "of 100 connections opened only when they were asked for again";
+    let ms = |slow: [u64; 3]| histogram((0..97).map(|_| 2).chain(slow));
+    document.histograms.connect = Counts::of(ms([2, 500, 1500]).counts());
+    assert!(!text(&document).contains(words), "{}", text(&document));
+    document.histograms.connect = Counts::of(ms([1010, 3020, 2]).counts());
+    assert!(text(&document).contains(&format!("2 {words}")), "{}", text(&document));
+}

@@ -48,6 +48,9 @@ pub fn text(document: &Document) -> String {
     for (kind, n) in &document.errors {
         let _ = write!(out, "\n  {kind}: {n} failed");
     }
+    if let Some(hint) = asked_again(document) {
+        let _ = write!(out, "\n  {hint}");
+    }
     if document.dropped > 0 {
         let _ = write!(out, "\n  {} arrivals dropped: too many were under way", document.dropped);
     }
@@ -67,6 +70,26 @@ pub fn text(document: &Document) -> String {
     }
     out.push('\n');
     out
+}
+
+/// Connections that took a whole number of seconds to open. So long Linux waits before it sends
+/// another SYN (1 s, RFC 6298; `net.ipv4.tcp_syn_linear_timeouts`), which it must where a listener's
+/// queue overflows.
+fn asked_again(document: &Document) -> Option<String> {
+    const SECOND: u64 = 1_000_000;
+    const JOURNEY: u64 = SECOND / 10;
+    let micros = document.histograms.connect.histogram();
+    let after = |s: u64| micros.count_between(s * SECOND, s * SECOND + JOURNEY);
+    let count: u64 = (1..=7).map(after).sum();
+    if count == 0 || micros.value_at_quantile(0.5) > SECOND / 2 {
+        return None;
+    }
+    Some(format!(
+        "{count} of {} connections opened only when they were asked for again, after a second or more: the \
+         target's queue of new ones was full; raise its listen backlog and net.core.somaxconn, or begin \
+         slowly (--ramp)",
+        micros.len()
+    ))
 }
 
 /// What nobody may overlook: broken thresholds and a measurement that cannot be trusted, a line each.

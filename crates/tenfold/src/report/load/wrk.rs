@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use super::Document;
 use super::document::Stage;
 
-const CONNECT: [&str; 4] = ["connect", "resources", "ports", "tls"];
+const CONNECT: [&str; 5] = ["connect", "resources", "ports", "tls", "no_http2"];
 const READ: [&str; 4] = ["reset", "closed_early", "malformed", "too_large"];
 const TIMEOUTS: [&str; 2] = ["timeout", "connect_timeout"];
 
