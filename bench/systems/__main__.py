@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import results as recorded
+import sizes
 import tables
 from cases import CASES, Case, Row
 from results import Outcome, Results
@@ -27,7 +28,7 @@ PATIENCE_S = 150
 
 
 def measure() -> Sheet:
-    names = options.works(os.environ, [case.name for case in CASES], "SYSTEMS")
+    names = options.works(os.environ, [sizes.NAME, *(case.name for case in CASES)], "SYSTEMS")
     program = options.programs(os.environ, ("TENFOLD",), "systems")["tenfold"]
     directory = options.results(os.environ)
     results = Results(started_at=now(), machine=dataclasses.asdict(machine.describe()))
@@ -37,6 +38,8 @@ def measure() -> Sheet:
             # What was measured is kept, whatever comes.
             record.write(directory / tables.JSON, results)
             print(f"bench: {now()} {case.name} is done", file=sys.stderr)
+        if sizes.NAME in names:
+            results.sizes = sizes.measure(tenfold)
     results.finished_at = now()
     record.write(directory / tables.JSON, results)
     sheet = tables.sheet(results)

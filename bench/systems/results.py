@@ -28,6 +28,8 @@ class Results:
     finished_at: str = ""
     # By case.
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    # Of `tenfold cost`, for the system that is about sizes.
+    sizes: dict[str, Any] | None = None
     # What was left out, a sentence each.
     skipped: list[str] = field(default_factory=list)
     schema: str = SCHEMA

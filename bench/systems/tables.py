@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import results as recorded
+import sizes
 from cases import CASES, Case, Row
 from results import Outcome, Results
 
@@ -21,19 +22,25 @@ Document = dict[str, Any]
 
 def sheet(results: Results) -> Sheet:
     conditions = machine.sentence(results.machine, results.started_at, results.finished_at)
-    known = [case for case in CASES if case.name in results.outcomes]
-    tables = [_case(case, results.outcomes[case.name]) for case in known]
-    return Sheet(conditions, tables, results.skipped)
+    return Sheet(conditions, _tables(results), results.skipped)
 
 
 def differences(results: Results) -> list[str]:
     """Conclusions that are not the published ones, a sentence each."""
-    found = []
-    for case in CASES:
-        if case.name in results.outcomes:
-            rows = _case(case, results.outcomes[case.name]).rows
-            found += [f"{case.title}: {row[0]}" for row in rows if DIFFERENT in row[-1]]
-    return found
+    return [
+        f"{table.title}: {row[0]}"
+        for table in _tables(results)
+        for row in table.rows
+        if DIFFERENT in row[-1]
+    ]
+
+
+def _tables(results: Results) -> list[Table]:
+    known = [case for case in CASES if case.name in results.outcomes]
+    tables = [_case(case, results.outcomes[case.name]) for case in known]
+    if results.sizes:
+        tables.append(sizes.table(results.sizes, DIFFERENT))
+    return sorted(tables, key=lambda table: table.title)
 
 
 def _case(case: Case, outcome: Outcome) -> Table:
