@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ def measure() -> Sheet:
         for app in wanted.apps:
             try:
                 results.trials[app.name] = _trial(tenfold, app, wanted)
-            except TenfoldFailed as error:
+            except (TenfoldFailed, OSError, subprocess.CalledProcessError) as error:
                 results.skipped.append(f"{app.name}: {error}")
             # What was measured is kept, whatever comes.
             record.write(wanted.directory / tables.JSON, results)
@@ -77,6 +78,8 @@ def render(path: Path) -> Sheet:
 
 
 def _trial(tenfold: Tenfold, app: App, wanted: Options) -> Trial:
+    if app.build:
+        subprocess.run(app.build, cwd=app.config.parent, check=True)
     common = ["--quiet", "--config", str(app.config), "--budget", f"{BUDGET_S}s", *app.arguments]
     sweep = [*common, f"--sweep={wanted.sweep_s:g}s", "--max-instances", str(app.most)]
     patience_s = PATIENCE_S + app.most * (2 * wanted.sweep_s + 5)

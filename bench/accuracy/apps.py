@@ -20,6 +20,8 @@ class App:
     most: int
     # What is said otherwise than in its tenfold.toml.
     arguments: tuple[str, ...] = ()
+    # What makes it, in its folder.
+    build: tuple[str, ...] = ()
 
     @property
     def config(self) -> Path:
@@ -49,6 +51,15 @@ APPS = (
     App("mixed", "tests/apps/mixed", "Go", "serialized", 8),
     App("pool", "tests/apps/pool", "Java", "waiting", 6),
     App("threads", "examples/threads", "Java", "oversubscribed", 4),
+    App(
+        "static-cost",
+        "examples/static-cost",
+        "C",
+        "cpu_throttled",
+        4,
+        ("--cpus", "0.1", "--memory", "2MB", "--rate", "20000", "--p95", "150ms"),
+        build=("cc", "-O2", "-static", "-o", "static", "static.c"),
+    ),
     App("blocking", "examples/blocking", "Python", "serialized", 11),
     App("cpu", "tests/apps/cpu", "Ruby", "cpu_bound", 4),
     App("sleep", "tests/apps/sleep", "Node.js", "waiting", 3),
