@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-# Two sweeps of one app differ by about this much, which is the truth's own error.
+# The truth's own error: the half-width at which Tenfold itself takes an interval for tight.
 TRUTH_ERROR = 0.02
 # As Tenfold itself judges: an open workload is carried when so much of what was sent is completed;
 # without a bound on latency, so much of the best throughput is enough.

@@ -129,7 +129,7 @@ def _requirements(judged: list[Judged]) -> Table:
     ]
     note = (
         "Errors are the prediction's, as shares of what was measured, over all counts of all apps. An "
-        "interval holds the truth if that is within it or the 2 % by which two sweeps differ."
+        "interval holds the truth if that is within it, give or take 2 % for the sweep's own error."
     )
     return Table("What is required", ["", "is", "required", ""], rows, note)
 
