@@ -33,7 +33,10 @@ pub mod recommendation;
 pub mod response;
 pub mod words;
 
-pub use finding::{Evidence, Finding, Kind, diagnose, instance_limit};
+pub use finding::{
+    Admission, Change, Evidence, Finding, Kind, Load, Memory, Pool, Question, Trial, diagnose,
+    instance_limit,
+};
 pub use goal::{Goal, Measured};
 pub use interval::Interval;
 pub use ladder::{Ladder, Rung};

@@ -3,7 +3,6 @@
 
 use crate::finding::Kind;
 use crate::laws;
-use crate::model::Model;
 use crate::recommendation::{NextLimit, Recommendation, SLOWER, Search, WORTH};
 use crate::response::Workload;
 use crate::words::{rate, time};
@@ -15,7 +14,7 @@ impl Search<'_> {
             self.head(r),
             self.limit_in_words(r),
             self.one_more(r),
-            r.next_limit.map(|next| next_in_words(next, self.model)),
+            r.next_limit.map(|next| self.next_in_words(r.instances, next)),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join("; ") + "."
     }
@@ -83,32 +82,47 @@ impl Search<'_> {
     }
 
     fn limit_in_words(&self, r: &Recommendation) -> Option<String> {
+        Some(match r.limited_by {
+            Kind::Headroom => "nothing limits yet".to_owned(),
+            kind => format!("limited by {}", self.in_words(kind, r.instances)),
+        })
+    }
+
+    /// A limit of `n` instances.
+    fn in_words(&self, kind: Kind, n: usize) -> String {
         let each = rate(self.model.ladder.peak());
         let cores = self.model.cores;
-        Some(match r.limited_by {
+        match kind {
             Kind::Serialized => {
-                format!(
-                    "limited by each instance serving one request at a time ({each} requests/s)"
-                )
+                format!("each instance serving one request at a time ({each} requests/s)")
             }
             Kind::Waiting => format!(
-                "limited by the {} requests that an instance serves at once ({each} requests/s)",
+                "the {} requests that an instance serves at once ({each} requests/s)",
                 self.model.slots
             ),
-            Kind::CpuBound if self.model.is_cpu_limited(r.instances) => format!(
-                "limited by the CPU: the {cores} cores carry {} requests/s, balancer and load generator included",
-                rate(self.model.cpu_limit(r.instances))
+            Kind::ConnectionLimited => format!(
+                "a pool inside each instance, which serves {} requests at once ({each} requests/s)",
+                self.model.slots
+            ),
+            Kind::CpuThrottled => format!("the CPU quota of each instance ({each} requests/s)"),
+            Kind::MemoryPressure => "the memory".to_owned(),
+            Kind::CpuBound if self.model.is_cpu_limited(n) => format!(
+                "the CPU: the {cores} cores carry {} requests/s, balancer and load generator included",
+                rate(self.model.cpu_limit(n))
             ),
             Kind::CpuBound => {
-                format!("limited by the one core that an instance keeps busy ({each} requests/s)")
+                format!("the one core that an instance keeps busy ({each} requests/s)")
             }
             Kind::Oversubscribed => {
-                format!("limited by the CPU: one instance already keeps the {cores} cores busy")
+                format!("the CPU: one instance already keeps the {cores} cores busy")
             }
-            Kind::SharedDependency => "limited by something that all instances share".to_owned(),
-            Kind::Headroom => "nothing limits yet".to_owned(),
-            other => format!("limited by {other}"),
-        })
+            Kind::SharedDependency => "something that all instances share".to_owned(),
+            Kind::BalancerBound => "the one thread of the balancer".to_owned(),
+            Kind::GeneratorBound => {
+                "the load generator, so that the instances can do more than was measured".to_owned()
+            }
+            Kind::Failing | Kind::Headroom => kind.to_string(),
+        }
     }
 
     fn one_more(&self, r: &Recommendation) -> Option<String> {
@@ -158,19 +172,22 @@ impl Search<'_> {
             format!("{ask} for no more than {} requests/s", rate(bound))
         })
     }
-}
 
-fn next_in_words(next: NextLimit, model: &Model) -> String {
-    let at = next.at_instances;
-    match next.kind {
-        Kind::MemoryPressure => format!("the memory would be full at {at}"),
-        Kind::BalancerBound => format!("one thread of the balancer would limit from {at} on"),
-        Kind::SharedDependency => format!("what they share would limit from {at} on"),
-        _ => format!(
-            "next limit: the {} cores, from {at} instances on ({} requests/s)",
-            model.cores,
-            rate(model.cpu_limit(at))
-        ),
+    fn next_in_words(&self, now: usize, next: NextLimit) -> String {
+        let at = next.at_instances;
+        match next.kind {
+            kind if at == now => {
+                format!("the next limit would be {}", self.in_words(kind, at))
+            }
+            Kind::MemoryPressure => format!("the memory would be full at {at}"),
+            Kind::BalancerBound => format!("one thread of the balancer would limit from {at} on"),
+            Kind::SharedDependency => format!("what they share would limit from {at} on"),
+            _ => format!(
+                "next limit: the {} cores, from {at} instances on ({} requests/s)",
+                self.model.cores,
+                rate(self.model.cpu_limit(at))
+            ),
+        }
     }
 }
 

@@ -125,7 +125,7 @@ impl<'a> Search<'a> {
         let instances = found.unwrap_or_else(|| self.least_bad());
         let (low, high) = self.interval(instances, goal_met);
         let limited_by = self.limit(instances, goal_met);
-        let next_limit = self.next_limit(instances);
+        let next_limit = self.next_limit(instances, limited_by);
         let mut answer = Recommendation {
             instances,
             low,
@@ -210,10 +210,13 @@ impl<'a> Search<'a> {
     fn limit(&self, n: usize, goal_met: bool) -> Kind {
         let capacity = self.model.capacity(n);
         let used = self.prediction(n).throughput / capacity;
+        let measuring = [Kind::GeneratorBound, Kind::BalancerBound];
         if self.bounds.failing.is_some() {
             Kind::Failing
         } else if goal_met && n == 1 && used < 0.7 {
             Kind::Headroom
+        } else if measuring.contains(&self.bounds.instance_limit) {
+            self.bounds.instance_limit
         } else if self.model.is_cpu_limited(n) && self.model.capacity(n + 1) < SLOWER * capacity {
             Kind::Oversubscribed
         } else if self.model.is_cpu_limited(n) {
@@ -235,9 +238,15 @@ impl<'a> Search<'a> {
         self.model.contention > 0.0 && gain < 0.5 * self.model.own_limit(1)
     }
 
-    fn next_limit(&self, n: usize) -> Option<NextLimit> {
-        // What lies beyond one instance is unknown as long as one itself still grew.
-        if self.model.is_cpu_limited(n) || !self.model.ladder.is_saturated() {
+    fn next_limit(&self, n: usize, now: Kind) -> Option<NextLimit> {
+        if now == Kind::Headroom && self.model.ladder.is_saturated() {
+            // More load meets the limit of the count that runs already.
+            return Some(NextLimit { kind: self.limit(n, false), at_instances: n });
+        }
+        // What lies beyond one instance is unknown as long as one itself still grew, and beyond what is
+        // shared no count reaches.
+        let is_open = self.model.ladder.is_saturated() && now != Kind::SharedDependency;
+        if self.model.is_cpu_limited(n) || !is_open {
             return None;
         }
         let first = |kind, holds: &dyn Fn(usize) -> bool| {
@@ -377,5 +386,7 @@ mod tests {
     fn light_load_is_headroom() {
         let r = recommend(&sleeper(0.02), &open(5.0, 0.5), &bounds(Kind::Serialized), &[]);
         assert_eq!((r.instances, r.limited_by), (1, Kind::Headroom));
+        assert_eq!(r.next_limit, Some(NextLimit { kind: Kind::Serialized, at_instances: 1 }));
+        assert!(r.reason.contains("one request at a time"), "{}", r.reason);
     }
 }

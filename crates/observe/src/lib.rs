@@ -4,6 +4,7 @@
 //! - [`Observer`] watches named [`Target`]s (an instance, a process, some threads) and takes
 //!   [`Sample`]s of them and of the machine.
 //! - [`Usage`] is what happened between two samples: cores, waiting, switches, memory, pressure.
+//! - [`Sockets`] are a target's connections, looked up when asked for.
 //! - [`Recorder`] samples on a thread of its own and keeps a bounded series.
 //! - [`Machine`] is what does not change: cores that may be used, memory, kernel.
 //! - [`Source`] names what this machine does not tell, and what cannot be said without it.
@@ -30,6 +31,7 @@ mod machine;
 mod observer;
 mod process;
 mod recorder;
+mod socket;
 mod source;
 mod usage;
 
@@ -40,6 +42,7 @@ pub use machine::{
 };
 pub use observer::{Observer, Sample, Scope, Target};
 pub use recorder::{Record, Recorder};
+pub use socket::Sockets;
 pub use source::Source;
 pub use usage::{
     Absence, BusiestThread, ListenUsage, MachineCpu, MachineUsage, MemoryLimit, Pressure, Stall,

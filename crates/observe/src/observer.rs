@@ -5,6 +5,7 @@ use crate::counters::{Counters, TaskId};
 use crate::kernel_file::KernelFiles;
 use crate::machine::MachineCounters;
 use crate::process::{TaskReader, numbered_entries, parent_of};
+use crate::socket::Sockets;
 use crate::source::Source;
 use crate::usage::Usage;
 use crate::{cgroup, difference};
@@ -154,6 +155,16 @@ impl Observer {
         }
         self.tasks.end_round();
         Sample { at, since_boot, machine, targets, absent, missing }
+    }
+
+    /// The TCP connections of a target now; `None` for one that is not watched or does not run. Takes
+    /// as long as the machine has connections: a millisecond for some hundred.
+    pub fn sockets(&mut self, name: &str) -> Option<Sockets> {
+        let pids = match self.targets.get(name)?.scope {
+            Scope::ProcessGroup(pgid) => self.group_members().remove(&pgid)?,
+            Scope::Threads { pid, .. } | Scope::Process(pid) => vec![pid],
+        };
+        Some(Sockets::read(&pids, &mut self.files))
     }
 
     /// The processes of each watched group. Asking every process of the machine for its group by

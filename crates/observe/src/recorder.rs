@@ -1,6 +1,7 @@
 //! A series of usage, taken at even intervals on a thread of its own.
 
 use crate::observer::{Observer, Sample, Target};
+use crate::socket::Sockets;
 use crate::usage::Usage;
 use std::collections::VecDeque;
 use std::io;
@@ -80,6 +81,11 @@ impl Recorder {
     /// What happened from `mark` until now. Threads that are watched by themselves must still live.
     pub fn since(&self, mark: &Sample) -> Usage {
         self.mark().since(mark)
+    }
+
+    /// See [`Observer::sockets`].
+    pub fn sockets(&self, name: &str) -> Option<Sockets> {
+        self.shared.lock().observer.sockets(name)
     }
 
     /// The newest record, once one interval has passed.

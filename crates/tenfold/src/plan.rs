@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 
 use capacity::price::CpuKind;
-use capacity::{Finding, Recommendation};
+use capacity::{Finding, Recommendation, Trial};
 use observe::TargetUsage;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,9 @@ pub struct Plan {
     pub probes: Vec<Probe>,
     pub curve: Vec<Point>,
     pub findings: Vec<Finding>,
+    /// What was changed to tell explanations apart, and what it showed; earlier documents do not tell.
+    #[serde(default)]
+    pub interventions: Vec<Trial>,
     pub recommendation: Option<Recommendation>,
     /// What else was noticed: where model and measurement disagreed, why it ended early.
     pub notes: Vec<String>,

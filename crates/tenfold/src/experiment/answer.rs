@@ -41,6 +41,7 @@ pub fn plan(
         probes: probes(known).map(|o| o.probe.clone()).collect(),
         curve: Vec::new(),
         findings: Vec::new(),
+        interventions: Vec::new(),
         recommendation: None,
         notes: known.notes.clone(),
         cost: None,
@@ -68,6 +69,7 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
     plan.balancer_slots = known.balancer_slots();
     plan.curve = curve.iter().map(plan::Point::from).collect();
     plan.findings = known.findings(&model, &answer);
+    plan.interventions = known.interventions(&model);
     plan.recommendation = Some(answer);
 }
 

@@ -1,13 +1,16 @@
 //! What is known so far, and what follows from it. No I/O: the science is asked here.
 
 use capacity::model::ServiceShape;
-use capacity::{Bounds, Evidence, Finding, Ladder, Model, Recommendation, Rung};
+use capacity::{
+    Admission, Bounds, Evidence, Finding, Ladder, Load, Memory, Model, Pool, Question,
+    Recommendation, Rung, Trial,
+};
 use observe::Machine;
 
 use super::Experiment;
 use super::observation::Observation;
 use crate::config::Pattern;
-use crate::plan::Verdict;
+use crate::plan::{self, Verdict};
 
 /// All measurements of an experiment.
 pub struct Knowledge<'a> {
@@ -21,6 +24,8 @@ pub struct Knowledge<'a> {
     pub confirmed: Vec<Observation>,
     /// What the model was refitted with, because it had been wrong.
     pub refits: Vec<Observation>,
+    /// What was changed to tell explanations apart, and what it showed.
+    pub trials: Vec<Trial>,
     pub notes: Vec<String>,
 }
 
@@ -41,6 +46,7 @@ impl<'a> Knowledge<'a> {
             second: None,
             confirmed: Vec::new(),
             refits: Vec::new(),
+            trials: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -110,9 +116,15 @@ impl<'a> Knowledge<'a> {
             generator_thread: worst(&|o| o.generator_thread),
             balancer_thread: worst(&|o| o.balancer_thread),
             throttled: all().filter_map(|o| o.throttled).reduce(f64::max),
-            memory_pressure: all().filter_map(|o| o.memory_pressure).reduce(f64::max),
+            memory: self.memory(),
             load: None,
             connect_failures: all().map(|o| o.connect_failures).sum(),
+            open_files: all().filter_map(Observation::open_files).max_by(|a, b| {
+                let share = |files: &(u64, u64)| files.0 as f64 / files.1.max(1) as f64;
+                share(a).total_cmp(&share(b))
+            }),
+            admission: self.rungs.last().and_then(admission),
+            trials: self.trials.clone(),
         }
     }
 
@@ -124,11 +136,50 @@ impl<'a> Knowledge<'a> {
     /// Everything that the numbers show, in the light of the answer.
     pub fn findings(&self, model: &Model, answer: &Recommendation) -> Vec<Finding> {
         let Some(peak) = self.peak_rung() else { return Vec::new() };
-        let load = self
-            .confirmed_at(answer.instances)
-            .filter(|_| answer.goal_met)
-            .map(|o| o.throughput() / model.capacity(answer.instances));
+        let load = self.confirmed_at(answer.instances).filter(|_| answer.goal_met).map(|o| Load {
+            share: o.throughput() / model.capacity(answer.instances),
+            instances: answer.instances,
+        });
         capacity::diagnose(model, &Evidence { load, ..self.evidence(peak) })
+    }
+
+    /// What one saturated instance leaves open.
+    pub fn questions_of_one(&self) -> Vec<Question> {
+        let Some((model, _)) = self.model() else { return Vec::new() };
+        self.peak_rung()
+            .map_or_else(Vec::new, |peak| Question::of_one(&model, &self.evidence(peak)))
+    }
+
+    /// What the second one leaves open.
+    pub fn question_of_two(&self) -> Option<Question> {
+        let (model, _) = self.model()?;
+        Question::of_two(&model, &self.evidence(self.peak_rung()?))
+    }
+
+    /// All that was tried; the second instance is a trial as well.
+    pub fn interventions(&self, model: &Model) -> Vec<Trial> {
+        let peak = self.peak_rung();
+        let second = peak.and_then(|peak| Trial::second_instance(model, &self.evidence(peak)));
+        self.trials.iter().cloned().chain(second).collect()
+    }
+
+    fn memory(&self) -> Memory {
+        let all = || self.rungs.iter().chain(&self.second).chain(&self.confirmed);
+        let left = |o: &Observation| {
+            Some(o.memory_available? as f64 / self.machine.memory_bytes?.max(1) as f64)
+        };
+        Memory {
+            stalled: all().filter_map(|o| o.memory_pressure).reduce(f64::max),
+            left: all().filter_map(left).reduce(f64::min),
+            limited: all().filter_map(|o| o.probe.limited).filter_map(limited_memory).max_by(
+                |a, b| {
+                    let share = |memory: &(u64, u64)| memory.0 as f64 / memory.1.max(1) as f64;
+                    share(a).total_cmp(&share(b))
+                },
+            ),
+            faults: all().map(|o| o.faults / o.throughput().max(1e-9)).fold(0.0, f64::max),
+            kills: all().map(|o| o.probe.memory_kills).sum(),
+        }
     }
 
     /// Share of requests that fail when the instance has only one at a time, if the goal does not
@@ -227,4 +278,21 @@ impl<'a> Knowledge<'a> {
             self.refits.push(last);
         }
     }
+}
+
+/// What became of the requests of a rung.
+fn admission(top: &Observation) -> Option<Admission> {
+    let sockets = top.sockets.as_ref()?;
+    let busiest = sockets.outbound.iter().max_by_key(|(_, connections)| **connections);
+    Some(Admission {
+        offered: top.probe.users?,
+        unread: sockets.unread,
+        pool: busiest
+            .map(|(to, connections)| Pool { to: to.to_string(), connections: *connections }),
+    })
+}
+
+/// Used of the limit, and the limit.
+fn limited_memory(limited: plan::Limited) -> Option<(u64, u64)> {
+    Some((limited.memory_used_bytes?, limited.memory_bytes?))
 }

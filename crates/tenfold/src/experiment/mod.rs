@@ -5,10 +5,12 @@
 //! - `probe`: one measurement, until its interval is tight.
 //! - `observation`: what it saw.
 //! - `session`: the order of the probes.
+//! - `intervention`: changes that tell two explanations apart.
 //! - `knowledge`: what is known so far, and what follows from it.
 //! - `answer`: the plan from what is known.
 
 mod answer;
+mod intervention;
 mod knowledge;
 mod observation;
 mod pace;

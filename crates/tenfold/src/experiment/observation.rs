@@ -5,7 +5,7 @@ use capacity::model::ServiceShape;
 use capacity::{Measured, Saturation, laws};
 use hdrhistogram::Histogram;
 use load::{Reason, Report};
-use observe::{Machine, Sample, TargetUsage, Usage};
+use observe::{Machine, Sample, Sockets, TargetUsage, Usage};
 
 use super::probe::Probe;
 use crate::plan::{self, CpuCores, Purpose, Times, Verdict};
@@ -26,6 +26,8 @@ pub struct Edges {
     after: Snapshot,
     /// Instances that died at their memory limit.
     memory_kills: u32,
+    /// Of the first instance, while the load still ran.
+    sockets: Option<Sockets>,
 }
 
 /// One measurement, seen from all sides. Seconds, cores, shares.
@@ -59,6 +61,12 @@ pub struct Observation {
     /// Memory that was still free (bytes).
     pub memory_available: Option<u64>,
     pub connect_failures: u64,
+    /// Page faults of the instance that has most, that waited for a disk, a second.
+    pub faults: f64,
+    /// Open files of the instance that has most.
+    files: Option<u64>,
+    /// Connections of the first instance at the end of the interval.
+    pub sockets: Option<Sockets>,
     /// The most frequent error in words.
     pub top_error: Option<String>,
 }
@@ -84,6 +92,7 @@ impl Mark {
             before: self.balancer,
             after: rig.balancer.snapshot(),
             memory_kills: rig.memory_kills().saturating_sub(self.memory_kills),
+            sockets: first_sockets(rig),
         }
     }
 }
@@ -141,6 +150,9 @@ impl Observation {
             memory_pressure: usage.machine.pressure.map(|p| p.memory.some),
             memory_available: usage.machine.memory.map(|m| m.available),
             connect_failures: edges.connect_failures(),
+            faults: apps.iter().map(|u| u.major_faults).fold(0.0, f64::max),
+            files: apps.iter().filter_map(|u| u.open_files).max(),
+            sockets: edges.sockets.clone(),
             top_error: report
                 .errors
                 .iter()
@@ -167,6 +179,11 @@ impl Observation {
     /// Whether more was sent than could be completed, so that what failed may just have waited.
     pub fn is_overloaded(&self) -> bool {
         self.probe.rate.is_some() && self.throughput() < 0.97 * self.offered
+    }
+
+    /// Open files of an instance, and how many it may have.
+    pub fn open_files(&self) -> Option<(u64, u64)> {
+        Some((self.files?, self.sockets.as_ref()?.open_files_limit?))
     }
 
     /// Share of requests that failed.
@@ -220,6 +237,11 @@ impl Edges {
             Err(_) => Times::default(),
         }
     }
+}
+
+fn first_sockets(rig: &Rig) -> Option<Sockets> {
+    let members = rig.fleet().members();
+    rig.recorder.sockets(&members.first()?.member.name)
 }
 
 fn busiest(u: &TargetUsage) -> Option<f64> {

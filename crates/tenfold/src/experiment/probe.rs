@@ -6,6 +6,7 @@ use capacity::Interval;
 use load::{Report, Run, Window};
 use observe::Machine;
 
+use super::intervention::Setting;
 use super::observation::{Edges, Observation};
 use super::pace::Pace;
 use crate::config::Request;
@@ -26,6 +27,8 @@ pub struct Probe {
     pub pace: Pace,
     /// When the warm-up is over.
     pub warm_up: WarmUp,
+    /// What it does differently from the others.
+    pub setting: Setting,
 }
 
 /// When the warm-up is over.
@@ -73,8 +76,10 @@ impl Probe {
     }
 
     fn load(&self, rig: &Rig, request: &Request) -> load::Config {
-        let mut config = load::Config::new(request.target(rig.address()), self.workload.clone());
+        let address = self.setting.past_balancer.unwrap_or_else(|| rig.address());
+        let mut config = load::Config::new(request.target(address), self.workload.clone());
         config.timeout = self.timeout;
+        config.threads = self.setting.generator_threads;
         // Short windows for short probes: batches are made of them.
         config.window = Duration::from_millis(100);
         config

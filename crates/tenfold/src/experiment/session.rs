@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use observe::Machine;
 
+use super::intervention::Setting;
 use super::knowledge::Knowledge;
 use super::observation::Observation;
 use super::pace::{Budget, Pace};
@@ -21,11 +22,11 @@ pub struct Session<'a> {
     experiment: &'a Experiment,
     stop: &'a Stop,
     progress: &'a mut Progress,
-    budget: Budget,
-    rig: Rig,
+    pub(super) budget: Budget,
+    pub(super) rig: Rig,
     /// Seconds that the first instance took to become ready.
     start_up: f64,
-    known: Knowledge<'a>,
+    pub(super) known: Knowledge<'a>,
 }
 
 /// While `k` is being looked for, the balancer must not hold anything back.
@@ -80,9 +81,11 @@ impl<'a> Session<'a> {
             // More instances fail as often: there is nothing to find out about them.
             return Ok(());
         }
+        self.intervene_at_one().await?;
         self.rig.apps[0].set_slots(self.known.balancer_slots().unwrap_or(UNLIMITED));
         if self.experiment.max_instances > 1 {
             self.measure_two().await?;
+            self.intervene_at_two().await?;
         }
         match self.experiment.depth {
             Depth::Confirm => self.confirm().await,
@@ -257,6 +260,7 @@ impl<'a> Session<'a> {
             timeout: self.timeout(response),
             pace,
             warm_up: WarmUp::Time,
+            setting: Setting::default(),
         };
         let observation = self.probe(&probe, Stage::Goal).await?;
         self.known.confirmed.push(observation);
@@ -311,8 +315,24 @@ impl<'a> Session<'a> {
         let stage = if instances == 1 { Stage::Ladder } else { Stage::Two };
         let purpose = if instances == 1 { Purpose::Ladder } else { Purpose::Saturation };
         let workload = load::Workload::closed(users, Duration::ZERO);
-        let timeout = self.budget.total();
-        self.probe(&Probe { purpose, instances, workload, timeout, pace, warm_up }, stage).await
+        let (timeout, setting) = (self.budget.total(), Setting::default());
+        let probe = Probe { purpose, instances, workload, timeout, pace, warm_up, setting };
+        self.probe(&probe, stage).await
+    }
+
+    /// The same once more, with something changed.
+    pub(super) async fn saturated(
+        &mut self,
+        purpose: Purpose,
+        instances: usize,
+        users: usize,
+        pace: Pace,
+        setting: Setting,
+    ) -> Result<Observation, Abort> {
+        let workload = load::Workload::closed(users, Duration::ZERO);
+        let (timeout, warm_up) = (self.budget.total(), WarmUp::Time);
+        let probe = Probe { purpose, instances, workload, timeout, pace, warm_up, setting };
+        self.probe(&probe, Stage::Two).await
     }
 
     async fn probe(&mut self, probe: &Probe, stage: Stage) -> Result<Observation, Abort> {

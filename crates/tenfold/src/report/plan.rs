@@ -14,6 +14,7 @@ pub fn text(plan: &Plan) -> String {
     out.push_str(&one_instance(plan));
     out.push_str(&curve(plan));
     out.push_str(&findings(plan));
+    out.push_str(&interventions(plan));
     for note in &plan.notes {
         let _ = writeln!(out, "Note: {note}\n");
     }
@@ -220,6 +221,17 @@ fn cost(plan: &Plan) -> String {
 
 fn instances(n: usize) -> String {
     if n == 1 { "1 instance".to_owned() } else { format!("{n} instances") }
+}
+
+fn interventions(plan: &Plan) -> String {
+    let mut out = String::new();
+    for tried in &plan.interventions {
+        let _ = writeln!(out, "Tried: {}.", tried.text);
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out
 }
 
 fn verdict(plan: &Plan) -> String {

@@ -1,0 +1,82 @@
+//! What instances do to each other, and what room they leave.
+
+use super::evidence::{Evidence, FULL_GAIN, ROOM};
+use super::trial::Change;
+use super::{Finding, Kind, clarity, found, instance_limit};
+use crate::model::Model;
+use crate::words::{rate, time};
+
+/// Two instances that do less than this of one's work are slower, not just useless.
+const LOSS: f64 = 0.97;
+/// A second instance that brings less than this brings nothing that is worth its cost.
+const ALL_SHARED: f64 = 1.2;
+
+pub(super) fn is_oversubscribed(model: &Model, e: &Evidence) -> bool {
+    e.second_gain().is_some_and(|gain| gain < LOSS)
+        && e.two.is_some_and(|two| two.is_cpu_full(model.cores))
+}
+
+pub(super) fn is_shared(model: &Model, e: &Evidence) -> bool {
+    let falls_short = e.second_gain().is_some_and(|gain| gain < FULL_GAIN);
+    falls_short
+        && match e.trial(Change::OneCoreLess) {
+            Some(trial) => trial.shows == Kind::SharedDependency,
+            None => model.contention > 0.0 && !model.is_cpu_limited(2),
+        }
+}
+
+/// Whether a second instance brings nothing, because all of the limit is shared: then it is nothing of
+/// an instance's own.
+pub(super) fn is_all_shared(model: &Model, e: &Evidence) -> bool {
+    is_shared(model, e) && e.second_gain().is_some_and(|gain| gain < ALL_SHARED)
+}
+
+pub(super) fn oversubscribed(model: &Model, e: &Evidence) -> Option<Finding> {
+    is_oversubscribed(model, e).then_some(())?;
+    let gain = e.second_gain()?;
+    let waits = e.run_wait.map_or(String::new(), |(one, two)| {
+        format!("; a request waited {} for a core, {} before", time(two), time(one))
+    });
+    found(
+        Kind::Oversubscribed,
+        clarity(1.0 - gain, 0.0, 0.2),
+        format!("two instances did {gain:.2} times the work of one on full cores{waits}"),
+        "run one instance on this machine, which is faster than two; add machines, or make a request \
+         cheaper",
+    )
+}
+
+pub(super) fn shared(model: &Model, e: &Evidence) -> Option<Finding> {
+    is_shared(model, e).then_some(())?;
+    let (gain, two) = (e.second_gain()?, e.two?);
+    let tried = e.trial(Change::OneCoreLess).map_or(String::new(), |trial| {
+        format!("; with a core less it was {:.2} times", trial.after / e.one.throughput)
+    });
+    found(
+        Kind::SharedDependency,
+        e.confidence(Kind::SharedDependency, clarity(FULL_GAIN - gain, 0.0, 0.6)),
+        format!(
+            "two instances did {gain:.2} times the work of one and used {:.2} of {:.0} cores for it{tried}",
+            two.own_cores(),
+            model.cores
+        ),
+        "look at what all instances use (database, lock, disk, remote service) before adding more",
+    )
+}
+
+pub(super) fn headroom(model: &Model, e: &Evidence) -> Option<Finding> {
+    let load = e.load.filter(|load| load.share < ROOM)?;
+    let most = model.capacity(load.instances);
+    let s = if load.instances == 1 { "one instance" } else { "the recommended instances" };
+    let later = if most.is_finite() && model.ladder.is_saturated() {
+        format!(" ({} requests/s, then {})", rate(most), instance_limit(model, e))
+    } else {
+        String::new()
+    };
+    found(
+        Kind::Headroom,
+        clarity(ROOM - load.share, 0.0, 0.5),
+        format!("the workload is {:.0} % of what {s} can complete{later}", load.share * 100.0),
+        "nothing to do: there is room for more load",
+    )
+}

@@ -1,0 +1,241 @@
+//! What was seen of the saturated instances, and what follows from it in yes or no.
+
+use super::trial::{Change, Trial};
+use super::{Kind, trial};
+use crate::model::{Model, Saturation};
+
+/// What was seen. Shares are 0 to 1; `None` where the source is missing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// One saturated instance.
+    pub one: Saturation,
+    /// Two of them, if there were two.
+    pub two: Option<Saturation>,
+    /// Cores that the busiest thread of the one used.
+    pub busiest_thread: Option<f64>,
+    /// Run-queue wait in one request with one instance, and with two (s).
+    pub run_wait: Option<(f64, f64)>,
+    /// Share of failed requests, worst of the valid probes, with the most frequent error in words.
+    pub errors: Option<(f64, String)>,
+    /// Share of failed requests that may be.
+    pub error_limit: f64,
+    /// Share of a core that the busiest generator thread used, worst probe.
+    pub generator_thread: f64,
+    /// Share of a core that the busiest balancer thread used, worst probe.
+    pub balancer_thread: f64,
+    /// Share of CPU quota periods in which an instance was stopped.
+    pub throttled: Option<f64>,
+    /// What was seen of the memory.
+    pub memory: Memory,
+    /// The workload beside what the recommended count can complete, if it holds the goal.
+    pub load: Option<Load>,
+    /// Connections to the app that were refused or dropped.
+    pub connect_failures: u64,
+    /// Files that an instance has open, and may have open, of the one that is nearest to its limit.
+    pub open_files: Option<(u64, u64)>,
+    /// What became of the requests that were in flight at the top of the ladder.
+    pub admission: Option<Admission>,
+    /// What was tried.
+    pub trials: Vec<Trial>,
+}
+
+/// What was seen of the memory; worst probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// Share of time in which something waited for memory.
+    pub stalled: Option<f64>,
+    /// Share of the machine's memory that was left.
+    pub left: Option<f64>,
+    /// Used of a limit, in bytes, and the limit.
+    pub limited: Option<(u64, u64)>,
+    /// Page faults that waited for a disk, a request, of one instance.
+    pub faults: f64,
+    /// Instances or processes of them that were killed because nothing was left.
+    pub kills: u64,
+}
+
+/// A workload beside a capacity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// The workload as a share of the capacity.
+    pub share: f64,
+    /// Of so many instances.
+    pub instances: usize,
+}
+
+/// What became of requests in flight at one saturated instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// Requests in flight.
+    pub offered: usize,
+    /// Those that the instance had not read: they wait in front of it.
+    pub unread: usize,
+    /// The connections that it had to what it uses most.
+    pub pool: Option<Pool>,
+}
+
+/// Connections of an instance to one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Where they lead.
+    pub to: String,
+    /// How many.
+    pub connections: usize,
+}
+
+impl Admission {
+    /// Requests that the instance had read.
+    pub(super) fn inside(&self) -> usize {
+        self.offered.saturating_sub(self.unread)
+    }
+}
+
+/// A thread or a core is at its limit from here on: beyond 80 to 90 % of it, what is asked for and
+/// what is done part (the measurements behind are in docs/benchmarks.md).
+pub(super) const THREAD_FULL: f64 = 0.85;
+/// Threads under one interpreter lock use one core between them, and a little outside the lock.
+const ONE_CORE: f64 = 1.15;
+/// A second instance should nearly double the throughput; below this gain something holds it back.
+/// Where only slots rest between two requests, up to 6 % are missing.
+pub(super) const FULL_GAIN: f64 = 1.85;
+/// A quota limits from here on: below, it cuts off peaks only.
+const QUOTA_FULL: f64 = 0.5;
+/// Of a memory limit, so much is all: the kernel takes back what it can before it kills.
+const MEMORY_FULL: f64 = 0.95;
+/// Of the machine's memory, less than this is nothing left.
+const LITTLE: f64 = 0.1;
+/// Share of the time that may pass waiting for memory: systemd-oomd, whose business that is, acts at
+/// 0.6 for 30 s; a service feels far less.
+pub(super) const STALLED: f64 = 0.05;
+/// A request that waits for the disk more often than this, in pages, at a full memory, thrashes.
+const FAULTS: f64 = 1.0;
+/// Of the files that may be open.
+pub(super) const FILES_FULL: f64 = 0.9;
+/// A workload below this share of the capacity leaves room.
+pub(super) const ROOM: f64 = 0.7;
+
+impl Evidence {
+    /// Nothing but one saturated instance.
+    pub fn new(one: Saturation) -> Evidence {
+        Evidence {
+            one,
+            two: None,
+            busiest_thread: None,
+            run_wait: None,
+            errors: None,
+            error_limit: 0.0,
+            generator_thread: 0.0,
+            balancer_thread: 0.0,
+            throttled: None,
+            memory: Memory::default(),
+            load: None,
+            connect_failures: 0,
+            open_files: None,
+            admission: None,
+            trials: Vec::new(),
+        }
+    }
+
+    /// Throughput of two over that of one.
+    pub(super) fn second_gain(&self) -> Option<f64> {
+        self.two.map(|two| two.throughput / self.one.throughput)
+    }
+
+    /// What a change of this sort did, if it was tried.
+    pub(super) fn trial(&self, change: Change) -> Option<&Trial> {
+        self.trials.iter().find(|trial| trial.change == change)
+    }
+
+    /// Whether a trial spoke for a kind.
+    pub(super) fn is_confirmed(&self, kind: Kind) -> bool {
+        self.trials.iter().any(|trial| trial.shows == kind)
+    }
+
+    /// The confidence that the signature gives, and what trials add to it.
+    pub(super) fn confidence(&self, kind: Kind, signature: f64) -> f64 {
+        if self.is_confirmed(kind) { signature.max(trial::DECIDED) } else { signature }
+    }
+
+    pub(super) fn is_generator_bound(&self) -> bool {
+        match self.trial(Change::SecondGenerator) {
+            Some(trial) => trial.shows == Kind::GeneratorBound,
+            None => self.generator_thread >= THREAD_FULL,
+        }
+    }
+
+    pub(super) fn is_balancer_bound(&self) -> bool {
+        match self.trial(Change::NoBalancer) {
+            Some(trial) => trial.shows == Kind::BalancerBound,
+            None => self.balancer_thread >= THREAD_FULL,
+        }
+    }
+
+    pub(super) fn is_quota_full(&self) -> bool {
+        self.throttled.is_some_and(|share| share >= QUOTA_FULL)
+    }
+
+    pub(super) fn is_memory_short(&self) -> bool {
+        let m = &self.memory;
+        let full = |(used, limit): (u64, u64)| used as f64 >= MEMORY_FULL * limit as f64;
+        // A full limit alone is the page cache's business, and a stall may be somebody else's.
+        let is_full = m.left.is_some_and(|left| left < LITTLE) || m.limited.is_some_and(full);
+        let is_felt = m.faults >= FAULTS || m.stalled.is_some_and(|share| share >= STALLED);
+        m.kills > 0 || (is_full && is_felt)
+    }
+
+    pub(super) fn is_cpu_bound(&self, model: &Model) -> bool {
+        let cores = self.one.app_cores();
+        let one_core = (THREAD_FULL..=ONE_CORE).contains(&cores);
+        self.busiest_thread.unwrap_or(0.0) >= THREAD_FULL
+            || self.one.is_cpu_full(model.cores)
+            || (model.slots == 1 && cores >= THREAD_FULL)
+            // One core's worth from several threads: an interpreter lock, unless less than a core
+            // was shown to be enough.
+            || (one_core && model.ladder.is_saturated() && !self.is_idle(model))
+    }
+
+    /// Whether the slots, not the CPU, are most of a request's time.
+    pub(super) fn is_idle(&self, model: &Model) -> bool {
+        self.cpu_share(model) < WAITS
+    }
+
+    /// Share of a request's time that is CPU.
+    pub(super) fn cpu_share(&self, model: &Model) -> f64 {
+        model.app_demand * model.ladder.peak() / model.slots as f64
+    }
+
+    /// Whether requests are let in, more than are served at once, and wait inside for one of a few of
+    /// something.
+    pub(super) fn is_pooled(&self, model: &Model) -> bool {
+        // At the top of the ladder there are about twice as many in flight as are served.
+        let is_let_in = |a: &Admission| 2 * a.inside() >= 3 * model.slots;
+        model.slots > 1
+            && model.ladder.is_saturated()
+            && !self.is_cpu_bound(model)
+            && self.is_idle(model)
+            && self.admission.as_ref().is_some_and(is_let_in)
+    }
+
+    /// The connections that more requests than there are of them share. A single one carries requests
+    /// side by side, and says nothing.
+    pub(super) fn pool(&self, model: &Model) -> Option<&Pool> {
+        let admission = self.admission.as_ref()?;
+        let pool = admission.pool.as_ref()?;
+        let is_short = (2..=model.slots).contains(&pool.connections)
+            && 2 * pool.connections <= admission.inside();
+        is_short.then_some(pool)
+    }
+
+    /// Whether one instance carries the workload and could carry much more.
+    pub(super) fn has_room(&self) -> bool {
+        self.load.is_some_and(|load| load.instances == 1 && load.share < ROOM)
+    }
+}
+
+/// An instance waits when its requests use less than this share of their time as CPU.
+pub(super) const WAITS: f64 = 0.5;
+
+/// Whether one request at a time is all that an instance serves.
+pub(super) fn is_serial(model: &Model) -> bool {
+    model.slots == 1 && model.ladder.is_saturated()
+}

@@ -1,0 +1,169 @@
+//! What limits each instance by itself.
+
+use super::company::is_all_shared;
+use super::evidence::{Evidence, FILES_FULL, STALLED, THREAD_FULL, WAITS, is_serial};
+use super::{Finding, Kind, clarity, found};
+use crate::model::Model;
+use crate::words::{rate, time};
+
+/// A quota that stops an instance less often cuts off single peaks.
+const THROTTLED: f64 = 0.05;
+
+pub(super) fn throttled(e: &Evidence) -> Option<Finding> {
+    let share = e.throttled.filter(|share| *share >= THROTTLED)?;
+    found(
+        Kind::CpuThrottled,
+        clarity(share, THROTTLED, 0.5),
+        format!(
+            "the CPU quota stopped the app in {:.0} % of its periods, at {:.2} cores",
+            share * 100.0,
+            e.one.app_cores()
+        ),
+        "raise the quota (--cpus, or that of the cgroup), or run more instances with a quota each",
+    )
+}
+
+pub(super) fn memory(e: &Evidence) -> Option<Finding> {
+    e.is_memory_short().then_some(())?;
+    let m = &e.memory;
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let mut seen = Vec::new();
+    if m.kills > 0 {
+        let s = if m.kills == 1 { "process was" } else { "processes were" };
+        seen.push(format!("{} {s} killed because no memory was left", m.kills));
+    }
+    if let Some((used, limit)) = m.limited {
+        seen.push(format!("{:.1} of {:.1} MiB are used", mib(used), mib(limit)));
+    }
+    if m.faults >= 0.1 {
+        seen.push(format!("a request waits {:.1} times for pages from the disk", m.faults));
+    }
+    if let Some(share) = m.stalled.filter(|share| *share >= STALLED) {
+        seen.push(format!("something waited for memory {:.0} % of the time", share * 100.0));
+    }
+    let stalled = clarity(m.stalled.unwrap_or(0.0), STALLED, 0.3);
+    let confidence = if m.kills > 0 { 0.99 } else { stalled.max(clarity(m.faults, 1.0, 10.0)) };
+    found(
+        Kind::MemoryPressure,
+        confidence,
+        seen.join("; "),
+        if m.limited.is_some() {
+            "give each instance more memory (--memory), or make it need less"
+        } else {
+            "add memory or run fewer instances: a machine that swaps serves nobody"
+        },
+    )
+}
+
+/// Connections that never came about.
+pub(super) fn refused(e: &Evidence) -> Option<Finding> {
+    let files = e.open_files.filter(|(open, limit)| *open as f64 >= FILES_FULL * *limit as f64);
+    if e.connect_failures == 0 && files.is_none() {
+        return None;
+    }
+    let mut seen = Vec::new();
+    if e.connect_failures > 0 {
+        seen.push(format!("{} connections to the app were refused or dropped", e.connect_failures));
+    }
+    if let Some((open, limit)) = files {
+        seen.push(format!("an instance has {open} of {limit} files open"));
+    }
+    found(
+        Kind::ConnectionLimited,
+        if seen.len() == 2 { 0.95 } else { 0.8 },
+        seen.join("; "),
+        "raise the app's listen backlog and its limit of open files (ulimit -n)",
+    )
+}
+
+/// Requests are let in, and wait inside for one of a few connections.
+pub(super) fn pool(model: &Model, e: &Evidence) -> Option<Finding> {
+    (e.is_pooled(model) && !is_all_shared(model, e)).then_some(())?;
+    let a = e.admission.as_ref()?;
+    let (k, inside) = (model.slots, a.inside());
+    let waits = format!(
+        "of {} requests in flight one instance had taken in {inside} and served {k} at a time, its CPU idle",
+        a.offered
+    );
+    match e.pool(model) {
+        Some(pool) => found(
+            Kind::ConnectionLimited,
+            0.9,
+            format!("{waits}; it has {} connections to {}", pool.connections, pool.to),
+            "make the app's pool of connections larger if what they lead to can take more, or add \
+             instances: each brings a pool of its own",
+        ),
+        None => found(
+            Kind::ConnectionLimited,
+            0.7,
+            format!(
+                "{waits}: something inside has {k} places, as a pool of connections or threads"
+            ),
+            "look for a pool of that size in the app's configuration and make it larger, or add \
+             instances: each brings its own",
+        ),
+    }
+}
+
+pub(super) fn serialized(model: &Model, e: &Evidence) -> Option<Finding> {
+    let is_own = !e.is_cpu_bound(model) && !is_all_shared(model, e);
+    (is_serial(model) && is_own).then_some(())?;
+    let light = 1.0 / model.ladder.light_service();
+    let gain = model.ladder.peak() / light - 1.0;
+    found(
+        Kind::Serialized,
+        clarity(0.5 - gain, 0.0, 0.5),
+        format!(
+            "one instance completes {} requests/s with one request in flight and {} with more: it serves \
+             one at a time, {} each",
+            rate(light),
+            rate(model.ladder.peak()),
+            time(model.ladder.light_service())
+        ),
+        "add instances, or let the app serve several requests at once (threads, async)",
+    )
+}
+
+pub(super) fn cpu_bound(model: &Model, e: &Evidence) -> Option<Finding> {
+    e.is_cpu_bound(model).then_some(())?;
+    let cores = e.one.app_cores();
+    let relay = e.one.throughput * e.one.relay_demand;
+    let thread = e.busiest_thread.unwrap_or(cores).max(e.one.own_cores() / model.cores);
+    found(
+        Kind::CpuBound,
+        e.confidence(Kind::CpuBound, clarity(thread, THREAD_FULL - 0.1, 1.0)),
+        format!(
+            "a saturated instance keeps {cores:.2} of {:.0} cores busy, {} of CPU a request; balancer and \
+             load generator use {relay:.2} beside it",
+            model.cores,
+            time(model.app_demand)
+        ),
+        if e.is_quota_full() {
+            "raise the quota first: within it only less CPU per request helps"
+        } else if cores > 1.2 {
+            "one instance uses several cores already: only less CPU per request or more cores help"
+        } else {
+            "run one instance per core at most; beyond that only less CPU per request or more cores help"
+        },
+    )
+}
+
+pub(super) fn waiting(model: &Model, e: &Evidence) -> Option<Finding> {
+    // What a quota holds back waits for the CPU.
+    (e.is_idle(model) && !e.is_cpu_bound(model) && !e.is_quota_full()).then_some(())?;
+    let busy = e.cpu_share(model);
+    found(
+        Kind::Waiting,
+        clarity(1.0 - busy, WAITS, 1.0),
+        format!(
+            "of the {} that a request takes, {:.1} % are CPU; the rest it sleeps or waits for I/O",
+            time(model.ladder.light_service()),
+            100.0 * busy
+        ),
+        if is_all_shared(model, e) {
+            "shorten what they all wait for: the CPU has room, and instances alone do not help"
+        } else {
+            "more requests at once cost almost no CPU: add instances, or threads in each"
+        },
+    )
+}

@@ -1,0 +1,34 @@
+//! Errors, and what limits the measurement instead of the app.
+
+use super::evidence::{Evidence, THREAD_FULL};
+use super::{Finding, Kind, clarity, found};
+
+pub(super) fn failing(e: &Evidence) -> Option<Finding> {
+    let (share, what) = e.errors.as_ref().filter(|(share, _)| *share > e.error_limit)?;
+    found(
+        Kind::Failing,
+        clarity(*share, e.error_limit, 4.0 * e.error_limit.max(0.01)),
+        format!("{:.1} % of the requests failed, most of them with: {what}", share * 100.0),
+        "read the app's log and mend the errors first: a fast failure is no throughput",
+    )
+}
+
+pub(super) fn generator(e: &Evidence) -> Option<Finding> {
+    e.is_generator_bound().then_some(())?;
+    found(
+        Kind::GeneratorBound,
+        e.confidence(Kind::GeneratorBound, clarity(e.generator_thread, THREAD_FULL, 1.0)),
+        format!("the load generator used {:.0} % of its core", e.generator_thread * 100.0),
+        "measure from a second machine (`tenfold load`), or read the figures as \"at least\"",
+    )
+}
+
+pub(super) fn balancer(e: &Evidence) -> Option<Finding> {
+    e.is_balancer_bound().then_some(())?;
+    found(
+        Kind::BalancerBound,
+        e.confidence(Kind::BalancerBound, clarity(e.balancer_thread, THREAD_FULL, 1.0)),
+        format!("the balancer used {:.0} % of its core", e.balancer_thread * 100.0),
+        "give the balancer more threads, and cores for them: `tenfold up --threads 2`",
+    )
+}

@@ -1,0 +1,172 @@
+use super::*;
+use crate::ladder::{Ladder, Rung};
+use crate::model::tests::{model, saturation};
+use crate::model::{Saturation, ServiceShape};
+
+fn kinds(model: &Model, evidence: &Evidence) -> Vec<Kind> {
+    diagnose(model, evidence).iter().map(|f| f.kind).collect()
+}
+
+fn saturated(one: Saturation, two: Saturation) -> (Model, Evidence) {
+    let mut m = model(1, 1.0 / one.throughput, one.app_demand, 2.0);
+    m.fit(&[two]);
+    (m, Evidence { two: Some(two), ..Evidence::new(one) })
+}
+
+#[test]
+fn a_sleeping_serial_app() {
+    let (m, e) = saturated(saturation(1, 1.0, 0.005, 0.0), saturation(2, 2.0, 0.005, 0.0));
+    assert_eq!(kinds(&m, &e), [Kind::Serialized, Kind::Waiting]);
+    assert_eq!(instance_limit(&m, &e), Kind::Serialized);
+}
+
+#[test]
+fn a_single_threaded_burner() {
+    let (m, e) = saturated(saturation(1, 33.0, 0.03, 1.05), saturation(2, 63.0, 0.03, 1.95));
+    assert_eq!(kinds(&m, &e), [Kind::CpuBound]);
+}
+
+// Two threads that take turns at one core, as under an interpreter lock, half of the time asleep.
+#[test]
+fn an_interpreter_lock() {
+    let mut m = model(2, 0.02, 0.01, 4.0);
+    let (one, two) = (saturation(1, 98.0, 0.01, 1.1), saturation(2, 195.0, 0.01, 2.2));
+    m.fit(&[two]);
+    let e = Evidence { two: Some(two), busiest_thread: Some(0.5), ..Evidence::new(one) };
+    assert_eq!(kinds(&m, &e)[0], Kind::CpuBound);
+}
+
+#[test]
+fn a_lock_that_all_share() {
+    let (m, e) = saturated(saturation(1, 10.0, 0.001, 0.1), saturation(2, 11.0, 0.001, 0.1));
+    let findings = diagnose(&m, &e);
+    assert_eq!(kinds(&m, &e), [Kind::SharedDependency, Kind::Waiting]);
+    assert!(findings[1].remedy.contains("instances alone do not help"), "{findings:?}");
+}
+
+#[test]
+fn a_lock_and_the_cpu() {
+    let (m, e) = saturated(saturation(1, 50.0, 0.018, 1.0), saturation(2, 66.0, 0.018, 1.3));
+    assert_eq!(kinds(&m, &e), [Kind::SharedDependency, Kind::CpuBound]);
+}
+
+// Half of the cores are busy and the second instance brings half: only a trial can tell.
+#[test]
+fn a_trial_decides_between_lock_and_cores() {
+    let (m, e) = saturated(saturation(1, 50.0, 0.016, 0.7), saturation(2, 70.0, 0.016, 1.2));
+    let question = Question::of_two(&m, &e).unwrap();
+    let after = |after| Evidence { trials: vec![question.answer(2, 70.0, after)], ..e.clone() };
+    let shared = diagnose(&m, &after(69.0));
+    assert_eq!(shared[0].kind, Kind::SharedDependency);
+    assert_eq!(shared[0].confidence, 0.95);
+    assert!(!kinds(&m, &after(40.0)).contains(&Kind::SharedDependency));
+}
+
+#[test]
+fn threads_on_full_cores() {
+    let mut m = model(2, 0.002, 0.002, 2.0);
+    let (one, two) = (saturation(1, 950.0, 0.002, 2.0), saturation(2, 760.0, 0.0025, 2.0));
+    m.fit(&[two]);
+    let e = Evidence { two: Some(two), ..Evidence::new(one) };
+    assert_eq!(kinds(&m, &e), [Kind::Oversubscribed, Kind::CpuBound]);
+}
+
+fn five_at_a_time(unread: usize, connections: usize) -> (Model, Evidence) {
+    let mut m = model(5, 0.1, 0.001, 2.0);
+    let (one, two) = (saturation(1, 50.0, 0.001, 0.1), saturation(2, 100.0, 0.001, 0.2));
+    m.fit(&[two]);
+    let pool = Pool { to: "127.0.0.1:5432".to_owned(), connections };
+    let admission = Admission { offered: 32, unread, pool: Some(pool) };
+    (m, Evidence { two: Some(two), admission: Some(admission), ..Evidence::new(one) })
+}
+
+#[test]
+fn a_pool_lets_requests_in() {
+    let (m, e) = five_at_a_time(0, 5);
+    let findings = diagnose(&m, &e);
+    assert_eq!(kinds(&m, &e), [Kind::ConnectionLimited, Kind::Waiting]);
+    assert!(findings[0].evidence.contains("5 connections to 127.0.0.1:5432"), "{findings:?}");
+    assert_eq!(instance_limit(&m, &e), Kind::ConnectionLimited);
+    let (m, e) = five_at_a_time(0, 1);
+    assert_eq!(diagnose(&m, &e)[0].confidence, 0.7, "a pool of something else");
+}
+
+#[test]
+fn workers_leave_requests_outside() {
+    let (m, e) = five_at_a_time(27, 5);
+    assert_eq!(kinds(&m, &e), [Kind::Waiting]);
+    assert_eq!(instance_limit(&m, &e), Kind::Waiting);
+}
+
+#[test]
+fn a_quota_comes_before_the_cpu_that_it_cuts() {
+    let (m, e) = saturated(saturation(1, 20.0, 0.01, 0.2), saturation(2, 40.0, 0.01, 0.4));
+    let e = Evidence { throttled: Some(0.98), ..e };
+    assert_eq!(kinds(&m, &e)[0], Kind::CpuThrottled);
+    assert!(!kinds(&m, &e).contains(&Kind::Waiting), "it waits for the CPU");
+    assert_eq!(instance_limit(&m, &e), Kind::CpuThrottled);
+}
+
+#[test]
+fn memory_that_kills_comes_before_the_quota() {
+    let (m, e) = saturated(saturation(1, 20.0, 0.01, 0.2), saturation(2, 40.0, 0.01, 0.4));
+    let memory = Memory { kills: 2, limited: Some((20 << 20, 20 << 20)), ..Memory::default() };
+    let e = Evidence { throttled: Some(0.98), memory, ..e };
+    assert_eq!(kinds(&m, &e)[..2], [Kind::MemoryPressure, Kind::CpuThrottled]);
+}
+
+// A full limit alone is the page cache's business.
+#[test]
+fn a_full_cache_is_no_pressure() {
+    let (m, e) = saturated(saturation(1, 20.0, 0.01, 0.2), saturation(2, 40.0, 0.01, 0.4));
+    let memory = Memory { limited: Some((20 << 20, 20 << 20)), ..Memory::default() };
+    assert!(!kinds(&m, &Evidence { memory, ..e }).contains(&Kind::MemoryPressure));
+}
+
+#[test]
+fn refused_connections_and_full_tables() {
+    let (m, e) = five_at_a_time(27, 0);
+    let e = Evidence { connect_failures: 3, open_files: Some((1020, 1024)), ..e };
+    let findings = diagnose(&m, &e);
+    assert_eq!(findings[0].kind, Kind::ConnectionLimited);
+    assert!(findings[0].evidence.contains("1020 of 1024 files"), "{findings:?}");
+}
+
+#[test]
+fn room_is_all_there_is_to_say() {
+    let (m, e) = saturated(saturation(1, 50.0, 0.001, 0.1), saturation(2, 100.0, 0.001, 0.1));
+    let e = Evidence { load: Some(Load { share: 0.2, instances: 1 }), ..e };
+    let findings = diagnose(&m, &e);
+    assert_eq!(kinds(&m, &e), [Kind::Headroom]);
+    assert!(findings[0].evidence.contains("50.0 requests/s, then serialized"), "{findings:?}");
+    let several = Evidence { load: Some(Load { share: 0.6, instances: 4 }), ..e };
+    assert_eq!(kinds(&m, &several), [Kind::Serialized, Kind::Waiting, Kind::Headroom]);
+}
+
+#[test]
+fn without_an_end_nothing_is_said_of_it() {
+    let rung = |c: usize| Rung { concurrency: c, throughput: c as f64 };
+    let ladder = Ladder::new(vec![rung(1), rung(2), rung(4)]).unwrap();
+    let one = saturation(1, 4.0, 0.001, 0.1);
+    let m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
+    let e = Evidence { load: Some(Load { share: 0.1, instances: 1 }), ..Evidence::new(one) };
+    assert_eq!(kinds(&m, &e), [Kind::Headroom]);
+}
+
+#[test]
+fn errors_come_first() {
+    let (m, e) = saturated(saturation(1, 1.0, 0.005, 0.0), saturation(2, 2.0, 0.005, 0.0));
+    let errors = Some((0.2, "status 500".to_owned()));
+    let e = Evidence { errors, error_limit: 0.001, generator_thread: 0.97, ..e };
+    assert_eq!(kinds(&m, &e)[..2], [Kind::Failing, Kind::GeneratorBound]);
+}
+
+#[test]
+fn a_trial_acquits_the_balancer() {
+    let m = model(4, 0.001, 0.0004, 2.0);
+    let e = Evidence { balancer_thread: 0.9, ..Evidence::new(saturation(1, 4000.0, 0.0004, 2.0)) };
+    assert_eq!(kinds(&m, &e)[0], Kind::BalancerBound);
+    let question = Question::of_one(&m, &e)[0];
+    let acquitted = Evidence { trials: vec![question.answer(1, 4000.0, 4100.0)], ..e };
+    assert_eq!(kinds(&m, &acquitted), [Kind::CpuBound]);
+}

@@ -1,0 +1,200 @@
+//! Trials: one thing is changed and the throughput measured again, to tell two explanations apart.
+//!
+//! A signature may fit two causes; which one moves the throughput is decided by moving it (Jain, "The
+//! Art of Computer Systems Performance Analysis", 1991, ch. 16: one factor at a time).
+
+use serde::{Deserialize, Serialize};
+
+use super::evidence::{Evidence, FULL_GAIN};
+use super::{Kind, company};
+use crate::model::Model;
+use crate::words::rate;
+
+/// What was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// One instance more.
+    SecondInstance,
+    /// One core less for all instances, by affinity.
+    OneCoreLess,
+    /// Half of the load from each of two generator threads.
+    SecondGenerator,
+    /// The load straight at the instance.
+    NoBalancer,
+}
+
+/// A change and what it did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// What was changed.
+    pub change: Change,
+    /// Instances that ran.
+    pub instances: usize,
+    /// Requests a second before.
+    pub before: f64,
+    /// And after.
+    pub after: f64,
+    /// What it speaks for.
+    pub shows: Kind,
+    /// All of it in a sentence.
+    pub text: String,
+}
+
+/// Two explanations that the signature leaves, and the change that tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Question {
+    /// What to change.
+    pub change: Change,
+    /// If the throughput moves with the change.
+    pub moved: Kind,
+    /// If it does not.
+    pub stayed: Kind,
+    /// The relative change from which on it has moved.
+    threshold: f64,
+}
+
+/// Confidence that a trial gives.
+pub(super) const DECIDED: f64 = 0.95;
+/// A thread this busy may be what limits: on a full machine it does not get all of its core.
+const THREAD_SUSPECT: f64 = 0.6;
+/// Without what was the limit, the throughput grows by more than probes differ by chance.
+const RELIEVED: f64 = 0.15;
+/// Cores that are busy, as a share: between the two it is open whether they are what bends the line.
+const BUSY: (f64, f64) = (0.5, 0.95);
+
+impl Question {
+    /// What one instance leaves open, before there are more of them.
+    pub fn of_one(model: &Model, e: &Evidence) -> Vec<Question> {
+        let app = if e.is_cpu_bound(model) { Kind::CpuBound } else { Kind::Waiting };
+        let mut questions = Vec::new();
+        if e.generator_thread >= THREAD_SUSPECT {
+            questions.push(Question {
+                change: Change::SecondGenerator,
+                moved: Kind::GeneratorBound,
+                stayed: app,
+                threshold: RELIEVED,
+            });
+        }
+        if e.balancer_thread >= THREAD_SUSPECT {
+            questions.push(Question {
+                change: Change::NoBalancer,
+                moved: Kind::BalancerBound,
+                stayed: app,
+                threshold: RELIEVED,
+            });
+        }
+        questions
+    }
+
+    /// What two instances leave open: with half of the cores and more busy, is it the cores that the
+    /// second one lacks, or something that both use?
+    pub fn of_two(model: &Model, e: &Evidence) -> Option<Question> {
+        let two = e.two?;
+        let busy = two.own_cores() / model.cores;
+        let is_open = e.second_gain()? < FULL_GAIN && (BUSY.0..BUSY.1).contains(&busy);
+        (is_open && model.cores >= 2.0).then(|| Question {
+            change: Change::OneCoreLess,
+            moved: Kind::CpuBound,
+            stayed: Kind::SharedDependency,
+            // Half of what it would be if the cores were all that counts.
+            threshold: 0.5 / model.cores,
+        })
+    }
+
+    /// What the throughputs say.
+    pub fn answer(&self, instances: usize, before: f64, after: f64) -> Trial {
+        let moved = match self.change {
+            Change::OneCoreLess => 1.0 - after / before,
+            _ => after / before - 1.0,
+        };
+        let shows = if moved >= self.threshold { self.moved } else { self.stayed };
+        Trial::new(self.change, instances, before, after, shows)
+    }
+}
+
+impl Trial {
+    /// Two instances after one: the trial that is always made.
+    pub fn second_instance(model: &Model, e: &Evidence) -> Option<Trial> {
+        // Of an instance without an end, the second one says nothing.
+        let two = e.two.filter(|_| model.ladder.is_saturated())?;
+        let shows = if company::is_oversubscribed(model, e) {
+            Kind::Oversubscribed
+        } else if company::is_shared(model, e) {
+            Kind::SharedDependency
+        } else if model.is_cpu_limited(2) {
+            Kind::CpuBound
+        } else {
+            super::instance_limit(model, e)
+        };
+        Some(Trial::new(Change::SecondInstance, 2, e.one.throughput, two.throughput, shows))
+    }
+
+    fn new(change: Change, instances: usize, before: f64, after: f64, shows: Kind) -> Trial {
+        let what = match change {
+            Change::SecondInstance => "A second instance",
+            Change::OneCoreLess => "One core less for the instances",
+            Change::SecondGenerator => "Half of the load from each of two generator threads",
+            Change::NoBalancer => "The load straight at the instance, past the balancer",
+        };
+        let text = format!(
+            "{what}: {} requests/s where there had been {}, which speaks for {shows}",
+            rate(after),
+            rate(before)
+        );
+        Trial { change, instances, before, after, shows, text }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::evidence::THREAD_FULL;
+    use crate::model::tests::{model, saturation};
+
+    fn questions(generator: f64, balancer: f64) -> Vec<Change> {
+        let m = model(4, 0.001, 0.0001, 2.0);
+        let one = saturation(1, 4000.0, 0.0001, 1.5);
+        let e = Evidence {
+            generator_thread: generator,
+            balancer_thread: balancer,
+            ..Evidence::new(one)
+        };
+        Question::of_one(&m, &e).iter().map(|question| question.change).collect()
+    }
+
+    #[test]
+    fn busy_threads_are_questions() {
+        assert_eq!(questions(0.1, 0.2), []);
+        assert_eq!(questions(0.1, 0.7), [Change::NoBalancer]);
+        assert_eq!(
+            questions(THREAD_FULL, THREAD_FULL),
+            [Change::SecondGenerator, Change::NoBalancer]
+        );
+    }
+
+    #[test]
+    fn what_moves_the_throughput_is_the_limit() {
+        let m = model(1, 0.02, 0.016, 2.0);
+        let (one, two) = (saturation(1, 50.0, 0.016, 0.7), saturation(2, 70.0, 0.016, 1.2));
+        let e = Evidence { two: Some(two), ..Evidence::new(one) };
+        let question = Question::of_two(&m, &e).unwrap();
+        assert_eq!(question.change, Change::OneCoreLess);
+        assert_eq!(question.answer(2, 70.0, 69.0).shows, Kind::SharedDependency);
+        assert_eq!(question.answer(2, 70.0, 45.0).shows, Kind::CpuBound);
+        let full = Evidence { two: Some(saturation(2, 100.0, 0.016, 1.2)), ..Evidence::new(one) };
+        assert_eq!(Question::of_two(&m, &full), None, "the second brought all that it should");
+    }
+
+    #[test]
+    fn past_the_balancer() {
+        let m = model(4, 0.001, 0.0001, 2.0);
+        let e =
+            Evidence { balancer_thread: 0.9, ..Evidence::new(saturation(1, 4000.0, 0.0001, 1.5)) };
+        let question = Question::of_one(&m, &e)[0];
+        let trial = question.answer(1, 4000.0, 7000.0);
+        assert_eq!(trial.shows, Kind::BalancerBound);
+        assert!(trial.text.contains("7000 requests/s where there had been 4000"), "{}", trial.text);
+        assert_eq!(question.answer(1, 4000.0, 4200.0).shows, Kind::Waiting);
+    }
+}
