@@ -8,6 +8,7 @@ mod apps;
 mod bad_input;
 mod cost;
 mod faults;
+mod findings;
 mod history;
 mod house;
 mod kill;

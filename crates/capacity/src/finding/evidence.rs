@@ -90,8 +90,8 @@ impl Admission {
     }
 }
 
-/// A thread or a core is at its limit from here on: beyond 80 to 90 % of it, what is asked for and
-/// what is done part (the measurements behind are in docs/benchmarks.md).
+/// A thread or a core is at its limit from here on: the rest is lost where work is handed over, so that
+/// 100 % is never seen.
 pub(super) const THREAD_FULL: f64 = 0.85;
 /// Threads under one interpreter lock use one core between them, and a little outside the lock.
 const ONE_CORE: f64 = 1.15;
