@@ -49,7 +49,7 @@ APPS = (
     ),
     App("file", "tests/apps/file", "Python", "shared_dependency", 5),
     App("mixed", "tests/apps/mixed", "Go", "serialized", 8),
-    App("pool", "tests/apps/pool", "Java", "waiting", 6),
+    App("pool", "tests/apps/pool", "Java", "connection_limited", 6),
     App("threads", "examples/threads", "Java", "oversubscribed", 4),
     App(
         "static-cost",

@@ -1,4 +1,4 @@
-//! Every kind of finding on an app of `tests/apps` that has this bottleneck and no other, and pairs.
+//! Findings on apps of `tests/apps` that have one bottleneck and no other, and on a pair.
 //!
 //! Apps that sleep are told apart by ratios that a busy machine leaves as they are; the others are
 //! measured again when Tenfold itself says that the machine was too busy.
