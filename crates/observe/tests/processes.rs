@@ -128,7 +128,7 @@ fn children_that_come_and_go_count_and_never_go_negative() {
     let parent = &usage.targets["parent"];
     let waited = parent.run_queue_wait.unwrap_or(0.0);
     // Waiting of children that ended is lost with them, so on a busy machine there is less to see.
-    assert!(parent.cpu_cores > 0.15 && parent.cpu_cores < 1.1, "{parent:?}");
+    assert!(parent.cpu_cores > 0.05 && parent.cpu_cores < 1.1, "{parent:?}");
     assert!(waited >= 0.0);
 }
 
