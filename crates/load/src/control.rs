@@ -71,6 +71,8 @@ pub(crate) struct Steering {
     pub(crate) clockwork: Clockwork,
     pub(crate) mark: Option<Nanos>,
     pub(crate) stop: Option<Nanos>,
+    /// What is in flight at the end is dropped, not waited for.
+    pub(crate) hurries: bool,
     /// When plan or clockwork changed last.
     pub(crate) steered: Option<Nanos>,
     pub(crate) abandoned: bool,
@@ -190,6 +192,7 @@ impl Steering {
             clockwork: Clockwork::default(),
             mark: None,
             stop: None,
+            hurries: false,
             steered: None,
             abandoned: false,
         }
@@ -218,6 +221,11 @@ impl Shared {
         self.change(|steering, now| {
             steering.stop.get_or_insert(now);
         });
+    }
+
+    /// From now on, what is in flight at the end is dropped.
+    pub(crate) fn hurry(&self) {
+        self.change(|steering, _| steering.hurries = true);
     }
 
     /// Nobody is interested any more: requests in flight are dropped.

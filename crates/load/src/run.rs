@@ -134,6 +134,13 @@ impl Run {
         self.wait()
     }
 
+    /// The same, but drops the requests in flight: for somebody who waits, and whom a target that
+    /// hangs would hold up.
+    pub fn cut(self) -> Report {
+        self.shared.hurry();
+        self.finish()
+    }
+
     /// Waits for the end that was configured, or for [`Control::stop`], does what a script does
     /// after the load, and reports.
     pub fn wait(mut self) -> Report {

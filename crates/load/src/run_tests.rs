@@ -233,6 +233,19 @@ fn silence_is_a_timeout_and_bounds_the_end() {
 }
 
 #[test]
+fn a_run_that_is_cut_waits_for_no_answer() {
+    let run = Run::start(config(delayed(Duration::from_secs(60)), users(2))).unwrap();
+    thread::sleep(ms(200));
+    let asked = Instant::now();
+    assert_eq!(run.cut().requests, 0);
+    assert!(
+        asked.elapsed() < Duration::from_secs(10),
+        "the timeout is 30 s: {:?}",
+        asked.elapsed()
+    );
+}
+
+#[test]
 fn a_dead_target_costs_little() {
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let report = run_for(config(unused, users(10)), ms(500));

@@ -26,6 +26,7 @@ pub(crate) struct Worker {
     marked: Option<Nanos>,
     steered: Option<Nanos>,
     stop: Option<Nanos>,
+    hurries: bool,
     stage: Stage,
 }
 
@@ -66,6 +67,7 @@ impl Worker {
             marked: None,
             steered: None,
             stop: None,
+            hurries: false,
             shared,
             stage: Stage::Measuring,
         }
@@ -86,7 +88,8 @@ impl Worker {
         if self.stage == Stage::Measuring && self.http.generator().is_spent() {
             self.end(now);
         }
-        if self.stage == Stage::Draining && self.http.generator().recorder.in_flight() == 0 {
+        let is_quiet = || self.http.generator().recorder.in_flight() == 0;
+        if self.stage == Stage::Draining && (self.hurries || is_quiet()) {
             self.finish();
         }
         match self.stage {
@@ -108,6 +111,7 @@ impl Worker {
             self.stage = Stage::Finished;
             return;
         }
+        self.hurries = steering.hurries;
         if self.stage != Stage::Measuring {
             return;
         }

@@ -87,7 +87,7 @@ impl Arguments {
         let run = started.map_err(refusal)?;
         let watched = self.view.watch(&run, &stop, &order).await;
         let steered = run.control().present().steered;
-        let measured = tokio::task::spawn_blocking(move || run.finish()).await?;
+        let measured = tokio::task::spawn_blocking(move || run.cut()).await?;
         let mut document = Document::new(order, &measured);
         if steered {
             document.workload.push_str(", changed while it ran");
