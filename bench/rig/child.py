@@ -76,6 +76,14 @@ class Child:
                         ) from error
                     time.sleep(0.02)
 
+    def await_saying(self, what: str, patience_s: float) -> None:
+        """Returns once it has said so."""
+        give_up = time.monotonic() + patience_s
+        while what not in self.said():
+            if self.ended() or time.monotonic() > give_up:
+                raise ChildFailed(f"{self.name} has not said {what!r}, but:\n{self.said()[-2000:]}")
+            time.sleep(0.02)
+
     def tree(self) -> list[int]:
         """Its process id and those of all processes below it."""
         found = [self._process.pid]

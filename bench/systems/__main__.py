@@ -25,6 +25,7 @@ from rig.tenfold import Tenfold
 
 DOCS = ROOT / "docs" / "systems.md"
 PATIENCE_S = 150
+READY_S = 60
 
 
 def measure() -> Sheet:
@@ -83,8 +84,10 @@ def _serving(program: Path, case: Case, instances: int) -> Iterator[str]:
             {"TENFOLD_STATE_DIR": directory},
         )
         try:
-            up.await_ports([port])
-            yield f"http://127.0.0.1:{port}"
+            url = f"http://127.0.0.1:{port}"
+            # The port opens before; this is said when every instance is ready.
+            up.await_saying(f"behind {url}", READY_S)
+            yield url
         finally:
             up.stop()
 
