@@ -20,7 +20,8 @@
 //! - `http2`: HTTP/2 on either side, as HTTP/1.1 to everything else.
 //! - `stream`, `peer`: what carries a connection's bytes, and who is at its other end.
 //! - `files`: how many connections there may be.
-//! - `listener`, `worker`: sockets that accept, and the threads that serve them.
+//! - `listener`, `listening`, `worker`: sockets that are bound, what accepts from them, and the
+//!   threads that serve them.
 //! - `loopback`: what is different about connections within one machine.
 //! - `inherited`: sockets of a process that listened there before.
 //! - `acme`: certificates from an authority.
@@ -67,6 +68,7 @@ mod intake;
 mod lease;
 mod limits;
 mod listener;
+mod listening;
 mod log;
 mod loopback;
 mod outgoing;

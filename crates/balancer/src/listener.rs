@@ -3,23 +3,20 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::task::{Context, Poll};
 use std::{fs, net, os::unix::net as unix};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use tokio::net::{TcpListener, UnixListener};
 
 use crate::address::Address;
 use crate::balancer::StartError;
 use crate::inherited;
 use crate::loopback::plain_congestion_control;
-use crate::stream::ClientStream;
 
 /// Connections that the kernel completes before we take them; it caps this at `somaxconn`.
-const BACKLOG: i32 = 4096;
+pub(crate) const BACKLOG: i32 = 4096;
 
 /// An address that is listened on, for all threads.
 pub(crate) struct Bound {
@@ -34,12 +31,6 @@ pub(crate) struct Bound {
 pub(crate) enum BoundSocket {
     Tcp(net::TcpListener),
     Unix(unix::UnixListener),
-}
-
-/// The same with an event loop.
-pub(crate) enum Listening {
-    Tcp(TcpListener),
-    Unix(UnixListener),
 }
 
 /// A Unix socket's name in the file system; goes when dropped, if it is ours.
@@ -141,38 +132,18 @@ fn bind_unix(path: &Path, count: usize) -> io::Result<Bound> {
     Ok(Bound { address: Address::Unix(path.into()), sockets, file: Some(file) })
 }
 
-impl Listening {
-    /// Joins this thread's event loop. Listens, if the socket does not yet.
-    pub(crate) fn new(socket: BoundSocket) -> io::Result<Self> {
-        rustix::net::listen(socket.as_fd(), BACKLOG)?;
-        match socket {
-            BoundSocket::Tcp(socket) => TcpListener::from_std(socket).map(Listening::Tcp),
-            BoundSocket::Unix(socket) => UnixListener::from_std(socket).map(Listening::Unix),
-        }
-    }
-
-    /// The next connection, and where it comes from if that has an address.
-    pub(crate) fn poll_accept(
-        &self,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<(ClientStream, Option<SocketAddr>)>> {
-        match self {
-            Listening::Tcp(listener) => listener
-                .poll_accept(cx)
-                .map_ok(|(stream, peer)| (ClientStream::Tcp(stream), Some(peer))),
-            Listening::Unix(listener) => {
-                listener.poll_accept(cx).map_ok(|(stream, _)| (ClientStream::Unix(stream), None))
-            }
-        }
-    }
-}
-
 impl AsFd for BoundSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             BoundSocket::Tcp(socket) => socket.as_fd(),
             BoundSocket::Unix(socket) => socket.as_fd(),
         }
+    }
+}
+
+impl AsRawFd for BoundSocket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
     }
 }
 
