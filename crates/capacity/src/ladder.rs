@@ -30,6 +30,12 @@ impl Ladder {
         (sound && !rungs.is_empty()).then_some(Ladder { rungs })
     }
 
+    /// The same instance on a machine that does `level` times as much.
+    pub(crate) fn scaled(&self, level: f64) -> Ladder {
+        let scaled = |r: &Rung| Rung { throughput: r.throughput * level, ..*r };
+        Ladder { rungs: self.rungs.iter().map(scaled).collect() }
+    }
+
     /// The rungs, by concurrency.
     pub fn rungs(&self) -> &[Rung] {
         &self.rungs

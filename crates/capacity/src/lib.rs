@@ -10,6 +10,7 @@
 //! - [`comparison`]: whether two sides of an experiment differ.
 //! - [`ladder`]: one instance under doubling concurrency: its slots and its saturation.
 //! - [`model`]: N instances of concurrency k on C shared cores, fitted to measurements.
+//! - [`sharing`]: what they do to each other beside the cores, decided by the data.
 //! - [`response`]: throughput and latency of that model under a closed or an open workload.
 //! - [`finding`]: named, evidenced diagnoses that end in a remedy.
 //! - [`words`]: numbers as people read them.
@@ -17,10 +18,12 @@
 //! - [`recommendation`]: the curve, the count, its interval, and whether more would help.
 //! - [`price`]: what machines cost, and which of them hold a plan; [`cost`]: bigger or more.
 
+mod balance;
 pub mod bootstrap;
 pub mod comparison;
 pub mod cost;
 pub mod difference;
+mod draws;
 pub mod finding;
 pub mod goal;
 pub mod interval;
@@ -31,6 +34,8 @@ pub mod price;
 mod reason;
 pub mod recommendation;
 pub mod response;
+pub mod sharing;
+mod tail;
 pub mod words;
 
 pub use finding::{
@@ -40,6 +45,7 @@ pub use finding::{
 pub use goal::{Goal, Measured};
 pub use interval::Interval;
 pub use ladder::{Ladder, Rung};
-pub use model::{Model, Saturation, ServiceShape};
+pub use model::{Filling, Model, Saturation, ServiceShape, Side};
 pub use recommendation::{Bounds, NextLimit, Point, Recommendation, curve, recommend};
-pub use response::{Prediction, Response, Workload, predict};
+pub use response::{Prediction, Response, Workload, expect, predict};
+pub use sharing::Sharing;

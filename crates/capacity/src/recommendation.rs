@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::finding::Kind;
 use crate::goal::{Goal, Measured, NEARLY_BEST};
-use crate::model::Model;
-use crate::response::{Prediction, predict, predict_at_bound};
+use crate::model::{Model, Side};
+use crate::response::{Prediction, expect, predict};
 
 /// One count on the curve.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -99,15 +99,14 @@ pub(crate) struct Search<'a> {
     pub(crate) most: usize,
     best: f64,
     /// By count and side of the interval: with many users a prediction takes a millisecond.
-    known: RefCell<BTreeMap<(usize, Side), Prediction>>,
+    known: RefCell<BTreeMap<(usize, View), Prediction>>,
 }
 
-/// Which end of the model's interval.
+/// Where in the model's interval one looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Side {
-    Low,
+enum View {
     Middle,
-    High,
+    End(Side),
 }
 
 impl<'a> Search<'a> {
@@ -120,7 +119,7 @@ impl<'a> Search<'a> {
     }
 
     fn recommendation(&self) -> Recommendation {
-        let found = self.smallest(Side::Middle).filter(|_| self.bounds.failing.is_none());
+        let found = self.smallest(View::Middle).filter(|_| self.bounds.failing.is_none());
         let goal_met = found.is_some();
         let instances = found.unwrap_or_else(|| self.least_bad());
         let (low, high) = self.interval(instances, goal_met);
@@ -145,17 +144,16 @@ impl<'a> Search<'a> {
 
     /// The prediction for a count.
     pub(crate) fn prediction(&self, n: usize) -> Prediction {
-        self.prediction_at(n, Side::Middle)
+        self.prediction_at(n, View::Middle)
     }
 
-    fn prediction_at(&self, n: usize, side: Side) -> Prediction {
+    fn prediction_at(&self, n: usize, view: View) -> Prediction {
         let workload = &self.goal.workload;
-        let ask = || match side {
-            Side::Low => predict_at_bound(self.model, workload, n, -1.0),
-            Side::Middle => predict(self.model, workload, n),
-            Side::High => predict_at_bound(self.model, workload, n, 1.0),
+        let ask = || match view {
+            View::Middle => predict(self.model, workload, n),
+            View::End(side) => expect(self.model.bound(n, side), workload, n),
         };
-        *self.known.borrow_mut().entry((n, side)).or_insert_with(ask)
+        *self.known.borrow_mut().entry((n, view)).or_insert_with(ask)
     }
 
     fn verdict(&self, n: usize) -> Option<bool> {
@@ -175,13 +173,13 @@ impl<'a> Search<'a> {
 
     /// The smallest count that holds. A measurement beats a prediction, and a count that was measured
     /// to fail speaks for every smaller one that was not measured and can do no more.
-    fn smallest(&self, side: Side) -> Option<usize> {
+    fn smallest(&self, view: View) -> Option<usize> {
         let failed = (1..=self.most).rev().find(|n| self.verdict(*n) == Some(false)).unwrap_or(0);
         let is_less = |n: usize| self.model.capacity(n) < self.model.capacity(failed.max(1));
         (1..=self.most).find(|n| match self.verdict(*n) {
             Some(met) => met,
             None if *n < failed && is_less(*n) => false,
-            None => self.goal.holds(&self.prediction_at(*n, side), self.best),
+            None => self.goal.holds(&self.prediction_at(*n, view), self.best),
         })
     }
 
@@ -202,8 +200,8 @@ impl<'a> Search<'a> {
         if !goal_met {
             return (instances, instances);
         }
-        let low = self.smallest(Side::High).unwrap_or(instances);
-        let high = self.smallest(Side::Low).unwrap_or(self.most);
+        let low = self.smallest(View::End(Side::High)).unwrap_or(instances);
+        let high = self.smallest(View::End(Side::Low)).unwrap_or(self.most);
         (low.min(instances), high.max(instances))
     }
 
@@ -235,7 +233,7 @@ impl<'a> Search<'a> {
     /// From here on a further instance adds less than half of what it adds alone.
     pub(crate) fn is_shared(&self, n: usize) -> bool {
         let gain = self.model.own_limit(n + 1) - self.model.own_limit(n);
-        self.model.contention > 0.0 && gain < 0.5 * self.model.own_limit(1)
+        self.model.sharing.is_shared() && gain < 0.5 * self.model.own_limit(1)
     }
 
     fn next_limit(&self, n: usize, now: Kind) -> Option<NextLimit> {

@@ -1,16 +1,20 @@
 //! What users see: throughput and response time of the model under a workload.
 //!
-//! The states of a birth-death process give the exact answer for exponential times (closed: the
-//! machine repairman with load-dependent service; open: M/M/. with load-dependent service). Real
-//! times vary less or more, so the waiting is scaled: for an open workload by Allen and Cunneen's
-//! factor `(ca2 + cs2) / 2` ("Probability, Statistics, and Queueing Theory", 1990); for a closed one,
-//! where arrivals vary as departures do, between the fluid limit (no variation) and the exponential
-//! answer by the squared coefficient of variation of the service time.
+//! How many requests are in the system follows from birth and death with the model's rates, which is
+//! exact for exponential times, and below the slots for any (insensitivity). Those that wait: for an
+//! open workload as in M/G/c, with Allen and Cunneen's factor `(ca2 + cs2) / 2` ("Probability,
+//! Statistics, and Queueing Theory", 1990), Cosmetatos' correction of it for more than one server and
+//! Whitt's variance (both in Whitt, "Approximations for the GI/G/m queue", Production and Operations
+//! Management 2, 1993); for a closed one, where arrivals vary as departures do, between the fluid
+//! limit (no variation) and the exponential answer by the squared coefficient of variation of the
+//! service time.
 
 use serde::Serialize;
 
+use crate::balance::States;
 use crate::laws;
-use crate::model::Model;
+use crate::model::{Model, ServiceShape, Side};
+use crate::tail::{Mixture, Wait};
 
 /// How the app is used.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -42,6 +46,10 @@ pub struct Prediction {
     pub high: f64,
     /// Response times; `None` where the queue grows without end.
     pub response: Option<Response>,
+    /// They with more done: the lower end of their interval.
+    pub fastest: Option<Response>,
+    /// They with less done: the upper end.
+    pub slowest: Option<Response>,
 }
 
 /// Response time as the client sees it, in seconds.
@@ -57,66 +65,98 @@ pub struct Response {
     pub p99: f64,
 }
 
-/// Predicts `instances` of the model under `workload`.
+/// Predicts `instances` of the model under `workload`, with the interval of the answer.
 pub fn predict(model: &Model, workload: &Workload, instances: usize) -> Prediction {
-    let bound = |side| system(model, instances, side).throughput(workload);
-    let system = system(model, instances, 0.0);
-    let throughput = system.throughput(workload);
-    let response = system.response(workload);
-    Prediction { throughput, low: bound(-1.0), high: bound(1.0), response }
+    let middle = expect(model, workload, instances);
+    let low = expect(model.bound(instances, Side::Low), workload, instances);
+    let high = expect(model.bound(instances, Side::High), workload, instances);
+    Prediction {
+        low: low.throughput.min(middle.throughput),
+        high: high.throughput.max(middle.throughput),
+        fastest: high.response,
+        slowest: low.response,
+        ..middle
+    }
 }
 
-/// The same with the service rate at the lower (-1) or upper (+1) end of its interval.
-pub fn predict_at_bound(
-    model: &Model,
-    workload: &Workload,
-    instances: usize,
-    side: f64,
-) -> Prediction {
-    let system = system(model, instances, side);
+/// The prediction alone, with an interval of no width.
+pub fn expect(model: &Model, workload: &Workload, instances: usize) -> Prediction {
+    let system = System::new(model, workload, instances);
     let throughput = system.throughput(workload);
+    let response = system.response(workload);
     Prediction {
         throughput,
         low: throughput,
         high: throughput,
-        response: system.response(workload),
+        response,
+        fastest: response,
+        slowest: response,
     }
-}
-
-fn system(model: &Model, instances: usize, side: f64) -> System<'_> {
-    System { model, instances, scale: 1.0 + side * model.error(instances).min(0.9) }
 }
 
 /// An open queue this close to its capacity has no steady state worth a number.
 const STABLE: f64 = 0.995;
-/// States are cut where what is left weighs less than this.
-const NEGLIGIBLE: f64 = 1e-9;
-const MOST_STATES: usize = 200_000;
 
 struct System<'a> {
-    model: &'a Model,
-    instances: usize,
-    scale: f64,
+    rates: Rates,
+    /// Requests that may be in service.
+    slots: usize,
+    shape: &'a ServiceShape,
 }
 
-/// What an arriving request finds, with its weight: seconds of waiting and of service.
-struct Seen {
-    weight: f64,
-    wait: f64,
-    service: f64,
-    ahead: usize,
+/// Completion rates by requests in service, worked out at some and interpolated between.
+struct Rates {
+    /// In order of the requests.
+    known: Vec<(f64, f64)>,
 }
 
-/// The normal distribution as three weighted points (Gauss-Hermite quadrature).
-const NORMAL: [(f64, f64); 3] = [(-1.732_051, 1.0 / 6.0), (0.0, 2.0 / 3.0), (1.732_051, 1.0 / 6.0)];
+impl Rates {
+    /// Up to `most` requests in service, or where the rate does not grow any more.
+    fn new(model: &Model, instances: usize, most: usize) -> Rates {
+        const EACH: usize = 24;
+        const STEP: f64 = 1.2;
+        let mut known = vec![(0.0, 0.0)];
+        let mut held = 1;
+        loop {
+            let rate = model.rate(instances, held as f64);
+            let last = known[known.len() - 1];
+            known.push((held as f64, rate));
+            let is_flat = held > 2 * EACH && rate <= last.1 && !model.ladder.is_saturated();
+            if held >= most || is_flat {
+                return Rates { known };
+            }
+            let next = if held < EACH { held + 1 } else { (held as f64 * STEP) as usize };
+            held = next.min(most);
+        }
+    }
+
+    /// The rate with `held` requests in service.
+    fn at(&self, held: f64) -> f64 {
+        let after = self.known.partition_point(|(upto, _)| *upto < held);
+        let Some((upto, high)) = self.known.get(after) else {
+            return self.known[self.known.len() - 1].1;
+        };
+        let Some((from, low)) = after.checked_sub(1).map(|i| self.known[i]) else { return *high };
+        low + (high - low) * (held - from) / (upto - from)
+    }
+}
 
 impl System<'_> {
+    fn new<'a>(model: &'a Model, workload: &Workload, instances: usize) -> System<'a> {
+        let slots = model.total_slots(instances);
+        let most = match *workload {
+            Workload::Closed { users, .. } => users.clamp(1, slots),
+            Workload::Open { .. } => slots,
+        };
+        System { rates: Rates::new(model, instances, most), slots, shape: &model.shape }
+    }
+
     fn throughput(&self, workload: &Workload) -> f64 {
         match *workload {
             Workload::Closed { users, think } => {
                 users as f64 / (self.closed_mean(users, think) + think)
             }
-            Workload::Open { rate, .. } => rate.min(self.rate(self.slots() as f64)),
+            Workload::Open { rate, .. } => rate.min(self.rate(self.slots)),
         }
     }
 
@@ -127,138 +167,128 @@ impl System<'_> {
         }
     }
 
-    fn slots(&self) -> usize {
-        self.model.total_slots(self.instances)
+    /// With so many requests in the system.
+    fn rate(&self, present: usize) -> f64 {
+        self.rates.at(present.min(self.slots) as f64)
     }
 
-    fn rate(&self, held: f64) -> f64 {
-        self.scale * self.model.rate(self.instances, held)
+    /// Seconds in service of a request that makes them so many.
+    fn residence(&self, present: usize) -> f64 {
+        let held = present.min(self.slots);
+        held as f64 / self.rate(held)
     }
+
+    // === users ===
 
     /// Between the fluid and the exponential answer, by how much the service time varies.
     fn closed_mean(&self, users: usize, think: f64) -> f64 {
         let fluid = self.fluid_response(users as f64, think);
-        let variation = self.model.shape.scv.min(2.0);
-        if variation == 0.0 {
+        let variation = self.shape.scv.min(1.0);
+        if variation == 0.0 || think <= 0.0 {
             return fluid;
         }
         let states = self.closed_states(users, think);
-        let x: f64 = states.iter().zip(1_u32..).map(|(p, n)| p * self.rate(f64::from(n))).sum();
-        let exponential = laws::response_time(users as f64, x, think);
+        let exponential = laws::response_time(users as f64, states.mean(|n| self.rate(n)), think);
         fluid + variation * (exponential - fluid)
     }
 
     fn closed(&self, users: usize, think: f64) -> Response {
         let mean = self.closed_mean(users, think);
-        let variation = self.model.shape.scv.min(2.0);
-
         // Arrival theorem: a request of one user finds the system as the other users leave it.
-        let others = self.closed_states(users - 1, think);
-        let empty = 1.0 - others.iter().sum::<f64>();
-        let mut seen: Vec<Seen> = vec![self.seen(0, empty)];
-        seen.extend(others.iter().zip(1..).map(|(p, n)| self.seen(n, *p)));
-        let wait: f64 = seen.iter().map(|s| s.weight * s.wait).sum();
-        let service: f64 = seen.iter().map(|s| s.weight * s.service).sum();
-        let target = (mean - service).max(0.0);
-        for s in &mut seen {
-            s.wait = (target + variation.sqrt() * (s.wait - wait)).max(0.0);
+        let found = self.closed_states(users - 1, think);
+        let waiting = found.iter().filter(|(n, _)| *n >= self.slots);
+        let (mut share, mut first, mut second) = (0.0, 0.0, 0.0);
+        let full = self.rate(self.slots);
+        for (n, p) in waiting {
+            let ahead = (n + 1 - self.slots) as f64;
+            share += p;
+            first += p * ahead / full;
+            second += p * ahead * (ahead + 1.0) / full.powi(2);
         }
-        self.distribution(mean, &seen)
+        let mut mixture = self.services(&found);
+        let variation = self.shape.scv.min(1.0);
+        let fluid = self.fluid_response(users as f64, think) - self.residence(users);
+        let in_fluid = if users > self.slots && fluid > 1e-9 { 1.0 } else { 0.0 };
+        let served = mixture.mean();
+        let wait = (mean - served).max(0.0);
+        let waits = in_fluid + variation * (share - in_fluid);
+        if wait > 0.0 && waits > 0.0 && share > 0.0 {
+            let conditional = first / share;
+            let variance = (second / share - conditional.powi(2)).max(0.0) * self.shape.scv;
+            mixture.wait = Wait { share: waits, mean: wait / waits, variance };
+        }
+        mixture.response(mean)
     }
 
-    /// Probabilities of 1, 2, .. `users` in the system, by the balance of up and down rates.
-    fn closed_states(&self, users: usize, think: f64) -> Vec<f64> {
-        if users == 0 {
-            return Vec::new();
-        }
+    /// Probabilities of so many in the system, by the balance of up and down rates.
+    fn closed_states(&self, users: usize, think: f64) -> States {
         if think <= 0.0 {
-            let mut all = vec![0.0; users];
-            all[users - 1] = 1.0;
-            return all;
+            return States::one(users);
         }
-        let mut log = 0.0;
-        let logs = (1..=users).map(|n| {
-            log += ((users - n + 1) as f64 / think).ln() - self.rate(n as f64).ln();
-            log
-        });
-        normalise(logs.collect())
+        let calm = 1.0 / (f64::midpoint(1.0, self.shape.scv)).max(1.0);
+        States::new(users, |n| {
+            let ratio = (users - n + 1) as f64 / think / self.rate(n);
+            if n > self.slots { ratio.powf(calm) } else { ratio }
+        })
     }
 
     /// Nothing varies: n users in the system and X(n) think make up all users.
     fn fluid_response(&self, users: f64, think: f64) -> f64 {
+        let rate = |n: f64| self.rates.at(n.min(self.slots as f64));
         let (mut low, mut high) = (0.0, users);
         for _ in 0..60 {
-            let middle = (low + high) / 2.0;
-            if middle + self.rate(middle) * think > users {
-                high = middle;
-            } else {
-                low = middle;
-            }
+            let middle = f64::midpoint(low, high);
+            if middle + rate(middle) * think > users { high = middle } else { low = middle }
         }
-        high / self.rate(high)
+        high / rate(high)
     }
+
+    // === arrivals ===
 
     fn open(&self, arrivals: f64, arrival_scv: f64) -> Option<Response> {
-        let capacity = self.rate(self.slots() as f64);
-        if arrivals >= STABLE * capacity {
+        let capacity = self.rate(self.slots);
+        let load = arrivals / capacity;
+        if load >= STABLE {
             return None;
         }
-        let (mut log, mut top) = (0.0_f64, 0.0_f64);
-        let logs = (1..=MOST_STATES).map_while(|n| {
-            log += (arrivals / self.rate(n as f64)).ln();
-            top = top.max(log);
-            (log > top + NEGLIGIBLE.ln()).then_some(log)
+        // All states with every slot busy are one here: their weights fall by the load each.
+        let states = States::new(self.slots, |n| {
+            let ratio = arrivals / self.rate(n);
+            if n == self.slots { ratio / (1.0 - load) } else { ratio }
         });
-        let states = normalise(logs.collect());
-        let empty = 1.0 - states.iter().sum::<f64>();
-        let variation = f64::midpoint(arrival_scv, self.model.shape.scv);
-        let mut seen: Vec<Seen> = vec![self.seen(0, empty)];
-        seen.extend(states.iter().zip(1..).map(|(p, n)| self.seen(n, *p)));
-        for s in &mut seen {
-            s.wait *= variation;
+        let mut mixture = self.services(&states);
+        let share = states.iter().filter(|(n, _)| *n == self.slots).map(|(_, p)| p).sum();
+        let variation = f64::midpoint(arrival_scv, self.shape.scv);
+        let mean = variation / (capacity - arrivals) * self.cosmetatos(load);
+        let variance = mean * mean * self.wait_scv(load);
+        mixture.wait = Wait { share, mean, variance };
+        let mean = mixture.mean();
+        Some(mixture.response(mean))
+    }
+
+    /// By how much many servers with a constant service time wait longer than half as long as with an
+    /// exponential one; nothing for an exponential one.
+    fn cosmetatos(&self, load: f64) -> f64 {
+        let servers = self.slots.min(1000) as f64;
+        let gamma = (1.0 - load) * (servers - 1.0) * ((4.0 + 5.0 * servers).sqrt() - 2.0)
+            / (16.0 * servers * load);
+        1.0 + gamma.min(0.24) * (1.0 - self.shape.scv).clamp(-1.0, 1.0)
+    }
+
+    /// Squared coefficient of variation of the waits of those that wait (Whitt, 1993, eq. 4.5).
+    fn wait_scv(&self, load: f64) -> f64 {
+        let cube: f64 = self.shape.points.iter().map(|(x, w)| w * x.powi(3)).sum();
+        2.0 * load - 1.0 + 4.0 * (1.0 - load) * cube / (3.0 * (self.shape.scv + 1.0).powi(2))
+    }
+
+    /// The service times of requests that find these states.
+    fn services(&self, found: &States) -> Mixture<'_> {
+        let mut mixture = Mixture::new(self.shape);
+        for (n, p) in found.iter() {
+            mixture.add(p, self.residence(n + 1));
         }
-        let mean = seen.iter().map(|s| s.weight * (s.wait + s.service)).sum();
-        Some(self.distribution(mean, &seen))
+        mixture
     }
-
-    fn seen(&self, found: usize, weight: f64) -> Seen {
-        let held = (found + 1).min(self.slots());
-        let ahead = (found + 1) - held;
-        let rate = self.rate(held as f64);
-        Seen { weight, wait: ahead as f64 / rate, service: held as f64 / rate, ahead }
-    }
-
-    fn distribution(&self, mean: f64, seen: &[Seen]) -> Response {
-        let shape = &self.model.shape.points;
-        let mut times = Vec::new();
-        for s in seen.iter().filter(|s| s.weight > NEGLIGIBLE) {
-            // The wait is a sum of as many departures as requests are ahead: its spread shrinks.
-            let spread = (self.model.shape.scv.min(2.0) / s.ahead.max(1) as f64).sqrt();
-            for (z, share) in NORMAL {
-                let wait = s.wait * (1.0 + z * spread).max(0.0);
-                let weight = s.weight * share;
-                times.extend(shape.iter().map(|(value, w)| (wait + s.service * value, weight * w)));
-            }
-        }
-        times.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let total: f64 = times.iter().map(|t| t.1).sum();
-        let quantile = |p: f64| {
-            let mut sum = 0.0;
-            let found = times.iter().find(|t| {
-                sum += t.1;
-                sum >= p * total
-            });
-            found.or(times.last()).map_or(mean, |t| t.0)
-        };
-        Response { mean, p50: quantile(0.50), p95: quantile(0.95), p99: quantile(0.99) }
-    }
-}
-
-/// Weights relative to the empty state (weight 1) from their logarithms, as probabilities.
-fn normalise(logs: Vec<f64>) -> Vec<f64> {
-    let top = logs.iter().copied().fold(0.0, f64::max);
-    let total: f64 = (-top).exp() + logs.iter().map(|l| (l - top).exp()).sum::<f64>();
-    logs.into_iter().map(|l| (l - top).exp() / total).collect()
 }
 
 #[cfg(test)]

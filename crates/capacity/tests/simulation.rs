@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use capacity::{Ladder, Model, Rung, Saturation, ServiceShape, Workload, predict};
+use capacity::{Filling, Ladder, Model, Rung, Saturation, ServiceShape, Workload, predict};
 
 /// Seconds as whole nanoseconds: a heap wants an order.
 type Time = u64;
@@ -90,6 +90,8 @@ fn model(service: Service) -> Model {
     let rung = |concurrency| Rung { concurrency, throughput: 1.0 };
     let one = Saturation {
         instances: 1,
+        filling: Filling::Full,
+        dependency_demand: 0.0,
         throughput: 1.0,
         error: 0.01,
         app_demand: 1e-4,

@@ -42,8 +42,37 @@ pub struct Plan {
     pub recommendation: Option<Recommendation>,
     /// What else was noticed: where model and measurement disagreed, why it ended early.
     pub notes: Vec<String>,
+    /// Why no more was measured; earlier documents do not tell.
+    #[serde(default)]
+    pub stop: Option<Stop>,
     /// What the recommendation costs, if that was asked.
     pub cost: Option<Cost>,
+}
+
+/// Why the measuring ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stop {
+    pub reason: StopReason,
+    /// The same in a sentence.
+    pub explanation: String,
+}
+
+/// See [`Stop`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The answer was measured, and so was that fewer do not do.
+    Confirmed,
+    /// Every count was measured.
+    Swept,
+    /// The next measurement would have cost more than the budget had left.
+    Budget,
+    /// Requests fail whatever the count.
+    Failing,
+    /// Measured twice, and not valid either time.
+    Unsteady,
+    /// A signal came.
+    Interrupted,
 }
 
 /// The machine that everything shared.
@@ -180,6 +209,12 @@ pub struct Predicted {
     pub high: f64,
     pub p50_ms: Option<f64>,
     pub p95_ms: Option<f64>,
+    /// The interval of the p95; without an upper end the queue may grow without end.
+    #[serde(default)]
+    pub p95_low_ms: Option<f64>,
+    /// See `p95_low_ms`.
+    #[serde(default)]
+    pub p95_high_ms: Option<f64>,
 }
 
 /// What was measured of it.
@@ -299,6 +334,8 @@ impl From<&capacity::Point> for Point {
                 high: p.high,
                 p50_ms: p.response.map(|r| to_ms(r.p50)),
                 p95_ms: p.response.map(|r| to_ms(r.p95)),
+                p95_low_ms: p.fastest.map(|r| to_ms(r.p95)),
+                p95_high_ms: p.slowest.map(|r| to_ms(r.p95)),
             },
             measured: point.measured.map(|m| Measured {
                 throughput: m.throughput,

@@ -21,7 +21,7 @@ pub(super) fn is_shared(model: &Model, e: &Evidence) -> bool {
     falls_short
         && match e.trial(Change::OneCoreLess) {
             Some(trial) => trial.shows == Kind::SharedDependency,
-            None => model.contention > 0.0 && !model.is_cpu_limited(2),
+            None => model.sharing.is_shared() && !model.is_cpu_limited(2),
         }
 }
 

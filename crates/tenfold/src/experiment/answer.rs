@@ -7,7 +7,7 @@ use super::observation::Observation;
 use super::{Depth, Experiment};
 use crate::config::Pattern;
 use crate::outcome::Signal;
-use crate::plan::{self, Plan, Verdict, to_ms};
+use crate::plan::{self, Plan, Stop, StopReason, Verdict, to_ms};
 
 /// The curve shows at least so many counts.
 const CURVE: usize = 10;
@@ -44,6 +44,10 @@ pub fn plan(
         interventions: Vec::new(),
         recommendation: None,
         notes: known.notes.clone(),
+        stop: signal.is_some().then(|| Stop {
+            reason: StopReason::Interrupted,
+            explanation: "a signal came".to_owned(),
+        }),
         cost: None,
     };
     if signal.is_some() {

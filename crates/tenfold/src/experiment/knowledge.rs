@@ -230,7 +230,7 @@ impl<'a> Knowledge<'a> {
     pub fn response(&self, instances: usize) -> f64 {
         let light = 1.0 / self.peak();
         let Some((model, _)) = self.model() else { return light };
-        let predicted = capacity::predict(&model, &self.goal().workload, instances);
+        let predicted = capacity::expect(&model, &self.goal().workload, instances);
         predicted.response.map_or(light, |r| r.mean)
     }
 
@@ -261,7 +261,7 @@ impl<'a> Knowledge<'a> {
         let predicted = match last.probe.rate {
             // By chance more or fewer are sent than the rate says.
             Some(_) => last.offered.min(model.capacity(n)),
-            None => capacity::predict(&model, &self.goal().workload, n).throughput,
+            None => capacity::expect(&model, &self.goal().workload, n).throughput,
         };
         let agrees = (last.throughput() / predicted - 1.0).abs() <= AGREEMENT;
         if agrees || last.probe.verdict != Verdict::Valid {

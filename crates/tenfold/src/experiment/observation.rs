@@ -2,7 +2,7 @@
 
 use balancer::Snapshot;
 use capacity::model::ServiceShape;
-use capacity::{Measured, Saturation, laws};
+use capacity::{Filling, Measured, Saturation, laws};
 use hdrhistogram::Histogram;
 use load::{Reason, Report};
 use observe::{Machine, Sample, Sockets, TargetUsage, Usage};
@@ -196,8 +196,10 @@ impl Observation {
         let demand = |cores: f64| laws::demand(cores, self.throughput()).unwrap_or(0.0);
         Saturation {
             instances: self.instances(),
+            filling: if self.is_saturated() { Filling::Full } else { Filling::Partial },
             throughput: self.throughput(),
             error: self.error,
+            dependency_demand: 0.0,
             app_demand: demand(self.app_cores),
             relay_demand: demand(self.relay_cores),
             relay_thread: demand(self.balancer_thread.max(self.generator_thread)),
