@@ -1,28 +1,33 @@
-//! How sure a mean is: batch means with Student's t.
-//!
-//! Source: Law, "Simulation Modeling and Analysis", 5th ed., section 9.5.3.
+//! How sure a mean is: the block bootstrap over windows with Student's t.
 
 use serde::Serialize;
+
+use crate::bootstrap;
 
 /// A mean with the half-width of its 95 % confidence interval, both in the unit of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
     /// The mean.
     pub mean: f64,
-    /// Half of the width; infinite with fewer than two batches.
+    /// Half of the width; infinite with too few windows.
     pub half_width: f64,
 }
 
+/// The same windows have the same interval.
+const SEED: u64 = 3;
+
 impl Interval {
-    /// The interval of the mean of `batches`, each the mean of an equally long stretch.
-    pub fn of_batches(batches: &[f64]) -> Interval {
-        let n = batches.len();
-        let mean = batches.iter().sum::<f64>() / n.max(1) as f64;
-        if n < 2 {
-            return Interval { mean, half_width: f64::INFINITY };
-        }
-        let variance = batches.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
-        Interval { mean, half_width: student_t_975(n - 1) * (variance / n as f64).sqrt() }
+    /// The interval of the mean of `windows`, each the mean of an equally long stretch; neighbours may
+    /// resemble each other ([`bootstrap`]).
+    pub fn of_windows(windows: &[f64]) -> Interval {
+        let mean = |drawn: &[usize]| {
+            drawn.iter().map(|i| windows[*i]).sum::<f64>() / drawn.len().max(1) as f64
+        };
+        let [estimate] = bootstrap::estimates(windows.len(), SEED, |drawn| [Some(mean(drawn))]);
+        let half_width = estimate
+            .map_or(f64::INFINITY, |e| student_t_975(e.degrees as usize) * e.variance.sqrt());
+        let all: Vec<usize> = (0..windows.len()).collect();
+        Interval { mean: mean(&all), half_width }
     }
 
     /// Half-width as a share of the mean; infinite for a mean of zero.
@@ -33,7 +38,7 @@ impl Interval {
 
 /// Two-sided 95 % quantile of Student's t: exact values up to 30 degrees of freedom, then
 /// the first term of the expansion around the normal quantile, which is right to 0.2 % from there on.
-fn student_t_975(degrees: usize) -> f64 {
+pub(crate) fn student_t_975(degrees: usize) -> f64 {
     const EXACT: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
         2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
@@ -51,17 +56,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_width_of_a_known_sample() {
-        // Mean 3, standard deviation sqrt(2.5), t(4) = 2.776.
-        let i = Interval::of_batches(&[1.0, 2.0, 3.0, 4.0, 5.0]);
-        assert_eq!(i.mean, 3.0);
-        assert!((i.half_width - 2.776 * (2.5f64 / 5.0).sqrt()).abs() < 1e-9);
+    fn independent_windows_have_the_textbooks_interval() {
+        // 64 windows that alternate at random between 1 and 3 by a fixed pattern of bits.
+        let bits = 0x5AC3_96E1_7B24_D80F_u64;
+        let windows: Vec<f64> =
+            (0..64).map(|i| if bits >> i & 1 == 1 { 3.0 } else { 1.0 }).collect();
+        let interval = Interval::of_windows(&windows);
+        let textbook = student_t_975(63) * (1.0 / 64.0_f64).sqrt();
+        assert!((interval.mean - 2.0).abs() < 0.1);
+        assert!((0.5..1.5).contains(&(interval.half_width / textbook)), "{interval:?}");
     }
 
     #[test]
-    fn one_batch_says_nothing() {
-        assert_eq!(Interval::of_batches(&[7.0]).half_width, f64::INFINITY);
-        assert_eq!(Interval::of_batches(&[]).relative(), f64::INFINITY);
+    fn a_few_windows_say_nothing() {
+        assert_eq!(Interval::of_windows(&[7.0]).half_width, f64::INFINITY);
+        assert_eq!(Interval::of_windows(&[]).relative(), f64::INFINITY);
     }
 
     #[test]

@@ -21,6 +21,12 @@ pub struct Ladder {
 /// request spends on the way (some per cent), a parallel one nearly 100 %; 10 % parts the two.
 pub const GROWTH: f64 = 0.10;
 
+/// Below its last rung that should still be free of queues an instance does so much of what is free
+/// of them, or requests hinder each other.
+const BENT: f64 = 0.93;
+/// Slots for so much of the peak; the rest would cost as many again.
+const NEARLY: f64 = 0.97;
+
 impl Ladder {
     /// Sorts the rungs by concurrency. `None` if there is none or a rung completed nothing.
     pub fn new(mut rungs: Vec<Rung>) -> Option<Ladder> {
@@ -65,9 +71,13 @@ impl Ladder {
     ///
     /// By Little's law the peak keeps `peak x light service` requests in service; that is exact for a
     /// pool of k serial workers. With many slots the knee is soft and a slot too many costs little,
-    /// so a fifth is added; the count never passes the first rung that reached the peak.
+    /// so a fifth is added; the count never passes the first rung that reached the peak. Where requests
+    /// hinder each other well before, as at shared cores, it takes what brings nearly all of the peak.
     pub fn slots(&self) -> usize {
         let peak = self.peak();
+        if let Some(slots) = self.soft_slots() {
+            return slots;
+        }
         let reached = self.rungs.iter().find(|r| r.throughput * (1.0 + GROWTH) > peak);
         let reached = reached.map_or(1, |r| r.concurrency);
         let below = self.rungs.iter().rev().find(|r| r.concurrency < reached);
@@ -75,6 +85,22 @@ impl Ladder {
         let soft = if in_service > 8.0 { in_service * 1.2 } else { in_service };
         let least = below.map_or(1, |r| r.concurrency + 1);
         ((soft - GROWTH).ceil() as usize).clamp(least.min(reached), reached)
+    }
+
+    /// The concurrency that reaches [`NEARLY`] the peak, if the growth bends below it.
+    fn soft_slots(&self) -> Option<usize> {
+        let in_service = self.peak() * self.light_service();
+        let linear = |r: &Rung| r.concurrency as f64 / self.light_service();
+        let below = self.rungs.iter().rfind(|r| r.concurrency as f64 <= in_service + GROWTH)?;
+        if !self.is_saturated() || below.throughput >= BENT * linear(below) {
+            return None;
+        }
+        let after = self.rungs.iter().position(|r| r.throughput >= NEARLY * self.peak())?;
+        let (before, after) = (self.rungs[after.checked_sub(1)?], self.rungs[after]);
+        let missing =
+            (NEARLY * self.peak() - before.throughput) / (after.throughput - before.throughput);
+        let between = (after.concurrency - before.concurrency) as f64;
+        Some(before.concurrency + (missing * between).ceil() as usize)
     }
 
     /// Throughput at any concurrency: interpolated between the rungs below the slots, then the peak.
@@ -130,6 +156,13 @@ mod tests {
     fn a_soft_knee_gets_room() {
         let event_loop = ladder(&[(1, 20.0), (8, 158.0), (32, 610.0), (64, 960.0), (128, 1000.0)]);
         assert_eq!(event_loop.slots(), 60);
+    }
+
+    // Half of a request is CPU on 4 cores: 8 in flight hinder each other, and 16 do not reach all.
+    #[test]
+    fn shared_cores_bend_before_the_end() {
+        let bent = ladder(&[(1, 1.0), (2, 2.0), (4, 3.9), (8, 6.7), (16, 7.9), (32, 8.0)]);
+        assert_eq!(bent.slots(), 16);
     }
 
     #[test]

@@ -5,13 +5,15 @@
 //! Units everywhere: seconds, requests per second, CPU in cores.
 //!
 //! - [`laws`]: the operational laws and the asymptotic bounds.
-//! - [`interval`]: how sure a mean is, from batches.
+//! - [`interval`]: how sure a mean is, from windows.
 //! - [`difference`]: by how much two means differ; [`bootstrap`]: how sure a figure of one run is.
 //! - [`comparison`]: whether two sides of an experiment differ.
 //! - [`ladder`]: one instance under doubling concurrency: its slots and its saturation.
 //! - [`model`]: N instances of concurrency k on C shared cores, fitted to measurements.
+//! - [`regression`]: demands as the slope of busy seconds over requests.
 //! - [`sharing`]: what they do to each other beside the cores, decided by the data.
 //! - [`response`]: throughput and latency of that model under a closed or an open workload.
+//! - [`usl`]: the Universal Scalability Law as a second opinion.
 //! - [`finding`]: named, evidenced diagnoses that end in a remedy.
 //! - [`words`]: numbers as people read them.
 //! - [`goal`]: what is wanted, and whether a prediction or a measurement holds it.
@@ -33,9 +35,11 @@ pub mod model;
 pub mod price;
 mod reason;
 pub mod recommendation;
+pub mod regression;
 pub mod response;
 pub mod sharing;
 mod tail;
+pub mod usl;
 pub mod words;
 
 pub use finding::{
@@ -47,5 +51,7 @@ pub use interval::Interval;
 pub use ladder::{Ladder, Rung};
 pub use model::{Filling, Model, Saturation, ServiceShape, Side};
 pub use recommendation::{Bounds, NextLimit, Point, Recommendation, curve, recommend};
+pub use regression::Line;
 pub use response::{Prediction, Response, Workload, expect, predict};
 pub use sharing::Sharing;
+pub use usl::{Scaling, Usl};

@@ -379,6 +379,8 @@ impl Model {
         let mut one = self.measured.one;
         let level = wander(one.error);
         one.throughput *= level;
+        // CPU time is counted, not sampled: only the machine's own wander is in it.
+        one.app_demand *= wander(0.0);
         let mut again = Model::new(self.ladder.scaled(level), one, self.shape.clone(), self.cores);
         again.measured.several = self.measured.several.clone();
         for s in &mut again.measured.several {

@@ -8,6 +8,8 @@ use crate::response::Response;
 /// The response times of requests whose service times differ by what they find.
 pub(crate) struct Mixture<'a> {
     shape: &'a ServiceShape,
+    /// Halfway from each point of the shape to the one before: its weight is spread up to the next.
+    halves: Vec<f64>,
     /// Weights and mean service times (s), in order of the times.
     services: Vec<(f64, f64)>,
     /// The wait before the service.
@@ -31,7 +33,10 @@ const SAME: f64 = 0.02;
 
 impl<'a> Mixture<'a> {
     pub(crate) fn new(shape: &'a ServiceShape) -> Mixture<'a> {
-        Mixture { shape, services: Vec::new(), wait: Wait::default() }
+        let x = |i: usize| shape.points[i.min(shape.points.len() - 1)].0;
+        let halves =
+            (0..=shape.points.len()).map(|i| f64::midpoint(x(i.saturating_sub(1)), x(i))).collect();
+        Mixture { shape, halves, services: Vec::new(), wait: Wait::default() }
     }
 
     /// Requests of this weight are served within `mean` seconds on average.
@@ -77,12 +82,14 @@ impl<'a> Mixture<'a> {
         for (weight, mean) in self.services.iter().rev() {
             let late = weight.min(waiting);
             waiting -= late;
-            for (x, w) in &self.shape.points {
-                let left = time - x * mean;
-                if left >= 0.0 {
-                    let within = if late > 0.0 { self.wait.within(left) } else { 0.0 };
-                    sum += w * ((weight - late) + late * within);
+            for ((x, w), half) in self.shape.points.iter().zip(self.halves.windows(2)) {
+                let (from, upto) = (half[0] * mean, half[1] * mean);
+                if time < from {
+                    break;
                 }
+                let served = ((time - from) / (upto - from).max(1e-12)).min(1.0);
+                let within = if late > 0.0 { self.wait.within(time - x * mean) } else { 0.0 };
+                sum += w * ((weight - late) * served + late * within);
             }
         }
         sum / self.services.iter().map(|s| s.0).sum::<f64>()
@@ -93,7 +100,7 @@ impl Wait {
     /// Share of the waits that end within `time` seconds.
     fn within(&self, time: f64) -> f64 {
         if self.variance <= 1e-6 * self.mean.powi(2) {
-            return if time >= self.mean { 1.0 } else { 0.0 };
+            return if time >= self.mean * (1.0 - 1e-9) { 1.0 } else { 0.0 };
         }
         let shape = self.mean.powi(2) / self.variance;
         if time <= 0.0 { 0.0 } else { gamma_lr(shape, time * self.mean / self.variance) }

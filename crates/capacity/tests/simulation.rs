@@ -1,148 +1,140 @@
-//! The response model against a simulation of what it describes: users or arrivals, one queue, N
-//! serial instances. Seeded, so that it says the same every time.
+//! The model's answers against a simulation of what it describes, over a grid of systems. Tenfold's
+//! own way is followed: one instance by doubling concurrency and two of them are measured (simulated),
+//! the model is fitted, and predicts the rest. Seeded, so that it says the same every time.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+mod simulator;
 
-use capacity::{Filling, Ladder, Model, Rung, Saturation, ServiceShape, Workload, predict};
+use capacity::{Model, Workload, predict};
+use simulator::{Service, System, fitted, simulate};
 
-/// Seconds as whole nanoseconds: a heap wants an order.
-type Time = u64;
+const CORES: f64 = 4.0;
+/// Seconds of thinking; the service takes one.
+const THINK: f64 = 4.0;
+/// Of the systems of the grid, every so manyth is tried: prime to the length of each axis.
+const STRIDE: usize = 11;
+const SERVICES: [Service; 4] =
+    [Service::Constant, Service::Uniform, Service::Exponential, Service::Mixed(4.0)];
 
-/// Service times with a mean of 1 s.
-#[derive(Clone, Copy, Debug)]
-enum Service {
-    Constant,
-    /// Between 0.5 and 1.5 s.
-    Uniform,
-    Exponential,
+/// One system of the grid, the model that was fitted to it, and how it is used.
+struct Case {
+    system: System,
+    load: f64,
 }
 
-struct Random(u64);
+/// A prediction beside the truth: relative errors.
+struct Compared {
+    what: String,
+    throughput: f64,
+    p50: f64,
+    p95: f64,
+    /// Whether the interval of the p95 holds the truth.
+    is_held: bool,
+}
 
-impl Random {
-    /// In (0, 1); Knuth's MMIX generator.
-    fn next(&mut self) -> f64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+impl Case {
+    fn capacity(&self) -> f64 {
+        let slots = (self.system.slots * self.system.instances) as f64;
+        slots.min(CORES / self.system.cpu)
     }
 
-    fn exponential(&mut self) -> f64 {
-        -self.next().ln()
+    fn open(&self) -> Workload {
+        Workload::Open { rate: self.load * self.capacity(), arrival_scv: 1.0 }
     }
 
-    fn service(&mut self, service: Service) -> f64 {
-        match service {
-            Service::Constant => 1.0,
-            Service::Uniform => 0.5 + self.next(),
-            Service::Exponential => self.exponential(),
-        }
+    fn closed(&self) -> Workload {
+        let users = (self.load * self.capacity() * (1.0 + THINK)).ceil() as usize;
+        Workload::Closed { users, think: THINK }
+    }
+
+    fn compare(&self, model: &Model, workload: Workload) -> Option<Compared> {
+        const REQUESTS: usize = 40_000;
+        // As the balancer would have it.
+        let system = System { slots: model.slots, ..self.system };
+        let predicted = predict(model, &workload, system.instances);
+        let response = predicted.response?;
+        let truth = simulate(system, workload, REQUESTS, 11);
+        let off = |value: f64, truth: f64| value / truth - 1.0;
+        let p95 = truth.quantile(0.95);
+        Some(Compared {
+            what: format!("load {}, {workload:?}, {system:?}", self.load),
+            throughput: off(predicted.throughput, truth.throughput),
+            p50: off(response.p50, truth.quantile(0.50)),
+            p95: off(response.p95, p95),
+            is_held: predicted.fastest.is_none_or(|r| r.p95 <= p95)
+                && predicted.slowest.is_none_or(|r| r.p95 >= p95),
+        })
     }
 }
 
-/// Throughput, mean and 95th percentile of the response time of 200,000 requests.
-fn simulate(workload: Workload, instances: usize, service: Service) -> (f64, f64, f64) {
-    const REQUESTS: usize = 200_000;
-    let mut random = Random(42);
-    let nanos = |seconds: f64| (seconds * 1e9) as Time;
-    let (mut arrivals, mut ends) = (BinaryHeap::new(), BinaryHeap::new());
-    let (mut queue, mut busy) = (VecDeque::new(), 0);
-    let mut responses = Vec::with_capacity(REQUESTS);
-    match workload {
-        Workload::Closed { users, think } => {
-            arrivals.extend((0..users).map(|_| Reverse(nanos(think * random.next()))));
-        }
-        Workload::Open { .. } => arrivals.push(Reverse(0)),
-    }
-    let mut now = 0;
-    while responses.len() < REQUESTS {
-        let arrival = arrivals.peek().map_or(Time::MAX, |Reverse(t)| *t);
-        let end = ends.peek().map_or(Time::MAX, |Reverse((t, _))| *t);
-        now = arrival.min(end);
-        if end <= arrival {
-            let Some(Reverse((_, since))) = ends.pop() else { break };
-            busy -= 1;
-            responses.push(now - since);
-            if let Workload::Closed { think, .. } = workload {
-                arrivals.push(Reverse(now + nanos(think)));
-            }
-        } else {
-            arrivals.pop();
-            queue.push_back(now);
-            if let Workload::Open { rate, .. } = workload {
-                arrivals.push(Reverse(now + nanos(random.exponential() / rate)));
-            }
-        }
-        while busy < instances {
-            let Some(since) = queue.pop_front() else { break };
-            busy += 1;
-            ends.push(Reverse((now + nanos(random.service(service)), since)));
-        }
-    }
-    let mean = responses.iter().sum::<u64>() as f64 / responses.len() as f64 / 1e9;
-    responses.sort_unstable();
-    let p95 = responses[responses.len() * 95 / 100] as f64 / 1e9;
-    (REQUESTS as f64 / (now as f64 / 1e9), mean, p95)
-}
-
-fn model(service: Service) -> Model {
-    let rung = |concurrency| Rung { concurrency, throughput: 1.0 };
-    let one = Saturation {
-        instances: 1,
-        filling: Filling::Full,
-        dependency_demand: 0.0,
-        throughput: 1.0,
-        error: 0.01,
-        app_demand: 1e-4,
-        relay_demand: 1e-4,
-        relay_thread: 1e-4,
-        busy_cores: 0.01,
-    };
-    let mut random = Random(7);
-    let mut times: Vec<f64> = (0..20_000).map(|_| random.service(service)).collect();
-    times.sort_by(f64::total_cmp);
-    let mean = times.iter().sum::<f64>() / times.len() as f64;
-    let square = times.iter().map(|t| (t / mean - 1.0).powi(2)).sum::<f64>() / times.len() as f64;
-    let points = (0..200).map(|i| (times[i * 100 + 50] / mean, 0.005)).collect();
-    let ladder = Ladder::new(vec![rung(1), rung(2)]).unwrap();
-    Model::new(ladder, one, ServiceShape { scv: square, points }, 64.0)
-}
-
-fn compare(workload: Workload, instances: usize, service: Service, mean: f64, p95: f64) {
-    let (throughput, true_mean, true_p95) = simulate(workload, instances, service);
-    let predicted = predict(&model(service), &workload, instances);
-    let response = predicted.response.unwrap();
-    let what = format!("{workload:?}, {instances} instances, {service:?}");
-    let within = |value: f64, truth: f64, share: f64, of: &str| {
-        assert!(
-            (value / truth - 1.0).abs() <= share,
-            "{what}: {of} {value:.3}, simulated {truth:.3}"
-        );
-    };
-    within(predicted.throughput, throughput, 0.04, "throughput");
-    within(response.mean, true_mean, mean, "mean");
-    within(response.p95, true_p95, p95, "p95");
+/// Median and worst of the errors, printed with the worst case.
+fn errors(name: &str, all: &[Compared], of: impl Fn(&Compared) -> f64) -> (f64, f64) {
+    let mut errors: Vec<(f64, &str)> = all.iter().map(|c| (of(c), c.what.as_str())).collect();
+    errors.sort_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
+    let (median, worst) = (errors[errors.len() / 2].0.abs(), errors[errors.len() - 1]);
+    println!(
+        "{name}: median {:.1} %, worst {:.1} % of {} ({})",
+        median * 100.0,
+        worst.0 * 100.0,
+        all.len(),
+        worst.1
+    );
+    (median, worst.0.abs())
 }
 
 #[test]
-fn users_of_a_central_queue() {
-    // Where nothing varies, nothing forgets how it began: the percentiles stay as the start left them.
-    let services =
-        [(Service::Constant, 0.35), (Service::Uniform, 0.20), (Service::Exponential, 0.20)];
-    for (service, p95) in services {
-        for instances in [1, 2, 3, 4, 6, 8] {
-            compare(Workload::Closed { users: 10, think: 1.0 }, instances, service, 0.08, p95);
+fn throughput_and_percentiles_over_the_grid() {
+    let (mut open, mut closed, mut edge) = (Vec::new(), Vec::new(), Vec::new());
+    let mut number = 0;
+    for service in SERVICES {
+        for slots in [1, 4, 16] {
+            for cpu in [0.0, 0.5, 1.0] {
+                let base = System { instances: 1, slots, service, cpu, cores: CORES, shared: 0.0 };
+                let mut model = None;
+                for instances in [1, 2, 4, 10] {
+                    for load in [0.3, 0.6, 0.8, 0.9, 0.98] {
+                        number += 1;
+                        if number % STRIDE != 0 {
+                            continue;
+                        }
+                        if service == Service::Constant && cpu == 0.5 {
+                            // Two constant parts in a closed loop take turns for ever, which no
+                            // app does; its ladder says nothing of random arrivals.
+                            continue;
+                        }
+                        let model = model.get_or_insert_with(|| fitted(base, 25_000, 1));
+                        let case = Case { system: System { instances, ..base }, load };
+                        let at = if load > 0.95 { &mut edge } else { &mut open };
+                        at.extend(case.compare(model, case.open()));
+                        closed.extend(case.compare(model, case.closed()));
+                    }
+                }
+            }
         }
     }
-}
-
-#[test]
-fn arrivals_at_a_central_queue() {
-    for service in [Service::Constant, Service::Uniform, Service::Exponential] {
-        for (instances, load) in [(1, 0.5), (1, 0.8), (4, 0.7), (4, 0.9), (10, 0.8), (10, 0.93)] {
-            let rate = load * instances as f64;
-            compare(Workload::Open { rate, arrival_scv: 1.0 }, instances, service, 0.06, 0.20);
+    // Bounds on median and worst. Users with constant times never forget how they began: the worst
+    // percentiles are theirs.
+    let bounds = [
+        ("open", &open, [0.01, 0.02], [0.05, 0.30], [0.10, 0.35]),
+        ("closed", &closed, [0.03, 0.10], [0.05, 0.60], [0.10, 0.60]),
+    ];
+    let mut broken = Vec::new();
+    for (name, all, throughput, p50, p95) in bounds {
+        let figures: [(&str, &dyn Fn(&Compared) -> f64, [f64; 2]); 3] = [
+            ("throughput", &|c| c.throughput, throughput),
+            ("p50", &|c| c.p50, p50),
+            ("p95", &|c| c.p95, p95),
+        ];
+        for (figure, of, bound) in figures {
+            let (median, worst) = errors(&format!("{name} {figure}"), all, of);
+            if median > bound[0] || worst > bound[1] {
+                broken.push(format!("{name} {figure}: {median:.3}, {worst:.3}"));
+            }
         }
     }
+    // So near the edge one per cent of capacity is half of the response time: the interval says so.
+    errors("open p95 at 0.98", &edge, |c| c.p95);
+    let held = edge.iter().filter(|c| c.is_held).count();
+    println!("{held} of {} intervals at 0.98 hold the p95", edge.len());
+    assert!(broken.is_empty(), "{broken:?}");
+    assert!(held * 10 >= edge.len() * 8, "{held} of {}", edge.len());
 }

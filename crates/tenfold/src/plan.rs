@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 
 use capacity::price::CpuKind;
-use capacity::{Finding, Recommendation, Trial};
+use capacity::{Finding, Recommendation, Trial, Usl};
 use observe::TargetUsage;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,9 @@ pub struct Plan {
     /// Why no more was measured; earlier documents do not tell.
     #[serde(default)]
     pub stop: Option<Stop>,
+    /// What the Universal Scalability Law says, where at least three counts were measured at their limit.
+    #[serde(default)]
+    pub second_opinion: Option<Usl>,
     /// What the recommendation costs, if that was asked.
     pub cost: Option<Cost>,
 }

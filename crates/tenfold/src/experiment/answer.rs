@@ -38,20 +38,20 @@ pub fn plan(
         verdict_reasons: Vec::new(),
         slots: None,
         balancer_slots: None,
-        probes: probes(known).map(|o| o.probe.clone()).collect(),
+        probes: probes(known).map(|o| o.judged(known.dependency_demand())).collect(),
         curve: Vec::new(),
         findings: Vec::new(),
         interventions: Vec::new(),
         recommendation: None,
         notes: known.notes.clone(),
-        stop: signal.is_some().then(|| Stop {
-            reason: StopReason::Interrupted,
-            explanation: "a signal came".to_owned(),
-        }),
+        stop: known.stop.clone(),
+        second_opinion: known.second_opinion(),
         cost: None,
     };
     if signal.is_some() {
         plan.notes.push("Interrupted: this is what was known by then.".to_owned());
+        let explanation = "a signal came".to_owned();
+        plan.stop = Some(Stop { reason: StopReason::Interrupted, explanation });
     }
     answer(known, &mut plan);
     judge(known, &mut plan);
@@ -83,8 +83,9 @@ fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
     let Some(answer) = &plan.recommendation else { return };
     let confirmed = known.confirmed_at(answer.instances);
     for o in known.rungs.iter().chain(&known.second).chain(confirmed) {
-        plan.verdict = plan.verdict.max(o.probe.verdict);
-        for reason in &o.probe.verdict_reasons {
+        let probe = o.judged(known.dependency_demand());
+        plan.verdict = plan.verdict.max(probe.verdict);
+        for reason in &probe.verdict_reasons {
             let words = |text: &str| text.replace(|c: char| c.is_ascii_digit() || c == '.', "");
             // Of reasons that differ in their numbers alone, one is enough.
             if !plan.verdict_reasons.iter().any(|known| words(known) == words(reason)) {

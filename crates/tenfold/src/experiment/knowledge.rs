@@ -2,15 +2,15 @@
 
 use capacity::model::ServiceShape;
 use capacity::{
-    Admission, Bounds, Evidence, Finding, Ladder, Load, Memory, Model, Pool, Question,
-    Recommendation, Rung, Trial,
+    Admission, Bounds, Evidence, Finding, Ladder, Line, Load, Measured, Memory, Model, Pool, Question,
+    Recommendation, Rung, Saturation, Scaling, Trial, Usl,
 };
 use observe::Machine;
 
 use super::Experiment;
 use super::observation::Observation;
 use crate::config::Pattern;
-use crate::plan::{self, Verdict};
+use crate::plan::{self, Stop, StopReason, Verdict};
 
 /// All measurements of an experiment.
 pub struct Knowledge<'a> {
@@ -22,10 +22,12 @@ pub struct Knowledge<'a> {
     pub second: Option<Observation>,
     /// The goal's workload, in the order in which it was measured.
     pub confirmed: Vec<Observation>,
-    /// What the model was refitted with, because it had been wrong.
-    pub refits: Vec<Observation>,
     /// What was changed to tell explanations apart, and what it showed.
     pub trials: Vec<Trial>,
+    /// How often the model had been wrong about a count.
+    pub misses: usize,
+    /// Why no more was measured.
+    pub stop: Option<Stop>,
     pub notes: Vec<String>,
 }
 
@@ -34,6 +36,8 @@ pub struct Knowledge<'a> {
 const SHORT: f64 = 0.002;
 /// A count whose measurement is suspect is measured again, so many times in all.
 const TRIES: usize = 2;
+/// A model that was so often wrong is asked no more.
+const MISSES: usize = 2;
 /// Model and measurement agree within this share; else the model is refitted.
 const AGREEMENT: f64 = 0.10;
 
@@ -45,8 +49,9 @@ impl<'a> Knowledge<'a> {
             rungs: Vec::new(),
             second: None,
             confirmed: Vec::new(),
-            refits: Vec::new(),
             trials: Vec::new(),
+            misses: 0,
+            stop: None,
             notes: Vec::new(),
         }
     }
@@ -79,10 +84,8 @@ impl<'a> Knowledge<'a> {
         let peak = self.peak_rung()?;
         let cores = self.cores();
         let shape = self.rungs.first().map_or_else(ServiceShape::constant, |o| o.shape.clone());
-        let mut model = Model::new(ladder, peak.saturation(), shape, cores);
-        let several: Vec<_> =
-            self.second.iter().chain(&self.refits).map(Observation::saturation).collect();
-        model.fit(&several);
+        let mut model = Model::new(ladder, self.saturation(peak), shape, cores);
+        model.fit(&self.several());
         let instance_limit = capacity::instance_limit(&model, &self.evidence(peak));
         let bounds = Bounds {
             max_instances: self.experiment.max_instances,
@@ -91,6 +94,39 @@ impl<'a> Knowledge<'a> {
             failing: self.failing(),
         };
         Some((model, bounds))
+    }
+
+    /// Everything that was measured of more than one instance, and may be relied on.
+    fn several(&self) -> Vec<Saturation> {
+        let valid = self.confirmed.iter().filter(|o| o.probe.verdict == Verdict::Valid);
+        self.second.iter().chain(valid).map(|o| self.saturation(o)).collect()
+    }
+
+    fn saturation(&self, o: &Observation) -> Saturation {
+        Saturation { dependency_demand: self.dependency_demand(), ..o.saturation() }
+    }
+
+    /// CPU seconds of other programs in one request, where their use follows the load, as a database's
+    /// does: whatever else runs is the intercept of that line. 0 where none is sure.
+    pub fn dependency_demand(&self) -> f64 {
+        let point = |o: &Observation| (o.throughput(), o.other_cores());
+        let points: Vec<_> = self.rungs.iter().chain(&self.second).map(point).collect();
+        Line::fit(&points).and_then(|line| line.demand()).unwrap_or(0.0)
+    }
+
+    /// The second opinion, where at least three counts were measured at their limit.
+    pub fn second_opinion(&self) -> Option<Usl> {
+        let scaling = |s: &Saturation| Scaling {
+            instances: s.instances,
+            throughput: s.throughput,
+            error: s.error,
+        };
+        let full = |s: &&Saturation| s.filling == capacity::Filling::Full;
+        let one = self.saturation(self.peak_rung()?);
+        let several = self.several();
+        let measured: Vec<Scaling> =
+            std::iter::once(&one).chain(several.iter().filter(full)).map(scaling).collect();
+        Usl::fit(&measured)
     }
 
     fn evidence(&self, peak: &Observation) -> Evidence {
@@ -104,8 +140,8 @@ impl<'a> Knowledge<'a> {
             .chain(&self.rungs)
             .max_by(|a, b| a.error_ratio().total_cmp(&b.error_ratio()));
         Evidence {
-            one: peak.saturation(),
-            two: self.second.as_ref().map(Observation::saturation),
+            one: self.saturation(peak),
+            two: self.second.as_ref().map(|two| self.saturation(two)),
             busiest_thread: peak.busiest_thread,
             run_wait: self
                 .second
@@ -244,19 +280,60 @@ impl<'a> Knowledge<'a> {
     /// Whether the goal's workload was measured there, and well.
     pub fn is_confirmed(&self, instances: usize) -> bool {
         let mut tries = self.confirmed.iter().filter(|o| o.instances() == instances);
-        tries.clone().count() >= TRIES || tries.any(|o| o.probe.verdict == Verdict::Valid)
+        tries.clone().count() >= TRIES || tries.any(|o| self.is_valid(o))
     }
 
-    /// The count whose measurement would say most: the recommended one, then the one below.
+    fn is_valid(&self, o: &Observation) -> bool {
+        o.judged(self.dependency_demand()).verdict == Verdict::Valid
+    }
+
+    /// The count whose measurement would say most: the recommended one, then the one below. A model
+    /// that was wrong more than once is no guide: then counts are doubled until one holds, and the
+    /// bracket is halved.
     pub fn unconfirmed(&self) -> Option<usize> {
+        if self.misses >= MISSES
+            && let Some(next) = self.bracketed()
+        {
+            return Some(next);
+        }
         let recommended = self.recommended()?;
         [recommended, recommended - 1].into_iter().find(|n| *n > 0 && !self.is_confirmed(*n))
     }
 
-    /// Where a saturated measurement and the model disagree, the measurement wins.
-    pub fn refit(&mut self) {
-        let Some((model, _)) = self.model() else { return };
-        let Some(last) = self.confirmed.last().cloned() else { return };
+    /// The next count of a search that asks measurements alone; `None` once the bracket is closed, or
+    /// where the goal has no bound that a single measurement passes or fails.
+    fn bracketed(&self) -> Option<usize> {
+        let goal = self.goal();
+        let has_bound = goal.p95.is_some() || goal.p99.is_some();
+        if !has_bound && matches!(goal.workload, capacity::Workload::Closed { .. }) {
+            return None;
+        }
+        let most = self.experiment.max_instances;
+        let most = most.min(self.memory_bound().unwrap_or(most));
+        let measured = self.measurements();
+        let counts = |met: bool| {
+            let fits = |m: &&Measured| goal.is_met_by(m, 0.0) == met;
+            measured.iter().filter(fits).map(|m| m.instances).collect::<Vec<_>>()
+        };
+        let failed = counts(false).into_iter().max()?;
+        let passed = counts(true).into_iter().filter(|n| *n > failed).min();
+        let next = match passed {
+            None => (2 * failed).min(most),
+            Some(passed) => failed.midpoint(passed),
+        };
+        (next > failed && !self.is_confirmed(next)).then_some(next)
+    }
+
+    /// The measuring ends, for this reason.
+    pub fn end(&mut self, reason: StopReason, explanation: String) {
+        self.stop = Some(Stop { reason, explanation });
+    }
+
+    /// The goal's workload was measured. Where the model disagrees, the measurement wins.
+    pub fn confirm(&mut self, last: Observation) {
+        let known = self.model();
+        self.confirmed.push(last.clone());
+        let Some((model, _)) = known else { return };
         let n = last.instances();
         let predicted = match last.probe.rate {
             // By chance more or fewer are sent than the rate says.
@@ -267,16 +344,14 @@ impl<'a> Knowledge<'a> {
         if agrees || last.probe.verdict != Verdict::Valid {
             return;
         }
-        let fitted = n > 1 && last.is_saturated();
+        let fitted = n > 1;
+        self.misses += 1;
         self.notes.push(format!(
             "With {n} running, {:.2} requests/s were measured where {predicted:.2} had been predicted: the \
              measurement counts{}.",
             last.throughput(),
             if fitted { ", and the model was fitted to it" } else { "" }
         ));
-        if fitted {
-            self.refits.push(last);
-        }
     }
 }
 

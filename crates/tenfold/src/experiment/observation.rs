@@ -131,11 +131,10 @@ impl Observation {
         // Cores that we may not use are others' to keep busy.
         let foreign = machine.online_cores.saturating_sub(machine.cores) as f64;
         let busy_cores = busy_cores.map(|busy| (busy - foreign).max(app_cores + relay_cores));
-        let background = busy_cores.map_or(0.0, |busy| busy - app_cores - relay_cores);
         Observation {
             throttled: probe.limited.and_then(|limited| limited.throttled_ratio),
             rss: probe.rss_bytes,
-            probe: beside(background, probe),
+            probe,
             error,
             offered: report.offered,
             slowest: report.response.max().map(|t| t.as_secs_f64()),
@@ -169,11 +168,36 @@ impl Observation {
         self.probe.throughput
     }
 
-    /// Whether requests waited for a slot for a noticeable part of their time: then all slots were
-    /// busy, and the throughput is the instances' own.
-    pub fn is_saturated(&self) -> bool {
+    /// Whether the throughput is all that the instances can do. Under the goal's workload only where
+    /// more was sent, or where requests waited longer than they were served.
+    pub fn filling(&self) -> Filling {
         let (queue, service) = (self.probe.queue_ms.mean, self.probe.service_ms.mean);
-        queue.zip(service).is_some_and(|(queue, service)| queue > 0.1 * service)
+        let waits = queue.zip(service).is_some_and(|(queue, service)| queue > service);
+        let is_open = self.probe.rate.is_some();
+        if self.probe.purpose != Purpose::Goal || self.is_overloaded() || (waits && !is_open) {
+            Filling::Full
+        } else {
+            Filling::Partial
+        }
+    }
+
+    /// Cores that neither app, balancer nor generator used.
+    pub fn other_cores(&self) -> f64 {
+        self.busy_cores.map_or(0.0, |busy| (busy - self.app_cores - self.relay_cores).max(0.0))
+    }
+
+    /// The same as its verdict says, and what else is known of it: other programs that used cores
+    /// without working for the app, which costs so many seconds of theirs in a request.
+    pub fn judged(&self, dependency_demand: f64) -> plan::Probe {
+        let beside = self.other_cores() - dependency_demand * self.throughput();
+        let mut probe = self.probe.clone();
+        if beside > BACKGROUND {
+            probe.verdict = probe.verdict.max(Verdict::Suspect);
+            probe.verdict_reasons.push(format!(
+                "other programs used {beside:.1} cores meanwhile; end them and measure again"
+            ));
+        }
+        probe
     }
 
     /// Whether more was sent than could be completed, so that what failed may just have waited.
@@ -196,7 +220,7 @@ impl Observation {
         let demand = |cores: f64| laws::demand(cores, self.throughput()).unwrap_or(0.0);
         Saturation {
             instances: self.instances(),
-            filling: if self.is_saturated() { Filling::Full } else { Filling::Partial },
+            filling: self.filling(),
             throughput: self.throughput(),
             error: self.error,
             dependency_demand: 0.0,
@@ -262,17 +286,6 @@ fn cores(u: &TargetUsage) -> f64 {
 /// Cores that other programs may use without a measurement becoming suspect.
 const BACKGROUND: f64 = 0.25;
 
-/// A measurement beside other programs is not what the machine can do.
-fn beside(background: f64, mut probe: plan::Probe) -> plan::Probe {
-    if background > BACKGROUND {
-        probe.verdict = probe.verdict.max(Verdict::Suspect);
-        probe.verdict_reasons.push(format!(
-            "other programs used {background:.1} cores meanwhile; end them and measure again"
-        ));
-    }
-    probe
-}
-
 fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu_cores: CpuCores) -> plan::Probe {
     let (users, rate) = (probe.workload.users(), probe.workload.rate());
     let counts = |reason: &&Reason| match reason {
@@ -306,9 +319,9 @@ fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu_cores: CpuCores) 
     }
 }
 
-/// Quantiles and weights that make the shape of the service time: the body in steps of 5 %, the tail
+/// Quantiles and weights that make the shape of the service time: the body in steps of 2.5 %, the tail
 /// finer, for a goal may ask for the 99th percentile.
-const SHAPE: [(f64, f64, usize); 3] = [(0.0, 0.05, 19), (0.95, 0.01, 4), (0.99, 0.002, 5)];
+const SHAPE: [(f64, f64, usize); 3] = [(0.0, 0.025, 38), (0.95, 0.01, 4), (0.99, 0.002, 5)];
 
 fn shape(service: &Histogram<u64>) -> ServiceShape {
     let mean = service.mean();

@@ -159,7 +159,7 @@ fn relative_error(report: &Report) -> f64 {
         .map(|batch| batch.iter().sum::<f64>() / batch.len() as f64)
         .collect();
     if batches.len() >= BATCHES {
-        return Interval::of_batches(&batches).relative();
+        return Interval::of_windows(&batches).relative();
     }
     let n = report.succeeded();
     match (report.response.mean(), report.response.deviation()) {

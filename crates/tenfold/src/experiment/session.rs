@@ -12,7 +12,7 @@ use super::probe::{Abort, Probe, WarmUp};
 use super::{Depth, Experiment};
 use crate::config::Pattern;
 use crate::outcome::misuse;
-use crate::plan::Purpose;
+use crate::plan::{Purpose, StopReason, Verdict};
 use crate::progress::Progress;
 use crate::rig::Rig;
 use crate::signal::Stop;
@@ -78,7 +78,8 @@ impl<'a> Session<'a> {
         self.start_up = begun.elapsed().as_secs_f64();
         self.climb().await?;
         if self.known.failing().is_some() {
-            // More instances fail as often: there is nothing to find out about them.
+            let why = "requests fail with one in flight, and more instances would fail as often";
+            self.known.end(StopReason::Failing, why.to_owned());
             return Ok(());
         }
         self.intervene_at_one().await?;
@@ -225,18 +226,39 @@ impl<'a> Session<'a> {
                         "The budget ended before {instances} could be measured; raise --budget to confirm it."
                     ));
                 }
-                break;
+                let again = if is_new { "measure" } else { "measure again" };
+                let why = format!("the budget had no time left to {again} {instances}");
+                self.known.end(StopReason::Budget, why);
+                return Ok(());
             }
             self.confirm_at(instances).await?;
-            self.known.refit();
         }
+        self.conclude();
         Ok(())
+    }
+
+    /// Nothing is left that a measurement would change.
+    fn conclude(&mut self) {
+        let Some(instances) = self.known.recommended() else { return };
+        let valid = |n: usize| {
+            self.known.confirmed_at(n).is_some_and(|o| o.probe.verdict == Verdict::Valid)
+        };
+        if valid(instances) {
+            let fewer = if instances > 1 { ", and so was one instance less" } else { "" };
+            let why = format!("the answer was measured{fewer}");
+            self.known.end(StopReason::Confirmed, why);
+        } else {
+            let why = format!("{instances} were measured twice, and not validly either time");
+            self.known.end(StopReason::Unsteady, why);
+        }
     }
 
     async fn sweep(&mut self) -> Result<(), Abort> {
         for instances in 1..=self.experiment.max_instances {
             self.confirm_at(instances).await?;
         }
+        let most = self.experiment.max_instances;
+        self.known.end(StopReason::Swept, format!("every count up to {most} was measured"));
         Ok(())
     }
 
@@ -263,7 +285,7 @@ impl<'a> Session<'a> {
             setting: Setting::default(),
         };
         let observation = self.probe(&probe, Stage::Goal).await?;
-        self.known.confirmed.push(observation);
+        self.known.confirm(observation);
         Ok(())
     }
 

@@ -13,12 +13,16 @@ pub fn text(plan: &Plan) -> String {
     let mut out = head(plan);
     out.push_str(&one_instance(plan));
     out.push_str(&curve(plan));
+    out.push_str(&second_opinion(plan));
     out.push_str(&findings(plan));
     out.push_str(&interventions(plan));
     for note in &plan.notes {
         let _ = writeln!(out, "Note: {note}\n");
     }
     out.push_str(&cost(plan));
+    if let Some(stop) = &plan.stop {
+        let _ = writeln!(out, "No more was measured: {}.\n", stop.explanation);
+    }
     out.push_str(&verdict(plan));
     match &plan.recommendation {
         Some(r) => {
@@ -146,6 +150,22 @@ fn interval(low: f64, high: f64) -> String {
     } else {
         format!("{} - {}", rate(low), rate(high))
     }
+}
+
+fn second_opinion(plan: &Plan) -> String {
+    let Some(usl) = &plan.second_opinion else { return String::new() };
+    let knee = usl.knee.map_or_else(
+        || format!("no knee seen up to {}", usl.seen_up_to),
+        |knee| format!("the most at {:.0} ({:.0} - {:.0})", knee.value, knee.low, knee.high),
+    );
+    let percent = |p: &capacity::usl::Parameter| {
+        format!("{:.1} % ({:.1} - {:.1})", p.value * 1e2, p.low * 1e2, p.high * 1e2)
+    };
+    format!(
+        "Second opinion, the Universal Scalability Law: {knee}; contention {}, coherency {}\n\n",
+        percent(&usl.contention),
+        percent(&usl.coherency)
+    )
 }
 
 fn findings(plan: &Plan) -> String {

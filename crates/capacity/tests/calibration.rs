@@ -1,0 +1,43 @@
+//! An interval is worth what it holds: systems with and without something shared are measured by the
+//! simulator as a plan would measure them, and the truth must lie in nine of ten intervals.
+
+mod simulator;
+
+use capacity::{Side, Workload};
+use simulator::{Service, System, fitted, simulate};
+
+/// Probes as short as real ones.
+const REQUESTS: usize = 5_000;
+
+#[test]
+fn intervals_hold_the_truth() {
+    let services = [Service::Uniform, Service::Exponential, Service::Mixed(4.0)];
+    let (mut held, mut all, mut missed) = (0, 0, Vec::new());
+    let mut widths = Vec::new();
+    for (seed, service) in (1_u64..).zip(services.into_iter().cycle()).take(9) {
+        for (slots, cpu, shared) in [(1, 0.0, 0.0), (1, 0.3, 0.0), (4, 0.1, 0.0), (1, 0.0, 0.3)] {
+            let base = System { instances: 1, slots, service, cpu, cores: 2.0, shared };
+            let model = fitted(base, REQUESTS, 1_000 * seed);
+            for instances in [1, 2, 3, 5, 8] {
+                let system = System { instances, slots: model.slots, ..base };
+                let users = 2 * instances * model.slots;
+                let truth =
+                    simulate(system, Workload::Closed { users, think: 0.0 }, 20_000, 77).throughput;
+                let bound = |side| model.bound(instances, side).capacity(instances);
+                let (low, high) = (bound(Side::Low), bound(Side::High));
+                all += 1;
+                widths.push((high - low) / truth);
+                if low <= truth && truth <= high {
+                    held += 1;
+                } else {
+                    missed.push(format!("{system:?}: {truth:.2} not in {low:.2} - {high:.2}"));
+                }
+            }
+        }
+    }
+    widths.sort_by(f64::total_cmp);
+    println!("{held} of {all} held, median width {:.2}", widths[widths.len() / 2]);
+    missed.iter().for_each(|m| println!("{m}"));
+    assert!(held * 10 >= all * 9, "{held} of {all}");
+    assert!(widths[widths.len() / 2] < 0.25, "an interval that holds everything says nothing");
+}
