@@ -142,6 +142,8 @@ fn the_json_follows_the_contract() {
         .split_whitespace()
         .find(|key| plan.get(key).is_none());
     assert_eq!(absent, None);
+    let stop = &plan["stop"];
+    assert!(stop["reason"].is_string() && stop["explanation"].is_string(), "{stop}");
     assert_eq!(plan["goal"]["users"], Value::Null, "absent is null, never 0");
     assert_eq!(plan["goal"]["p95_ms"], 200.0);
     let probe = probe(&plan, "goal", plan["recommendation"]["instances"].as_u64().unwrap());

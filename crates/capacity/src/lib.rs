@@ -17,11 +17,13 @@
 //! - [`finding`]: named, evidenced diagnoses that end in a remedy.
 //! - [`words`]: numbers as people read them.
 //! - [`goal`]: what is wanted, and whether a prediction or a measurement holds it.
+//! - [`bracket`]: the smallest count that passes, by measurements alone.
 //! - [`recommendation`]: the curve, the count, its interval, and whether more would help.
 //! - [`price`]: what machines cost, and which of them hold a plan; [`cost`]: bigger or more.
 
 mod balance;
 pub mod bootstrap;
+pub mod bracket;
 pub mod comparison;
 pub mod cost;
 pub mod difference;

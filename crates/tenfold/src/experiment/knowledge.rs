@@ -315,13 +315,8 @@ impl<'a> Knowledge<'a> {
             let fits = |m: &&Measured| goal.is_met_by(m, 0.0) == met;
             measured.iter().filter(fits).map(|m| m.instances).collect::<Vec<_>>()
         };
-        let failed = counts(false).into_iter().max()?;
-        let passed = counts(true).into_iter().filter(|n| *n > failed).min();
-        let next = match passed {
-            None => (2 * failed).min(most),
-            Some(passed) => failed.midpoint(passed),
-        };
-        (next > failed && !self.is_confirmed(next)).then_some(next)
+        let next = capacity::bracket::next(&counts(false), &counts(true), most);
+        next.filter(|n| !self.is_confirmed(*n))
     }
 
     /// The measuring ends, for this reason.

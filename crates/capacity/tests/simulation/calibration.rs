@@ -1,10 +1,8 @@
 //! An interval is worth what it holds: systems with and without something shared are measured by the
 //! simulator as a plan would measure them, and the truth must lie in nine of ten intervals.
 
-mod simulator;
-
+use crate::simulator::{Service, System, fitted, simulate};
 use capacity::{Side, Workload};
-use simulator::{Service, System, fitted, simulate};
 
 /// Probes as short as real ones.
 const REQUESTS: usize = 5_000;
