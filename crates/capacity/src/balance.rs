@@ -91,8 +91,11 @@ pub(crate) fn repairman(jobs: f64, away: f64, rate: impl Fn(usize) -> f64) -> f6
 
 /// The time away with which [`repairman`] completes `throughput`; 0 where it cannot.
 pub(crate) fn away(jobs: f64, throughput: f64, rate: impl Fn(usize) -> f64) -> f64 {
+    if jobs == 1.0 {
+        return (1.0 / throughput - 1.0 / rate(1)).max(0.0);
+    }
     let (mut low, mut high) = (0.0, jobs / throughput);
-    for _ in 0..40 {
+    for _ in 0..30 {
         let middle = f64::midpoint(low, high);
         if repairman(jobs, middle, &rate) > throughput { low = middle } else { high = middle }
     }

@@ -52,7 +52,7 @@ pub use goal::{Goal, Measured};
 pub use interval::Interval;
 pub use ladder::{Ladder, Rung};
 pub use model::{Filling, Model, Saturation, ServiceShape, Side};
-pub use recommendation::{Bounds, NextLimit, Point, Recommendation, curve, recommend};
+pub use recommendation::{Bounds, NextLimit, Point, Recommendation, curve, recommend, recommended};
 pub use regression::Line;
 pub use response::{Prediction, Response, Workload, expect, predict};
 pub use sharing::Sharing;

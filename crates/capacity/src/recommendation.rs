@@ -80,6 +80,11 @@ pub fn recommend(
     Search::new(model, goal, bounds, measured).recommendation()
 }
 
+/// The count alone, which is known much sooner than its interval.
+pub fn recommended(model: &Model, goal: &Goal, bounds: &Bounds, measured: &[Measured]) -> usize {
+    Search::new(model, goal, bounds, measured).count().0
+}
+
 /// The curve for 1 to `upto` instances.
 pub fn curve(model: &Model, goal: &Goal, measured: &[Measured], upto: usize) -> Vec<Point> {
     let point = |instances| Point {
@@ -119,9 +124,7 @@ impl<'a> Search<'a> {
     }
 
     fn recommendation(&self) -> Recommendation {
-        let found = self.smallest(View::Middle).filter(|_| self.bounds.failing.is_none());
-        let goal_met = found.is_some();
-        let instances = found.unwrap_or_else(|| self.least_bad());
+        let (instances, goal_met) = self.count();
         let (low, high) = self.interval(instances, goal_met);
         let limited_by = self.limit(instances, goal_met);
         let next_limit = self.next_limit(instances, limited_by);
@@ -138,6 +141,12 @@ impl<'a> Search<'a> {
         answer
     }
 
+    /// How many, and whether they hold the goal.
+    fn count(&self) -> (usize, bool) {
+        let found = self.smallest(View::Middle).filter(|_| self.bounds.failing.is_none());
+        (found.unwrap_or_else(|| self.least_bad()), found.is_some())
+    }
+
     pub(crate) fn measurement(&self, n: usize) -> Option<&Measured> {
         self.measured.iter().rfind(|m| m.instances == n)
     }
@@ -150,7 +159,7 @@ impl<'a> Search<'a> {
     fn prediction_at(&self, n: usize, view: View) -> Prediction {
         let workload = &self.goal.workload;
         let ask = || match view {
-            View::Middle => predict(self.model, workload, n),
+            View::Middle => expect(self.model, workload, n),
             View::End(side) => expect(self.model.bound(n, side), workload, n),
         };
         *self.known.borrow_mut().entry((n, view)).or_insert_with(ask)

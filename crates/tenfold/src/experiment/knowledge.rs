@@ -273,8 +273,7 @@ impl<'a> Knowledge<'a> {
     /// The count that is recommended as things stand.
     pub fn recommended(&self) -> Option<usize> {
         let (model, bounds) = self.model()?;
-        let answer = capacity::recommend(&model, &self.goal(), &bounds, &self.measurements());
-        Some(answer.instances)
+        Some(capacity::recommended(&model, &self.goal(), &bounds, &self.measurements()))
     }
 
     /// Whether the goal's workload was measured there, and well.
