@@ -21,11 +21,8 @@ mod tests {
             let (mut failed, mut passed) = (vec![1], Vec::new());
             let mut steps = 0;
             while let Some(n) = next(&failed, &passed, 32) {
-                if n >= threshold {
-                    passed.push(n)
-                } else {
-                    failed.push(n)
-                }
+                let at = if n >= threshold { &mut passed } else { &mut failed };
+                at.push(n);
                 steps += 1;
             }
             assert_eq!(passed.iter().min(), Some(&threshold));

@@ -324,7 +324,7 @@ impl<'a> Knowledge<'a> {
     }
 
     /// The goal's workload was measured. Where the model disagrees, the measurement wins.
-    pub fn confirm(&mut self, last: Observation) {
+    pub fn confirm(&mut self, last: &Observation) {
         let known = self.model();
         self.confirmed.push(last.clone());
         let Some((model, _)) = known else { return };

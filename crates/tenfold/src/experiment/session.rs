@@ -285,7 +285,7 @@ impl<'a> Session<'a> {
             setting: Setting::default(),
         };
         let observation = self.probe(&probe, Stage::Goal).await?;
-        self.known.confirm(observation);
+        self.known.confirm(&observation);
         Ok(())
     }
 
