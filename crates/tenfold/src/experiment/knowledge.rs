@@ -2,8 +2,8 @@
 
 use capacity::model::ServiceShape;
 use capacity::{
-    Admission, Bounds, Evidence, Finding, Ladder, Line, Load, Measured, Memory, Model, Pool, Question,
-    Recommendation, Rung, Saturation, Scaling, Trial, Usl,
+    Admission, Bounds, Evidence, Finding, Ladder, Line, Load, Measured, Memory, Model, Pool,
+    Question, Recommendation, Rung, Saturation, Scaling, Trial, Usl,
 };
 use observe::Machine;
 
