@@ -18,6 +18,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
@@ -52,10 +53,21 @@ pub struct Admin {
     address: Option<SocketAddr>,
     socket: SocketFile,
     state: api::State,
+    /// Another process accepts from now on.
+    left: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 struct SocketFile(PathBuf);
+
+/// Accepts until another process does.
+struct Shared<L> {
+    listener: L,
+    left: watch::Receiver<bool>,
+}
+
+/// A connection that was accepted a moment before brings its request within this time.
+const FRESH: Duration = Duration::from_millis(200);
 
 // === impl Controlled ===
 
@@ -112,8 +124,15 @@ impl Admin {
         };
         let control = UnixListener::from_std(control)?;
         let address = public.as_ref().map(TcpListener::local_addr).transpose()?;
-        let mut admin =
-            Admin { listen, urls, address, socket: SocketFile(path), state, tasks: Vec::new() };
+        let mut admin = Admin {
+            listen,
+            urls,
+            address,
+            socket: SocketFile(path),
+            state,
+            left: watch::Sender::new(false),
+            tasks: Vec::new(),
+        };
         if let Some(public) = public {
             admin.serve(public, api::public(admin.state.clone()));
         }
@@ -127,6 +146,7 @@ impl Admin {
         L::Addr: std::fmt::Debug,
     {
         let mut closed = self.state.closed.subscribe();
+        let listener = Shared { listener, left: self.left.subscribe() };
         self.tasks.push(tokio::spawn(async move {
             let closed = async move { drop(closed.wait_for(|closed| *closed).await) };
             let _ = axum::serve(listener, router).with_graceful_shutdown(closed).await;
@@ -164,11 +184,20 @@ impl Admin {
     pub fn leave(&self) {
         // Where that one ends too, nobody must wait for an answer of this one.
         *self.state.listening() = Sockets::default();
-        self.state.closed.send_replace(true);
+        self.left.send_replace(true);
+        // Who closes a connection before it has brought a request resets it.
+        let closed = self.state.closed.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(FRESH).await;
+            closed.send_replace(true);
+        });
     }
 
     /// Answers what is still to be answered (`stop` waits for the end) and removes the socket.
     pub async fn close(self) {
+        if *self.left.borrow() {
+            let _ = self.state.closed.subscribe().wait_for(|closed| *closed).await;
+        }
         self.state.closed.send_replace(true);
         match self.phase() {
             Phase::Alone | Phase::Asked => drop(self.socket),
@@ -176,9 +205,27 @@ impl Admin {
             Phase::Shared(_) | Phase::Over(_) => std::mem::forget(self.socket),
         }
         for task in self.tasks {
-            let patience = std::time::Duration::from_secs(1);
+            let patience = Duration::from_secs(1);
             let _ = tokio::time::timeout(patience, task).await;
         }
+    }
+}
+
+impl<L: Listener> Listener for Shared<L> {
+    type Io = L::Io;
+    type Addr = L::Addr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        let left = async { drop(self.left.wait_for(|left| *left).await) };
+        tokio::select! {
+            biased;
+            () = left => std::future::pending().await,
+            accepted = self.listener.accept() => accepted,
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        self.listener.local_addr()
     }
 }
 
