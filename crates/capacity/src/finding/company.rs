@@ -17,8 +17,7 @@ pub(super) fn is_oversubscribed(model: &Model, e: &Evidence) -> bool {
 }
 
 pub(super) fn is_shared(model: &Model, e: &Evidence) -> bool {
-    let falls_short = e.second_gain().is_some_and(|gain| gain < FULL_GAIN);
-    falls_short
+    e.falls_short()
         && match e.trial(Change::OneCoreLess) {
             Some(trial) => trial.shows == Kind::SharedDependency,
             None => model.sharing.is_shared() && !model.is_cpu_limited(2),
