@@ -124,12 +124,18 @@ impl Rig {
         })
     }
 
-    /// One app behind a balancer of one thread that holds nothing back, to measure it for at most
-    /// `patience`. Its share of the cores is known, and it carries more than the generator sends.
-    pub fn to_measure(mut app: App, slots: usize, patience: Duration) -> anyhow::Result<Rig> {
+    /// One app behind a balancer of one thread, to measure it for at most `patience`; a request waits
+    /// for a slot for at most `wait`. Its share of the cores is known, and it carries more than the
+    /// generator sends.
+    pub fn to_measure(
+        mut app: App,
+        slots: usize,
+        wait: Duration,
+        patience: Duration,
+    ) -> anyhow::Result<Rig> {
         let mut balancing = balancer::Config { threads: 1, ..balancer::Config::default() };
         let queue = &mut balancing.apps[0].queue;
-        (queue.length, queue.wait) = (QUEUE_LENGTH, patience);
+        (queue.length, queue.wait) = (QUEUE_LENGTH, wait);
         balancing.timeouts.response = patience;
         app.readiness.deadline = app.readiness.deadline.min(patience);
         // Nobody but the measurement sends requests: what is in flight may be cut.

@@ -57,7 +57,8 @@ impl Measurement {
             failure: None,
         };
         let app = App { limits: size.limits(), ..self.app.clone() };
-        let rig = Rig::to_measure(app, SLOTS, self.patience()).map_err(Abort::Failed)?;
+        let patience = self.patience();
+        let rig = Rig::to_measure(app, SLOTS, patience, patience).map_err(Abort::Failed)?;
         let measured = self.measure(instances, size, &rig, stop, progress).await;
         rig.close().await;
         match measured {

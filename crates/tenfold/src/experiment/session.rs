@@ -43,7 +43,8 @@ impl<'a> Session<'a> {
         progress: &'a mut Progress,
         budget: Budget,
     ) -> anyhow::Result<Session<'a>> {
-        let rig = Rig::to_measure(experiment.app.clone(), UNLIMITED, experiment.budget)?;
+        let (wait, patience) = (longest_wait(experiment), experiment.budget);
+        let rig = Rig::to_measure(experiment.app.clone(), UNLIMITED, wait, patience)?;
         Ok(Session {
             experiment,
             stop,
@@ -309,11 +310,13 @@ impl<'a> Session<'a> {
 
     /// Open workloads may overload the app: then the answers of a backlog are not waited for.
     fn timeout(&self, response: f64) -> Duration {
-        let goal = self.experiment.goal;
-        let wanted = goal.p99.or(goal.p95).unwrap_or_default().as_secs_f64();
         let patience = match self.experiment.workload.pattern {
             Pattern::Closed { .. } => 10.0 + 4.0 * response,
-            Pattern::Open { .. } => (10.0 * response).max(4.0 * wanted).clamp(2.0, 30.0),
+            Pattern::Open { .. } if bound(self.experiment).is_some() => {
+                let wait = longest_wait(self.experiment).as_secs_f64();
+                (wait + 10.0 * response).clamp(2.0, 30.0)
+            }
+            Pattern::Open { .. } => (10.0 * response).clamp(2.0, 30.0),
         };
         Duration::from_secs_f64(patience)
     }
@@ -397,6 +400,24 @@ impl<'a> Session<'a> {
         let Some(instances) = self.known.recommended() else { return Duration::ZERO };
         let is_left = |n: &usize| *n > 0 && !self.known.is_confirmed(*n);
         [instances, instances - 1].into_iter().filter(is_left).map(|n| self.confirmation(n)).sum()
+    }
+}
+
+/// The time that the goal allows an answer, if it names one.
+fn bound(experiment: &Experiment) -> Option<Duration> {
+    experiment.goal.p99.or(experiment.goal.p95)
+}
+
+/// How long a request may wait for a slot. Arrivals that nobody can carry are refused while there is
+/// still time to answer the others: in a queue without such a bound nearly everybody is served just
+/// after having gone, and what is completed tells nothing of the capacity. Four times the goal, so
+/// that where it is held hardly anybody waits for so long.
+fn longest_wait(experiment: &Experiment) -> Duration {
+    match (experiment.workload.pattern, bound(experiment)) {
+        (Pattern::Open { .. }, Some(bound)) => {
+            (4 * bound).clamp(Duration::from_secs(1), Duration::from_secs(20))
+        }
+        _ => experiment.budget,
     }
 }
 
