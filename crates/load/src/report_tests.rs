@@ -1,0 +1,102 @@
+use super::*;
+
+fn thread(windows: usize, state: ThreadState) -> Snapshot {
+    let mut tally = Tally::default();
+    tally.requests = 10;
+    tally.errors[ErrorKind::Reset as usize] = 1;
+    let list: Vec<WindowTally> = (0..windows as u64)
+        .map(|index| WindowTally {
+            start: (index + 5) * SECOND,
+            end: (index + 6) * SECOND,
+            completed: 9.5,
+            ..WindowTally::default()
+        })
+        .collect();
+    let mut windows = Windows::default();
+    windows.update(0, list.iter());
+    let usage = Usage { cpu: SECOND / 10, run_wait: None };
+    Snapshot {
+        since: 5 * SECOND,
+        tally,
+        windows,
+        usage,
+        state,
+        whole: None,
+        script: ScriptTally::default(),
+    }
+}
+
+fn frame() -> Frame {
+    Frame {
+        engine: Engine::Epoll,
+        started_at: SystemTime::UNIX_EPOCH,
+        since: 5 * SECOND,
+        connection_limit: 1,
+        counting: Counting::Shares,
+        judging: Judging::Law,
+    }
+}
+
+#[test]
+fn threads_add_up() {
+    let threads = [thread(2, ThreadState::Done), thread(1, ThreadState::Done)];
+    let report = Report::merge(frame(), &threads);
+    assert_eq!(report.duration, Duration::from_secs(2));
+    assert_eq!(report.requests, 20);
+    assert_eq!(report.succeeded(), 18);
+    assert_eq!(report.errors, BTreeMap::from([(ErrorKind::Reset, 2)]));
+    assert_eq!(report.throughput, 9.5 * 3.0 / 2.0);
+    assert_eq!(report.windows.len(), 2);
+    assert_eq!(report.windows[0].completed, 19.0);
+    assert_eq!(report.windows[1].start, Duration::from_secs(1));
+    assert!((report.cpu_seconds - 0.2).abs() < 1e-9);
+    assert!((report.busiest_thread - 0.05).abs() < 1e-9);
+    assert_eq!(report.run_wait_seconds, None);
+}
+
+#[test]
+fn a_backlog_is_no_throughput() {
+    let ends = Frame { counting: Counting::Ends, ..frame() };
+    let report = Report::merge(ends, &[thread(2, ThreadState::Done)]);
+    assert_eq!(report.throughput, 9.0 / 2.0, "10 ended, 1 of them failed");
+}
+
+#[test]
+fn windows_are_those_that_every_running_thread_has_closed() {
+    let threads = [
+        thread(3, ThreadState::Running),
+        thread(2, ThreadState::Running),
+        thread(1, ThreadState::Done),
+    ];
+    assert_eq!(merge_windows(&threads).len(), 2);
+}
+
+#[test]
+fn a_failed_thread_makes_the_run_invalid() {
+    let threads = [thread(1, ThreadState::Failed("no memory".into()))];
+    let report = Report::merge(frame(), &threads);
+    assert_eq!(report.verdict, Verdict::Invalid);
+    assert!(report.reasons[0].to_string().contains("no memory"));
+}
+
+#[test]
+fn a_script_whose_sessions_fail_is_suspect() {
+    let mut tally = ScriptTally { completed: 99, ..ScriptTally::default() };
+    assert_eq!(sessions_failed(&tally), None);
+    tally.failed = 1;
+    tally.error("Failed capture or match");
+    assert_eq!(sessions_failed(&tally), None, "1 % may fail");
+    tally.failed = 101;
+    let reason = sessions_failed(&tally).unwrap();
+    assert_eq!(Verdict::of(std::slice::from_ref(&reason)), Verdict::Suspect);
+    let text = reason.to_string();
+    assert!(text.starts_with("50.5 % of the sessions failed, most with 'Failed capture"), "{text}");
+}
+
+#[test]
+fn an_empty_report_divides_by_nothing() {
+    let report = Report::merge(frame(), &[]);
+    assert_eq!(report.throughput, 0.0);
+    assert_eq!(report.error_ratio(), 0.0);
+    assert_eq!(report.percentile(50.0), None);
+}
