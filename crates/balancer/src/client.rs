@@ -125,6 +125,10 @@ impl Client {
             deadline = deadline.min(worker.shared.ending().idle);
         }
         ready!(self.timer.poll(cx, deadline));
+        if !reading.begun && self.stream.has_unseen() {
+            // A request was in time; the event loop is about to say so.
+            return Poll::Pending;
+        }
         Poll::Ready(match reading.begun {
             true => Arrival::Failed(Failure::HeaderTimeout(limit)),
             false => Arrival::Nothing,

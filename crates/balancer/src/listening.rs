@@ -51,6 +51,11 @@ impl Listening {
             }
         }
     }
+
+    /// A connection that the kernel has by now, also if the event loop has yet to report it.
+    pub(crate) fn accept_queued(&self) -> io::Result<Accepted> {
+        accept(self.0.get_ref())
+    }
 }
 
 fn accept(socket: &BoundSocket) -> io::Result<Accepted> {

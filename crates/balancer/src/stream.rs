@@ -114,6 +114,18 @@ impl ClientStream {
         }
     }
 
+    /// Bytes have arrived that a read has not returned, as the event loop has yet to report them.
+    pub(crate) fn has_unseen(&self) -> bool {
+        let arrived = match self {
+            ClientStream::Tcp(stream) => peek(stream, &mut [0]),
+            ClientStream::Unix(stream) => peek(stream, &mut [0]),
+            ClientStream::Tls(stream) => peek(stream.get_ref().0, &mut [0]),
+            // The connection that carries it reads for it.
+            ClientStream::Http2(_) => Ok(0),
+        };
+        matches!(arrived, Ok(1..))
+    }
+
     /// The client has chosen HTTP/2 in its TLS handshake (ALPN, RFC 7301).
     pub(crate) fn has_chosen_http2(&self) -> bool {
         matches!(self, ClientStream::Tls(stream)

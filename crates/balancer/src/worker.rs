@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, broadcast, watch};
@@ -264,14 +264,9 @@ impl Worker {
         }
         // Their handshake is done: these clients would see a reset. Where another process has the
         // socket too, it takes the rest.
-        // Tokio's budget of a task would end this after 128.
-        tokio::task::unconstrained(async {
-            let mut queued = Context::from_waker(Waker::noop());
-            while let Poll::Ready(Ok((stream, address))) = listener.poll_accept(&mut queued) {
-                self.serve(stream, address, index);
-            }
-        })
-        .await;
+        while let Ok((stream, address)) = listener.accept_queued() {
+            self.serve(stream, address, index);
+        }
     }
 
     fn serve(self: &Arc<Self>, stream: ClientStream, address: Option<SocketAddr>, listener: usize) {

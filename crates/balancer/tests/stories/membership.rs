@@ -1,5 +1,6 @@
 //! Backends come and go, and the balancer stops, under traffic.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -176,10 +177,25 @@ fn connections_are_limited_until_the_end() {
 
     let mut queued: Vec<_> = (0..200).map(|_| stage.client()).collect();
     queued.iter_mut().for_each(|client| client.send(GET));
+    // A client's last step of the handshake may be on its way for longer than its `connect`.
+    eventually("all are established", || waiting_requests(stage.address(), GET) == 200);
     block_on(stage.balancer.shutdown(PATIENCE));
     for client in queued {
         assert!(client.rest().starts_with("HTTP/1.1 200 OK\r\n"));
     }
+}
+
+/// Connections to an address that the kernel has, with a request that nobody has read.
+fn waiting_requests(to: SocketAddr, request: &str) -> usize {
+    const ESTABLISHED: &str = "01";
+    let port = format!(":{:04X}", to.port());
+    let unread = format!(":{:08X}", request.len());
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let waits = |line: &&str| {
+        let fields: Vec<_> = line.split_ascii_whitespace().collect();
+        fields[1].ends_with(&port) && fields[3] == ESTABLISHED && fields[4].ends_with(&unread)
+    };
+    table.lines().skip(1).filter(waits).count()
 }
 
 #[test]
