@@ -20,6 +20,7 @@ use crate::h1::{
 use crate::http2;
 use crate::intake::{self, Missing};
 use crate::peer::Scheme;
+use crate::stream::ClientStream;
 use crate::worker::{Open, Shared, Worker};
 
 /// What is known of a request that was never understood.
@@ -41,7 +42,7 @@ const UNKNOWN: Request = Request {
 
 /// Serves a connection. `open` counts it for as long.
 pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: Open) {
-    let tls = matches!(client.peer.scheme, Scheme::Https);
+    let tls = matches!(client.stream, ClientStream::Tls(_));
     let ahead = match worker.shared.config.listeners[client.listener].cleartext {
         _ if client.stream.has_chosen_http2() => Some(Bytes::new()),
         _ if tls => converse(&mut client, Cleartext::Http1, &worker).await,

@@ -56,8 +56,8 @@ pub(crate) async fn admit(
     if entrance.asks_who(peer.address) {
         match within(timeouts.header, proxy_protocol::read(&mut stream)).await {
             Ok(client) => {
-                peer.address = client.or(peer.address);
-                if !open.enter(client) {
+                peer = Peer { address: client.address.or(peer.address), ..client };
+                if !open.enter(client.address) {
                     return;
                 }
             }

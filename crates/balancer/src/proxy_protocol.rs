@@ -9,6 +9,7 @@ use ppp::{HeaderResult, v1, v2};
 use tokio::io::AsyncReadExt;
 
 use crate::forwarding::Network;
+use crate::peer::{Peer, Scheme};
 use crate::stream::{ClientStream, Stream};
 
 /// Who sends the PROXY protocol's header.
@@ -26,6 +27,11 @@ const LONGEST_V1: usize = 107;
 /// Far above what addresses and the registered extensions take.
 const LONGEST_V2: usize = 4096;
 
+/// Of the extension `PP2_TYPE_SSL`: its bytes before what it holds itself, and the bit of the first one
+/// that is set if the client spoke TLS.
+const SSL_LENGTH: usize = 5;
+const SSL_CLIENT: u8 = 1;
+
 impl ProxyProtocol {
     pub(crate) fn expects(&self, peer: Option<SocketAddr>) -> bool {
         let peer = peer.map(|peer| peer.ip());
@@ -33,9 +39,9 @@ impl ProxyProtocol {
     }
 }
 
-/// Reads the header and not one byte more. Returns the client's address, unless the proxy speaks
-/// for itself or for something without an IP address.
-pub(crate) async fn read(stream: &mut ClientStream) -> io::Result<Option<SocketAddr>> {
+/// Reads the header and not one byte more. Returns the client; without an address where the proxy
+/// speaks for itself or for something that has none.
+pub(crate) async fn read(stream: &mut ClientStream) -> io::Result<Peer> {
     let mut header = vec![0; SHORTEST];
     stream.read_exact(&mut header).await?;
     if header.starts_with(v2::PROTOCOL_PREFIX) {
@@ -74,7 +80,7 @@ async fn read_line(stream: &mut ClientStream, header: &mut Vec<u8>) -> io::Resul
 }
 
 /// `None` if the header is malformed.
-fn client(header: &[u8]) -> Option<Option<SocketAddr>> {
+fn client(header: &[u8]) -> Option<Peer> {
     match HeaderResult::parse(header) {
         // The library takes CR for a blank, and LF alone for an end.
         HeaderResult::V1(_)
@@ -82,22 +88,43 @@ fn client(header: &[u8]) -> Option<Option<SocketAddr>> {
         {
             None
         }
-        HeaderResult::V1(parsed) => Some(match parsed.ok()?.addresses {
-            v1::Addresses::Tcp4(ip) => Some((ip.source_address, ip.source_port).into()),
-            v1::Addresses::Tcp6(ip) => Some((ip.source_address, ip.source_port).into()),
-            v1::Addresses::Unknown => None,
-        }),
+        HeaderResult::V1(parsed) => {
+            let address = match parsed.ok()?.addresses {
+                v1::Addresses::Tcp4(ip) => Some((ip.source_address, ip.source_port).into()),
+                v1::Addresses::Tcp6(ip) => Some((ip.source_address, ip.source_port).into()),
+                v1::Addresses::Unknown => None,
+            };
+            Some(Peer { address, scheme: Scheme::Http })
+        }
         HeaderResult::V2(parsed) => {
             let parsed = parsed.ok()?;
-            Some(match (parsed.command, parsed.addresses) {
+            let address = match (parsed.command, parsed.addresses) {
                 // A health check of the proxy's own.
-                (v2::Command::Local, _) => None,
+                (v2::Command::Local, _) => {
+                    return Some(Peer { address: None, scheme: Scheme::Http });
+                }
                 (_, v2::Addresses::IPv4(ip)) => Some((ip.source_address, ip.source_port).into()),
                 (_, v2::Addresses::IPv6(ip)) => Some((ip.source_address, ip.source_port).into()),
                 (_, v2::Addresses::Unix(_) | v2::Addresses::Unspecified) => None,
-            })
+            };
+            Some(Peer { address, scheme: scheme(&parsed)? })
         }
     }
+}
+
+/// What the client spoke to the proxy; `None` if an extension is malformed.
+fn scheme(header: &v2::Header<'_>) -> Option<Scheme> {
+    let mut scheme = Scheme::Http;
+    for extension in header.tlvs() {
+        let extension = extension.ok()?;
+        if extension.kind == v2::Type::SSL as u8 {
+            let (client, _) = extension.value.split_at_checked(SSL_LENGTH)?;
+            if client[0] & SSL_CLIENT != 0 {
+                scheme = Scheme::Https;
+            }
+        }
+    }
+    Some(scheme)
 }
 
 fn malformed() -> io::Error {
@@ -118,27 +145,32 @@ mod tests {
         assert!(ProxyProtocol { from: vec!["unix".parse().unwrap()] }.expects(None));
     }
 
+    const FOUR: [u8; 12] = [192, 0, 2, 1, 198, 51, 100, 1, 0x1F, 0x90, 0, 80];
+
+    fn v2(command: u8, family: u8, rest: &[&[u8]]) -> Option<Peer> {
+        let rest = rest.concat();
+        let mut header = v2::PROTOCOL_PREFIX.to_vec();
+        header.extend([0x20 | command, family, 0, rest.len() as u8]);
+        header.extend(rest);
+        client(&header)
+    }
+
     #[test]
     fn headers_give_the_client_or_nobody() {
-        let some = |text: &str| Some(Some(text.parse().unwrap()));
-        let v2 = |command: u8, family: u8, addresses: &[u8]| {
-            let mut header = v2::PROTOCOL_PREFIX.to_vec();
-            header.extend([0x20 | command, family, 0, addresses.len() as u8]);
-            header.extend(addresses);
-            client(&header)
-        };
-        let four = [192, 0, 2, 1, 198, 51, 100, 1, 0x1F, 0x90, 0, 80];
+        let some =
+            |text: &str| Some(Peer { address: Some(text.parse().unwrap()), scheme: Scheme::Http });
+        let nobody = Some(Peer { address: None, scheme: Scheme::Http });
         assert_eq!(
             client(b"PROXY TCP4 192.0.2.1 198.51.100.1 8080 80\r\n"),
             some("192.0.2.1:8080")
         );
         assert_eq!(client(b"PROXY TCP6 2001:db8::1 ::1 8080 80\r\n"), some("[2001:db8::1]:8080"));
-        assert_eq!(client(b"PROXY UNKNOWN\r\n"), Some(None));
-        assert_eq!(v2(1, 0x11, &four), some("192.0.2.1:8080"));
-        assert_eq!(v2(0, 0x11, &four), Some(None));
-        assert_eq!(v2(0, 0, &[]), Some(None));
-        assert_eq!(v2(1, 0x21, &four), None);
-        assert_eq!(v2(7, 0x11, &four), None);
+        assert_eq!(client(b"PROXY UNKNOWN\r\n"), nobody);
+        assert_eq!(v2(1, 0x11, &[&FOUR]), some("192.0.2.1:8080"));
+        assert_eq!(v2(0, 0x11, &[&FOUR]), nobody);
+        assert_eq!(v2(0, 0, &[]), nobody);
+        assert_eq!(v2(1, 0x21, &[&FOUR]), None);
+        assert_eq!(v2(7, 0x11, &[&FOUR]), None);
         for flawed in [
             "PROXY TCP4 192.0.2.1 198.51.100.1 8080\r\n",
             "PROXY TCP4 ::1 ::1 8080 80\r\n",
@@ -151,5 +183,31 @@ mod tests {
         ] {
             assert_eq!(client(flawed.as_bytes()), None, "{flawed}");
         }
+    }
+    /// `PP2_TYPE_SSL`, section 2.2.6 of the specification.
+    #[test]
+    fn extensions_tell_whether_the_client_spoke_tls() {
+        let spoken =
+            |extensions: &[u8]| v2(1, 0x11, &[&FOUR, extensions]).map(|peer| peer.scheme.name());
+        for (extensions, scheme) in [
+            (&b""[..], Some("http")),
+            // TLS, certificate verified; with its version and the client's name inside.
+            (b"\x20\0\x05\x01\0\0\0\0", Some("https")),
+            (b"\x20\0\x17\x07\0\0\0\0\x21\0\x07TLSv1.3\x22\0\x05a.com", Some("https")),
+            // After others: ALPN, and one that nobody knows.
+            (b"\x01\0\x02h2\xE5\0\0\x20\0\x05\x01\0\0\0\0", Some("https")),
+            // TLS was not spoken, though the bit of a certificate in this session is set.
+            (b"\x20\0\x05\0\0\0\0\x01", Some("http")),
+            (b"\x20\0\x05\x02\0\0\0\0", Some("http")),
+            // The name of a version alone is none.
+            (b"\x21\0\x07TLSv1.3", Some("http")),
+            (b"\x20\0\x04\x01\0\0\0", None),
+            (b"\x20\0\x06\x01\0\0\0\0", None),
+            (b"\x20\0", None),
+        ] {
+            assert_eq!(spoken(extensions), scheme, "{}", extensions.escape_ascii());
+        }
+        let own = v2(0, 0x11, &[&FOUR, b"\x20\0\x05\x01\0\0\0\0"]).unwrap();
+        assert_eq!(own.scheme, Scheme::Http, "what the proxy asks for itself");
     }
 }

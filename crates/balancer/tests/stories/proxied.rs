@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use balancer::{ProxyProtocol, Timeouts};
+use balancer::{ProxyProtocol, Redirect, RedirectStatus, Timeouts};
 
 use crate::secured::{Authority, Secured};
 use crate::stage::{GET, OK, Origin, Peer, Stage};
@@ -103,4 +103,26 @@ fn tls_follows_the_header() {
         assert!(request.contains("X-Forwarded-For: 192.0.2.1\r\n"), "{request}");
         assert!(request.contains("X-Forwarded-Proto: https\r\n"), "{request}");
     }
+}
+
+#[test]
+fn what_came_over_tls_to_the_proxy_is_https() {
+    let (origin, seen) = Origin::answering(OK);
+    let stage = Stage::new(|config| {
+        config.listeners[0].proxy_protocol = from("127.0.0.0/8");
+        config.listeners[0].redirect = Some(Redirect::to_https(RedirectStatus::Found, 443));
+    });
+    stage.add(&origin, 1);
+    // The same header with PP2_TYPE_SSL: the client spoke TLS.
+    let mut secured = [V2, b"\x20\0\x05\x01\0\0\0\0"].concat();
+    secured[15] = (secured.len() - 16) as u8;
+    for (header, status) in [(V2, "302 Found"), (&secured, "200 OK")] {
+        let mut client = stage.client();
+        client.send(header);
+        client.send(GET);
+        let head = client.head().unwrap();
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{head}");
+    }
+    let request = seen.recv().unwrap();
+    assert!(request.contains("X-Forwarded-Proto: https\r\n"), "{request}");
 }
