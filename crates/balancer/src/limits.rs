@@ -37,9 +37,9 @@ pub struct Timeouts {
     /// From the end of a request's header to the end of its body, in total, as far as only the
     /// client is waited for; then 408.
     pub upload: Duration,
-    /// How long a client that holds a slot may be waited for in all, for its body or to take its
-    /// answer, beyond what its bytes have earned at [`Limits::client_rate`]; then 408, or the
-    /// connection is aborted. What was earned counts up to `stall`.
+    /// How long a client may be waited for in all, for its body or to take its answer, beyond what
+    /// its bytes have earned at [`Limits::client_rate`]; then 408, or the connection is aborted.
+    /// What was earned counts up to `stall`. For an HTTP/2 connection also as a whole.
     pub client_grace: Duration,
     /// Establishing a connection to a backend.
     pub connect: Duration,
@@ -77,7 +77,7 @@ pub struct Limits {
     /// [`Timeouts::client_grace`]; 0 for no such limit.
     pub client_rate: u64,
     /// Streams that a client may have open at once on one HTTP/2 connection, 1 to
-    /// [`Limits::MAX_STREAMS`]. Each may hold 64 KiB of a request and of an answer.
+    /// [`Limits::MAX_STREAMS`]. Each may hold 64 KiB of a request and 128 KiB of an answer.
     pub streams: u32,
 }
 

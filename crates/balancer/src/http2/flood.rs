@@ -25,13 +25,17 @@ pub(super) struct Counted<S> {
     pub(super) count: Arc<Count>,
 }
 
-/// What has arrived.
+/// What has arrived, and what has gone out.
 #[derive(Debug, Default)]
 pub(super) struct Count {
     /// Frames of any kind.
     frames: AtomicU64,
     requests: AtomicU64,
     flooded: AtomicBool,
+    /// Bytes that the other end, or the system on its way, has taken.
+    taken: AtomicU64,
+    /// The system takes no more for now.
+    blocked: AtomicBool,
 }
 
 /// Follows the frames of a connection.
@@ -89,6 +93,23 @@ impl Count {
 
     pub(super) fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// There is more to send than the other end takes.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked.load(Ordering::Relaxed)
+    }
+
+    /// What became of a write.
+    fn wrote(&self, written: &Poll<io::Result<usize>>) {
+        self.blocked.store(written.is_pending(), Ordering::Relaxed);
+        if let Poll::Ready(Ok(count)) = written {
+            self.taken.fetch_add(*count as u64, Ordering::Relaxed);
+        }
     }
 
     /// The client asks for more than it may.
@@ -165,7 +186,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.count.wrote(&written);
+        written
     }
 
     fn poll_write_vectored(
@@ -173,19 +196,24 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
         cx: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match parts {
+        let written = match parts {
             // One piece costs less as such.
             [part] => Pin::new(&mut self.stream).poll_write(cx, part),
             parts => Pin::new(&mut self.stream).poll_write_vectored(cx, parts),
-        }
+        };
+        self.count.wrote(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
 
+    /// TLS may hold what it took.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.count.blocked.store(flushed.is_pending(), Ordering::Relaxed);
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

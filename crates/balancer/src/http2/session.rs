@@ -1,5 +1,6 @@
 //! A client's HTTP/2 connection: takes its streams, gives each to a lane, and ends when the client
-//! is idle, dead or abusive, or when the balancer stops and the last stream is done.
+//! is idle, dead, abusive or too slow to take its answers, or when the balancer stops and the last
+//! stream is done.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -21,6 +22,7 @@ use crate::client::Client;
 use crate::config::{Cleartext, Config};
 use crate::connection;
 use crate::limits::Timeouts;
+use crate::pace::Pace;
 use crate::peer::Peer;
 use crate::stream::ClientStream;
 use crate::timer::Timer;
@@ -37,6 +39,8 @@ struct Session<'s> {
     worker: Arc<Worker>,
     timer: Timer,
     keepalive: Keepalive,
+    /// Of what it is sent: small answers are with the library at once, and no relay waits for them.
+    pace: Pace,
     /// So far.
     requests: u64,
     ending: Ending,
@@ -73,6 +77,10 @@ pub(crate) async fn serve(client: Client, ahead: Bytes, worker: Arc<Worker>) {
         })
         .await;
         poll_fn(|cx| session.poll(cx)).await;
+    }
+    if counted.count.is_blocked() {
+        // Neither will it hear why: what it did not take would stay with the system.
+        return counted.into_inner().abort();
     }
     // Bytes that nobody reads would reset the connection, and overtake why it ends.
     let stream = counted.into_inner();
@@ -120,7 +128,9 @@ impl<'s> Session<'s> {
         listener: usize,
         worker: &Arc<Worker>,
     ) -> Self {
-        let Timeouts { stall, idle, .. } = worker.shared.config.timeouts;
+        let Config { timeouts, limits, .. } = &worker.shared.config;
+        let Timeouts { stall, idle, client_grace, .. } = *timeouts;
+        let pace = Pace::new(client_grace, stall, limits.client_rate);
         // Looked at a few times in the time that a stalled exchange has.
         let period = (stall / 4).min(idle).max(Duration::from_millis(1));
         let keepalive = Keepalive::new(connection.ping_pong(), period);
@@ -134,6 +144,7 @@ impl<'s> Session<'s> {
             worker,
             timer,
             keepalive,
+            pace,
             requests: 0,
             ending,
         }
@@ -188,8 +199,10 @@ impl<'s> Session<'s> {
                 Ending::Closing(deadline) => deadline,
                 _ => self.keepalive.next(),
             };
-            ready!(self.timer.poll(cx, deadline));
-            if matches!(self.ending, Ending::Closing(_)) {
+            let slow = self.pace.deadline(self.count.is_blocked(), self.count.taken());
+            let slow = slow.filter(|slow| *slow < deadline);
+            ready!(self.timer.poll(cx, slow.unwrap_or(deadline)));
+            if slow.is_some() || matches!(self.ending, Ending::Closing(_)) {
                 return Poll::Ready(());
             }
             let limit = match self.ending {

@@ -164,11 +164,9 @@ impl<'r, 'w> Relay<'r, 'w> {
         }
     }
 
-    /// A slot is held for what only the client can do.
+    /// A slot, or memory, is held for what only the client can do.
     fn waits_for_client(&self) -> bool {
-        self.lease.is_some()
-            && !self.is_interleaved()
-            && (self.waits_for_body() || !self.space.downward.is_empty())
+        !self.is_interleaved() && (self.waits_for_body() || !self.space.downward.is_empty())
     }
 
     /// Nothing more can be sent before the client sends more, and it may.

@@ -415,6 +415,46 @@ fn frames_that_ask_for_work_are_bounded() {
     }
 }
 
+/// CVE-2019-9517: a wide window, many requests, and nothing that is sent is taken.
+#[test]
+fn a_client_that_takes_nothing_is_cut_off() {
+    let origin = Origin::new(|mut peer| {
+        while peer.head().is_some() {
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n");
+            peer.send(vec![b'x'; 1 << 20]);
+        }
+    });
+    let stage = stage(&origin, 64, |config| {
+        config.listeners[0].cleartext = Cleartext::H2c;
+        let hour = Duration::from_secs(3600);
+        (config.timeouts.stall, config.timeouts.idle) = (hour, hour);
+        config.timeouts.client_grace = Duration::from_millis(200);
+        config.limits.client_rate = 1 << 40;
+    });
+    let mut client = stage.client();
+    let most = i32::MAX.to_be_bytes();
+    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    client.send(frame(SETTINGS, 0, 0, &[&[0, INITIAL_WINDOW_SIZE][..], &most].concat()));
+    client.send(frame(WINDOW_UPDATE, 0, 0, &(i32::MAX - 65_535).to_be_bytes()));
+    // More than any system buffers.
+    (0..64).for_each(|n| client.send(frame(HEADERS, END_STREAM | END_HEADERS, 2 * n + 1, REQUEST)));
+    stage.until("it is cut off", |now| now.clients.accepted == 1 && now.clients.open == 0);
+}
+
+#[test]
+fn a_stream_that_takes_nothing_is_cut_off() {
+    let (origin, _seen) = Origin::answering(OK);
+    let stage = stage(&origin, 4, |config| {
+        config.timeouts.stall = Duration::from_secs(3600);
+        config.timeouts.client_grace = Duration::from_millis(200);
+    });
+    play(async {
+        let mut client = Client::with(&stage, client::Builder::new().initial_window_size(0)).await;
+        let error = client.ask(get("/")).await.unwrap_err();
+        assert_eq!(error.reason(), Some(Reason::INTERNAL_ERROR));
+    });
+}
+
 #[test]
 fn h2spec_passes_every_test() {
     let authority = Authority::new();
@@ -449,6 +489,7 @@ const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
+const INITIAL_WINDOW_SIZE: u8 = 4;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const ENHANCE_YOUR_CALM: u32 = 11;
