@@ -19,6 +19,7 @@ mod operation;
 mod plan;
 mod scripts;
 mod serve;
+mod servers;
 mod systemd;
 mod takeover;
 mod terminal;

@@ -71,6 +71,33 @@ fn an_instance_that_dies_is_replaced() {
     assert_eq!(json(&home.run("status --json"))["instances"][0]["restarts"], 1);
 }
 
+#[test]
+fn requests_wait_for_the_first_instance() {
+    let _machine = shared();
+    let home = Home::new();
+    let address = free_address();
+    let app = format!(
+        "until [ -e {}/gate ]; do sleep 0.1; done; exec {APP} demo-app",
+        home.path().display()
+    );
+    let mut command = home.tenfold(&format!("up --listen {address} --"));
+    let mut up = command.args(["sh", "-c", &app]).stdout(Stdio::null()).spawn().unwrap();
+    let running = || home.run("status").status.success();
+    eventually("it can be asked", running);
+    let queued = || json(&home.run("status --json"))["apps"][0]["queued"].as_u64().unwrap();
+    std::thread::scope(|scope| {
+        let early: Vec<_> =
+            (0..3).map(|_| scope.spawn(|| get(address.parse().unwrap(), "/"))).collect();
+        eventually("all wait", || queued() == 3);
+        std::fs::write(home.path().join("gate"), "").unwrap();
+        for answer in early {
+            assert!(answer.join().unwrap().unwrap().starts_with("Hello from "));
+        }
+    });
+    send(up.id(), Signal::TERM);
+    assert_eq!(up.wait().unwrap().code(), Some(143));
+}
+
 /// What it says may go nowhere: the reader of a pipe has ended, or a terminal is closed.
 #[test]
 fn it_serves_though_nobody_listens_to_it() {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::address::Address;
@@ -41,7 +42,8 @@ pub struct Backend {
 }
 
 /// How many requests a backend gets at once. As text a number or `auto`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub enum Slots {
     /// So many.
     Fixed(usize),
@@ -134,6 +136,20 @@ impl fmt::Display for Slots {
             Slots::Fixed(slots) => slots.fmt(f),
             Slots::Auto => f.write_str("auto"),
         }
+    }
+}
+
+impl From<Slots> for String {
+    fn from(slots: Slots) -> Self {
+        slots.to_string()
+    }
+}
+
+impl TryFrom<String> for Slots {
+    type Error = UnknownSlots;
+
+    fn try_from(text: String) -> Result<Self, UnknownSlots> {
+        text.parse()
     }
 }
 

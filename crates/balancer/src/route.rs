@@ -112,6 +112,22 @@ impl Route {
         }
         Ok(())
     }
+
+    /// It sends requests to the same place over TLS, where none of all `routes` serves them. What came
+    /// over TLS is for the next shorter path of the same host.
+    pub fn is_dead_end_over_tls(&self, routes: &[Route]) -> bool {
+        let serves = |other: &Route| {
+            let fits = other.host == self.host && other.path.fits(self.path.as_bytes());
+            fits && !other.to.only_secures()
+        };
+        self.to.only_secures() && !routes.iter().any(serves)
+    }
+}
+
+impl Destination {
+    pub(crate) fn only_secures(&self) -> bool {
+        matches!(self, Destination::Redirect(redirect) if redirect.only_secures())
+    }
 }
 
 impl PathPrefix {

@@ -54,7 +54,7 @@ impl Entry {
     ) -> Result<AppId, Failure> {
         match self {
             Entry::First => Ok(AppId::FIRST),
-            Entry::Routes => router.route(head),
+            Entry::Routes => router.route(head, scheme),
             Entry::Secure(_, served) if scheme == Scheme::Https => {
                 served.route(router, head, scheme)
             }
@@ -81,13 +81,15 @@ impl Router {
         router
     }
 
-    fn route(&self, head: &mut Vec<u8>) -> Result<AppId, Failure> {
+    fn route(&self, head: &mut Vec<u8>, scheme: Scheme) -> Result<AppId, Failure> {
         let outline = Outline::of(head);
         let host = host_name(&head[outline.host.clone()]);
         let target = &head[outline.target.clone()];
         let end = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
         let paths = self.paths(host).ok_or(Failure::UnknownHost)?;
-        let found = paths.iter().find(|(prefix, _)| prefix.fits(&target[..end]));
+        // What only secures is not for what came over TLS: it would come back for ever.
+        let is_for = |to: &Destination| !(scheme == Scheme::Https && to.only_secures());
+        let found = paths.iter().find(|(path, to)| path.fits(&target[..end]) && is_for(to));
         match found {
             None => Err(Failure::UnknownPath),
             Some((_, Destination::Redirect(redirect))) => Err(redirected(redirect, head, &outline)),
@@ -216,7 +218,9 @@ mod tests {
             "[::1]/",
         ];
         let router = router(&rules);
-        let found = |host: &str, target: &str| match router.route(&mut request(host, target)) {
+        let found = |host: &str, target: &str| match router
+            .route(&mut request(host, target), Scheme::Http)
+        {
             Ok(app) => rules[app.index()].to_owned(),
             Err(failure) => failure.status().to_string(),
         };
@@ -244,7 +248,8 @@ mod tests {
         }
         assert_eq!(found(&"a.".repeat(10_000), "/z"), "*/z");
         let named = self::router(&["a.example/"]);
-        assert_eq!(named.route(&mut request("b.example", "/")).unwrap_err().status(), 421);
+        let unknown = named.route(&mut request("b.example", "/"), Scheme::Http);
+        assert_eq!(unknown.unwrap_err().status(), 421);
     }
 
     #[test]
@@ -258,7 +263,7 @@ mod tests {
             ("/api/v1//b", "//b"),
         ] {
             let mut head = request("h", target);
-            router.route(&mut head).unwrap();
+            router.route(&mut head, Scheme::Http).unwrap();
             let expected = format!(
                 "GET {expected} HTTP/1.1\r\nHost: h\r\nA: b\r\nX-Forwarded-Prefix: /api/v1\r\n\r\n"
             );
@@ -288,5 +293,33 @@ mod tests {
             assert_eq!(route(Scheme::Http).unwrap_err().status(), 308, "{location}");
             assert_eq!(route(Scheme::Https).unwrap(), AppId::FIRST, "{location}");
         }
+    }
+
+    #[test]
+    fn a_route_to_https_is_for_what_came_without_tls() {
+        let https = Redirect::to_https(RedirectStatus::PermanentRedirect, 443);
+        let elsewhere =
+            Redirect::new(RedirectStatus::PermanentRedirect, "https://b.example{path}").unwrap();
+        let app = Destination::App { app: AppId::FIRST, prefix: Prefix::Keep };
+        let rules = [
+            ("/", app),
+            ("/in", Destination::Redirect(https.clone())),
+            ("/in/b", Destination::Redirect(elsewhere)),
+        ];
+        let route = |(path, to): (&str, Destination)| Route {
+            host: "a.example".parse().unwrap(),
+            path: path.parse().unwrap(),
+            to,
+        };
+        let mut routes: Vec<_> = rules.into_iter().map(route).collect();
+        let ask = |routes: &[Route], path, scheme| {
+            let answer = Router::new(routes).route(&mut request("a.example", path), scheme);
+            answer.map_err(|failure| failure.status())
+        };
+        assert_eq!(ask(&routes, "/in/a", Scheme::Http), Err(308));
+        assert_eq!(ask(&routes, "/in/a", Scheme::Https), Ok(AppId::FIRST));
+        assert_eq!(ask(&routes, "/in/b", Scheme::Https), Err(308));
+        routes.remove(0);
+        assert_eq!(ask(&routes, "/in/a", Scheme::Https), Err(404));
     }
 }

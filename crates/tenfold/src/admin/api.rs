@@ -1,4 +1,4 @@
-//! The routes: status and metrics for all, scale, reload and stop for the owner of the socket.
+//! The routes: status and metrics for all; scale, reload, stop and servers for the owner of the socket.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
 use super::handover::{self, Handover};
+use super::servers::{self, Pool};
 use super::takeover::{self, Sockets};
 use super::{Controlled, metrics};
 use crate::plan::Limited;
@@ -27,6 +28,8 @@ pub struct State {
     pub listen: Vec<Address>,
     pub urls: Vec<String>,
     pub controlled: Controlled,
+    /// Apps whose servers something else runs.
+    pub pools: Arc<[Pool]>,
     /// Notified when a stop is asked for.
     pub stop: Arc<Notify>,
     /// True once everything has ended, or another Tenfold answers.
@@ -50,7 +53,7 @@ pub struct Reload {
     pub apps: Vec<String>,
 }
 
-/// Answer of every route but `/metrics`.
+/// Answer of all routes but `/metrics` and `/servers/remove`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Status {
     pub listen: Vec<Address>,
@@ -113,7 +116,7 @@ impl State {
 }
 
 /// A refusal: status and sentence.
-type Refusal = (StatusCode, String);
+pub type Refusal = (StatusCode, String);
 
 /// For everybody who can reach the address.
 pub fn public(state: State) -> Router {
@@ -130,6 +133,7 @@ pub fn control(state: State) -> Router {
         .route("/reload", post(reload))
         .route("/stop", post(stop))
         .route(takeover::PATH, post(handover::take_over))
+        .merge(servers::routes())
         .with_state(state.clone());
     public(state).merge(verbs)
 }
@@ -220,7 +224,7 @@ fn refuse(error: &fleet::FleetError) -> Refusal {
     (StatusCode::CONFLICT, error.to_string())
 }
 
-fn read(state: &State) -> Status {
+pub fn read(state: &State) -> Status {
     let snapshot = state.controlled.handle().snapshot();
     let mut instances = Vec::new();
     for app in &snapshot.apps {

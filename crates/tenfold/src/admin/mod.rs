@@ -3,14 +3,16 @@
 //!
 //! - `api`: the routes.
 //! - `metrics`: what Prometheus scrapes.
+//! - `servers`: servers that come and go.
 //! - [`socket`]: where the sockets are.
 //! - `takeover`, `handover`: giving the listening sockets to a new Tenfold.
-//! - [`client`]: what `scale`, `status`, `reload` and `stop` use.
+//! - [`client`]: what `scale`, `status`, `reload`, `server` and `stop` use.
 
 mod api;
 pub mod client;
 mod handover;
 mod metrics;
+mod servers;
 pub mod socket;
 mod takeover;
 
@@ -30,11 +32,13 @@ use tokio::task::JoinHandle;
 
 pub use api::{Reload, Scale, Status, StatusInstance};
 pub use handover::Phase;
+pub use servers::{Addition, Removal, Removed};
 pub use takeover::{Sockets, Takeover};
 
 use crate::config::Balancing;
 use crate::rig::Rig;
 use handover::Handover;
+use servers::Pool;
 
 /// What is controlled.
 #[derive(Clone)]
@@ -117,6 +121,7 @@ impl Admin {
             listen: listen.clone(),
             urls: urls.clone(),
             controlled,
+            pools: Pool::all(balancing),
             stop: Arc::new(Notify::new()),
             closed: watch::Sender::new(false),
             handover: Arc::new(Handover::new()),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use balancer::Address;
 use clap::Args;
 use hyper::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::admin::{Reload, Scale, Status, client, socket};
 use crate::config::quantity;
@@ -59,7 +61,7 @@ impl ScaleArguments {
 
 impl StatusArguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
-        let status = self.target.ask(Method::GET, "/status", &()).await?;
+        let status: Status = self.target.ask(Method::GET, "/status", &()).await?;
         if self.json {
             report::json::write(&status, "-".as_ref())?;
             return Ok(Outcome::Done);
@@ -77,18 +79,18 @@ impl ReloadArguments {
 
 impl TargetArguments {
     pub async fn stop(self) -> anyhow::Result<Outcome> {
-        let last = self.ask(Method::POST, "/stop", &()).await?;
+        let last: Status = self.ask(Method::POST, "/stop", &()).await?;
         let addresses: Vec<String> = last.listen.iter().map(ToString::to_string).collect();
         output::line(format_args!("stopped what listened on {}", addresses.join(", ")));
         Ok(Outcome::Done)
     }
 
-    async fn ask(
+    pub async fn ask<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
-        body: &impl serde::Serialize,
-    ) -> anyhow::Result<Status> {
+        body: &impl Serialize,
+    ) -> anyhow::Result<T> {
         let socket = socket::find(self.socket.as_deref(), self.listen.as_ref())?;
         client::ask(&socket, method, path, body).await
     }
@@ -101,7 +103,7 @@ fn wanted(text: &str) -> Result<(Option<String>, usize), String> {
     }
 }
 
-fn show(status: &Status) -> anyhow::Result<Outcome> {
+pub fn show(status: &Status) -> anyhow::Result<Outcome> {
     output::print(report::status::text(status));
     Ok(Outcome::Done)
 }

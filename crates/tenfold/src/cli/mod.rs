@@ -11,6 +11,7 @@ mod export;
 mod load;
 mod plan;
 mod runs;
+mod server;
 mod show;
 mod up;
 
@@ -47,6 +48,8 @@ enum Command {
     Status(control::StatusArguments),
     /// Replace every instance of a running `up`, one at a time, each after its successor is ready
     Reload(control::ReloadArguments),
+    /// Add a server to a running `balance`, or take one out
+    Server(server::Arguments),
     /// Stop a running `up` or `balance`
     Stop(control::TargetArguments),
     /// Measure one instance of growing size and growing numbers of the smallest, and price both
@@ -96,6 +99,7 @@ impl Cli {
             Command::Scale(arguments) => block_on(arguments.run()),
             Command::Status(arguments) => block_on(arguments.run()),
             Command::Reload(arguments) => block_on(arguments.run()),
+            Command::Server(arguments) => block_on(arguments.run()),
             Command::Stop(arguments) => block_on(arguments.stop()),
             Command::Cost(arguments) => block_on(arguments.run()),
             Command::Runs(arguments) => arguments.run(),

@@ -17,7 +17,7 @@ use super::log::LogTable;
 use super::source::{Key, Wrong};
 use super::tls::readable;
 use super::value::Short;
-use super::{AppArguments, BalancingArguments, LimitArguments, app, route};
+use super::{AppArguments, BalancingArguments, LimitArguments, route};
 use crate::output;
 
 /// A balancer and what is behind it.
@@ -61,7 +61,11 @@ pub enum Members {
         backend: Box<Backend>,
     },
     /// Servers that something else runs.
-    Servers(Vec<Backend>),
+    Servers {
+        servers: Vec<Backend>,
+        /// What one that is added later has in common with them.
+        backend: Box<Backend>,
+    },
 }
 
 /// What the command line says of apps.
@@ -108,7 +112,7 @@ impl Balancing {
     /// Adds the servers that something else runs.
     pub fn add_servers(&self, balancer: &balancer::Handle) {
         for served in &self.apps {
-            if let Members::Servers(servers) = &served.members {
+            if let Members::Servers { servers, .. } = &served.members {
                 for server in servers {
                     balancer.add(served.id, server.clone());
                 }
@@ -119,7 +123,7 @@ impl Balancing {
     /// How many servers something else runs, in words.
     pub fn describe_servers(&self) -> Option<String> {
         let count = |served: &Served| match &served.members {
-            Members::Servers(servers) => servers.len(),
+            Members::Servers { servers, .. } => servers.len(),
             Members::Instances { .. } => 0,
         };
         match self.apps.iter().map(count).sum() {
@@ -162,12 +166,14 @@ fn resolve(
         let members = members(file, app, name, at, wanted)?;
         apps.push(Served { id: AppId::nth(index), members });
     }
+    let listeners = listeners(file, arguments)?;
+    let routes = route::resolve(&file.routes, &names, &listeners)?;
     Ok(Balancing {
         config: balancer::Config {
-            listeners: listeners(file, arguments)?,
+            listeners,
             threads: arguments.threads.or(table.threads).unwrap_or(1),
             apps: spread,
-            routes: route::resolve(&file.routes, &names)?,
+            routes,
             timeouts: table.timeouts.resolve(),
             limits: table.limits.resolve(),
             forwarding: table.forwarding.resolve(),
@@ -246,20 +252,22 @@ fn members(
         Wanted::Up { slots, .. } => (*slots, &[][..]),
         Wanted::Balance { slots, to } => (*slots, *to),
     };
+    let common = table.backend(name, LISTEN.into());
+    let common = Backend { slots: slots.unwrap_or(common.slots), ..common };
+    let of = |servers| Members::Servers { servers, backend: Box::new(common.clone()) };
     if !to.is_empty() {
-        let slots = slots.or(table.slots).unwrap_or(app::SLOTS.into());
-        let server = |(name, address): &(String, Address)| Backend {
-            slots,
-            ..table.backend(name, address.clone())
+        let server = |(name, address): &(String, Address)| {
+            let (name, address) = (name.clone(), address.clone());
+            Backend { name, address, ..common.clone() }
         };
-        return Ok(Members::Servers(to.iter().map(server).collect()));
+        return Ok(of(to.iter().map(server).collect()));
     }
     let is_said = matches!(wanted, Wanted::Up { app, .. } if !app.command.is_empty());
     match (is_said || !table.command.is_empty(), table.backends.is_empty()) {
         (true, false) => Err(at.then("backends").wrong(
             "an app has a command to run or backends that run already: remove one of them",
         )),
-        (false, false) => table.servers(slots, at).map(Members::Servers),
+        (false, false) => table.servers(slots, at).map(of),
         (_, true) => match wanted {
             Wanted::Up { app, limits, instances, slots, logs } => Ok(Members::Instances {
                 app: {
@@ -268,7 +276,7 @@ fn members(
                 },
                 count: instances.or(table.instances).unwrap_or(1),
                 slots: slots.or(table.slots),
-                backend: Box::new(table.backend(name, LISTEN.into())),
+                backend: Box::new(common),
             }),
             Wanted::Balance { .. } if table.command.is_empty() => Err(at.wrong(
                 "there is nothing to send requests to: write backends = [\"127.0.0.1:3000\"], or give --to \

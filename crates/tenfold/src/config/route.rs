@@ -1,7 +1,7 @@
 //! `[[routes]]`: which app a request is for, or where it is sent instead.
 
 use balancer::{
-    AppId, Destination, HostPattern, PathPrefix, Prefix, Redirect, RedirectStatus, Route,
+    AppId, Destination, HostPattern, Listener, PathPrefix, Prefix, Redirect, RedirectStatus, Route,
 };
 use serde::Deserialize;
 
@@ -22,8 +22,13 @@ pub struct RouteTable {
     status: Option<u16>,
 }
 
-/// All routes, for apps of these names in this order. Each app must be within reach.
-pub fn resolve(routes: &[RouteTable], apps: &[&str]) -> Result<Vec<Route>, Wrong> {
+/// All routes, for apps of these names in this order and requests from these listeners. Each app must
+/// be within reach.
+pub fn resolve(
+    routes: &[RouteTable],
+    apps: &[&str],
+    listeners: &[Listener],
+) -> Result<Vec<Route>, Wrong> {
     let root = Key::of(&["routes"]);
     let mut resolved: Vec<Route> = Vec::new();
     for (index, table) in routes.iter().enumerate() {
@@ -37,6 +42,14 @@ pub fn resolve(routes: &[RouteTable], apps: &[&str]) -> Result<Vec<Route>, Wrong
             )));
         }
         resolved.push(route);
+    }
+    let has_tls = listeners.iter().any(|listener| listener.tls.is_some());
+    let dead_end = resolved.iter().position(|route| route.is_dead_end_over_tls(&resolved));
+    if let Some(index) = dead_end.filter(|_| has_tls) {
+        return Err(root.then(&index).then("redirect").wrong(
+            "nobody would serve what this sends to https: write redirect = \"https\" at the listener without tls \
+             instead, or add a route with an app for a shorter path of the same host",
+        ));
     }
     let is_routed = |index: usize| {
         resolved.iter().any(

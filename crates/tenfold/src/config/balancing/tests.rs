@@ -74,7 +74,8 @@ fn everything_is_read() {
     assert_eq!(config.apps[1].policy.to_string(), "hash cookie sid");
     assert_eq!((config.apps[1].retries.percent, config.apps[1].retries.per_second), (5, 10));
     assert_eq!((config.forwarding.trusted.len(), config.forwarding.request_id), (2, Switch::On));
-    let Members::Servers(servers) = &apps[1].members else { panic!("{apps:?}") };
+    let Members::Servers { servers, backend } = &apps[1].members else { panic!("{apps:?}") };
+    assert_eq!((backend.slots, backend.slow_start.as_secs()), (Slots::Auto, 30));
     let slots: Vec<_> = servers.iter().map(|s| (s.name.as_str(), s.slots)).collect();
     assert_eq!(slots, [("127.0.0.1:3000", Slots::Auto), ("b", Slots::Fixed(2))]);
     assert_eq!((servers[1].weight, servers[1].role), (3, Role::Backup));
@@ -180,6 +181,10 @@ fn what_is_wrong_is_refused_with_line_and_remedy() {
         ),
         ("[[routes]]\nhost = \"b\"", "t.toml:3: the route leads nowhere"),
         ("[[routes]]\nredirect = \"/b\"", "t.toml:1: no route leads to app a"),
+        (
+            "[[routes]]\npath = \"/b\"\nredirect = \"https\"\n[balancer]\nlisteners = [{ address = \"127.0.0.1:1\", tls = {} }]",
+            "t.toml:5: nobody would serve what this sends to https",
+        ),
         (
             "[[routes]]\napp = \"a\"\nhost = \"B.c\"\n[[routes]]\nhost = \"b.C\"\npath = \"/\"\napp = \"a\"",
             "t.toml:6: there is a route for host b.c and path / already",

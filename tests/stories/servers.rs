@@ -1,0 +1,114 @@
+//! Servers of `balance` that come and go while it serves.
+
+use std::process::Child;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::house::{Home, eventually, free_address, get, json, said, shared};
+
+/// Something that answers, killed by its id when it is dropped.
+struct Server {
+    address: String,
+    process: Child,
+}
+
+impl Server {
+    fn start(home: &Home) -> Server {
+        let address = free_address();
+        let (_, port) = address.rsplit_once(':').unwrap();
+        let process = home.tenfold("demo-app").env("PORT", port).spawn().unwrap();
+        let server = Server { process, address };
+        eventually("it answers", || get(server.address.parse().unwrap(), "/").is_ok());
+        server
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Ends the clients, also when the story fails.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Requests that a server has had, if it is there.
+fn requests(home: &Home, server: &Server) -> Option<u64> {
+    let status = json(&home.run("status --json"));
+    let servers = status["instances"].as_array().unwrap();
+    let found = servers.iter().find(|other| other["address"] == server.address.as_str())?;
+    found["requests"].as_u64()
+}
+
+#[test]
+fn servers_come_and_go_without_a_lost_request() {
+    let _machine = shared();
+    let home = Home::new();
+    let [first, second, third] = [(); 3].map(|()| Server::start(&home));
+    let balance = home.serve(&format!(
+        "balance --listen 127.0.0.1:0 --slots 2 --to {} --to {}",
+        first.address, second.address
+    ));
+    let (over, answered, failed) =
+        (AtomicBool::new(false), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        let _over = Over(&over);
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    match balance.get() {
+                        Ok(_) => drop(answered.fetch_add(1, Ordering::Relaxed)),
+                        Err(why) => failed.lock().unwrap().push(why),
+                    }
+                }
+            });
+        }
+        // Each way is looked at before the next, and what was taken out ends at once.
+        let more = || {
+            let before = answered.load(Ordering::Relaxed);
+            eventually("more answers", || answered.load(Ordering::Relaxed) > before + 20);
+        };
+        let run = |command: &str| {
+            let output = home.run(command);
+            assert_eq!(output.status.code(), Some(0), "{command}: {}", said(&output));
+        };
+        more();
+        run(&format!("server add {} --slots 1 --name late", third.address));
+        eventually("it has requests", || requests(&home, &third) > Some(10));
+        for gone in [first, second] {
+            run(&format!("server remove {}", gone.address));
+            assert_eq!(requests(&home, &gone), None);
+            drop(gone);
+            more();
+        }
+    });
+    assert_eq!(failed.into_inner().unwrap(), Vec::<String>::new());
+
+    let again = home.run(&format!("server add {}", third.address));
+    assert_eq!(again.status.code(), Some(1));
+    assert!(said(&again).contains("is there already"), "{}", said(&again));
+    let unknown = home.run("server remove nobody");
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(said(&unknown).contains("no server nobody is here"), "{}", said(&unknown));
+    assert_eq!(home.run("server remove late --drain 0").status.code(), Some(0));
+}
+
+#[test]
+fn instances_are_no_servers() {
+    let _machine = shared();
+    let home = Home::new();
+    let app = env!("CARGO_BIN_EXE_tenfold");
+    let _up = home.serve(&format!("up --listen 127.0.0.1:0 -- {app} demo-app"));
+    for command in ["server add 127.0.0.1:1", "server remove app-1"] {
+        let refused = home.run(command);
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(said(&refused).contains("tenfold scale"), "{}", said(&refused));
+    }
+}
