@@ -66,11 +66,7 @@ def measure() -> Sheet:
             # What was measured is kept, whatever comes.
             record.write(wanted.directory / tables.JSON, results)
             print(f"bench: {now()} {app.name} is done", file=sys.stderr)
-    results.finished_at = now()
-    record.write(wanted.directory / tables.JSON, results)
-    sheet = tables.sheet(results)
-    (wanted.directory / tables.TEXT).write_text(sheet.text())
-    return sheet
+    return record.finish(wanted.directory / tables.JSON, results, tables.sheet)
 
 
 def render(path: Path) -> Sheet:

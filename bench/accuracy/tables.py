@@ -17,7 +17,6 @@ from rig.ratio import verdict
 from rig.table import Sheet, Table, milliseconds
 
 JSON = "accuracy.json"
-TEXT = "accuracy.txt"
 
 # As shares of the truth.
 MOST_THROUGHPUT, MEDIAN_THROUGHPUT = 0.10, 0.03

@@ -82,11 +82,7 @@ def run(wanted: Options, programs: Programs) -> Sheet:
             record.write(wanted.directory / tables.JSON, results)
         if IDLE in wanted.parts:
             results.idle = idle.measure(stage, available)
-        results.finished_at = now()
-        record.write(wanted.directory / tables.JSON, results)
-        sheet = tables.sheet(results)
-        (wanted.directory / tables.TEXT).write_text(sheet.text())
-        return sheet
+        return record.finish(wanted.directory / tables.JSON, results, tables.sheet)
 
 
 def render(path: Path) -> Sheet:

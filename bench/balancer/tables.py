@@ -17,7 +17,6 @@ from rig.ratio import middle, ratio, verdict
 from rig.table import Sheet, Table, milliseconds
 
 JSON = "balancer.json"
-TEXT = "balancer.txt"
 
 # Requests that are simulated for the central queue; p99 is then good to 1 %.
 SIMULATED = 2_000_000

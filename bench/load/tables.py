@@ -16,7 +16,6 @@ from rig.ratio import middle, ratio, verdict
 from rig.table import Sheet, Table, milliseconds
 
 JSON = "load.json"
-TEXT = "load.txt"
 
 TRUTH_GOAL = 0.02
 LAG_GOAL_MS = 0.2

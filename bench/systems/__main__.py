@@ -41,10 +41,7 @@ def measure() -> Sheet:
             print(f"bench: {now()} {case.name} is done", file=sys.stderr)
         if sizes.NAME in names:
             results.sizes = sizes.measure(tenfold)
-    results.finished_at = now()
-    record.write(directory / tables.JSON, results)
-    sheet = tables.sheet(results)
-    (directory / tables.TEXT).write_text(sheet.text())
+    sheet = record.finish(directory / tables.JSON, results, tables.sheet)
     if differences := tables.differences(results):
         print(sheet.text())
         raise OtherThanPublished("\n".join(["conclusions other than published:", *differences]))

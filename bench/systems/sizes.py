@@ -31,12 +31,14 @@ def table(document: Document, different: str) -> Table:
         *_line(document["horizontal"], "instances", published["HORIZONTAL"], "{} x, 0.1 cores"),
     ]
     advice = document["advice"]
-    same = advice is not None and advice["growth"] in ("more", "either")
     reason = advice["reason"] if advice else "no answer"
-    conclusion = "same" if same else f"{different}: more of the small ones"
+    conclusion = published["HOLDS"].get(advice["growth"], different) if advice else different
     rows.append(["bigger or more", "more", reason, "", "", conclusion])
     head = ["", "published", "measured here", "x published", "measured", "conclusion"]
-    note = "Requests/s and the price of a month, theirs and that of the catalogue used here."
+    note = (
+        "Requests/s and the price of a month: theirs, and by the catalogue used here. Multiples (x) are of the first "
+        "row's requests/s. `tenfold cost` measures every row, so that nothing is predicted."
+    )
     return Table(TITLE, head, rows, note)
 
 

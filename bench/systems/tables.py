@@ -14,7 +14,6 @@ from rig import machine
 from rig.table import Sheet, Table, milliseconds
 
 JSON = "systems.json"
-TEXT = "systems.txt"
 DIFFERENT = "different"
 
 Document = dict[str, Any]

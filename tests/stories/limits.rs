@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use crate::house::{Home, eventually, get, json, said, shared};
+use crate::house::{Home, eventually, free_address, get, json, said, shared};
 
 /// Serves; `/hog` takes more memory than it was given.
 const APP: &str = r#"
@@ -41,7 +41,8 @@ fn an_instance_is_held_to_its_limits_or_not_started() {
     let told = "was killed at its limit of 1 MB of memory before it was ready; raise --memory";
     assert!(said(&output).contains(told), "{}", said(&output));
 
-    let limits = "--cpus 0.5 --memory 50MB";
+    let admin = free_address();
+    let limits = format!("--cpus 0.5 --memory 50MB --admin {admin}");
     let up = home.serve(&format!("up --listen 127.0.0.1:0 {limits} -- python3 {}", app.display()));
     let status = || json(&home.run("status --json"))["instances"][0].clone();
     eventually("its limits are seen", || status()["limited"]["memory_used_bytes"].is_u64());
@@ -50,4 +51,9 @@ fn an_instance_is_held_to_its_limits_or_not_started() {
     let _ = get(up.address, "/hog");
     up.tells("app-1 died and is started again (restart 1): was killed at its limit of 50 MB");
     eventually("its end is counted", || status()["memory_kills"] == 1);
+    let metrics = || get(admin.parse().unwrap(), "/metrics").unwrap();
+    let counted = "tenfold_instance_memory_kills_total{instance=\"app-1\"} 1\n";
+    eventually("its end is scraped", || metrics().contains(counted));
+    let throttled = "tenfold_instance_cpu_throttled_seconds_total{instance=\"app-1\"} ";
+    eventually("so is its waiting", || metrics().contains(throttled));
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::words::rate;
+use crate::words::{rate, time};
 
 /// A number of instances of one size, measured and priced.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,6 +19,8 @@ pub struct Setting {
     pub used: Option<f64>,
     /// Whether they answered as wanted.
     pub answers: Answers,
+    /// What kept them from doing more.
+    pub limit: Limit,
 }
 
 /// Whether the requests were answered as the goal wants it.
@@ -28,6 +30,37 @@ pub enum Answers {
     Hold,
     /// It is not.
     Miss,
+}
+
+/// What kept a setting from doing more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// The instances: their share of the CPU, their threads, or what they wait for.
+    Instances,
+    /// The balancer, which had no more CPU.
+    Balancer,
+    /// The load generator, which had no more CPU.
+    Generator,
+    /// The machine, whose cores all of them share.
+    Machine,
+}
+
+/// Who used how much CPU while a setting was measured (cores).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuUse {
+    /// What all instances may use.
+    pub granted: f64,
+    /// What they did use.
+    pub instances: f64,
+    /// The balancer's busiest thread.
+    pub balancer: f64,
+    /// The generator's busiest thread.
+    pub generator: f64,
+    /// Everything on the machine, if that is known.
+    pub machine: Option<f64>,
+    /// What the machine has.
+    pub cores: f64,
 }
 
 /// Which way to grow.
@@ -42,6 +75,8 @@ pub enum Growth {
     Either,
     /// Nothing holds the goal.
     Neither,
+    /// What was measured are not the instances.
+    Unknown,
 }
 
 /// Which way, and why.
@@ -56,8 +91,24 @@ pub struct Advice {
 /// Costs that differ by less are the same: two runs of one setting do too.
 const SAME: f64 = 0.05;
 
-/// One that uses less of its cores than this leaves some of them unused.
+/// Instances that use less of their cores than this leave some of them unused.
 const USED: f64 = 0.85;
+
+/// A thread, or a machine, that is busy for more of its time has no more to give.
+const FULL: f64 = 0.9;
+
+impl CpuUse {
+    /// Instances that use all that they may are their own limit, whatever else is busy.
+    pub fn limit(&self) -> Limit {
+        match self.machine {
+            _ if self.instances >= USED * self.granted => Limit::Instances,
+            _ if self.generator >= FULL => Limit::Generator,
+            _ if self.balancer >= FULL => Limit::Balancer,
+            Some(busy) if busy >= FULL * self.cores => Limit::Machine,
+            _ => Limit::Instances,
+        }
+    }
+}
 
 impl Setting {
     /// Price of a month for a thousand requests a second; nothing when the goal is missed.
@@ -66,85 +117,140 @@ impl Setting {
         holds.then(|| self.month / (self.rate / 1e3))
     }
 
-    /// Share of its cores that it used.
-    fn use_of_cores(&self) -> Option<f64> {
-        Some(self.used? / (self.instances as f64 * self.cores))
+    /// Cores that all of them may use.
+    fn size(&self) -> f64 {
+        self.instances as f64 * self.cores
     }
 
     /// CPU seconds of a request.
     fn demand(&self) -> Option<f64> {
         (self.rate > 0.0).then_some(self.used? / self.rate)
     }
+
+    fn name(&self) -> String {
+        format!("{} of {}", self.instances, cores(self.cores))
+    }
+
+    /// In a sentence that has named it.
+    fn short(&self) -> String {
+        if self.instances == 1 { "the one".to_owned() } else { format!("the {}", self.instances) }
+    }
 }
 
 /// Which settings are worth their price: no other costs as little and does more, or does as much
-/// and costs less (Pareto). Those that miss the goal are not.
+/// and costs less (Pareto), by more than two runs differ. Those that miss the goal are not.
 pub fn frontier(settings: &[Setting]) -> Vec<bool> {
     let beats = |a: &Setting, b: &Setting| {
-        a.month <= b.month && a.rate >= b.rate && (a.month < b.month || a.rate > b.rate)
+        let (cheaper, faster) = (b.month / a.month, a.rate / b.rate);
+        cheaper >= 1.0 && faster >= 1.0 && cheaper.max(faster) > 1.0 + SAME
     };
     let holds = |s: &Setting| s.per_thousand().is_some();
     let on_it = |s: &Setting| holds(s) && !settings.iter().any(|o| holds(o) && beats(o, s));
     settings.iter().map(on_it).collect()
 }
 
-/// Compares the largest of each line; `cores` are the machine's. Both lines begin with the smallest.
-pub fn advise(vertical: &[Setting], horizontal: &[Setting], cores: f64, currency: &str) -> Advice {
-    let size = |s: &&Setting| s.instances as f64 * s.cores;
-    let largest = |line: &[Setting]| {
-        let holding = line.iter().filter(|s| s.per_thousand().is_some());
-        holding.max_by(|a, b| size(a).total_cmp(&size(b))).copied()
+/// Compares the two lines, which begin with the same smallest, at the largest size that both reach
+/// with nothing but the instances as their limit.
+pub fn advise(vertical: &[Setting], horizontal: &[Setting], currency: &str) -> Advice {
+    let holding = |line: &[Setting]| -> Vec<Setting> {
+        line.iter().filter(|s| s.per_thousand().is_some()).copied().collect()
     };
-    let (bigger, more) = (largest(vertical), largest(horizontal));
-    let (Some(bigger), Some(more)) = (bigger, more) else {
-        return one_sided(bigger, more);
+    let (bigger, more) = (holding(vertical), holding(horizontal));
+    if bigger.is_empty() || more.is_empty() {
+        return one_sided(&bigger, &more);
+    }
+    let Some((bigger, more)) = comparable(&bigger, &more) else {
+        return unknown(&bigger, &more);
     };
-    let costs =
-        (bigger.per_thousand().unwrap_or(f64::NAN), more.per_thousand().unwrap_or(f64::NAN));
-    let ratio = costs.0 / costs.1;
-    let growth = match ratio {
-        r if r > 1.0 + SAME => Growth::More,
-        r if r < 1.0 / (1.0 + SAME) => Growth::Bigger,
-        _ => Growth::Either,
+    let price = |s: &Setting| s.month / s.rate;
+    let (growth, winner, loser) = match price(&bigger) / price(&more) {
+        r if r > 1.0 + SAME => (Growth::More, more, bigger),
+        r if r < 1.0 / (1.0 + SAME) => (Growth::Bigger, bigger, more),
+        _ => (Growth::Either, bigger, more),
     };
-    let figures = format!(
-        "{} of {} cores carry {} requests/s and one of {} cores {}, at {:.2} and {:.2} {currency} a month for a \
-         thousand requests a second",
-        more.instances,
-        more.cores,
-        rate(more.rate),
-        bigger.cores,
-        rate(bigger.rate),
-        costs.1,
-        costs.0,
+    let both = format!(
+        "{} carry {} requests/s for {:.2} {currency} a month, {} {} for {:.2}",
+        winner.name(),
+        rate(winner.rate),
+        winner.month,
+        loser.name(),
+        rate(loser.rate),
+        loser.month
     );
+    let both = if winner.instances == 1 { both.replacen("carry", "carries", 1) } else { both };
     let reason = match growth {
-        Growth::More => format!("More: {figures}{}.", because(&bigger, &more, cores)),
-        Growth::Bigger => format!("Bigger: {figures}{}.", because(&more, &bigger, cores)),
+        Growth::More => format!("More: {both}{}.", because(&loser, &winner, currency)),
+        Growth::Bigger => format!("Bigger: {both}{}.", because(&loser, &winner, currency)),
         _ => format!(
-            "Either: {figures}, which is the same within {:.0} %; one is simpler, several survive a failure.",
+            "Either: {both}, which is the same within {:.0} %; one is simpler, several survive a failure.",
             SAME * 100.0
         ),
     };
     Advice { growth, reason }
 }
 
-fn one_sided(bigger: Option<Setting>, more: Option<Setting>) -> Advice {
-    let (growth, reason) = match (bigger, more) {
+/// The largest of both lines, of about one size; nothing where that is the smallest itself.
+fn comparable(vertical: &[Setting], horizontal: &[Setting]) -> Option<(Setting, Setting)> {
+    let largest = |line: &[Setting], within: f64| {
+        let own = line.iter().filter(|s| s.limit == Limit::Instances);
+        // Sizes are sums of tenths and the like.
+        let within = own.filter(|s| s.size() <= within + 1e-9);
+        within.max_by(|a, b| a.size().total_cmp(&b.size())).copied()
+    };
+    let (bigger, more) = (largest(vertical, f64::INFINITY)?, largest(horizontal, f64::INFINITY)?);
+    let reach = bigger.size().min(more.size());
+    let (bigger, more) = (largest(vertical, reach)?, largest(horizontal, reach)?);
+    (bigger.instances != more.instances).then_some((bigger, more))
+}
+
+fn unknown(bigger: &[Setting], more: &[Setting]) -> Advice {
+    let all = || bigger.iter().chain(more);
+    let foreign = all().filter(|s| s.limit != Limit::Instances);
+    let reason = match foreign.min_by(|a, b| a.size().total_cmp(&b.size())) {
+        Some(first) => format!(
+            "No answer: from {} on, {}; measure on a machine with more cores, or requests that ask more of \
+             the app.",
+            first.name(),
+            first.limit.explanation()
+        ),
+        None => "No answer: the lines have no size in common; give --instances that make up the largest of \
+                 --cpus."
+            .to_owned(),
+    };
+    Advice { growth: Growth::Unknown, reason }
+}
+
+impl Limit {
+    /// What it means for a measured rate.
+    pub fn explanation(self) -> &'static str {
+        match self {
+            Limit::Instances => "the instances themselves set the rate",
+            Limit::Balancer => "the balancer was full and the instances were not",
+            Limit::Generator => "the load generator was full and the instances were not",
+            Limit::Machine => {
+                "the machine's cores were full before the instances had what they may use"
+            }
+        }
+    }
+}
+
+/// Both hold nothing in common.
+fn one_sided(bigger: &[Setting], more: &[Setting]) -> Advice {
+    let best = |line: &[Setting]| line.iter().max_by(|a, b| a.rate.total_cmp(&b.rate)).copied();
+    let (growth, reason) = match (best(bigger), best(more)) {
         (Some(s), _) => (
             Growth::Bigger,
             format!(
-                "Bigger: no number of the smallest holds the goal, one of {} cores does, with {} requests/s.",
-                s.cores,
+                "Bigger: no number of the smallest holds the goal, {} does, with {} requests/s.",
+                s.name(),
                 rate(s.rate)
             ),
         ),
         (_, Some(s)) => (
             Growth::More,
             format!(
-                "More: no single size holds the goal, {} of {} cores do, with {} requests/s.",
-                s.instances,
-                s.cores,
+                "More: no single size holds the goal, {} do, with {} requests/s.",
+                s.name(),
                 rate(s.rate)
             ),
         ),
@@ -159,37 +265,41 @@ fn one_sided(bigger: Option<Setting>, more: Option<Setting>) -> Advice {
 }
 
 /// What the loser lacks, by what was measured; nothing where that does not tell.
-fn because(loser: &Setting, winner: &Setting, machine: f64) -> String {
-    let wanted = loser.instances as f64 * loser.cores;
-    let (lost, won) = (loser.use_of_cores(), winner.use_of_cores());
-    if let (Some(lost), Some(won)) = (lost, won)
+fn because(loser: &Setting, winner: &Setting, currency: &str) -> String {
+    let use_of = |s: &Setting| Some(s.used? / s.size());
+    if let (Some(lost), Some(won), Some(used)) = (use_of(loser), use_of(winner), loser.used)
         && lost < USED
         && lost < won / (1.0 + SAME)
     {
-        let used = loser.used.unwrap_or_default();
-        return match loser.instances {
-            1 => format!(
-                "; for one instance cannot use its cores ({used:.2} of {}): it has too few threads, or waits",
-                loser.cores
-            ),
-            n if wanted > machine => {
-                format!("; for {n} of them want {wanted} cores and the machine has {machine}")
-            }
-            n => format!("; for {n} small ones use only {used:.2} of their {wanted} cores"),
-        };
+        let why = if loser.instances == 1 { ": it has too few threads, or waits" } else { "" };
+        return format!(
+            ", because {} used {used:.2} of {}{why}",
+            loser.short(),
+            cores(loser.size())
+        );
     }
-    match (loser.demand(), winner.demand()) {
-        (Some(lost), Some(won)) if lost > won * (1.0 + SAME) => {
-            let (lost, won) = (lost * 1e3, won * 1e3);
-            format!("; for a request takes {lost:.2} ms of CPU there and {won:.2} ms here")
-        }
-        _ if loser.month / wanted
-            > winner.month / (winner.instances as f64 * winner.cores) * (1.0 + SAME) =>
-        {
-            "; for they cost more a core, the balancer among it".to_owned()
-        }
-        _ => String::new(),
+    if let (Some(lost), Some(won)) = (loser.demand(), winner.demand())
+        && lost > won * (1.0 + SAME)
+    {
+        let (lost, won) = (time(lost), time(won));
+        let (loser, winner) = (loser.short(), winner.short());
+        return format!(", because a request takes {lost} of CPU in {loser} and {won} in {winner}");
     }
+    let a_core = |s: &Setting| s.month / s.size();
+    if a_core(loser) > a_core(winner) * (1.0 + SAME) {
+        let (lost, won) = (a_core(loser), a_core(winner));
+        let (loser, winner) = (loser.short(), winner.short());
+        return format!(
+            ", because a core of {loser} costs {lost:.2} {currency} and of {winner} {won:.2}"
+        );
+    }
+    String::new()
+}
+
+fn cores(count: f64) -> String {
+    // Sums of tenths read like tenths.
+    let count = (count * 1e3).round() / 1e3;
+    format!("{count} {}", if count == 1.0 { "core" } else { "cores" })
 }
 
 #[cfg(test)]
@@ -198,7 +308,8 @@ mod tests {
 
     fn setting(instances: usize, cores: f64, rate: f64, month: f64) -> Setting {
         let used = Some(instances as f64 * cores);
-        Setting { instances, cores, rate, month, used, answers: Answers::Hold }
+        let (answers, limit) = (Answers::Hold, Limit::Instances);
+        Setting { instances, cores, rate, month, used, answers, limit }
     }
 
     /// The two lines as published (see examples/static-cost).
@@ -227,13 +338,12 @@ mod tests {
     fn the_published_case_says_more() {
         let (mut vertical, horizontal) = published();
         vertical[4].used = Some(0.6);
-        let advice = advise(&vertical, &horizontal, 2.0, "USD");
+        let advice = advise(&vertical, &horizontal, "USD");
         assert_eq!(advice.growth, Growth::More);
         assert_eq!(
             advice.reason,
-            "More: 10 of 0.1 cores carry 437 requests/s and one of 1 cores 338, at 11.67 and 20.14 USD a month \
-             for a thousand requests a second; for one instance cannot use its cores (0.60 of 1): it has too \
-             few threads, or waits."
+            "More: 10 of 0.1 cores carry 437 requests/s for 5.10 USD a month, 1 of 1 core 338 for 6.81, \
+             because the one used 0.60 of 1 core: it has too few threads, or waits."
         );
         let all: Vec<Setting> = vertical.iter().chain(&horizontal).copied().collect();
         // Both smallest, which are one and the same, and every horizontal one.
@@ -248,25 +358,67 @@ mod tests {
         assert_eq!(frontier(&settings), [false, true]);
         assert_eq!(settings[0].per_thousand(), None);
         assert_eq!(settings[1].per_thousand(), Some(2.0 / 0.15));
-        let advice = advise(&settings[..1], &settings, 2.0, "USD");
+        let advice = advise(&settings[..1], &settings, "USD");
         assert_eq!(advice.growth, Growth::More);
-        assert_eq!(advise(&settings[..1], &settings[..1], 2.0, "USD").growth, Growth::Neither);
+        assert_eq!(advise(&settings[..1], &settings[..1], "USD").growth, Growth::Neither);
     }
 
     #[test]
     fn the_reason_is_what_was_measured() {
+        let small = setting(1, 0.1, 100.0, 1.0);
         let one = setting(1, 1.0, 1000.0, 10.0);
-        let dear = Setting { rate: 700.0, ..setting(10, 0.1, 0.0, 10.0) };
-        let said = |bigger: Setting, more: Setting| advise(&[bigger], &[more], 2.0, "EUR").reason;
-        assert!(
-            said(one, dear)
-                .ends_with("; for a request takes 1.43 ms of CPU there and 1.00 ms here.")
-        );
-        let crowd = Setting { used: Some(2.0), rate: 1000.0, ..setting(4, 1.0, 0.0, 40.0) };
-        assert!(said(one, crowd).ends_with("; for 4 of them want 4 cores and the machine has 2."));
+        let said = |more: Setting| advise(&[small, one], &[small, more], "EUR").reason;
+        let demanding = setting(10, 0.1, 700.0, 10.0);
+        let reason = ", because a request takes 1.43 ms of CPU in the 10 and 1.00 ms in the one.";
+        assert!(said(demanding).ends_with(reason), "{}", said(demanding));
+        let idle = Setting { used: Some(0.7), ..demanding };
+        assert!(said(idle).ends_with(", because the 10 used 0.70 of 1 core."), "{}", said(idle));
         let billed = setting(10, 0.1, 1000.0, 15.0);
-        assert!(said(one, billed).ends_with("; for they cost more a core, the balancer among it."));
+        let reason = ", because a core of the 10 costs 15.00 EUR and of the one 10.00.";
+        assert!(said(billed).ends_with(reason), "{}", said(billed));
         let same = setting(10, 0.1, 1020.0, 10.0);
-        assert!(said(one, same).starts_with("Either: "));
+        assert!(said(same).starts_with("Either: "));
+    }
+
+    #[test]
+    fn what_others_limit_is_compared_with_nothing() {
+        let line =
+            |n: usize, limit| Setting { limit, ..setting(n, 0.1, 100.0 * n as f64, n as f64) };
+        let sizes = |limit| {
+            [(0.1, 1.0), (0.3, 3.0), (1.0, 10.0)].map(|(cores, x)| {
+                let limit = if cores < 1.0 { Limit::Instances } else { limit };
+                Setting { limit, ..setting(1, cores, 100.0 * x, x) }
+            })
+        };
+        let counts = [1, 3, 10].map(|n| line(n, Limit::Instances));
+        // Compared where both are their own limit: three of the smallest with one of three times its size.
+        let advice = advise(&sizes(Limit::Balancer), &counts, "USD");
+        assert!(
+            advice.reason.starts_with("Either: 1 of 0.3 cores carries 300 requests/s"),
+            "{advice:?}"
+        );
+        let full = [line(1, Limit::Instances), line(3, Limit::Generator)];
+        let advice = advise(&sizes(Limit::Instances), &full, "USD");
+        assert_eq!(advice.growth, Growth::Unknown);
+        let reason = "No answer: from 3 of 0.1 cores on, the load generator was full and the instances were not;";
+        assert!(advice.reason.starts_with(reason), "{}", advice.reason);
+    }
+
+    #[test]
+    fn a_full_neighbour_is_a_limit_only_to_who_has_room_left() {
+        let quiet = CpuUse {
+            granted: 0.5,
+            instances: 0.3,
+            balancer: 0.2,
+            generator: 0.3,
+            machine: Some(0.9),
+            cores: 2.0,
+        };
+        assert_eq!(quiet.limit(), Limit::Instances);
+        assert_eq!(CpuUse { generator: 0.95, ..quiet }.limit(), Limit::Generator);
+        assert_eq!(CpuUse { balancer: 0.95, ..quiet }.limit(), Limit::Balancer);
+        assert_eq!(CpuUse { machine: Some(1.95), ..quiet }.limit(), Limit::Machine);
+        let full = CpuUse { instances: 0.49, generator: 0.95, machine: Some(1.95), ..quiet };
+        assert_eq!(full.limit(), Limit::Instances);
     }
 }

@@ -6,7 +6,8 @@
 //! - [`experiment`]: the main job, from one instance to a confirmed answer.
 //! - [`rig`]: fleet, balancer and observer, wired together.
 //! - [`plan`], [`comparison`] and [`report`]: the answers as values, and their renderings.
-//! - [`cost`]: bigger or more, as a value and how it is measured; [`prices`]: what machines cost.
+//! - [`cost`]: bigger or more, as a value and how it is measured; [`prices`]: what machines cost;
+//!   [`cpu`]: who used the CPU.
 //! - [`output`] and [`progress`]: what goes to standard output and to standard error.
 //! - [`live`]: a load run while it lasts.
 //! - [`history`] and [`state`]: what is kept, and where.
@@ -22,6 +23,7 @@ mod cli;
 mod comparison;
 mod config;
 mod cost;
+mod cpu;
 mod ending;
 mod experiment;
 mod hangup;

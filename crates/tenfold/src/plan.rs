@@ -277,6 +277,18 @@ pub struct Offer {
     pub month_per_thousand: Option<f64>,
 }
 
+/// Reasons, each once: of those that differ in their numbers alone, the first is enough.
+pub fn distinct<'a>(reasons: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let words = |text: &str| text.replace(|c: char| c.is_ascii_digit() || c == '.', "");
+    let mut distinct: Vec<String> = Vec::new();
+    for reason in reasons {
+        if !distinct.iter().any(|known| words(known) == words(reason)) {
+            distinct.push(reason.clone());
+        }
+    }
+    distinct
+}
+
 // === conversions from the science and the load, seconds to milliseconds ===
 
 /// Milliseconds to three digits after the point: microseconds are what was measured.

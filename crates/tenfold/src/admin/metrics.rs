@@ -1,6 +1,8 @@
 //! What Prometheus scrapes, in the OpenMetrics format. Names follow its conventions: base units,
 //! `_total` for counters.
 
+mod instances;
+
 use std::fmt;
 use std::time::UNIX_EPOCH;
 
@@ -8,14 +10,17 @@ use balancer::{
     AppSnapshot, BackendHealth, BackendPhase, BackendSnapshot, CertificateSnapshot, Snapshot,
 };
 use hdrhistogram::Histogram;
-use observe::TargetUsage;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeCounterValue, EncodeMetric, MetricEncoder, NoLabelSet,
+};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::Controlled;
+use instances::Instances;
 
 /// Upper bounds of the histograms' buckets, in seconds.
 const BUCKETS: [f64; 17] = [
@@ -28,11 +33,8 @@ pub fn render(controlled: &Controlled) -> String {
     let mut registry = Registry::with_prefix("tenfold");
     let snapshot = controlled.handle().snapshot();
     let instances = match controlled {
-        Controlled::Fleets(rig) => {
-            let usage = rig.recorder.latest().map(|r| r.usage);
-            usage.map(|u| u.targets.clone().into_iter().collect()).unwrap_or_default()
-        }
-        Controlled::Balancer(_) => Vec::new(),
+        Controlled::Fleets(rig) => Instances::of(rig),
+        Controlled::Balancer(_) => Instances::default(),
     };
     registry.register_collector(Box::new(Scrape { snapshot, instances }));
     let mut text = String::new();
@@ -43,7 +45,7 @@ pub fn render(controlled: &Controlled) -> String {
 
 struct Scrape {
     snapshot: Snapshot,
-    instances: Vec<(String, TargetUsage)>,
+    instances: Instances,
 }
 
 type Labels = Vec<(&'static str, String)>;
@@ -60,7 +62,7 @@ impl Collector for Scrape {
         self.backend_standings(&mut encoder)?;
         self.queue(&mut encoder)?;
         self.clients(&mut encoder)?;
-        self.usage(&mut encoder)?;
+        self.instances.encode(&mut encoder)?;
         self.times(&mut encoder)
     }
 }
@@ -199,27 +201,6 @@ impl Scrape {
         gauge(encoder, "certificate_expiry_timestamp", help, Some(&Unit::Seconds), &expiry)
     }
 
-    fn usage(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let each = |value: &dyn Fn(&TargetUsage) -> Option<f64>| -> Vec<(Labels, f64)> {
-            let of = |(name, u): &(String, TargetUsage)| {
-                Some((vec![("instance", name.clone())], value(u)?))
-            };
-            self.instances.iter().filter_map(of).collect()
-        };
-        let cores = each(&|u| Some(u.cpu_cores));
-        gauge(encoder, "instance_cpu_cores", "CPU used over the last second", None, &cores)?;
-        let waiting = each(&|u| u.run_queue_wait);
-        gauge(
-            encoder,
-            "instance_run_queue_wait_cores",
-            "Waiting for a core over the last second",
-            None,
-            &waiting,
-        )?;
-        let memory = each(&|u| u.rss_bytes.map(|b| b as f64));
-        gauge(encoder, "instance_resident_memory", "Resident memory", Some(&Unit::Bytes), &memory)
-    }
-
     fn times(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         type Times = fn(&AppSnapshot) -> &Histogram<u64>;
         let all: [(&str, &str, Times); 2] = [
@@ -230,14 +211,14 @@ impl Scrape {
         ];
         for (name, help, times) in all {
             let unit = Unit::Seconds;
-            let kind = prometheus_client::metrics::MetricType::Histogram;
+            let kind = MetricType::Histogram;
             let mut metric = encoder.encode_descriptor(name, help, Some(&unit), kind)?;
             for app in &self.snapshot.apps {
                 let labels = vec![("app", app.name.clone())];
                 encode_times(&mut metric, &labels, times(app))?;
             }
         }
-        let kind = prometheus_client::metrics::MetricType::Histogram;
+        let kind = MetricType::Histogram;
         let help = "From a connection to a backend to the end of its answer";
         let unit = Unit::Seconds;
         let mut metric =
@@ -317,15 +298,14 @@ fn by_kind(app: &str, b: &BackendSnapshot) -> [(Labels, u64); 6] {
     })
 }
 
-fn counter(
+fn counter<N: Copy + EncodeCounterValue>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
     unit: Option<&Unit>,
-    values: &[(Labels, u64)],
+    values: &[(Labels, N)],
 ) -> fmt::Result {
-    let kind = ConstCounter::new(0_u64).metric_type();
-    let mut metric = encoder.encode_descriptor(name, help, unit, kind)?;
+    let mut metric = encoder.encode_descriptor(name, help, unit, MetricType::Counter)?;
     for (labels, value) in values {
         ConstCounter::new(*value).encode(metric.encode_family(labels)?)?;
     }

@@ -1,20 +1,19 @@
 //! `tenfold cost`: bigger or more?
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use fleet::Cpus;
 use jiff::Timestamp;
 
-use crate::config::{self, AppArguments, GoalArguments, RequestArguments, quantity};
+use super::question::Question;
+use crate::config::{self, GoalArguments, RequestArguments, quantity};
 use crate::cost::{self, Measurement, Size, Sizing};
 use crate::experiment::Abort;
 use crate::history::{self, History, NewRun};
 use crate::outcome::{Outcome, Signal, misuse};
-use crate::output;
 use crate::plan::{Machine, Verdict, to_ms};
-use crate::prices::{PriceArguments, Rate};
+use crate::prices::Rate;
 use crate::progress::Progress;
 use crate::report;
 use crate::signal::Stop;
@@ -37,7 +36,7 @@ pub struct Arguments {
     /// How many of them at once
     #[arg(help_heading = "Measuring", short = 'c', long, value_name = "N", value_parser = quantity::count, default_value = "1000")]
     concurrency: usize,
-    /// The longest that one measurement may take; what is not sent by then is left out
+    /// The longest that one measurement may take; its time is then computed from the rate
     #[arg(help_heading = "Measuring", long, value_name = "TIME", value_parser = quantity::positive_duration, default_value = "20s")]
     longest: Duration,
     #[command(flatten)]
@@ -45,50 +44,38 @@ pub struct Arguments {
     #[command(flatten)]
     goal: GoalArguments,
     #[command(flatten)]
-    prices: PriceArguments,
-    /// Write the tables as JSON to FILE; - is standard output, instead of the text
-    #[arg(help_heading = "Output", long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// No progress line
-    #[arg(help_heading = "Output", short, long)]
-    quiet: bool,
-    /// Read FILE [default: tenfold.toml here, if no command is given]
-    #[arg(help_heading = "App", long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    #[command(flatten)]
-    app: AppArguments,
+    question: Question,
 }
 
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
-        let file = config::read_file(self.config.as_deref(), &self.app)?;
-        if let Some(to) = &self.json {
-            report::file::check(to)?;
-        }
+        let file = self.question.file()?;
         let sizes = self.sizes()?;
-        let rate = Rate::named(self.prices.prices.as_deref().unwrap_or(Rate::DEFAULT))?;
+        let prices = &self.question.prices;
+        let rate = Rate::named(prices.prices.as_deref().unwrap_or(Rate::DEFAULT))?;
         // Opened first: a measurement that cannot be kept would be in vain.
         let history = History::open()?;
         let measurement = Measurement {
-            app: config::app(&self.app, &file, &state::logs()?)?,
+            app: config::app(&self.question.app, &file, &state::logs()?)?,
             request: config::request(&self.request, &file)?,
             goal: config::goal(&self.goal, &file),
             requests: self.requests as u64,
             concurrency: self.concurrency,
             longest: self.longest,
+            machine: observe::Machine::read(),
             rate: rate.rate(),
-            balancer: self.prices.balancer_price.unwrap_or(0.0),
+            balancer: prices.balancer_price.unwrap_or(0.0),
         };
         let stop = Stop::listen()?;
         let mut sizing = empty(&measurement, rate);
         let begun = Instant::now();
         let signal = {
-            let mut progress = Progress::new(self.quiet);
+            let mut progress = self.question.progress();
             self.measure(&measurement, &sizes, &mut sizing, &stop, &mut progress).await?
         };
         sizing.duration_s = (begun.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         sizing.conclude();
-        let shown = self.show(&sizing);
+        let shown = self.question.show(&sizing, report::cost::text);
         keep(&history, &sizing)?;
         shown?;
         Ok(outcome(&sizing, signal))
@@ -140,18 +127,10 @@ impl Arguments {
         }
         Ok(None)
     }
-
-    fn show(&self, sizing: &Sizing) -> anyhow::Result<()> {
-        if self.json.as_deref() != Some(Path::new("-")) {
-            output::print(report::cost::text(sizing));
-        }
-        self.json.as_ref().map_or(Ok(()), |to| report::json::write(sizing, to))
-    }
 }
 
 fn empty(measurement: &Measurement, rate: Rate) -> Sizing {
-    let machine = observe::Machine::read();
-    let goal = &measurement.goal;
+    let (machine, goal) = (&measurement.machine, &measurement.goal);
     let ms = |time: Duration| to_ms(time.as_secs_f64());
     let mut notes = Vec::new();
     if measurement.balancer <= 0.0 {
@@ -167,7 +146,7 @@ fn empty(measurement: &Measurement, rate: Rate) -> Sizing {
         machine: Machine {
             cores: machine.cores as f64,
             memory_bytes: machine.memory_bytes,
-            kernel: machine.kernel,
+            kernel: machine.kernel.clone(),
         },
         requests: measurement.requests,
         concurrency: measurement.concurrency,

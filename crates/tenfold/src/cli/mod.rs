@@ -10,6 +10,7 @@ mod demo_app;
 mod export;
 mod load;
 mod plan;
+mod question;
 mod runs;
 mod server;
 mod show;

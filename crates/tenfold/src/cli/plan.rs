@@ -1,22 +1,19 @@
 //! `tenfold plan`: measure an app and say how many instances it needs.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use fleet::App;
 
+use super::question::Question;
 use crate::config::{
-    self, AppArguments, File, GoalArguments, LimitArguments, RequestArguments, WorkloadArguments,
-    quantity,
+    self, File, GoalArguments, LimitArguments, RequestArguments, WorkloadArguments, quantity,
 };
 use crate::experiment::{Depth, Experiment};
 use crate::history::{self, History, NewRun};
 use crate::outcome::{Outcome, Signal, misuse};
-use crate::output;
 use crate::plan::{Plan, Verdict};
-use crate::prices::{Machines, PriceArguments};
-use crate::progress::Progress;
+use crate::prices::Machines;
 use crate::report;
 use crate::signal::Stop;
 use crate::state;
@@ -53,20 +50,9 @@ pub struct Arguments {
     )]
     sweep: Option<Option<Duration>>,
     #[command(flatten)]
-    prices: PriceArguments,
-    /// Write the plan as JSON to FILE; - is standard output, instead of the text
-    #[arg(help_heading = "Output", long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// No progress line
-    #[arg(help_heading = "Output", short, long)]
-    quiet: bool,
-    /// Read FILE [default: tenfold.toml here, if no command is given]
-    #[arg(help_heading = "App", long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    #[command(flatten)]
     limits: LimitArguments,
     #[command(flatten)]
-    app: AppArguments,
+    question: Question,
 }
 
 const MAX_INSTANCES: usize = 32;
@@ -74,22 +60,19 @@ const BUDGET: Duration = Duration::from_secs(90);
 
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
-        let file = config::read_file(self.config.as_deref(), &self.app)?;
-        if let Some(to) = &self.json {
-            report::file::check(to)?;
-        }
+        let file = self.question.file()?;
         let prices = self.prices()?;
         // Opened first: a measurement that cannot be kept would be in vain.
         let history = History::open()?;
         let experiment = self.experiment(&file)?;
         let stop = Stop::listen()?;
         let (mut plan, signal) = {
-            let mut progress = Progress::new(self.quiet);
+            let mut progress = self.question.progress();
             experiment.run(&stop, &mut progress).await?
         };
         plan.cost = prices.and_then(|prices| prices.price(&plan));
         // Shown before it is kept: what was measured must not be lost with the disk.
-        let shown = self.show(&plan);
+        let shown = self.question.show(&plan, report::plan::text);
         keep(&history, &plan)?;
         shown?;
         Ok(outcome(&plan, signal))
@@ -101,7 +84,7 @@ impl Arguments {
             return Err(misuse("max_instances = 0 leaves nothing to run: write 1 or more"));
         }
         let workload = config::workload(&self.workload, &self.request, file)?;
-        let app = config::app(&self.app, file, &state::logs()?)?;
+        let app = config::app(&self.question.app, file, &state::logs()?)?;
         Ok(Experiment {
             app: App { limits: self.limits.over(app.limits), ..app },
             workload,
@@ -113,15 +96,9 @@ impl Arguments {
     }
 
     fn prices(&self) -> anyhow::Result<Option<Machines>> {
-        let named = self.prices.prices.as_deref();
-        named.map(|name| Machines::named(&self.prices, name)).transpose()
-    }
-
-    fn show(&self, plan: &Plan) -> anyhow::Result<()> {
-        if self.json.as_deref() != Some(Path::new("-")) {
-            output::print(report::plan::text(plan));
-        }
-        self.json.as_ref().map_or(Ok(()), |to| report::json::write(plan, to))
+        let prices = &self.question.prices;
+        let named = prices.prices.as_deref();
+        named.map(|name| Machines::named(prices, name)).transpose()
     }
 }
 

@@ -2,17 +2,19 @@
 
 use std::time::{Duration, Instant};
 
+use capacity::cost;
 use capacity::price::Rate;
 use fleet::{App, FleetError, StartError};
-use load::{Report, Run};
-use observe::Usage;
+use load::{Reason, Report, Run, Series};
+use observe::{Machine, Usage};
 
 use super::{Measured, Row, Size};
 use crate::config::{Goal, Request, SLOTS};
+use crate::cpu::{self, CpuUse};
 use crate::experiment::Abort;
 use crate::plan::{Limited, Verdict, to_ms};
 use crate::progress::Progress;
-use crate::rig::{BALANCER, Rig};
+use crate::rig::Rig;
 use crate::signal::Stop;
 
 /// What to measure, and with what.
@@ -25,6 +27,8 @@ pub struct Measurement {
     pub concurrency: usize,
     /// The longest that one may take.
     pub longest: Duration,
+    /// Where all of it runs.
+    pub machine: Machine,
     pub rate: Rate,
     /// Price of the balancer a month.
     pub balancer: f64,
@@ -32,6 +36,10 @@ pub struct Measurement {
 
 /// How often a running one is looked at.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// The least that each is measured, however soon its requests are answered: twenty of the periods of
+/// 100 ms in which CPU is granted. In a few, what one has at their edges is chance.
+const LEAST: Duration = Duration::from_secs(2);
 
 impl Measurement {
     /// So many instances of a size. What cannot run at that size is a row too.
@@ -88,51 +96,67 @@ impl Measurement {
             signal = stop.wait() => return Err(Abort::Stopped(signal)),
             scaled = rig.fleet().scale(instances) => scaled.map_err(|e| Abort::Failed(e.into()))?,
         }
-        let before = rig.memory_kills();
+        let kills = rig.memory_kills();
         let mark = rig.recorder.mark();
         let run = Run::start(self.load(rig)).map_err(|e| Abort::Failed(e.into()))?;
         let begun = Instant::now();
-        while run.is_running() && begun.elapsed() < self.longest {
+        while run.is_running() && !self.is_enough(begun.elapsed(), &run) {
             tokio::select! {
                 signal = stop.wait() => return Err(Abort::Stopped(signal)),
                 failed = rig.fleet().failed() => return Err(Abort::Failed(failed.into())),
                 () = tokio::time::sleep(LOOK) => progress.passed(LOOK),
             }
         }
-        let cut = run.is_running();
         let usage = rig.recorder.since(&mark);
-        let kills = u64::from(rig.memory_kills().saturating_sub(before));
-        // Waiting for what is in flight blocks, and the fleet must be served meanwhile.
-        let report = tokio::task::spawn_blocking(move || run.finish()).await.map_err(|e| {
+        let kills = rig.memory_kills().saturating_sub(kills);
+        // Joining its threads blocks, and the fleet must be served meanwhile.
+        let report = tokio::task::spawn_blocking(move || run.cut()).await.map_err(|e| {
             Abort::Failed(anyhow::Error::new(e).context("the load generator failed"))
         })?;
-        Ok(self.judged(&report, &usage, cut, kills))
+        let granted = instances as f64 * size.cpus.cores();
+        Ok(self.judged(&report, &usage, granted, kills))
+    }
+
+    fn is_enough(&self, elapsed: Duration, run: &Run) -> bool {
+        elapsed >= self.longest || (elapsed >= LEAST && run.snapshot().requests >= self.requests)
     }
 
     fn load(&self, rig: &Rig) -> load::Config {
         let workload = load::Workload::closed(self.concurrency, Duration::ZERO);
         let mut config = load::Config::new(self.request.target(rig.address()), workload);
-        config.end = load::End::Requests(self.requests);
         config.timeout = self.patience();
         config.trim = load::Trim::Nothing;
+        // What is known of a running one is known to its last whole window.
+        config.window = Duration::from_millis(100);
         config
     }
 
-    fn judged(&self, report: &Report, usage: &Usage, cut: bool, kills: u64) -> Measured {
+    fn judged(&self, report: &Report, usage: &Usage, granted: f64, kills: u32) -> Measured {
         let ms = |time: Option<Duration>| time.map(|time| to_ms(time.as_secs_f64()));
         let percentile = |percent| report.response.percentile(percent);
         let seconds = report.duration.as_secs_f64();
-        let apps = usage.targets.iter().filter(|(name, _)| *name != BALANCER).map(|(_, u)| u);
+        let apps = cpu::instances(usage);
+        let cpu = CpuUse::of(usage, report, &self.machine);
+        let shares = cost::CpuUse {
+            granted,
+            instances: cpu.app,
+            balancer: cpu.balancer_thread,
+            generator: cpu.generator_thread,
+            machine: cpu.machine,
+            cores: self.machine.cores as f64,
+        };
         let within = |limit: Option<Duration>, percent| {
             limit.is_none_or(|limit| percentile(percent).is_some_and(|time| time <= limit))
         };
         let errors = report.error_count();
         let failed = errors as f64 / report.requests.max(1) as f64;
         let is_right = failed <= self.goal.max_errors && report.succeeded() > 0;
+        let a_request = (report.throughput > 0.0).then(|| 1.0 / report.throughput);
+        let kills_in_service: u64 = apps.clone().filter_map(|u| u.memory).map(|m| m.kills).sum();
         Measured {
             goal_met: is_right && within(self.goal.p95, 95.0) && within(self.goal.p99, 99.0),
             duration_s: (seconds * 1e3).round() / 1e3,
-            cut,
+            time_s: a_request.map(|each| (self.requests as f64 * each * 1e3).round() / 1e3),
             requests: report.requests,
             errors,
             throughput: report.throughput,
@@ -142,21 +166,28 @@ impl Measurement {
             p95_ms: ms(percentile(95.0)),
             p99_ms: ms(percentile(99.0)),
             max_ms: ms(report.response.max()),
-            per_request_ms: (report.throughput > 0.0).then(|| to_ms(1.0 / report.throughput)),
-            cpu_cores: apps.clone().map(|u| u.cpu_cores).sum(),
-            limited: Limited::most(apps.clone(), usage.seconds),
-            memory_kills: kills + apps.filter_map(|u| u.memory).map(|m| m.kills).sum::<u64>(),
+            per_request_ms: a_request.map(to_ms),
+            cpu_cores: cpu.into(),
+            limited_by: shares.limit(),
+            limited: Limited::most(apps, usage.seconds),
+            memory_kills: u64::from(kills) + kills_in_service,
             verdict: reasons(report).map(|r| r.verdict().into()).max().unwrap_or(Verdict::Valid),
             verdict_reasons: reasons(report).map(ToString::to_string).collect(),
         }
     }
 }
 
-/// A run of a number of requests is meant to be short, and one that fills the machine's cores makes
-/// its generator wait like everybody.
-fn reasons(report: &Report) -> impl Iterator<Item = &load::Reason> {
+/// A size that answers little is a finding, one that fills the machine's cores makes its generator
+/// wait like everybody, and where all begin at once, each answer comes later until every one has come
+/// that they wait for.
+fn reasons(report: &Report) -> impl Iterator<Item = &Reason> {
     report.reasons.iter().filter(|reason| {
-        !matches!(reason, load::Reason::FewSamples { .. } | load::Reason::GeneratorWaited { .. })
+        !matches!(
+            reason,
+            Reason::FewSamples { .. }
+                | Reason::GeneratorWaited { .. }
+                | Reason::NotSteady { series: Series::ResponseTime, .. }
+        )
     })
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use measure::Measurement;
 
-use crate::plan::{self, Limited, Verdict};
+use crate::plan::{self, CpuCores, Limited, Verdict};
 use crate::prices::Origin;
 
 /// The schema's name and version.
@@ -64,14 +64,15 @@ pub struct Row {
     pub failure: Option<String>,
 }
 
-/// What the load saw.
+/// What the load saw, from the first request on, as ab does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Whether the errors and percentiles are what was wanted.
     pub goal_met: bool,
+    /// How long it was measured.
     pub duration_s: f64,
-    /// Whether the time ended before all requests were sent.
-    pub cut: bool,
+    /// What the wanted number of requests takes at the measured rate.
+    pub time_s: Option<f64>,
     pub requests: u64,
     pub errors: u64,
     pub throughput: f64,
@@ -84,8 +85,9 @@ pub struct Measured {
     pub max_ms: Option<f64>,
     /// Time of the whole over its requests: what ab calls the time per request across all concurrent ones.
     pub per_request_ms: Option<f64>,
-    /// Cores of all instances.
-    pub cpu_cores: f64,
+    pub cpu_cores: CpuCores,
+    /// What kept it from doing more.
+    pub limited_by: cost::Limit,
     /// The instance that its limits held most.
     pub limited: Option<Limited>,
     /// Processes that the kernel killed at their memory limit.
@@ -118,8 +120,9 @@ impl Row {
             cores: self.cpus,
             rate: self.measured.as_ref().map_or(0.0, |m| m.throughput),
             month: self.month,
-            used: self.measured.as_ref().map(|m| m.cpu_cores),
+            used: self.measured.as_ref().and_then(|m| m.cpu_cores.app),
             answers: if met { Answers::Hold } else { Answers::Miss },
+            limit: self.measured.as_ref().map_or(cost::Limit::Instances, |m| m.limited_by),
         }
     }
 }
@@ -137,18 +140,13 @@ impl Sizing {
             row.on_frontier = on_frontier;
         }
         if vertical.len() > 1 && horizontal.len() > 1 {
-            let cores = self.machine.cores;
-            self.advice = Some(cost::advise(&vertical, &horizontal, cores, &self.prices.currency));
+            self.advice = Some(cost::advise(&vertical, &horizontal, &self.prices.currency));
         }
-        let measured =
-            self.vertical.iter().chain(&self.horizontal).filter_map(|r| r.measured.as_ref());
-        for m in measured {
-            self.verdict = self.verdict.max(m.verdict);
-            for reason in &m.verdict_reasons {
-                if !self.verdict_reasons.contains(reason) {
-                    self.verdict_reasons.push(reason.clone());
-                }
-            }
-        }
+        // The horizontal line begins with the vertical one's first.
+        let rows = self.vertical.iter().chain(self.horizontal.iter().skip(1));
+        let measured: Vec<&Measured> = rows.filter_map(|row| row.measured.as_ref()).collect();
+        let verdict = measured.iter().map(|m| m.verdict).max();
+        self.verdict = verdict.unwrap_or(Verdict::Valid);
+        self.verdict_reasons = plan::distinct(measured.iter().flat_map(|m| &m.verdict_reasons));
     }
 }

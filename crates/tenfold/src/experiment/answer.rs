@@ -82,17 +82,10 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
 fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
     let Some(answer) = &plan.recommendation else { return };
     let confirmed = known.confirmed_at(answer.instances);
-    for o in known.rungs.iter().chain(&known.second).chain(confirmed) {
-        let probe = o.judged(known.dependency_demand());
-        plan.verdict = plan.verdict.max(probe.verdict);
-        for reason in &probe.verdict_reasons {
-            let words = |text: &str| text.replace(|c: char| c.is_ascii_digit() || c == '.', "");
-            // Of reasons that differ in their numbers alone, one is enough.
-            if !plan.verdict_reasons.iter().any(|known| words(known) == words(reason)) {
-                plan.verdict_reasons.push(reason.clone());
-            }
-        }
-    }
+    let rests_on = known.rungs.iter().chain(&known.second).chain(confirmed);
+    let probes: Vec<_> = rests_on.map(|o| o.judged(known.dependency_demand())).collect();
+    plan.verdict = probes.iter().map(|p| p.verdict).fold(plan.verdict, Verdict::max);
+    plan.verdict_reasons = plan::distinct(probes.iter().flat_map(|p| &p.verdict_reasons));
     if confirmed.is_none() && known.failing().is_none() {
         plan.verdict = plan.verdict.max(Verdict::Suspect);
         let n = answer.instances;

@@ -8,9 +8,10 @@ use load::{Reason, Report};
 use observe::{Machine, Sample, Sockets, TargetUsage, Usage};
 
 use super::probe::Probe;
-use crate::plan::{self, CpuCores, Purpose, Times, Verdict};
+use crate::cpu::{self, CpuUse};
+use crate::plan::{self, Purpose, Times, Verdict};
 use crate::report::times::times;
-use crate::rig::{BALANCER, Rig};
+use crate::rig::Rig;
 
 /// Counters at the beginning of the measured interval.
 pub struct Mark {
@@ -108,29 +109,13 @@ impl Observation {
         machine: &Machine,
     ) -> Observation {
         let usage = &edges.usage;
-        let apps: Vec<&TargetUsage> =
-            usage.targets.iter().filter(|(name, _)| *name != BALANCER).map(|(_, u)| u).collect();
-        let balancer = usage.targets.get(BALANCER);
-        let app_cores = apps.iter().map(|u| cores(u)).sum();
-        let balancer_cores = balancer.map_or(0.0, |u| u.cpu_cores);
-        let generator_cores = report.cpu_seconds / report.duration.as_secs_f64().max(1e-3);
-        let busy_cores =
-            usage.machine.cpu.map(|c| c.user + c.nice + c.system + c.irq + c.softirq + c.steal);
-        let cpu_cores = CpuCores {
-            app: Some(round(app_cores)),
-            balancer: balancer.map(|u| round(u.cpu_cores)),
-            generator: Some(round(generator_cores)),
-            machine: busy_cores.map(round),
-        };
-        let mut probe = reported(probe, report, edges, cpu_cores);
+        let apps: Vec<&TargetUsage> = cpu::instances(usage).collect();
+        let cpu = CpuUse::of(usage, report, machine);
+        let mut probe = reported(probe, report, edges, cpu);
         probe.limited = plan::Limited::most(apps.iter().copied(), usage.seconds);
         probe.rss_bytes = apps.iter().filter_map(|u| u.rss_bytes).max();
         let in_service: u64 = apps.iter().filter_map(|u| u.memory).map(|m| m.kills).sum();
         probe.memory_kills = u64::from(edges.memory_kills) + in_service;
-        let relay_cores = balancer_cores + generator_cores;
-        // Cores that we may not use are others' to keep busy.
-        let foreign = machine.online_cores.saturating_sub(machine.cores) as f64;
-        let busy_cores = busy_cores.map(|busy| (busy - foreign).max(app_cores + relay_cores));
         Observation {
             throttled: probe.limited.and_then(|limited| limited.throttled_ratio),
             rss: probe.rss_bytes,
@@ -139,13 +124,13 @@ impl Observation {
             offered: report.offered,
             slowest: report.response.max().map(|t| t.as_secs_f64()),
             shape: shape(report.service.counts()),
-            app_cores,
-            busiest_thread: apps.iter().filter_map(|u| busiest(u)).reduce(f64::max),
+            app_cores: cpu.app,
+            busiest_thread: apps.iter().filter_map(|u| cpu::busiest(u)).reduce(f64::max),
             run_wait: apps.iter().map(|u| u.run_queue_wait).sum(),
-            relay_cores,
-            balancer_thread: balancer.and_then(busiest).unwrap_or(0.0),
-            generator_thread: report.busiest_thread,
-            busy_cores,
+            relay_cores: cpu.relay(),
+            balancer_thread: cpu.balancer_thread,
+            generator_thread: cpu.generator_thread,
+            busy_cores: cpu.machine,
             memory_pressure: usage.machine.pressure.map(|p| p.memory.some),
             memory_available: usage.machine.memory.map(|m| m.available),
             connect_failures: edges.connect_failures(),
@@ -270,23 +255,10 @@ fn first_sockets(rig: &Rig) -> Option<Sockets> {
     rig.recorder.sockets(&members.first()?.member.name)
 }
 
-fn busiest(u: &TargetUsage) -> Option<f64> {
-    u.busiest_thread.as_ref().map(|thread| thread.cores)
-}
-
-/// Cores of an instance. A process is counted in ticks of 10 ms, too coarse for one that mostly waits;
-/// a thread is counted in nanoseconds.
-fn cores(u: &TargetUsage) -> f64 {
-    match busiest(u) {
-        Some(thread) if u.threads == 1 => thread,
-        thread => u.cpu_cores.max(thread.unwrap_or(0.0)),
-    }
-}
-
 /// Cores that other programs may use without a measurement becoming suspect.
 const BACKGROUND: f64 = 0.25;
 
-fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu_cores: CpuCores) -> plan::Probe {
+fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu: CpuUse) -> plan::Probe {
     let (users, rate) = (probe.workload.users(), probe.workload.rate());
     let counts = |reason: &&Reason| match reason {
         // Two slow requests tell a rate, if not a percentile; and where every core is meant to be
@@ -310,7 +282,7 @@ fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu_cores: CpuCores) 
         latency_ms: times(report.response.counts()),
         service_ms: times(report.service.counts()),
         queue_ms: edges.queue(),
-        cpu_cores,
+        cpu_cores: cpu.into(),
         rss_bytes: None,
         limited: None,
         memory_kills: 0,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use capacity::cost::Limit;
 use capacity::words::{rate, time};
 
 use super::table::Table;
@@ -81,13 +82,13 @@ fn cells(row: &Row) -> Vec<String> {
         format!("{}{mark}", row.instances),
         row.cpus.to_string(),
         format!("{} MB", (row.memory_bytes as f64 / 1e4).round() / 1e2),
-        m.map_or_else(dash, |m| format!("{}{:.1} s", if m.cut { "> " } else { "" }, m.duration_s)),
+        m.and_then(|m| m.time_s).map_or_else(dash, |s| format!("{s:.1} s")),
         m.map_or_else(dash, |m| rate(m.throughput)),
         m.map_or_else(dash, |m| format!("{:.0}", m.transfer / 1e3)),
         millis(m.and_then(|m| m.min_ms)),
         millis(m.and_then(|m| m.max_ms)),
         millis(m.and_then(|m| m.per_request_ms)),
-        m.map_or_else(dash, |m| format!("{:.2}", m.cpu_cores)),
+        m.and_then(|m| m.cpu_cores.app).map_or_else(dash, |cores| format!("{cores:.2}")),
         throttled.map_or_else(dash, |ratio| format!("{:.0} %", ratio * 100.0)),
         format!("{:.2}", row.month),
         row.month_per_thousand.map_or_else(dash, |price| format!("{price:.2}")),
@@ -110,6 +111,9 @@ fn remarks(sizing: &Sizing) -> String {
                 "{name}: killed for memory {} times; raise its --memory",
                 m.memory_kills
             );
+        }
+        if m.limited_by != Limit::Instances {
+            let _ = writeln!(out, "{name}: {}, so they may do more", m.limited_by.explanation());
         }
         if !m.goal_met {
             let _ =

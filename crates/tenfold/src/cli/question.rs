@@ -1,0 +1,56 @@
+//! What `plan` and `cost` have in common: an app to measure, prices, and where the answer goes.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::config::{self, AppArguments, File};
+use crate::output;
+use crate::prices::PriceArguments;
+use crate::progress::Progress;
+use crate::report;
+
+#[derive(Args, Debug)]
+pub struct Question {
+    #[command(flatten)]
+    pub prices: PriceArguments,
+    /// Write the answer as JSON to FILE; - is standard output, instead of the text
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// No progress line
+    #[arg(help_heading = "Output", short, long)]
+    quiet: bool,
+    /// Read FILE [default: tenfold.toml here, if no command is given]
+    #[arg(help_heading = "App", long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    pub app: AppArguments,
+}
+
+impl Question {
+    /// The file of settings. Where the answer goes is looked at, too: a measurement that cannot be
+    /// written would be in vain.
+    pub fn file(&self) -> anyhow::Result<File> {
+        let file = config::read_file(self.config.as_deref(), &self.app)?;
+        if let Some(to) = &self.json {
+            report::file::check(to)?;
+        }
+        Ok(file)
+    }
+
+    pub fn progress(&self) -> Progress {
+        Progress::new(self.quiet)
+    }
+
+    pub fn show<T: Serialize>(
+        &self,
+        answer: &T,
+        text: impl Fn(&T) -> String,
+    ) -> anyhow::Result<()> {
+        if self.json.as_deref() != Some(Path::new("-")) {
+            output::print(text(answer));
+        }
+        self.json.as_ref().map_or(Ok(()), |to| report::json::write(answer, to))
+    }
+}

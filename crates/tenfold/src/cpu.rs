@@ -1,0 +1,79 @@
+//! Who used the CPU while something was measured.
+
+use load::Report;
+use observe::{Machine, TargetUsage, Usage};
+
+use crate::plan::CpuCores;
+use crate::rig::BALANCER;
+
+/// Cores: CPU seconds a second.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuUse {
+    /// All instances.
+    pub app: f64,
+    /// The balancer, where it was seen.
+    pub balancer: Option<f64>,
+    pub generator: f64,
+    /// The busiest thread of each.
+    pub balancer_thread: f64,
+    pub generator_thread: f64,
+    /// Everything on the cores of the machine that Tenfold may use.
+    pub machine: Option<f64>,
+}
+
+impl CpuUse {
+    pub fn of(usage: &Usage, report: &Report, machine: &Machine) -> CpuUse {
+        let app = instances(usage).map(cores).sum();
+        let balancer = usage.targets.get(BALANCER);
+        let generator = report.cpu_seconds / report.duration.as_secs_f64().max(1e-3);
+        let busy =
+            usage.machine.cpu.map(|c| c.user + c.nice + c.system + c.irq + c.softirq + c.steal);
+        let own = app + balancer.map_or(0.0, |u| u.cpu_cores) + generator;
+        // Cores that we may not use are others' to keep busy.
+        let foreign = machine.online_cores.saturating_sub(machine.cores) as f64;
+        CpuUse {
+            app,
+            balancer: balancer.map(|u| u.cpu_cores),
+            generator,
+            balancer_thread: balancer.and_then(busiest).unwrap_or(0.0),
+            generator_thread: report.busiest_thread,
+            machine: busy.map(|busy| (busy - foreign).max(own)),
+        }
+    }
+
+    /// Balancer and generator.
+    pub fn relay(&self) -> f64 {
+        self.balancer.unwrap_or(0.0) + self.generator
+    }
+}
+
+impl From<CpuUse> for CpuCores {
+    fn from(cpu: CpuUse) -> CpuCores {
+        let round = |cores: f64| (cores * 1e3).round() / 1e3;
+        CpuCores {
+            app: Some(round(cpu.app)),
+            balancer: cpu.balancer.map(round),
+            generator: Some(round(cpu.generator)),
+            machine: cpu.machine.map(round),
+        }
+    }
+}
+
+/// The usage of each instance.
+pub fn instances(usage: &Usage) -> impl Iterator<Item = &TargetUsage> + Clone {
+    usage.targets.iter().filter(|(name, _)| *name != BALANCER).map(|(_, usage)| usage)
+}
+
+/// Cores of the busiest thread.
+pub fn busiest(u: &TargetUsage) -> Option<f64> {
+    u.busiest_thread.as_ref().map(|thread| thread.cores)
+}
+
+/// Cores of an instance. A process is counted in ticks of 10 ms, too coarse for one that mostly waits;
+/// a thread is counted in nanoseconds.
+fn cores(u: &TargetUsage) -> f64 {
+    match busiest(u) {
+        Some(thread) if u.threads == 1 => thread,
+        thread => u.cpu_cores.max(thread.unwrap_or(0.0)),
+    }
+}
