@@ -31,13 +31,14 @@ def table(document: Document, different: str) -> Table:
         *_line(document["horizontal"], "instances", published["HORIZONTAL"], "{} x, 0.1 cores"),
     ]
     advice = document["advice"]
-    reason = advice["reason"] if advice else "no answer"
     conclusion = published["HOLDS"].get(advice["growth"], different) if advice else different
-    rows.append(["bigger or more", "more", reason, "", "", conclusion])
+    growth = advice["growth"] if advice else "no answer"
+    rows.append(["bigger or more", "more", growth, "", "", conclusion])
     head = ["", "published", "measured here", "x published", "measured", "conclusion"]
     note = (
         "Requests/s and the price of a month: theirs, and by the catalogue used here. Multiples (x) are of the first "
-        "row's requests/s. `tenfold cost` measures every row, so that nothing is predicted."
+        "row's requests/s. `tenfold cost` measures every row, so that nothing is predicted. It says: "
+        f"{advice['reason'] if advice else 'nothing, for rows are missing'}"
     )
     return Table(TITLE, head, rows, note)
 
