@@ -32,6 +32,21 @@ fn a_rate_of_nothing() {
 }
 
 #[test]
+fn a_rate_that_no_thread_can_count() {
+    refused("load http://127.0.0.1:9/ --rate 1e9", 2, &["1000000000 requests", "at most 1000000,"]);
+}
+
+#[test]
+fn a_flag_that_would_do_nothing() {
+    let load = "load http://127.0.0.1:9/";
+    for flag in ["--insecure", "--ca cert.pem", "--no-tls-resumption"] {
+        refused(&format!("{load} {flag}"), 2, &["http:// is plain: write https://"]);
+    }
+    refused(&format!("{load} --latency"), 2, &["--format wrk"]);
+    refused(&format!("load --exit-code-on-error {load}"), 2, &["--exit-code-on-error 1"]);
+}
+
+#[test]
 fn no_command() {
     refused("plan --users 3", 2, &["no app to run", "after --"]);
     refused("plan --users 3 node app.js", 2, &["stands after --"]);

@@ -1,6 +1,11 @@
 //! `load` with a script in place of the URL.
 
-use crate::house::{Home, json, said, shared};
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::house::{Home, json, said, send, shared};
 use crate::nginx::Nginx;
 
 fn script(home: &Home, text: &str) {
@@ -112,6 +117,32 @@ fn a_script_that_cannot_run_is_refused_before_a_request_is_sent() {
         "{}",
         said(&output)
     );
+    for flags in ["--http2", "--insecure", "--json /nonexistent/a.json", "--rate 1e9"] {
+        let output = home.run(&format!("load s.yml --check {flags}"));
+        assert_eq!(output.status.code(), Some(2), "{flags}: {}", said(&output));
+    }
     let output = home.run("load http://127.0.0.1:9/ --environment big");
     assert!(said(&output).contains("--environment belongs to a script"), "{}", said(&output));
+}
+
+/// The server accepts, and never answers.
+#[test]
+fn ctrl_c_ends_what_a_script_does_before_the_load() {
+    let home = Home::new();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    script(
+        &home,
+        &format!(
+            "config: {{target: \"http://{}\", http: {{timeout: 3600}}}}
+before: {{flow: [{{get: {{url: /setup}}}}]}}
+scenarios: [{{flow: [{{get: {{url: /}}}}]}}]",
+            silent.local_addr().unwrap()
+        ),
+    );
+    let child = home.tenfold("load s.yml").stderr(Stdio::piped()).spawn().unwrap();
+    let _asked = silent.accept().unwrap();
+    send(child.id(), Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    assert!(said(&output).contains("before the load began"), "{}", said(&output));
 }

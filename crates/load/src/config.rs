@@ -9,12 +9,13 @@ use std::time::Duration;
 use crate::driver::Engine;
 use crate::http::Speech;
 use crate::http2::Message;
+use crate::rehearsal::Interrupt;
 use crate::request::PreparedRequest;
 use crate::schedule::Share;
 use crate::script::Script;
 use crate::target::Target;
 use crate::tls::{Client, Tls};
-use crate::workload::{Rate, Workload};
+use crate::workload::{Rate, Workload, fastest};
 
 /// A run, complete. [`Config::new`] gives the defaults; change what differs.
 #[derive(Debug, Clone)]
@@ -57,6 +58,8 @@ pub struct Config {
     /// What users do instead of sending the one request of the target: arrivals, and what is
     /// counted towards [`End::Requests`], are then sessions. Default: none.
     pub script: Option<Arc<Script>>,
+    /// Ends what the script does once before the load, and once after it. Default: asked by nobody.
+    pub interrupt: Interrupt,
 }
 
 /// When a run ends by itself.
@@ -194,6 +197,19 @@ pub enum StartError {
         "a rate of {0} requests per second cannot be scheduled; give a number from 0.0001 to 1000000000"
     )]
     Rate(Rate),
+    /// A rate that the generator's threads cannot even count.
+    #[error(
+        "a rate of {rate} requests per second is more than {threads} generator {} can send; give at most {most}, or more threads",
+        if *threads == 1 { "thread" } else { "threads" }
+    )]
+    TooFast {
+        /// The highest that is asked for.
+        rate: Rate,
+        /// Threads of the generator.
+        threads: usize,
+        /// The highest that is allowed.
+        most: Rate,
+    },
     /// A ramp that no schedule can be made of.
     #[error(
         "a ramp of {0} users per second cannot be scheduled; give a number from 0.0001 to 1000000000, or no ramp to start all users at once"
@@ -278,6 +294,7 @@ impl StartError {
             | StartError::Host(_)
             | StartError::Header { .. }
             | StartError::Rate(_)
+            | StartError::TooFast { .. }
             | StartError::Ramp(_)
             | StartError::Think { .. }
             | StartError::EndlessPhase
@@ -319,11 +336,15 @@ impl Config {
             window: Duration::from_secs(1),
             seed: 1,
             script: None,
+            interrupt: Interrupt::default(),
         }
     }
 
-    /// Everything that does not depend on the machine.
-    pub(crate) fn check(&self) -> Result<(), StartError> {
+    /// Whether a run could start, as far as that does not depend on the machine.
+    ///
+    /// # Errors
+    /// What [`Run::start`](crate::Run::start) would refuse.
+    pub fn check(&self) -> Result<(), StartError> {
         self.workload.check()?;
         let shortest_window = Duration::from_millis(1);
         if self.timeout.is_zero() {
@@ -334,6 +355,10 @@ impl Config {
         }
         if self.threads == 0 {
             return Err(StartError::Zero("the number of generator threads", "1"));
+        }
+        let (rate, most) = (self.workload.peak(), fastest(self.threads));
+        if rate > most {
+            return Err(StartError::TooFast { rate, threads: self.threads, most });
         }
         if self.max_connections == 0 {
             return Err(StartError::Zero("the limit on connections", "1"));
@@ -353,7 +378,9 @@ impl Config {
             }
             End::Requests(0) => Err(StartError::Zero("the number of requests", "1")),
             _ => Ok(()),
-        }
+        }?;
+        self.target.check()?;
+        self.tls_client().map(drop)
     }
 
     /// What makes the TLS side of connections; `None` for plain ones.

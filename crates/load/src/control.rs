@@ -11,7 +11,7 @@ use crate::driver::Waker;
 use crate::headcount::Headcount;
 use crate::recorder::Published;
 use crate::usage::allow_connections;
-use crate::workload::{Rate, is_rate};
+use crate::workload::{Rate, fastest, is_rate};
 
 /// Steers a running load; cheap to clone and to send to other threads. Changes take effect within
 /// milliseconds, in all threads as of the same instant. After the run has ended they do nothing.
@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     start: Nanos,
     revision: AtomicU64,
     steering: Mutex<Steering>,
+    /// Users whom a change leaves at least.
+    fewest_users: usize,
     pub(crate) published: Vec<Mutex<Published>>,
     wakers: Vec<Waker>,
 }
@@ -91,8 +93,10 @@ impl Control {
     }
 
     /// Changes the number of users of a closed workload, at the ramp that it has. Surplus ones
-    /// finish their request and leave. Does nothing to an open workload.
+    /// finish their request and leave. A run that ends with a number of requests keeps a user a
+    /// thread, to send its share of them. Does nothing to an open workload.
     pub fn set_users(&self, users: usize) {
+        let users = users.max(self.shared.fewest_users);
         allow_connections(users);
         self.steer(|plan, at| {
             if let Plan::Closed(headcount) = plan {
@@ -115,14 +119,16 @@ impl Control {
 
     /// Changes the rate of an open workload (requests per second) at once, without a burst or a
     /// hole. It replaces all that was planned, but the end. Zero stops the arrivals; a rate that
-    /// is negative or no number is ignored, as it is by a closed workload.
+    /// is negative, no number, or above what [`Config::check`](crate::Config::check) allows is
+    /// ignored, as it is by a closed workload.
     pub fn set_rate(&self, rate: Rate) {
         self.ramp_rate(rate, Duration::ZERO);
     }
 
     /// The same, linearly over a time.
     pub fn ramp_rate(&self, rate: Rate, over: Duration) {
-        if rate == 0.0 || is_rate(rate) {
+        let most = fastest(self.shared.published.len());
+        if rate == 0.0 || (is_rate(rate) && rate <= most) {
             self.steer(|plan, at| {
                 if let Plan::Open(curve) = plan {
                     *curve = Arc::new(curve.redirected(at, rate, over));
@@ -150,6 +156,12 @@ impl Control {
     /// Ends the measuring now. [`crate::Run::wait`] then returns as soon as the requests in
     /// flight have finished.
     pub fn stop(&self) {
+        self.shared.stop();
+    }
+
+    /// The same, but what is in flight is dropped.
+    pub(crate) fn cut(&self) {
+        self.shared.hurry();
         self.shared.stop();
     }
 
@@ -204,11 +216,13 @@ impl Shared {
         clock: Clock,
         start: Nanos,
         plan: Plan,
+        fewest_users: usize,
         published: Vec<Mutex<Published>>,
         wakers: Vec<Waker>,
     ) -> Shared {
         let steering = Mutex::new(Steering::new(plan));
-        Shared { clock, start, revision: AtomicU64::new(0), steering, published, wakers }
+        let revision = AtomicU64::new(0);
+        Shared { clock, start, revision, steering, fewest_users, published, wakers }
     }
 
     /// Measuring begins now, in every thread at the same instant.

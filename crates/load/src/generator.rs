@@ -7,9 +7,9 @@ mod demand;
 mod sessions;
 mod streams;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::actions::{Action, Actions};
 use crate::agenda::Agenda;
 use crate::arrivals::Arrivals;
 use crate::behaviour::Behaviour;
@@ -36,7 +36,7 @@ pub(crate) struct Generator {
     clockwork: Clockwork,
     behaviour: Behaviour,
     slots: Vec<Slot>,
-    actions: VecDeque<Action>,
+    actions: Actions,
     deadlines: Agenda,
     pub(crate) recorder: Recorder,
     /// Requests that may still begin; `None` for any number.
@@ -58,14 +58,6 @@ pub(crate) struct Terms {
 pub(crate) enum Traffic {
     Closed(Users),
     Open(Arrivals),
-}
-
-/// What the driver is to do with the socket of a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Action {
-    Open(u32),
-    Send(u32),
-    Close(u32),
 }
 
 /// A place for a connection, and the request that it carries.
@@ -105,7 +97,7 @@ impl Generator {
             clockwork: Clockwork::default(),
             behaviour,
             slots: Vec::new(),
-            actions: VecDeque::new(),
+            actions: Actions::default(),
             deadlines: Agenda::default(),
             recorder,
             quota,
@@ -120,7 +112,18 @@ impl Generator {
     }
 
     pub(crate) fn next_action(&mut self) -> Option<Action> {
-        self.actions.pop_front()
+        self.actions.next()
+    }
+
+    /// A slot whose connection is to be opened.
+    pub(crate) fn next_opening(&mut self) -> Option<u32> {
+        loop {
+            let id = self.actions.next_opening()?;
+            let slot = &self.slots[id as usize];
+            if slot.exchange.is_some() && slot.connection.phase() == Phase::Closed {
+                return Some(id);
+            }
+        }
     }
 
     /// When [`Generator::tick`] must be called at the latest.
@@ -165,12 +168,12 @@ impl Generator {
     pub(crate) fn opened(&mut self, id: u32) {
         self.recorder.connection_opened();
         self.slots[id as usize].connection.connected();
-        self.actions.push_back(Action::Send(id));
+        self.actions.send(id);
     }
 
     pub(crate) fn open_failed(&mut self, id: u32, kind: ErrorKind, now: Nanos) {
         self.slots[id as usize].connection.close();
-        self.actions.push_back(Action::Close(id));
+        self.actions.close(id);
         self.fail(id, kind, None, now);
     }
 
@@ -274,7 +277,7 @@ impl Generator {
                 slot.exchange = None;
                 slot.connection.close();
                 self.busy -= 1;
-                self.actions.push_back(Action::Close(id));
+                self.actions.close(id);
             }
         }
     }
@@ -312,10 +315,10 @@ impl Generator {
         let slot = &mut self.slots[id as usize];
         slot.exchange =
             Some(Exchange { intended, unnoticed, opening: None, sent: None, first_byte: None });
-        self.actions.push_back(match slot.connection.phase() {
-            Phase::Idle => Action::Send(id),
-            _ => Action::Open(id),
-        });
+        match slot.connection.phase() {
+            Phase::Idle => self.actions.send(id),
+            _ => self.actions.open(id),
+        }
     }
 
     fn notice(&mut self, id: u32, now: Nanos) {
@@ -333,20 +336,20 @@ impl Generator {
             Event::None => {}
             Event::Answered(answer) => self.answered(id, answer, now),
             Event::Failed(kind) => {
-                self.actions.push_back(Action::Close(id));
+                self.actions.close(id);
                 self.fail(id, kind, None, now);
             }
             Event::Repeat => {
                 self.recorder.reconnected();
-                self.actions.push_back(Action::Close(id));
+                self.actions.close(id);
                 self.repeat(id);
             }
             Event::LostIdle => {
                 self.recorder.reconnected();
-                self.actions.push_back(Action::Close(id));
+                self.actions.close(id);
                 // A request that was about to go out here needs a new connection.
                 if self.slots[id as usize].exchange.is_some() {
-                    self.actions.push_back(Action::Open(id));
+                    self.actions.open(id);
                 }
             }
         }
@@ -360,7 +363,7 @@ impl Generator {
             slot.connection.close();
         }
         if slot.connection.phase() == Phase::Closed {
-            self.actions.push_back(Action::Close(id));
+            self.actions.close(id);
         }
         if let Behaviour::Script(_) = self.behaviour {
             return self.answered_session(id, answer.status, now);
@@ -407,7 +410,7 @@ impl Generator {
         if let Some(sent) = sent {
             self.recorder.recalled(sent);
         }
-        self.actions.push_back(Action::Open(id));
+        self.actions.open(id);
     }
 
     // Deadlines.
@@ -430,7 +433,7 @@ impl Generator {
         match slot.connection.deadline() {
             Some(deadline) if deadline <= now => {
                 let kind = slot.connection.expire();
-                self.actions.push_back(Action::Close(id));
+                self.actions.close(id);
                 self.fail(id, kind, None, now);
             }
             Some(deadline) => self.watch(id, deadline),

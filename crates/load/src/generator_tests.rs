@@ -175,16 +175,23 @@ impl Sim {
     }
 
     fn act(&mut self) {
-        while let Some(action) = self.generator.next_action() {
-            match action {
-                Action::Open(id) => self.connect(id),
-                Action::Close(id) => self.connections[id as usize] += 1,
-                Action::Send(id) if self.generator.sending(id, self.now) => {
+        loop {
+            match self.generator.next_action() {
+                Some(Action::Close(id)) => {
+                    if let Some(connection) = self.connections.get_mut(id as usize) {
+                        *connection += 1;
+                    }
+                }
+                Some(Action::Send(id)) if self.generator.sending(id, self.now) => {
                     let length = self.generator.unsent(id).len();
                     self.generator.wrote(id, length);
                     self.serve(id);
                 }
-                Action::Send(_) => {}
+                Some(Action::Send(_)) => {}
+                None => match self.generator.next_opening() {
+                    Some(id) => self.connect(id),
+                    None => return,
+                },
             }
         }
     }
@@ -458,3 +465,6 @@ mod truth;
 
 #[path = "generator/sessions_tests.rs"]
 mod sessions;
+
+#[path = "generator/openings_tests.rs"]
+mod openings;

@@ -1,9 +1,10 @@
 //! What a driver has to do with: connections that carry a request at a time, or many.
 
+use crate::actions::Action;
 use crate::clock::Nanos;
 use crate::connection::{Loss, Phase};
 use crate::error_kind::ErrorKind;
-use crate::generator::{Action, Generator};
+use crate::generator::Generator;
 use crate::http2::{Message, Multiplexer};
 
 /// One thread's load, as its driver sees it. The numbers of actions are those of connections.
@@ -67,6 +68,11 @@ impl Http {
 
     pub(crate) fn next_action(&mut self) -> Option<Action> {
         on!(self, next_action())
+    }
+
+    /// The connection that is to be opened next, when no action is left.
+    pub(crate) fn next_opening(&mut self) -> Option<u32> {
+        on!(self, next_opening())
     }
 
     pub(crate) fn opening(&mut self, id: u32, now: Nanos) {

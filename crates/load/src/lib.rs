@@ -13,10 +13,11 @@
 //! * `behaviour`: which request comes next.
 //! * [`artillery`]: reads scripts, with file and line.
 //! * `script`: what users do step by step: sessions without I/O, and the connections they hold.
-//! * `generator`: one thread's load without I/O: what is sent when, and what became of it.
+//! * `generator`: one thread's load without I/O: what is sent when, and what became of it; `actions`: what
+//!   the driver is to do about it.
 //! * `http`: what a driver has to do with; `http2`: the generator's slots as streams of connections.
 //! * `worker`: follows the control, closes windows, ends the measuring; the same for every driver.
-//! * `tls`: the same between encrypted bytes and plain ones.
+//! * `tls`: the same between encrypted bytes and plain ones; `handshake`: why there are none.
 //! * `driver`: what owns sockets, on io_uring or epoll; `clock`: nanoseconds and a timer that keeps them.
 //! * `recorder`, `tally`, `window`, `windows`: what a thread notes down, and how it hands it over; `counts`,
 //!   `distribution`, `histogram`: times, quick to count, small to keep, whole to read.
@@ -24,8 +25,10 @@
 //! * `rehearsal`: what a script does once before the load and once after it.
 //! * `run`, `control`: threads, started and joined; live changes.
 //! * `report`, `verdict`, `reason`, `little`, `error_kind`: the outcome.
+//! * `secrets`: what is not repeated of a URL.
 //! * `usage`: CPU time, waiting for a CPU, and the limit on open files.
 
+mod actions;
 mod agenda;
 mod arrivals;
 pub mod artillery;
@@ -44,6 +47,7 @@ mod distribution;
 mod driver;
 mod error_kind;
 mod generator;
+mod handshake;
 mod headcount;
 mod histogram;
 mod http;
@@ -59,6 +63,7 @@ mod response;
 mod run;
 mod schedule;
 mod script;
+mod secrets;
 mod steady;
 mod stretch;
 mod tally;
@@ -81,9 +86,11 @@ pub use driver::Engine;
 pub use error_kind::ErrorKind;
 pub use histogram::Histogram;
 pub use reason::Reason;
+pub use rehearsal::Interrupt;
 pub use report::{Named, Report, Seen};
 pub use run::Run;
 pub use script::{Check, Metrics, Script, ScriptReport, Summary};
+pub use secrets::without_secrets;
 pub use steady::{Series, WarmUp};
 pub use target::Target;
 pub use tls::{Resumption, Tls, Trust};

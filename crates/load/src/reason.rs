@@ -69,6 +69,8 @@ pub enum Reason {
         requests: u64,
         /// The most frequent kind of failure.
         most: Option<ErrorKind>,
+        /// Why, and what to do, where more is known than the kind.
+        why: Option<String>,
     },
     /// Sessions of a script ended before its last step: what follows that step was asked for less
     /// often than the script says.
@@ -84,6 +86,8 @@ pub enum Reason {
         ratio: f64,
         /// The most frequent kind.
         most: ErrorKind,
+        /// Why, and what to do, where more is known than the kind.
+        why: Option<String>,
     },
     /// Paced users began late because the answers before took longer than their pace.
     PaceNotHeld {
@@ -185,11 +189,12 @@ impl fmt::Display for Reason {
                 f,
                 "no request ended while it was measured; measure longer, or raise the timeout"
             ),
-            Reason::NoSuccess { requests: 1, most } => {
-                write!(f, "the one request failed; {}", where_to_look(*most))
-            }
-            Reason::NoSuccess { requests, most } => {
-                write!(f, "none of the {requests} requests succeeded; {}", where_to_look(*most))
+            Reason::NoSuccess { requests, most, why } => {
+                match requests {
+                    1 => f.write_str("the one request failed; ")?,
+                    _ => write!(f, "none of the {requests} requests succeeded; ")?,
+                }
+                f.write_str(why.as_deref().unwrap_or_else(|| where_to_look(*most)))
             }
             Reason::SessionsFailed { ratio, most } => write!(
                 f,
@@ -197,11 +202,12 @@ impl fmt::Display for Reason {
                  often than the script says; run it with one session and look at the answers",
                 ratio * 100.0
             ),
-            Reason::ManyErrors { ratio, most } => write!(
+            Reason::ManyErrors { ratio, most, why } => write!(
                 f,
                 "{:.1} % of the requests failed, most with {most}, and percentiles describe only \
-                 the others; find the cause in the target's log, or lower the load",
-                ratio * 100.0
+                 the others; {}",
+                ratio * 100.0,
+                why.as_deref().unwrap_or("find the cause in the target's log, or lower the load")
             ),
             Reason::PaceNotHeld { ratio } => write!(
                 f,
@@ -252,10 +258,6 @@ fn where_to_look(most: Option<ErrorKind>) -> &'static str {
     match most {
         Some(ErrorKind::Connect | ErrorKind::ConnectTimeout) => {
             "check that the target runs, and its address and port"
-        }
-        Some(ErrorKind::Tls) => {
-            "check that the target speaks TLS there, and its certificate: --ca trusts its \
-             authority, --insecure anybody"
         }
         Some(ErrorKind::NoHttp2) => "the target speaks no HTTP/2: leave --http2 out",
         Some(ErrorKind::Malformed) => {

@@ -47,6 +47,8 @@ pub(crate) struct Recorder {
     in_flight: u64,
     /// How long ago requests were due that were under way at the end.
     unanswered: Vec<Nanos>,
+    /// Why the first TLS handshake that failed did.
+    handshake_failure: Option<String>,
     /// Nothing where there is no script.
     script: ScriptTally,
 }
@@ -76,6 +78,7 @@ pub(crate) struct Published {
     pub(crate) state: ThreadState,
     /// What the end needs to judge the whole.
     pub(crate) whole: Option<Whole>,
+    pub(crate) handshake_failure: Option<String>,
     pub(crate) script: ScriptTally,
 }
 
@@ -111,6 +114,7 @@ impl Recorder {
             base: 0,
             in_flight: 0,
             unanswered: Vec::new(),
+            handshake_failure: None,
             script: ScriptTally::default(),
         }
     }
@@ -236,6 +240,11 @@ impl Recorder {
         if let Some((tally, _)) = self.open() {
             tally.connections_opened += 1;
         }
+    }
+
+    /// A TLS handshake failed; why is asked for the first time only.
+    pub(crate) fn handshake_failed(&mut self, why: impl FnOnce() -> String) {
+        self.handshake_failure.get_or_insert_with(why);
     }
 
     /// A new connection was ready to use after so long.
@@ -364,6 +373,7 @@ impl Recorder {
         published.script.merge(&self.script);
         self.script.clear();
         published.usage = usage;
+        published.handshake_failure.clone_from(&self.handshake_failure);
         let closed = self.windows.iter().filter(|window| window.end != Nanos::MAX);
         published.windows.update(self.first - self.base, closed);
         while self.windows.len() > 1 && self.windows[0].unsettled == 0 {
@@ -424,6 +434,7 @@ impl Published {
             usage: Usage::default(),
             state: ThreadState::Running,
             whole: None,
+            handshake_failure: None,
             script: ScriptTally::default(),
         }
     }

@@ -174,6 +174,31 @@ scenarios: [{flow: [{get: {url: /work}}]}]",
 }
 
 #[test]
+fn what_a_script_does_once_ends_when_asked() {
+    let echo = Echo::start();
+    let heard = |path: &str| while echo.seen.recv().unwrap() != path {};
+    for (hook, path) in [("before", "/setup"), ("after", "/teardown")] {
+        let script = echo.script(
+            FIVE,
+            &format!(
+                "{hook}: {{flow: [{{get: {{url: {path}}}}}, {{think: 3600}}]}}
+scenarios: [{{flow: [{{get: {{url: /work}}}}]}}]"
+            ),
+        );
+        let config = config(&script);
+        let interrupt = config.interrupt.clone();
+        let done = thread::spawn(move || Run::start(config).map(Run::wait));
+        heard(path);
+        interrupt.ask();
+        let what = match done.join().unwrap() {
+            Ok(report) => report.script.unwrap().after_failed.unwrap(),
+            Err(error) => error.to_string(),
+        };
+        assert!(what.contains("interrupted"), "{hook}: {what}");
+    }
+}
+
+#[test]
 fn a_pool_is_shared_and_its_limit_waited_for() {
     let echo = Echo::start();
     let script = echo.script(

@@ -312,6 +312,7 @@ pub(crate) struct Snapshot {
     usage: Usage,
     state: ThreadState,
     pub(crate) whole: Option<Whole>,
+    handshake_failure: Option<String>,
     script: ScriptTally,
 }
 
@@ -325,6 +326,7 @@ impl Snapshot {
             usage: known.usage,
             state: published.state.clone(),
             whole: known.whole.clone(),
+            handshake_failure: known.handshake_failure.clone(),
             script: known.script.clone(),
         };
         match (published.since == since, &published.state) {
@@ -403,6 +405,7 @@ fn evidence(
         failed: errors.values().sum(),
         resources: errors.get(&ErrorKind::Resources).copied().unwrap_or(0),
         ports: errors.get(&ErrorKind::Ports).copied().unwrap_or(0),
+        handshake_failure: threads.iter().find_map(|thread| thread.handshake_failure.clone()),
         most_errors: errors.iter().max_by_key(|(_, count)| **count).map(|(kind, _)| *kind),
         engine_failures: threads
             .iter()

@@ -22,6 +22,7 @@ fn thread(windows: usize, state: ThreadState) -> Snapshot {
         usage,
         state,
         whole: None,
+        handshake_failure: None,
         script: ScriptTally::default(),
     }
 }

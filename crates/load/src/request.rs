@@ -4,6 +4,7 @@ use http::{HeaderName, HeaderValue, Method};
 
 use crate::config::{KeepAlive, StartError};
 use crate::response::AnswerBody;
+use crate::secrets::without_secrets;
 use crate::target::Target;
 
 /// The bytes of a request, and what must be known about it to read and to repeat it.
@@ -31,7 +32,7 @@ impl PreparedRequest {
         let method = Method::from_bytes(target.method.as_bytes())
             .map_err(|_| StartError::Method(target.method.escape_debug().to_string()))?;
         if !is_sendable_path(&target.path) {
-            return Err(StartError::Path(target.path.escape_debug().to_string()));
+            return Err(StartError::Path(without_secrets(&target.path).escape_debug().to_string()));
         }
         if target.host.bytes().any(|b| b <= b' ' || b == 0x7f) {
             return Err(StartError::Host(target.host.escape_debug().to_string()));

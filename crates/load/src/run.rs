@@ -66,7 +66,9 @@ impl Run {
         let start = clock.now() + HEAD_START;
         let published = (0..config.threads).map(|_| Mutex::new(Published::new(start))).collect();
         let plan = config.plan(start);
-        let shared = Arc::new(Shared::new(clock, start, plan.clone(), published, wakers));
+        let fewest = config.fewest_users();
+        let shared = Shared::new(clock, start, plan.clone(), fewest, published, wakers);
+        let shared = Arc::new(shared);
         let mut run = Run {
             shared,
             threads: Vec::with_capacity(config.threads),
@@ -137,8 +139,8 @@ impl Run {
     /// The same, but drops the requests in flight: for somebody who waits, and whom a target that
     /// hangs would hold up.
     pub fn cut(self) -> Report {
-        self.shared.hurry();
-        self.finish()
+        self.control().cut();
+        self.wait()
     }
 
     /// Waits for the end that was configured, or for [`Control::stop`], does what a script does
@@ -250,6 +252,14 @@ impl Config {
                 self.threads = self.threads.min(self.max_connections);
                 Ok(())
             }
+        }
+    }
+
+    /// A thread without a user would never send its share of a number of requests.
+    fn fewest_users(&self) -> usize {
+        match self.end {
+            End::Requests(_) => self.threads,
+            End::Never | End::Duration(_) => 0,
         }
     }
 

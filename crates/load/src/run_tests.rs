@@ -354,6 +354,15 @@ fn a_quota_over_threads_is_exact_and_stop_ends_a_wait() {
     fewer_users.end = End::Requests(10);
     assert_eq!(Run::start(fewer_users).unwrap().wait().requests, 10);
 
+    // A thread left without users would never send its share.
+    let mut steered = config(address, users(4));
+    steered.threads = 2;
+    steered.end = End::Requests(1001);
+    let run = Run::start(steered).unwrap();
+    run.control().set_users(1);
+    assert!(matches!(run.control().present().demand, Demand::Users { goal: 2, .. }));
+    assert_eq!(run.wait().requests, 1001);
+
     let run = Run::start(config(address, users(1))).unwrap();
     assert!(run.is_running());
     let control = run.control();
@@ -428,6 +437,8 @@ fn what_cannot_run_is_refused_with_a_remedy() {
         let error = refuse(&|c| c.workload = Workload::open(rate));
         assert!(error.contains("cannot be scheduled"), "{error}");
     }
+    let too_fast = refuse(&|c| (c.workload, c.threads) = (Workload::open(3e6), 2));
+    assert!(too_fast.contains("2 generator threads can send; give at most 2000000"), "{too_fast}");
     assert!(refuse(&|c| c.workload = users(0)).contains("at least 1 user"));
     assert!(refuse(&|c| c.workload = users(2_000_000_000)).contains("open files"));
     refuse(&|c| c.threads = 0);

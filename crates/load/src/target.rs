@@ -9,6 +9,7 @@ use http::uri::Scheme;
 
 use crate::config::{KeepAlive, StartError};
 use crate::request::PreparedRequest;
+use crate::secrets::without_secrets;
 
 /// The server and the one request that a run repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +71,8 @@ impl Target {
         url: &str,
         resolve: impl Fn(&str, u16) -> Result<Vec<SocketAddr>, StartError>,
     ) -> Result<Target, StartError> {
-        let unusable = |why: &str| StartError::Url { url: url.to_owned(), why: why.to_owned() };
+        let unusable =
+            |why: &str| StartError::Url { url: without_secrets(url), why: why.to_owned() };
         if !url.contains("://") {
             return Err(unusable("it does not begin with http:// or https://"));
         }
@@ -192,6 +194,8 @@ mod tests {
             assert!(matches!(error, StartError::Url { .. }), "{url}: {error}");
             assert!(error.to_string().contains("write it like"), "{error}");
         }
+        let error = Target::parse("http://user:secret@127.0.0.1/").unwrap_err().to_string();
+        assert!(error.contains("http://***@127.0.0.1/"), "{error}");
         let error = Target::parse("127.0.0.1:80/x").unwrap_err().to_string();
         assert!(error.contains("does not begin with http://"), "{error}");
     }

@@ -2,10 +2,12 @@
 
 use std::io::{Read, Write};
 
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{HandshakeKind, ServerConfig, ServerConnection, SupportedProtocolVersion, version};
 
 use super::*;
+use crate::handshake::explained;
 
 /// A certificate for localhost by nobody else, and its key.
 struct Identity {
@@ -15,12 +17,19 @@ struct Identity {
 }
 
 fn identity(name: &str) -> Identity {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    identity_of(name, IsCa::NoCa)
+}
+
+fn identity_of(name: &str, is_ca: IsCa) -> Identity {
+    let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    params.is_ca = is_ca;
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap();
     let file = std::env::temp_dir().join(format!("tenfold-tls-{}-{name}.pem", std::process::id()));
-    std::fs::write(&file, made.cert.pem()).unwrap();
+    std::fs::write(&file, certificate.pem()).unwrap();
     Identity {
-        certificate: made.cert.der().clone(),
-        key: PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()),
+        certificate: certificate.der().clone(),
+        key: PrivatePkcs8KeyDer::from(key.serialize_der()),
         file,
     }
 }
@@ -170,6 +179,24 @@ fn a_certificate_is_verified_unless_anyone_is_trusted() {
 }
 
 #[test]
+fn what_is_wrong_with_a_certificate_is_said_with_a_remedy() {
+    let (known, other) = (identity("told"), identity("untold"));
+    let authority = identity_of("authority", IsCa::Ca(BasicConstraints::Unconstrained));
+    for (server, name, tls, words) in [
+        (&known, "localhost", other.tls(), ["nobody who is trusted", "--ca"]),
+        (&known, "elsewhere", known.tls(), ["not valid for name", "localhost"]),
+        (&authority, "localhost", authority.tls(), ["CA:TRUE", "basicConstraints=CA:FALSE"]),
+    ] {
+        let config = server.server(&version::TLS13);
+        let mut pair = Pair::new(&Client::new(name, &tls).unwrap(), &config);
+        pair.exchange(usize::MAX);
+        let told = explained(pair.error.as_ref());
+        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+        assert!(told.contains("; ") && told.contains("--insecure"), "{told}");
+    }
+}
+
+#[test]
 fn bytes_that_are_not_tls_are_an_error() {
     let identity = identity("garbage");
     let client = Client::new("localhost", &identity.tls()).unwrap();
@@ -178,7 +205,8 @@ fn bytes_that_are_not_tls_are_an_error() {
         let mut answer = b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec();
         let read: Result<Vec<()>, Error> =
             answer.chunks_mut(piece).map(|piece| session.read(piece, |_| {})).collect();
-        assert!(read.is_err());
+        let told = explained(read.err().as_ref());
+        assert!(told.contains("does not speak TLS"), "{told}");
     }
 }
 

@@ -90,6 +90,8 @@ pub(crate) struct Evidence {
     pub(crate) resources: u64,
     pub(crate) ports: u64,
     pub(crate) most_errors: Option<ErrorKind>,
+    /// Why the first TLS handshake that failed did.
+    pub(crate) handshake_failure: Option<String>,
     pub(crate) engine_failures: Vec<String>,
 }
 
@@ -204,9 +206,13 @@ impl Evidence {
     fn about_the_answers(&self) -> Option<Reason> {
         let succeeded = self.requests - self.failed;
         let ratio = self.failed as f64 / self.requests.max(1) as f64;
-        match (succeeded, self.most_errors) {
-            (0, _) => Some(Reason::NoSuccess { requests: self.requests, most: self.most_errors }),
-            (_, Some(most)) if ratio > ERRORS_SUSPECT => Some(Reason::ManyErrors { ratio, most }),
+        let most = self.most_errors;
+        let why = self.handshake_failure.clone().filter(|_| most == Some(ErrorKind::Tls));
+        match (succeeded, most) {
+            (0, _) => Some(Reason::NoSuccess { requests: self.requests, most, why }),
+            (_, Some(most)) if ratio > ERRORS_SUSPECT => {
+                Some(Reason::ManyErrors { ratio, most, why })
+            }
             (samples, _) if samples < crate::Histogram::samples_for(50.0) => {
                 Some(Reason::FewSamples { samples })
             }
@@ -321,6 +327,18 @@ mod tests {
     fn two_requests_between_due_and_sent_are_no_shortfall() {
         let (verdict, _) = judge(|e| (e.due, e.taken_up) = (20, 18));
         assert_eq!(verdict, Verdict::Valid);
+    }
+
+    #[test]
+    fn what_is_known_of_a_failed_handshake_is_told_where_it_is_the_cause() {
+        let told = |most: ErrorKind| {
+            let (_, reasons) = judge(|e| {
+                (e.failed, e.most_errors) = (1000, Some(most));
+                e.handshake_failure = Some("it has expired; renew it".into());
+            });
+            reasons[0].to_string().contains("succeeded; it has expired; renew it")
+        };
+        assert!(told(ErrorKind::Tls) && !told(ErrorKind::Timeout));
     }
 
     #[test]

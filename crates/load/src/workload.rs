@@ -155,6 +155,14 @@ impl Workload {
         }
     }
 
+    /// The highest rate at any time; 0 of users.
+    pub(crate) fn peak(&self) -> Rate {
+        match self {
+            Workload::Closed { .. } => 0.0,
+            Workload::Open { phases, .. } => phases.iter().map(Phase::peak).fold(0.0, f64::max),
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), StartError> {
         match self {
             Workload::Closed { users: 0, .. } => Err(StartError::NoUsers),
@@ -229,6 +237,17 @@ impl Phase {
         }
     }
 
+    fn peak(&self) -> Rate {
+        match &self.flow {
+            Flow::Constant(rate) => *rate,
+            Flow::Ramp { from, to } | Flow::Stairs { from, to } => from.max(*to),
+            Flow::Count(count) => {
+                *count as Rate / self.length.map_or(f64::INFINITY, |length| length.as_secs_f64())
+            }
+            Flow::Trace(trace) => trace.steps().iter().map(|step| step.rate).fold(0.0, f64::max),
+        }
+    }
+
     /// Whether anything arrives in it.
     fn is_silent(&self) -> bool {
         match self.flow {
@@ -250,6 +269,13 @@ fn check_phases(phases: &[Phase]) -> Result<(), StartError> {
         true => Ok(()),
         false => Err(StartError::EndlessPhase),
     }
+}
+
+/// The highest rate that so many generator threads are asked for. A request takes a thread 4 us and
+/// more: one that is to send ten times as many has all to do to count what it cannot send.
+pub(crate) fn fastest(threads: usize) -> Rate {
+    const A_THREAD: Rate = 1e6;
+    A_THREAD * threads as Rate
 }
 
 /// A rate that a schedule can be made of. One in ten thousand seconds is far below any use, and

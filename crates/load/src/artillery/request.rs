@@ -13,6 +13,7 @@ use crate::script::RequestName;
 use crate::script::expression::Expression;
 use crate::script::steps::{Body, Condition, Field, FieldContent, Redirects, RequestStep, Step};
 use crate::script::template::Text;
+use crate::secrets::without_secrets;
 
 const USER_AGENT: &str = concat!("tenfold/", env!("CARGO_PKG_VERSION"));
 const ENCODINGS: &str = "gzip, deflate, br";
@@ -34,7 +35,7 @@ pub(super) fn read(
     fields.allow(&["url", "uri"]);
     let url_node =
         url_node.ok_or_else(|| Refusal::at(entry.line, "the request has no url; add it"))?;
-    let written = url_node.scalar().unwrap_or_default();
+    let written = without_secrets(&url_node.scalar().unwrap_or_default());
     let url = url_of(compiler, url_node)?;
     let name = fields.take("name").map(|node| node.scalar().unwrap_or_default());
     let label = match (&name, settings.defaults.names) {
@@ -118,7 +119,7 @@ fn url_of(compiler: &mut Compiler, node: &Node) -> Result<Text, Refusal> {
                 // As written: what stands in its place may be a secret.
                 let what = format!(
                     "the url '{}' is not on the target; begin it with '/', or run a script for each server",
-                    node.scalar().unwrap_or_default()
+                    without_secrets(&node.scalar().unwrap_or_default())
                 );
                 node.refuse(what)
             })?;

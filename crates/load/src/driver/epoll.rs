@@ -12,9 +12,10 @@ use std::os::fd::OwnedFd;
 use super::route::Route;
 use super::waker::Waker;
 use super::wire::Wire;
+use super::{ACTIONS_A_TURN, OPENINGS_A_TURN};
+use crate::actions::Action;
 use crate::clock::{Clock, Nanos, Timer};
 use crate::connection::Loss;
-use crate::generator::Action;
 use crate::tls::Client;
 use crate::worker::{Turn, Worker};
 
@@ -26,8 +27,6 @@ const WAKER: u64 = u64::MAX - 1;
 const EVENTS: usize = 256;
 /// Larger answers take several reads; one buffer serves all connections of a thread.
 const READ_BUFFER: usize = 64 * 1024;
-/// Actions between two turns, so that a storm of failing connects cannot delay the clockwork.
-const ACTIONS_A_TURN: usize = 1024;
 
 /// The parts that can fail to be set up, made before the thread starts.
 #[derive(Debug)]
@@ -99,7 +98,8 @@ impl Driver {
             if self.wire.worker.turn(now) == Turn::Finished {
                 return Ok(());
             }
-            self.act(ACTIONS_A_TURN);
+            self.act();
+            self.open_some();
             self.sleep(&mut events, now)?;
             // What epoll reports has happened by now; a later reading of the clock would charge
             // the handling of one connection to the next.
@@ -126,10 +126,9 @@ impl Driver {
         }
     }
 
-    fn act(&mut self, limit: usize) {
-        for _ in 0..limit {
+    fn act(&mut self) {
+        for _ in 0..ACTIONS_A_TURN {
             match self.wire.worker.http.next_action() {
-                Some(Action::Open(id)) => self.open(id),
                 Some(Action::Send(id)) => self.send(id),
                 Some(Action::Close(id)) => {
                     if let Some(place) = self.places.get_mut(id as usize) {
@@ -137,6 +136,15 @@ impl Driver {
                         self.wire.closed(id);
                     }
                 }
+                None => return,
+            }
+        }
+    }
+
+    fn open_some(&mut self) {
+        for _ in 0..OPENINGS_A_TURN {
+            match self.wire.worker.http.next_opening() {
+                Some(id) => self.open(id),
                 None => return,
             }
         }
@@ -197,7 +205,7 @@ impl Driver {
         }
         if self.places[id as usize].link == Link::Connecting {
             self.finish_connect(id, arrived);
-            self.act(ACTIONS_A_TURN);
+            self.act();
         }
         if flags.contains(EventFlags::OUT) {
             self.write(id);
@@ -207,7 +215,7 @@ impl Driver {
             self.read(id, ended, arrived);
         }
         // A request that follows the end of a handshake goes out together with it.
-        self.act(ACTIONS_A_TURN);
+        self.act();
         if self.wire.owes(id) {
             self.write(id);
         }

@@ -25,6 +25,12 @@ use route::Route;
 use uring::Uring;
 pub(crate) use waker::Waker;
 
+/// Actions between two turns, so that a storm of requests cannot delay the clockwork.
+const ACTIONS_A_TURN: usize = 1024;
+/// Connections opened between two turns. Each takes the kernel 20 us and more, in which nothing that
+/// becomes due is sent, and nothing that arrives is seen.
+const OPENINGS_A_TURN: usize = 8;
+
 /// What carries bytes between the load and the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -15,15 +15,14 @@ use super::ring::{Completion, Filled, Key, More, Ring, Sending};
 use super::route::Route;
 use super::waker::Waker;
 use super::wire::Wire;
+use super::{ACTIONS_A_TURN, OPENINGS_A_TURN};
+use crate::actions::Action;
 use crate::clock::{Clock, Nanos};
 use crate::config::{Config, KeepAlive};
 use crate::connection::Loss;
-use crate::generator::Action;
 use crate::tls::Client;
 use crate::worker::{Turn, Worker};
 
-/// Actions between two turns, so that a storm of failing connects cannot delay the clockwork.
-const ACTIONS_A_TURN: usize = 1024;
 /// Requests that go to the kernel together. They have one time of sending, so the last of them
 /// seems to be served longer by as long as the kernel takes for the others, 2 to 3 us each.
 const SENDS_TOGETHER: u32 = 8;
@@ -120,7 +119,8 @@ impl Driver {
             if self.wire.worker.turn(now) == Turn::Finished {
                 return self.finish();
             }
-            self.act(ACTIONS_A_TURN)?;
+            self.act()?;
+            self.open_some();
             self.sleep(now)?;
             // What the kernel reports has happened by now; a later reading of the clock would
             // charge the handling of one connection to the next.
@@ -128,7 +128,7 @@ impl Driver {
             while let Some(completion) = self.ring.next() {
                 let id = self.complete(completion, arrived);
                 // A request that follows the end of a handshake goes out together with it.
-                self.act(ACTIONS_A_TURN)?;
+                self.act()?;
                 if let Some(id) = id.filter(|id| self.wire.owes(*id)) {
                     self.write(id);
                 }
@@ -153,16 +153,24 @@ impl Driver {
         self.ring.wait(most)
     }
 
-    fn act(&mut self, limit: usize) -> io::Result<()> {
-        for _ in 0..limit {
+    fn act(&mut self) -> io::Result<()> {
+        for _ in 0..ACTIONS_A_TURN {
             match self.wire.worker.http.next_action() {
-                Some(Action::Open(id)) => self.open(id),
                 Some(Action::Send(id)) => self.send(id)?,
                 Some(Action::Close(id)) => self.close(id)?,
                 None => return Ok(()),
             }
         }
         Ok(())
+    }
+
+    fn open_some(&mut self) {
+        for _ in 0..OPENINGS_A_TURN {
+            match self.wire.worker.http.next_opening() {
+                Some(id) => self.open(id),
+                None => return,
+            }
+        }
     }
 
     fn open(&mut self, id: u32) {

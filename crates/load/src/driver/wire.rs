@@ -1,8 +1,11 @@
 //! Between a thread's sockets and its load: bytes as they are, or through TLS.
 
+use rustls::Error;
+
 use crate::clock::Nanos;
 use crate::connection::{Loss, Phase};
 use crate::error_kind::ErrorKind;
+use crate::handshake::explained;
 use crate::tls::{Client, Session, Stage};
 use crate::worker::Worker;
 
@@ -38,7 +41,7 @@ impl Wire {
         }
         match tls.client.open() {
             Ok(session) => tls.sessions[index] = Some(Box::new(session)),
-            Err(_) => self.worker.http.open_failed(id, ErrorKind::Tls, now),
+            Err(error) => self.shake_failed(id, ErrorKind::Tls, Some(&error), now),
         }
     }
 
@@ -116,10 +119,13 @@ impl Wire {
             return;
         }
         match (read, before, after) {
-            (Err(error), ..) => http.open_failed(id, session.kind_of(&error), now),
+            (Err(error), ..) => {
+                let kind = session.kind_of(&error);
+                self.shake_failed(id, kind, Some(&error), now);
+            }
             (Ok(()), Stage::Handshaking, Stage::Open) => http.opened(id),
             (Ok(()), Stage::Handshaking, Stage::Closed) => {
-                http.open_failed(id, ErrorKind::Tls, now);
+                self.shake_failed(id, ErrorKind::Tls, None, now);
             }
             (Ok(()), Stage::Open, Stage::Closed) => http.lost(id, Loss::Close, now),
             _ => {}
@@ -131,10 +137,18 @@ impl Wire {
         let http = &mut self.worker.http;
         match http.phase(id) {
             // Only a handshake can be interrupted here.
-            Phase::Connecting => http.open_failed(id, ErrorKind::Tls, now),
+            Phase::Connecting => self.shake_failed(id, ErrorKind::Tls, None, now),
             Phase::Closed => {}
             _ => http.lost(id, loss, now),
         }
+    }
+
+    fn shake_failed(&mut self, id: u32, kind: ErrorKind, error: Option<&Error>, now: Nanos) {
+        let http = &mut self.worker.http;
+        if kind == ErrorKind::Tls {
+            http.generator_mut().recorder.handshake_failed(|| explained(error));
+        }
+        http.open_failed(id, kind, now);
     }
 
     /// The socket is no longer there.

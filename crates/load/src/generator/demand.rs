@@ -1,6 +1,6 @@
 //! The generator's part in the load: who sends next, and when.
 
-use super::{Action, Generator, Traffic};
+use super::{Generator, Traffic};
 use crate::arrivals::Place;
 use crate::behaviour::Behaviour;
 use crate::clock::Nanos;
@@ -131,7 +131,7 @@ impl Generator {
         }
         if let Some(slot) = self.slots.get_mut(user as usize) {
             slot.connection.close();
-            self.actions.push_back(Action::Close(user));
+            self.actions.close(user);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The generator's part in sessions: it lends them slots and tells them what became of requests.
 
-use super::{Action, Exchange, Generator, Traffic};
+use super::{Exchange, Generator, Traffic};
 use crate::behaviour::Behaviour;
 use crate::clock::Nanos;
 use crate::clockwork::Clockwork;
@@ -147,7 +147,7 @@ impl Generator {
         let connection = &mut self.slots[id as usize].connection;
         if connection.phase() != Phase::Closed {
             connection.close();
-            self.actions.push_back(Action::Close(id));
+            self.actions.close(id);
         }
     }
 

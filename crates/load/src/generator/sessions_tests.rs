@@ -7,7 +7,7 @@ use crate::artillery::{self, Options};
 use crate::script::Script;
 use crate::script::cast::{Cast, Part};
 
-fn script(config: &str, flow: &str) -> Arc<Script> {
+pub(super) fn script(config: &str, flow: &str) -> Arc<Script> {
     let text = format!(
         "config: {{target: 'http://127.0.0.1:1', {config}}}\nscenarios: [{{flow: [{flow}]}}]"
     );
@@ -16,7 +16,7 @@ fn script(config: &str, flow: &str) -> Arc<Script> {
 }
 
 /// The script's sessions in place of the one request; `quota` is of sessions.
-fn play(script: &Arc<Script>, mut sim: Sim, quota: Option<u64>) -> Sim {
+pub(super) fn play(script: &Arc<Script>, mut sim: Sim, quota: Option<u64>) -> Sim {
     let scope = script.scope.clone();
     let cast = Cast::new(Arc::clone(script), Part::Scenarios, scope, 100, ALONE, 1);
     sim.generator.behaviour = Behaviour::Script(Box::new(cast));
@@ -28,7 +28,7 @@ fn arriving(script: &Arc<Script>, server: Server) -> Sim {
     play(script, Sim::phases(&script.phases, script.spacing, 1, server), None)
 }
 
-const TWO: &str = "{get: {url: /a}}, {think: 0.5}, {get: {url: /b}}";
+pub(super) const TWO: &str = "{get: {url: /a}}, {think: 0.5}, {get: {url: /b}}";
 
 #[test]
 fn sessions_that_are_under_way_go_on_after_the_last_phase() {

@@ -3,7 +3,7 @@
 //! A slot has no socket of its own then. Whoever owns the connections carries out the generator's
 //! actions, and tells what became of each stream.
 
-use super::{Action, Generator};
+use super::Generator;
 use crate::clock::Nanos;
 use crate::config::KeepAlive;
 use crate::connection::Phase;
@@ -26,7 +26,7 @@ impl Generator {
     /// The slot's connection is open, perhaps since long: its request may go out.
     pub(crate) fn joined(&mut self, id: u32) {
         self.slots[id as usize].connection.connected();
-        self.actions.push_back(Action::Send(id));
+        self.actions.send(id);
     }
 
     /// The slot's request has to wait for a stream, which is no lateness of the generator's.
@@ -52,7 +52,7 @@ impl Generator {
             slot.connection.close();
             // A request that was about to go out there needs a new one.
             if slot.exchange.is_some() {
-                self.actions.push_back(Action::Open(id));
+                self.actions.open(id);
             }
         }
     }

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 
 use super::message::Message;
 use super::session::{Intake, Life, News, Session};
+use crate::actions::{Action, Actions};
 use crate::clock::Nanos;
 use crate::config::KeepAlive;
 use crate::connection::{Loss, Phase};
 use crate::error_kind::ErrorKind;
-use crate::generator::{Action, Generator};
+use crate::generator::Generator;
 use crate::request::Repeat;
 
 /// Streams of one thread on the connections that they share. Slot `i` is a stream of connection
@@ -19,7 +20,7 @@ pub(crate) struct Multiplexer {
     streams: u32,
     message: Box<Message>,
     links: Vec<Link>,
-    actions: VecDeque<Action>,
+    actions: Actions,
     now: Nanos,
 }
 
@@ -55,7 +56,7 @@ impl Multiplexer {
             streams,
             message,
             links: Vec::new(),
-            actions: VecDeque::new(),
+            actions: Actions::default(),
             now: 0,
         }
     }
@@ -68,13 +69,26 @@ impl Multiplexer {
 
     pub(crate) fn next_action(&mut self) -> Option<Action> {
         loop {
-            if let Some(action) = self.actions.pop_front() {
+            if let Some(action) = self.actions.next() {
                 return Some(action);
             }
-            match self.generator.next_action()? {
-                Action::Open(slot) => self.join(slot),
-                Action::Send(slot) => self.queue(slot),
-                Action::Close(slot) => self.leave(slot),
+            match self.generator.next_action() {
+                Some(Action::Send(slot)) => self.queue(slot),
+                Some(Action::Close(slot)) => self.leave(slot),
+                None => {
+                    let slot = self.generator.next_opening()?;
+                    self.join(slot);
+                }
+            }
+        }
+    }
+
+    /// A connection that is to be opened.
+    pub(crate) fn next_opening(&mut self) -> Option<u32> {
+        loop {
+            let id = self.actions.next_opening()?;
+            if let State::Asked = self.links[id as usize].state {
+                return Some(id);
             }
         }
     }
@@ -123,7 +137,7 @@ impl Multiplexer {
             return;
         }
         link.state = State::Closed;
-        self.actions.push_back(Action::Close(id));
+        self.actions.close(id);
         for slot in std::mem::take(&mut link.opening) {
             self.generator.open_failed(slot, kind, now);
         }
@@ -159,7 +173,7 @@ impl Multiplexer {
             return;
         }
         if link.told {
-            self.actions.push_back(Action::Send(id));
+            self.actions.send(id);
         } else {
             self.tell_if_needed(id);
         }
@@ -217,7 +231,7 @@ impl Multiplexer {
             State::Closed => {
                 link.state = State::Asked;
                 link.opening.push(slot);
-                self.actions.push_back(Action::Open(id));
+                self.actions.open(id);
             }
             State::Asked => link.opening.push(slot),
             State::Connecting => {
@@ -275,7 +289,7 @@ impl Multiplexer {
             }
             State::Asked | State::Connecting if link.opening.is_empty() => {
                 link.state = State::Closed;
-                self.actions.push_back(Action::Close(id));
+                self.actions.close(id);
             }
             _ => {}
         }
@@ -340,10 +354,10 @@ impl Multiplexer {
         link.outgoing.clear();
         link.written = 0;
         link.told = false;
-        self.actions.push_back(Action::Close(id));
+        self.actions.close(id);
         if !link.opening.is_empty() {
             link.state = State::Asked;
-            self.actions.push_back(Action::Open(id));
+            self.actions.open(id);
         }
         let first = id * self.streams;
         for (place, news) in ended {
@@ -362,7 +376,7 @@ impl Multiplexer {
     fn tell(&mut self, id: u32) {
         let told = std::mem::replace(&mut self.links[id as usize].told, true);
         if !told && !self.is_sending(id) {
-            self.actions.push_back(Action::Send(id));
+            self.actions.send(id);
         }
     }
 

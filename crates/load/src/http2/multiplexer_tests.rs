@@ -16,7 +16,9 @@ use super::super::wire::Wire;
 use super::*;
 use crate::behaviour::Behaviour;
 use crate::clock::SECOND;
+use crate::clockwork::Clockwork;
 use crate::config::KeepAlive;
+use crate::control::Plan;
 use crate::generator::{Terms, Traffic};
 use crate::headcount::Headcount;
 use crate::recorder::{Published, Recorder};
@@ -141,9 +143,7 @@ impl Sim {
     fn turn(&mut self) {
         self.load.tick(self.now);
         loop {
-            while let Some(action) = self.load.next_action() {
-                self.act(action);
-            }
+            self.act();
             let ids: Vec<u32> = self.peers.keys().copied().collect();
             let mut silent = true;
             for id in ids {
@@ -155,23 +155,30 @@ impl Sim {
         }
     }
 
-    fn act(&mut self, action: Action) {
-        match action {
-            Action::Open(id) => {
-                self.load.opening(id, self.now);
-                self.peers.insert(id, (self.setup)(self.opens));
-                self.opens += 1;
-                self.load.opened(id);
-            }
-            Action::Send(id) => {
-                if self.load.sending(id, self.now) {
-                    self.carry(id);
+    fn act(&mut self) {
+        loop {
+            match self.load.next_action() {
+                Some(Action::Send(id)) => {
+                    if self.load.sending(id, self.now) {
+                        self.carry(id);
+                    }
                 }
-            }
-            Action::Close(id) => {
-                self.peers.remove(&id);
+                Some(Action::Close(id)) => {
+                    self.peers.remove(&id);
+                }
+                None => match self.load.next_opening() {
+                    Some(id) => self.open(id),
+                    None => return,
+                },
             }
         }
+    }
+
+    fn open(&mut self, id: u32) {
+        self.load.opening(id, self.now);
+        self.peers.insert(id, (self.setup)(self.opens));
+        self.opens += 1;
+        self.load.opened(id);
     }
 
     fn carry(&mut self, id: u32) {
@@ -281,6 +288,19 @@ fn users_share_connections() {
         assert_eq!((tally.requests, tally.body_bytes, tally.connections_opened), (5, 25, 2));
         assert_eq!(tally.errors.iter().sum::<u64>(), 0);
     }
+}
+
+#[test]
+fn streams_that_are_ready_go_before_connections_that_are_to_be_opened() {
+    let mut sim = Sim::new(1, 1, good);
+    sim.answer(0, b"");
+    let many = Plan::Closed(Headcount::new(1, None, 0).towards(50, SECOND / 2));
+    sim.load.generator.follow(&many, Clockwork::default(), SECOND / 2);
+    sim.load.tick(THINK);
+    assert_eq!(sim.load.next_action(), Some(Action::Send(0)));
+    assert_eq!(sim.load.next_action(), None);
+    let openings = std::iter::from_fn(|| sim.load.next_opening());
+    assert_eq!(openings.collect::<Vec<u32>>(), (1..50).collect::<Vec<u32>>());
 }
 
 #[test]

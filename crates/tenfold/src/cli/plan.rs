@@ -83,7 +83,8 @@ impl Arguments {
         if max_instances == 0 {
             return Err(misuse("max_instances = 0 leaves nothing to run: write 1 or more"));
         }
-        let workload = config::workload(&self.workload, &self.request, file)?;
+        let asked = self.workload.clone().or_environment(file)?;
+        let workload = config::workload(&asked, &self.request, file)?;
         let app = config::app(&self.question.app, file, &state::logs()?)?;
         Ok(Experiment {
             app: App { limits: self.limits.over(app.limits), ..app },

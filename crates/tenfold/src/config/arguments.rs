@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use fleet::{Cpus, Limits};
 
-use super::quantity;
+use super::{File, environment, quantity};
 
 /// What to run.
 #[derive(Args, Clone, Debug, Default)]
@@ -57,15 +57,34 @@ impl LimitArguments {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Workload")]
 pub struct WorkloadArguments {
-    /// Users who wait for each answer
-    #[arg(short, long, value_name = "N", value_parser = quantity::count, env = "TENFOLD_USERS")]
+    /// Users who wait for each answer [env: TENFOLD_USERS]
+    #[arg(short, long, value_name = "N", value_parser = quantity::count)]
     pub users: Option<usize>,
-    /// Pause of a user between an answer and the next request [default: 0s]
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration, env = "TENFOLD_THINK")]
+    /// Pause of a user between an answer and the next request [default: 0s] [env: TENFOLD_THINK]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub think: Option<Duration>,
-    /// Requests a second that wait for nobody
-    #[arg(short, long, value_name = "R", value_parser = quantity::rate, env = "TENFOLD_RATE")]
+    /// Requests a second that wait for nobody [env: TENFOLD_RATE]
+    #[arg(short, long, value_name = "R", value_parser = quantity::rate)]
     pub rate: Option<f64>,
+}
+
+impl WorkloadArguments {
+    /// Users or a rate from the environment where no argument says how much is asked for, and their
+    /// pause where there are users.
+    pub fn or_environment(mut self, file: &File) -> anyhow::Result<WorkloadArguments> {
+        if self.users.is_none() && self.rate.is_none() {
+            self.users = environment::users()?;
+            self.rate = environment::rate()?;
+        }
+        let users = match self.rate {
+            None => self.users.or(file.workload.users),
+            Some(_) => self.users,
+        };
+        if users.is_some() && self.think.is_none() {
+            self.think = environment::think(quantity::duration)?;
+        }
+        Ok(self)
+    }
 }
 
 /// What is sent.

@@ -5,12 +5,14 @@
 //! - [`file`], `source`: the file, where a key stands in it, and how an error is told.
 //! - `app`, `balancer`, `forwarding`, `health`, `limits`, `listener`, `log`, `route`, `timeouts`, `tls`: its tables, each with its checks.
 //! - `balancing`: all of these for `up` and `balance`.
+//! - [`environment`]: how much is asked for, if no flag says it.
 //! - [`quantity`], `value`: numbers with a unit, on the command line and in the file.
 
 mod app;
 mod arguments;
 mod balancer;
 mod balancing;
+pub mod environment;
 pub mod file;
 mod forwarding;
 mod health;

@@ -8,6 +8,7 @@ use clap::Args;
 use load::{Config, Protocol, Resumption, Tls, Trust};
 
 use crate::config::quantity;
+use crate::outcome::misuse;
 use crate::report::load::KeepAlive;
 
 #[derive(Args, Debug)]
@@ -73,7 +74,12 @@ impl ConnectionArguments {
     }
 
     /// Puts everything but the threads and keep-alive into the run.
-    pub fn apply(&self, config: &mut Config) {
+    pub fn apply(&self, config: &mut Config) -> anyhow::Result<()> {
+        if let (None, Some(flag)) = (&config.target.tls, self.tls_flag()) {
+            return Err(misuse(format!(
+                "{flag} says how https is spoken, and http:// is plain: write https://, or leave {flag} out"
+            )));
+        }
         config.timeout = self.timeout.unwrap_or(config.timeout);
         config.local_addresses.clone_from(&self.local_address);
         config.max_connections = self.max_connections.unwrap_or(config.max_connections);
@@ -97,5 +103,15 @@ impl ConnectionArguments {
                 false => Resumption::On,
             },
         };
+        Ok(())
+    }
+
+    fn tls_flag(&self) -> Option<&'static str> {
+        let given = [
+            ("--insecure", self.insecure),
+            ("--ca", self.ca.is_some()),
+            ("--no-tls-resumption", self.no_tls_resumption),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 }

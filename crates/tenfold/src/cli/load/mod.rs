@@ -20,12 +20,12 @@ mod watch;
 use std::sync::Arc;
 
 use clap::Args;
-use load::{Config, Run, Script, StartError, Trust, Workload};
+use load::{Config, Interrupt, Report, Run, Script, StartError, Trust, Workload};
 
 use self::connections::ConnectionArguments;
 pub use self::outputs::OutputArguments;
 use self::pattern::PatternArguments;
-use self::script::{ScriptArguments, Task};
+use self::script::ScriptArguments;
 use self::target::TargetArguments;
 use self::thresholds::ThresholdArguments;
 use self::watch::ViewArguments;
@@ -64,16 +64,18 @@ Short forms as in ab, wrk and Locust; where they collide, the shape decides:
 
 impl Arguments {
     pub async fn run(mut self) -> anyhow::Result<Outcome> {
+        let script = self.script.read(self.target.url())?;
         self.pattern.ask_environment()?;
-        let (config, order) = match self.script.task(self.target.url())? {
+        let (config, order) = match &script {
             None => self.order()?,
-            Some(Task::Run(script)) => self.scripted(&script)?,
-            Some(Task::Tell(text)) => {
-                output::print(text);
-                return Ok(Outcome::Done);
-            }
+            Some(script) => self.scripted(script)?,
         };
         self.outputs.check()?;
+        if let Some(script) = script.filter(|_| self.script.check) {
+            config.check().map_err(refusal)?;
+            output::print(script::told(&script, &order));
+            return Ok(Outcome::Done);
+        }
         let history = History::open()?;
         let stop = Stop::listen()?;
         if !self.view.quiet && !config.target.is_local() {
@@ -82,12 +84,18 @@ impl Arguments {
                 config.target.host
             ));
         }
-        // A script may have something to do before the load.
-        let started = tokio::task::spawn_blocking(move || Run::start(config)).await?;
-        let run = started.map_err(refusal)?;
+        let interrupt = config.interrupt.clone();
+        let run = match begin(config, &stop).await? {
+            Ok(run) => run,
+            Err(signal) => {
+                output::tell("stopped before the load began: nothing was measured");
+                return Ok(Outcome::Stopped(signal));
+            }
+        };
         let watched = self.view.watch(&run, &stop, &order).await;
         let steered = run.control().present().steered;
-        let measured = tokio::task::spawn_blocking(move || run.cut()).await?;
+        let unheard = matches!(watched, Ok(None)).then_some(&stop);
+        let (measured, signal) = conclude(run, &interrupt, unheard).await?;
         let mut document = Document::new(order, &measured);
         if steered {
             document.workload.push_str(", changed while it ran");
@@ -97,11 +105,11 @@ impl Arguments {
         let shown = self.outputs.write(&document);
         keep(&history, &document)?;
         shown?;
-        Ok(outcome(&document, watched?, self.thresholds.exit_code_on_error))
+        Ok(outcome(&document, watched?.or(signal), self.thresholds.exit_code_on_error))
     }
 
     /// What the script asks for; users, rates and ends that are given go before its phases.
-    fn scripted(&self, script: &Arc<Script>) -> anyhow::Result<(Config, Order)> {
+    fn scripted(&mut self, script: &Arc<Script>) -> anyhow::Result<(Config, Order)> {
         if let Some(flag) = self.target.flag() {
             return Err(misuse(format!(
                 "{flag} belongs to a URL: write it into the script, or say with --target where its requests go"
@@ -118,6 +126,7 @@ impl Arguments {
             length: Some(script.duration()),
         };
         if self.pattern.is_given() {
+            self.pattern.ask_environment_for_pauses()?;
             let timing = self.pattern.timing()?;
             config.workload = self.pattern.workload(&timing)?;
             order.users = users(&config.workload);
@@ -129,7 +138,7 @@ impl Arguments {
         config.seed = self.pattern.seed;
         config.threads = order.threads;
         config.keep_alive = order.keep_alive.into();
-        self.connections.apply(&mut config);
+        self.connections.apply(&mut config)?;
         if config.tls.trust == Trust::System && script.trusts_anyone() {
             config.tls.trust = Trust::Anyone;
         }
@@ -137,7 +146,8 @@ impl Arguments {
     }
 
     /// What is to be done, and how the report will name it.
-    fn order(&self) -> anyhow::Result<(Config, Order)> {
+    fn order(&mut self) -> anyhow::Result<(Config, Order)> {
+        self.pattern.ask_environment_for_pauses()?;
         let (target, url) = self.target.resolve()?;
         let timing = self.pattern.timing()?;
         let workload = self.pattern.workload(&timing)?;
@@ -156,8 +166,43 @@ impl Arguments {
         config.trim = self.pattern.trim();
         config.threads = order.threads;
         config.keep_alive = order.keep_alive.into();
-        self.connections.apply(&mut config);
+        self.connections.apply(&mut config)?;
         Ok((config, order))
+    }
+}
+
+/// The run, or the signal that ended what a script does before it.
+async fn begin(config: Config, stop: &Stop) -> anyhow::Result<Result<Run, Signal>> {
+    let interrupt = config.interrupt.clone();
+    let mut start = tokio::task::spawn_blocking(move || Run::start(config));
+    tokio::select! {
+        started = &mut start => Ok(Ok(started?.map_err(refusal)?)),
+        signal = stop.wait() => {
+            interrupt.ask();
+            // Its error says only that.
+            let _ = start.await?;
+            Ok(Err(signal))
+        }
+    }
+}
+
+/// The report, and the signal that ended what a script does after the load, unless there was one
+/// before.
+async fn conclude(
+    run: Run,
+    interrupt: &Interrupt,
+    stop: Option<&Stop>,
+) -> anyhow::Result<(Report, Option<Signal>)> {
+    let mut end = tokio::task::spawn_blocking(move || run.cut());
+    let Some(stop) = stop else {
+        return Ok((end.await?, None));
+    };
+    tokio::select! {
+        measured = &mut end => Ok((measured?, None)),
+        signal = stop.wait() => {
+            interrupt.ask();
+            Ok((end.await?, Some(signal)))
+        }
     }
 }
 

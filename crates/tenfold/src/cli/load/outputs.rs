@@ -51,8 +51,14 @@ enum Format {
 }
 
 impl OutputArguments {
-    /// Refuses places that cannot be written before anything is measured for them.
+    /// Refuses what cannot be written before anything is measured for it.
     pub fn check(&self) -> anyhow::Result<()> {
+        if self.latency && self.format != Format::Wrk {
+            return Err(misuse(
+                "--latency adds wrk's distribution: give --format wrk with it, or leave it out, for Tenfold's \
+                 summary always has percentiles",
+            ));
+        }
         let places = self.places();
         places.iter().try_for_each(|place| file::check(place))?;
         for (index, place) in places.iter().enumerate() {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use load::{End, Phase, Spacing, Trim, Workload};
 
-use super::shape::ShapeArguments;
-use crate::config::quantity;
+use super::shape::{self, ShapeArguments};
+use crate::config::{environment, quantity};
 use crate::outcome::misuse;
 
 #[derive(Args, Debug)]
@@ -92,8 +92,17 @@ impl PatternArguments {
         let users = self.users.or(self.concurrency).is_some();
         let rate = self.rate.or(self.r).is_some();
         if !users && !rate && self.shape.planning().is_none() {
-            self.users = variable("TENFOLD_USERS", quantity::count)?;
-            self.rate = variable("TENFOLD_RATE", quantity::rate)?;
+            self.users = environment::users()?;
+            self.rate = environment::rate()?;
+        }
+        Ok(())
+    }
+
+    /// How users pause, where no flag says it, and where there are users.
+    pub fn ask_environment_for_pauses(&mut self) -> anyhow::Result<()> {
+        let rate = self.rate.or(self.r.filter(|_| self.users.or(self.concurrency).is_none()));
+        if rate.is_none() && self.shape.planning().or(self.shape.pausing()).is_none() {
+            self.shape.think = environment::think(shape::think)?;
         }
         Ok(())
     }
@@ -241,16 +250,6 @@ impl PatternArguments {
             (users, None) => Ok(Load::Users { users: users.unwrap_or(1), ramp }),
         }
     }
-}
-
-fn variable<T>(
-    name: &str,
-    parse: impl FnOnce(&str) -> Result<T, String>,
-) -> anyhow::Result<Option<T>> {
-    let Ok(text) = std::env::var(name) else {
-        return Ok(None);
-    };
-    parse(&text).map(Some).map_err(|why| misuse(format!("{name} in the environment: {why}")))
 }
 
 /// wrk's: a time, or seconds.

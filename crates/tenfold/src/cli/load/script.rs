@@ -8,7 +8,7 @@ use load::artillery::{self, Options};
 use load::{Config, End, Script};
 
 use crate::outcome::misuse;
-use crate::report::load::counted;
+use crate::report::load::{Order, counted};
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Artillery script (SCRIPT.yml in place of the URL)")]
@@ -27,19 +27,12 @@ pub struct ScriptArguments {
     overrides: Option<String>,
     /// Read the script, say what it would do, and send nothing
     #[arg(long)]
-    check: bool,
-}
-
-/// What is to be done with a script.
-pub enum Task {
-    Run(Arc<Script>),
-    /// It is fine, and this is what it would do.
-    Tell(String),
+    pub check: bool,
 }
 
 impl ScriptArguments {
     /// The script, if what stands in place of the URL is one.
-    pub fn task(&self, named: Option<&str>) -> anyhow::Result<Option<Task>> {
+    pub fn read(&self, named: Option<&str>) -> anyhow::Result<Option<Arc<Script>>> {
         let Some(path) = named.filter(|text| is_script(text)) else {
             return match self.flag() {
                 Some(flag) => Err(misuse(format!(
@@ -56,17 +49,7 @@ impl ScriptArguments {
         };
         let script =
             artillery::read(Path::new(path), &options).map_err(|e| misuse(e.to_string()))?;
-        if !self.check {
-            return Ok(Some(Task::Run(Arc::new(script))));
-        }
-        let (scenarios, requests) = script.size();
-        Ok(Some(Task::Tell(format!(
-            "{path} is fine: {}, with {} in their steps; {} on {}\n",
-            counted(scenarios as u64, "scenario"),
-            counted(requests as u64, "request"),
-            script.described(),
-            script.target().host
-        ))))
+        Ok(Some(Arc::new(script)))
     }
 
     fn flag(&self) -> Option<&'static str> {
@@ -79,6 +62,19 @@ impl ScriptArguments {
         ];
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
+}
+
+/// What a script would do, in a line.
+pub fn told(script: &Script, order: &Order) -> String {
+    let (scenarios, requests) = script.size();
+    format!(
+        "{} is fine: {}, with {} in their steps; {} on {}\n",
+        order.target,
+        counted(scenarios as u64, "scenario"),
+        counted(requests as u64, "request"),
+        order.workload,
+        script.target().host
+    )
 }
 
 /// The run that a script asks for.

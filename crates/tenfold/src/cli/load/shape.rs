@@ -14,8 +14,8 @@ use crate::outcome::misuse;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Workload")]
 pub struct ShapeArguments {
-    /// Pause of a user between an answer and the next request: 2s, uniform:1s-3s or exp:2s [default: 0s]
-    #[arg(long, value_name = "TIME", value_parser = think, env = "TENFOLD_THINK")]
+    /// Pause of a user between an answer and the next request: 2s, uniform:1s-3s or exp:2s [default: 0s] [env: TENFOLD_THINK]
+    #[arg(long, value_name = "TIME", value_parser = think)]
     pub think: Option<Think>,
     /// A user begins a request every TIME, whatever the answers take
     #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration, conflicts_with = "think")]
@@ -122,7 +122,7 @@ impl ShapeArguments {
 }
 
 /// `2s`, `uniform:1s-3s` (or `1s-3s`), `exp:2s`.
-fn think(text: &str) -> Result<Think, String> {
+pub fn think(text: &str) -> Result<Think, String> {
     let wrong = |_| {
         format!(
             "`{text}` is no way to think: write 2s, uniform:1s-3s for anything between, or exp:2s for mostly short and sometimes long"

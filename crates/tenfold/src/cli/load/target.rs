@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use clap::Args;
-use load::Target;
+use load::{Target, without_secrets};
 use percent_encoding::percent_decode_str;
 
 use crate::config::quantity;
@@ -82,7 +82,7 @@ impl TargetArguments {
         target.body = self.body.clone().unwrap_or_default().into_bytes();
         let method = if self.body.is_some() { "POST" } else { "GET" };
         target.method = self.method.clone().unwrap_or_else(|| method.to_owned());
-        Ok((target, bare.url))
+        Ok((target, without_secrets(&bare.url)))
     }
 
     fn whole_url(&self, hosts: &[&String]) -> anyhow::Result<String> {
@@ -176,6 +176,11 @@ mod tests {
         // "al ice:se:cret"
         let basic = ("Authorization".to_owned(), "Basic YWwgaWNlOnNlOmNyZXQ=".to_owned());
         assert_eq!(target.headers, [basic]);
+        let (target, url) = resolve(&["http://127.0.0.1:81/?q=1&token=s3cret"]).unwrap();
+        assert_eq!(
+            (target.path.as_str(), url.as_str()),
+            ("/?q=1&token=s3cret", "http://127.0.0.1:81/?q=1&token=***")
+        );
         let own = resolve(&["http://a:b@127.0.0.1:81/", "-H", "authorization: x"]).unwrap().0;
         assert_eq!(own.headers.len(), 1);
     }

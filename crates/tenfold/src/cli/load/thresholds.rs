@@ -34,7 +34,7 @@ pub struct ThresholdArguments {
     #[arg(long, value_name = "R", value_parser = quantity::rate)]
     min_rate: Option<f64>,
     /// End with CODE if any request failed, whatever else holds; as in Locust
-    #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "1")]
+    #[arg(long, value_name = "CODE", value_parser = exit_code)]
     pub exit_code_on_error: Option<u8>,
 }
 
@@ -82,6 +82,10 @@ fn within(report: &Report, percent: f64, bound: Duration) -> Check {
         measured,
         met: value.is_some_and(|value| value <= bound),
     }
+}
+
+fn exit_code(text: &str) -> Result<u8, String> {
+    text.parse().map_err(|_| "write a number up to 255, as in --exit-code-on-error 1".to_owned())
 }
 
 fn percent(share: f64) -> String {

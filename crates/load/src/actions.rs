@@ -1,0 +1,47 @@
+//! What the driver is to do with sockets, and in which order.
+
+use std::collections::VecDeque;
+
+/// What is done at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// There may be something to send.
+    Send(u32),
+    /// The socket is of no more use.
+    Close(u32),
+}
+
+/// Connections are opened last: the kernel takes 20 us and more for each, and requests that only
+/// wait to be sent would be late behind many of them.
+#[derive(Debug, Default)]
+pub(crate) struct Actions {
+    ready: VecDeque<Action>,
+    openings: VecDeque<u32>,
+}
+
+impl Actions {
+    pub(crate) fn send(&mut self, id: u32) {
+        self.ready.push_back(Action::Send(id));
+    }
+
+    pub(crate) fn close(&mut self, id: u32) {
+        self.ready.push_back(Action::Close(id));
+    }
+
+    pub(crate) fn open(&mut self, id: u32) {
+        self.openings.push_back(id);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.openings.is_empty()
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Action> {
+        self.ready.pop_front()
+    }
+
+    /// What was to be opened when this was asked for; a close since then has gone before it.
+    pub(crate) fn next_opening(&mut self) -> Option<u32> {
+        self.openings.pop_front()
+    }
+}
