@@ -1,5 +1,7 @@
 //! The running Tenfold's part in a takeover: who is about to take over, and whether it has.
 
+use std::time::Duration;
+
 use anyhow::Context;
 use axum::extract::{Request, State as Extract};
 use axum::http::StatusCode;
@@ -26,6 +28,9 @@ pub enum Phase {
     Over(u32),
 }
 
+/// How long a second one waits for the first to be gone.
+const LEAVING: Duration = Duration::from_secs(2);
+
 /// Shared by the route and who waits for it.
 #[derive(Debug)]
 pub struct Handover {
@@ -51,16 +56,25 @@ impl Handover {
         }
     }
 
-    /// One at a time.
-    fn begin(&self) -> Result<(), Phase> {
-        let begun = self.phase.send_if_modified(|phase| {
-            let alone = *phase == Phase::Alone;
-            if alone {
-                *phase = Phase::Asked;
+    /// One at a time. One that has failed may be known to have gone a moment later only.
+    async fn begin(&self) -> Result<(), Phase> {
+        let begin = || {
+            self.phase.send_if_modified(|phase| {
+                let alone = *phase == Phase::Alone;
+                if alone {
+                    *phase = Phase::Asked;
+                }
+                alone
+            })
+        };
+        let mut phase = self.phase.subscribe();
+        while !begin() {
+            let alone = phase.wait_for(|phase| *phase == Phase::Alone);
+            if tokio::time::timeout(LEAVING, alone).await.is_err() {
+                return Err(self.phase());
             }
-            alone
-        });
-        if begun { Ok(()) } else { Err(self.phase()) }
+        }
+        Ok(())
     }
 
     async fn converse(&self, upgrade: OnUpgrade, sockets: Sockets) -> anyhow::Result<()> {
@@ -94,7 +108,7 @@ pub async fn take_over(Extract(state): Extract<State>, request: Request) -> Resp
     if sockets.clients.is_empty() {
         return refuse("it is about to end: start without --takeover when it has".to_owned());
     }
-    match state.handover.begin() {
+    match state.handover.begin().await {
         Ok(()) => {}
         Err(Phase::Shared(pid)) => {
             return refuse(format!("process {pid} is taking over already: wait for it, or end it"));
