@@ -20,7 +20,7 @@ deps: ## Install what the tests need (Debian's apt, npm)
 	scripts/deps
 
 test: deps ## Run every test
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-fail-fast
 
 bench-choosing: ## Print what a choice of each policy costs
 	$(CARGO) test --release --locked -q -p balancer --lib -- --ignored --nocapture choosing_costs
