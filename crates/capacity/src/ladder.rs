@@ -58,6 +58,11 @@ impl Ladder {
         self.rungs.iter().map(|r| r.throughput).fold(0.0, f64::max)
     }
 
+    /// The least time (s) that a slot spent on a request: the first rung may still have been cold.
+    fn least_service(&self) -> f64 {
+        self.rungs.iter().map(|r| r.concurrency as f64 / r.throughput).fold(f64::INFINITY, f64::min)
+    }
+
     /// Whether the last step no longer grew, so that a further doubling would be wasted. Without this
     /// the peak and the slots are only what was reached, and the instance may do more.
     pub fn is_saturated(&self) -> bool {
@@ -72,33 +77,35 @@ impl Ladder {
     /// By Little's law the peak keeps `peak x light service` requests in service; that is exact for a
     /// pool of k serial workers. With many slots the knee is soft and a slot too many costs little,
     /// so a fifth is added; the count never passes the first rung that reached the peak. Where requests
-    /// hinder each other well before, as at shared cores, it takes what brings nearly all of the peak.
+    /// hinder each other well before, as at shared cores, or help each other after, as where one turn of
+    /// a loop serves several, it takes what brings nearly all of the peak.
     pub fn slots(&self) -> usize {
         let peak = self.peak();
-        if let Some(slots) = self.soft_slots() {
-            return slots;
-        }
         let reached = self.rungs.iter().find(|r| r.throughput * (1.0 + GROWTH) > peak);
         let reached = reached.map_or(1, |r| r.concurrency);
         let below = self.rungs.iter().rev().find(|r| r.concurrency < reached);
-        let in_service = peak * self.light_service();
+        let in_service = peak * self.least_service();
         let soft = if in_service > 8.0 { in_service * 1.2 } else { in_service };
-        let least = below.map_or(1, |r| r.concurrency + 1);
-        ((soft - GROWTH).ceil() as usize).clamp(least.min(reached), reached)
+        let slots = (soft - GROWTH).ceil() as usize;
+        if self.is_bent(in_service) || below.is_some_and(|r| slots <= r.concurrency) {
+            return self.nearly_enough().unwrap_or(reached);
+        }
+        slots.clamp(1, reached)
     }
 
-    /// The concurrency that reaches [`NEARLY`] the peak, if the growth bends below it.
-    fn soft_slots(&self) -> Option<usize> {
-        let in_service = self.peak() * self.light_service();
-        let linear = |r: &Rung| r.concurrency as f64 / self.light_service();
-        let below = self.rungs.iter().rfind(|r| r.concurrency as f64 <= in_service + GROWTH)?;
-        if !self.is_saturated() || below.throughput >= BENT * linear(below) {
-            return None;
-        }
-        let after = self.rungs.iter().position(|r| r.throughput >= NEARLY * self.peak())?;
+    /// Whether the growth bends before so many are in service.
+    fn is_bent(&self, in_service: f64) -> bool {
+        let linear = |r: &Rung| r.concurrency as f64 / self.least_service();
+        let below = self.rungs.iter().rfind(|r| r.concurrency as f64 <= in_service + GROWTH);
+        self.is_saturated() && below.is_some_and(|r| r.throughput < BENT * linear(r))
+    }
+
+    /// The concurrency that reaches [`NEARLY`] the peak.
+    fn nearly_enough(&self) -> Option<usize> {
+        let wanted = NEARLY * self.peak();
+        let after = self.rungs.iter().position(|r| r.throughput >= wanted)?;
         let (before, after) = (self.rungs[after.checked_sub(1)?], self.rungs[after]);
-        let missing =
-            (NEARLY * self.peak() - before.throughput) / (after.throughput - before.throughput);
+        let missing = (wanted - before.throughput) / (after.throughput - before.throughput);
         let between = (after.concurrency - before.concurrency) as f64;
         Some(before.concurrency + (missing * between).ceil() as usize)
     }
@@ -145,6 +152,19 @@ mod tests {
     fn a_pool_of_five_has_five() {
         let pool = ladder(&[(1, 10.0), (2, 20.0), (4, 39.8), (8, 49.9), (16, 50.0)]);
         assert_eq!(pool.slots(), 5);
+    }
+
+    #[test]
+    fn a_cold_first_request_makes_no_slot() {
+        let pool = ladder(&[(1, 24.1), (2, 48.5), (4, 97.6), (8, 124.0), (16, 124.2)]);
+        assert_eq!(pool.slots(), 5);
+    }
+
+    // One thread and one loop: the more are ready at a turn, the less a request costs.
+    #[test]
+    fn requests_that_help_each_other_need_company() {
+        let rungs = [(1, 10.1), (2, 9.1), (4, 10.9), (8, 13.5), (16, 15.54), (32, 16.0), (64, 15.8)];
+        assert_eq!(ladder(&rungs).slots(), 16);
     }
 
     #[test]

@@ -34,6 +34,10 @@ pub struct Knowledge<'a> {
 /// A request shorter than this (s) leaves its slot idle for a noticeable share of the time until the
 /// next one arrives; one more slot hides the gap (JBSQ, Kogias et al., "R2P2", USENIX ATC 2019).
 const SHORT: f64 = 0.002;
+/// With this share of the cores in use, what a request costs decides how fast it is answered.
+const BUSY: f64 = 0.5;
+/// A demand that differs by less is noise.
+const DEMAND_NOISE: f64 = 0.05;
 /// A count whose measurement is suspect is measured again, so many times in all.
 const TRIES: usize = 2;
 /// A model that was so often wrong is asked no more.
@@ -103,7 +107,7 @@ impl<'a> Knowledge<'a> {
     }
 
     fn saturation(&self, o: &Observation) -> Saturation {
-        Saturation { dependency_demand: self.dependency_demand(), ..o.saturation() }
+        Saturation { dependency_demand: self.dependency_demand(), ..o.saturation(self.balancer_slots()) }
     }
 
     /// CPU seconds of other programs in one request, where their use follows the load, as a database's
@@ -112,6 +116,13 @@ impl<'a> Knowledge<'a> {
         let point = |o: &Observation| (o.throughput(), o.other_cores());
         let points: Vec<_> = self.rungs.iter().chain(&self.second).map(point).collect();
         Line::fit(&points).and_then(|line| line.demand()).unwrap_or(0.0)
+    }
+
+    /// Whether new instances may be what makes a request cost more than one instance needed for it: a
+    /// share that is more than noise, of cores that are busy enough to slow it down.
+    pub fn may_warm_up(&self, o: &Observation) -> bool {
+        let alone = self.peak_rung().map_or(f64::INFINITY, Observation::app_demand);
+        o.app_cores >= BUSY * self.cores() && o.app_demand() > (1.0 + DEMAND_NOISE) * alone
     }
 
     /// The second opinion, where at least three counts were measured at their limit.

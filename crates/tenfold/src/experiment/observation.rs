@@ -153,17 +153,24 @@ impl Observation {
         self.probe.throughput
     }
 
-    /// Whether the throughput is all that the instances can do. Under the goal's workload only where
-    /// more was sent, or where requests waited longer than they were served.
-    pub fn filling(&self) -> Filling {
-        let (queue, service) = (self.probe.queue_ms.mean, self.probe.service_ms.mean);
-        let waits = queue.zip(service).is_some_and(|(queue, service)| queue > service);
+    /// Whether the throughput is all that the instances with so many `slots` each can do. Under the
+    /// goal's workload only where more was sent, or where users kept every slot busy.
+    fn filling(&self, slots: Option<usize>) -> Filling {
+        let total = slots.map(|slots| (slots * self.instances()) as f64);
+        let is_busy = total.zip(self.held()).is_some_and(|(slots, held)| held >= BUSY * slots);
         let is_open = self.probe.rate.is_some();
-        if self.probe.purpose != Purpose::Goal || self.is_overloaded() || (waits && !is_open) {
+        if self.probe.purpose != Purpose::Goal || self.is_overloaded() || (is_busy && !is_open) {
             Filling::Full
         } else {
             Filling::Partial
         }
+    }
+
+    /// Requests in the instances on average, by Little's law: since a request was sent, less what it
+    /// waited in the balancer.
+    fn held(&self) -> Option<f64> {
+        let (sent, queue) = (self.probe.service_ms.mean?, self.probe.queue_ms.mean?);
+        Some(laws::utilisation(self.throughput(), (sent - queue).max(0.0) / 1e3))
     }
 
     /// Cores that neither app, balancer nor generator used.
@@ -200,18 +207,26 @@ impl Observation {
         self.probe.errors as f64 / self.probe.requests.max(1) as f64
     }
 
-    /// As the model's input, when every slot was busy.
-    pub fn saturation(&self) -> Saturation {
-        let demand = |cores: f64| laws::demand(cores, self.throughput()).unwrap_or(0.0);
+    /// CPU seconds of the app in one request.
+    pub fn app_demand(&self) -> f64 {
+        self.demand(self.app_cores)
+    }
+
+    fn demand(&self, cores: f64) -> f64 {
+        laws::demand(cores, self.throughput()).unwrap_or(0.0)
+    }
+
+    /// As the model's input; `slots` are those of an instance, if the balancer keeps to some.
+    pub fn saturation(&self, slots: Option<usize>) -> Saturation {
         Saturation {
             instances: self.instances(),
-            filling: self.filling(),
+            filling: self.filling(slots),
             throughput: self.throughput(),
             error: self.error,
             dependency_demand: 0.0,
-            app_demand: demand(self.app_cores),
-            relay_demand: demand(self.relay_cores),
-            relay_thread: demand(self.balancer_thread.max(self.generator_thread)),
+            app_demand: self.app_demand(),
+            relay_demand: self.demand(self.relay_cores),
+            relay_thread: self.demand(self.balancer_thread.max(self.generator_thread)),
             busy_cores: self.busy_cores.unwrap_or(self.app_cores + self.relay_cores),
         }
     }
@@ -255,6 +270,8 @@ fn first_sockets(rig: &Rig) -> Option<Sockets> {
     rig.recorder.sockets(&members.first()?.member.name)
 }
 
+/// Slots are busy all the time from this share on: as exact as throughput is.
+const BUSY: f64 = 0.97;
 /// Cores that other programs may use without a measurement becoming suspect.
 const BACKGROUND: f64 = 0.25;
 

@@ -33,6 +33,11 @@ pub struct Session<'a> {
 const UNLIMITED: usize = 1 << 20;
 /// Concurrency at one instance beyond which a single generator thread measures itself.
 const MOST_CONCURRENCY: usize = 1024;
+/// New instances have this part of the budget to warm up.
+const WARMING: u32 = 6;
+/// They have when a request costs no more than this share less CPU than it did a probe before: as
+/// exact as a probe is.
+const SETTLED: f64 = 0.02;
 /// A rung of the ladder on which more fail than this does not count.
 const SPOILED: f64 = 0.01;
 
@@ -209,8 +214,8 @@ impl<'a> Session<'a> {
         let per_slot = if self.known.balancer_slots().is_some() { 2 } else { 1 };
         let users = 2 * ladder.slots() * per_slot;
         let cycle = users as f64 / (2.0 * self.known.peak());
-        let two = self.saturate(2, users, Pace::saturating(cycle), WarmUp::Time).await?;
-        self.known.second = Some(two);
+        let probe = self.saturating(2, users, Pace::saturating(cycle), WarmUp::Time);
+        self.known.second = Some(self.settled(&probe, Stage::Two).await?);
         Ok(())
     }
 
@@ -264,6 +269,7 @@ impl<'a> Session<'a> {
     }
 
     async fn confirm_at(&mut self, instances: usize) -> Result<(), Abort> {
+        let are_new = instances > self.rig.fleet().members().len();
         self.scale(instances).await?;
         let pace = self.confirming(instances);
         let response = self.known.response(instances);
@@ -285,7 +291,11 @@ impl<'a> Session<'a> {
             warm_up: WarmUp::Time,
             setting: Setting::default(),
         };
-        let observation = self.probe(&probe, Stage::Goal).await?;
+        let observation = if are_new {
+            self.settled(&probe, Stage::Goal).await?
+        } else {
+            self.probe(&probe, Stage::Goal).await?
+        };
         self.known.confirm(&observation);
         Ok(())
     }
@@ -338,11 +348,31 @@ impl<'a> Session<'a> {
         warm_up: WarmUp,
     ) -> Result<Observation, Abort> {
         let stage = if instances == 1 { Stage::Ladder } else { Stage::Two };
+        let probe = self.saturating(instances, users, pace, warm_up);
+        self.probe(&probe, stage).await
+    }
+
+    fn saturating(&self, instances: usize, users: usize, pace: Pace, warm_up: WarmUp) -> Probe {
         let purpose = if instances == 1 { Purpose::Ladder } else { Purpose::Saturation };
         let workload = load::Workload::closed(users, Duration::ZERO);
         let (timeout, setting) = (self.budget.total(), Setting::default());
-        let probe = Probe { purpose, instances, workload, timeout, pace, warm_up, setting };
-        self.probe(&probe, stage).await
+        Probe { purpose, instances, workload, timeout, pace, warm_up, setting }
+    }
+
+    /// Some of the instances are new. While they warm up (code is compiled, caches fill) a request costs
+    /// less CPU from one probe to the next; the last one counts.
+    async fn settled(&mut self, probe: &Probe, stage: Stage) -> Result<Observation, Abort> {
+        let begun = Instant::now();
+        let mut last = self.probe(probe, stage).await?;
+        while self.known.may_warm_up(&last) && begun.elapsed() < self.budget.total() / WARMING {
+            let again = self.probe(probe, stage).await?;
+            let is_settled = again.app_demand() > (1.0 - SETTLED) * last.app_demand();
+            last = again;
+            if is_settled {
+                break;
+            }
+        }
+        Ok(last)
     }
 
     /// The same once more, with something changed.
