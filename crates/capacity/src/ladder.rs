@@ -163,7 +163,8 @@ mod tests {
     // One thread and one loop: the more are ready at a turn, the less a request costs.
     #[test]
     fn requests_that_help_each_other_need_company() {
-        let rungs = [(1, 10.1), (2, 9.1), (4, 10.9), (8, 13.5), (16, 15.54), (32, 16.0), (64, 15.8)];
+        let rungs =
+            [(1, 10.1), (2, 9.1), (4, 10.9), (8, 13.5), (16, 15.54), (32, 16.0), (64, 15.8)];
         assert_eq!(ladder(&rungs).slots(), 16);
     }
 

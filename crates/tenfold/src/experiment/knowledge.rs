@@ -107,7 +107,10 @@ impl<'a> Knowledge<'a> {
     }
 
     fn saturation(&self, o: &Observation) -> Saturation {
-        Saturation { dependency_demand: self.dependency_demand(), ..o.saturation(self.balancer_slots()) }
+        Saturation {
+            dependency_demand: self.dependency_demand(),
+            ..o.saturation(self.balancer_slots())
+        }
     }
 
     /// CPU seconds of other programs in one request, where their use follows the load, as a database's
