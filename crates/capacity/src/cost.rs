@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::words::{rate, time};
+use crate::words::{cores, rate, time};
 
 /// A number of instances of one size, measured and priced.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,7 +48,7 @@ pub enum Limit {
 
 /// Who used how much CPU while a setting was measured (cores).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CpuUse {
+pub struct Busy {
     /// What all instances may use.
     pub granted: f64,
     /// What they did use.
@@ -97,7 +97,7 @@ const USED: f64 = 0.85;
 /// A thread, or a machine, that is busy for more of its time has no more to give.
 const FULL: f64 = 0.9;
 
-impl CpuUse {
+impl Busy {
     /// Instances that use all that they may are their own limit, whatever else is busy.
     pub fn limit(&self) -> Limit {
         match self.machine {
@@ -296,12 +296,6 @@ fn because(loser: &Setting, winner: &Setting, currency: &str) -> String {
     String::new()
 }
 
-fn cores(count: f64) -> String {
-    // Sums of tenths read like tenths.
-    let count = (count * 1e3).round() / 1e3;
-    format!("{count} {}", if count == 1.0 { "core" } else { "cores" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -406,7 +400,7 @@ mod tests {
 
     #[test]
     fn a_full_neighbour_is_a_limit_only_to_who_has_room_left() {
-        let quiet = CpuUse {
+        let quiet = Busy {
             granted: 0.5,
             instances: 0.3,
             balancer: 0.2,
@@ -415,10 +409,10 @@ mod tests {
             cores: 2.0,
         };
         assert_eq!(quiet.limit(), Limit::Instances);
-        assert_eq!(CpuUse { generator: 0.95, ..quiet }.limit(), Limit::Generator);
-        assert_eq!(CpuUse { balancer: 0.95, ..quiet }.limit(), Limit::Balancer);
-        assert_eq!(CpuUse { machine: Some(1.95), ..quiet }.limit(), Limit::Machine);
-        let full = CpuUse { instances: 0.49, generator: 0.95, machine: Some(1.95), ..quiet };
+        assert_eq!(Busy { generator: 0.95, ..quiet }.limit(), Limit::Generator);
+        assert_eq!(Busy { balancer: 0.95, ..quiet }.limit(), Limit::Balancer);
+        assert_eq!(Busy { machine: Some(1.95), ..quiet }.limit(), Limit::Machine);
+        let full = Busy { instances: 0.49, generator: 0.95, machine: Some(1.95), ..quiet };
         assert_eq!(full.limit(), Limit::Instances);
     }
 }

@@ -20,6 +20,12 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
+/// A number of cores; a sum of tenths reads like one.
+pub fn cores(count: f64) -> String {
+    let count = (count * 1e3).round() / 1e3;
+    format!("{count} {}", if count == 1.0 { "core" } else { "cores" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,5 +34,6 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!([1.0, 49.56, 1234.5].map(rate), ["1.00", "49.6", "1234"]);
         assert_eq!([1.002, 0.0206, 5e-5, 0.0].map(time), ["1.00 s", "21 ms", "50 us", "0 ms"]);
+        assert_eq!([0.1 * 3.0, 10.0 * 0.1].map(cores), ["0.3 cores", "1 core"]);
     }
 }

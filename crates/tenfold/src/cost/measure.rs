@@ -137,7 +137,7 @@ impl Measurement {
         let seconds = report.duration.as_secs_f64();
         let apps = cpu::instances(usage);
         let cpu = CpuUse::of(usage, report, &self.machine);
-        let shares = cost::CpuUse {
+        let busy = cost::Busy {
             granted,
             instances: cpu.app,
             balancer: cpu.balancer_thread,
@@ -168,7 +168,7 @@ impl Measurement {
             max_ms: ms(report.response.max()),
             per_request_ms: a_request.map(to_ms),
             cpu_cores: cpu.into(),
-            limited_by: shares.limit(),
+            limited_by: busy.limit(),
             limited: Limited::most(apps, usage.seconds),
             memory_kills: u64::from(kills) + kills_in_service,
             verdict: reasons(report).map(|r| r.verdict().into()).max().unwrap_or(Verdict::Valid),

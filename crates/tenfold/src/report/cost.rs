@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use capacity::cost::Limit;
-use capacity::words::{rate, time};
+use capacity::words::{cores, rate, time};
 
 use super::table::Table;
 use crate::cost::{Row, Sizing};
 use crate::plan::Verdict;
 
-/// Both tables, the frontier, and the answer as its last line.
+/// Both tables, what they cannot show, and the answer as its last line.
 pub fn text(sizing: &Sizing) -> String {
     let mut out = format!(
         "{}\n{} cores, {}; {} requests, {} at once; {:.0} s in all\nPrices: {}\n\n",
@@ -28,7 +28,9 @@ pub fn text(sizing: &Sizing) -> String {
         table(&sizing.horizontal, sizing)
     );
     out.push_str(&remarks(sizing));
-    out.push_str(&frontier(sizing));
+    if sizing.vertical.iter().chain(&sizing.horizontal).any(|row| row.on_frontier) {
+        out.push_str("* Worth its price: no other costs as little and does more.\n");
+    }
     for warning in &sizing.prices.warnings {
         let _ = writeln!(out, "Warning: {warning}.");
     }
@@ -100,7 +102,7 @@ fn remarks(sizing: &Sizing) -> String {
     let mut out = String::new();
     let rows = sizing.vertical.iter().chain(sizing.horizontal.iter().skip(1));
     for row in rows {
-        let name = format!("{} of {} cores", row.instances, row.cpus);
+        let name = format!("{} of {}", row.instances, cores(row.cpus));
         if let Some(failure) = &row.failure {
             let _ = writeln!(out, "{name}: {failure}");
         }
@@ -121,21 +123,4 @@ fn remarks(sizing: &Sizing) -> String {
         }
     }
     out
-}
-
-fn frontier(sizing: &Sizing) -> String {
-    let rows = sizing.vertical.iter().chain(sizing.horizontal.iter().skip(1));
-    let mut on_it: Vec<&Row> = rows.filter(|row| row.on_frontier).collect();
-    on_it.sort_by(|a, b| a.month.total_cmp(&b.month));
-    let names: Vec<String> = on_it
-        .iter()
-        .map(|row| format!("{} of {} cores ({:.2})", row.instances, row.cpus, row.month))
-        .collect();
-    match names.is_empty() {
-        true => String::new(),
-        false => format!(
-            "* Worth its price, for no other costs as little and does more: {}\n",
-            names.join(", ")
-        ),
-    }
 }
