@@ -110,6 +110,20 @@ impl Busy {
     }
 }
 
+impl Limit {
+    /// What it means for a measured rate.
+    pub fn explanation(self) -> &'static str {
+        match self {
+            Limit::Instances => "the instances themselves set the rate",
+            Limit::Balancer => "the balancer was full and the instances were not",
+            Limit::Generator => "the load generator was full and the instances were not",
+            Limit::Machine => {
+                "the machine's cores were full before the instances had what they may use"
+            }
+        }
+    }
+}
+
 impl Setting {
     /// Price of a month for a thousand requests a second; nothing when the goal is missed.
     pub fn per_thousand(&self) -> Option<f64> {
@@ -169,15 +183,15 @@ pub fn advise(vertical: &[Setting], horizontal: &[Setting], currency: &str) -> A
         _ => (Growth::Either, bigger, more),
     };
     let both = format!(
-        "{} carry {} requests/s for {:.2} {currency} a month, {} {} for {:.2}",
+        "{} {} {} requests/s for {:.2} {currency} a month, {} {} for {:.2}",
         winner.name(),
+        if winner.instances == 1 { "carries" } else { "carry" },
         rate(winner.rate),
         winner.month,
         loser.name(),
         rate(loser.rate),
         loser.month
     );
-    let both = if winner.instances == 1 { both.replacen("carry", "carries", 1) } else { both };
     let reason = match growth {
         Growth::More => format!("More: {both}{}.", because(&loser, &winner, currency)),
         Growth::Bigger => format!("Bigger: {both}{}.", because(&loser, &winner, currency)),
@@ -220,21 +234,7 @@ fn unknown(bigger: &[Setting], more: &[Setting]) -> Advice {
     Advice { growth: Growth::Unknown, reason }
 }
 
-impl Limit {
-    /// What it means for a measured rate.
-    pub fn explanation(self) -> &'static str {
-        match self {
-            Limit::Instances => "the instances themselves set the rate",
-            Limit::Balancer => "the balancer was full and the instances were not",
-            Limit::Generator => "the load generator was full and the instances were not",
-            Limit::Machine => {
-                "the machine's cores were full before the instances had what they may use"
-            }
-        }
-    }
-}
-
-/// Both hold nothing in common.
+/// Where one line holds the goal at no size, or neither does.
 fn one_sided(bigger: &[Setting], more: &[Setting]) -> Advice {
     let best = |line: &[Setting]| line.iter().max_by(|a, b| a.rate.total_cmp(&b.rate)).copied();
     let (growth, reason) = match (best(bigger), best(more)) {
