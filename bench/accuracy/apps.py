@@ -62,7 +62,7 @@ APPS = (
     ),
     App("blocking", "examples/blocking", "Python", "serialized", 11),
     App("cpu", "tests/apps/cpu", "Ruby", "cpu_bound", 4),
-    App("sleep", "tests/apps/sleep", "Node.js", "waiting", 3),
+    App("sleep", "tests/apps/sleep", "Node.js", "headroom", 3),
     App("postgres", "tests/apps/postgres", "Node.js", "shared_dependency", 4),
     App("sqlite", "tests/apps/sqlite", "Python", "cpu_bound", 4),
     App("quota", "tests/apps/quota", "Python", "cpu_throttled", 4),

@@ -21,9 +21,13 @@ import time
 from pathlib import Path
 
 PATIENCE_S = 30
+# Then the id of the program that has started the instances.
+PREFIX = f"tenfold-database-{os.getuid()}-"
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "200",
+    # In its directory, and gone with it, instead of files of its own in /dev/shm.
+    "dynamic_shared_memory_type": "mmap",
     # Nothing in it is worth a disk.
     "fsync": "off",
     "synchronous_commit": "off",
@@ -58,13 +62,21 @@ def shared_directory():
     """The same for all instances that one program has started, and nobody else's."""
     memory = Path("/dev/shm")
     parent = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
-    return parent / f"tenfold-database-{os.getuid()}-{os.getppid()}"
+    return parent / f"{PREFIX}{os.getppid()}"
+
+
+def sweep(parent):
+    """What an instance that was killed could not take away, of programs that are gone."""
+    for left in parent.glob(f"{PREFIX}*"):
+        if not Path("/proc", left.name.removeprefix(PREFIX)).exists():
+            shutil.rmtree(left, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def cluster(directory, sql):
     """The port of a running cluster that is gone afterwards."""
     user = owner()
+    sweep(directory.parent)
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(mode=0o700)
     os.chown(directory, user.pw_uid, user.pw_gid)

@@ -108,25 +108,6 @@ fn a_second_multi_threaded_instance_makes_it_slower() {
     assert!(reason.contains("a second would make it slower"), "{reason}");
 }
 
-// One in twenty answers is a 500, whatever the number of instances.
-#[test]
-fn errors_are_not_cured_by_instances() {
-    let _machine = alone();
-    let home = Home::new();
-    let app = "import http.server as h,os
-class H(h.BaseHTTPRequestHandler):
- n=0
- def do_GET(s):H.n+=1;s.send_response(500 if H.n%20==0 else 200);s.end_headers()
- def log_message(s,*a):pass
-h.HTTPServer(('127.0.0.1',int(os.environ['PORT'])),H).serve_forever()";
-    std::fs::write(home.path().join("failing.py"), app).unwrap();
-    let output = home.run("plan --quiet --json - --rate 50 --p95 1s -- python3 failing.py");
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    let plan = json(&output);
-    assert_eq!(kinds(&plan)[0], "failing");
-    assert_eq!(plan["recommendation"]["limited_by"], "failing", "{plan:#}");
-}
-
 #[test]
 fn the_json_follows_the_contract() {
     let _machine = alone();

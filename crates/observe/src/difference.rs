@@ -133,6 +133,7 @@ impl Interval {
                 }
             }),
             rss_bytes: sum(alive().map(|task| task.rss_bytes)),
+            rss_growth: self.per_second(rss_growth(before, now)),
             open_files: sum(alive().map(|task| task.open_files)),
             threads: alive().map(|task| task.threads.len()).sum(),
             processes: alive().count(),
@@ -236,6 +237,14 @@ impl Interval {
         }
         amount / self.length.as_secs_f64()
     }
+}
+
+/// Bytes; a process that came or went says nothing of growth.
+fn rss_growth(before: &Counters, now: &Counters) -> f64 {
+    let grown = now.alive().filter_map(|(id, task)| {
+        Some(task.rss_bytes? as f64 - before.tasks.get(id)?.rss_bytes? as f64)
+    });
+    grown.sum()
 }
 
 /// What one thread did in the interval.

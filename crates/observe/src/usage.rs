@@ -119,6 +119,8 @@ pub struct TargetUsage {
     pub major_faults: f64,
     /// The thread that used most. Near 1.0, it is what limits a program that has one worker.
     pub busiest_thread: Option<BusiestThread>,
+    /// Bytes by which the memory of the processes that were there all along grew, a second.
+    pub rss_growth: f64,
     /// At the end of the interval, as are the next three. Shared pages count in each process.
     pub rss_bytes: Option<u64>,
     /// Open file descriptors.

@@ -23,7 +23,7 @@ pub struct CpuUse {
 
 impl CpuUse {
     pub fn of(usage: &Usage, report: &Report, machine: &Machine) -> CpuUse {
-        let app = instances(usage).map(cores).sum();
+        let app = instances(usage).map(|u| cores(u, usage.seconds)).sum();
         let balancer = usage.targets.get(BALANCER);
         let generator = report.cpu_seconds / report.duration.as_secs_f64().max(1e-3);
         let busy =
@@ -69,11 +69,15 @@ pub fn busiest(u: &TargetUsage) -> Option<f64> {
     u.busiest_thread.as_ref().map(|thread| thread.cores)
 }
 
-/// Cores of an instance. A process is counted in ticks of 10 ms, too coarse for one that mostly waits;
-/// a thread is counted in nanoseconds.
-fn cores(u: &TargetUsage) -> f64 {
+/// A process is counted in ticks (s), twice: in the program and in the kernel.
+const TICKS: f64 = 2.0 * 0.01;
+
+/// Cores of an instance, seen for so many seconds. A process is counted in ticks, too coarse for one
+/// that mostly waits; a thread is counted in nanoseconds. Of threads that ended, as one for each
+/// request does, only the process's count tells.
+fn cores(u: &TargetUsage, seconds: f64) -> f64 {
     match busiest(u) {
-        Some(thread) if u.threads == 1 => thread,
+        Some(thread) if u.threads == 1 && (u.cpu_cores - thread) * seconds <= TICKS => thread,
         thread => u.cpu_cores.max(thread.unwrap_or(0.0)),
     }
 }

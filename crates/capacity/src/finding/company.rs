@@ -12,12 +12,14 @@ const LOSS: f64 = 0.97;
 const ALL_SHARED: f64 = 1.2;
 
 pub(super) fn is_oversubscribed(model: &Model, e: &Evidence) -> bool {
-    e.second_gain().is_some_and(|gain| gain < LOSS)
+    !e.is_carrier_bound()
+        && e.second_gain().is_some_and(|gain| gain < LOSS)
         && e.two.is_some_and(|two| two.is_cpu_full(model.cores))
 }
 
 pub(super) fn is_shared(model: &Model, e: &Evidence) -> bool {
-    e.falls_short()
+    !e.is_carrier_bound()
+        && e.falls_short()
         && match e.trial(Change::OneCoreLess) {
             Some(trial) => trial.shows == Kind::SharedDependency,
             None => model.sharing.is_shared() && !model.is_cpu_limited(2),

@@ -40,7 +40,7 @@ pub struct Evidence {
 }
 
 /// What was seen of the memory; worst probe.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memory {
     /// Share of time in which something waited for memory.
     pub stalled: Option<f64>,
@@ -52,6 +52,19 @@ pub struct Memory {
     pub faults: f64,
     /// Instances or processes of them that were killed because nothing was left.
     pub kills: u64,
+    /// What the requests of each probe left behind, in the order of the probes.
+    pub kept: Vec<Kept>,
+    /// Bytes that an instance could still take.
+    pub room: Option<u64>,
+}
+
+/// Memory that grew while requests were served.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kept {
+    /// By so many bytes, of all instances.
+    pub bytes: f64,
+    /// In so many requests.
+    pub requests: f64,
 }
 
 /// A workload beside a capacity.
@@ -100,15 +113,6 @@ const ONE_CORE: f64 = 1.15;
 pub(super) const FULL_GAIN: f64 = 1.85;
 /// A quota limits from here on: below, it cuts off peaks only.
 const QUOTA_FULL: f64 = 0.5;
-/// Of a memory limit, so much is all: the kernel takes back what it can before it kills.
-const MEMORY_FULL: f64 = 0.95;
-/// Of the machine's memory, less than this is nothing left.
-const LITTLE: f64 = 0.1;
-/// Share of the time that may pass waiting for memory: systemd-oomd, whose business that is, acts at
-/// 0.6 for 30 s; a service feels far less.
-pub(super) const STALLED: f64 = 0.05;
-/// A request that waits for the disk more often than this, in pages, at a full memory, thrashes.
-const FAULTS: f64 = 1.0;
 /// Of the files that may be open.
 pub(super) const FILES_FULL: f64 = 0.9;
 /// A workload below this share of the capacity leaves room.
@@ -177,17 +181,13 @@ impl Evidence {
         }
     }
 
-    pub(super) fn is_quota_full(&self) -> bool {
-        self.throttled.is_some_and(|share| share >= QUOTA_FULL)
+    /// Whether what carries the load is at its limit: then nothing is known of the app's own.
+    pub(super) fn is_carrier_bound(&self) -> bool {
+        self.is_generator_bound() || self.is_balancer_bound()
     }
 
-    pub(super) fn is_memory_short(&self) -> bool {
-        let m = &self.memory;
-        let full = |(used, limit): (u64, u64)| used as f64 >= MEMORY_FULL * limit as f64;
-        // A full limit alone is the page cache's business, and a stall may be somebody else's.
-        let is_full = m.left.is_some_and(|left| left < LITTLE) || m.limited.is_some_and(full);
-        let is_felt = m.faults >= FAULTS || m.stalled.is_some_and(|share| share >= STALLED);
-        m.kills > 0 || (is_full && is_felt)
+    pub(super) fn is_quota_full(&self) -> bool {
+        self.throttled.is_some_and(|share| share >= QUOTA_FULL)
     }
 
     pub(super) fn is_cpu_bound(&self, model: &Model) -> bool {
@@ -218,6 +218,7 @@ impl Evidence {
         let is_let_in = |a: &Admission| 2 * a.inside() >= 3 * model.slots;
         model.slots > 1
             && model.ladder.is_saturated()
+            && !self.is_carrier_bound()
             && !self.is_cpu_bound(model)
             && self.is_idle(model)
             && self.admission.as_ref().is_some_and(is_let_in)

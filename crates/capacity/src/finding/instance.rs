@@ -1,7 +1,7 @@
 //! What limits each instance by itself.
 
 use super::company::is_all_shared;
-use super::evidence::{Evidence, FILES_FULL, STALLED, THREAD_FULL, WAITS, is_serial};
+use super::evidence::{Evidence, FILES_FULL, THREAD_FULL, WAITS, is_serial};
 use super::{Finding, Kind, clarity, found};
 use crate::model::Model;
 use crate::words::{rate, time};
@@ -20,38 +20,6 @@ pub(super) fn throttled(e: &Evidence) -> Option<Finding> {
             e.one.app_cores()
         ),
         "raise the quota (--cpus, or that of the cgroup), or run more instances with a quota each",
-    )
-}
-
-pub(super) fn memory(e: &Evidence) -> Option<Finding> {
-    e.is_memory_short().then_some(())?;
-    let m = &e.memory;
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    let mut seen = Vec::new();
-    if m.kills > 0 {
-        let s = if m.kills == 1 { "process was" } else { "processes were" };
-        seen.push(format!("{} {s} killed because no memory was left", m.kills));
-    }
-    if let Some((used, limit)) = m.limited {
-        seen.push(format!("{:.1} of {:.1} MiB are used", mib(used), mib(limit)));
-    }
-    if m.faults >= 0.1 {
-        seen.push(format!("a request waits {:.1} times for pages from the disk", m.faults));
-    }
-    if let Some(share) = m.stalled.filter(|share| *share >= STALLED) {
-        seen.push(format!("something waited for memory {:.0} % of the time", share * 100.0));
-    }
-    let stalled = clarity(m.stalled.unwrap_or(0.0), STALLED, 0.3);
-    let confidence = if m.kills > 0 { 0.99 } else { stalled.max(clarity(m.faults, 1.0, 10.0)) };
-    found(
-        Kind::MemoryPressure,
-        confidence,
-        seen.join("; "),
-        if m.limited.is_some() {
-            "give each instance more memory (--memory), or make it need less"
-        } else {
-            "add memory or run fewer instances: a machine that swaps serves nobody"
-        },
     )
 }
 
@@ -106,7 +74,11 @@ pub(super) fn pool(model: &Model, e: &Evidence) -> Option<Finding> {
 }
 
 pub(super) fn serialized(model: &Model, e: &Evidence) -> Option<Finding> {
-    let is_own = !e.is_cpu_bound(model) && !is_all_shared(model, e);
+    // A quota, too, lets no more through with many in flight than with one.
+    let is_own = !e.is_carrier_bound()
+        && !e.is_quota_full()
+        && !e.is_cpu_bound(model)
+        && !is_all_shared(model, e);
     (is_serial(model) && is_own).then_some(())?;
     let light = 1.0 / model.ladder.light_service();
     let gain = model.ladder.peak() / light - 1.0;
@@ -149,8 +121,9 @@ pub(super) fn cpu_bound(model: &Model, e: &Evidence) -> Option<Finding> {
 }
 
 pub(super) fn waiting(model: &Model, e: &Evidence) -> Option<Finding> {
-    // What a quota holds back waits for the CPU.
-    (e.is_idle(model) && !e.is_cpu_bound(model) && !e.is_quota_full()).then_some(())?;
+    // What a quota holds back waits for the CPU, and what is not asked for more waits for nothing.
+    let is_own = !e.is_cpu_bound(model) && !e.is_quota_full() && !e.is_carrier_bound();
+    (e.is_idle(model) && is_own).then_some(())?;
     let busy = e.cpu_share(model);
     found(
         Kind::Waiting,

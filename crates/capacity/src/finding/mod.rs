@@ -8,12 +8,14 @@
 //! - `trial`: what was changed to tell two explanations apart.
 //! - `measuring`: errors, and what limits the measurement.
 //! - `instance`: what limits each instance by itself.
+//! - `memory`: when it is short, or will be.
 //! - `company`: what instances do to each other.
 
 mod company;
 mod evidence;
 mod instance;
 mod measuring;
+mod memory;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -23,7 +25,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Model;
-pub use evidence::{Admission, Evidence, Load, Memory, Pool};
+pub use evidence::{Admission, Evidence, Kept, Load, Memory, Pool};
 pub use trial::{Change, Question, Trial};
 
 /// What limits a system, or threatens to.
@@ -91,7 +93,7 @@ pub struct Finding {
 
 /// Every finding that the evidence supports, what limits first before the rest.
 pub fn diagnose(model: &Model, e: &Evidence) -> Vec<Finding> {
-    let threats = [measuring::failing(e), instance::memory(e)];
+    let threats = [measuring::failing(e), memory::pressure(e)];
     // Of an app with room to spare only what strikes at any load is said: the rest is no limit yet,
     // and stands in the evidence of the headroom.
     if let Some(headroom) = company::headroom(model, e).filter(|_| e.has_room()) {
@@ -119,7 +121,7 @@ pub fn instance_limit(model: &Model, e: &Evidence) -> Kind {
         Kind::GeneratorBound
     } else if e.is_balancer_bound() {
         Kind::BalancerBound
-    } else if e.is_memory_short() {
+    } else if memory::is_short(&e.memory) {
         Kind::MemoryPressure
     } else if e.is_quota_full() {
         Kind::CpuThrottled

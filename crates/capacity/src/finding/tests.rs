@@ -112,8 +112,7 @@ fn workers_leave_requests_outside() {
 fn a_quota_comes_before_the_cpu_that_it_cuts() {
     let (m, e) = saturated(saturation(1, 20.0, 0.01, 0.2), saturation(2, 40.0, 0.01, 0.4));
     let e = Evidence { throttled: Some(0.98), ..e };
-    assert_eq!(kinds(&m, &e)[0], Kind::CpuThrottled);
-    assert!(!kinds(&m, &e).contains(&Kind::Waiting), "it waits for the CPU");
+    assert_eq!(kinds(&m, &e), [Kind::CpuThrottled], "it waits for the CPU alone");
     assert_eq!(instance_limit(&m, &e), Kind::CpuThrottled);
 }
 
@@ -179,4 +178,11 @@ fn a_trial_acquits_the_balancer() {
     let question = Question::of_one(&m, &e)[0];
     let acquitted = Evidence { trials: vec![question.answer(1, 4000.0, 4100.0)], ..e };
     assert_eq!(kinds(&m, &acquitted), [Kind::CpuBound]);
+}
+
+// The second instance brings nothing either, and one request at a time keeps the balancer as busy.
+#[test]
+fn behind_a_full_balancer_nothing_is_said_of_the_app() {
+    let (m, e) = saturated(saturation(1, 9000.0, 1e-5, 1.2), saturation(2, 8500.0, 1e-5, 1.2));
+    assert_eq!(kinds(&m, &Evidence { balancer_thread: 0.98, ..e }), [Kind::BalancerBound]);
 }

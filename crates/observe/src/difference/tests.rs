@@ -176,6 +176,15 @@ fn what_is_unknown_of_a_part_is_unknown_of_the_whole() {
 }
 
 #[test]
+fn memory_grows_in_processes_that_stay() {
+    let holding = |bytes| Task { rss_bytes: Some(bytes), ..process(1, 0.0, 0.0) };
+    let before = app([(5, 10.0, holding(1000)), (6, 10.0, holding(500))]);
+    let now = app([(5, 10.0, holding(4000)), (7, 101.0, holding(700))]);
+    let usage = usage(Some(before), Some(now));
+    assert_eq!(usage.targets["app"].rss_growth, 1500.0, "in 2 s");
+}
+
+#[test]
 fn throttling_counts_only_within_one_group() {
     let counters = |directory: &str, throttled: u64| {
         let mut counters = app([(5, 10.0, process(1, 0.0, 0.0))]);

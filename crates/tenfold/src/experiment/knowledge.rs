@@ -2,7 +2,7 @@
 
 use capacity::model::ServiceShape;
 use capacity::{
-    Admission, Bounds, Evidence, Finding, Ladder, Line, Load, Measured, Memory, Model, Pool,
+    Admission, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Measured, Memory, Model, Pool,
     Question, Recommendation, Rung, Saturation, Scaling, Trial, Usl,
 };
 use observe::Machine;
@@ -215,6 +215,15 @@ impl<'a> Knowledge<'a> {
 
     fn memory(&self) -> Memory {
         let all = || self.rungs.iter().chain(&self.second).chain(&self.confirmed);
+        let room = |o: &Observation| {
+            let limited = o.probe.limited.and_then(limited_memory);
+            let limited = limited.map(|(used, limit)| limit.saturating_sub(used));
+            limited.into_iter().chain(o.memory_available).min()
+        };
+        let kept = |o: &Observation| Kept {
+            bytes: o.growth * o.probe.duration_s,
+            requests: o.throughput() * o.probe.duration_s,
+        };
         let left = |o: &Observation| {
             Some(o.memory_available? as f64 / self.machine.memory_bytes?.max(1) as f64)
         };
@@ -229,6 +238,8 @@ impl<'a> Knowledge<'a> {
             ),
             faults: all().map(|o| o.faults / o.throughput().max(1e-9)).fold(0.0, f64::max),
             kills: all().map(|o| o.probe.memory_kills).sum(),
+            kept: all().map(kept).collect(),
+            room: all().filter_map(room).min(),
         }
     }
 

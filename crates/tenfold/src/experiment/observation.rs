@@ -59,6 +59,8 @@ pub struct Observation {
     pub memory_pressure: Option<f64>,
     /// Resident memory of the largest instance.
     pub rss: Option<u64>,
+    /// Bytes by which the instances together grew, a second.
+    pub growth: f64,
     /// Memory that was still free (bytes).
     pub memory_available: Option<u64>,
     pub connect_failures: u64,
@@ -119,6 +121,7 @@ impl Observation {
         Observation {
             throttled: probe.limited.and_then(|limited| limited.throttled_ratio),
             rss: probe.rss_bytes,
+            growth: apps.iter().map(|u| u.rss_growth).sum(),
             probe,
             error,
             offered: report.offered,
@@ -255,6 +258,15 @@ impl Edges {
         count(&self.after).saturating_sub(count(&self.before))
     }
 
+    /// Requests that were turned away while instances were there to serve them.
+    fn refused(&self) -> u64 {
+        let refused = |s: &Snapshot| {
+            let shed = s.apps[0].queue.shed;
+            shed.full + shed.timeout + shed.too_late
+        };
+        refused(&self.after).saturating_sub(refused(&self.before))
+    }
+
     fn queue(&self) -> Times {
         let mut queue = self.after.apps[0].queue_time.clone();
         // Counts only grow, so that the difference is the interval's own.
@@ -304,7 +316,20 @@ fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu: CpuUse) -> plan:
         limited: None,
         memory_kills: 0,
         verdict: reasons.iter().map(|r| r.verdict().into()).max().unwrap_or(Verdict::Valid),
-        verdict_reasons: reasons.iter().map(ToString::to_string).collect(),
+        verdict_reasons: reasons.iter().map(|reason| told(reason, report, edges)).collect(),
+    }
+}
+
+/// A reason in words. What our own queue refused is no fault of the app's, and in no log of its.
+fn told(reason: &Reason, report: &Report, edges: &Edges) -> String {
+    match reason {
+        Reason::ManyErrors { ratio, .. } if 2 * edges.refused() > report.error_count() => format!(
+            "{:.1} % of the requests failed, most of them with 503 from Tenfold's own queue, as they would \
+             have waited for too long there, and percentiles describe only the others: more was sent \
+             than the instances complete; lower the rate, or allow more of them (--max-instances)",
+            ratio * 100.0
+        ),
+        _ => reason.to_string(),
     }
 }
 

@@ -1,0 +1,179 @@
+//! Memory that is short, or will be: requests leave some behind and none of it is given back.
+
+use super::evidence::{Evidence, Memory};
+use super::{Finding, Kind, clarity, found};
+use crate::words::rate;
+
+/// Of a memory limit, so much is all: the kernel takes back what it can before it kills.
+const FULL: f64 = 0.95;
+/// Of the machine's memory, less than this is nothing left.
+const LITTLE: f64 = 0.1;
+/// Share of the time that may pass waiting for memory: systemd-oomd, whose business that is, acts at
+/// 0.6 for 30 s; a service feels far less.
+const STALLED: f64 = 0.05;
+/// A request that waits for the disk more often than this, in pages, at a full memory, thrashes.
+const FAULTS: f64 = 1.0;
+
+/// Growth of fewer probes is a program that warms up.
+const PROBES: usize = 4;
+/// And so is growth that slows down: in the later half of the probes a request leaves at least this
+/// share of what is usual there.
+const STEADY: f64 = 0.5;
+/// Heaps of managed languages grow by tens of megabytes before they are collected for the first time.
+const WARM_UP: f64 = 64.0 * MIB;
+/// Under a limit a heap is smaller: this share of what is left there.
+const WARM_UP_SHARE: f64 = 0.25;
+/// Memory that lasts for longer (s) under full load is somebody else's plan.
+const SOON: f64 = 3600.0;
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+pub(super) fn is_short(m: &Memory) -> bool {
+    let full = |(used, limit): (u64, u64)| used as f64 >= FULL * limit as f64;
+    // A full limit alone is the page cache's business, and a stall may be somebody else's.
+    let is_full = m.left.is_some_and(|left| left < LITTLE) || m.limited.is_some_and(full);
+    let is_felt = m.faults >= FAULTS || m.stalled.is_some_and(|share| share >= STALLED);
+    m.kills > 0 || (is_full && is_felt)
+}
+
+pub(super) fn pressure(e: &Evidence) -> Option<Finding> {
+    let growth = Growth::of(e);
+    match (is_short(&e.memory), growth) {
+        (true, growth) => short(&e.memory, growth.as_ref()),
+        (false, Some(growth)) => found(
+            Kind::MemoryPressure,
+            growth.confidence(),
+            growth.in_words(),
+            "find what keeps it (a heap snapshot; a cache or a list without a bound), and until then start \
+             instances afresh in time: `tenfold reload` loses no request",
+        ),
+        (false, None) => None,
+    }
+}
+
+fn short(m: &Memory, growth: Option<&Growth>) -> Option<Finding> {
+    let mut seen = Vec::new();
+    if m.kills > 0 {
+        let s = if m.kills == 1 { "process was" } else { "processes were" };
+        seen.push(format!("{} {s} killed because no memory was left", m.kills));
+    }
+    if let Some((used, limit)) = m.limited {
+        seen.push(format!("{:.1} of {:.1} MiB are used", used as f64 / MIB, limit as f64 / MIB));
+    }
+    if m.faults >= 0.1 {
+        seen.push(format!("a request waits {:.1} times for pages from the disk", m.faults));
+    }
+    if let Some(share) = m.stalled.filter(|share| *share >= STALLED) {
+        seen.push(format!("something waited for memory {:.0} % of the time", share * 100.0));
+    }
+    seen.extend(growth.map(Growth::in_words));
+    let stalled = clarity(m.stalled.unwrap_or(0.0), STALLED, 0.3);
+    let confidence = if m.kills > 0 { 0.99 } else { stalled.max(clarity(m.faults, FAULTS, 10.0)) };
+    found(
+        Kind::MemoryPressure,
+        confidence,
+        seen.join("; "),
+        if m.limited.is_some() {
+            "give each instance more memory (--memory), or make it need less"
+        } else {
+            "add memory or run fewer instances: a machine that swaps serves nobody"
+        },
+    )
+}
+
+/// Memory that every request takes and none gives back.
+struct Growth {
+    /// Bytes a request, in the later half of the probes: the median, and the least.
+    usual: f64,
+    least: f64,
+    /// Requests a second of a saturated instance.
+    throughput: f64,
+    /// Bytes that it can still take.
+    room: f64,
+}
+
+impl Growth {
+    fn of(e: &Evidence) -> Option<Growth> {
+        let m = &e.memory;
+        let probes: Vec<_> = m.kept.iter().filter(|kept| kept.requests > 0.0).collect();
+        let mut later: Vec<f64> =
+            probes[probes.len() / 2..].iter().map(|kept| kept.bytes / kept.requests).collect();
+        later.sort_by(f64::total_cmp);
+        let growth = Growth {
+            usual: *later.get(later.len() / 2)?,
+            least: *later.first()?,
+            throughput: e.one.throughput,
+            room: m.room? as f64,
+        };
+        let all: f64 = m.kept.iter().map(|kept| kept.bytes).sum();
+        let is_much = all >= WARM_UP.min(WARM_UP_SHARE * growth.room);
+        let is_steady = growth.usual > 0.0 && growth.least >= STEADY * growth.usual;
+        let is_growth = probes.len() >= PROBES && is_much && is_steady && growth.lasts() < SOON;
+        is_growth.then_some(growth)
+    }
+
+    /// Seconds until nothing is left under full load.
+    fn lasts(&self) -> f64 {
+        self.room / (self.usual * self.throughput)
+    }
+
+    fn confidence(&self) -> f64 {
+        clarity(self.least / self.usual, STEADY, 1.0)
+    }
+
+    fn in_words(&self) -> String {
+        let lasts = match self.lasts() {
+            seconds if seconds < 120.0 => format!("{seconds:.0} s"),
+            seconds => format!("{:.0} minutes", seconds / 60.0),
+        };
+        format!(
+            "every request leaves {:.0} KiB behind and none is given back: at {} requests/s the {:.0} MiB \
+             that are left to an instance last for {lasts}",
+            self.usual / 1024.0,
+            rate(self.throughput),
+            self.room / MIB
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::{Kept, diagnose};
+    use crate::model::tests::{model, saturation};
+
+    const ROOM: u64 = 8 << 30;
+
+    /// An app of 100 requests a second that kept so many KiB of each request, in probes of 2 s.
+    fn keeping(kib: &[f64], room: u64) -> Option<Finding> {
+        let kept = |kib: &f64| Kept { bytes: kib * 1024.0 * 200.0, requests: 200.0 };
+        let memory =
+            Memory { kept: kib.iter().map(kept).collect(), room: Some(room), ..Memory::default() };
+        let e = Evidence { memory, ..Evidence::new(saturation(1, 100.0, 0.001, 0.1)) };
+        let findings = diagnose(&model(1, 0.01, 0.001, 2.0), &e);
+        findings.into_iter().find(|finding| finding.kind == Kind::MemoryPressure)
+    }
+
+    #[test]
+    fn what_every_request_leaves_behind_will_be_too_much() {
+        let finding = keeping(&[400.0, 330.0, 340.0, 325.0, 350.0], ROOM).unwrap();
+        let told = "every request leaves 340 KiB behind and none is given back: at 100 requests/s the 8192 \
+                    MiB that are left to an instance last for 4 minutes";
+        assert_eq!(finding.evidence, told);
+        assert!(finding.confidence > 0.9, "{finding:?}");
+    }
+
+    #[test]
+    fn a_program_that_warms_up_keeps_nothing() {
+        assert_eq!(keeping(&[900.0, 400.0, 30.0, 0.0, 5.0], ROOM), None, "it slows down");
+        assert_eq!(keeping(&[900.0, 400.0, 300.0, -800.0, 300.0], ROOM), None, "it was collected");
+        assert_eq!(keeping(&[900.0, 400.0], ROOM), None, "too early to tell");
+        assert_eq!(keeping(&[30.0; 5], ROOM), None, "a heap before it is collected");
+    }
+
+    #[test]
+    fn under_a_limit_less_is_much() {
+        assert!(keeping(&[30.0; 5], 64 << 20).is_some());
+        assert_eq!(keeping(&[100.0; 5], 1 << 40), None, "it lasts for a year");
+    }
+}
