@@ -13,6 +13,7 @@
 //! - [`regression`]: demands as the slope of busy seconds over requests.
 //! - [`sharing`]: what they do to each other beside the cores, decided by the data.
 //! - [`response`]: throughput and latency of that model under a closed or an open workload.
+//! - [`quota`]: instances that the kernel stops until the next period.
 //! - [`usl`]: the Universal Scalability Law as a second opinion.
 //! - [`finding`]: named, evidenced diagnoses that end in a remedy.
 //! - [`words`]: numbers as people read them.
@@ -35,6 +36,7 @@ pub mod ladder;
 pub mod laws;
 pub mod model;
 pub mod price;
+pub mod quota;
 mod reason;
 pub mod recommendation;
 pub mod regression;
@@ -52,6 +54,7 @@ pub use goal::{Goal, Measured};
 pub use interval::Interval;
 pub use ladder::{Ladder, Rung};
 pub use model::{Filling, Model, Saturation, ServiceShape, Side};
+pub use quota::Quota;
 pub use recommendation::{Bounds, NextLimit, Point, Recommendation, curve, recommend, recommended};
 pub use regression::Line;
 pub use response::{Prediction, Response, Workload, expect, predict};

@@ -15,6 +15,7 @@ use crate::balance;
 use crate::draws;
 use crate::ladder::Ladder;
 use crate::laws;
+use crate::quota::{Quota, Throttled};
 use crate::sharing::{Alone, Sharing, Shortfall};
 
 /// A measurement of `instances`, with every slot of them busy or some.
@@ -88,6 +89,31 @@ impl ServiceShape {
     pub fn constant() -> ServiceShape {
         ServiceShape { scv: 0.0, points: vec![(1.0, 1.0)] }
     }
+
+    /// The shape of requests that were not stopped, if `share` of them were, which are the longest; a
+    /// constant where that is most of them.
+    pub fn without_longest(&self, share: f64) -> ServiceShape {
+        let mut left = 1.0 - share;
+        let kept: Vec<(f64, f64)> = self
+            .points
+            .iter()
+            .map(|&(x, weight)| {
+                let weight = weight.min(left);
+                left -= weight;
+                (x, weight)
+            })
+            .take_while(|(_, weight)| *weight > 1e-9)
+            .collect();
+        let total: f64 = kept.iter().map(|(_, weight)| weight).sum();
+        if total < 0.5 {
+            return ServiceShape::constant();
+        }
+        let mean = kept.iter().map(|(x, weight)| x * weight).sum::<f64>() / total;
+        let points: Vec<(f64, f64)> =
+            kept.into_iter().map(|(x, weight)| (x / mean, weight / total)).collect();
+        let scv = points.iter().map(|(x, weight)| weight * (x - 1.0).powi(2)).sum();
+        ServiceShape { scv, points }
+    }
 }
 
 /// The fitted model.
@@ -115,6 +141,8 @@ pub struct Model {
     pub sharing: Sharing,
     /// How one instance's service time varies.
     pub shape: ServiceShape,
+    /// What stops each instance before anything else does.
+    pub quota: Option<Quota>,
     /// Seconds that a request of one instance is not at the cores, by requests in flight there.
     away: Vec<(f64, f64)>,
     #[serde(skip)]
@@ -175,12 +203,33 @@ impl Model {
             relay_thread: if is_telling { one.relay_thread } else { 0.0 },
             sharing: Sharing::Nothing,
             shape,
+            quota: None,
             away: Vec::new(),
             measured: Measurements { one, several: Vec::new() },
             draws: OnceCell::new(),
         };
         model.part();
         model
+    }
+
+    /// The same with what stops each instance; `shape` is then of requests that were not stopped.
+    pub fn under(mut self, quota: Option<Quota>) -> Model {
+        self.quota = quota;
+        self
+    }
+
+    /// The instances as their quota lets them run: where that is known, and the cores hold them all.
+    pub(crate) fn throttled(&self, instances: usize) -> Option<Throttled<'_>> {
+        let quota = self.quota?;
+        let fits = instances as f64 * quota.cores <= self.usable_cores;
+        let is_known = self.ladder.is_saturated() && fits && !self.sharing.is_shared();
+        is_known.then(|| Throttled {
+            quota,
+            demand: quota.cores / self.ladder.peak(),
+            instances,
+            slots: self.slots,
+            shape: &self.shape,
+        })
     }
 
     /// Refits CPU demand and sharing to measurements of two or more instances.
@@ -387,7 +436,8 @@ impl Model {
         one.throughput *= level;
         // CPU time is counted, not sampled: only the machine's own wander is in it.
         one.app_demand *= wander(0.0);
-        let mut again = Model::new(self.ladder.scaled(level), one, self.shape.clone(), self.cores);
+        let mut again = Model::new(self.ladder.scaled(level), one, self.shape.clone(), self.cores)
+            .under(self.quota);
         again.measured.several = self.measured.several.clone();
         for s in &mut again.measured.several {
             s.throughput *= wander(s.error);
@@ -428,6 +478,15 @@ pub(crate) mod tests {
             relay_thread,
             busy_cores,
         }
+    }
+
+    #[test]
+    fn who_was_stopped_is_left_out_of_the_shape() {
+        let stopped = ServiceShape { scv: 4.0, points: vec![(0.2, 0.4), (0.3, 0.4), (4.0, 0.2)] };
+        let shape = stopped.without_longest(0.2);
+        assert_eq!(shape.points.len(), 2);
+        assert!((shape.points[0].0 - 0.8).abs() < 1e-9 && (shape.scv - 0.04).abs() < 1e-9);
+        assert_eq!(stopped.without_longest(0.7), ServiceShape::constant());
     }
 
     #[test]

@@ -81,9 +81,7 @@ pub fn predict(model: &Model, workload: &Workload, instances: usize) -> Predicti
 
 /// The prediction alone, with an interval of no width.
 pub fn expect(model: &Model, workload: &Workload, instances: usize) -> Prediction {
-    let system = System::new(model, workload, instances);
-    let throughput = system.throughput(workload);
-    let response = system.response(workload);
+    let (throughput, response) = answered(model, workload, instances);
     Prediction {
         throughput,
         low: throughput,
@@ -91,6 +89,21 @@ pub fn expect(model: &Model, workload: &Workload, instances: usize) -> Predictio
         response,
         fastest: response,
         slowest: response,
+    }
+}
+
+fn answered(model: &Model, workload: &Workload, instances: usize) -> (f64, Option<Response>) {
+    let system = System::new(model, workload, instances);
+    let throughput = system.throughput(workload);
+    let response = system.response(workload);
+    let Some(throttled) = model.throttled(instances).filter(|_| response.is_some()) else {
+        return (throughput, response);
+    };
+    let (simulated, response) = throttled.simulate(workload);
+    match workload {
+        Workload::Closed { .. } => (simulated, Some(response)),
+        // What is sent is known; the simulation sends more or less by chance.
+        Workload::Open { .. } => (throughput, Some(response)),
     }
 }
 

@@ -1,6 +1,5 @@
 //! What is known so far, and what follows from it. No I/O: the science is asked here.
 
-use capacity::model::ServiceShape;
 use capacity::{
     Admission, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Measured, Memory, Model, Pool,
     Question, Recommendation, Rung, Saturation, Scaling, Trial, Usl,
@@ -87,8 +86,12 @@ impl<'a> Knowledge<'a> {
         let ladder = self.ladder()?;
         let peak = self.peak_rung()?;
         let cores = self.cores();
-        let shape = self.rungs.first().map_or_else(ServiceShape::constant, |o| o.shape.clone());
-        let mut model = Model::new(ladder, self.saturation(peak), shape, cores);
+        let first = self.rungs.first()?;
+        let (quota, shape) = first.quota().map_or_else(
+            || (None, first.shape.clone()),
+            |(quota, stopped)| (Some(quota), first.shape.without_longest(stopped)),
+        );
+        let mut model = Model::new(ladder, self.saturation(peak), shape, cores).under(quota);
         model.fit(&self.several());
         let instance_limit = capacity::instance_limit(&model, &self.evidence(peak));
         let bounds = Bounds {

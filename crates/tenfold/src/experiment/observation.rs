@@ -2,7 +2,7 @@
 
 use balancer::Snapshot;
 use capacity::model::ServiceShape;
-use capacity::{Filling, Measured, Saturation, laws};
+use capacity::{Filling, Measured, Quota, Saturation, laws};
 use hdrhistogram::Histogram;
 use load::{Reason, Report};
 use observe::{Machine, Sample, Sockets, TargetUsage, Usage};
@@ -195,6 +195,16 @@ impl Observation {
         probe
     }
 
+    /// The quota that stopped an instance with one request in flight in nearly every period, and the share
+    /// of the requests that it stopped.
+    pub fn quota(&self) -> Option<(Quota, f64)> {
+        let limited = self.probe.limited?;
+        let (ratio, stopped) = (limited.throttled_ratio?, limited.throttled_cores?);
+        let quota = Quota::seen(limited.cpus?, self.throughput(), stopped);
+        let share = ratio / capacity::quota::PERIOD / self.throughput();
+        (ratio >= STOPPED).then_some((quota, share.min(1.0)))
+    }
+
     /// Whether more was sent than could be completed, so that what failed may just have waited.
     pub fn is_overloaded(&self) -> bool {
         self.probe.rate.is_some() && self.throughput() < 0.97 * self.offered
@@ -284,6 +294,8 @@ fn first_sockets(rig: &Rig) -> Option<Sockets> {
 
 /// Slots are busy all the time from this share on: as exact as throughput is.
 const BUSY: f64 = 0.97;
+/// An instance that was stopped in so many of its periods is limited by its quota.
+const STOPPED: f64 = 0.9;
 /// Cores that other programs may use without a measurement becoming suspect.
 const BACKGROUND: f64 = 0.25;
 
