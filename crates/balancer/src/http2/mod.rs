@@ -31,7 +31,7 @@ pub(crate) const ALPN: &[u8] = b"h2";
 /// What a client sends first (RFC 9113 3.4), as far as it looks like an HTTP/1.1 request.
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
 
-/// What a stream may send before the other side has taken it: about what one buffer holds.
+/// What a stream may send before the other side has taken it.
 const STREAM_BYTES: u32 = 64 * 1024;
 
 /// What a connection may send (RFC 9113 6.9.1).

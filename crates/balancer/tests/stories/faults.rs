@@ -315,8 +315,8 @@ fn a_client_that_leaves_within_its_body_frees_its_slot() {
     });
     let stage = Stage::before(&origin, 1);
     let mut client = stage.client();
-    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100001\r\n\r\n");
-    client.send("x".repeat(100_000));
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 200001\r\n\r\n");
+    client.send("x".repeat(200_000));
     seen.recv().unwrap();
     drop(client);
     stage.until("it is counted", |snapshot| snapshot.apps[0].backends[0].counts.client_aborts == 1);

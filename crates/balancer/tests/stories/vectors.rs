@@ -76,7 +76,7 @@ impl Play {
     fn new() -> Self {
         let stage = Stage::new(|config| {
             config.threads = 1;
-            config.limits.body_bytes = 100_000;
+            config.limits.body_bytes = 200_000;
             config.timeouts.backend_idle = Duration::from_secs(600);
         });
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
