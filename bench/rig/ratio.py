@@ -15,7 +15,10 @@ class Ratio:
     high: float
 
     def __str__(self) -> str:
-        return f"{self.median:.2f}, {self.low:.2f} - {self.high:.2f}"
+        # A fiftieth and a hundredth are worth telling apart.
+        digits = 2 if self.median >= 0.1 else 4
+        low, high = f"{self.low:.{digits}f}", f"{self.high:.{digits}f}"
+        return f"{self.median:.{digits}f}, {low} - {high}"
 
 
 def ratio(ours: list[float], theirs: list[float]) -> Ratio:
