@@ -33,7 +33,7 @@ pub struct Session<'a> {
 const UNLIMITED: usize = 1 << 20;
 /// Concurrency at one instance beyond which a single generator thread measures itself.
 const MOST_CONCURRENCY: usize = 1024;
-/// New instances have this part of the budget to warm up.
+/// New instances have this part of the budget to warm up, and a third of what is left of it.
 const WARMING: u32 = 6;
 /// They have when a request costs no more than this share less CPU than it did a probe before: as
 /// exact as a probe is.
@@ -362,9 +362,14 @@ impl<'a> Session<'a> {
     /// Some of the instances are new. While they warm up (code is compiled, caches fill) a request costs
     /// less CPU from one probe to the next; the last one counts.
     async fn settled(&mut self, probe: &Probe, stage: Stage) -> Result<Observation, Abort> {
+        let most = self.budget.total() / WARMING;
+        let patience = match self.experiment.depth {
+            Depth::Confirm => most.min(self.budget.left() / 3),
+            Depth::Sweep { .. } => most,
+        };
         let begun = Instant::now();
         let mut last = self.probe(probe, stage).await?;
-        while self.known.may_warm_up(&last) && begun.elapsed() < self.budget.total() / WARMING {
+        while self.known.may_warm_up(&last) && begun.elapsed() < patience {
             let again = self.probe(probe, stage).await?;
             let is_settled = again.app_demand() > (1.0 - SETTLED) * last.app_demand();
             last = again;
