@@ -21,6 +21,9 @@ pub struct CpuUse {
     pub machine: Option<f64>,
 }
 
+/// Cores that other programs may use without a measurement becoming suspect.
+const BACKGROUND: f64 = 0.25;
+
 impl CpuUse {
     pub fn of(usage: &Usage, report: &Report, machine: &Machine) -> CpuUse {
         let app = instances(usage).map(|u| cores(u, usage.seconds)).sum();
@@ -41,6 +44,11 @@ impl CpuUse {
         }
     }
 
+    /// Cores that neither the app, the balancer nor the generator used.
+    pub fn others(&self) -> f64 {
+        self.machine.map_or(0.0, |busy| (busy - self.app - self.relay()).max(0.0))
+    }
+
     /// Balancer and generator.
     pub fn relay(&self) -> f64 {
         self.balancer.unwrap_or(0.0) + self.generator
@@ -57,6 +65,13 @@ impl From<CpuUse> for CpuCores {
             machine: cpu.machine.map(round),
         }
     }
+}
+
+/// What is to be said of a measurement beside which other programs used so many cores.
+pub fn disturbance(beside: f64) -> Option<String> {
+    (beside > BACKGROUND).then(|| {
+        format!("other programs used {beside:.1} cores meanwhile; end them and measure again")
+    })
 }
 
 /// The usage of each instance.

@@ -153,6 +153,9 @@ impl Measurement {
         let is_right = failed <= self.goal.max_errors && report.succeeded() > 0;
         let a_request = (report.throughput > 0.0).then(|| 1.0 / report.throughput);
         let kills_in_service: u64 = apps.clone().filter_map(|u| u.memory).map(|m| m.kills).sum();
+        let disturbance = cpu::disturbance(cpu.others());
+        let suspect = disturbance.iter().map(|_| Verdict::Suspect);
+        let verdicts = reasons(report).map(|reason| reason.verdict().into()).chain(suspect);
         Measured {
             goal_met: is_right && within(self.goal.p95, 95.0) && within(self.goal.p99, 99.0),
             duration_s: (seconds * 1e3).round() / 1e3,
@@ -171,8 +174,8 @@ impl Measurement {
             limited_by: busy.limit(),
             limited: Limited::most(apps, usage.seconds),
             memory_kills: u64::from(kills) + kills_in_service,
-            verdict: reasons(report).map(|r| r.verdict().into()).max().unwrap_or(Verdict::Valid),
-            verdict_reasons: reasons(report).map(ToString::to_string).collect(),
+            verdict: verdicts.max().unwrap_or(Verdict::Valid),
+            verdict_reasons: reasons(report).map(ToString::to_string).chain(disturbance).collect(),
         }
     }
 }

@@ -186,11 +186,9 @@ impl Observation {
     pub fn judged(&self, dependency_demand: f64) -> plan::Probe {
         let beside = self.other_cores() - dependency_demand * self.throughput();
         let mut probe = self.probe.clone();
-        if beside > BACKGROUND {
+        if let Some(reason) = cpu::disturbance(beside) {
             probe.verdict = probe.verdict.max(Verdict::Suspect);
-            probe.verdict_reasons.push(format!(
-                "other programs used {beside:.1} cores meanwhile; end them and measure again"
-            ));
+            probe.verdict_reasons.push(reason);
         }
         probe
     }
@@ -296,8 +294,6 @@ fn first_sockets(rig: &Rig) -> Option<Sockets> {
 const BUSY: f64 = 0.97;
 /// An instance that was stopped in so many of its periods is limited by its quota.
 const STOPPED: f64 = 0.9;
-/// Cores that other programs may use without a measurement becoming suspect.
-const BACKGROUND: f64 = 0.25;
 
 fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu: CpuUse) -> plan::Probe {
     let (users, rate) = (probe.workload.users(), probe.workload.rate());
