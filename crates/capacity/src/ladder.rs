@@ -76,7 +76,7 @@ impl Ladder {
     ///
     /// By Little's law the peak keeps `peak x light service` requests in service; that is exact for a
     /// pool of k serial workers. With many slots the knee is soft and a slot too many costs little,
-    /// so a fifth is added; the count never passes the first rung that reached the peak. Where requests
+    /// so a fifth is added; the count never passes the first rung that nearly reached the peak. Where requests
     /// hinder each other well before, as at shared cores, or help each other after, as where one turn of
     /// a loop serves several, it takes what brings nearly all of the peak.
     pub fn slots(&self) -> usize {
@@ -90,7 +90,9 @@ impl Ladder {
         if self.is_bent(in_service) || below.is_some_and(|r| slots <= r.concurrency) {
             return self.nearly_enough().unwrap_or(reached);
         }
-        slots.clamp(1, reached)
+        // A rung that just counts as the peak may be a tenth short of it.
+        let most = self.rungs.iter().find(|r| r.throughput >= NEARLY * peak);
+        slots.clamp(1, most.map_or(reached, |r| r.concurrency))
     }
 
     /// Whether the growth bends before so many are in service.
@@ -138,6 +140,13 @@ mod tests {
     fn ladder(rungs: &[(usize, f64)]) -> Ladder {
         let rung = |&(concurrency, throughput)| Rung { concurrency, throughput };
         Ladder::new(rungs.iter().map(rung).collect()).unwrap()
+    }
+
+    #[test]
+    fn a_rung_a_tenth_short_of_the_peak_does_not_bound_the_slots() {
+        // A pool of five for 40 ms after 100 ms of sleep: 125 requests/s of 140 ms, 17.5 at once.
+        let measured = [(1, 7.0), (2, 14.1), (4, 28.1), (8, 56.1), (16, 112.5), (32, 122.9)];
+        assert_eq!(ladder(&measured).slots(), 21);
     }
 
     #[test]
