@@ -100,7 +100,7 @@ fn a_third_search_would_not_help() {
 #[test]
 fn a_second_multi_threaded_instance_makes_it_slower() {
     let _machine = alone();
-    let (plan, output) = plan(&Home::new(), "threads", "--budget 30s");
+    let (plan, output) = plan(&Home::new(), "threads", "--budget 40s");
     assert_eq!(kinds(&plan)[0], "oversubscribed", "{}", said(&output));
     let recommendation = &plan["recommendation"];
     assert_eq!(recommendation["instances"], 1, "{plan:#}");

@@ -120,7 +120,7 @@ fn a_new_one_that_fails_leaves_the_running_one_serving() {
 
     // One that dies in the middle: its app is never ready.
     let mut dying = home.tenfold(&format!("{line} -- sleep 1007.25")).spawn().unwrap();
-    eventually("its app runs", || !processes("sleep 1007.25").is_empty());
+    eventually("its app runs beside it", || processes("sleep 1007.25").len() == 2);
     let second = home.run(&format!("{line} -- {APP} demo-app"));
     assert!(said(&second).contains("is taking over already"), "{}", said(&second));
     dying.kill().unwrap();

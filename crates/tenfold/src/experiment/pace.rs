@@ -118,6 +118,15 @@ mod tests {
     }
 
     #[test]
+    fn half_its_cost_lets_every_user_be_answered() {
+        for cycle in [0.01, 1.0, 9.0] {
+            let pace = Pace::confirming(cycle, 10.0, 59);
+            let cut = pace.within(pace.cost(cycle) / 2);
+            assert!(cut.least.as_secs_f64() >= cycle && cut.least.as_secs_f64() > 1.0, "{cut:?}");
+        }
+    }
+
+    #[test]
     fn the_budget_cuts_the_probe() {
         let pace = Pace::saturating(4.0).within(Duration::from_secs(6));
         assert_eq!((pace.warm_up, pace.least), (Duration::from_secs(2), Duration::from_secs(4)));

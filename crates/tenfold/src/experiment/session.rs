@@ -313,7 +313,8 @@ impl<'a> Session<'a> {
         let percent = if goal.p99.is_some() { 99.0 } else { 95.0 };
         let pace = Pace::confirming(cycle, throughput, load::Histogram::samples_for(percent));
         match self.experiment.depth {
-            Depth::Confirm => pace.within(self.budget.left()),
+            // A probe that ends before its requests do says nothing: past the budget rather than that.
+            Depth::Confirm => pace.within(self.budget.left().max(pace.cost(response) / 2)),
             Depth::Sweep { each } => pace.lasting(each),
         }
     }
