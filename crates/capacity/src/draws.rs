@@ -9,7 +9,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::model::{Model, Saturation, Side};
+use crate::model::{Model, Side};
+use crate::saturation::Saturation;
 use crate::sharing::Sharing;
 
 /// So many that one in forty is one whole draw.

@@ -9,6 +9,7 @@
 //! - [`difference`]: by how much two means differ; [`bootstrap`]: how sure a figure of one run is.
 //! - [`comparison`]: whether two sides of an experiment differ.
 //! - [`ladder`]: one instance under doubling concurrency: its slots and its saturation.
+//! - [`saturation`]: what instances completed and the CPU it took; [`shape`]: how a service time varies.
 //! - [`model`]: N instances of concurrency k on C shared cores, fitted to measurements.
 //! - [`regression`]: demands as the slope of busy seconds over requests.
 //! - [`sharing`]: what they do to each other beside the cores, decided by the data.
@@ -41,6 +42,8 @@ mod reason;
 pub mod recommendation;
 pub mod regression;
 pub mod response;
+pub mod saturation;
+pub mod shape;
 pub mod sharing;
 mod tail;
 pub mod usl;
@@ -53,10 +56,12 @@ pub use finding::{
 pub use goal::{Goal, Measured};
 pub use interval::Interval;
 pub use ladder::{Ladder, Rung};
-pub use model::{Filling, Model, Saturation, ServiceShape, Side};
+pub use model::{Model, Side};
 pub use quota::Quota;
 pub use recommendation::{Bounds, NextLimit, Point, Recommendation, curve, recommend, recommended};
 pub use regression::Line;
 pub use response::{Prediction, Response, Workload, expect, predict};
+pub use saturation::{Filling, Saturation};
+pub use shape::ServiceShape;
 pub use sharing::Sharing;
 pub use usl::{Scaling, Usl};

@@ -16,105 +16,9 @@ use crate::draws;
 use crate::ladder::Ladder;
 use crate::laws;
 use crate::quota::{Quota, Throttled};
+use crate::saturation::{CPU_FULL, Filling, Saturation};
+use crate::shape::ServiceShape;
 use crate::sharing::{Alone, Sharing, Shortfall};
-
-/// A measurement of `instances`, with every slot of them busy or some.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Saturation {
-    /// Running instances.
-    pub instances: usize,
-    /// Whether the throughput is the most that they complete.
-    pub filling: Filling,
-    /// Completed requests a second.
-    pub throughput: f64,
-    /// Half-width of the interval of the throughput, as a share of it.
-    pub error: f64,
-    /// CPU seconds of the app in one request.
-    pub app_demand: f64,
-    /// CPU seconds in one request of other programs that work for the app, as a database does.
-    pub dependency_demand: f64,
-    /// CPU seconds of the balancer and the load generator in one request.
-    pub relay_demand: f64,
-    /// CPU seconds in one request of the busier one of the balancer's and the generator's threads.
-    pub relay_thread: f64,
-    /// Of the cores that may be used, those that were busy, with this and whatever else.
-    pub busy_cores: f64,
-}
-
-/// How many of the slots were busy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Filling {
-    /// All of them: it is what the instances can do.
-    Full,
-    /// Some: they can do so much, or more.
-    Partial,
-}
-
-impl Saturation {
-    /// Cores of the app, what works for it, the balancer and the generator.
-    pub fn own_cores(&self) -> f64 {
-        let demand = self.app_demand + self.dependency_demand + self.relay_demand;
-        laws::utilisation(self.throughput, demand)
-    }
-
-    /// Cores of the app.
-    pub fn app_cores(&self) -> f64 {
-        laws::utilisation(self.throughput, self.app_demand)
-    }
-
-    /// Cores that other programs used.
-    pub fn background(&self) -> f64 {
-        (self.busy_cores - self.own_cores()).max(0.0)
-    }
-
-    /// Whether the load had used up what other programs left of `cores`.
-    pub fn is_cpu_full(&self, cores: f64) -> bool {
-        let own = self.own_cores();
-        own >= CPU_FULL * (cores - self.background()) && own >= LOADED * cores
-    }
-}
-
-/// How the service time of a request alone in an instance varies.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ServiceShape {
-    /// Squared coefficient of variation: 0 for a constant, 1 for an exponential time.
-    pub scv: f64,
-    /// Values as multiples of the mean, each with its weight; the weights sum to 1. Never empty.
-    pub points: Vec<(f64, f64)>,
-}
-
-impl ServiceShape {
-    /// A time that never varies.
-    pub fn constant() -> ServiceShape {
-        ServiceShape { scv: 0.0, points: vec![(1.0, 1.0)] }
-    }
-
-    /// The shape of requests that were not stopped, if `share` of them were, which are the longest; a
-    /// constant where that is most of them.
-    pub fn without_longest(&self, share: f64) -> ServiceShape {
-        let mut left = 1.0 - share;
-        let kept: Vec<(f64, f64)> = self
-            .points
-            .iter()
-            .map(|&(x, weight)| {
-                let weight = weight.min(left);
-                left -= weight;
-                (x, weight)
-            })
-            .take_while(|(_, weight)| *weight > 1e-9)
-            .collect();
-        let total: f64 = kept.iter().map(|(_, weight)| weight).sum();
-        if total < 0.5 {
-            return ServiceShape::constant();
-        }
-        let mean = kept.iter().map(|(x, weight)| x * weight).sum::<f64>() / total;
-        let points: Vec<(f64, f64)> =
-            kept.into_iter().map(|(x, weight)| (x / mean, weight / total)).collect();
-        let scv = points.iter().map(|(x, weight)| weight * (x - 1.0).powi(2)).sum();
-        ServiceShape { scv, points }
-    }
-}
 
 /// The fitted model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -167,11 +71,6 @@ pub enum Side {
     High,
 }
 
-/// The CPU is the limit when so much of it is busy. The rest is lost where app, balancer and generator
-/// hand requests to each other; one busy core of two is far below, so that nothing lies between.
-pub const CPU_FULL: f64 = 0.80;
-/// A load that uses less than this share of the cores is not what fills them.
-const LOADED: f64 = 0.4;
 /// A thread that was busy for less of its time tells nothing of its limit: what it spends on a request
 /// at a low rate is mostly waking up, and shrinks with the rate.
 const TELLING: f64 = 0.3;
@@ -346,6 +245,12 @@ impl Model {
         if self.relay_thread > 0.0 { CPU_FULL / self.relay_thread } else { f64::INFINITY }
     }
 
+    /// Throughput at which the cores or a thread of balancer or generator are full; one instance is seen
+    /// to get past the latter.
+    fn shared_limit(&self, instances: usize) -> f64 {
+        self.cpu_limit(instances).min(self.relay_limit().max(self.ladder.peak()))
+    }
+
     /// Throughput that the instances would reach if the cores had no end; without one where none was
     /// seen in one instance.
     pub fn own_limit(&self, instances: usize) -> f64 {
@@ -358,9 +263,8 @@ impl Model {
 
     /// Saturated throughput of `instances`.
     pub fn capacity(&self, instances: usize) -> f64 {
-        let end = self.cpu_limit(instances).min(self.relay_limit().max(self.ladder.peak()));
         if !self.ladder.is_saturated() {
-            return end;
+            return self.shared_limit(instances);
         }
         self.rate(instances, (instances * self.slots) as f64)
     }
@@ -386,8 +290,7 @@ impl Model {
         let (groups, alone) = (held / jobs, self.ladder.throughput(jobs));
         let left = self.left_at_cores(instances, held)
             * if groups > 0.0 { self.sharing.left(groups, jobs, alone) } else { 1.0 };
-        let end = self.cpu_limit(instances).min(self.relay_limit().max(self.ladder.peak()));
-        (groups * alone * left).min(end)
+        (groups * alone * left).min(self.shared_limit(instances))
     }
 
     /// Share of their throughput that instances keep when others use the cores as well.
@@ -481,15 +384,6 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn who_was_stopped_is_left_out_of_the_shape() {
-        let stopped = ServiceShape { scv: 4.0, points: vec![(0.2, 0.4), (0.3, 0.4), (4.0, 0.2)] };
-        let shape = stopped.without_longest(0.2);
-        assert_eq!(shape.points.len(), 2);
-        assert!((shape.points[0].0 - 0.8).abs() < 1e-9 && (shape.scv - 0.04).abs() < 1e-9);
-        assert_eq!(stopped.without_longest(0.7), ServiceShape::constant());
-    }
-
-    #[test]
     fn serial_waiting_instances_add_up() {
         let mut m = model(1, 1.0, 0.005, 2.0);
         m.fit(&[saturation(2, 2.0, 0.005, 0.1)]);
@@ -534,14 +428,6 @@ pub(crate) mod tests {
         let m = model(16, 0.001, 0.00001, 64.0);
         assert_eq!(m.capacity(1), 16_000.0);
         assert_eq!(m.capacity(10), m.relay_limit());
-    }
-
-    #[test]
-    fn what_others_do_to_the_cores_is_not_the_load() {
-        let idle = Saturation { busy_cores: 2.0, ..saturation(2, 98.0, 0.0005, 0.0) };
-        assert!(!idle.is_cpu_full(2.0), "0.06 cores of its own");
-        let beside = Saturation { busy_cores: 2.0, ..saturation(2, 50.0, 0.03, 0.0) };
-        assert!(beside.is_cpu_full(2.0), "1.5 cores, all that others left");
     }
 
     #[test]

@@ -13,8 +13,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde::Serialize;
 
-use crate::model::ServiceShape;
 use crate::response::{Response, Workload};
+use crate::shape::ServiceShape;
 
 /// What the kernel allows each instance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -284,9 +284,9 @@ mod tests {
     use super::*;
     use crate::goal::tests::{measured, open};
     use crate::ladder::{Ladder, Rung};
-    use crate::model::ServiceShape;
     use crate::model::tests::{model, saturation};
     use crate::response::Workload;
+    use crate::shape::ServiceShape;
 
     fn bounds(instance_limit: Kind) -> Bounds {
         Bounds { max_instances: 32, memory: None, instance_limit, failing: None }

@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use crate::balance::States;
 use crate::laws;
-use crate::model::{Model, ServiceShape, Side};
+use crate::model::{Model, Side};
+use crate::shape::ServiceShape;
 use crate::tail::{Mixture, Wait};
 
 /// How the app is used.
@@ -342,7 +343,7 @@ impl System<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ServiceShape, tests::model};
+    use crate::model::tests::model;
 
     fn exponential(mut m: Model) -> Model {
         let n = 400;

@@ -2,8 +2,8 @@
 
 use statrs::function::gamma::gamma_lr;
 
-use crate::model::ServiceShape;
 use crate::response::Response;
+use crate::shape::ServiceShape;
 
 /// The response times of requests whose service times differ by what they find.
 pub(crate) struct Mixture<'a> {

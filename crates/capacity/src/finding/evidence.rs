@@ -2,7 +2,8 @@
 
 use super::trial::{Change, Trial};
 use super::{Kind, trial};
-use crate::model::{Model, Saturation};
+use crate::model::Model;
+use crate::saturation::Saturation;
 
 /// What was seen. Shares are 0 to 1; `None` where the source is missing.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,8 @@
 use super::*;
 use crate::ladder::{Ladder, Rung};
 use crate::model::tests::{model, saturation};
-use crate::model::{Saturation, ServiceShape};
+use crate::saturation::Saturation;
+use crate::shape::ServiceShape;
 
 fn kinds(model: &Model, evidence: &Evidence) -> Vec<Kind> {
     diagnose(model, evidence).iter().map(|f| f.kind).collect()

@@ -1,8 +1,7 @@
 //! What a probe saw: the load's report, the balancer's histograms, and who used the machine.
 
 use balancer::Snapshot;
-use capacity::model::ServiceShape;
-use capacity::{Filling, Measured, Quota, Saturation, laws};
+use capacity::{Filling, Measured, Quota, Saturation, ServiceShape, laws};
 use hdrhistogram::Histogram;
 use load::{Reason, Report};
 use observe::{Machine, Sample, Sockets, TargetUsage, Usage};

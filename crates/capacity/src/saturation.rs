@@ -1,0 +1,82 @@
+//! What so many instances completed, and the CPU that it took.
+
+use serde::Serialize;
+
+use crate::laws;
+
+/// A measurement of `instances`, with every slot of them busy or some.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Saturation {
+    /// Running instances.
+    pub instances: usize,
+    /// Whether the throughput is the most that they complete.
+    pub filling: Filling,
+    /// Completed requests a second.
+    pub throughput: f64,
+    /// Half-width of the interval of the throughput, as a share of it.
+    pub error: f64,
+    /// CPU seconds of the app in one request.
+    pub app_demand: f64,
+    /// CPU seconds in one request of other programs that work for the app, as a database does.
+    pub dependency_demand: f64,
+    /// CPU seconds of the balancer and the load generator in one request.
+    pub relay_demand: f64,
+    /// CPU seconds in one request of the busier one of the balancer's and the generator's threads.
+    pub relay_thread: f64,
+    /// Of the cores that may be used, those that were busy, with this and whatever else.
+    pub busy_cores: f64,
+}
+
+/// How many of the slots were busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Filling {
+    /// All of them: it is what the instances can do.
+    Full,
+    /// Some: they can do so much, or more.
+    Partial,
+}
+
+/// The CPU is the limit when so much of it is busy. The rest is lost where app, balancer and generator
+/// hand requests to each other; one busy core of two is far below, so that nothing lies between.
+pub const CPU_FULL: f64 = 0.80;
+/// A load that uses less than this share of the cores is not what fills them.
+const LOADED: f64 = 0.4;
+
+impl Saturation {
+    /// Cores of the app, what works for it, the balancer and the generator.
+    pub fn own_cores(&self) -> f64 {
+        let demand = self.app_demand + self.dependency_demand + self.relay_demand;
+        laws::utilisation(self.throughput, demand)
+    }
+
+    /// Cores of the app.
+    pub fn app_cores(&self) -> f64 {
+        laws::utilisation(self.throughput, self.app_demand)
+    }
+
+    /// Cores that other programs used.
+    pub fn background(&self) -> f64 {
+        (self.busy_cores - self.own_cores()).max(0.0)
+    }
+
+    /// Whether the load had used up what other programs left of `cores`.
+    pub fn is_cpu_full(&self, cores: f64) -> bool {
+        let own = self.own_cores();
+        own >= CPU_FULL * (cores - self.background()) && own >= LOADED * cores
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tests::saturation;
+
+    #[test]
+    fn what_others_do_to_the_cores_is_not_the_load() {
+        let idle = Saturation { busy_cores: 2.0, ..saturation(2, 98.0, 0.0005, 0.0) };
+        assert!(!idle.is_cpu_full(2.0), "0.06 cores of its own");
+        let beside = Saturation { busy_cores: 2.0, ..saturation(2, 50.0, 0.03, 0.0) };
+        assert!(beside.is_cpu_full(2.0), "1.5 cores, all that others left");
+    }
+}
