@@ -7,6 +7,7 @@ mod faults;
 mod h2c;
 mod health;
 mod http2;
+mod http2_abuse;
 mod limits;
 mod logging;
 mod membership;

@@ -1,0 +1,144 @@
+//! HTTP/2 clients that mean no good: frames that a library would not send.
+
+use std::time::Duration;
+
+use balancer::Cleartext;
+
+use crate::http2::stage;
+use crate::stage::{OK, Origin, Peer, Stage};
+
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+const INITIAL_WINDOW_SIZE: u8 = 4;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const ENHANCE_YOUR_CALM: u32 = 11;
+
+/// RFC 9113 3.4.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// `:method: GET`, `:scheme: http`, `:path: /`, `:authority: h`.
+const REQUEST: &[u8] = &[0x82, 0x86, 0x84, 0x41, 1, b'h'];
+
+#[test]
+fn a_client_that_answers_no_ping_is_gone() {
+    let origin = Origin::new(|mut peer| while peer.head().is_some() {});
+    let stage = stage(&origin, 1, |config| {
+        config.timeouts.stall = Duration::from_millis(40);
+    });
+    let mut client = stage.client();
+    client.send(opening());
+    client.send(frame(HEADERS, END_STREAM | END_HEADERS, 1, REQUEST));
+    stage.until("closed", |now| now.clients.accepted == 1 && now.clients.open == 0);
+}
+
+#[test]
+fn cve_2023_44487_rapid_reset() {
+    let (origin, _seen) = Origin::answering(OK);
+    let stage = stage(&origin, 4, |_| ());
+    let mut client = stage.client();
+    client.send(opening());
+    for stream in 0..10_000_u32 {
+        client.send(frame(HEADERS, END_STREAM | END_HEADERS, 2 * stream + 1, REQUEST));
+        client.send(frame(RST_STREAM, 0, 2 * stream + 1, &8_u32.to_be_bytes()));
+    }
+    assert_eq!(farewell(client), Some(ENHANCE_YOUR_CALM));
+    assert!(stage.backend().counts.requests < 2_000);
+}
+
+#[test]
+fn cve_2025_8671_resets_that_a_client_provokes() {
+    let (origin, _seen) = Origin::answering(OK);
+    let stage = stage(&origin, 4, |_| ());
+    let mut client = stage.client();
+    client.send(opening());
+    for stream in 0..1_000_u32 {
+        client.send(frame(HEADERS, END_HEADERS, 2 * stream + 1, REQUEST));
+        // More than a window can be: an error of the stream, which we reset.
+        client.send(frame(WINDOW_UPDATE, 0, 2 * stream + 1, &0x7fff_ffff_u32.to_be_bytes()));
+    }
+    assert_eq!(farewell(client), Some(ENHANCE_YOUR_CALM));
+    assert!(stage.backend().counts.requests < 300);
+}
+
+#[test]
+fn cve_2024_27316_endless_header_block() {
+    let (origin, _seen) = Origin::answering(OK);
+    let stage = stage(&origin, 4, |_| ());
+    let mut client = stage.client();
+    client.send(opening());
+    client.send(frame(HEADERS, 0, 1, REQUEST));
+    // A literal field of 8 KiB, again and again.
+    let piece = [&[0, 1, b'x', 0x7f, 0x81, 0x3f][..], &[b'y'; 8192]].concat();
+    (0..1_000).for_each(|_| client.send(frame(CONTINUATION, 0, 1, &piece)));
+    farewell(client);
+    assert_eq!(stage.backend().counts.requests, 0);
+}
+
+#[test]
+fn frames_that_ask_for_work_are_bounded() {
+    for flood in [frame(PING, 0, 0, &[0; 8]), frame(SETTINGS, 0, 0, &[]), frame(200, 0, 0, &[])] {
+        let stage = Stage::new(|config| config.listeners[0].cleartext = Cleartext::H2c);
+        let mut client = stage.client();
+        client.send(opening());
+        (0..20).for_each(|_| client.send(flood.repeat(500)));
+        farewell(client);
+        stage.until("closed", |now| now.clients.accepted == 1 && now.clients.open == 0);
+    }
+}
+
+/// CVE-2019-9517: a wide window, many requests, and nothing that is sent is taken.
+#[test]
+fn a_client_that_takes_nothing_is_cut_off() {
+    let origin = Origin::new(|mut peer| {
+        while peer.head().is_some() {
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n");
+            peer.send(vec![b'x'; 1 << 20]);
+        }
+    });
+    let stage = stage(&origin, 64, |config| {
+        config.listeners[0].cleartext = Cleartext::H2c;
+        let hour = Duration::from_secs(3600);
+        (config.timeouts.stall, config.timeouts.idle) = (hour, hour);
+        config.timeouts.client_grace = Duration::from_millis(200);
+        config.limits.client_rate = 1 << 40;
+    });
+    let mut client = stage.client();
+    let most = i32::MAX.to_be_bytes();
+    client.send(PREFACE);
+    client.send(frame(SETTINGS, 0, 0, &[&[0, INITIAL_WINDOW_SIZE][..], &most].concat()));
+    client.send(frame(WINDOW_UPDATE, 0, 0, &(i32::MAX - 65_535).to_be_bytes()));
+    // More than any system buffers.
+    (0..64).for_each(|n| client.send(frame(HEADERS, END_STREAM | END_HEADERS, 2 * n + 1, REQUEST)));
+    stage.until("it is cut off", |now| now.clients.accepted == 1 && now.clients.open == 0);
+}
+
+/// The preface, and SETTINGS that change nothing.
+fn opening() -> Vec<u8> {
+    [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// Why the connection ended, if that was said before it did.
+fn farewell(client: Peer) -> Option<u32> {
+    let mut bytes = &client.rest_bytes()[..];
+    let mut reason = None;
+    while let [0, middle, low, kind, _, _, _, _, _, rest @ ..] = bytes {
+        let (payload, rest) =
+            rest.split_at_checked(usize::from(*middle) << 8 | usize::from(*low))?;
+        if *kind == GOAWAY {
+            reason = Some(u32::from_be_bytes(payload[4..8].try_into().unwrap()));
+        }
+        bytes = rest;
+    }
+    reason
+}
