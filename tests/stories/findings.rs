@@ -202,8 +202,9 @@ fn errors_are_not_cured_by_instances() {
 #[test]
 fn a_core_less_tells_a_lock_from_the_cpu() {
     let _machine = alone();
-    let arguments = "--users 8 --max-instances 2 --budget 20s";
-    let Some(plan) = sound_plan("cpu_and_lock/app.py", arguments) else { return };
+    let costs = "--env SLEEP=0 --env CPU=0.0125 --env HOLD=0.011";
+    let arguments = format!("{costs} --users 8 --max-instances 2 --budget 20s");
+    let Some(plan) = sound_plan("shared_dependency/app.py", &arguments) else { return };
     assert_eq!(kinds(&plan), ["shared_dependency", "cpu_bound"], "{plan:#}");
     assert_eq!(shown(&plan, "one_core_less"), "shared_dependency");
     let evidence = plan["findings"][0]["evidence"].as_str().unwrap();
