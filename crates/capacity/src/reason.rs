@@ -24,13 +24,25 @@ impl Search<'_> {
         if !r.goal_met {
             return Some(format!("The goal is out of reach here: {}", self.why_not(r)));
         }
-        let does = if r.instances == 1 { "it holds" } else { "they hold" };
-        let holds = format!("Run {n}: {does} the goal{}", self.latency(r.instances));
+        let holds = match (self.measurement(r.instances), r.instances) {
+            (Some(_), 1) => "it holds",
+            (Some(_), _) => "they hold",
+            (None, 1) => "nothing measured confirms it, but it should hold",
+            (None, _) => "nothing measured confirms it, but they should hold",
+        };
         let fewer = r.instances.checked_sub(1).filter(|fewer| *fewer > 0).map(|fewer| {
-            let does = if fewer == 1 { "does" } else { "do" };
+            let does = match self.measurement(fewer) {
+                None => "would",
+                Some(_) if fewer == 1 => "does",
+                Some(_) => "do",
+            };
             format!(", {fewer} {does} not{}", self.latency(fewer))
         });
-        Some(holds + &fewer.unwrap_or_default())
+        Some(format!(
+            "Run {n}: {holds} the goal{}{}",
+            self.latency(r.instances),
+            fewer.unwrap_or_default()
+        ))
     }
 
     fn why_not(&self, r: &Recommendation) -> String {
@@ -215,6 +227,31 @@ fn ordinal(n: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::goal::tests::{measured, open};
+    use crate::model::tests::{model, saturation};
+    use crate::recommendation::{Bounds, recommend};
+
+    // 400 requests a second of 20.5 ms each, one at a time.
+    #[test]
+    fn what_no_measurement_confirms_is_said() {
+        let mut m = model(1, 0.0205, 0.0001, 2.0);
+        m.fit(&[saturation(2, 2.0 / 0.0205, 0.0001, 0.1)]);
+        let bounds = Bounds {
+            max_instances: 32,
+            memory: None,
+            instance_limit: Kind::Serialized,
+            failing: None,
+        };
+        let answer = |known: &[_]| recommend(&m, &open(400.0, 0.1), &bounds, known);
+        let n = answer(&[]).instances;
+        let guess = answer(&[]).reason;
+        let head = format!("Run {n} instances: nothing measured confirms it, but they should hold");
+        assert!(guess.starts_with(&head), "{guess}");
+        assert!(guess.contains(&format!(", {} would not (", n - 1)), "{guess}");
+        let known = answer(&[measured(n, 0.05), measured(n - 1, 0.3)]).reason;
+        assert!(known.starts_with(&format!("Run {n} instances: they hold the goal (p95 50 ms")));
+        assert!(known.contains(&format!(", {} do not (p95 300 ms measured)", n - 1)), "{known}");
+    }
 
     #[test]
     fn ordinals() {

@@ -310,7 +310,7 @@ mod tests {
         assert_eq!((r.instances, r.goal_met, r.limited_by), (4, true, Kind::Serialized));
         assert!(r.low <= 4 && r.high >= 4);
         assert_eq!(r.next_limit.unwrap().kind, Kind::CpuBound);
-        assert!(r.reason.contains("3 do not"), "{}", r.reason);
+        assert!(r.reason.contains("3 would not"), "{}", r.reason);
     }
 
     #[test]

@@ -96,3 +96,53 @@ fn cores(u: &TargetUsage, seconds: f64) -> f64 {
         thread => u.cpu_cores.max(thread.unwrap_or(0.0)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use observe::BusiestThread;
+
+    use super::*;
+
+    /// Cores by the process's count and, if one lived all along, by its busiest thread's.
+    fn seen(process: f64, thread: Option<f64>, threads: usize) -> TargetUsage {
+        TargetUsage {
+            cpu_cores: process,
+            user_cores: process,
+            system_cores: 0.0,
+            run_queue_wait: None,
+            voluntary_switches: None,
+            involuntary_switches: None,
+            major_faults: 0.0,
+            busiest_thread: thread.map(|cores| BusiestThread {
+                name: "app".to_owned(),
+                tid: 1,
+                cores,
+            }),
+            rss_growth: 0.0,
+            rss_bytes: None,
+            open_files: None,
+            threads,
+            processes: 1,
+            processes_started: 0,
+            processes_ended: 0,
+            throttling: None,
+            memory: None,
+        }
+    }
+
+    // As Python's ThreadingHTTPServer has: only the thread that accepts lives on.
+    #[test]
+    fn threads_that_come_and_go_are_counted_with_the_process() {
+        assert_eq!(cores(&seen(0.8, Some(0.05), 1), 2.0), 0.8);
+        assert_eq!(cores(&seen(0.8, None, 1), 2.0), 0.8);
+        assert_eq!(cores(&seen(1.6, Some(0.9), 4), 2.0), 1.6);
+    }
+
+    #[test]
+    fn one_that_mostly_waits_is_counted_in_nanoseconds() {
+        assert_eq!(cores(&seen(0.01, Some(0.003), 1), 2.0), 0.003);
+        // The ticks of its last request may have come a moment later.
+        assert_eq!(cores(&seen(0.0, Some(0.003), 1), 2.0), 0.003);
+        assert_eq!(cores(&seen(0.0, Some(0.003), 2), 2.0), 0.003);
+    }
+}

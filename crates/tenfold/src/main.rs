@@ -9,7 +9,7 @@
 //! - [`cost`]: bigger or more, as a value and how it is measured; [`prices`]: what machines cost;
 //!   [`cpu`]: who used the CPU.
 //! - [`output`] and [`progress`]: what goes to standard output and to standard error.
-//! - [`live`]: a load run while it lasts.
+//! - [`live`]: a load run while it lasts; [`chart`]: lines on a screen and in text.
 //! - [`history`] and [`state`]: what is kept, and where.
 //! - [`admin`]: the socket that controls a running `up`, and its metrics.
 //! - [`ending`], [`renewal`] and [`notify`]: how a process ends or is followed by a new one, and
@@ -19,6 +19,7 @@
 #![allow(unreachable_pub, reason = "a program has no outside: `pub` means beyond the module here")]
 
 mod admin;
+mod chart;
 mod cli;
 mod comparison;
 mod config;

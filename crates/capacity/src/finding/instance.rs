@@ -97,7 +97,7 @@ pub(super) fn serialized(model: &Model, e: &Evidence) -> Option<Finding> {
 }
 
 pub(super) fn cpu_bound(model: &Model, e: &Evidence) -> Option<Finding> {
-    e.is_cpu_bound(model).then_some(())?;
+    (e.is_cpu_bound(model) && !e.is_carrier_bound()).then_some(())?;
     let cores = e.one.app_cores();
     let relay = e.one.throughput * e.one.relay_demand;
     let thread = e.busiest_thread.unwrap_or(cores).max(e.one.own_cores() / model.cores);

@@ -185,5 +185,16 @@ fn a_trial_acquits_the_balancer() {
 #[test]
 fn behind_a_full_balancer_nothing_is_said_of_the_app() {
     let (m, e) = saturated(saturation(1, 9000.0, 1e-5, 1.2), saturation(2, 8500.0, 1e-5, 1.2));
-    assert_eq!(kinds(&m, &Evidence { balancer_thread: 0.98, ..e }), [Kind::BalancerBound]);
+    let full = |e| Evidence { balancer_thread: 0.98, ..e };
+    assert_eq!(kinds(&m, &full(e.clone())), [Kind::BalancerBound]);
+    let busy = Evidence { busiest_thread: Some(0.9), ..e };
+    assert_eq!(kinds(&m, &full(busy)), [Kind::BalancerBound], "a busy thread was not the limit");
+}
+
+// One thread fills the one core that the quota grants: a larger quota alone would not help it.
+#[test]
+fn a_thread_may_be_as_full_as_the_quota() {
+    let (m, e) = saturated(saturation(1, 50.0, 0.02, 1.0), saturation(2, 100.0, 0.02, 2.0));
+    let e = Evidence { throttled: Some(0.9), busiest_thread: Some(0.97), ..e };
+    assert_eq!(kinds(&m, &e), [Kind::CpuThrottled, Kind::CpuBound]);
 }

@@ -6,10 +6,11 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Axis, Block, Chart, Clear, Dataset, GraphType, Paragraph, Row, Table};
+use ratatui::widgets::{Block, Clear, Dataset, GraphType, Paragraph, Row, Table};
 
 use super::keys::HELP;
 use super::{Figures, Motion, View};
+use crate::chart;
 use crate::plan::Verdict;
 
 /// Whether the keys are explained.
@@ -126,13 +127,10 @@ fn draw_chart(
         .graph_type(GraphType::Line)
         .style(color)
         .data(points);
-    let x = Axis::default()
-        .bounds([first, last])
-        .labels([format!("{first:.0} s"), format!("{last:.0} s")])
-        .dim();
-    let y = Axis::default().bounds([0.0, top]).labels(["0".to_owned(), word(top)]).dim();
-    let chart =
-        Chart::new(vec![line]).block(Block::new().title(name.to_owned())).x_axis(x).y_axis(y);
+    let seconds = [first, last].map(|seconds| format!("{seconds:.0} s"));
+    let x = chart::Span { from: first, to: last, words: seconds };
+    let y = chart::Span { from: 0.0, to: top, words: ["0".to_owned(), word(top)] };
+    let chart = chart::chart(name.to_owned(), vec![line], x, y);
     frame.render_widget(chart, area);
 }
 

@@ -29,7 +29,7 @@ pub struct PriceArguments {
     /// Price it by this list, as in aws:us-east-1, or by a CSV file of the same columns
     #[arg(long, value_name = "LIST|FILE", env = "TENFOLD_PRICES")]
     pub prices: Option<String>,
-    /// What the balancer in front of several costs a month [default: as listed, else nothing]
+    /// What the balancer in front of several costs a month, in the currency of the prices [default: as listed, else nothing]
     #[arg(long, value_name = "AMOUNT", value_parser = quantity::amount, env = "TENFOLD_BALANCER_PRICE")]
     pub balancer_price: Option<f64>,
 }

@@ -4,12 +4,18 @@ use std::fmt::Write;
 
 use capacity::cost::Limit;
 use capacity::words::{cores, rate, time};
+use ratatui::symbols::Marker;
+use ratatui::widgets::{Dataset, GraphType};
 
 use super::table::Table;
+use crate::chart::{self, Span};
 use crate::cost::{Row, Sizing};
 use crate::plan::Verdict;
 
-/// Both tables, what they cannot show, and the answer as its last line.
+/// Of the chart, in characters.
+const SIZE: (u16, u16) = (78, 16);
+
+/// Both tables and their lines, what they cannot show, and the answer as its last line.
 pub fn text(sizing: &Sizing) -> String {
     let mut out = format!(
         "{}\n{} cores, {}; {} requests, {} at once; {:.0} s in all\nPrices: {}\n\n",
@@ -27,6 +33,7 @@ pub fn text(sizing: &Sizing) -> String {
         "More: instances of the smallest size\n{}",
         table(&sizing.horizontal, sizing)
     );
+    out.push_str(&lines(sizing));
     out.push_str(&remarks(sizing));
     if sizing.vertical.iter().chain(&sizing.horizontal).any(|row| row.on_frontier) {
         out.push_str("* Worth its price: no other costs as little and does more.\n");
@@ -97,6 +104,38 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
+/// What both ways to grow do for their price, as far as they hold the goal; nothing with fewer than two
+/// points of each.
+fn lines(sizing: &Sizing) -> String {
+    let points = |rows: &[Row]| -> Vec<(f64, f64)> {
+        let holds = rows.iter().filter(|row| row.month_per_thousand.is_some());
+        holds.filter_map(|row| Some((row.month, row.measured.as_ref()?.throughput))).collect()
+    };
+    let (bigger, more) = (points(&sizing.vertical), points(&sizing.horizontal));
+    if bigger.len().min(more.len()) < 2 {
+        return String::new();
+    }
+    let all = || bigger.iter().chain(&more);
+    let price = all().map(|(price, _)| *price).fold(0.0, f64::max);
+    let most = all().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    let line =
+        |points, marker, kind| Dataset::default().marker(marker).graph_type(kind).data(points);
+    let datasets = vec![
+        line(&more, Marker::Braille, GraphType::Line),
+        line(&bigger, Marker::Braille, GraphType::Line),
+        line(&more, Marker::Custom('+'), GraphType::Scatter),
+        line(&bigger, Marker::Custom('o'), GraphType::Scatter),
+    ];
+    let month = format!("{price:.2} {}/month", sizing.prices.currency);
+    let x = Span { from: 0.0, to: price, words: ["0".to_owned(), month] };
+    let y = Span { from: 0.0, to: most, words: ["0".to_owned(), rate(most)] };
+    let chart = chart::chart("requests/s".to_owned(), datasets, x, y);
+    format!(
+        "What they do for their price: o bigger, + more (an o may hide a +)\n{}\n",
+        chart::text(&chart, SIZE.0, SIZE.1)
+    )
+}
+
 /// What a number cannot say: what failed, missed the goal or was killed.
 fn remarks(sizing: &Sizing) -> String {
     let mut out = String::new();
@@ -123,4 +162,109 @@ fn remarks(sizing: &Sizing) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{Measured, SCHEMA};
+    use crate::plan::{CpuCores, Machine};
+    use crate::prices::Origin;
+
+    fn row(instances: usize, cpus: f64, throughput: f64) -> Row {
+        let ms = Some(1e3 / throughput);
+        Row {
+            instances,
+            cpus,
+            memory_bytes: 20_000_000,
+            month: instances as f64 * cpus * 20.0,
+            month_per_thousand: None,
+            on_frontier: false,
+            measured: Some(Measured {
+                goal_met: true,
+                duration_s: 2.0,
+                time_s: Some(1e4 / throughput),
+                requests: 10_000,
+                errors: 0,
+                throughput,
+                transfer: 1500.0 * throughput,
+                min_ms: Some(1.5),
+                mean_ms: ms,
+                p95_ms: ms,
+                p99_ms: ms,
+                max_ms: Some(750.0),
+                per_request_ms: ms,
+                cpu_cores: CpuCores { app: Some(cpus), ..CpuCores::default() },
+                limited_by: Limit::Instances,
+                limited: None,
+                memory_kills: 0,
+                verdict: Verdict::Valid,
+                verdict_reasons: Vec::new(),
+            }),
+            failure: None,
+        }
+    }
+
+    fn sizing(vertical: Vec<Row>, horizontal: Vec<Row>) -> Sizing {
+        let mut sizing = Sizing {
+            schema: SCHEMA.to_owned(),
+            started_at: "2026-11-21T12:00:00Z".to_owned(),
+            duration_s: 20.0,
+            command: vec!["./app".to_owned()],
+            machine: Machine { cores: 2.0, memory_bytes: None, kernel: "Linux".to_owned() },
+            requests: 10_000,
+            concurrency: 1000,
+            p95_ms: None,
+            p99_ms: None,
+            max_error_ratio: 0.001,
+            prices: Origin {
+                prices: "ours".to_owned(),
+                currency: "EUR".to_owned(),
+                as_of: Some("2026-01-01".to_owned()),
+                sources: Vec::new(),
+                warnings: vec!["prices of 2026-01-01 are 324 days old".to_owned()],
+            },
+            balancer_month: 0.0,
+            vertical,
+            horizontal,
+            advice: None,
+            verdict: Verdict::Valid,
+            verdict_reasons: Vec::new(),
+            notes: Vec::new(),
+        };
+        sizing.conclude();
+        sizing
+    }
+
+    #[test]
+    fn everything_that_decides_is_there() {
+        let (small, large) = (row(1, 0.1, 100.0), row(1, 0.2, 150.0));
+        let said = text(&sizing(vec![small.clone(), large], vec![small, row(2, 0.1, 200.0)]));
+        for part in [
+            "Prices: ours as of 2026-01-01, in EUR, list prices before tax",
+            "Warning: prices of 2026-01-01 are 324 days old.",
+            "time  requests/s  kB/s      min     max  per request  CPU used",
+            "100.0 s         100   150  1.50 ms  750 ms        10 ms      0.10",
+            "2.00                  20.00",
+            "What they do for their price: o bigger, + more",
+            "* Worth its price",
+            "\nMore: 2 of 0.1 cores carry 200 requests/s for 4.00 EUR a month, 1 of 0.2 cores 150 for 4.00",
+        ] {
+            assert!(said.contains(part), "no `{part}` in\n{said}");
+        }
+        // Both at the right end, as they cost the same, and more above.
+        let ends = |mark: char| {
+            said.lines().position(|line| line.contains('\u{2502}') && line.ends_with(mark))
+        };
+        assert!(ends('+').unwrap() < ends('o').unwrap(), "{said}");
+    }
+
+    #[test]
+    fn what_misses_the_goal_is_not_on_a_line() {
+        let (small, mut large) = (row(1, 0.1, 100.0), row(1, 0.2, 150.0));
+        large.measured.as_mut().unwrap().goal_met = false;
+        let said = text(&sizing(vec![small.clone(), large], vec![small, row(2, 0.1, 200.0)]));
+        assert!(said.contains("1 of 0.2 cores: misses the goal (0 of 10000 failed)"), "{said}");
+        assert!(!said.contains("What they do for their price"), "{said}");
+    }
 }

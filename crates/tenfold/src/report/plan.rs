@@ -6,7 +6,7 @@ use capacity::price::CpuKind;
 use capacity::words::{rate, time};
 
 use super::table::Table;
-use crate::plan::{Goal, Limits, NeedsFrom, Plan, Point, Purpose, Verdict};
+use crate::plan::{Cost, Goal, Limits, NeedsFrom, Plan, Point, Purpose, Verdict};
 
 /// The whole plan: what was measured, the curve, the findings, and the answer as its last line.
 pub fn text(plan: &Plan) -> String {
@@ -19,7 +19,7 @@ pub fn text(plan: &Plan) -> String {
     for note in &plan.notes {
         let _ = writeln!(out, "Note: {note}\n");
     }
-    out.push_str(&cost(plan));
+    out.push_str(&plan.cost.as_ref().map_or_else(String::new, cost));
     if let Some(stop) = &plan.stop {
         let _ = writeln!(out, "No more was measured: {}.\n", stop.explanation);
     }
@@ -177,9 +177,8 @@ fn findings(plan: &Plan) -> String {
     out
 }
 
-/// What the recommendation costs, if that was asked.
-fn cost(plan: &Plan) -> String {
-    let Some(cost) = &plan.cost else { return String::new() };
+/// What the recommendation costs.
+fn cost(cost: &Cost) -> String {
     let needs = &cost.needs;
     let from = |from: NeedsFrom| match from {
         NeedsFrom::Limit => "its limit",
@@ -274,6 +273,60 @@ fn millis(ms: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{Needs, Offer};
+    use crate::prices::Origin;
+
+    fn offer(machine: &str, cpu_kind: CpuKind) -> Offer {
+        Offer {
+            vendor: "v".to_owned(),
+            region: "r".to_owned(),
+            machine: machine.to_owned(),
+            cores: 2.0,
+            memory_gib: 4.0,
+            cpu_kind,
+            month_each: 10.0,
+            instances_each: 3,
+            machines: 2,
+            month: 25.0,
+            month_per_thousand: Some(250.0),
+        }
+    }
+
+    #[test]
+    fn prices_say_their_day_their_currency_and_whose_the_cores_are() {
+        let mut priced = Cost {
+            origin: Origin {
+                prices: "v:r".to_owned(),
+                currency: "EUR".to_owned(),
+                as_of: Some("2025-08-19".to_owned()),
+                sources: Vec::new(),
+                warnings: vec!["prices of 2025-08-19 are 459 days old".to_owned()],
+            },
+            needs: Needs {
+                instances: 3,
+                cores_each: 0.5,
+                cores_from: NeedsFrom::Limit,
+                memory_bytes_each: 64 << 20,
+                memory_from: NeedsFrom::Measured,
+            },
+            balancer_month: Some(5.0),
+            offers: vec![offer("own", CpuKind::Dedicated)],
+        };
+        let said = cost(&priced);
+        for part in [
+            "What 3 instances cost, each with 0.5 cores (its limit) and 64 MiB (measured, with room)",
+            "EUR/month  EUR/month for 1,000/s",
+            "own          2    4  dedicated  10.00               3         2      25.00",
+            "Prices: v:r as of 2025-08-19, in EUR, list prices before tax, with 5.00 for the balancer",
+            "Warning: prices of 2025-08-19 are 459 days old.",
+        ] {
+            assert!(said.contains(part), "no `{part}` in\n{said}");
+        }
+        assert!(!said.contains("Shared cores"), "{said}");
+        priced.offers.push(offer("others", CpuKind::Shared));
+        let said = cost(&priced);
+        assert!(said.contains("shared") && said.contains("Shared cores are slower"), "{said}");
+    }
 
     #[test]
     fn goals_in_words() {
