@@ -65,7 +65,8 @@ bench-accuracy: build ## Measure twelve apps and more at every count, and compar
 	scripts/deps bench-accuracy
 	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/accuracy
 
-systems: build ## Measure five published systems, and compare each row and conclusion (10 min)
+# SYSTEMS="fibscale search" measures only these, and keeps what was measured of the others; see bench/README.md.
+systems: build ## Measure five published systems, and compare each row and conclusion (15 min)
 	scripts/deps bench-accuracy
 	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/systems
 

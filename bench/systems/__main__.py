@@ -26,21 +26,22 @@ from rig.tenfold import Tenfold
 DOCS = ROOT / "docs" / "systems.md"
 PATIENCE_S = 150
 READY_S = 60
+# How often a measurement is taken that Tenfold itself calls suspect and that says something else.
+TAKES = 3
 
 
 def measure() -> Sheet:
     names = options.works(os.environ, [sizes.NAME, *(case.name for case in CASES)], "SYSTEMS")
     program = options.programs(os.environ, ("TENFOLD",), "systems")["tenfold"]
     directory = options.results(os.environ)
-    results = Results(started_at=now(), machine=dataclasses.asdict(machine.describe()))
+    results = _begun(directory / tables.JSON, names)
     with Tenfold(program) as tenfold:
         for case in (case for case in CASES if case.name in names):
             results.outcomes[case.name] = _outcome(tenfold, program, case)
-            # What was measured is kept, whatever comes.
-            record.write(directory / tables.JSON, results)
-            print(f"bench: {now()} {case.name} is done", file=sys.stderr)
+            _keep(directory / tables.JSON, results, case.name)
         if sizes.NAME in names:
-            results.sizes = sizes.measure(tenfold)
+            results.sizes = sizes.measure(tenfold, TAKES)
+            _keep(directory / tables.JSON, results, sizes.NAME)
     sheet = record.finish(directory / tables.JSON, results, tables.sheet)
     if differences := tables.differences(results):
         print(sheet.text())
@@ -52,19 +53,52 @@ def render(path: Path) -> Sheet:
     return tables.sheet(recorded.read(path))
 
 
+def _begun(path: Path, names: list[str]) -> Results:
+    """Nothing yet; where only some systems are asked for, what this machine has measured of the others."""
+    results = Results(started_at=now(), machine=dataclasses.asdict(machine.describe()))
+    if len(names) <= len(CASES) and path.is_file():
+        earlier = recorded.read(path)
+        if earlier.machine == results.machine:
+            earlier.finished_at = ""
+            return earlier
+    return results
+
+
+def _keep(path: Path, results: Results, name: str) -> None:
+    """What was measured stays, whatever comes."""
+    record.write(path, results)
+    print(f"bench: {now()} {name} is done", file=sys.stderr)
+
+
 def _outcome(tenfold: Tenfold, program: Path, case: Case) -> Outcome:
-    plans = {}
-    for workload in dict.fromkeys([*(row.workload for row in case.rows), case.answer.workload]):
-        arguments = [*_config(case), *case.request, *case.app, *workload]
-        arguments += ["--quiet", "--path", case.path]
-        plans[recorded.key(workload)] = tenfold.document("plan", arguments, PATIENCE_S)
-    return Outcome(plans, [_row(tenfold, program, case, row) for row in case.rows])
+    workloads = dict.fromkeys([*(row.workload for row in case.rows), case.answer.workload])
+    plans = {recorded.key(workload): _plan(tenfold, case, workload) for workload in workloads}
+    outcome = Outcome(plans, [_row(tenfold, program, case, row) for row in case.rows])
+    for _ in range(TAKES - 1):
+        doubtful = tables.doubtful(case, outcome)
+        outcome.taken_again += len(doubtful.workloads) + len(doubtful.rows)
+        for workload in doubtful.workloads:
+            outcome.plans[recorded.key(workload)] = _plan(tenfold, case, workload)
+        for index in doubtful.rows:
+            outcome.loads[index] = _row(tenfold, program, case, case.rows[index])
+    return outcome
+
+
+def _plan(tenfold: Tenfold, case: Case, workload: tuple[str, ...]) -> dict[str, object]:
+    arguments = [*_config(case), *case.request, *case.app, *workload, "--quiet", "--path", case.path]
+    if workload != case.answer.workload:
+        # Only its rows ask for it.
+        most = max(row.instances for row in case.rows if row.workload == workload)
+        arguments += ["--max-instances", str(most)]
+    return tenfold.document("plan", arguments, PATIENCE_S)
 
 
 def _row(tenfold: Tenfold, program: Path, case: Case, row: Row) -> dict[str, object]:
     with _serving(program, case, row.instances) as url:
-        arguments = [url + case.path, "--quiet", *case.request, *case.load, *row.workload]
-        return tenfold.document("load", arguments, PATIENCE_S)
+        arguments = [url + case.path, "--quiet", *case.request, *row.workload]
+        if case.warm_up:
+            tenfold.document("load", [*arguments, "--duration", case.warm_up], PATIENCE_S)
+        return tenfold.document("load", [*arguments, *case.load], PATIENCE_S)
 
 
 @contextmanager

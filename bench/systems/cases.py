@@ -49,6 +49,8 @@ class Case:
     app: tuple[str, ...] = ()
     # Of `load`.
     load: tuple[str, ...] = ()
+    # How long the same load runs before: a plan, too, measures what has compiled its code.
+    warm_up: str | None = None
 
 
 def users(count: int, think: str = "0s") -> tuple[str, ...]:
@@ -68,6 +70,7 @@ def _threads(name: str, path: str, connections: int, one: str, four: str, shape:
         folder="examples/threads",
         path=path,
         load=("--duration", "10s"),
+        warm_up="10s",
         rows=(Row(1, everybody, one, 1, 1, 1), Row(4, everybody, four, shape, 0, 0.95)),
         answer=Answer(everybody, "oversubscribed", 1, 1, "do not add instances on this machine"),
     )

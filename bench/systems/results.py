@@ -19,6 +19,8 @@ class Outcome:
     plans: dict[str, dict[str, Any]]
     # A document a row.
     loads: list[dict[str, Any]]
+    # How many of both were taken again.
+    taken_again: int = 0
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import results as recorded
@@ -17,6 +18,15 @@ JSON = "systems.json"
 DIFFERENT = "different"
 
 Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Doubtful:
+    """Measurements that Tenfold does not stand for."""
+
+    workloads: list[tuple[str, ...]]
+    # By index.
+    rows: list[int]
 
 
 def sheet(results: Results) -> Sheet:
@@ -34,6 +44,25 @@ def differences(results: Results) -> list[str]:
     ]
 
 
+def doubtful(case: Case, outcome: Outcome) -> Doubtful:
+    """What is suspect behind a conclusion other than published."""
+    concluded = enumerate(_rows(case, outcome))
+    different = [index for index, row in concluded if DIFFERENT in row[-1]]
+    # Multiples are of the first row's.
+    rows = sorted({0, *different}) if different else []
+    workloads = [case.rows[index].workload for index in rows]
+    if DIFFERENT in _answer(case, outcome)[-1]:
+        workloads.append(case.answer.workload)
+    return Doubtful(
+        [each for each in dict.fromkeys(workloads) if _is_suspect(outcome.plans[recorded.key(each)])],
+        [index for index in rows if _is_suspect(outcome.loads[index])],
+    )
+
+
+def _is_suspect(document: Document) -> bool:
+    return bool(document["verdict"] != "valid")
+
+
 def _tables(results: Results) -> list[Table]:
     known = [case for case in CASES if case.name in results.outcomes]
     tables = [_case(case, results.outcomes[case.name]) for case in known]
@@ -46,6 +75,8 @@ def _case(case: Case, outcome: Outcome) -> Table:
     rows = [*_rows(case, outcome), _answer(case, outcome)]
     head = ["", "published", "measured here", "predicted here", "x published", "measured", "predicted"]
     note = "Times are p50 and p95. Multiples (x) are of the first row's requests/s."
+    if outcome.taken_again:
+        note += f" Taken again, as Tenfold called them suspect: {outcome.taken_again} measurements."
     return Table(case.title, [*head, "conclusion"], rows, note)
 
 
@@ -53,8 +84,8 @@ def _rows(case: Case, outcome: Outcome) -> Iterator[list[str]]:
     first_load, first_plan = outcome.loads[0], _predicted(case.rows[0], outcome)
     for row, load in zip(case.rows, outcome.loads, strict=True):
         plan = _predicted(row, outcome)
-        measured = load["throughput"] / first_load["throughput"]
-        predicted = plan["throughput"] / first_plan["throughput"] if plan and first_plan else None
+        measured = _multiple(load, first_load)
+        predicted = _multiple(plan, first_plan) if plan and first_plan else None
         yield [
             f"{row.instances} x, {_words(row.workload)}",
             row.published,
@@ -70,11 +101,17 @@ def _rows(case: Case, outcome: Outcome) -> Iterator[list[str]]:
 def _answer(case: Case, outcome: Outcome) -> list[str]:
     wanted = case.answer
     plan = outcome.plans[recorded.key(wanted.workload)]
-    count, kinds = plan["recommendation"]["instances"], [each["kind"] for each in plan["findings"]]
+    answer, kinds = plan["recommendation"], [each["kind"] for each in plan["findings"]]
+    count = answer["instances"] if answer else 0
     is_same = wanted.least <= count <= wanted.most and kinds[:1] == [wanted.finding]
-    said = f"{count} x, {', '.join(kinds) or 'no finding'}"
+    said = f"{count} x, {', '.join(kinds) or 'no finding'}" if answer else "no answer"
     same = "same" if is_same else f"{DIFFERENT}: {wanted.finding} and {wanted.least} - {wanted.most}"
     return [f"the plan, {_words(wanted.workload)}", wanted.published, "", said, "", "", "", same]
+
+
+def _multiple(document: Document, first: Document) -> float:
+    """Nothing of nothing, where not one answer came."""
+    return float(document["throughput"] / first["throughput"]) if first["throughput"] else 0.0
 
 
 def _conclusion(least: float, measured: float, predicted: float | None, most: float) -> str:

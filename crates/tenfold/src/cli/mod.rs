@@ -81,7 +81,7 @@ impl Cli {
         Cli::try_parse().unwrap_or_else(|error| {
             let _ = error.print();
             // The commonest slip: the app's command without the two dashes in front.
-            let takes_command = std::env::args().nth(1).is_some_and(|a| a == "plan" || a == "up");
+            let takes_command = std::env::args().nth(1).is_some_and(|a| ["plan", "up", "cost"].contains(&a.as_str()));
             let dashes = std::env::args().any(|a| a == "--");
             if error.kind() == ErrorKind::UnknownArgument && takes_command && !dashes {
                 output::tell(format_args!("\nThe app's command stands after --, as in: tenfold plan --users 10 -- node app.js"));

@@ -243,6 +243,8 @@ mod tests {
         let fresh = on(vec![dated("USD", day("2026-07-20"))]).unwrap();
         assert!(fresh.warnings.is_empty());
         assert_eq!(fresh.describe(), "x as of 2026-07-20, in USD, list prices before tax");
+        let warnings = |text| on(vec![dated("USD", day(text))]).unwrap().warnings.len();
+        assert_eq!((warnings("2026-05-25"), warnings("2026-05-24")), (0, 1), "180 and 181 days");
         let old =
             on(vec![dated("USD", day("2026-07-20")), dated("USD", day("2023-04-01"))]).unwrap();
         assert_eq!(old.as_of.as_deref(), Some("2023-04-01"));

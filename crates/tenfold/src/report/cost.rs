@@ -9,8 +9,16 @@ use ratatui::widgets::{Dataset, GraphType};
 
 use super::table::Table;
 use crate::chart::{self, Span};
-use crate::cost::{Row, Sizing};
+use crate::cost::{Measured, Row, Sizing};
 use crate::plan::Verdict;
+
+/// A percentile that the goal bounds.
+struct Bound {
+    name: &'static str,
+    ms: f64,
+    /// What was measured of it.
+    of: fn(&Measured) -> Option<f64>,
+}
 
 /// Of the chart, in characters.
 const SIZE: (u16, u16) = (78, 16);
@@ -18,13 +26,14 @@ const SIZE: (u16, u16) = (78, 16);
 /// Both tables and their lines, what they cannot show, and the answer as its last line.
 pub fn text(sizing: &Sizing) -> String {
     let mut out = format!(
-        "{}\n{} cores, {}; {} requests, {} at once; {:.0} s in all\nPrices: {}\n\n",
+        "{}\n{} cores, {}; {} requests, {} at once; {:.0} s in all\nGoal: {}\nPrices: {}\n\n",
         sizing.command.join(" "),
         sizing.machine.cores,
         sizing.machine.kernel,
         sizing.requests,
         sizing.concurrency,
         sizing.duration_s,
+        goal(sizing),
         sizing.prices.describe()
     );
     let _ = writeln!(out, "Bigger: one instance\n{}", table(&sizing.vertical, sizing));
@@ -57,37 +66,50 @@ pub fn text(sizing: &Sizing) -> String {
     out
 }
 
+/// What answers must be to count.
+fn goal(sizing: &Sizing) -> String {
+    let bounds = bounds(sizing);
+    let within = bounds.iter().map(|b| format!("{} within {}", b.name, time(b.ms / 1e3)));
+    let errors = format!("at most {} % errors", sizing.max_error_ratio * 100.0);
+    within.chain([errors]).collect::<Vec<_>>().join(", ")
+}
+
+/// Each percentile that the goal bounds.
+fn bounds(sizing: &Sizing) -> Vec<Bound> {
+    let p95 = sizing.p95_ms.map(|ms| Bound { name: "p95", ms, of: |m| m.p95_ms });
+    let p99 = sizing.p99_ms.map(|ms| Bound { name: "p99", ms, of: |m| m.p99_ms });
+    p95.into_iter().chain(p99).collect()
+}
+
 fn table(rows: &[Row], sizing: &Sizing) -> String {
     let month = format!("{}/month", sizing.prices.currency);
     let thousand = format!("{}/month for 1,000/s", sizing.prices.currency);
-    let mut table = Table::new(&[
-        "instances",
-        "cores each",
-        "memory each",
-        "time",
-        "requests/s",
-        "kB/s",
-        "min",
-        "max",
-        "per request",
-        "CPU used",
-        "throttled",
-        &month,
-        &thousand,
-    ]);
+    let bounds = bounds(sizing);
+    let mut head =
+        vec!["instances", "cores each", "memory each", "time", "requests/s", "kB/s", "min"];
+    head.extend(bounds.iter().map(|b| b.name));
+    head.extend(["max", "per request", "CPU used", "throttled", &month, &thousand]);
+    let mut table = Table::new(&head);
     for row in rows {
-        table.row(cells(row));
+        let percentiles = bounds.iter().map(|b| millis(row.measured.as_ref().and_then(b.of)));
+        table.row(cells(row, percentiles));
     }
     table.render()
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn millis(ms: Option<f64>) -> String {
+    ms.map_or_else(dash, |ms| time(ms / 1e3))
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+fn cells(row: &Row, percentiles: impl Iterator<Item = String>) -> Vec<String> {
     let m = row.measured.as_ref();
-    let dash = || "-".to_owned();
-    let millis = |ms: Option<f64>| ms.map_or_else(dash, |ms| time(ms / 1e3));
     let throttled = m.and_then(|m| m.limited).and_then(|l| l.throttled_ratio);
     let mark = if row.on_frontier { " *" } else { "" };
-    vec![
+    let before = [
         format!("{}{mark}", row.instances),
         row.cpus.to_string(),
         format!("{} MB", (row.memory_bytes as f64 / 1e4).round() / 1e2),
@@ -95,13 +117,16 @@ fn cells(row: &Row) -> Vec<String> {
         m.map_or_else(dash, |m| rate(m.throughput)),
         m.map_or_else(dash, |m| format!("{:.0}", m.transfer / 1e3)),
         millis(m.and_then(|m| m.min_ms)),
+    ];
+    let after = [
         millis(m.and_then(|m| m.max_ms)),
         millis(m.and_then(|m| m.per_request_ms)),
         m.and_then(|m| m.cpu_cores.app).map_or_else(dash, |cores| format!("{cores:.2}")),
         throttled.map_or_else(dash, |ratio| format!("{:.0} %", ratio * 100.0)),
         format!("{:.2}", row.month),
         row.month_per_thousand.map_or_else(dash, |price| format!("{price:.2}")),
-    ]
+    ];
+    before.into_iter().chain(percentiles).chain(after).collect()
 }
 
 /// What both ways to grow do for their price, as far as they hold the goal; nothing with fewer than two
@@ -157,8 +182,14 @@ fn remarks(sizing: &Sizing) -> String {
             let _ = writeln!(out, "{name}: {}, so they may do more", m.limited_by.explanation());
         }
         if !m.goal_met {
-            let _ =
-                writeln!(out, "{name}: misses the goal ({} of {} failed)", m.errors, m.requests);
+            let bounds = bounds(sizing);
+            let seen = bounds.iter().map(|b| format!("{} {}, ", b.name, millis((b.of)(m))));
+            let seen: String = seen.collect();
+            let _ = writeln!(
+                out,
+                "{name}: misses the goal ({seen}{} of {} failed)",
+                m.errors, m.requests
+            );
         }
     }
     out
@@ -167,7 +198,7 @@ fn remarks(sizing: &Sizing) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::{Measured, SCHEMA};
+    use crate::cost::SCHEMA;
     use crate::plan::{CpuCores, Machine};
     use crate::prices::Origin;
 
@@ -241,7 +272,7 @@ mod tests {
         let (small, large) = (row(1, 0.1, 100.0), row(1, 0.2, 150.0));
         let said = text(&sizing(vec![small.clone(), large], vec![small, row(2, 0.1, 200.0)]));
         for part in [
-            "Prices: ours as of 2026-01-01, in EUR, list prices before tax",
+            "Goal: at most 0.1 % errors\nPrices: ours as of 2026-01-01, in EUR, list prices before tax",
             "Warning: prices of 2026-01-01 are 324 days old.",
             "time  requests/s  kB/s      min     max  per request  CPU used",
             "100.0 s         100   150  1.50 ms  750 ms        10 ms      0.10",
@@ -263,8 +294,13 @@ mod tests {
     fn what_misses_the_goal_is_not_on_a_line() {
         let (small, mut large) = (row(1, 0.1, 100.0), row(1, 0.2, 150.0));
         large.measured.as_mut().unwrap().goal_met = false;
-        let said = text(&sizing(vec![small.clone(), large], vec![small, row(2, 0.1, 200.0)]));
-        assert!(said.contains("1 of 0.2 cores: misses the goal (0 of 10000 failed)"), "{said}");
+        let mut sizing = sizing(vec![small.clone(), large], vec![small, row(2, 0.1, 200.0)]);
+        sizing.p95_ms = Some(5.0);
+        let said = text(&sizing);
+        assert!(said.contains("Goal: p95 within 5.00 ms, at most 0.1 % errors"), "{said}");
+        assert!(said.contains("min      p95     max"), "{said}");
+        let missed = "1 of 0.2 cores: misses the goal (p95 6.67 ms, 0 of 10000 failed)";
+        assert!(said.contains(missed), "{said}");
         assert!(!said.contains("What they do for their price"), "{said}");
     }
 }
