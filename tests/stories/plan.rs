@@ -108,6 +108,26 @@ fn a_second_multi_threaded_instance_makes_it_slower() {
     assert!(reason.contains("a second would make it slower"), "{reason}");
 }
 
+// The first such request comes with two in flight: the budget would go by with waiting for it.
+#[test]
+fn requests_that_never_end_do_not_hold_up_a_plan() {
+    let _machine = alone();
+    let hanging = "import http.server as h,itertools,os,time
+n=itertools.count(1)
+class H(h.BaseHTTPRequestHandler):
+ def do_GET(s):time.sleep(999 if next(n)%80==0 else .05);s.send_response(200);s.end_headers()
+ def log_message(s,*a):pass
+h.ThreadingHTTPServer(('127.0.0.1',int(os.environ['PORT'])),H).serve_forever()";
+    let home = Home::new();
+    let app = home.path().join("hanging.py");
+    std::fs::write(&app, hanging).unwrap();
+    let arguments = "plan --quiet --json - --rate 20 --budget 20s -- python3";
+    let plan = json(&home.run(&format!("{arguments} {}", app.display())));
+    let probes = plan["probes"].as_array().unwrap();
+    let rungs = probes.iter().filter(|p| p["purpose"] == "ladder").count();
+    assert!(rungs > 2, "{plan:#}");
+}
+
 #[test]
 fn the_json_follows_the_contract() {
     let _machine = alone();

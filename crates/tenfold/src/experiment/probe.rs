@@ -66,12 +66,10 @@ impl Probe {
         machine: &Machine,
     ) -> Result<Observation, Abort> {
         let run = Run::start(self.load(rig, request)).map_err(|e| Abort::Failed(e.into()))?;
+        let begun = Instant::now();
         // On an abort the run is dropped: nobody waits for what is in flight then.
         let edges = self.watch(rig, &run, stop, progress).await?;
-        // Here it is waited for; that blocks, and the fleet must be served meanwhile.
-        let report = tokio::task::spawn_blocking(move || run.finish()).await.map_err(|e| {
-            Abort::Failed(anyhow::Error::new(e).context("the load generator failed"))
-        })?;
+        let report = finish(run, begun.elapsed(), stop, progress).await?;
         Ok(Observation::new(self, &report, relative_error(&report), &edges, machine))
     }
 
@@ -135,6 +133,23 @@ impl Probe {
             patience.as_secs()
         )))
     }
+}
+
+/// Waits for what is in flight, for as long as the probe has taken: that was two cycles at least, and
+/// what stays out longer is stuck (what an app's full queue of connections has dropped is sent again
+/// after ever longer pauses).
+async fn finish(
+    run: Run,
+    patience: Duration,
+    stop: &Stop,
+    progress: &mut Progress,
+) -> Result<Report, Abort> {
+    run.control().stop();
+    let ended = Instant::now();
+    while run.is_running() && ended.elapsed() < patience {
+        look(stop, progress).await?;
+    }
+    Ok(run.cut())
 }
 
 async fn look(stop: &Stop, progress: &mut Progress) -> Result<(), Abort> {

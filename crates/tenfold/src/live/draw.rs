@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Dataset, GraphType, Paragraph, Row, Table};
 
 use super::keys::HELP;
-use super::{Figures, Motion, View};
+use super::{Figures, View};
 use crate::chart;
 use crate::plan::Verdict;
 
@@ -63,8 +63,8 @@ fn demand(view: &View) -> Paragraph<'_> {
     if let Some(phase) = &view.phase {
         words.push(format!("   phase {phase}").into());
     }
-    if view.motion == Motion::Paused {
-        words.push("   paused".yellow().bold());
+    if let Some(word) = view.motion.word() {
+        words.push(format!("   {word}").yellow().bold());
     }
     words.push(format!("   {} requests", view.requests).dim());
     Paragraph::new(Line::from(words))

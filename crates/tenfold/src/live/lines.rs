@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use capacity::words::{rate, time};
 
-use super::{Motion, View};
+use super::View;
 
 /// What is asked, what came of it in the last windows, and what went wrong so far.
 pub fn line(view: &View) -> String {
     let mut out = format!("{:>4} s  {}", view.elapsed.as_secs(), view.demand);
-    if view.motion == Motion::Paused {
-        out.push_str(", paused");
+    if let Some(word) = view.motion.word() {
+        let _ = write!(out, ", {word}");
     }
     let _ = write!(out, "  {} requests/s", rate(view.now.throughput));
     let times = view.now.response_ms;

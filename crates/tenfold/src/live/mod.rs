@@ -53,6 +53,27 @@ pub struct View {
 pub enum Motion {
     Running,
     Paused,
+    /// Its time is over: what is in flight is waited for, and a script's sessions end.
+    Ending,
+}
+
+impl Motion {
+    fn of(present: &Present, length: Option<Duration>) -> Motion {
+        match length {
+            Some(length) if present.elapsed > length => Motion::Ending,
+            _ if present.paused => Motion::Paused,
+            _ => Motion::Running,
+        }
+    }
+
+    /// What is said of it beside the demand.
+    fn word(self) -> Option<&'static str> {
+        match self {
+            Motion::Running => None,
+            Motion::Paused => Some("paused"),
+            Motion::Ending => Some("ending"),
+        }
+    }
 }
 
 /// The figures of some windows.
@@ -83,7 +104,7 @@ impl View {
                 "SCRIPT" => demand(present.demand).replace("requests/s", "sessions/s"),
                 _ => demand(present.demand),
             },
-            motion: if present.paused { Motion::Paused } else { Motion::Running },
+            motion: Motion::of(present, order.length),
             phase: present.phase.clone(),
             now: Figures::of(last(&report.windows, NOW)),
             total: Figures {
