@@ -10,10 +10,14 @@ fn runs_are_listed_and_shown_again() {
     let home = Home::new();
     assert!(said(&home.run("runs")).contains("No runs yet"));
     let program = env!("CARGO_BIN_EXE_tenfold");
-    let first = home
-        .measure(&format!("plan --quiet --rate 30 --p95 500ms --budget 30s -- {program} demo-app"));
+    let first = home.measure(&format!(
+        "plan --quiet --rate 30 --p95 500ms --budget 30s --env PASSWORD=s3cret \
+         -- env TOKEN=s3cret {program} demo-app"
+    ));
     assert_eq!(first.status.code(), Some(0), "{}", said(&first));
+    assert!(said(&first).contains("env TOKEN=*** "), "{}", said(&first));
     assert!(said(&home.run("runs")).contains("demo-app"));
+    assert_eq!(home.files_with("s3cret"), [""; 0]);
     let again = home.run("show last");
     assert_eq!(said(&again), said(&first));
     assert_eq!(json(&home.run("show last --json -"))["schema"], "tenfold/plan/1");

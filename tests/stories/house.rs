@@ -65,6 +65,17 @@ impl Home {
         output
     }
 
+    /// The names of all files that contain this text.
+    pub fn files_with(&self, text: &str) -> Vec<String> {
+        let text = format!("--regexp={text}");
+        let listed = Command::new("grep")
+            .args(["--recursive", "--files-with-matches", "--text", &text, "."])
+            .current_dir(self.path())
+            .output()
+            .unwrap();
+        String::from_utf8(listed.stdout).unwrap().lines().map(str::to_owned).collect()
+    }
+
     /// Starts `up` or `balance` with a socket of its own and waits until it serves.
     pub fn serve(&self, arguments: &str) -> Serving {
         Serving::start(&mut self.tenfold(arguments))

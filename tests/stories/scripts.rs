@@ -51,6 +51,34 @@ scenarios:
 }
 
 #[test]
+fn what_a_script_knows_in_secret_stays_there() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    script(
+        &home,
+        &format!(
+            "config: {{target: \"http://{}\", http: {{defaults: {{headers: {{authorization: \"Bearer {{{{ apiToken }}}}\"}}}}}}}}
+scenarios:
+  - flow:
+      - get: {{url: \"/?token={{{{ apiToken }}}}\", auth: {{user: me, pass: \"{{{{ apiToken }}}}\"}}}}
+      - post: {{url: \"/none?api_key={{{{ apiToken }}}}\", json: {{password: \"{{{{ apiToken }}}}\"}}}}
+      - log: \"sent {{{{ apiToken }}}}\"
+      - get: {{url: /, expect: {{statusCode: 404}}, capture: {{json: \"$.s3\", as: a}}}}",
+            nginx.address
+        ),
+    );
+    let variables = "{\"apiToken\":\"s3cret\"}";
+    let output = home.run(&format!(
+        "load s.yml -v {variables} --json - --csv c --ndjson n --junit j --markdown m"
+    ));
+    assert_eq!(json(&output)["script"]["counters"]["http.requests"], 3, "{}", said(&output));
+    assert!(said(&output).contains("sent ***"), "{}", said(&output));
+    assert!(!said(&output).contains("s3cret"), "{}", said(&output));
+    assert_eq!(home.files_with("s3cret"), [""; 0]);
+}
+
+#[test]
 fn a_script_runs_over_tls() {
     let _machine = shared();
     let home = Home::new();

@@ -184,10 +184,15 @@ pub enum StartError {
     /// The Host header cannot be sent.
     #[error("'{0}' is not a host name that can be sent; leave out blanks and control characters")]
     Host(String),
+    /// A header has no name that can be sent.
+    #[error(
+        "the name of a header is not a token; use letters, digits and hyphens, without blanks or colons"
+    )]
+    HeaderName,
     /// A header cannot be sent.
     #[error("header '{name}' cannot be sent: {why}")]
     Header {
-        /// Its name, control characters escaped.
+        /// Its name.
         name: String,
         /// What is wrong and what to do.
         why: &'static str,
@@ -292,6 +297,7 @@ impl StartError {
             | StartError::Method(_)
             | StartError::Path(_)
             | StartError::Host(_)
+            | StartError::HeaderName
             | StartError::Header { .. }
             | StartError::Rate(_)
             | StartError::TooFast { .. }

@@ -1,6 +1,6 @@
 //! One connection as a state machine without I/O: bytes in, bytes out, a deadline.
 //!
-//! Whoever owns the socket (epoll today) tells what happened to it; the connection says what that
+//! Whoever owns the socket tells what happened to it; the connection says what that
 //! means for the request that it carries.
 
 use crate::clock::Nanos;

@@ -25,7 +25,7 @@
 //! * `rehearsal`: what a script does once before the load and once after it.
 //! * `run`, `control`: threads, started and joined; live changes.
 //! * `report`, `verdict`, `reason`, `little`, `error_kind`: the outcome.
-//! * `secrets`: what is not repeated of a URL.
+//! * `secrets`: what is not repeated of a URL or a text.
 //! * `usage`: CPU time, waiting for a CPU, and the limit on open files.
 
 mod actions;
@@ -90,7 +90,7 @@ pub use rehearsal::Interrupt;
 pub use report::{Named, Report, Seen};
 pub use run::Run;
 pub use script::{Check, Metrics, Script, ScriptReport, Summary};
-pub use secrets::without_secrets;
+pub use secrets::{names_a_secret, without_secrets};
 pub use steady::{Series, WarmUp};
 pub use target::Target;
 pub use tls::{Resumption, Tls, Trust};

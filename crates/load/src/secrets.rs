@@ -1,9 +1,9 @@
-//! What reports, messages and the history must not repeat of a URL.
+//! What reports, messages and the history must not repeat.
 
 /// What stands in place of a secret.
 const MASK: &str = "***";
 /// Names of a parameter that holds a secret, and the ends of such names: `access_token`, `apiKey`.
-const SECRETS: [&str; 19] = [
+const SECRETS: [&str; 20] = [
     "token",
     "secret",
     "password",
@@ -23,6 +23,7 @@ const SECRETS: [&str; 19] = [
     "sessid",
     "jwt",
     "bearer",
+    "cookie",
 ];
 /// Names that are secrets only when they stand alone: `sortkey` is none.
 const ALONE: [&str; 6] = ["key", "pass", "sig", "sid", "session", "otp"];
@@ -46,7 +47,7 @@ pub fn without_secrets(url: &str) -> String {
             None => (part, ""),
         };
         match pair.split_once('=') {
-            Some((name, value)) if is_secret(name) && !value.is_empty() => {
+            Some((name, value)) if names_a_secret(name) && !value.is_empty() => {
                 out += name;
                 out += "=";
                 out += MASK;
@@ -58,7 +59,24 @@ pub fn without_secrets(url: &str) -> String {
     out
 }
 
-fn is_secret(name: &str) -> bool {
+/// A text for people with `***` in place of every `{{ variable }}` whose name sounds like a secret.
+pub(crate) fn without_secret_variables(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("{{")
+        && let Some(length) = rest[start..].find("}}")
+    {
+        let (before, hole) = rest[..start + length + 2].split_at(start);
+        out += before;
+        let mut parts = hole.split(|c: char| !c.is_alphanumeric() && !"_-$".contains(c));
+        out += if parts.any(names_a_secret) { MASK } else { hole };
+        rest = &rest[start + length + 2..];
+    }
+    out + rest
+}
+
+/// Whether a parameter, header, variable or flag of this name seems to hold a secret.
+pub fn names_a_secret(name: &str) -> bool {
     let decoded = form_urlencoded::parse(name.as_bytes()).next();
     let name = decoded.map_or_else(String::new, |(name, _)| name.to_ascii_lowercase());
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -87,6 +105,17 @@ mod tests {
     fn so_are_a_name_and_password() {
         assert_eq!(without_secrets("http://me:s3@cret@a:81/@b"), "http://***@a:81/@b");
         assert_eq!(without_secrets("me:s3cret@a/x"), "***@a/x");
+    }
+
+    #[test]
+    fn variables_that_hold_secrets_are_not_said() {
+        for (text, said) in [
+            ("{{ user }} has {{ accessToken }}!", "{{ user }} has ***!"),
+            ("{{user.password[0]}}{{{ apiKey }}}", "******}"),
+            ("{{ $env.API_KEY }} {{ tokens }} {{", "*** {{ tokens }} {{"),
+        ] {
+            assert_eq!(without_secret_variables(text), said);
+        }
     }
 
     #[test]

@@ -9,8 +9,9 @@
 //! - [`cost`]: bigger or more, as a value and how it is measured; [`prices`]: what machines cost;
 //!   [`cpu`]: who used the CPU.
 //! - [`output`] and [`progress`]: what goes to standard output and to standard error.
-//! - [`live`]: a load run while it lasts; [`chart`]: lines on a screen and in text.
-//! - [`history`] and [`state`]: what is kept, and where.
+//! - [`live`]: a load run while it lasts; [`chart`]: lines on a screen and in text; [`slices`]: how
+//!   soon a load's threads get a CPU.
+//! - [`history`] and [`state`]: what is kept, and where; [`secrets`]: what is not.
 //! - [`admin`]: the socket that controls a running `up`, and its metrics.
 //! - [`ending`], [`renewal`] and [`notify`]: how a process ends or is followed by a new one, and
 //!   what the service manager hears of it; [`hangup`]: what a running one reads again.
@@ -40,7 +41,9 @@ mod progress;
 mod renewal;
 mod report;
 mod rig;
+mod secrets;
 mod signal;
+mod slices;
 mod state;
 
 use std::process::ExitCode;

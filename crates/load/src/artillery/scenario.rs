@@ -9,6 +9,7 @@ use super::settings::{self, Settings};
 use crate::script::Scenario;
 use crate::script::quantity;
 use crate::script::steps::{BlockId, Loop, Parallel, Rounds, Step, Think, ThinkTime};
+use crate::secrets::without_secret_variables;
 
 const JAVASCRIPT: &str =
     "runs JavaScript, which is not run here; use captures, templates and expect instead";
@@ -147,7 +148,12 @@ fn step(
         }
     };
     match entry.key.as_str() {
-        "log" => Ok(Step::Log(compiler.text(&entry.value, "log")?)),
+        "log" => {
+            // As written, so that what is wrong with it is said.
+            compiler.text(&entry.value, "log")?;
+            let said = without_secret_variables(&entry.value.scalar().unwrap_or_default());
+            compiler.template(&said, entry.value.line).map(Step::Log)
+        }
         "function" => Err(Refusal::at(entry.line, format!("'function' {JAVASCRIPT}"))),
         key if FOREIGN.contains(&key) => Err(Refusal::at(
             entry.line,

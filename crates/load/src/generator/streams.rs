@@ -19,10 +19,6 @@ impl Generator {
         self.terms.timeout
     }
 
-    pub(crate) fn slots(&self) -> u32 {
-        self.slots.len() as u32
-    }
-
     /// The slot's connection is open, perhaps since long: its request may go out.
     pub(crate) fn joined(&mut self, id: u32) {
         self.slots[id as usize].connection.connected();
@@ -34,18 +30,7 @@ impl Generator {
         self.notice(id, now);
     }
 
-    /// The same, for a stream of the next connection. Returns whether there is a request at all.
-    pub(crate) fn postponed(&mut self, id: u32, now: Nanos) -> bool {
-        self.notice(id, now);
-        let slot = &mut self.slots[id as usize];
-        let waits = slot.connection.phase() == Phase::Idle && slot.exchange.is_some();
-        if waits {
-            slot.connection.close();
-        }
-        waits
-    }
-
-    /// The slot's connection is gone, and no stream of it was on it.
+    /// The slot's connection is gone or takes no more streams, and none of the slot's is on it.
     pub(crate) fn detached(&mut self, id: u32) {
         let slot = &mut self.slots[id as usize];
         if slot.connection.phase() == Phase::Idle {

@@ -12,14 +12,21 @@ use crate::error_kind::ErrorKind;
 use crate::generator::Generator;
 use crate::request::Repeat;
 
-/// Streams of one thread on the connections that they share. Slot `i` is a stream of connection
-/// `i / streams`, for as long as the load lasts.
+/// Streams of one thread on the connections that they share. Slot `i` belongs to group
+/// `i / streams` for as long as the load lasts, and a group has one connection: two or more only
+/// while the server winds up an earlier one.
 #[derive(Debug)]
 pub(crate) struct Multiplexer {
     pub(crate) generator: Generator,
     streams: u32,
     message: Box<Message>,
     links: Vec<Link>,
+    /// Links that no group has.
+    unused: Vec<u32>,
+    /// By group, the link on which its streams begin.
+    current: Vec<u32>,
+    /// By slot, the link on which its last stream was to begin.
+    home: Vec<u32>,
     actions: Actions,
     now: Nanos,
 }
@@ -27,6 +34,7 @@ pub(crate) struct Multiplexer {
 /// A connection, or the place for one.
 #[derive(Debug, Default)]
 struct Link {
+    group: u32,
     state: State,
     /// Slots that wait for it to be opened.
     opening: Vec<u32>,
@@ -56,6 +64,9 @@ impl Multiplexer {
             streams,
             message,
             links: Vec::new(),
+            unused: Vec::new(),
+            current: Vec::new(),
+            home: Vec::new(),
             actions: Actions::default(),
             now: 0,
         }
@@ -222,12 +233,13 @@ impl Multiplexer {
 
     /// The slot wants a connection.
     fn join(&mut self, slot: u32) {
-        let id = slot / self.streams;
-        if self.links.len() <= id as usize {
-            self.links.resize_with(id as usize + 1, Link::default);
+        let id = self.receptive(slot / self.streams);
+        if self.home.len() <= slot as usize {
+            self.home.resize(slot as usize + 1, id);
         }
+        self.home[slot as usize] = id;
         let link = &mut self.links[id as usize];
-        match &mut link.state {
+        match &link.state {
             State::Closed => {
                 link.state = State::Asked;
                 link.opening.push(slot);
@@ -238,20 +250,44 @@ impl Multiplexer {
                 link.opening.push(slot);
                 self.generator.opening(slot, self.now);
             }
-            State::Open(session) => match session.intake() {
-                // For the one after it.
-                Intake::Shut => {
-                    link.opening.push(slot);
-                    self.generator.held(slot, self.now);
-                }
-                Intake::Open | Intake::Full => self.generator.joined(slot),
-            },
+            State::Open(_) => self.generator.joined(slot),
         }
+    }
+
+    /// The link on which streams of the group may begin: the one that it has, or another, if the
+    /// server takes no more there.
+    fn receptive(&mut self, group: u32) -> u32 {
+        while self.current.len() <= group as usize {
+            let id = self.another(self.current.len() as u32);
+            self.current.push(id);
+        }
+        let id = self.current[group as usize];
+        let accepts = match &mut self.links[id as usize].state {
+            State::Open(session) => session.intake() != Intake::Shut,
+            _ => true,
+        };
+        if accepts {
+            return id;
+        }
+        let next = self.another(group);
+        self.current[group as usize] = next;
+        // It may have nothing left to wait for.
+        self.tell(id);
+        next
+    }
+
+    fn another(&mut self, group: u32) -> u32 {
+        let id = self.unused.pop().unwrap_or_else(|| {
+            self.links.push(Link::default());
+            self.links.len() as u32 - 1
+        });
+        self.links[id as usize].group = group;
+        id
     }
 
     /// The slot's request is to go out.
     fn queue(&mut self, slot: u32) {
-        let id = slot / self.streams;
+        let id = self.home[slot as usize];
         let link = &mut self.links[id as usize];
         match &mut link.state {
             State::Open(session) => {
@@ -267,10 +303,11 @@ impl Multiplexer {
 
     /// The slot wants nothing of its connection any more.
     fn leave(&mut self, slot: u32) {
-        let (id, place) = (slot / self.streams, slot % self.streams);
-        let Some(link) = self.links.get_mut(id as usize) else {
+        let Some(id) = self.home.get(slot as usize).copied() else {
             return;
         };
+        let place = slot % self.streams;
+        let link = &mut self.links[id as usize];
         link.opening.retain(|waiting| *waiting != slot);
         match &mut link.state {
             State::Open(session) => {
@@ -299,15 +336,14 @@ impl Multiplexer {
 
     fn send_ready(&mut self, id: u32, now: Nanos) {
         let Multiplexer { generator, links, message, streams, .. } = self;
-        let Link { state: State::Open(session), ready, opening, .. } = &mut links[id as usize]
-        else {
+        let Link { state: State::Open(session), ready, .. } = &mut links[id as usize] else {
             return;
         };
         while let Some(slot) = ready.front().copied() {
             match session.intake() {
                 Intake::Full => return,
                 Intake::Shut => {
-                    opening.extend(ready.drain(..).filter(|slot| generator.postponed(*slot, now)));
+                    ready.drain(..).for_each(|slot| generator.detached(slot));
                     return;
                 }
                 Intake::Open => {
@@ -325,12 +361,12 @@ impl Multiplexer {
     /// Lets the protocol read and write, and the generator know what became of the streams.
     fn proceed(&mut self, id: u32, now: Nanos) {
         let Multiplexer { generator, links, streams, .. } = self;
-        let State::Open(session) = &mut links[id as usize].state else {
+        let Link { state: State::Open(session), group, .. } = &mut links[id as usize] else {
             return;
         };
         let life = session.advance();
         while let Some((place, news)) = session.news() {
-            tell_generator(generator, id * *streams + place, news, now);
+            tell_generator(generator, *group * *streams + place, news, now);
         }
         let shut = session.is_shut() && session.live() == 0;
         if life == Life::Over || shut {
@@ -340,8 +376,7 @@ impl Multiplexer {
         }
     }
 
-    /// The connection is of no further use. Streams that had not ended end with this news; whoever
-    /// waits for a connection gets the next one.
+    /// The connection is of no further use. Streams that had not ended end with this news.
     fn close(&mut self, id: u32, ended: &[(u32, News)], now: Nanos) {
         let link = &mut self.links[id as usize];
         if let State::Open(session) = std::mem::take(&mut link.state)
@@ -355,16 +390,18 @@ impl Multiplexer {
         link.written = 0;
         link.told = false;
         self.actions.close(id);
-        if !link.opening.is_empty() {
-            link.state = State::Asked;
-            self.actions.open(id);
+        let group = link.group;
+        if self.current[group as usize] != id {
+            self.unused.push(id);
         }
-        let first = id * self.streams;
+        let first = group * self.streams;
         for (place, news) in ended {
             tell_generator(&mut self.generator, first + place, *news, now);
         }
-        for slot in first..(first + self.streams).min(self.generator.slots()) {
-            self.generator.detached(slot);
+        for slot in first..(first + self.streams).min(self.home.len() as u32) {
+            if self.home[slot as usize] == id {
+                self.generator.detached(slot);
+            }
         }
     }
 

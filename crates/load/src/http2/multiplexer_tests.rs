@@ -321,12 +321,49 @@ fn a_connection_that_the_server_winds_up_is_replaced_without_an_error() {
     sim.server(0).connection().graceful_shutdown();
     sim.turn();
     sim.pass(THINK);
-    assert_eq!(sim.opens, 1, "a stream is still under way");
+    assert_eq!((sim.opens, sim.asked()), (2, 2), "one is still under way, the next is elsewhere");
     sim.answer(0, b"b");
+    assert_eq!(sim.peers.len(), 1, "the first connection has ended");
     sim.pass(THINK);
     assert_eq!((sim.opens, sim.asked()), (2, 2));
     let tally = sim.tally();
     assert_eq!((tally.requests, tally.reconnects, tally.errors.iter().sum::<u64>()), (2, 1, 0));
+}
+
+#[test]
+fn what_the_server_has_not_looked_at_goes_out_at_once_on_a_new_connection() {
+    let mut sim = Sim::new(2, 2, good);
+    sim.answer(0, b"a");
+    sim.pass(THINK);
+    // The first request was stream 1; the second one, 3, is under way, and 5 is refused.
+    let last = 3_u32.to_be_bytes();
+    sim.load.received(0, &frame(GO_AWAY, 0, 0, &[last, [0; 4]].concat()), sim.now);
+    sim.turn();
+    assert_eq!((sim.opens, sim.server(1).asked.len()), (2, 1));
+    sim.answer(1, b"b");
+    assert_eq!(sim.peers.len(), 2, "the stream of the first connection is still under way");
+    let tally = sim.tally();
+    assert_eq!((tally.requests, tally.errors.iter().sum::<u64>()), (2, 0));
+    // What is under way there has a time of its own.
+    sim.pass(TIMEOUT);
+    assert_eq!(sim.errors(), [(ErrorKind::Timeout, 1)]);
+    assert!(!sim.peers.contains_key(&0));
+}
+
+#[test]
+fn links_of_connections_that_have_ended_are_used_again() {
+    let mut sim = Sim::new(2, 2, good);
+    for _ in 0..5 {
+        let oldest = *sim.peers.keys().min().unwrap();
+        sim.answer(oldest, b"a");
+        sim.server(oldest).connection().graceful_shutdown();
+        sim.turn();
+        sim.pass(THINK);
+        sim.answer(oldest, b"b");
+        sim.pass(THINK);
+    }
+    assert_eq!((sim.opens, sim.load.links.len()), (6, 2));
+    assert_eq!(sim.errors(), []);
 }
 
 #[test]
@@ -475,7 +512,7 @@ proptest! {
         let mut sim = Sim::new(2, 2, |_| Peer::Says(Vec::new()));
         sim.peers.insert(0, Peer::Says([&SETTINGS, &said[..]].concat()));
         sim.turn();
-        // A request that GOAWAY refuses is sent again once the connection of the others has ended.
+        // A request that GOAWAY refuses is sent again, and has as long once more.
         sim.pass(2 * TIMEOUT);
         prop_assert!(sim.tally().requests >= 2);
     }

@@ -16,6 +16,7 @@ use crate::plan::{Machine, Verdict, to_ms};
 use crate::prices::Rate;
 use crate::progress::Progress;
 use crate::report;
+use crate::secrets::command_without_secrets;
 use crate::signal::Stop;
 use crate::state;
 
@@ -142,7 +143,7 @@ fn empty(measurement: &Measurement, rate: Rate) -> Sizing {
         schema: cost::SCHEMA.to_owned(),
         started_at: Timestamp::now().to_string(),
         duration_s: 0.0,
-        command: measurement.app.command.clone(),
+        command: command_without_secrets(&measurement.app.command),
         machine: Machine {
             cores: machine.cores as f64,
             memory_bytes: machine.memory_bytes,

@@ -25,6 +25,7 @@ use crate::output;
 use crate::plan::{Plan, Verdict};
 use crate::renewal;
 use crate::rig::{Rig, RunningApp, ToRun};
+use crate::secrets::command_without_secrets;
 use crate::signal::Stop;
 use crate::state;
 
@@ -187,9 +188,10 @@ fn slots(said: Option<Slots>, command: &[String]) -> (Slots, &'static str) {
     if let Some(slots) = said {
         return (slots, "as configured");
     }
+    let command = command_without_secrets(command).join(" ");
     // A history that cannot be read is no reason not to serve.
     let plans = History::open()
-        .and_then(|history| history.documents("plan", &history::here(), &command.join(" ")))
+        .and_then(|history| history.documents("plan", &history::here(), &command))
         .unwrap_or_default();
     let slots = |plan: Plan| plan.balancer_slots.filter(|_| plan.verdict != Verdict::Invalid);
     let found = plans.iter().filter_map(|d| serde_json::from_str(d).ok().and_then(slots)).next();

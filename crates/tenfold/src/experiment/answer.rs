@@ -8,6 +8,7 @@ use super::{Depth, Experiment};
 use crate::config::Pattern;
 use crate::outcome::Signal;
 use crate::plan::{self, Plan, Stop, StopReason, Verdict, to_ms};
+use crate::secrets::command_without_secrets;
 
 /// The curve shows at least so many counts.
 const CURVE: usize = 10;
@@ -26,7 +27,7 @@ pub fn plan(
         schema: plan::SCHEMA.to_owned(),
         started_at,
         duration_s: (elapsed.as_secs_f64() * 10.0).round() / 10.0,
-        command: experiment.app.command.clone(),
+        command: command_without_secrets(&experiment.app.command),
         machine: plan::Machine {
             cores: known.machine.cores as f64,
             memory_bytes: known.machine.memory_bytes,

@@ -35,6 +35,7 @@ use crate::output;
 use crate::plan::Verdict;
 use crate::report::load::{self as report, Document, Order};
 use crate::signal::Stop;
+use crate::slices;
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
@@ -174,7 +175,10 @@ impl Arguments {
 /// The run, or the signal that ended what a script does before it.
 async fn begin(config: Config, stop: &Stop) -> anyhow::Result<Result<Run, Signal>> {
     let interrupt = config.interrupt.clone();
-    let mut start = tokio::task::spawn_blocking(move || Run::start(config));
+    let mut start = tokio::task::spawn_blocking(move || {
+        slices::shorten();
+        Run::start(config)
+    });
     tokio::select! {
         started = &mut start => Ok(Ok(started?.map_err(refusal)?)),
         signal = stop.wait() => {
