@@ -16,17 +16,25 @@ use crate::log::Record;
 use crate::outgoing::Outgoing;
 use crate::stream::Stream;
 
-/// Large enough that a big body costs few system calls: an upload takes a sixth less CPU than by half of
-/// it, and an answer a fourteenth.
-const CAPACITY: usize = 128 * 1024;
-
-/// Buffers' memory and workspaces that a thread keeps.
+/// Buffers' memory of each size, and workspaces, that a thread keeps.
 const SPARE_BLOCKS: usize = 64;
 const SPARE_WORKSPACES: usize = 1024;
+
+/// How much memory a buffer takes while there are bytes in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// Large enough that a big body costs few system calls: an upload takes a sixth less CPU than by half
+    /// of it, and an answer a fourteenth.
+    #[default]
+    Large,
+    /// For a stream, of which one connection has many: the largest header, and some more.
+    Small,
+}
 
 /// Bytes that were read and not yet used.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
+    size: Size,
     block: Option<Block>,
     filled: Range<usize>,
 }
@@ -58,7 +66,8 @@ type Block = Box<[u8]>;
 
 #[derive(Default)]
 struct Stock {
-    blocks: Vec<Block>,
+    large: Vec<Block>,
+    small: Vec<Block>,
     #[expect(clippy::vec_box, reason = "a workspace goes between stock and connection uncopied")]
     workspaces: Vec<Box<Workspace>>,
 }
@@ -67,9 +76,31 @@ thread_local! {
     static STOCK: RefCell<Stock> = RefCell::default();
 }
 
+impl Size {
+    pub(crate) const fn bytes(self) -> usize {
+        match self {
+            Size::Large => 128 * 1024,
+            Size::Small => 40 * 1024,
+        }
+    }
+}
+
+impl Stock {
+    fn blocks(&mut self, size: Size) -> &mut Vec<Block> {
+        match size {
+            Size::Large => &mut self.large,
+            Size::Small => &mut self.small,
+        }
+    }
+}
+
 impl Workspace {
-    pub(crate) fn take() -> Box<Workspace> {
-        STOCK.with_borrow_mut(|stock| stock.workspaces.pop()).unwrap_or_default()
+    /// One with buffers of this size.
+    pub(crate) fn take(size: Size) -> Box<Workspace> {
+        let spare = STOCK.with_borrow_mut(|stock| stock.workspaces.pop());
+        let mut space = spare.unwrap_or_default();
+        (space.input.size, space.answer.size) = (size, size);
+        space
     }
 
     /// Forgets the request before.
@@ -131,7 +162,7 @@ impl Buffer {
 
     /// There is no room for more: at least half of the memory is in use.
     pub(crate) fn is_full(&self) -> bool {
-        self.filled.end == CAPACITY && self.filled.start < CAPACITY / 2
+        self.filled.end == self.size.bytes() && self.filled.start < self.size.bytes() / 2
     }
 
     /// Ends the use of so many bytes, and of the memory with the last of them.
@@ -147,8 +178,9 @@ impl Buffer {
         self.filled = 0..0;
         if let Some(block) = self.block.take() {
             STOCK.with_borrow_mut(|stock| {
-                if stock.blocks.len() < SPARE_BLOCKS {
-                    stock.blocks.push(block);
+                let blocks = stock.blocks(self.size);
+                if blocks.len() < SPARE_BLOCKS {
+                    blocks.push(block);
                 }
             });
         }
@@ -166,10 +198,10 @@ impl Buffer {
         }
         let block = self.block.get_or_insert_with(|| {
             STOCK
-                .with_borrow_mut(|stock| stock.blocks.pop())
-                .unwrap_or_else(|| vec![0; CAPACITY].into())
+                .with_borrow_mut(|stock| stock.blocks(self.size).pop())
+                .unwrap_or_else(|| vec![0; self.size.bytes()].into())
         });
-        if self.filled.start >= CAPACITY / 2 {
+        if self.filled.start >= block.len() / 2 {
             block.copy_within(self.filled.clone(), 0);
             self.filled = 0..self.filled.len();
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWrite;
 
 use crate::answer::Failure;
-use crate::buffer::{Buffer, Workspace};
+use crate::buffer::{Buffer, Size, Workspace};
 use crate::forwarded::Origin;
 use crate::forwarding::Forwarding;
 use crate::h1::{Flaw, Scan, Scanner};
@@ -140,8 +140,18 @@ impl Client {
         cx: &mut Context<'_>,
         space: &mut Option<Box<Workspace>>,
     ) -> Poll<io::Result<usize>> {
-        let space = space.get_or_insert_with(Workspace::take);
+        let space = self.workspace(space);
         space.input.poll_fill(cx, &mut self.stream)
+    }
+
+    /// The workspace, taken from the stock if there is none yet.
+    pub(crate) fn workspace<'s>(&self, space: &'s mut Option<Box<Workspace>>) -> &'s mut Workspace {
+        space.get_or_insert_with(|| {
+            Workspace::take(match self.stream {
+                ClientStream::Http2(_) => Size::Small,
+                _ => Size::Large,
+            })
+        })
     }
 
     /// Sends an answer of our own.

@@ -82,11 +82,11 @@ pub(crate) async fn converse(
                 return Some(ahead);
             }
             Arrival::Request(most) => {
-                let space = space.get_or_insert_with(Workspace::take);
+                let space = client.workspace(&mut space);
                 request(client, space, most, worker).await
             }
             Arrival::Failed(failure) => {
-                let space = space.get_or_insert_with(Workspace::take);
+                let space = client.workspace(&mut space);
                 space.begin();
                 worker.begin_record(space, space.input.len());
                 exchange::refuse(client, space, &UNKNOWN, &failure, Persistence::Close, worker)
@@ -97,7 +97,8 @@ pub(crate) async fn converse(
             After::KeepAlive => continue,
             After::Abort => client.stream.abort(),
             After::Close => {
-                client.linger(&mut space.get_or_insert_with(Workspace::take).input).await;
+                let space = client.workspace(&mut space);
+                client.linger(&mut space.input).await;
             }
             After::Gone => client.stream.part(),
         }

@@ -77,7 +77,7 @@ pub struct Limits {
     /// [`Timeouts::client_grace`]; 0 for no such limit.
     pub client_rate: u64,
     /// Streams that a client may have open at once on one HTTP/2 connection, 1 to
-    /// [`Limits::MAX_STREAMS`]. Each may hold 192 KiB of a request and as much of an answer.
+    /// [`Limits::MAX_STREAMS`]. Each may hold 104 KiB of a request and as much of an answer.
     pub streams: u32,
 }
 
@@ -118,7 +118,7 @@ impl Timeouts {
 }
 
 impl Limits {
-    /// The most that [`Limits::header_bytes`] can be: a quarter of a connection's read buffer.
+    /// The most that [`Limits::header_bytes`] can be: less than any buffer.
     pub const MAX_HEADER_BYTES: usize = 32 * 1024;
     /// The most that [`Limits::headers`] can be.
     pub const MAX_HEADERS: usize = MAX_FIELDS;

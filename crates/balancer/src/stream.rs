@@ -5,10 +5,10 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use rustix::net::{RecvFlags, recv};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustls::ProtocolVersion;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -42,6 +42,10 @@ pub(crate) enum BackendStream {
     /// A stream of an HTTP/2 connection, for one request. Boxed: it is large, and seldom.
     Http2(Box<Branch>),
 }
+
+/// A client's connection that is to end once this is written: TCP keeps the last of it back, to send it
+/// in one packet with the end. Closing and shutting down both send it; the client wakes once for all.
+pub(crate) struct Parting<'s>(pub(crate) &'s mut ClientStream);
 
 /// TLS over TCP.
 pub(crate) type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
@@ -158,13 +162,12 @@ impl ClientStream {
         }
     }
 
-    /// Says that this is the end on purpose, where the protocol can (RFC 8446 6.1), as far as the
-    /// system takes it at once.
+    /// Says that this is the end on purpose (over TLS in its own words, RFC 8446 6.1), as far as the
+    /// system takes it at once. Closing alone would be a reset if the client has sent more, and lose
+    /// what [`Parting`] kept back.
     pub(crate) fn part(&mut self) {
-        if let ClientStream::Tls(stream) = self {
-            let mut nobody = Context::from_waker(Waker::noop());
-            let _ = Pin::new(stream).poll_shutdown(&mut nobody);
-        }
+        let mut nobody = Context::from_waker(Waker::noop());
+        let _ = Pin::new(self).poll_shutdown(&mut nobody);
     }
 }
 
@@ -304,6 +307,48 @@ macro_rules! pass_on {
 
 pass_on!(ClientStream, Tcp, Unix, Tls, Http2);
 pass_on!(BackendStream, Tcp, Unix, Http2);
+
+impl AsyncWrite for Parting<'_> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let stream = match &mut *self.get_mut().0 {
+            ClientStream::Tcp(stream) => stream,
+            stream => return Pin::new(stream).poll_write(cx, bytes),
+        };
+        loop {
+            ready!(stream.poll_write_ready(cx))?;
+            let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
+            match stream.try_io(Interest::WRITABLE, || Ok(send(&*stream, bytes, flags)?)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => return Poll::Ready(sent),
+            }
+        }
+    }
+
+    /// What is large fills packets anyway.
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.get_mut().0).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.get_mut().0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.get_mut().0).poll_shutdown(cx)
+    }
+}
 
 impl Stream for ClientStream {
     #[inline]

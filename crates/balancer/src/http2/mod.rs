@@ -37,5 +37,6 @@ const STREAM_BYTES: u32 = 64 * 1024;
 /// What a connection may send (RFC 9113 6.9.1).
 const MAX_WINDOW: u32 = (1 << 31) - 1;
 
-/// What a stream holds of an answer that its receiver does not take.
-const SEND_BYTES: usize = 64 * 1024;
+/// What a stream holds of a body that its receiver does not take, beside a buffer of the relay's and what
+/// has gone of a piece that is not yet gone as a whole: as much again at most.
+const SEND_BYTES: usize = 32 * 1024;

@@ -1,5 +1,6 @@
 //! The answer's way to the client.
 
+use std::io;
 use std::task::{Context, Poll, ready};
 
 use super::up::Upload;
@@ -10,6 +11,7 @@ use crate::counters::BackendFault;
 use crate::h1::{
     Asker, Decoder, Framing, Persistence, Response, Scan, Scanner, Version, parse_response,
 };
+use crate::stream::Parting;
 
 pub(super) enum Download {
     Head {
@@ -37,9 +39,7 @@ impl<'w> Relay<'_, 'w> {
     /// Ready when the exchange is over.
     pub(super) fn poll_download(&mut self, cx: &mut Context<'_>) -> Poll<Outcome<'w>> {
         loop {
-            let (stream, sent) = (&mut self.client.stream, &mut self.moved.to_client);
-            if ready!(self.space.downward.poll_flush(cx, stream, &self.space.answer, sent)).is_err()
-            {
+            if ready!(self.poll_send(cx)).is_err() {
                 return Poll::Ready(Outcome::ClientGone);
             }
             let step = match &mut self.download {
@@ -76,6 +76,18 @@ impl<'w> Relay<'_, 'w> {
             if let Err(outcome) = step {
                 return Poll::Ready(outcome);
             }
+        }
+    }
+
+    /// Sends what is on its way to the client.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Workspace { answer, downward, .. } = &mut *self.space;
+        let (stream, sent) = (&mut self.client.stream, &mut self.moved.to_client);
+        match self.download {
+            Download::Done(Persistence::Close) => {
+                downward.poll_flush(cx, &mut Parting(stream), answer, sent)
+            }
+            _ => downward.poll_flush(cx, stream, answer, sent),
         }
     }
 
