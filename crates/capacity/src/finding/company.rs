@@ -19,6 +19,7 @@ pub(super) fn is_oversubscribed(model: &Model, e: &Evidence) -> bool {
 
 pub(super) fn is_shared(model: &Model, e: &Evidence) -> bool {
     !e.is_carrier_bound()
+        && !is_oversubscribed(model, e)
         && e.falls_short()
         && match e.trial(Change::OneCoreLess) {
             Some(trial) => trial.shows == Kind::SharedDependency,

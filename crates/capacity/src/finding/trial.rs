@@ -88,11 +88,14 @@ impl Question {
     }
 
     /// What two instances leave open: with half of the cores and more busy, is it the cores that the
-    /// second one lacks, or something that both use?
+    /// second one lacks, or something that both use? Not where two do less than one on full cores: they
+    /// take them from each other, and on a core less they do so less.
     pub fn of_two(model: &Model, e: &Evidence) -> Option<Question> {
         let two = e.two?;
         let busy = two.own_cores() / model.cores;
-        let is_open = e.second_gain()? < FULL_GAIN && (BUSY.0..BUSY.1).contains(&busy);
+        let is_open = e.second_gain()? < FULL_GAIN
+            && (BUSY.0..BUSY.1).contains(&busy)
+            && !company::is_oversubscribed(model, e);
         (is_open && model.cores >= 2.0).then(|| Question {
             change: Change::OneCoreLess,
             moved: Kind::CpuBound,
@@ -184,6 +187,14 @@ mod tests {
         assert_eq!(question.answer(2, 70.0, 45.0).shows, Kind::CpuBound);
         let full = Evidence { two: Some(saturation(2, 100.0, 0.016, 1.2)), ..Evidence::new(one) };
         assert_eq!(Question::of_two(&m, &full), None, "the second brought all that it should");
+    }
+
+    #[test]
+    fn what_competes_for_full_cores_is_not_asked_with_a_core_less() {
+        let m = model(2, 0.002, 0.002, 2.0);
+        let (one, two) = (saturation(1, 950.0, 0.0018, 1.8), saturation(2, 760.0, 0.0022, 1.8));
+        let e = Evidence { two: Some(two), ..Evidence::new(one) };
+        assert_eq!(Question::of_two(&m, &e), None);
     }
 
     #[test]
