@@ -103,6 +103,7 @@ fn a_place_that_cannot_be_written_is_refused_before_a_request() {
     for (form, words) in [
         ("--csv /nonexistent/r", "cannot write /nonexistent/r_stats.csv"),
         ("--junit r.xml --hgrm r.xml", "two outputs go to r.xml"),
+        ("--csv -", "--csv writes four files"),
     ] {
         let output = Home::new().run(&format!("{nobody} {form}"));
         assert_eq!(output.status.code(), Some(2));

@@ -141,7 +141,7 @@ fn a_script_that_cannot_run_is_refused_before_a_request_is_sent() {
     let output = home.run("load s.yml --check");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(
-        said(&output).contains("s.yml is fine: 1 scenario, with 1 request"),
+        said(&output).contains("s.yml is fine: 1 scenario with 1 request;"),
         "{}",
         said(&output)
     );

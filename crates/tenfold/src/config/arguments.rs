@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use fleet::{Cpus, Limits};
 
+use super::quantity::Discreet;
 use super::{File, environment, quantity};
 
 /// What to run.
@@ -15,7 +16,7 @@ use super::{File, environment, quantity};
 #[command(next_help_heading = "App")]
 pub struct AppArguments {
     /// Set NAME=VALUE for the app; {port}, {i} and {name} are replaced
-    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = quantity::assignment)]
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = Discreet(quantity::assignment))]
     pub env: Vec<(String, String)>,
     /// Ready means: GET PATH answers 2xx [default: the port accepts a connection]
     #[arg(long, value_name = "PATH", env = "TENFOLD_READY_PATH")]
@@ -98,7 +99,7 @@ pub struct RequestArguments {
     #[arg(short = 'X', long, value_name = "METHOD")]
     pub method: Option<String>,
     /// Add a header
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = quantity::header)]
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = Discreet(quantity::header))]
     pub headers: Vec<(String, String)>,
     /// Body
     #[arg(short = 'd', long, visible_alias = "data", value_name = "TEXT")]

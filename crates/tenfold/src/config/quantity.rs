@@ -1,10 +1,14 @@
 //! Numbers with a unit, as people write them.
 
+use std::ffi::OsStr;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use balancer::Slots;
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
+use clap::{Arg, Command};
 use fleet::Cpus;
 use fleet::limits::NotCpus;
 use jiff::SignedDuration;
@@ -140,7 +144,7 @@ pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
 pub fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("`{text}` sets nothing: write NAME=VALUE")),
+        _ => Err("it has no name and `=`: write NAME=VALUE".to_owned()),
     }
 }
 
@@ -150,13 +154,49 @@ pub fn header(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         }
-        _ => Err(format!("`{text}` is not a header: write \"Name: value\"")),
+        _ => Err("it has no name and colon: write \"Name: value\"".to_owned()),
+    }
+}
+
+/// Reads an argument that may hold a secret: what is wrong with it is said without repeating it.
+#[derive(Clone)]
+pub struct Discreet<T>(pub fn(&str) -> Result<T, String>);
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Discreet<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        let text = value.to_str().ok_or_else(|| "it is not UTF-8".to_owned());
+        text.and_then(self.0).map_err(|why| {
+            let argument = argument.map_or_else(String::new, ToString::to_string);
+            let message = format!("a value for '{argument}' is wrong: {why}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_may_be_a_secret_is_not_repeated() {
+        let env = Arg::new("env").long("env").value_parser(Discreet(assignment));
+        let header = Arg::new("header").long("header").value_parser(Discreet(header));
+        for argument in [env, header] {
+            let flag = format!("--{}", argument.get_id());
+            let command = Command::new("x").arg(argument);
+            let error = command.try_get_matches_from(["x", &flag, "s3cret"]).unwrap_err();
+            let message = error.to_string();
+            assert!(message.contains(&flag) && message.contains("write "), "{message}");
+            assert!(!message.contains("s3cret"), "{message}");
+        }
+    }
 
     #[test]
     fn times_need_a_unit() {

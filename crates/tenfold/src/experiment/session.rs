@@ -173,7 +173,7 @@ impl<'a> Session<'a> {
         Err(Abort::Failed(anyhow::anyhow!(
             "{} {} failed {} times of {} with: {}; give a request that works (--path, --method, --body)",
             request.method,
-            request.path,
+            load::without_secrets(&request.path),
             first.probe.errors,
             first.probe.requests,
             first.top_error.as_deref().unwrap_or("no answer"),

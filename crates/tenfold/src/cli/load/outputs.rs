@@ -59,6 +59,12 @@ impl OutputArguments {
                  summary always has percentiles",
             ));
         }
+        if self.csv.as_deref().is_some_and(file::is_standard_output) {
+            return Err(misuse(
+                "--csv writes four files, which standard output cannot take: give the beginning of their names, \
+                 as in --csv results",
+            ));
+        }
         let places = self.places();
         places.iter().try_for_each(|place| file::check(place))?;
         for (index, place) in places.iter().enumerate() {

@@ -68,7 +68,7 @@ impl ScriptArguments {
 pub fn told(script: &Script, order: &Order) -> String {
     let (scenarios, requests) = script.size();
     format!(
-        "{} is fine: {}, with {} in their steps; {} on {}\n",
+        "{} is fine: {} with {}; {} on {}\n",
         order.target,
         counted(scenarios as u64, "scenario"),
         counted(requests as u64, "request"),

@@ -29,8 +29,8 @@ pub struct TargetArguments {
     /// Connect to this Unix socket; the URL says path and Host
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<PathBuf>,
-    /// Body
-    #[arg(long, visible_alias = "data", value_name = "TEXT")]
+    /// Body; of @FILE, what the file holds
+    #[arg(long, visible_alias = "data", value_name = "TEXT|@FILE")]
     body: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl TargetArguments {
         if let Some(authorization) = bare.authorization.filter(|_| !named("authorization")) {
             target.headers.push(authorization);
         }
-        target.body = self.body.clone().unwrap_or_default().into_bytes();
+        target.body = self.body.as_deref().map_or(Ok(Vec::new()), body)?;
         let method = if self.body.is_some() { "POST" } else { "GET" };
         target.method = self.method.clone().unwrap_or_else(|| method.to_owned());
         Ok((target, without_secrets(&bare.url)))
@@ -128,6 +128,17 @@ fn is_host(text: &str) -> bool {
     scheme("http://") || scheme("https:/")
 }
 
+fn body(text: &str) -> anyhow::Result<Vec<u8>> {
+    let Some(file) = text.strip_prefix('@') else {
+        return Ok(text.as_bytes().to_vec());
+    };
+    std::fs::read(file).map_err(|error| {
+        misuse(format!(
+            "the body {file} cannot be read: {error}; give --body a text, or @ and a file"
+        ))
+    })
+}
+
 /// A header is not repeated in the message: it may hold a password.
 fn header(text: &str) -> anyhow::Result<(String, String)> {
     quantity::header(text).map_err(|_| {
@@ -167,6 +178,12 @@ mod tests {
         let url = "http://127.0.0.1:81/";
         assert_eq!(resolve(&[url, "--data", "x"]).unwrap().0.method, "POST");
         assert_eq!(resolve(&[url, "--body", "x", "-m", "PUT"]).unwrap().0.method, "PUT");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, [0, 255]).unwrap();
+        let of_file = format!("@{}", file.path().display());
+        assert_eq!(resolve(&[url, "--body", &of_file]).unwrap().0.body, [0, 255]);
+        let refused = resolve(&[url, "--body", "@/nowhere"]).unwrap_err().to_string();
+        assert!(refused.contains("/nowhere cannot be read"), "{refused}");
     }
 
     #[test]
