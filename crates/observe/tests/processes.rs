@@ -4,10 +4,10 @@
 use observe::{Absence, Observer, Source, Target, TargetUsage, Usage};
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::thread::{CpuSet, sched_getaffinity};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Long enough that the 10 ms ticks of CPU time are small against it.
 const INTERVAL: Duration = Duration::from_millis(700);
@@ -117,6 +117,34 @@ fn two_spinners_on_one_core_wait_for_it_in_turn() {
     // One core at most between them, so at least as much waiting as running.
     assert!(pair.run_queue_wait.unwrap() > 0.9 * pair.cpu_cores, "{pair:?}");
     assert!(pair.involuntary_switches.unwrap() > 0.0, "{pair:?}");
+}
+
+// The process itself is the judge: by its own clock it says when its second is over.
+#[test]
+fn what_burns_beside_a_process_is_not_in_its_cpu() {
+    let cpu = first_allowed_cpu().to_string();
+    let pinned =
+        |command: [&str; 3]| Group::spawn(Command::new("taskset").args(["-c", &cpu]).args(command));
+    let _beside = pinned(["sh", "-c", &format!("{BOUNDED}; echo ready; while :; do :; done")]);
+    let over = std::env::temp_dir().join(format!("observe-{}-over", std::process::id()));
+    let burn_a_second = format!(
+        "$| = 1; print qq(ready\\n); <STDIN>; sub burnt {{ my @t = times; $t[0] + $t[1] }} my $from = burnt; \
+         1 while burnt() - $from < 1; open F, '>{}'; <STDIN>",
+        over.display()
+    );
+    let mut worker = pinned(["perl", "-e", &burn_a_second]);
+    let mut observer = Observer::new();
+    observer.watch(worker.target("worker"));
+    let before = observer.sample();
+    writeln!(worker.0.stdin.as_mut().unwrap(), "go").unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !over.exists() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let usage = observer.sample().since(&before);
+    std::fs::remove_file(over).unwrap();
+    let seconds = usage.targets["worker"].cpu_cores * usage.seconds;
+    assert!((seconds - 1.0).abs() < 0.03, "{seconds} s of CPU");
 }
 
 #[test]
