@@ -72,6 +72,14 @@ impl Goal {
         enough && within(self.p95, m.p95) && within(self.p99, m.p99) && m.errors <= self.max_errors
     }
 
+    /// Whether what was sent then was completed too. Users wait, so that theirs always is.
+    pub(crate) fn is_carried_in(&self, m: &Measured) -> bool {
+        match self.workload {
+            Workload::Open { .. } => m.max.is_some_and(|slowest| m.is_carried(slowest)),
+            Workload::Closed { .. } => true,
+        }
+    }
+
     fn is_enough(&self, throughput: f64, best: f64) -> bool {
         self.p95.is_some() || self.p99.is_some() || throughput >= NEARLY_BEST * best
     }

@@ -14,6 +14,7 @@
 //! - [`regression`]: demands as the slope of busy seconds over requests.
 //! - [`sharing`]: what they do to each other beside the cores, decided by the data.
 //! - [`response`]: throughput and latency of that model under a closed or an open workload.
+//! - `stretch`: what it does not know of response times.
 //! - [`quota`]: instances that the kernel stops until the next period.
 //! - [`usl`]: the Universal Scalability Law as a second opinion.
 //! - [`finding`]: named, evidenced diagnoses that end in a remedy.
@@ -21,6 +22,7 @@
 //! - [`goal`]: what is wanted, and whether a prediction or a measurement holds it.
 //! - [`bracket`]: the smallest count that passes, by measurements alone.
 //! - [`recommendation`]: the curve, the count, its interval, and whether more would help.
+//! - [`precision`]: where one more measurement would say most.
 //! - [`price`]: what machines cost, and which of them hold a plan; [`cost`]: bigger or more.
 
 mod balance;
@@ -36,6 +38,7 @@ pub mod interval;
 pub mod ladder;
 pub mod laws;
 pub mod model;
+pub mod precision;
 pub mod price;
 pub mod quota;
 mod reason;
@@ -45,6 +48,7 @@ pub mod response;
 pub mod saturation;
 pub mod shape;
 pub mod sharing;
+mod stretch;
 mod tail;
 pub mod usl;
 pub mod words;
@@ -57,6 +61,7 @@ pub use goal::{Goal, Measured};
 pub use interval::Interval;
 pub use ladder::{Ladder, Rung};
 pub use model::{Model, Side};
+pub use precision::{Unsure, least_sure};
 pub use quota::Quota;
 pub use recommendation::{Bounds, NextLimit, Point, Recommendation, curve, recommend, recommended};
 pub use regression::Line;

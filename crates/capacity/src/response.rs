@@ -94,13 +94,18 @@ pub fn expect(model: &Model, workload: &Workload, instances: usize) -> Predictio
 }
 
 fn answered(model: &Model, workload: &Workload, instances: usize) -> (f64, Option<Response>) {
+    let (throughput, response) = modelled(model, workload, instances);
+    (throughput, response.map(|r| model.stretched(instances, r)))
+}
+
+fn modelled(model: &Model, workload: &Workload, instances: usize) -> (f64, Option<Response>) {
     let system = System::new(model, workload, instances);
     let throughput = system.throughput(workload);
     let response = system.response(workload);
-    let Some(throttled) = model.throttled(instances).filter(|_| response.is_some()) else {
+    let throttled = model.throttled(instances).filter(|_| response.is_some());
+    let Some((simulated, response)) = throttled.and_then(|t| t.simulate(workload)) else {
         return (throughput, response);
     };
-    let (simulated, response) = throttled.simulate(workload);
     match workload {
         Workload::Closed { .. } => (simulated, Some(response)),
         // What is sent is known; the simulation sends more or less by chance.

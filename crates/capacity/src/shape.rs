@@ -17,29 +17,26 @@ impl ServiceShape {
         ServiceShape { scv: 0.0, points: vec![(1.0, 1.0)] }
     }
 
-    /// The shape of requests that were not stopped, if `share` of them were, which are the longest; a
-    /// constant where that is most of them.
-    pub fn without_longest(&self, share: f64) -> ServiceShape {
-        let mut left = 1.0 - share;
-        let kept: Vec<(f64, f64)> = self
-            .points
-            .iter()
-            .map(|&(x, weight)| {
-                let weight = weight.min(left);
-                left -= weight;
-                (x, weight)
-            })
-            .take_while(|(_, weight)| *weight > 1e-9)
-            .collect();
-        let total: f64 = kept.iter().map(|(_, weight)| weight).sum();
+    /// The shape of all but the longest, of which there is this share at least, and their mean as a share of
+    /// this one; `None` where they are less than half.
+    pub fn without_longest(&self, share: f64) -> Option<(f64, ServiceShape)> {
+        let (mut kept, mut total) = (Vec::new(), 0.0);
+        for &(x, weight) in &self.points {
+            // What stands for some of the longest as well is theirs.
+            if total + weight > 1.0 - share + 1e-9 {
+                break;
+            }
+            total += weight;
+            kept.push((x, weight));
+        }
         if total < 0.5 {
-            return ServiceShape::constant();
+            return None;
         }
         let mean = kept.iter().map(|(x, weight)| x * weight).sum::<f64>() / total;
         let points: Vec<(f64, f64)> =
             kept.into_iter().map(|(x, weight)| (x / mean, weight / total)).collect();
         let scv = points.iter().map(|(x, weight)| weight * (x - 1.0).powi(2)).sum();
-        ServiceShape { scv, points }
+        Some((mean, ServiceShape { scv, points }))
     }
 }
 
@@ -49,10 +46,13 @@ mod tests {
 
     #[test]
     fn who_was_stopped_is_left_out_of_the_shape() {
-        let stopped = ServiceShape { scv: 4.0, points: vec![(0.2, 0.4), (0.3, 0.4), (4.0, 0.2)] };
-        let shape = stopped.without_longest(0.2);
-        assert_eq!(shape.points.len(), 2);
-        assert!((shape.points[0].0 - 0.8).abs() < 1e-9 && (shape.scv - 0.04).abs() < 1e-9);
-        assert_eq!(stopped.without_longest(0.7), ServiceShape::constant());
+        let stopped = ServiceShape { scv: 4.0, points: vec![(0.2, 0.6), (0.4, 0.2), (4.0, 0.2)] };
+        let (mean, shape) = stopped.without_longest(0.2).unwrap();
+        assert!((mean - 0.25).abs() < 1e-9 && shape.points.len() == 2);
+        assert!((shape.points[0].0 - 0.8).abs() < 1e-9 && (shape.scv - 0.12).abs() < 1e-9);
+        // A longest one may hide among those beside it.
+        let (mean, shape) = stopped.without_longest(0.21).unwrap();
+        assert!((mean - 0.2).abs() < 1e-9 && shape == ServiceShape::constant());
+        assert_eq!(stopped.without_longest(0.5), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::knowledge::Knowledge;
+use super::knowledge::{ABOUT, Knowledge};
 use super::observation::Observation;
 use super::{Depth, Experiment};
 use crate::config::Pattern;
@@ -12,8 +12,6 @@ use crate::secrets::command_without_secrets;
 
 /// The curve shows at least so many counts.
 const CURVE: usize = 10;
-/// And so many beyond the recommended one.
-const BEYOND: usize = 2;
 
 /// Everything that can be said, be it the whole answer or the part that a signal left.
 pub fn plan(
@@ -65,7 +63,7 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
     let answer = capacity::recommend(&model, &goal, &bounds, &measured);
     let upto = match known.experiment.depth {
         Depth::Sweep { .. } => bounds.max_instances,
-        Depth::Confirm => (answer.instances + BEYOND).max(CURVE).min(bounds.max_instances),
+        Depth::Confirm => (answer.instances + ABOUT).max(CURVE).min(bounds.max_instances),
     };
     let curve = capacity::curve(&model, &goal, &measured, upto);
     if model.ladder.is_saturated() {

@@ -2,7 +2,7 @@
 
 use capacity::{
     Admission, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Measured, Memory, Model, Pool,
-    Question, Recommendation, Rung, Saturation, Scaling, Trial, Usl,
+    Question, Recommendation, Rung, Saturation, Scaling, Trial, Unsure, Usl,
 };
 use observe::Machine;
 
@@ -41,6 +41,8 @@ const DEMAND_NOISE: f64 = 0.05;
 const TRIES: usize = 2;
 /// A model that was so often wrong is asked no more.
 const MISSES: usize = 2;
+/// Counts so far from the answer are there to compare it with.
+pub const ABOUT: usize = 2;
 /// Model and measurement agree within this share; else the model is refitted.
 const AGREEMENT: f64 = 0.10;
 
@@ -87,12 +89,13 @@ impl<'a> Knowledge<'a> {
         let peak = self.peak_rung()?;
         let cores = self.cores();
         let first = self.rungs.first()?;
-        let (quota, shape) = first.quota().map_or_else(
-            || (None, first.shape.clone()),
-            |(quota, stopped)| (Some(quota), first.shape.without_longest(stopped)),
-        );
+        let (quota, shape) = first
+            .quota()
+            .map_or_else(|| (None, first.shape.clone()), |(quota, shape)| (Some(quota), shape));
         let mut model = Model::new(ladder, self.saturation(peak), shape, cores).under(quota);
         model.fit(&self.several());
+        let valid = self.confirmed.iter().filter(|o| self.is_valid(o));
+        model.stretch(&self.goal(), &valid.map(Observation::measured).collect::<Vec<_>>());
         let instance_limit = capacity::instance_limit(&model, &self.evidence(peak));
         let bounds = Bounds {
             max_instances: self.experiment.max_instances,
@@ -124,11 +127,12 @@ impl<'a> Knowledge<'a> {
         Line::fit(&points).and_then(|line| line.demand()).unwrap_or(0.0)
     }
 
-    /// Whether new instances may be what makes a request cost more than one instance needed for it: a
-    /// share that is more than noise, of cores that are busy enough to slow it down.
-    pub fn may_warm_up(&self, o: &Observation) -> bool {
+    /// By which share a request costs more than it did in one instance, where new ones may be why: more
+    /// than noise, of cores that are busy enough to slow it down. Else 0.
+    pub fn dearer(&self, o: &Observation) -> f64 {
         let alone = self.peak_rung().map_or(f64::INFINITY, Observation::app_demand);
-        o.app_cores >= BUSY * self.cores() && o.app_demand() > (1.0 + DEMAND_NOISE) * alone
+        let share = o.app_demand() / alone - 1.0;
+        if o.app_cores >= BUSY * self.cores() && share > DEMAND_NOISE { share } else { 0.0 }
     }
 
     /// The second opinion, where at least three counts were measured at their limit.
@@ -325,6 +329,16 @@ impl<'a> Knowledge<'a> {
         }
         let recommended = self.recommended()?;
         [recommended, recommended - 1].into_iter().find(|n| *n > 0 && !self.is_confirmed(*n))
+    }
+
+    /// Of the counts about the answer that were not measured the one that is least sure, if any is not.
+    pub fn least_sure(&self) -> Option<Unsure> {
+        let (model, bounds) = self.model()?;
+        let answer = self.recommended()?;
+        let most = bounds.max_instances.min(bounds.memory.unwrap_or(usize::MAX));
+        let around = answer.saturating_sub(ABOUT).max(1)..=(answer + ABOUT).min(most);
+        let unmeasured = around.filter(|n| self.confirmed_at(*n).is_none());
+        capacity::least_sure(&model, &self.goal().workload, unmeasured)
     }
 
     /// The next count of a search that asks measurements alone; `None` once the bracket is closed, or

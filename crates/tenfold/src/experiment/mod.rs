@@ -1,15 +1,17 @@
 //! The main job: one instance under doubling concurrency, two instances, the model, and its
-//! confirmation at the recommended count and one below.
+//! confirmation at the recommended count and one below, and where it is least sure.
 //!
 //! - `pace`: how long each probe takes, and the budget of all.
 //! - `probe`: one measurement, until its interval is tight.
 //! - `observation`: what it saw.
 //! - `session`: the order of the probes.
+//! - `confirmation`: the goal's workload, at the answer and where the model is least sure.
 //! - `intervention`: changes that tell two explanations apart.
 //! - `knowledge`: what is known so far, and what follows from it.
 //! - `answer`: the plan from what is known.
 
 mod answer;
+mod confirmation;
 mod intervention;
 mod knowledge;
 mod observation;
@@ -45,7 +47,7 @@ pub struct Experiment {
 /// How many counts are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// One, two, the recommended count and one below.
+    /// One, two, the recommended count and one below, and what about them is not sure.
     Confirm,
     /// Every count up to the most allowed, however long it takes: the truth to compare with.
     Sweep {

@@ -1,6 +1,7 @@
 //! What a probe saw: the load's report, the balancer's histograms, and who used the machine.
 
 use balancer::Snapshot;
+use capacity::quota::Halting;
 use capacity::{Filling, Measured, Quota, Saturation, ServiceShape, laws};
 use hdrhistogram::Histogram;
 use load::{Reason, Report};
@@ -192,14 +193,22 @@ impl Observation {
         probe
     }
 
-    /// The quota that stopped an instance with one request in flight in nearly every period, and the share
-    /// of the requests that it stopped.
-    pub fn quota(&self) -> Option<(Quota, f64)> {
+    /// The quota that stopped an instance with one request in flight in nearly every period, and how the time
+    /// of a request varies that it did not stop.
+    pub fn quota(&self) -> Option<(Quota, ServiceShape)> {
         let limited = self.probe.limited?;
-        let (ratio, stopped) = (limited.throttled_ratio?, limited.throttled_cores?);
-        let quota = Quota::seen(limited.cpus?, self.throughput(), stopped);
-        let share = ratio / capacity::quota::PERIOD / self.throughput();
-        (ratio >= STOPPED).then_some((quota, share.min(1.0)))
+        let (cores, ratio, still) =
+            (limited.cpus?, limited.throttled_ratio?, limited.throttled_cores?);
+        let seconds = self.probe.duration_s;
+        let alone = Halting {
+            seconds,
+            still: still * seconds,
+            stops: ratio * seconds / capacity::quota::PERIOD,
+            requests: self.throughput() * seconds,
+            service: self.probe.service_ms.mean? / 1e3,
+            shape: &self.shape,
+        };
+        (ratio >= STOPPED).then(|| Quota::seen(cores, &alone))
     }
 
     /// Whether more was sent than could be completed, so that what failed may just have waited.

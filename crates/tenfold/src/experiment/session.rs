@@ -12,14 +12,14 @@ use super::probe::{Abort, Probe, WarmUp};
 use super::{Depth, Experiment};
 use crate::config::Pattern;
 use crate::outcome::misuse;
-use crate::plan::{Purpose, StopReason, Verdict};
+use crate::plan::{Purpose, StopReason};
 use crate::progress::Progress;
 use crate::rig::Rig;
 use crate::signal::Stop;
 
 /// A running experiment.
 pub struct Session<'a> {
-    experiment: &'a Experiment,
+    pub(super) experiment: &'a Experiment,
     stop: &'a Stop,
     progress: &'a mut Progress,
     pub(super) budget: Budget,
@@ -219,122 +219,9 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    // === the goal ===
-
-    /// Measures the recommended count and the one below, until both stand.
-    async fn confirm(&mut self) -> Result<(), Abort> {
-        while let Some(instances) = self.known.unconfirmed() {
-            if self.confirmation(instances) > self.budget.left() && !self.known.confirmed.is_empty()
-            {
-                let is_new = self.known.confirmed_at(instances).is_none();
-                if is_new {
-                    self.known.notes.push(format!(
-                        "The budget ended before {instances} could be measured; raise --budget to confirm it."
-                    ));
-                }
-                let again = if is_new { "measure" } else { "measure again" };
-                let why = format!("the budget had no time left to {again} {instances}");
-                self.known.end(StopReason::Budget, why);
-                return Ok(());
-            }
-            self.confirm_at(instances).await?;
-        }
-        self.conclude();
-        Ok(())
-    }
-
-    /// Nothing is left that a measurement would change.
-    fn conclude(&mut self) {
-        let Some(instances) = self.known.recommended() else { return };
-        let valid = |n: usize| {
-            self.known.confirmed_at(n).is_some_and(|o| o.probe.verdict == Verdict::Valid)
-        };
-        if valid(instances) {
-            let fewer = if instances > 1 { ", and so was one instance less" } else { "" };
-            let why = format!("the answer was measured{fewer}");
-            self.known.end(StopReason::Confirmed, why);
-        } else {
-            let why = format!("{instances} were measured twice, and not validly either time");
-            self.known.end(StopReason::Unsteady, why);
-        }
-    }
-
-    async fn sweep(&mut self) -> Result<(), Abort> {
-        for instances in 1..=self.experiment.max_instances {
-            self.confirm_at(instances).await?;
-        }
-        let most = self.experiment.max_instances;
-        self.known.end(StopReason::Swept, format!("every count up to {most} was measured"));
-        Ok(())
-    }
-
-    async fn confirm_at(&mut self, instances: usize) -> Result<(), Abort> {
-        let are_new = instances > self.rig.fleet().members().len();
-        self.scale(instances).await?;
-        let pace = self.confirming(instances);
-        let response = self.known.response(instances);
-        let workload = match self.experiment.workload.pattern {
-            Pattern::Closed { users, think } => {
-                // Everybody at once would be an artefact; they arrive over one cycle.
-                let cycle = (response + think.as_secs_f64()).max(0.001);
-                let rhythm = load::Rhythm::Think(load::Think::Constant(think));
-                load::Workload::Closed { users, ramp: Some(users as f64 / cycle), rhythm }
-            }
-            Pattern::Open { rate } => load::Workload::poisson(rate),
-        };
-        let probe = Probe {
-            purpose: Purpose::Goal,
-            instances,
-            workload,
-            timeout: self.timeout(response),
-            pace,
-            warm_up: WarmUp::Time,
-            setting: Setting::default(),
-        };
-        let observation = if are_new {
-            self.settled(&probe, Stage::Goal).await?
-        } else {
-            self.probe(&probe, Stage::Goal).await?
-        };
-        self.known.confirm(&observation);
-        Ok(())
-    }
-
-    fn confirming(&self, instances: usize) -> Pace {
-        let response = self.known.response(instances);
-        let (cycle, throughput) = match self.experiment.workload.pattern {
-            Pattern::Closed { users, think } => {
-                let cycle = response + think.as_secs_f64();
-                (cycle, users as f64 / cycle)
-            }
-            Pattern::Open { rate } => (response, rate),
-        };
-        let goal = self.experiment.goal;
-        let percent = if goal.p99.is_some() { 99.0 } else { 95.0 };
-        let pace = Pace::confirming(cycle, throughput, load::Histogram::samples_for(percent));
-        match self.experiment.depth {
-            // A probe that ends before its requests do says nothing: past the budget rather than that.
-            Depth::Confirm => pace.within(self.budget.left().max(pace.cost(response) / 2)),
-            Depth::Sweep { each } => pace.lasting(each),
-        }
-    }
-
-    /// Open workloads may overload the app: then the answers of a backlog are not waited for.
-    fn timeout(&self, response: f64) -> Duration {
-        let patience = match self.experiment.workload.pattern {
-            Pattern::Closed { .. } => 10.0 + 4.0 * response,
-            Pattern::Open { .. } if bound(self.experiment).is_some() => {
-                let wait = longest_wait(self.experiment).as_secs_f64();
-                (wait + 10.0 * response).clamp(2.0, 30.0)
-            }
-            Pattern::Open { .. } => (10.0 * response).clamp(2.0, 30.0),
-        };
-        Duration::from_secs_f64(patience)
-    }
-
     // === carrying out ===
 
-    async fn scale(&mut self, instances: usize) -> Result<(), Abort> {
+    pub(super) async fn scale(&mut self, instances: usize) -> Result<(), Abort> {
         tokio::select! {
             signal = self.stop.wait() => Err(Abort::Stopped(signal)),
             scaled = self.rig.fleet().scale(instances) => scaled.map_err(|e| Abort::Failed(e.into())),
@@ -361,8 +248,13 @@ impl<'a> Session<'a> {
     }
 
     /// Some of the instances are new. While they warm up (code is compiled, caches fill) a request costs
-    /// less CPU from one probe to the next; the last one counts.
-    async fn settled(&mut self, probe: &Probe, stage: Stage) -> Result<Observation, Abort> {
+    /// less CPU from one probe to the next; the last one counts. Where it still fell as time was over it
+    /// may fall as much again, and what was measured is so much less sure.
+    pub(super) async fn settled(
+        &mut self,
+        probe: &Probe,
+        stage: Stage,
+    ) -> Result<Observation, Abort> {
         let most = self.budget.total() / WARMING;
         let patience = match self.experiment.depth {
             Depth::Confirm => most.min(self.budget.left() / 3),
@@ -370,13 +262,22 @@ impl<'a> Session<'a> {
         };
         let begun = Instant::now();
         let mut last = self.probe(probe, stage).await?;
-        while self.known.may_warm_up(&last) && begun.elapsed() < patience {
+        // Of one that was not seen to fall all that it costs more than the first may be warming up.
+        let mut falls = self.known.dearer(&last);
+        while falls > SETTLED && begun.elapsed() < patience {
             let again = self.probe(probe, stage).await?;
-            let is_settled = again.app_demand() > (1.0 - SETTLED) * last.app_demand();
+            falls = (1.0 - again.app_demand() / last.app_demand()).min(self.known.dearer(&again));
             last = again;
-            if is_settled {
-                break;
-            }
+        }
+        if falls > SETTLED {
+            last.error += falls;
+            self.known.notes.push(format!(
+                "With {} running, requests may still have been getting cheaper (by {:.0} % from probe to \
+                 probe) when the time to warm up was over, and their throughput is so much less sure; raise \
+                 --budget.",
+                probe.instances,
+                100.0 * falls
+            ));
         }
         Ok(last)
     }
@@ -396,7 +297,11 @@ impl<'a> Session<'a> {
         self.probe(&probe, Stage::Two).await
     }
 
-    async fn probe(&mut self, probe: &Probe, stage: Stage) -> Result<Observation, Abort> {
+    pub(super) async fn probe(
+        &mut self,
+        probe: &Probe,
+        stage: Stage,
+    ) -> Result<Observation, Abort> {
         self.progress.step(describe(probe), self.forecast(stage).min(self.budget.left()));
         let request = &self.experiment.workload.request;
         tokio::select! {
@@ -426,7 +331,7 @@ impl<'a> Session<'a> {
     }
 
     /// About how long one of them takes, instances that must start included.
-    fn confirmation(&self, instances: usize) -> Duration {
+    pub(super) fn confirmation(&self, instances: usize) -> Duration {
         let response = self.known.response(instances);
         self.confirming(instances).cost(response) + self.start_up_of(instances)
     }
@@ -440,7 +345,7 @@ impl<'a> Session<'a> {
 }
 
 /// The time that the goal allows an answer, if it names one.
-fn bound(experiment: &Experiment) -> Option<Duration> {
+pub(super) fn bound(experiment: &Experiment) -> Option<Duration> {
     experiment.goal.p99.or(experiment.goal.p95)
 }
 
@@ -448,7 +353,7 @@ fn bound(experiment: &Experiment) -> Option<Duration> {
 /// still time to answer the others: in a queue without such a bound nearly everybody is served just
 /// after having gone, and what is completed tells nothing of the capacity. Four times the goal, so
 /// that where it is held hardly anybody waits for so long.
-fn longest_wait(experiment: &Experiment) -> Duration {
+pub(super) fn longest_wait(experiment: &Experiment) -> Duration {
     match (experiment.workload.pattern, bound(experiment)) {
         (Pattern::Open { .. }, Some(bound)) => {
             (4 * bound).clamp(Duration::from_secs(1), Duration::from_secs(20))
@@ -459,7 +364,7 @@ fn longest_wait(experiment: &Experiment) -> Duration {
 
 /// The parts of a session, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     Ladder,
     Two,
     Goal,

@@ -1,0 +1,153 @@
+//! The goal's own workload: the answer is measured, then what is least sure.
+
+use std::time::Duration;
+
+use capacity::Unsure;
+
+use super::Depth;
+use super::intervention::Setting;
+use super::pace::Pace;
+use super::probe::{Abort, Probe, WarmUp};
+use super::session::{Session, Stage, bound, longest_wait};
+use crate::config::Pattern;
+use crate::plan::{Purpose, StopReason, Verdict};
+
+impl Session<'_> {
+    /// Measures the recommended count and the one below, until both stand, then what is least sure.
+    pub(super) async fn confirm(&mut self) -> Result<(), Abort> {
+        let mut beside = Vec::new();
+        loop {
+            while let Some(instances) = self.known.unconfirmed() {
+                if !self.known.confirmed.is_empty() && !self.has_time_for(instances) {
+                    self.give_up(instances);
+                    return Ok(());
+                }
+                self.confirm_at(instances).await?;
+            }
+            let unsure = self.known.least_sure();
+            let Some(next) = unsure.filter(|unsure| self.has_time_for(unsure.instances)) else {
+                self.conclude(&beside, unsure);
+                return Ok(());
+            };
+            beside.push(next.instances);
+            self.confirm_at(next.instances).await?;
+        }
+    }
+
+    fn has_time_for(&self, instances: usize) -> bool {
+        self.confirmation(instances) <= self.budget.left()
+    }
+
+    /// The budget ended before the answer stood.
+    fn give_up(&mut self, instances: usize) {
+        let is_new = self.known.confirmed_at(instances).is_none();
+        if is_new {
+            self.known.notes.push(format!(
+                "The budget ended before {instances} could be measured; raise --budget to confirm it."
+            ));
+        }
+        let again = if is_new { "measure" } else { "measure again" };
+        let why = format!("the budget had no time left to {again} {instances}");
+        self.known.end(StopReason::Budget, why);
+    }
+
+    /// Nothing is left that a measurement would change, or that there is time for. What was measured
+    /// `beside` the answer was less sure.
+    fn conclude(&mut self, beside: &[usize], unsure: Option<Unsure>) {
+        let Some(instances) = self.known.recommended() else { return };
+        let valid = |n: usize| {
+            self.known.confirmed_at(n).is_some_and(|o| o.probe.verdict == Verdict::Valid)
+        };
+        let (reason, mut why) = if valid(instances) {
+            let fewer = if instances > 1 { ", and so was one instance less" } else { "" };
+            (StopReason::Confirmed, format!("the answer was measured{fewer}"))
+        } else {
+            let why = format!("{instances} were measured twice, and not validly either time");
+            (StopReason::Unsteady, why)
+        };
+        if !beside.is_empty() {
+            let counts: Vec<String> = beside.iter().map(usize::to_string).collect();
+            why += &format!(", then {}, where the model was least sure", counts.join(" and "));
+        }
+        if let Some(Unsure { instances, half_width }) = unsure {
+            let percent = 100.0 * half_width;
+            why += &format!(
+                "; the budget had no time left for {instances}, known within {percent:.0} %"
+            );
+        }
+        self.known.end(reason, why);
+    }
+
+    pub(super) async fn sweep(&mut self) -> Result<(), Abort> {
+        for instances in 1..=self.experiment.max_instances {
+            self.confirm_at(instances).await?;
+        }
+        let most = self.experiment.max_instances;
+        self.known.end(StopReason::Swept, format!("every count up to {most} was measured"));
+        Ok(())
+    }
+
+    async fn confirm_at(&mut self, instances: usize) -> Result<(), Abort> {
+        let are_new = instances > self.rig.fleet().members().len();
+        self.scale(instances).await?;
+        let pace = self.confirming(instances);
+        let response = self.known.response(instances);
+        let workload = match self.experiment.workload.pattern {
+            Pattern::Closed { users, think } => {
+                // Everybody at once would be an artefact; they arrive over one cycle.
+                let cycle = (response + think.as_secs_f64()).max(0.001);
+                let rhythm = load::Rhythm::Think(load::Think::Constant(think));
+                load::Workload::Closed { users, ramp: Some(users as f64 / cycle), rhythm }
+            }
+            Pattern::Open { rate } => load::Workload::poisson(rate),
+        };
+        let probe = Probe {
+            purpose: Purpose::Goal,
+            instances,
+            workload,
+            timeout: self.timeout(response),
+            pace,
+            warm_up: WarmUp::Time,
+            setting: Setting::default(),
+        };
+        let observation = if are_new {
+            self.settled(&probe, Stage::Goal).await?
+        } else {
+            self.probe(&probe, Stage::Goal).await?
+        };
+        self.known.confirm(&observation);
+        Ok(())
+    }
+
+    pub(super) fn confirming(&self, instances: usize) -> Pace {
+        let response = self.known.response(instances);
+        let (cycle, throughput) = match self.experiment.workload.pattern {
+            Pattern::Closed { users, think } => {
+                let cycle = response + think.as_secs_f64();
+                (cycle, users as f64 / cycle)
+            }
+            Pattern::Open { rate } => (response, rate),
+        };
+        let goal = self.experiment.goal;
+        let percent = if goal.p99.is_some() { 99.0 } else { 95.0 };
+        let pace = Pace::confirming(cycle, throughput, load::Histogram::samples_for(percent));
+        match self.experiment.depth {
+            // A probe that ends before its requests do says nothing: past the budget rather than that.
+            Depth::Confirm => pace.within(self.budget.left().max(pace.cost(response) / 2)),
+            Depth::Sweep { each } => pace.lasting(each),
+        }
+    }
+
+    /// Open workloads may overload the app: then the answers of a backlog are not waited for.
+    fn timeout(&self, response: f64) -> Duration {
+        let patience = match self.experiment.workload.pattern {
+            Pattern::Closed { .. } => 10.0 + 4.0 * response,
+            Pattern::Open { .. } if bound(self.experiment).is_some() => {
+                let wait = longest_wait(self.experiment).as_secs_f64();
+                (wait + 10.0 * response).clamp(2.0, 30.0)
+            }
+            Pattern::Open { .. } => (10.0 * response).clamp(2.0, 30.0),
+        };
+        Duration::from_secs_f64(patience)
+    }
+}
