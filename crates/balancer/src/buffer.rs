@@ -23,8 +23,8 @@ const SPARE_WORKSPACES: usize = 1024;
 /// How much memory a buffer takes while there are bytes in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// Large enough that a big body costs few system calls: an upload takes a sixth less CPU than by half
-    /// of it, and an answer a fourteenth.
+    /// Large enough that a big body costs few system calls: an upload of 1 MB took 0.91 of nginx's CPU, by
+    /// half of it 1.09, by twice as much memory 0.89 (medians of nine rounds in turn).
     #[default]
     Large,
     /// For a stream, of which one connection has many: the largest header, and some more.
