@@ -89,9 +89,8 @@ impl<'a> Knowledge<'a> {
         let peak = self.peak_rung()?;
         let cores = self.cores();
         let first = self.rungs.first()?;
-        let (quota, shape) = first
-            .quota()
-            .map_or_else(|| (None, first.shape.clone()), |(quota, shape)| (Some(quota), shape));
+        let (quota, unstopped) = first.quota().unzip();
+        let shape = unstopped.unwrap_or_else(|| first.shape.clone());
         let mut model = Model::new(ladder, self.saturation(peak), shape, cores).under(quota);
         model.fit(&self.several());
         let valid = self.confirmed.iter().filter(|o| self.is_valid(o));
