@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::response::{Prediction, Response, Workload};
+use crate::model::Model;
+use crate::response::{Prediction, Response, Workload, expect};
 
 /// What is wanted; times in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,6 +41,19 @@ pub struct Measured {
     pub duration: f64,
 }
 
+/// Requests a second of the goal's workload, beside what the model says of the same instances.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// As they were measured.
+    pub measured: f64,
+    /// As they were predicted, of what was really sent.
+    pub predicted: f64,
+    /// By how much the measurement may be off by chance.
+    chance: f64,
+}
+
+/// Model and measurement agree within this share.
+const AGREEMENT: f64 = 0.10;
 /// An open workload is carried when so much of what was sent is completed.
 const CARRIED: f64 = 0.97;
 /// And as much less as what was in flight at the two edges of the probe can differ by chance: so many
@@ -47,6 +61,7 @@ const CARRIED: f64 = 0.97;
 const CHANCE: f64 = 2.0;
 /// Without a bound on latency, the smallest count within this share of the best throughput is enough.
 pub(crate) const NEARLY_BEST: f64 = 0.95;
+
 impl Goal {
     /// Whether a prediction holds the goal; `best` is the highest throughput of any count.
     pub fn holds(&self, p: &Prediction, best: f64) -> bool {
@@ -80,6 +95,16 @@ impl Goal {
         }
     }
 
+    /// What was measured beside what the model says of it.
+    pub fn outcome(&self, model: &Model, m: &Measured) -> Outcome {
+        let predicted = match self.workload {
+            // By chance more or fewer are sent than the rate says.
+            Workload::Open { .. } => m.offered.min(model.capacity(m.instances)),
+            Workload::Closed { .. } => expect(model, &self.workload, m.instances).throughput,
+        };
+        Outcome { measured: m.throughput, predicted, chance: m.chance() }
+    }
+
     fn is_enough(&self, throughput: f64, best: f64) -> bool {
         self.p95.is_some() || self.p99.is_some() || throughput >= NEARLY_BEST * best
     }
@@ -101,11 +126,36 @@ impl Measured {
         let chance = CHANCE * (2.0 * in_flight).sqrt() / (self.offered * self.duration).max(1.0);
         self.throughput >= (CARRIED - chance) * self.offered
     }
+
+    /// Requests a second by which the count of a probe may be off.
+    fn chance(&self) -> f64 {
+        CHANCE * (self.throughput * self.duration).sqrt() / self.duration.max(1e-3)
+    }
+}
+
+impl Outcome {
+    /// One that nothing is left to chance in.
+    #[cfg(test)]
+    pub(crate) fn of(measured: f64, predicted: f64) -> Outcome {
+        Outcome { measured, predicted, chance: 0.0 }
+    }
+
+    /// Whether the model was right.
+    pub fn agrees(&self) -> bool {
+        (self.measured / self.predicted - 1.0).abs() <= AGREEMENT
+    }
+
+    /// Whether the instances did less than the model says, and not by chance: then something limits them
+    /// that it does not know.
+    pub fn falls_short(&self) -> bool {
+        self.measured + self.chance < (1.0 - AGREEMENT) * self.predicted
+    }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::model::tests::model;
 
     pub(crate) fn open(rate: f64, p95: f64) -> Goal {
         let workload = Workload::Open { rate, arrival_scv: 1.0 };
@@ -133,6 +183,22 @@ pub(crate) mod tests {
         let (goal, m) = (open(0.1, 0.3), measured(1, 0.0));
         let nothing = Measured { throughput: 0.0, offered: 0.0, max: None, p95: None, ..m };
         assert!(!goal.is_met_by(&nothing, 0.0));
+    }
+
+    #[test]
+    fn a_tenth_of_what_was_predicted_falls_short() {
+        let m = model(8, 0.1, 0.001, 2.0);
+        let users = Goal {
+            workload: Workload::Closed { users: 40, think: 1.0 },
+            p95: None,
+            ..open(1.0, 0.1)
+        };
+        let outcome = |throughput| users.outcome(&m, &Measured { throughput, ..measured(1, 0.2) });
+        let predicted = outcome(36.0).predicted;
+        assert!((36.0..36.5).contains(&predicted), "40 users of 1.1 s each: {predicted}");
+        assert!(outcome(36.0).agrees() && !outcome(36.0).falls_short());
+        assert!(!outcome(32.0).agrees() && !outcome(32.0).falls_short(), "160 requests by chance");
+        assert!(outcome(3.6).falls_short());
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub use finding::{
     Admission, Change, Evidence, Finding, Kept, Kind, Load, Memory, Pool, Question, Trial,
     diagnose, instance_limit,
 };
-pub use goal::{Goal, Measured};
+pub use goal::{Goal, Measured, Outcome};
 pub use interval::Interval;
 pub use ladder::{Ladder, Rung};
 pub use model::{Model, Side};

@@ -2,6 +2,7 @@
 //! next, and whether more would help.
 
 use crate::finding::Kind;
+use crate::goal::Outcome;
 use crate::laws;
 use crate::recommendation::{NextLimit, Recommendation, SLOWER, Search, WORTH};
 use crate::response::Workload;
@@ -10,12 +11,16 @@ use crate::words::{rate, time};
 impl Search<'_> {
     /// The sentence for `r`, from all that the search knows.
     pub(crate) fn reason(&self, r: &Recommendation) -> String {
-        let parts = [
-            self.head(r),
-            self.limit_in_words(r),
-            self.one_more(r),
-            r.next_limit.map(|next| self.next_in_words(r.instances, next)),
-        ];
+        let parts = match self.shortfall(r.instances).filter(|_| r.goal_met) {
+            // The model knows nothing of this limit, nor of what comes after it.
+            Some(outcome) => vec![self.head(r), Some(unexplained(outcome))],
+            None => vec![
+                self.head(r),
+                self.limit_in_words(r),
+                self.one_more(r),
+                r.next_limit.map(|next| self.next_in_words(r.instances, next)),
+            ],
+        };
         parts.into_iter().flatten().collect::<Vec<_>>().join("; ") + "."
     }
 
@@ -201,6 +206,16 @@ impl Search<'_> {
             ),
         }
     }
+}
+
+/// Said where less was measured than the model explains.
+fn unexplained(outcome: Outcome) -> String {
+    format!(
+        "but {} requests/s were completed where {} were predicted: something limits that was not seen in \
+         the first probes; measure again with nothing else on the machine, and a larger --budget",
+        rate(outcome.measured),
+        rate(outcome.predicted)
+    )
 }
 
 fn count(n: usize) -> String {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Kind;
-use crate::goal::{Goal, Measured, NEARLY_BEST};
+use crate::goal::{Goal, Measured, NEARLY_BEST, Outcome};
 use crate::model::{Model, Side};
 use crate::response::{Prediction, expect, predict};
 
@@ -220,9 +220,9 @@ impl<'a> Search<'a> {
         let measuring = [Kind::GeneratorBound, Kind::BalancerBound];
         if self.bounds.failing.is_some() {
             Kind::Failing
-        } else if goal_met && n == 1 && used < 0.7 {
+        } else if goal_met && n == 1 && used < 0.7 && self.shortfall(n).is_none() {
             Kind::Headroom
-        } else if measuring.contains(&self.bounds.instance_limit) {
+        } else if measuring.contains(&self.bounds.instance_limit) || self.is_unexplained(n) {
             self.bounds.instance_limit
         } else if self.model.is_cpu_limited(n) && self.model.capacity(n + 1) < SLOWER * capacity {
             Kind::Oversubscribed
@@ -237,6 +237,17 @@ impl<'a> Search<'a> {
         } else {
             self.bounds.instance_limit
         }
+    }
+
+    /// Whether one instance without an end in sight was at one after all.
+    fn is_unexplained(&self, n: usize) -> bool {
+        !self.model.ladder.is_saturated() && self.shortfall(n).is_some()
+    }
+
+    /// What was measured of a count, where it is less than the model says.
+    pub(crate) fn shortfall(&self, n: usize) -> Option<Outcome> {
+        let outcome = self.goal.outcome(self.model, self.measurement(n)?);
+        outcome.falls_short().then_some(outcome)
     }
 
     /// From here on a further instance adds less than half of what it adds alone.
@@ -387,6 +398,24 @@ mod tests {
         let m = Model::new(ladder, saturation(1, 4.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
         let r = recommend(&m, &open(20.0, 2.5), &bounds(Kind::Waiting), &[]);
         assert_eq!((r.instances, r.limited_by, r.next_limit), (1, Kind::Headroom, None), "{r:?}");
+    }
+
+    #[test]
+    fn less_than_predicted_is_no_headroom() {
+        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64 };
+        let ladder = Ladder::new(vec![rung(1), rung(2)]).unwrap();
+        let m = Model::new(ladder, saturation(1, 2.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
+        let users = closed(40, 0.0, None);
+        let answer = |throughput| {
+            let seen = Measured { throughput, ..measured(1, 1.0) };
+            recommend(&m, &users, &bounds(Kind::Waiting), &[seen])
+        };
+        assert_eq!(answer(39.0).limited_by, Kind::Headroom);
+        let r = answer(4.0);
+        assert_eq!((r.instances, r.limited_by), (1, Kind::Waiting), "{}", r.reason);
+        let contradiction = "but 4.00 requests/s were completed where 40.0 were predicted";
+        assert!(r.reason.contains(contradiction), "{}", r.reason);
+        assert!(!r.reason.contains("nothing limits yet"), "{}", r.reason);
     }
 
     #[test]

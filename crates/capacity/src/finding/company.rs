@@ -1,6 +1,6 @@
 //! What instances do to each other, and what room they leave.
 
-use super::evidence::{Evidence, FULL_GAIN, ROOM};
+use super::evidence::{Evidence, FULL_GAIN, Load, ROOM};
 use super::trial::Change;
 use super::{Finding, Kind, clarity, found, instance_limit};
 use crate::model::Model;
@@ -67,7 +67,7 @@ pub(super) fn shared(model: &Model, e: &Evidence) -> Option<Finding> {
 }
 
 pub(super) fn headroom(model: &Model, e: &Evidence) -> Option<Finding> {
-    let load = e.load.filter(|load| load.share < ROOM)?;
+    let load = e.load.filter(Load::leaves_room)?;
     let most = model.capacity(load.instances);
     let s = if load.instances == 1 { "one instance" } else { "the recommended instances" };
     let later = if most.is_finite() && model.ladder.is_saturated() {

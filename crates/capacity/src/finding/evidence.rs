@@ -2,6 +2,7 @@
 
 use super::trial::{Change, Trial};
 use super::{Kind, trial};
+use crate::goal::Outcome;
 use crate::model::Model;
 use crate::saturation::Saturation;
 
@@ -68,13 +69,23 @@ pub struct Kept {
     pub requests: f64,
 }
 
-/// A workload beside a capacity.
+/// A workload beside a capacity, as it was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     /// The workload as a share of the capacity.
     pub share: f64,
     /// Of so many instances.
     pub instances: usize,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+impl Load {
+    /// Whether the instances could carry much more. Where they did less than they should they are at a
+    /// limit, whatever the capacity was thought to be.
+    pub(super) fn leaves_room(&self) -> bool {
+        self.share < ROOM && !self.outcome.falls_short()
+    }
 }
 
 /// What became of requests in flight at one saturated instance.
@@ -237,7 +248,7 @@ impl Evidence {
 
     /// Whether one instance carries the workload and could carry much more.
     pub(super) fn has_room(&self) -> bool {
-        self.load.is_some_and(|load| load.instances == 1 && load.share < ROOM)
+        self.load.is_some_and(|load| load.instances == 1 && load.leaves_room())
     }
 }
 

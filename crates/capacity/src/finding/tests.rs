@@ -1,8 +1,14 @@
 use super::*;
+use crate::goal::Outcome;
 use crate::ladder::{Ladder, Rung};
 use crate::model::tests::{model, saturation};
 use crate::saturation::Saturation;
 use crate::shape::ServiceShape;
+
+/// The workload is this share of what `instances` can do, and all of it was completed.
+fn load(share: f64, instances: usize) -> Option<Load> {
+    Some(Load { share, instances, outcome: Outcome::of(10.0, 10.0) })
+}
 
 fn kinds(model: &Model, evidence: &Evidence) -> Vec<Kind> {
     diagnose(model, evidence).iter().map(|f| f.kind).collect()
@@ -145,11 +151,11 @@ fn refused_connections_and_full_tables() {
 #[test]
 fn room_is_all_there_is_to_say() {
     let (m, e) = saturated(saturation(1, 50.0, 0.001, 0.1), saturation(2, 100.0, 0.001, 0.1));
-    let e = Evidence { load: Some(Load { share: 0.2, instances: 1 }), ..e };
+    let e = Evidence { load: load(0.2, 1), ..e };
     let findings = diagnose(&m, &e);
     assert_eq!(kinds(&m, &e), [Kind::Headroom]);
     assert!(findings[0].evidence.contains("50.0 requests/s, then serialized"), "{findings:?}");
-    let several = Evidence { load: Some(Load { share: 0.6, instances: 4 }), ..e };
+    let several = Evidence { load: load(0.6, 4), ..e };
     assert_eq!(kinds(&m, &several), [Kind::Serialized, Kind::Waiting, Kind::Headroom]);
 }
 
@@ -159,8 +165,21 @@ fn without_an_end_nothing_is_said_of_it() {
     let ladder = Ladder::new(vec![rung(1), rung(2), rung(4)]).unwrap();
     let one = saturation(1, 4.0, 0.001, 0.1);
     let m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
-    let e = Evidence { load: Some(Load { share: 0.1, instances: 1 }), ..Evidence::new(one) };
+    let e = Evidence { load: load(0.1, 1), ..Evidence::new(one) };
     assert_eq!(kinds(&m, &e), [Kind::Headroom]);
+}
+
+// The budget ended the ladder at two, and the goal's users got a tenth of what it had promised.
+#[test]
+fn what_did_less_than_it_should_has_no_room() {
+    let rung = |c: usize| Rung { concurrency: c, throughput: c as f64 };
+    let one = saturation(1, 2.0, 0.001, 0.1);
+    let ladder = Ladder::new(vec![rung(1), rung(2)]).unwrap();
+    let m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
+    let load = |outcome| Some(Load { share: 0.01, instances: 1, outcome });
+    let with = |load| Evidence { load, ..Evidence::new(one) };
+    assert_eq!(kinds(&m, &with(load(Outcome::of(38.0, 40.0)))), [Kind::Headroom]);
+    assert_eq!(kinds(&m, &with(load(Outcome::of(4.0, 40.0)))), [Kind::Waiting]);
 }
 
 #[test]

@@ -43,8 +43,6 @@ const TRIES: usize = 2;
 const MISSES: usize = 2;
 /// Counts so far from the answer are there to compare it with.
 pub const ABOUT: usize = 2;
-/// Model and measurement agree within this share; else the model is refitted.
-const AGREEMENT: f64 = 0.10;
 
 impl<'a> Knowledge<'a> {
     pub fn new(experiment: &'a Experiment, machine: Machine) -> Knowledge<'a> {
@@ -192,9 +190,11 @@ impl<'a> Knowledge<'a> {
     /// Everything that the numbers show, in the light of the answer.
     pub fn findings(&self, model: &Model, answer: &Recommendation) -> Vec<Finding> {
         let Some(peak) = self.peak_rung() else { return Vec::new() };
-        let load = self.confirmed_at(answer.instances).filter(|_| answer.goal_met).map(|o| Load {
+        let confirmed = self.confirmed_at(answer.instances).filter(|_| answer.goal_met);
+        let load = confirmed.map(|o| Load {
             share: o.throughput() / model.capacity(answer.instances),
             instances: answer.instances,
+            outcome: self.goal().outcome(model, &o.measured()),
         });
         capacity::diagnose(model, &Evidence { load, ..self.evidence(peak) })
     }
@@ -370,21 +370,17 @@ impl<'a> Knowledge<'a> {
         self.confirmed.push(last.clone());
         let Some((model, _)) = known else { return };
         let n = last.instances();
-        let predicted = match last.probe.rate {
-            // By chance more or fewer are sent than the rate says.
-            Some(_) => last.offered.min(model.capacity(n)),
-            None => capacity::expect(&model, &self.goal().workload, n).throughput,
-        };
-        let agrees = (last.throughput() / predicted - 1.0).abs() <= AGREEMENT;
-        if agrees || last.probe.verdict != Verdict::Valid {
+        let outcome = self.goal().outcome(&model, &last.measured());
+        if outcome.agrees() || last.probe.verdict != Verdict::Valid {
             return;
         }
         let fitted = n > 1;
         self.misses += 1;
         self.notes.push(format!(
-            "With {n} running, {:.2} requests/s were measured where {predicted:.2} had been predicted: the \
+            "With {n} running, {:.2} requests/s were measured where {:.2} had been predicted: the \
              measurement counts{}.",
-            last.throughput(),
+            outcome.measured,
+            outcome.predicted,
             if fitted { ", and the model was fitted to it" } else { "" }
         ));
     }
