@@ -190,6 +190,30 @@ fn a_server_faster_than_the_balancer_is_balancer_bound() {
     }
 }
 
+// Each request in flight takes three of its files, and 512 are not enough for 400.
+#[test]
+fn a_goal_beyond_the_limit_on_files_is_generator_bound() {
+    let _machine = alone();
+    let home = Home::new();
+    let app = folder().join("generator_bound/app.js");
+    let arguments = "--users 400 --max-instances 2 --budget 8s";
+    let tenfold =
+        home.tenfold(&format!("plan --quiet --json - {arguments} -- node {}", app.display()));
+    let output = home.within("ulimit -n 512", &tenfold).output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", said(&output));
+    let plan = json(&output);
+    assert_eq!(kinds(&plan)[0], "generator_bound", "{plan:#}");
+    let remedy = plan["findings"][0]["remedy"].as_str().unwrap();
+    assert!(remedy.contains("ulimit -n 1456"), "{remedy}");
+    assert_eq!(plan["stop"]["reason"], "generator_bound", "{plan:#}");
+    assert_eq!(plan["verdict"], "suspect", "the goal was not measured: {plan:#}");
+    // Unless a busy machine made the ladder flat.
+    if plan["slots"].is_null() {
+        assert_eq!(kinds(&plan), ["generator_bound"], "{plan:#}");
+        assert_eq!(plan["recommendation"]["limited_by"], "generator_bound", "{plan:#}");
+    }
+}
+
 #[test]
 fn errors_are_not_cured_by_instances() {
     let _machine = alone();

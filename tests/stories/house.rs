@@ -45,6 +45,16 @@ impl Home {
         command
     }
 
+    /// The same in a shell that has run `setting` first.
+    pub fn within(&self, setting: &str, command: &Command) -> Command {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("{setting} && exec \"$0\" \"$@\""));
+        shell.arg(command.get_program()).args(command.get_args());
+        shell.env("TENFOLD_STATE_DIR", self.path().join("state"));
+        shell.current_dir(self.path()).stdin(Stdio::null());
+        shell
+    }
+
     /// Runs it to its end.
     pub fn run(&self, arguments: &str) -> Output {
         self.tenfold(arguments).output().unwrap()

@@ -54,8 +54,8 @@ pub mod usl;
 pub mod words;
 
 pub use finding::{
-    Admission, Change, Evidence, Finding, Kept, Kind, Load, Memory, Pool, Question, Trial,
-    diagnose, instance_limit,
+    Admission, Change, Evidence, Finding, Kept, Kind, Load, Memory, Pool, Question, Room, Shortage,
+    Trial, diagnose, instance_limit,
 };
 pub use goal::{Goal, Measured, Outcome};
 pub use interval::Interval;

@@ -148,6 +148,9 @@ impl Search<'_> {
         if self.bounds.failing.is_some() {
             return Some("more instances would fail as often".to_owned());
         }
+        if r.limited_by == Kind::GeneratorBound {
+            return None;
+        }
         if r.goal_met && !self.model.ladder.is_saturated() {
             return Some(format!("{next} is not needed"));
         }

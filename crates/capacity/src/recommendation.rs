@@ -218,11 +218,13 @@ impl<'a> Search<'a> {
         let capacity = self.model.capacity(n);
         let used = self.prediction(n).throughput / capacity;
         let measuring = [Kind::GeneratorBound, Kind::BalancerBound];
+        let is_hidden = measuring.contains(&self.bounds.instance_limit);
+        let is_known = self.measurement(n).is_some() || !is_hidden;
         if self.bounds.failing.is_some() {
             Kind::Failing
-        } else if goal_met && n == 1 && used < 0.7 && self.shortfall(n).is_none() {
+        } else if goal_met && n == 1 && used < 0.7 && is_known && self.shortfall(n).is_none() {
             Kind::Headroom
-        } else if measuring.contains(&self.bounds.instance_limit) || self.is_unexplained(n) {
+        } else if is_hidden || self.is_unexplained(n) {
             self.bounds.instance_limit
         } else if self.model.is_cpu_limited(n) && self.model.capacity(n + 1) < SLOWER * capacity {
             Kind::Oversubscribed

@@ -72,6 +72,8 @@ pub enum StopReason {
     Budget,
     /// Requests fail whatever the count.
     Failing,
+    /// The goal's workload is more than can be sent from here.
+    GeneratorBound,
     /// Measured twice, and not valid either time.
     Unsteady,
     /// A signal came.

@@ -12,13 +12,13 @@ const LOSS: f64 = 0.97;
 const ALL_SHARED: f64 = 1.2;
 
 pub(super) fn is_oversubscribed(model: &Model, e: &Evidence) -> bool {
-    !e.is_carrier_bound()
+    !e.is_carrier_bound(model)
         && e.second_gain().is_some_and(|gain| gain < LOSS)
         && e.two.is_some_and(|two| two.is_cpu_full(model.cores))
 }
 
 pub(super) fn is_shared(model: &Model, e: &Evidence) -> bool {
-    !e.is_carrier_bound()
+    !e.is_carrier_bound(model)
         && !is_oversubscribed(model, e)
         && e.falls_short()
         && match e.trial(Change::OneCoreLess) {

@@ -1,5 +1,6 @@
 //! What was seen of the saturated instances, and what follows from it in yes or no.
 
+use super::room::Shortage;
 use super::trial::{Change, Trial};
 use super::{Kind, trial};
 use crate::goal::Outcome;
@@ -23,6 +24,8 @@ pub struct Evidence {
     pub error_limit: f64,
     /// Share of a core that the busiest generator thread used, worst probe.
     pub generator_thread: f64,
+    /// What the workload lacks to be sent as it is asked for.
+    pub shortage: Option<Shortage>,
     /// Share of a core that the busiest balancer thread used, worst probe.
     pub balancer_thread: f64,
     /// Share of CPU quota periods in which an instance was stopped.
@@ -141,6 +144,7 @@ impl Evidence {
             errors: None,
             error_limit: 0.0,
             generator_thread: 0.0,
+            shortage: None,
             balancer_thread: 0.0,
             throttled: None,
             memory: Memory::default(),
@@ -179,7 +183,13 @@ impl Evidence {
         if self.is_confirmed(kind) { signature.max(trial::DECIDED) } else { signature }
     }
 
-    pub(super) fn is_generator_bound(&self) -> bool {
+    /// Whether the generator is at a limit before the instance is.
+    pub(super) fn is_generator_bound(&self, model: &Model) -> bool {
+        let is_short = self.shortage.is_some() && !model.ladder.is_saturated();
+        is_short || self.is_generator_full()
+    }
+
+    pub(super) fn is_generator_full(&self) -> bool {
         match self.trial(Change::SecondGenerator) {
             Some(trial) => trial.shows == Kind::GeneratorBound,
             None => self.generator_thread >= THREAD_FULL,
@@ -194,8 +204,8 @@ impl Evidence {
     }
 
     /// Whether what carries the load is at its limit: then nothing is known of the app's own.
-    pub(super) fn is_carrier_bound(&self) -> bool {
-        self.is_generator_bound() || self.is_balancer_bound()
+    pub(super) fn is_carrier_bound(&self, model: &Model) -> bool {
+        self.is_generator_bound(model) || self.is_balancer_bound()
     }
 
     pub(super) fn is_quota_full(&self) -> bool {
@@ -230,7 +240,7 @@ impl Evidence {
         let is_let_in = |a: &Admission| 2 * a.inside() >= 3 * model.slots;
         model.slots > 1
             && model.ladder.is_saturated()
-            && !self.is_carrier_bound()
+            && !self.is_carrier_bound(model)
             && !self.is_cpu_bound(model)
             && self.is_idle(model)
             && self.admission.as_ref().is_some_and(is_let_in)

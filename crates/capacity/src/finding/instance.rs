@@ -75,7 +75,7 @@ pub(super) fn pool(model: &Model, e: &Evidence) -> Option<Finding> {
 
 pub(super) fn serialized(model: &Model, e: &Evidence) -> Option<Finding> {
     // A quota, too, lets no more through with many in flight than with one.
-    let is_own = !e.is_carrier_bound()
+    let is_own = !e.is_carrier_bound(model)
         && !e.is_quota_full()
         && !e.is_cpu_bound(model)
         && !is_all_shared(model, e);
@@ -97,7 +97,7 @@ pub(super) fn serialized(model: &Model, e: &Evidence) -> Option<Finding> {
 }
 
 pub(super) fn cpu_bound(model: &Model, e: &Evidence) -> Option<Finding> {
-    (e.is_cpu_bound(model) && !e.is_carrier_bound()).then_some(())?;
+    (e.is_cpu_bound(model) && !e.is_carrier_bound(model)).then_some(())?;
     let cores = e.one.app_cores();
     let relay = e.one.throughput * e.one.relay_demand;
     let thread = e.busiest_thread.unwrap_or(cores).max(e.one.own_cores() / model.cores);
@@ -122,7 +122,7 @@ pub(super) fn cpu_bound(model: &Model, e: &Evidence) -> Option<Finding> {
 
 pub(super) fn waiting(model: &Model, e: &Evidence) -> Option<Finding> {
     // What a quota holds back waits for the CPU, and what is not asked for more waits for nothing.
-    let is_own = !e.is_cpu_bound(model) && !e.is_quota_full() && !e.is_carrier_bound();
+    let is_own = !e.is_cpu_bound(model) && !e.is_quota_full() && !e.is_carrier_bound(model);
     (e.is_idle(model) && is_own).then_some(())?;
     let busy = e.cpu_share(model);
     found(

@@ -1,6 +1,7 @@
 //! Errors, and what limits the measurement instead of the app.
 
 use super::evidence::{Evidence, THREAD_FULL};
+use super::room::Shortage;
 use super::{Finding, Kind, clarity, found};
 
 pub(super) fn failing(e: &Evidence) -> Option<Finding> {
@@ -14,12 +15,34 @@ pub(super) fn failing(e: &Evidence) -> Option<Finding> {
 }
 
 pub(super) fn generator(e: &Evidence) -> Option<Finding> {
-    e.is_generator_bound().then_some(())?;
+    if let Some(shortage) = e.shortage {
+        return found(
+            Kind::GeneratorBound,
+            // Files are counted, not sampled.
+            clarity(1.0, 0.0, 1.0),
+            lacks_files(shortage),
+            &format!(
+                "raise the limit on open files (`ulimit -n {}`, LimitNOFILE= of systemd, --ulimit nofile= of \
+                 docker) and plan again, or ask for less at once",
+                shortage.files()
+            ),
+        );
+    }
+    e.is_generator_full().then_some(())?;
     found(
         Kind::GeneratorBound,
         e.confidence(Kind::GeneratorBound, clarity(e.generator_thread, THREAD_FULL, 1.0)),
         format!("the load generator used {:.0} % of its core", e.generator_thread * 100.0),
         "measure from a second machine (`tenfold load`), or read the figures as \"at least\"",
+    )
+}
+
+/// A workload that cannot be sent, in words.
+fn lacks_files(shortage: Shortage) -> String {
+    format!(
+        "the goal's workload holds {} requests at once, and {} files, which is all that this process may \
+         open, are enough for {}",
+        shortage.needed, shortage.room.files, shortage.room.requests
     )
 }
 

@@ -6,6 +6,7 @@
 //!
 //! - `evidence`: what was seen, and what follows from it in yes or no.
 //! - `trial`: what was changed to tell two explanations apart.
+//! - `room`: how many requests can be in flight while something is measured.
 //! - `measuring`: errors, and what limits the measurement.
 //! - `instance`: what limits each instance by itself.
 //! - `memory`: when it is short, or will be.
@@ -16,6 +17,7 @@ mod evidence;
 mod instance;
 mod measuring;
 mod memory;
+mod room;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -26,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Model;
 pub use evidence::{Admission, Evidence, Kept, Load, Memory, Pool};
+pub use room::{Room, Shortage};
 pub use trial::{Change, Question, Trial};
 
 /// What limits a system, or threatens to.
@@ -117,7 +120,7 @@ pub fn diagnose(model: &Model, e: &Evidence) -> Vec<Finding> {
 
 /// What keeps a single saturated instance from doing more.
 pub fn instance_limit(model: &Model, e: &Evidence) -> Kind {
-    if e.is_generator_bound() {
+    if e.is_generator_bound(model) {
         Kind::GeneratorBound
     } else if e.is_balancer_bound() {
         Kind::BalancerBound

@@ -2,6 +2,7 @@ use super::*;
 use crate::goal::Outcome;
 use crate::ladder::{Ladder, Rung};
 use crate::model::tests::{model, saturation};
+use crate::response::Workload;
 use crate::saturation::Saturation;
 use crate::shape::ServiceShape;
 
@@ -180,6 +181,26 @@ fn what_did_less_than_it_should_has_no_room() {
     let with = |load| Evidence { load, ..Evidence::new(one) };
     assert_eq!(kinds(&m, &with(load(Outcome::of(38.0, 40.0)))), [Kind::Headroom]);
     assert_eq!(kinds(&m, &with(load(Outcome::of(4.0, 40.0)))), [Kind::Waiting]);
+}
+
+// 200 ms of waiting each, as far as 64 at once were tried, and 400 users are asked for.
+#[test]
+fn what_cannot_be_sent_says_nothing_of_the_app() {
+    let rung = |c: usize| Rung { concurrency: c, throughput: 5.0 * c as f64 };
+    let endless = Ladder::new((0..7).map(|i| rung(1 << i)).collect()).unwrap();
+    let one = saturation(1, 320.0, 0.001, 0.4);
+    let m = Model::new(endless, one, ServiceShape::constant(), 2.0);
+    let workload = Workload::Closed { users: 400, think: 0.0 };
+    let shortage = Room::within(512).shortage(&workload, 0.2);
+    let e = Evidence { shortage, ..Evidence::new(one) };
+    let findings = diagnose(&m, &e);
+    assert_eq!(kinds(&m, &e), [Kind::GeneratorBound]);
+    assert_eq!((instance_limit(&m, &e), findings[0].confidence), (Kind::GeneratorBound, 0.99));
+    assert!(findings[0].remedy.contains("`ulimit -n 1456`"), "{findings:?}");
+    // An end that was reached is the app's own all the same.
+    let serial = Evidence { shortage, ..Evidence::new(saturation(1, 5.0, 0.001, 0.1)) };
+    let kinds = kinds(&model(1, 0.2, 0.001, 2.0), &serial);
+    assert_eq!(kinds, [Kind::GeneratorBound, Kind::Serialized, Kind::Waiting]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use capacity::{
     Admission, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Measured, Memory, Model, Pool,
-    Question, Recommendation, Rung, Saturation, Scaling, Trial, Unsure, Usl,
+    Question, Recommendation, Room, Rung, Saturation, Scaling, Shortage, Trial, Unsure, Usl,
 };
 use observe::Machine;
 
@@ -15,6 +15,8 @@ use crate::plan::{self, Stop, StopReason, Verdict};
 pub struct Knowledge<'a> {
     pub experiment: &'a Experiment,
     pub machine: Machine,
+    /// For requests in flight.
+    pub room: Room,
     /// One instance, by concurrency.
     pub rungs: Vec<Observation>,
     /// Two saturated instances.
@@ -45,10 +47,11 @@ const MISSES: usize = 2;
 pub const ABOUT: usize = 2;
 
 impl<'a> Knowledge<'a> {
-    pub fn new(experiment: &'a Experiment, machine: Machine) -> Knowledge<'a> {
+    pub fn new(experiment: &'a Experiment, machine: Machine, room: Room) -> Knowledge<'a> {
         Knowledge {
             experiment,
             machine,
+            room,
             rungs: Vec::new(),
             second: None,
             confirmed: Vec::new(),
@@ -168,6 +171,7 @@ impl<'a> Knowledge<'a> {
             errors: failing.map(|o| (o.error_ratio(), o.top_error.clone().unwrap_or_default())),
             error_limit: self.experiment.goal.max_errors,
             generator_thread: worst(&|o| o.generator_thread),
+            shortage: self.shortage(),
             balancer_thread: worst(&|o| o.balancer_thread),
             throttled: all().filter_map(|o| o.throttled).reduce(f64::max),
             memory: self.memory(),
@@ -254,6 +258,11 @@ impl<'a> Knowledge<'a> {
     pub fn failing(&self) -> Option<f64> {
         let alone = self.rungs.first()?.error_ratio();
         (alone > self.experiment.goal.max_errors).then_some(alone)
+    }
+
+    /// What the goal's workload lacks to be sent from here.
+    pub fn shortage(&self) -> Option<Shortage> {
+        self.room.shortage(&self.goal().workload, 1.0 / self.light_rate())
     }
 
     /// Slots for the balancer: what an instance can use, once that is known.

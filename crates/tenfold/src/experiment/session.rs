@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use capacity::Room;
 use observe::Machine;
+use rustix::process::{Resource, getrlimit};
 
 use super::intervention::Setting;
 use super::knowledge::Knowledge;
@@ -49,6 +51,13 @@ impl<'a> Session<'a> {
         budget: Budget,
     ) -> anyhow::Result<Session<'a>> {
         let (wait, patience) = (longest_wait(experiment), experiment.budget);
+        let files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+        let room = Room::within(files);
+        anyhow::ensure!(
+            room.requests > 0,
+            "this process may open {files} files, which is too few to measure anything: raise the limit \
+             (ulimit -n 1024)"
+        );
         let rig = Rig::to_measure(experiment.app.clone(), UNLIMITED, wait, patience)?;
         Ok(Session {
             experiment,
@@ -57,7 +66,7 @@ impl<'a> Session<'a> {
             budget,
             rig,
             start_up: 0.0,
-            known: Knowledge::new(experiment, Machine::read()),
+            known: Knowledge::new(experiment, Machine::read(), room),
         })
     }
 
@@ -94,6 +103,14 @@ impl<'a> Session<'a> {
             self.measure_two().await?;
             self.intervene_at_two().await?;
         }
+        if let Some(shortage) = self.known.shortage() {
+            let (needed, possible) = (shortage.needed, shortage.room.requests);
+            let why = format!(
+                "the goal's workload holds {needed} requests at once, and only {possible} can be in flight here"
+            );
+            self.known.end(StopReason::GeneratorBound, why);
+            return Ok(());
+        }
         match self.experiment.depth {
             Depth::Confirm => self.confirm().await,
             Depth::Sweep { .. } => self.sweep().await,
@@ -113,7 +130,8 @@ impl<'a> Session<'a> {
         self.check_budget()?;
         let mut flat = 0;
         let mut concurrency = 2;
-        while concurrency <= MOST_CONCURRENCY && self.known.failing().is_none() {
+        let most = MOST_CONCURRENCY.min(self.known.room.requests);
+        while concurrency <= most && self.known.failing().is_none() {
             let cycle = concurrency as f64 / self.known.peak();
             let pace = Pace::saturating(cycle);
             if concurrency > 2 && !self.affords(concurrency, pace.cost(cycle), flat) {
@@ -209,10 +227,14 @@ impl<'a> Session<'a> {
 
     async fn measure_two(&mut self) -> Result<(), Abort> {
         let Some(ladder) = self.known.ladder() else { return Ok(()) };
-        self.scale(2).await?;
         // With known slots twice as many users: one in each slot, and one that waits to take its place.
         let per_slot = if self.known.balancer_slots().is_some() { 2 } else { 1 };
-        let users = 2 * ladder.slots() * per_slot;
+        let least = 2 * ladder.slots();
+        let users = (least * per_slot).min(self.known.room.requests);
+        if users < least {
+            return Ok(());
+        }
+        self.scale(2).await?;
         let cycle = users as f64 / (2.0 * self.known.peak());
         let probe = self.saturating(2, users, Pace::saturating(cycle), WarmUp::Time);
         self.known.second = Some(self.settled(&probe, Stage::Two).await?);
