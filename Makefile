@@ -51,8 +51,9 @@ bench-balancer: build ## Measure the balancer beside nginx, HAProxy, Caddy and P
 	scripts/deps bench-balancer
 	$(CARGO) build --release --locked --manifest-path bench/origin/Cargo.toml --target-dir $(TARGET)/bench
 	$(CARGO) build --release --locked --manifest-path bench/pingora/Cargo.toml --target-dir $(TARGET)/bench
+	$(CARGO) build --release --locked -p tenfold -p load --example arrivals
 	TENFOLD=$(TENFOLD) ORIGIN=$(TARGET)/bench/release/bench-origin \
-		PINGORA=$(TARGET)/bench/release/pingora-peer PYTHONPATH=bench python3 -B bench/balancer
+		PINGORA=$(TARGET)/bench/release/pingora-peer ARRIVALS=$(TARGET)/release/examples/arrivals PYTHONPATH=bench python3 -B bench/balancer
 
 bench-load: build ## Measure the load generator beside wrk, h2load, oha, k6, Locust and others (25 min)
 	scripts/deps bench-load

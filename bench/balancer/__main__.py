@@ -63,7 +63,7 @@ class Options:
 
 def measure() -> Sheet:
     wanted = Options.read(os.environ)
-    names = ("TENFOLD", "PINGORA", "ORIGIN")
+    names = ("TENFOLD", "PINGORA", "ORIGIN", "ARRIVALS")
     programs = Programs(**options.programs(os.environ, names, "bench-balancer"))
     return run(wanted, programs)
 

@@ -1,14 +1,15 @@
-"""The central queue by simulation: Poisson arrivals, one queue, first come first served."""
+"""The central queue by simulation: given arrivals, one queue, first come first served."""
 
 from __future__ import annotations
 
 import heapq
-import random
+import math
 from dataclasses import dataclass
 
 SHORT_MS = 5.0
 LONG_MS = 100.0
-LONG_SHARE = 0.05
+# One request in so many is long.
+LONG_ONE_IN = 20
 
 
 @dataclass(frozen=True)
@@ -21,18 +22,40 @@ class Quantiles:
     p999: float
 
 
-def simulate(rate: float, servers: int, requests: int, seed: int) -> Quantiles:
-    """M/G/c, exactly: each request goes to the server that is free first."""
-    chance = random.Random(seed)
+@dataclass(frozen=True)
+class Response:
+    # Seconds since the beginning.
+    ended: float
+    took_ms: float
+
+
+def simulate(arrivals: list[float], servers: int, seed: int) -> list[Response]:
+    """Each request goes to the server that is free first; arrivals are in seconds since the
+    beginning. The k-th takes as long as the k-th that begins at the origin's `instances` of this
+    seed."""
     free_at = [0.0] * servers
-    now = 0.0
     responses = []
-    for _ in range(requests):
-        now += chance.expovariate(rate) * 1e3
-        service = LONG_MS if chance.random() < LONG_SHARE else SHORT_MS
-        done = max(now, free_at[0]) + service
-        heapq.heapreplace(free_at, done)
-        responses.append(done - now)
-    responses.sort()
-    p50, p95, p99, p999 = (responses[int(share * requests)] for share in (0.5, 0.95, 0.99, 0.999))
+    for k, arrived in enumerate(arrivals):
+        service = LONG_MS if _mixed(seed + k) % LONG_ONE_IN == 0 else SHORT_MS
+        ended = max(arrived, free_at[0]) + service / 1e3
+        heapq.heapreplace(free_at, ended)
+        responses.append(Response(ended, (ended - arrived) * 1e3))
+    return responses
+
+
+def quantiles(responses: list[Response], between: tuple[float, float]) -> Quantiles:
+    """Of the requests that ended then."""
+    took = sorted(each.took_ms for each in responses if between[0] <= each.ended <= between[1])
+    # The nearest rank, as histograms count.
+    ranks = [math.ceil(share * len(took)) for share in (0.5, 0.95, 0.99, 0.999)]
+    p50, p95, p99, p999 = (took[rank - 1] for rank in ranks)
     return Quantiles(p50, p95, p99, p999)
+
+
+def _mixed(index: int) -> int:
+    """As `bench/origin/src/chance.rs`: the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
+    bits = 2**64 - 1
+    z = index * 0x9E3779B97F4A7C15 & bits
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & bits
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & bits
+    return z ^ z >> 31

@@ -45,6 +45,8 @@ class Load:
     p99_ms: float | None = None
     p999_ms: float | None = None
     verdict: str | None = None
+    # What has ended then is counted; seconds since the load's beginning. Of fixed rates only.
+    between: tuple[float, float] | None = None
 
 
 def closed(work: Work, proxy: Proxy, site: Site, seconds: float) -> Run:
@@ -106,6 +108,7 @@ def _h2load(said: str) -> Load:
 def _tenfold(said: str) -> Load:
     report = json.loads(said)
     times = report["response_ms"]
+    began = (report["warm_up"] or {"length_s": 0})["length_s"]
     return Load(
         requests=report["requests"],
         errors=sum(report["errors"].values()),
@@ -115,6 +118,7 @@ def _tenfold(said: str) -> Load:
         p99_ms=times["p99"],
         p999_ms=times.get("p999"),
         verdict=report["verdict"],
+        between=(began, began + report["duration_s"]),
     )
 
 

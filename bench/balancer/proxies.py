@@ -37,6 +37,8 @@ class Programs:
     tenfold: Path
     pingora: Path
     origin: Path
+    # Tells the intended arrivals of a load.
+    arrivals: Path
 
 
 @dataclass(frozen=True)

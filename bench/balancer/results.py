@@ -7,9 +7,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from central_queue import Quantiles
+
 from rig import record
 
-SCHEMA = "tenfold/bench-balancer/1"
+SCHEMA = "tenfold/bench-balancer/2"
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,15 @@ class TailRun:
     p95_ms: float | None
     p99_ms: float | None
     p999_ms: float | None
+    # What an ideal central queue makes of the same arrivals and the same service times.
+    ideal: Quantiles
     verdict: str | None
     disturbed: bool
+
+    def __str__(self) -> str:
+        said = "  ".join(str(each) for each in (self.p50_ms, self.p95_ms, self.p99_ms, self.p999_ms))
+        text = f"{said}  ideal p99 {self.ideal.p99:.1f}  {self.errors} errors  {self.verdict}"
+        return text + ("  disturbed" if self.disturbed else "")
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,7 @@ def read(path: Path) -> Results:
         for log, works in document["works"].items()
     }
     document["tail"] = {
-        name: [TailRun(**run) for run in runs] for name, runs in document["tail"].items()
+        name: [_tail_run(run) for run in runs] for name, runs in document["tail"].items()
     }
     document["idle"] = {name: Idle(**idle) for name, idle in document["idle"].items()}
     return Results(**document)
@@ -130,6 +139,10 @@ def cpu(work: WorkResults, proxy: str) -> list[float]:
 def best(work: WorkResults, among: tuple[str, ...]) -> str:
     """The one of these proxies that needs the least CPU a request."""
     return min(among, key=lambda proxy: median(cpu(work, proxy)))
+
+
+def _tail_run(document: dict[str, Any]) -> TailRun:
+    return TailRun(ideal=Quantiles(**document.pop("ideal")), **document)
 
 
 def _work(document: dict[str, Any]) -> WorkResults:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from dataclasses import dataclass
 
+import central_queue
 import generators
 from front import Front
 from proxies import CADDY, HAPROXY, NGINX, TENFOLD, Kind, Programs, filled, run_command
@@ -65,6 +67,7 @@ def measure(
 
 
 def _round(stage: Front, programs: Programs, seed: int, seconds: float) -> dict[str, TailRun]:
+    ideal = central_queue.simulate(_arrivals(programs, seed, seconds), INSTANCES, seed)
     children: list[Child] = []
     try:
         setups = [_set_up(stage, programs, balancer, seed, children) for balancer in BALANCERS]
@@ -91,11 +94,19 @@ def _round(stage: Front, programs: Programs, seed: int, seconds: float) -> dict[
             load.p95_ms,
             load.p99_ms,
             load.p999_ms,
+            central_queue.quantiles(ideal, load.between),
             load.verdict,
             disturbed,
         )
         for title, load in loads.items()
     }
+
+
+def _arrivals(programs: Programs, seed: int, seconds: float) -> list[float]:
+    """When the generator means to send; seconds since its beginning."""
+    command = [str(programs.arrivals), f"{RATE:g}", f"{seconds:g}", str(seed)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [float(line) for line in said.split()]
 
 
 def _set_up(

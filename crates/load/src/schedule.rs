@@ -113,7 +113,7 @@ fn sum_of_gaps(random: &mut SmallRng, count: usize) -> f64 {
 mod tests {
     use super::*;
     use crate::clock::{MILLISECOND, SECOND};
-    use crate::workload::{Phase, Rate};
+    use crate::workload::{Phase, Rate, Workload};
     use std::time::Duration;
 
     const ALONE: Share = Share { thread: 0, threads: 1 };
@@ -206,6 +206,19 @@ mod tests {
         assert!((0.95..1.05).contains(&variation), "{variation}");
         assert_eq!(times, poisson(7));
         assert_ne!(times, poisson(8));
+    }
+
+    #[test]
+    fn what_a_workload_tells_is_what_its_threads_send() {
+        let phases =
+            [Phase::constant(100.0, Some(Duration::from_secs(3))), Phase::constant(500.0, None)];
+        let told = Workload::phases(phases.clone(), Spacing::Poisson).arrivals(7);
+        let told: Vec<Nanos> =
+            told.map(|at| at.as_nanos() as Nanos).take_while(|at| *at < 5 * SECOND).collect();
+        let curve = Arc::new(RateCurve::new(0, &phases));
+        assert_eq!(told, merged(&curve, Spacing::Poisson, 3, 5 * SECOND));
+        assert!(told.len() > 1000, "{}", told.len());
+        assert_eq!(Workload::closed(5, Duration::ZERO).arrivals(7).count(), 0);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::StartError;
+use crate::curve::RateCurve;
+use crate::schedule::{Schedule, Share};
 use crate::trace::Trace;
 
 /// A number of something per second.
@@ -126,6 +128,25 @@ impl Workload {
     /// Arrivals in several phases.
     pub fn phases(phases: impl IntoIterator<Item = Phase>, spacing: Spacing) -> Workload {
         Workload::Open { phases: phases.into_iter().collect(), spacing }
+    }
+
+    /// When the arrivals of an open workload are intended, since its beginning: those of every run
+    /// with this seed, whatever its threads. A closed one has none.
+    pub fn arrivals(&self, seed: u64) -> impl Iterator<Item = Duration> + use<> {
+        const ALONE: Share = Share { thread: 0, threads: 1 };
+        let mut schedule = match self {
+            Workload::Open { phases, spacing } => {
+                let curve = Arc::new(RateCurve::new(0, phases));
+                Some(Schedule::new(curve, *spacing, ALONE, seed))
+            }
+            Workload::Closed { .. } => None,
+        };
+        std::iter::from_fn(move || {
+            let schedule = schedule.as_mut()?;
+            let due = schedule.next_due()?;
+            schedule.advance();
+            Some(Duration::from_nanos(due))
+        })
     }
 
     /// The users of a closed workload.

@@ -92,6 +92,7 @@ const CHART: usize = 120;
 
 impl View {
     pub fn of(order: &Order, report: &Report, present: &Present) -> View {
+        let motion = Motion::of(present, order.length);
         let recent = last(&report.windows, CHART);
         let mut errors: Vec<(String, u64)> =
             report.errors.iter().map(|(kind, n)| (kind.to_string(), *n)).collect();
@@ -101,10 +102,10 @@ impl View {
             elapsed: present.elapsed,
             length: order.length,
             demand: match order.method.as_str() {
-                "SCRIPT" => demand(present.demand).replace("requests/s", "sessions/s"),
-                _ => demand(present.demand),
+                "SCRIPT" => demand(present.demand, motion).replace("requests/s", "sessions/s"),
+                _ => demand(present.demand, motion),
             },
-            motion: Motion::of(present, order.length),
+            motion,
             phase: present.phase.clone(),
             now: Figures::of(last(&report.windows, NOW)),
             total: Figures {
@@ -147,11 +148,12 @@ fn last<T>(all: &[T], most: usize) -> &[T] {
     &all[all.len().saturating_sub(most)..]
 }
 
-fn demand(demand: Demand) -> String {
+fn demand(demand: Demand, motion: Motion) -> String {
     match demand {
         Demand::Users { now, goal, .. } if now != goal => format!("{now} of {goal} users"),
         Demand::Users { now: 1, .. } => "1 user".to_owned(),
         Demand::Users { now, .. } => format!("{now} users"),
+        Demand::Rate(_) if motion == Motion::Ending => "arrivals over".to_owned(),
         Demand::Rate(rate) => format!("{} requests/s offered", capacity::words::rate(rate)),
     }
 }

@@ -119,3 +119,13 @@ fn a_line_has_what_matters() {
         "  12 s  12 of 50 users, paused  1234 requests/s  p50 10 ms  p95 25 ms  p99 90 ms  reset 3  timeout 1"
     );
 }
+
+#[test]
+fn what_is_over_offers_nothing() {
+    let rate = Demand::Rate(20.0);
+    assert_eq!(demand(rate, Motion::Running), "20.0 requests/s offered");
+    assert_eq!(demand(Demand::Rate(0.0), Motion::Running), "0.00 requests/s offered", "a lull");
+    assert_eq!(demand(Demand::Rate(0.0), Motion::Ending), "arrivals over");
+    let users = Demand::Users { now: 2, goal: 2, ramp: None };
+    assert_eq!(demand(users, Motion::Ending), "2 users");
+}
