@@ -8,7 +8,7 @@ from typing import Any
 
 from rig import record
 
-SCHEMA = "tenfold/bench-load/1"
+SCHEMA = "tenfold/bench-load/2"
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,19 @@ class TruthRun:
     # Requests a second that were answered.
     rate: float
     said: Quantiles
-    # What the server has written down of the same requests.
+    # What follows from what the server has written down of the same requests.
     true: Quantiles
-    # How late requests went out; of Tenfold only.
+    # How late requests went out, by its own words and as the server has seen them come; of Tenfold
+    # only.
     lag_p99_ms: float | None
+    seen_lag_p99_ms: float | None
     verdict: str | None
     disturbed: bool
 
     def __str__(self) -> str:
         pairs = zip(self.said.each(), self.true.each(), strict=True)
         text = "  ".join(f"{said} ({true})" for said, true in pairs)
-        text += f"  {self.rate:.0f}/s  lag {self.lag_p99_ms}  {self.verdict}"
+        text += f"  {self.rate:.0f}/s  lag {self.lag_p99_ms} ({self.seen_lag_p99_ms})  {self.verdict}"
         return text + ("  disturbed" if self.disturbed else "")
 
 

@@ -1,4 +1,11 @@
-"""Truth: what generators say of a server that writes down how long every request was with it."""
+"""Truth: what generators say of a server that writes down when each request came and was answered.
+
+A request of Tenfold's took from the time at which it was due until the server's answer: when it was
+due follows from the run's beginning and the rate, not from anything that was measured. So the
+server's own lateness is true waiting, and whatever the generator adds, hides or reads late is its
+error. Users who wait for answers have no such times: their requests took from the kernel's time of
+arrival to the answer.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +41,7 @@ RATE = 1000
 # Of the closed ones: with 10 ms an answer, nearly as many requests.
 USERS = 10
 NANOSECONDS = 1e9
-MILLION = 1e6
+THOUSAND = 1e3
 PATIENCE_S = 30.0
 
 
@@ -43,8 +50,17 @@ class Said:
     quantiles: Quantiles
     lag_p99_ms: float | None = None
     verdict: str | None = None
-    # Seconds since 1970: only what was answered from then until then is counted.
+    # Seconds since 1970: when the first request was due, and from when until when answers count.
+    began: float | None = None
     between: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """A request at the server; seconds since 1970."""
+
+    arrived: float
+    answered: float
 
 
 @dataclass(frozen=True)
@@ -94,39 +110,57 @@ def _one(bench: Bench, pattern: str, witness: Witness, seconds: float) -> TruthR
     child.finish(seconds + PATIENCE_S)
     disturbed = quiet.noise().disturbed
     said = witness.read(child.said(), directory)
-    records = _records(port, said.between)
+    records = _records(port)
     server.stop()
+    due = [record.arrived for record in records]
+    if said.began is not None:
+        # The k-th to come is the k-th that was due.
+        due = [said.began + k / RATE for k in range(len(records))]
+    took = _took(due, records, said.between)
+    sent_late = [record.arrived - at for at, record in zip(due, records, strict=True)]
     return TruthRun(
-        rate=len(records) / seconds,
+        rate=len(took) / seconds,
         said=said.quantiles,
-        true=_quantiles(records),
+        true=_quantiles(took),
         lag_p99_ms=said.lag_p99_ms,
+        seen_lag_p99_ms=_quantiles(sent_late).p99 if said.began is not None else None,
         verdict=said.verdict,
         disturbed=disturbed,
     )
 
 
-def _records(port: int, between: tuple[float, float] | None) -> list[float]:
-    """How long requests took, in milliseconds and in order, of those answered between."""
+def _records(port: int) -> list[Record]:
+    """In the order in which they came."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     connection.request("GET", "/truth")
     lines = connection.getresponse().read().decode().splitlines()
     connection.close()
-    took = []
+    records = []
     for line in lines:
-        answered, nanoseconds = map(int, line.split())
-        at = answered / NANOSECONDS
-        if between is None or between[0] <= at <= between[1]:
-            took.append(nanoseconds / MILLION)
-    return sorted(took)
+        answered, took = map(int, line.split())
+        records.append(Record((answered - took) / NANOSECONDS, answered / NANOSECONDS))
+    return sorted(records, key=lambda record: record.arrived)
 
 
-def _quantiles(sorted_ms: list[float]) -> Quantiles:
-    if not sorted_ms:
+def _took(
+    due: list[float], records: list[Record], between: tuple[float, float] | None
+) -> list[float]:
+    """Seconds from when each was due to its answer, of those answered then."""
+    first, last = between or (0.0, math.inf)
+    return [
+        record.answered - at
+        for at, record in zip(due, records, strict=True)
+        if first <= record.answered <= last
+    ]
+
+
+def _quantiles(seconds: list[float]) -> Quantiles:
+    if not seconds:
         return Quantiles(None, None, None, None)
+    ordered = sorted(seconds)
     # The nearest rank, as histograms count.
-    ranks = [math.ceil(share * len(sorted_ms)) for share in (0.5, 0.9, 0.99, 0.999)]
-    each = [sorted_ms[rank - 1] for rank in ranks]
+    ranks = [math.ceil(share * len(ordered)) for share in (0.5, 0.9, 0.99, 0.999)]
+    each = [ordered[rank - 1] * THOUSAND for rank in ranks]
     return Quantiles(*each)
 
 
@@ -139,12 +173,13 @@ def _tenfold(program: Path) -> Witness:
         report = json.loads((directory / "report.json").read_text())
         times = report["response_ms"]
         began = datetime.fromisoformat(report["started_at"]).timestamp()
-        began += (report["warm_up"] or {"length_s": 0})["length_s"]
+        counted = began + (report["warm_up"] or {"length_s": 0})["length_s"]
         return Said(
             Quantiles(*(times.get(name) for name in ("p50", "p90", "p99", "p999"))),
             lag_p99_ms=report["schedule_lag_ms"]["p99"],
             verdict=report["verdict"],
-            between=(began, began + report["duration_s"]),
+            began=began,
+            between=(counted, counted + report["duration_s"]),
         )
 
     return Witness(TENFOLD, command, read)
