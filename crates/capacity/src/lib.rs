@@ -14,6 +14,7 @@
 //! - [`regression`]: demands as the slope of busy seconds over requests.
 //! - [`sharing`]: what they do to each other beside the cores, decided by the data.
 //! - [`response`]: throughput and latency of that model under a closed or an open workload.
+//! - `crowd`: requests that share a core, and those that have one for themselves.
 //! - `stretch`: what it does not know of response times.
 //! - [`quota`]: instances that the kernel stops until the next period.
 //! - [`usl`]: the Universal Scalability Law as a second opinion.
@@ -30,6 +31,7 @@ pub mod bootstrap;
 pub mod bracket;
 pub mod comparison;
 pub mod cost;
+mod crowd;
 pub mod difference;
 mod draws;
 pub mod finding;

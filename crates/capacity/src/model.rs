@@ -252,7 +252,7 @@ impl Model {
     }
 
     /// CPU seconds in one request while it holds a slot.
-    fn local_demand(&self, instances: usize) -> f64 {
+    pub(crate) fn local_demand(&self, instances: usize) -> f64 {
         self.demand(instances) + self.dependency_demand
     }
 
@@ -263,7 +263,7 @@ impl Model {
 
     /// Completions of the cores with so many requests at them. Balancer and generator take their share,
     /// which grows with the throughput.
-    fn core_rate(&self, instances: usize) -> impl Fn(usize) -> f64 {
+    pub(crate) fn core_rate(&self, instances: usize) -> impl Fn(usize) -> f64 {
         let (demand, limit) = (self.local_demand(instances), self.cpu_limit(instances));
         move |jobs| (jobs as f64 / demand).min(limit)
     }
@@ -340,7 +340,7 @@ impl Model {
     }
 
     /// Seconds away from the cores with `jobs` in one instance, between the rungs.
-    fn away_with(&self, jobs: f64) -> Option<f64> {
+    pub(crate) fn away_with(&self, jobs: f64) -> Option<f64> {
         let after = self.away.iter().position(|(upto, _)| jobs <= *upto);
         let Some(after) = after else { return self.away.last().map(|last| last.1) };
         let (upto, high) = self.away[after];

@@ -12,6 +12,7 @@
 use serde::Serialize;
 
 use crate::balance::States;
+use crate::crowd::Crowd;
 use crate::laws;
 use crate::model::{Model, Side};
 use crate::shape::ServiceShape;
@@ -127,6 +128,8 @@ struct System<'a> {
 struct Rates {
     /// In order of the requests.
     known: Vec<(f64, f64)>,
+    /// What the cores do to them, at the same numbers but 0.
+    crowds: Vec<Crowd>,
 }
 
 impl Rates {
@@ -134,19 +137,26 @@ impl Rates {
     fn new(model: &Model, instances: usize, most: usize) -> Rates {
         const EACH: usize = 24;
         const STEP: f64 = 1.2;
-        let mut known = vec![(0.0, 0.0)];
+        let (mut known, mut crowds) = (vec![(0.0, 0.0)], Vec::new());
         let mut held = 1;
         loop {
             let rate = model.rate(instances, held as f64);
             let last = known[known.len() - 1];
             known.push((held as f64, rate));
+            crowds.push(model.crowd(instances, held as f64));
             let is_flat = held > 2 * EACH && rate <= last.1 && !model.ladder.is_saturated();
             if held >= most || is_flat {
-                return Rates { known };
+                return Rates { known, crowds };
             }
             let next = if held < EACH { held + 1 } else { (held as f64 * STEP) as usize };
             held = next.min(most);
         }
+    }
+
+    /// What the cores do to `held` requests in service, or to as many as were looked at.
+    fn crowd(&self, held: f64) -> Crowd {
+        let upto = self.known.partition_point(|(upto, _)| *upto < held).max(1);
+        self.crowds[upto.min(self.crowds.len()) - 1]
     }
 
     /// The rate with `held` requests in service.
@@ -337,9 +347,16 @@ impl System<'_> {
 
     /// The service times of requests that find these states.
     fn services(&self, found: &States) -> Mixture<'_> {
-        let mut mixture = Mixture::new(self.shape);
+        let mut services = Vec::new();
         for (n, p) in found.iter() {
-            mixture.add(p, self.residence(n + 1));
+            let mean = self.residence(n + 1);
+            let crowd = self.rates.crowd((n + 1).min(self.slots) as f64);
+            services.extend(crowd.split().map(|(share, late)| (p * share, mean + late)));
+        }
+        services.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let mut mixture = Mixture::new(self.shape);
+        for (weight, mean) in services.into_iter().filter(|(weight, _)| *weight > 0.0) {
+            mixture.add(weight, mean);
         }
         mixture
     }

@@ -15,7 +15,8 @@ pub(crate) struct System {
     pub(crate) service: Service,
     /// Share of the service time that is CPU; the rest is waiting.
     pub(crate) cpu: f64,
-    /// What all instances have of it, in processor sharing.
+    /// What all instances have of it. Each shares its time among those on it; what is new goes to the one
+    /// with the fewest, and one that idles takes from the fullest, as the kernel has it.
     pub(crate) cores: f64,
     /// Share of the service time in which the request holds the one shared station.
     pub(crate) shared: f64,
@@ -129,9 +130,38 @@ struct Simulation {
     requests: Vec<Request>,
     free: Vec<usize>,
     in_service: usize,
-    /// Work that each request at the cores has got, and when theirs will end in those terms.
+    cores: Vec<Core>,
+}
+
+#[derive(Clone, Default)]
+struct Core {
+    /// Work that each request on it has got, and when theirs will end in those terms.
     attained: f64,
-    at_cores: BinaryHeap<Reverse<(Time, usize)>>,
+    requests: BinaryHeap<Reverse<(Time, usize)>>,
+}
+
+impl Core {
+    fn pace(&self) -> f64 {
+        1.0 / self.requests.len().max(1) as f64
+    }
+
+    /// Seconds until its next request ends.
+    fn next(&self) -> f64 {
+        let next = self.requests.peek();
+        next.map_or(f64::INFINITY, |Reverse((end, _))| (end.0 - self.attained) / self.pace())
+    }
+
+    fn take(&mut self, request: usize, work: f64) {
+        self.requests.push(Reverse((Time(self.attained + work), request)));
+    }
+
+    /// One of its requests, with the work that it still needs.
+    fn give(&mut self) -> Option<(usize, f64)> {
+        let mut requests = std::mem::take(&mut self.requests).into_vec();
+        let Reverse((end, request)) = requests.pop()?;
+        self.requests = requests.into();
+        Some((request, end.0 - self.attained))
+    }
 }
 
 /// Runs until `requests` were answered; a tenth of them before is not counted.
@@ -147,8 +177,7 @@ pub(crate) fn simulate(system: System, workload: Workload, requests: usize, seed
         requests: Vec::new(),
         free: Vec::new(),
         in_service: 0,
-        attained: 0.0,
-        at_cores: BinaryHeap::new(),
+        cores: vec![Core::default(); system.cores as usize],
     };
     match workload {
         Workload::Closed { users, think } => {
@@ -192,18 +221,21 @@ impl Simulation {
 
     /// One event; the request that it completed.
     fn step(&mut self) -> Option<Request> {
-        let pace = (self.system.cores / self.at_cores.len().max(1) as f64).min(1.0);
         let next = self.events.peek().map_or(f64::INFINITY, |Reverse((t, _))| t.0);
-        let done = self
-            .at_cores
-            .peek()
-            .map_or(f64::INFINITY, |Reverse((t, _))| self.now + (t.0 - self.attained) / pace);
+        let by_next =
+            |a: &usize, b: &usize| self.cores[*a].next().total_cmp(&self.cores[*b].next());
+        let first = (0..self.cores.len()).min_by(by_next)?;
+        let done = self.now + self.cores[first].next();
         let upto = next.min(done);
-        self.attained += (upto - self.now) * pace;
+        for core in &mut self.cores {
+            core.attained += (upto - self.now) * core.pace();
+        }
         self.now = upto;
         if done <= next {
-            let Reverse((_, request)) = self.at_cores.pop()?;
-            return Some(self.leave(request));
+            let Reverse((_, request)) = self.cores[first].requests.pop()?;
+            let left = self.leave(request);
+            self.balance(first);
+            return Some(left);
         }
         let Reverse((_, event)) = self.events.pop()?;
         match event {
@@ -267,7 +299,21 @@ impl Simulation {
 
     fn compute(&mut self, id: usize) {
         let work = self.requests[id].work * self.system.cpu;
-        self.at_cores.push(Reverse((Time(self.attained + work), id)));
+        if let Some(core) = self.cores.iter_mut().min_by_key(|core| core.requests.len()) {
+            core.take(id, work);
+        }
+    }
+
+    /// A core that has nothing to do takes from one that has more than it can do.
+    fn balance(&mut self, idle: usize) {
+        let fullest = (0..self.cores.len()).max_by_key(|core| self.cores[*core].requests.len());
+        let fullest = fullest.filter(|core| self.cores[*core].requests.len() > 1);
+        if !self.cores[idle].requests.is_empty() {
+            return;
+        }
+        if let Some((request, work)) = fullest.and_then(|core| self.cores[core].give()) {
+            self.cores[idle].take(request, work);
+        }
     }
 
     fn leave(&mut self, id: usize) -> Request {
