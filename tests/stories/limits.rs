@@ -1,4 +1,5 @@
-//! Limits of an instance: it is held to them, and shown under them; or it is not started at all.
+//! Limits of an instance: it is held to them, spared by them, and shown under them; or it is not
+//! started at all.
 
 use std::process::Output;
 
@@ -56,4 +57,20 @@ fn an_instance_is_held_to_its_limits_or_not_started() {
     eventually("its end is scraped", || metrics().contains(counted));
     let throttled = "tenfold_instance_cpu_throttled_seconds_total{instance=\"app-1\"} ";
     eventually("so is its waiting", || metrics().contains(throttled));
+}
+
+#[test]
+fn instances_under_a_quota_take_turns() {
+    let _machine = shared();
+    let home = Home::new();
+    let start = "up --listen 127.0.0.1:0 -n 3 --cpus 0.5 --";
+    if !is_allowed(&home.run(&format!("{start} false"))) {
+        return;
+    }
+    let up = home.serve(&format!("{start} {} demo-app", env!("CARGO_BIN_EXE_tenfold")));
+    let answers: Vec<String> = (0..12).map(|_| up.get().unwrap()).collect();
+    for instance in 1..=3 {
+        let own = answers.iter().filter(|answer| answer.contains(&format!("from {instance}")));
+        assert_eq!(own.count(), 4, "{answers:?}");
+    }
 }

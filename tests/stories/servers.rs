@@ -30,6 +30,13 @@ impl Drop for Server {
     }
 }
 
+/// Requests that each server has had, the fewest first.
+fn shares(home: &Home, servers: &[Server]) -> Vec<u64> {
+    let mut shares: Vec<_> = servers.iter().filter_map(|server| requests(home, server)).collect();
+    shares.sort_unstable();
+    shares
+}
+
 /// Ends the clients, also when the story fails.
 struct Over<'o>(&'o AtomicBool);
 
@@ -110,5 +117,27 @@ fn instances_are_no_servers() {
         let refused = home.run(command);
         assert_eq!(refused.status.code(), Some(1));
         assert!(said(&refused).contains("tenfold scale"), "{}", said(&refused));
+    }
+}
+
+#[test]
+fn servers_that_something_else_holds_to_a_quota_take_turns() {
+    let _machine = shared();
+    let home = Home::new();
+    let servers = [(); 2].map(|()| Server::start(&home));
+    let [first, second] = servers.each_ref().map(|server| server.address.as_str());
+    let table = format!("[app]\ncpus = 0.5\nbackends = [\"{first}\", \"{second}\"]\n");
+    std::fs::write(home.path().join("quota.toml"), table).unwrap();
+    let to = format!("--to {first} --to {second}");
+    for (arguments, expected) in [
+        (to.clone(), [0, 8]),
+        (format!("{to} --cpus 0.5"), [4, 4]),
+        ("--config quota.toml".to_owned(), [4, 4]),
+    ] {
+        let balance = home.serve(&format!("balance --listen 127.0.0.1:0 {arguments}"));
+        for _ in 0..8 {
+            balance.get().unwrap();
+        }
+        eventually("so they are shared", || shares(&home, &servers) == expected);
     }
 }

@@ -39,6 +39,19 @@ pub struct Backend {
     /// How long its slots and its weight take to grow from a sixteenth to all of it when it begins
     /// to get requests; not at all by default.
     pub slow_start: Duration,
+    /// How much CPU time the kernel gives it; as much as there is by default.
+    pub cpu: Cpu,
+}
+
+/// How much CPU time the kernel gives a backend, which says when it had better be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cpu {
+    /// As much as there is: who answered last has warm caches.
+    #[default]
+    Unlimited,
+    /// A budget in every period, and none beyond it (cgroup `cpu.max`, `docker run --cpus`): who has
+    /// rested longest has most of it left.
+    Quota,
 }
 
 /// How many requests a backend gets at once. As text a number or `auto`.
@@ -120,6 +133,7 @@ impl Backend {
             max_connections: None,
             max_upgraded: 1000,
             slow_start: Duration::ZERO,
+            cpu: Cpu::default(),
         }
     }
 }

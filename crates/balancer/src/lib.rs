@@ -89,7 +89,7 @@ mod worker;
 
 pub use acme::{Acme, ExternalAccount};
 pub use address::{Address, UnknownAddress};
-pub use backend::{Backend, Role, Slots, UnknownSlots};
+pub use backend::{Backend, Cpu, Role, Slots, UnknownSlots};
 pub use balancer::{Balancer, Drained, Handle, StartError};
 pub use config::{AppConfig, AppId, Cleartext, Config, Listener, Protocol};
 pub use counters::{BackendCounts, EntranceCounts, Shed};

@@ -20,7 +20,7 @@ use crate::dispatch::hash;
 pub enum Policy {
     /// One central queue: a request is bound to a backend only when a slot is free there. Among
     /// free backends the one with fewest requests in flight for its weight, then the most recently
-    /// idle.
+    /// idle; those under a quota take turns ([`Cpu`](crate::Cpu)).
     #[default]
     Queue,
     /// Each backend in turn, as often as its weight says.

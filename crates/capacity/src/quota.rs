@@ -155,8 +155,8 @@ struct Instance {
     /// When each was sent, and the CPU seconds that it still needs.
     computing: Vec<(f64, f64)>,
     budget: f64,
-    /// Among instances that hold as many, the smallest is next.
-    place: i64,
+    /// Among instances that hold as many, the one that rested longest is next.
+    last: u64,
     /// Up to when this is true.
     at: f64,
 }
@@ -171,7 +171,7 @@ struct Simulation<'a> {
     queue: VecDeque<f64>,
     instances: Vec<Instance>,
     /// Slots taken and given back so far.
-    moves: i64,
+    moves: u64,
     responses: Vec<f64>,
 }
 
@@ -272,7 +272,7 @@ impl<'a> Simulation<'a> {
                 self.instances[instance].advance(at, most);
                 while let Some(since) = self.instances[instance].done() {
                     self.moves += 1;
-                    self.instances[instance].place = -self.moves;
+                    self.instances[instance].last = self.moves;
                     self.answer(since);
                 }
             } else {
@@ -307,11 +307,11 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// As many of the queue as there are free slots, to the instance that holds least; of equals the one
-    /// that answered last, as the balancer does for the sake of its caches.
+    /// As many of the queue as there are free slots, to the instance that holds least; they
+    /// take turns, as the balancer has it under a quota.
     fn dispatch(&mut self) {
         while !self.queue.is_empty() {
-            let rank = |i: &usize| (self.instances[*i].held, self.instances[*i].place);
+            let rank = |i: &usize| (self.instances[*i].held, self.instances[*i].last);
             let Some(chosen) = (0..self.instances.len()).min_by_key(rank) else { return };
             if self.instances[chosen].held >= self.system.slots {
                 return;
@@ -319,7 +319,7 @@ impl<'a> Simulation<'a> {
             let Some(since) = self.queue.pop_front() else { return };
             self.moves += 1;
             self.instances[chosen].held += 1;
-            self.instances[chosen].place = self.moves;
+            self.instances[chosen].last = self.moves;
             let factor = self.factor();
             let away = (self.system.quota.running - self.system.demand).max(0.0);
             let work = factor * self.system.demand;
@@ -368,14 +368,14 @@ mod tests {
         Throttled { quota, demand, instances, slots: 1, shape: &shape }.simulate(workload).unwrap()
     }
 
-    // Requests/s and p95 as measured, of one instance twice. Four use nine tenths of their budgets.
+    // Requests/s and p95 as measured, two or three times. Four use nine tenths of their budgets.
     #[test]
     fn as_a_real_quota_was_measured() {
         let measured = [
-            (1, 49.5, 0.305..0.384),
-            (2, 97.8, 0.159..0.161),
-            (3, 146.8, 0.092..0.092),
-            (4, 178.9, 0.056..0.056),
+            (1, 48.1, 0.381..0.386),
+            (2, 97.0, 0.159..0.174),
+            (3, 145.6, 0.092..0.093),
+            (4, 182.2, 0.023..0.028),
         ];
         for (instances, throughput, p95) in measured {
             let (predicted, response) = at(QUOTA, DEMAND, instances, &USERS);
@@ -385,16 +385,16 @@ mod tests {
         }
     }
 
-    // examples/static-cost: a tenth of a core, 0.65 ms of CPU in 0.71 ms, 245 arrivals a second. However many
-    // instances idle, the one that answered last gets the next request until it is stopped, with one.
+    // examples/static-cost: a tenth of a core, 0.65 ms of CPU in 0.71 ms, 245 arrivals a second. Two use four
+    // fifths of their budgets. While the one that answered last came first, p99 was 20 to 34 ms however many
+    // idled: it was stopped, with a request in it.
     #[test]
-    fn who_answered_last_is_stopped_first() {
+    fn taking_turns_nobody_spends_a_budget_that_others_have_left() {
         let quota = Quota { cores: 0.1, running: 0.00071 };
         let workload = Workload::Open { rate: 245.0, arrival_scv: 1.0 };
-        for (instances, p99) in [(2, 0.034), (3, 0.0205), (4, 0.025)] {
+        for (instances, p99) in [(2, 0.015), (3, 0.001), (4, 0.001)] {
             let (_, response) = at(quota, 0.00065, instances, &workload);
-            assert!(response.p95 < 0.002, "{instances}: {response:?}");
-            assert!((response.p99 / p99 - 1.0).abs() < 0.25, "{instances}: {response:?}");
+            assert!(response.p99 < p99, "{instances}: {response:?}");
         }
     }
 

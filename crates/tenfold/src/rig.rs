@@ -12,6 +12,7 @@ use fleet::{App, Driver, Fleet, Member, Membership, ProcessDriver};
 use observe::{Observer, Recorder, Target};
 use tokio::task::JoinSet;
 
+use crate::config;
 use crate::ending::Farewell;
 
 /// Usage of the balancer's threads goes by this name.
@@ -104,6 +105,7 @@ impl Rig {
             driver.check(&to_run.app.limits)?;
         }
         let run = |ToRun { id, app, backend }| {
+            let backend = Backend { cpu: config::cpu(app.limits.cpus), ..backend };
             let members = Arc::new(Members {
                 app: id,
                 balancer: balancer.handle(),

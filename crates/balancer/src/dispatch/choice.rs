@@ -5,6 +5,7 @@ use super::heap::Rank;
 use super::lineup::Lineup;
 use super::list::End;
 use super::{Dispatch, Member, Tried, Wish};
+use crate::backend::Cpu;
 use crate::policy::Policy;
 
 pub(super) enum Choice {
@@ -70,7 +71,11 @@ impl<B: Clone> Dispatch<B> {
             Policy::Queue | Policy::First if !takes || member.in_flight >= member.room() => None,
             Policy::First => Some((u64::from(member.id.generation), 0)),
             Policy::Queue => {
-                let place = if end == End::Front { -last } else { last };
+                let place = match (end, member.terms.cpu) {
+                    (End::Front, Cpu::Unlimited) => -last,
+                    // Whatever it did was out of its budget.
+                    (End::Front, Cpu::Quota) | (End::Back, _) => last,
+                };
                 Some((busy(member.in_flight as u64), place))
             }
             _ if !takes => None,

@@ -6,7 +6,7 @@ use super::BackendId;
 use super::drain_rate::DrainRate;
 use super::list::List;
 use super::service::ServiceTime;
-use crate::backend::{Backend, Role, Slots};
+use crate::backend::{Backend, Cpu, Role, Slots};
 use crate::health::{BackendHealth, Condition};
 
 pub(crate) struct Member<B> {
@@ -46,6 +46,7 @@ pub(crate) struct Terms {
     pub(crate) connections: usize,
     pub(crate) tunnels: usize,
     pub(crate) slow_start: Duration,
+    pub(crate) cpu: Cpu,
     /// The same each time that this backend is added.
     pub(crate) seed: u64,
 }
@@ -73,6 +74,7 @@ impl Terms {
             connections: backend.max_connections.unwrap_or(usize::MAX),
             tunnels: backend.max_upgraded,
             slow_start: backend.slow_start,
+            cpu: backend.cpu,
             seed,
         }
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use balancer::{Address, Balancer, Slots};
 use clap::Args;
+use fleet::Cpus;
 
 use crate::admin::{Admin, Controlled, Takeover};
 use crate::config::{self, Balancing, BalancingArguments, Wanted, quantity};
@@ -24,6 +25,9 @@ pub struct Arguments {
     /// Requests that a server may have in flight, or `auto` [default: 256]
     #[arg(long, value_name = "K", value_parser = quantity::slots, env = "TENFOLD_SLOTS")]
     slots: Option<Slots>,
+    /// What something else holds each server to, as `docker run --cpus 0.5` does: idle ones then take turns [default: no limit]
+    #[arg(long, value_name = "N", value_parser = quantity::cpus, env = "TENFOLD_CPUS")]
+    cpus: Option<Cpus>,
     /// Read FILE [default: tenfold.toml here, if --to is not given]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -34,7 +38,7 @@ pub struct Arguments {
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let file = config::read_file_unless(!self.to.is_empty(), self.config.as_deref())?;
-        let wanted = Wanted::Balance { to: &self.to, slots: self.slots };
+        let wanted = Wanted::Balance { to: &self.to, slots: self.slots, cpus: self.cpus };
         let balancing = Balancing::resolve(&file, &self.balancing, &wanted)?;
         if self.balancing.check {
             output::line(format_args!("right: {}", balancing.describe()));

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use balancer::{
-    Address, AppConfig, Backend, Policy, Protocol, QueueLimits, RetryLimits, Role, Slots,
+    Address, AppConfig, Backend, Cpu, Policy, Protocol, QueueLimits, RetryLimits, Role, Slots,
 };
 use fleet::{App, Cpus, Limits, Logs, Ports, ReadyProbe};
 use serde::{Deserialize, Deserializer};
@@ -32,8 +32,6 @@ pub struct AppTable {
     pub grace: Option<Duration>,
     #[serde(default, deserialize_with = "value::count")]
     pub instances: Option<usize>,
-    #[serde(default, deserialize_with = "value::cpus")]
-    pub cpus: Option<Cpus>,
     #[serde(default, deserialize_with = "value::memory")]
     pub memory: Option<u64>,
     // What runs already.
@@ -58,6 +56,9 @@ pub struct AppTable {
     max_upgraded: Option<usize>,
     #[serde(default, deserialize_with = "value::duration")]
     slow_start: Option<Duration>,
+    /// To hold instances to, or what something else holds servers to.
+    #[serde(default, deserialize_with = "value::cpus")]
+    pub cpus: Option<Cpus>,
     #[serde(default)]
     protocol: Spoken,
 }
@@ -105,6 +106,8 @@ pub struct BackendTable {
     max_upgraded: Option<usize>,
     #[serde(default, deserialize_with = "value::duration")]
     slow_start: Option<Duration>,
+    #[serde(default, deserialize_with = "value::cpus")]
+    cpus: Option<Cpus>,
 }
 
 /// Without a plan nothing is known of an app: many enough for any thread pool. With this many slots
@@ -192,8 +195,13 @@ impl AppTable {
         }
     }
 
-    /// The servers that run already; `slots` are the command line's.
-    pub fn servers(&self, slots: Option<Slots>, at: &Key) -> Result<Vec<Backend>, Wrong> {
+    /// The servers that run already; `slots` and `cpus` are the command line's.
+    pub fn servers(
+        &self,
+        slots: Option<Slots>,
+        cpus: Option<Cpus>,
+        at: &Key,
+    ) -> Result<Vec<Backend>, Wrong> {
         let mut servers: Vec<Backend> = Vec::new();
         for (index, Short(table)) in self.backends.iter().enumerate() {
             if servers.iter().any(|other| other.address == table.address) {
@@ -203,14 +211,20 @@ impl AppTable {
                 )));
             }
             let at = at.then("backends").then(&index);
-            servers.push(table.resolve(self, slots, &at)?);
+            servers.push(table.resolve(self, slots, cpus, &at)?);
         }
         Ok(servers)
     }
 }
 
 impl BackendTable {
-    fn resolve(&self, app: &AppTable, slots: Option<Slots>, at: &Key) -> Result<Backend, Wrong> {
+    fn resolve(
+        &self,
+        app: &AppTable,
+        slots: Option<Slots>,
+        cpus: Option<Cpus>,
+        at: &Key,
+    ) -> Result<Backend, Wrong> {
         let weight = self.weight.unwrap_or(1);
         if !(1..=Backend::MAX_WEIGHT).contains(&weight) {
             let most = Backend::MAX_WEIGHT;
@@ -227,6 +241,7 @@ impl BackendTable {
             max_connections: self.max_connections.or(common.max_connections),
             max_upgraded: self.max_upgraded.unwrap_or(common.max_upgraded),
             slow_start: self.slow_start.unwrap_or(common.slow_start),
+            cpu: cpu(cpus.or(self.cpus).or(app.cpus)),
             ..common
         })
     }
@@ -245,8 +260,14 @@ impl FromStr for BackendTable {
             max_connections: None,
             max_upgraded: None,
             slow_start: None,
+            cpus: None,
         })
     }
+}
+
+/// What a limit of CPU time means to the balancer.
+pub fn cpu(limit: Option<Cpus>) -> Cpu {
+    limit.map_or(Cpu::Unlimited, |_| Cpu::Quota)
 }
 
 fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Address, D::Error> {

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use balancer::{AccessLog, Address, AppId, Backend, Listener, Slots, Tls};
-use fleet::App;
+use fleet::{App, Cpus};
 
-use super::app::AppTable;
+use super::app::{AppTable, cpu};
 use super::file::File;
 use super::log::LogTable;
 use super::source::{Key, Wrong};
@@ -80,7 +80,7 @@ pub enum Wanted<'a> {
         logs: &'a Path,
     },
     /// `balance`.
-    Balance { to: &'a [(String, Address)], slots: Option<Slots> },
+    Balance { to: &'a [(String, Address)], slots: Option<Slots>, cpus: Option<Cpus> },
 }
 
 const LISTEN: SocketAddr =
@@ -248,12 +248,14 @@ fn members(
     at: &Key,
     wanted: &Wanted<'_>,
 ) -> Result<Members, Wrong> {
-    let (slots, to) = match wanted {
-        Wanted::Up { slots, .. } => (*slots, &[][..]),
-        Wanted::Balance { slots, to } => (*slots, *to),
+    // `up --cpus` is a limit for what `up` starts.
+    let (slots, to, cpus) = match wanted {
+        Wanted::Up { slots, .. } => (*slots, &[][..], None),
+        Wanted::Balance { slots, to, cpus } => (*slots, *to, *cpus),
     };
     let common = table.backend(name, LISTEN.into());
-    let common = Backend { slots: slots.unwrap_or(common.slots), ..common };
+    let cpu = cpu(cpus.or(table.cpus));
+    let common = Backend { slots: slots.unwrap_or(common.slots), cpu, ..common };
     let of = |servers| Members::Servers { servers, backend: Box::new(common.clone()) };
     if !to.is_empty() {
         let server = |(name, address): &(String, Address)| {
@@ -267,7 +269,7 @@ fn members(
         (true, false) => Err(at.then("backends").wrong(
             "an app has a command to run or backends that run already: remove one of them",
         )),
-        (false, false) => table.servers(slots, at).map(of),
+        (false, false) => table.servers(slots, cpus, at).map(of),
         (_, true) => match wanted {
             Wanted::Up { app, limits, instances, slots, logs } => Ok(Members::Instances {
                 app: {

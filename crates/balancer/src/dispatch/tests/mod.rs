@@ -4,7 +4,7 @@ mod fitness;
 mod policies;
 
 use super::*;
-use crate::backend::{Backend, Slots};
+use crate::backend::{Backend, Cpu, Slots};
 
 type Plain = Dispatch<&'static str>;
 
@@ -84,6 +84,34 @@ fn queue_picks_fewest_in_flight_then_most_recently_idle() {
     release(&mut d, first[1].id);
     assert_eq!(granted(ask(&mut d)).backend, "b");
     assert_eq!(granted(ask(&mut d)).backend, "a");
+}
+
+#[test]
+fn under_a_quota_idle_backends_take_turns() {
+    let mut d = new(Policy::Queue, 100);
+    let quota = Terms { cpu: Cpu::Quota, ..terms() };
+    for (name, slots) in [("a", 1), ("b", 1), ("c", 2)] {
+        d.add(name, Slots::Fixed(slots), quota);
+    }
+    let first = [(); 3].map(|()| granted(ask(&mut d)));
+    assert_eq!(first.each_ref().map(|g| g.backend), ["a", "b", "c"]);
+    release(&mut d, first[1].id);
+    release(&mut d, first[0].id);
+    let second = [(); 3].map(|()| granted(ask(&mut d)));
+    assert_eq!(second.each_ref().map(|g| g.backend), ["b", "a", "c"], "c held one");
+    release(&mut d, first[2].id);
+    for done in second {
+        release(&mut d, done.id);
+    }
+    let one = |d: &mut Plain| {
+        let grant = granted(ask(d));
+        release(d, grant.id);
+        grant.backend
+    };
+    assert_eq!([(); 4].map(|()| one(&mut d)), ["b", "a", "c", "b"]);
+    d.add("free", Slots::Fixed(1), terms());
+    assert_eq!([(); 4].map(|()| one(&mut d)), ["a", "c", "b", "free"]);
+    assert_eq!([(); 2].map(|()| one(&mut d)), ["free", "free"], "it needs no rest");
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn up(text: &str, arguments: &BalancingArguments) -> anyhow::Result<Balancing> {
 }
 
 fn balance(text: &str) -> anyhow::Result<Balancing> {
-    let wanted = Wanted::Balance { to: &[], slots: None };
+    let wanted = Wanted::Balance { to: &[], slots: None, cpus: None };
     Balancing::resolve(&File::parse(text, "t.toml")?, &BalancingArguments::default(), &wanted)
 }
 
