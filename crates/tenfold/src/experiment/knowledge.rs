@@ -342,7 +342,8 @@ impl<'a> Knowledge<'a> {
     /// Of the counts about the answer that were not measured the one that is least sure, if any is not.
     pub fn least_sure(&self) -> Option<Unsure> {
         let (model, bounds) = self.model()?;
-        let answer = self.recommended()?;
+        let measured = self.measurements();
+        let answer = capacity::recommended(&model, &self.goal(), &bounds, &measured);
         let most = bounds.max_instances.min(bounds.memory.unwrap_or(usize::MAX));
         let around = answer.saturating_sub(ABOUT).max(1)..=(answer + ABOUT).min(most);
         let unmeasured = around.filter(|n| self.confirmed_at(*n).is_none());
