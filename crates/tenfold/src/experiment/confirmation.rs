@@ -10,7 +10,7 @@ use super::pace::Pace;
 use super::probe::{Abort, Probe, WarmUp};
 use super::session::{Session, Stage, bound, longest_wait};
 use crate::config::Pattern;
-use crate::plan::{Purpose, StopReason, Verdict};
+use crate::plan::{Purpose, StopReason};
 
 impl Session<'_> {
     /// Measures the recommended count and the one below, until both stand, then what is least sure.
@@ -55,10 +55,8 @@ impl Session<'_> {
     /// `beside` the answer was less sure.
     fn conclude(&mut self, beside: &[usize], unsure: Option<Unsure>) {
         let Some(instances) = self.known.recommended() else { return };
-        let valid = |n: usize| {
-            self.known.confirmed_at(n).is_some_and(|o| o.probe.verdict == Verdict::Valid)
-        };
-        let (reason, mut why) = if valid(instances) {
+        let last = self.known.confirmed_at(instances);
+        let (reason, mut why) = if last.is_some_and(|last| self.known.is_valid(last)) {
             let fewer = if instances > 1 { ", and so was one instance less" } else { "" };
             (StopReason::Confirmed, format!("the answer was measured{fewer}"))
         } else {

@@ -316,13 +316,14 @@ impl<'a> Knowledge<'a> {
         Some(capacity::recommended(&model, &self.goal(), &bounds, &self.measurements()))
     }
 
-    /// Whether the goal's workload was measured there, and well.
+    /// Whether the goal's workload was measured there, and well or often enough.
     pub fn is_confirmed(&self, instances: usize) -> bool {
         let mut tries = self.confirmed.iter().filter(|o| o.instances() == instances);
         tries.clone().count() >= TRIES || tries.any(|o| self.is_valid(o))
     }
 
-    fn is_valid(&self, o: &Observation) -> bool {
+    /// Whether a measurement may be relied on; other programs that work for the app do not disturb it.
+    pub fn is_valid(&self, o: &Observation) -> bool {
         o.judged(self.dependency_demand()).verdict == Verdict::Valid
     }
 
