@@ -68,7 +68,7 @@ impl Probe {
         let run = Run::start(self.load(rig, request)).map_err(|e| Abort::Failed(e.into()))?;
         let begun = Instant::now();
         // On an abort the run is dropped: nobody waits for what is in flight then.
-        let edges = self.watch(rig, &run, stop, progress).await?;
+        let edges = self.watch(rig, &run, begun, stop, progress).await?;
         let report = finish(run, begun.elapsed(), stop, progress).await?;
         Ok(Observation::new(self, &report, relative_error(&report), &edges, machine))
     }
@@ -88,10 +88,10 @@ impl Probe {
         &self,
         rig: &Rig,
         run: &Run,
+        begun: Instant,
         stop: &Stop,
         progress: &mut Progress,
     ) -> Result<Edges, Abort> {
-        let begun = Instant::now();
         while !self.is_warm(begun.elapsed(), || run.snapshot())? {
             look(stop, progress).await?;
         }
