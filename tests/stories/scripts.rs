@@ -151,6 +151,13 @@ fn a_script_that_cannot_run_is_refused_before_a_request_is_sent() {
     }
     let output = home.run("load http://127.0.0.1:9/ --environment big");
     assert!(said(&output).contains("--environment belongs to a script"), "{}", said(&output));
+    std::fs::write(home.path().join("locustfile.py"), "import locust").unwrap();
+    let output = home.run("load locustfile.py");
+    assert!(
+        said(&output).contains("locustfile.py is a program of another load tool"),
+        "{}",
+        said(&output)
+    );
 }
 
 /// The server accepts, and never answers.

@@ -33,6 +33,11 @@ pub struct ScriptArguments {
 impl ScriptArguments {
     /// The script, if what stands in place of the URL is one.
     pub fn read(&self, named: Option<&str>) -> anyhow::Result<Option<Arc<Script>>> {
+        if let Some(program) = named.filter(|text| is_program(text)) {
+            return Err(misuse(format!(
+                "{program} is a program of another load tool, which is not run here; give a URL, or write its requests as an Artillery script (SCRIPT.yml)"
+            )));
+        }
         let Some(path) = named.filter(|text| is_script(text)) else {
             return match self.flag() {
                 Some(flag) => Err(misuse(format!(
@@ -87,7 +92,16 @@ pub fn config(script: Arc<Script>) -> Config {
 }
 
 fn is_script(text: &str) -> bool {
-    let known = ["yml", "yaml", "json"];
+    has_extension(text, &["yml", "yaml", "json"])
+}
+
+/// What Locust, k6, wrk, JMeter and Gatling run.
+fn is_program(text: &str) -> bool {
+    // A URL without its scheme may end like one.
+    has_extension(text, &["py", "js", "ts", "lua", "jmx", "scala"]) && Path::new(text).is_file()
+}
+
+fn has_extension(text: &str, extensions: &[&str]) -> bool {
     let extension = Path::new(text).extension().and_then(|extension| extension.to_str());
-    !text.contains("://") && extension.is_some_and(|extension| known.contains(&extension))
+    !text.contains("://") && extension.is_some_and(|extension| extensions.contains(&extension))
 }
