@@ -92,6 +92,13 @@ impl Stock {
             Size::Small => &mut self.small,
         }
     }
+
+    fn keep(&mut self, size: Size, block: Block) {
+        let blocks = self.blocks(size);
+        if blocks.len() < SPARE_BLOCKS {
+            blocks.push(block);
+        }
+    }
 }
 
 impl Workspace {
@@ -174,15 +181,11 @@ impl Buffer {
         }
     }
 
+    #[inline]
     pub(crate) fn clear(&mut self) {
         self.filled = 0..0;
         if let Some(block) = self.block.take() {
-            STOCK.with_borrow_mut(|stock| {
-                let blocks = stock.blocks(self.size);
-                if blocks.len() < SPARE_BLOCKS {
-                    blocks.push(block);
-                }
-            });
+            STOCK.with_borrow_mut(|stock| stock.keep(self.size, block));
         }
     }
 

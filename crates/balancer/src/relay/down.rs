@@ -82,6 +82,9 @@ impl<'w> Relay<'_, 'w> {
     /// Sends what is on its way to the client.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Workspace { answer, downward, .. } = &mut *self.space;
+        if downward.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
         let (stream, sent) = (&mut self.client.stream, &mut self.moved.to_client);
         match self.download {
             Download::Done(Persistence::Close) => {
