@@ -13,14 +13,14 @@ const ALL_SHARED: f64 = 1.2;
 
 pub(super) fn is_oversubscribed(model: &Model, e: &Evidence) -> bool {
     !e.is_carrier_bound(model)
-        && e.falls_short_of(LOSS)
+        && e.second_gain().is_some_and(|gain| gain < LOSS)
         && e.two.is_some_and(|two| two.is_cpu_full(model.cores))
 }
 
 pub(super) fn is_shared(model: &Model, e: &Evidence) -> bool {
     !e.is_carrier_bound(model)
         && !is_oversubscribed(model, e)
-        && e.falls_short_of(FULL_GAIN)
+        && e.falls_short()
         && match e.trial(Change::OneCoreLess) {
             Some(trial) => trial.shows == Kind::SharedDependency,
             None => model.sharing.is_shared() && !model.is_cpu_limited(2),

@@ -161,11 +161,11 @@ impl Evidence {
         self.two.map(|two| two.throughput / self.one.throughput)
     }
 
-    /// Whether two instances bring less than `times` the one by more than the two may be off by.
-    pub(super) fn falls_short_of(&self, times: f64) -> bool {
+    /// Whether the second instance brings less than it should by more than the two may be off by.
+    pub(super) fn falls_short(&self) -> bool {
         let error = |two: Saturation| self.one.error.hypot(two.error);
         let most = self.second_gain().zip(self.two).map(|(gain, two)| gain * (1.0 + error(two)));
-        most.is_some_and(|most| most < times)
+        most.is_some_and(|most| most < FULL_GAIN)
     }
 
     /// What a change of this sort did, if it was tried.
