@@ -67,6 +67,18 @@ pub struct Response {
     pub p99: f64,
 }
 
+impl Response {
+    /// What `of` makes of its figures and those of another, if there is one.
+    fn each(self, other: Option<Response>, of: fn(f64, f64) -> f64) -> Response {
+        other.map_or(self, |other| Response {
+            mean: of(self.mean, other.mean),
+            p50: of(self.p50, other.p50),
+            p95: of(self.p95, other.p95),
+            p99: of(self.p99, other.p99),
+        })
+    }
+}
+
 /// Predicts `instances` of the model under `workload`, with the interval of the answer.
 pub fn predict(model: &Model, workload: &Workload, instances: usize) -> Prediction {
     let middle = expect(model, workload, instances);
@@ -75,8 +87,8 @@ pub fn predict(model: &Model, workload: &Workload, instances: usize) -> Predicti
     Prediction {
         low: low.throughput.min(middle.throughput),
         high: high.throughput.max(middle.throughput),
-        fastest: high.response,
-        slowest: low.response,
+        fastest: high.response.map(|r| r.each(middle.response, f64::min)),
+        slowest: low.response.map(|r| r.each(middle.response, f64::max)),
         ..middle
     }
 }
@@ -365,7 +377,8 @@ impl System<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tests::model;
+    use crate::model::tests::{model, saturation};
+    use crate::quota::Quota;
 
     fn exponential(mut m: Model) -> Model {
         let n = 400;
@@ -443,5 +456,19 @@ mod tests {
         let p = predict(&m, &Workload::Closed { users: 2, think: 1.0 }, 1);
         close(p.throughput, 0.8, 1e-6);
         close(p.response.unwrap().mean, 1.5, 1e-6);
+    }
+
+    // Of a system that is drawn anew for every capacity, more may be done and take longer.
+    #[test]
+    fn an_interval_lies_around_what_is_predicted() {
+        let quota = Quota { cores: 0.2, running: 0.0044 };
+        let mut m = model(1, 0.0205, 0.0041, 2.0).under(Some(quota));
+        m.fit(&[saturation(2, 97.0, 0.0041, 0.4)]);
+        for instances in 1..=8 {
+            let p = predict(&m, &Workload::Closed { users: 20, think: 0.1 }, instances);
+            let [fast, middle, slow] =
+                [p.fastest, p.response, p.slowest].map(|response| response.unwrap().p95);
+            assert!(fast <= middle && middle <= slow, "{instances}: {fast}, {middle}, {slow}");
+        }
     }
 }
