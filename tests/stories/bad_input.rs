@@ -37,6 +37,16 @@ fn a_rate_that_no_thread_can_count() {
 }
 
 #[test]
+fn a_url_where_nothing_listens() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let remedy = "start the server, or correct the URL";
+    refused(&format!("load http://{address}/ -d 1h"), 1, &[&address, remedy]);
+    refused("load http://app/ --unix-socket nowhere -d 1h", 1, &["listens on nowhere"]);
+}
+
+#[test]
 fn a_flag_that_would_do_nothing() {
     let load = "load http://127.0.0.1:9/";
     for flag in ["--insecure", "--ca cert.pem", "--no-tls-resumption"] {

@@ -6,11 +6,13 @@
 //! - [`connections`]: how they travel.
 //! - [`thresholds`]: what must hold.
 //! - [`outputs`]: what is printed and written.
+//! - [`reach`]: whether anybody is there.
 //! - [`watch`]: the time between the first request and the report.
 
 mod connections;
 mod outputs;
 mod pattern;
+mod reach;
 mod script;
 mod shape;
 mod target;
@@ -25,6 +27,7 @@ use load::{Config, Interrupt, Report, Run, Script, StartError, Trust, Workload};
 use self::connections::ConnectionArguments;
 pub use self::outputs::OutputArguments;
 use self::pattern::PatternArguments;
+use self::reach::reach;
 use self::script::ScriptArguments;
 use self::target::TargetArguments;
 use self::thresholds::ThresholdArguments;
@@ -85,6 +88,8 @@ impl Arguments {
                 config.target.host
             ));
         }
+        config.check().map_err(refusal)?;
+        reach(&config.target).await?;
         let interrupt = config.interrupt.clone();
         let run = match begin(config, &stop).await? {
             Ok(run) => run,
