@@ -111,7 +111,7 @@ fn a_pool_of_five_is_connection_limited() {
 #[test]
 fn a_wait_and_a_pool_are_both_found() {
     let _machine = alone();
-    let arguments = "--env SLEEP=0.1 --users 100 --max-instances 2 --budget 20s";
+    let arguments = "--env SLEEP=0.15 --users 100 --max-instances 2 --budget 20s";
     let Some(plan) = sound_plan("connection_limited/app.py", arguments) else { return };
     assert_eq!(kinds(&plan), ["connection_limited", "waiting"], "{plan:#}");
 }
