@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
-import math
 from dataclasses import dataclass
+
+from rig import quantile
 
 SHORT_MS = 5.0
 LONG_MS = 100.0
@@ -46,9 +47,7 @@ def simulate(arrivals: list[float], servers: int, seed: int) -> list[Response]:
 def quantiles(responses: list[Response], between: tuple[float, float]) -> Quantiles:
     """Of the requests that ended then."""
     took = sorted(each.took_ms for each in responses if between[0] <= each.ended <= between[1])
-    # The nearest rank, as histograms count.
-    ranks = [math.ceil(share * len(took)) for share in (0.5, 0.95, 0.99, 0.999)]
-    p50, p95, p99, p999 = (took[rank - 1] for rank in ranks)
+    p50, p95, p99, p999 = (quantile.nearest(took, share) for share in (0.5, 0.95, 0.99, 0.999))
     return Quantiles(p50, p95, p99, p999)
 
 

@@ -25,6 +25,7 @@ from results import Quantiles, TruthRun
 from targets import HERE, Bench
 from works import TENFOLD, WRK
 
+from rig import quantile
 from rig.child import Child, free_ports
 from rig.machine import Quiet
 
@@ -158,10 +159,8 @@ def _quantiles(seconds: list[float]) -> Quantiles:
     if not seconds:
         return Quantiles(None, None, None, None)
     ordered = sorted(seconds)
-    # The nearest rank, as histograms count.
-    ranks = [math.ceil(share * len(ordered)) for share in (0.5, 0.9, 0.99, 0.999)]
-    each = [ordered[rank - 1] * THOUSAND for rank in ranks]
-    return Quantiles(*each)
+    each = (quantile.nearest(ordered, share) for share in (0.5, 0.9, 0.99, 0.999))
+    return Quantiles(*(took * THOUSAND for took in each))
 
 
 def _tenfold(program: Path) -> Witness:

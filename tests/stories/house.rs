@@ -40,8 +40,7 @@ impl Home {
     pub fn tenfold(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tenfold"));
         command.args(arguments.split_whitespace());
-        command.env("TENFOLD_STATE_DIR", self.path().join("state"));
-        command.current_dir(self.path()).stdin(Stdio::null());
+        self.settle(&mut command);
         command
     }
 
@@ -50,9 +49,13 @@ impl Home {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(format!("{setting} && exec \"$0\" \"$@\""));
         shell.arg(command.get_program()).args(command.get_args());
-        shell.env("TENFOLD_STATE_DIR", self.path().join("state"));
-        shell.current_dir(self.path()).stdin(Stdio::null());
+        self.settle(&mut shell);
         shell
+    }
+
+    fn settle(&self, command: &mut Command) {
+        command.env("TENFOLD_STATE_DIR", self.path().join("state"));
+        command.current_dir(self.path()).stdin(Stdio::null());
     }
 
     /// Runs it to its end.

@@ -252,7 +252,7 @@ impl Model {
     }
 
     /// CPU seconds in one request while it holds a slot.
-    pub(crate) fn local_demand(&self, instances: usize) -> f64 {
+    fn local_demand(&self, instances: usize) -> f64 {
         self.demand(instances) + self.dependency_demand
     }
 
