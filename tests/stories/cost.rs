@@ -50,6 +50,17 @@ fn prices_that_do_not_exist_are_refused_before_anything_is_measured() {
     assert!(said(&cost).contains("--cpus has 2 sizes and --memory 3"), "{}", said(&cost));
 }
 
+// Each request at once takes three of its files.
+#[test]
+fn more_at_once_than_files_allow_is_refused_before_anything_is_measured() {
+    let home = Home::new();
+    let cost = home.tenfold("cost --cpus 1 --memory 1G --instances 1 -c 86 -- sleep 60");
+    let refused = home.within("ulimit -n 512", &cost).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let text = said(&refused);
+    assert!(text.contains("ulimit -n 514") && text.contains("give -c 85 at most"), "{text}");
+}
+
 // A blocking app that holds its goal with one instance, and what that costs.
 #[test]
 fn a_plan_is_priced_with_a_machine_to_spare() {

@@ -140,9 +140,15 @@ fn without_a_terminal_it_says_a_line_a_second() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
-    let output = home.run(&format!("load http://{}/ --rate 50 --duration 2500ms", nginx.address));
+    let output = home.run(&format!("load http://{}/ --steps 50:1s,80:3s", nginx.address));
     let lines = String::from_utf8(output.stderr).unwrap();
-    assert!(lines.contains(" s  50.0 requests/s offered  "), "{lines}");
+    let mut lines = lines.lines().filter(|line| line.contains(" s  "));
+    let first = lines.next().unwrap();
+    assert!(
+        first.contains(" s  50.0 requests/s offered  "),
+        "of its second, not the next: {first}"
+    );
+    assert!(lines.all(|line| line.contains("  80.0 requests/s offered  ")));
     let quiet = home.run(&format!("load http://{}/ -n 5 --quiet", nginx.address));
     assert_eq!(String::from_utf8(quiet.stderr).unwrap(), "");
 }

@@ -38,8 +38,7 @@ pub struct Config {
     /// Told, in a sentence, what an operator should know and no request shows: a certificate that
     /// was replaced, or could not be. Called from threads of the balancer; may not block for long.
     pub notice: fn(&str),
-    /// A line for each request. Off by default: it costs 3,000 (combined) to 4,000 (JSON) instructions
-    /// a request, a fifth of what the balancer itself takes, and a disk.
+    /// A line for each request. Off by default: it fills a disk.
     pub access_log: Option<AccessLog>,
 }
 

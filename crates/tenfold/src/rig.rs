@@ -8,8 +8,10 @@ use std::time::Duration;
 use anyhow::Context;
 use async_trait::async_trait;
 use balancer::{Address, AppId, Backend, BackendId, Balancer, Inherited};
+use capacity::Room;
 use fleet::{App, Driver, Fleet, Member, Membership, ProcessDriver};
 use observe::{Observer, Recorder, Target};
+use rustix::process::{Resource, getrlimit};
 use tokio::task::JoinSet;
 
 use crate::config;
@@ -145,6 +147,11 @@ impl Rig {
         let rig = Rig::new(balancing, vec![ToRun::only(app, slots)], Inherited::default())?;
         rig.open();
         Ok(rig)
+    }
+
+    /// What the limit on open files leaves to a measurement.
+    pub fn room() -> Room {
+        Room::within(getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX))
     }
 
     /// Where the only listener of an experiment is.

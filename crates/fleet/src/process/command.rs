@@ -49,6 +49,15 @@ pub(super) fn explain(error: &io::Error, program: &str, app: &App, name: &str) -
     let found = find(program, app);
     let program = program.to_owned();
     match (error.kind(), found) {
+        (ErrorKind::NotFound, None) if program.contains(char::is_whitespace) => {
+            StartError::NotExecutable {
+                program,
+                reason:
+                    "no program has that name; write each word of the command by itself, not all \
+                         of them in one pair of quotes"
+                        .into(),
+            }
+        }
         (ErrorKind::NotFound, None) => {
             StartError::NotFound { searched: searched(&program, app), program }
         }
@@ -62,6 +71,12 @@ pub(super) fn explain(error: &io::Error, program: &str, app: &App, name: &str) -
                     .into(),
             },
         },
+        (ErrorKind::PermissionDenied, None) if seen(&program, app).is_dir() => {
+            StartError::NotExecutable {
+                program,
+                reason: "it is a directory; name the program in it".into(),
+            }
+        }
         (ErrorKind::PermissionDenied, found) => {
             let path = found.unwrap_or_else(|| PathBuf::from(&program));
             let path = path.display();
@@ -85,8 +100,7 @@ pub(super) fn explain(error: &io::Error, program: &str, app: &App, name: &str) -
 /// The file that the program's name stands for, executable or not.
 fn find(program: &str, app: &App) -> Option<PathBuf> {
     if program.contains('/') {
-        let directory = app.directory.as_deref().unwrap_or(Path::new(""));
-        return Some(directory.join(program)).filter(|path| path.is_file());
+        return Some(seen(program, app)).filter(|path| path.is_file());
     }
     let path = search_path(app);
     let files = env::split_paths(&path).map(|directory| directory.join(program));
@@ -94,6 +108,11 @@ fn find(program: &str, app: &App) -> Option<PathBuf> {
     // As the search itself does: one that may be executed wins over an earlier one that may not.
     files.sort_by_key(|path| !is_executable(path));
     files.into_iter().next()
+}
+
+/// A path as the app sees it.
+fn seen(path: &str, app: &App) -> PathBuf {
+    app.directory.as_deref().unwrap_or(Path::new("")).join(path)
 }
 
 fn searched(program: &str, app: &App) -> String {

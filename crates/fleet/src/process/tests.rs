@@ -122,6 +122,10 @@ async fn says_why_a_command_cannot_be_run() {
     assert!(bench(&[]).start_error().await.contains("no command"));
     let error = bench(&["no-such-program"]).start_error().await;
     assert!(error.starts_with("cannot run no-such-program: no such program in PATH (/"), "{error}");
+    let error = bench(&["node app.js"]).start_error().await;
+    assert!(error.contains("write each word of the command by itself"), "{error}");
+    let error = bench(&["/etc"]).start_error().await;
+    assert!(error.contains("cannot run /etc: it is a directory"), "{error}");
     let error = bench(&["./no-such-file"]).start_error().await;
     assert!(error.contains("no such file, seen from /"), "{error}");
 

@@ -53,8 +53,10 @@ pub struct Options {
 /// When it is not readable, not a script, or asks for something that is not supported: with file,
 /// line, and what to do.
 pub fn read(path: &Path, options: &Options) -> Result<Script, ScriptError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Refusal::whole(format!("the script cannot be read: {error}")).of(path))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Refusal::whole(format!("the script cannot be read: {error}; name a file of YAML or JSON"))
+            .of(path)
+    })?;
     parse(&text, path, options)
 }
 

@@ -23,7 +23,8 @@ pub async fn ask<T: DeserializeOwned>(
     body: &impl Serialize,
 ) -> anyhow::Result<T> {
     let stream = UnixStream::connect(socket).await.with_context(|| {
-        format!("nothing listens on {}: start it with `tenfold up -- COMMAND`", socket.display())
+        let socket = socket.display();
+        format!("nothing listens on {socket}: name the socket of a running `up` or `balance`")
     })?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.context(LOST)?;

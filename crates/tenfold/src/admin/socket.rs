@@ -90,7 +90,9 @@ fn only(directory: &Path) -> anyhow::Result<PathBuf> {
         entries.flatten().map(|e| e.path()).filter(|p| UnixStream::connect(p).is_ok()).collect();
     match (running.pop(), running.pop()) {
         (Some(path), None) => Ok(path),
-        (None, _) => bail!("nothing runs here: start it with `tenfold up -- COMMAND`"),
+        (None, _) => bail!(
+            "nothing runs here: start it with `tenfold up -- COMMAND` or `tenfold balance --to HOST:PORT`"
+        ),
         (Some(_), Some(_)) => {
             Err(misuse("several are running: say which with --listen ADDRESS, as it was started"))
         }

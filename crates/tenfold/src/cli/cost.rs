@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use capacity::Workload;
 use clap::Args;
 use fleet::Cpus;
 use jiff::Timestamp;
@@ -16,6 +17,7 @@ use crate::plan::{Machine, Verdict, to_ms};
 use crate::prices::Rate;
 use crate::progress::Progress;
 use crate::report;
+use crate::rig::Rig;
 use crate::secrets::command_without_secrets;
 use crate::signal::Stop;
 use crate::state;
@@ -52,6 +54,7 @@ impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let file = self.question.file()?;
         let sizes = self.sizes()?;
+        self.check_room()?;
         let prices = &self.question.prices;
         let rate = Rate::named(prices.prices.as_deref().unwrap_or(Rate::DEFAULT))?;
         // Opened first: a measurement that cannot be kept would be in vain.
@@ -99,6 +102,20 @@ impl Arguments {
             ));
         }
         Ok(sizes)
+    }
+
+    /// Requests that the limit on open files has no room for would fail, and seem to be the app's failures.
+    fn check_room(&self) -> anyhow::Result<()> {
+        let (users, room) = (self.concurrency, Rig::room());
+        let Some(shortage) = room.shortage(&Workload::Closed { users, think: 0.0 }, 0.0) else {
+            return Ok(());
+        };
+        let (files, most) = (shortage.files(), room.requests);
+        anyhow::bail!(
+            "{users} requests at once need {files} open files, and this process may have {}: raise the limit \
+             (ulimit -n {files}, LimitNOFILE= of systemd, --ulimit nofile= of docker), or give -c {most} at most",
+            room.files
+        )
     }
 
     /// A signal ends it early, with the rows that are whole.

@@ -19,7 +19,7 @@ mod up;
 use std::future::Future;
 
 use anyhow::Context;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use crate::outcome::Outcome;
@@ -80,11 +80,8 @@ impl Cli {
     pub fn of_arguments() -> Cli {
         Cli::try_parse().unwrap_or_else(|error| {
             let _ = error.print();
-            // The commonest slip: the app's command without the two dashes in front.
-            let takes_command = std::env::args().nth(1).is_some_and(|a| ["plan", "up", "cost"].contains(&a.as_str()));
-            let dashes = std::env::args().any(|a| a == "--");
-            if error.kind() == ErrorKind::UnknownArgument && takes_command && !dashes {
-                output::tell(format_args!("\nThe app's command stands after --, as in: tenfold plan --users 10 -- node app.js"));
+            if let Some(hint) = hint(&error, &std::env::args().collect::<Vec<_>>()) {
+                output::tell(format_args!("\n{hint}"));
             }
             std::process::exit(error.exit_code())
         })
@@ -115,6 +112,23 @@ impl Cli {
                 Ok(Outcome::Done)
             }
         }
+    }
+}
+
+/// The commonest slips: the app's command without the two dashes in front, a server without its flag.
+fn hint(error: &clap::Error, arguments: &[String]) -> Option<String> {
+    let unknown = error.get(ContextKind::InvalidArg);
+    let is_word = matches!(unknown, Some(ContextValue::String(word)) if !word.starts_with('-'));
+    let has_dashes = arguments.iter().any(|argument| argument == "--");
+    match arguments.get(1)?.as_str() {
+        _ if error.kind() != ErrorKind::UnknownArgument || !is_word => None,
+        subcommand @ ("plan" | "up" | "cost") if !has_dashes => Some(format!(
+            "The app's command stands after --, as in: tenfold {subcommand} .. -- node app.js"
+        )),
+        "balance" => Some(
+            "Each server stands after --to, as in: tenfold balance --to 127.0.0.1:3000".to_owned(),
+        ),
+        _ => None,
     }
 }
 

@@ -157,8 +157,7 @@ impl AppTable {
         let command = if said.is_empty() { &self.command } else { said };
         if command.is_empty() {
             return Err(at.then("command").wrong(
-                "no app to run: put its command after --, as in `tenfold plan --users 10 -- node app.js`, \
-                 or into [app] command of tenfold.toml",
+                "no app to run: put its command after --, as in `-- node app.js`, or into [app] command of tenfold.toml",
             ));
         }
         let mut app = App::new(command.clone(), Logs::new(logs));

@@ -62,7 +62,7 @@ pub struct WorkloadArguments {
     #[arg(short, long, value_name = "N", value_parser = quantity::count)]
     pub users: Option<usize>,
     /// Pause of a user between an answer and the next request [default: 0s] [env: TENFOLD_THINK]
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     pub think: Option<Duration>,
     /// Requests a second that wait for nobody [env: TENFOLD_RATE]
     #[arg(short, long, value_name = "R", value_parser = quantity::rate)]
@@ -82,7 +82,7 @@ impl WorkloadArguments {
             Some(_) => self.users,
         };
         if users.is_some() && self.think.is_none() {
-            self.think = environment::think(quantity::duration)?;
+            self.think = environment::think(quantity::seconds)?;
         }
         Ok(self)
     }

@@ -1,7 +1,7 @@
 //! Numbers with a unit, as people write them.
 
 use std::ffi::OsStr;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -26,10 +26,18 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 /// A time of more than nothing.
 pub fn positive_duration(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
-        Duration::ZERO => Err(format!("`{text}` is no time at all: write more than 0")),
-        time => Ok(time),
-    }
+    duration(text).and_then(|time| more_than_nothing(text, time))
+}
+
+/// The same, or a number of seconds, as the load tools take it: `0.5`, `30`.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let number = text.trim().parse().ok();
+    number.and_then(|n| Duration::try_from_secs_f64(n).ok()).map_or_else(|| duration(text), Ok)
+}
+
+/// The same, of more than nothing.
+pub fn positive_seconds(text: &str) -> Result<Duration, String> {
+    seconds(text).and_then(|time| more_than_nothing(text, time))
 }
 
 /// Requests or users a second, more than 0.
@@ -127,8 +135,19 @@ pub fn server(text: &str) -> Result<balancer::Address, String> {
 /// `127.0.0.1:8080` or `localhost:8080`.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
-    found
-        .ok_or_else(|| format!("`{text}` is not an address: write HOST:PORT, as in 127.0.0.1:8080"))
+    found.ok_or_else(|| match text.rsplit_once(':') {
+        Some((host, port)) if is_name(host) && port.parse::<u16>().is_ok() => {
+            format!("`{host}` has no address: check the name, or write an IP address in its place")
+        }
+        _ => format!("`{text}` is not an address: write HOST:PORT, as in 127.0.0.1:8080"),
+    })
+}
+
+/// An address of this machine: `127.0.0.2`.
+pub fn ip(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| {
+        format!("`{text}` is not an IP address: write one of this machine, as in 127.0.0.1")
+    })
 }
 
 /// `4201-4210` or a single port.
@@ -180,6 +199,18 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Discreet<T> {
     }
 }
 
+/// Whether it can be the name of a machine.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+fn more_than_nothing(text: &str, time: Duration) -> Result<Duration, String> {
+    match time {
+        Duration::ZERO => Err(format!("`{text}` is no time at all: write more than 0")),
+        time => Ok(time),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,6 +239,20 @@ mod tests {
             assert!(duration(bad).unwrap_err().contains("is not a time"), "{bad:?}");
         }
         assert!(positive_duration("0s").is_err());
+    }
+
+    #[test]
+    fn where_it_can_mean_one_thing_a_number_is_seconds() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(
+            (seconds("90"), seconds("0")),
+            (Ok(Duration::from_secs(90)), Ok(Duration::ZERO))
+        );
+        assert_eq!(seconds("200ms"), duration("200ms"));
+        for bad in ["-1", "NaN", "inf", "1e99", "fast"] {
+            assert!(seconds(bad).unwrap_err().contains("is not a time"), "{bad}");
+        }
+        assert!(positive_seconds("0.0").unwrap_err().contains("no time at all"));
     }
 
     #[test]
@@ -240,6 +285,15 @@ mod tests {
         assert_eq!(cpus("0.1").map(Cpus::cores), Ok(0.1));
         assert_eq!((memory("20M"), memory("20MiB")), (Ok(20_000_000), Ok(20 << 20)));
         assert!(memory("20").unwrap_err().contains("holds no program"));
+    }
+
+    #[test]
+    fn addresses() {
+        assert_eq!(address("127.0.0.1:80"), Ok(([127, 0, 0, 1], 80).into()));
+        for bad in ["8080", ":80", "127.0.0.1", "http://127.0.0.1:80", "127.0.0.1:99999"] {
+            assert!(address(bad).unwrap_err().contains("write HOST:PORT"), "{bad}");
+        }
+        assert!(ip("127.0.0").unwrap_err().contains("of this machine"));
     }
 
     #[test]

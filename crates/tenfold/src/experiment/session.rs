@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use capacity::Room;
 use observe::Machine;
-use rustix::process::{Resource, getrlimit};
 
 use super::intervention::Setting;
 use super::knowledge::Knowledge;
@@ -51,12 +49,12 @@ impl<'a> Session<'a> {
         budget: Budget,
     ) -> anyhow::Result<Session<'a>> {
         let (wait, patience) = (longest_wait(experiment), experiment.budget);
-        let files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-        let room = Room::within(files);
+        let room = Rig::room();
         anyhow::ensure!(
             room.requests > 0,
-            "this process may open {files} files, which is too few to measure anything: raise the limit \
-             (ulimit -n 1024)"
+            "this process may open {} files, which is too few to measure anything: raise the limit \
+             (ulimit -n 1024)",
+            room.files
         );
         let rig = Rig::to_measure(experiment.app.clone(), UNLIMITED, wait, patience)?;
         Ok(Session {

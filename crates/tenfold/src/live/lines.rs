@@ -6,14 +6,14 @@ use capacity::words::{rate, time};
 
 use super::View;
 
-/// What is asked, what came of it in the last windows, and what went wrong so far.
+/// What was asked in the last second, what came of it, and what went wrong so far.
 pub fn line(view: &View) -> String {
     let mut out = format!("{:>4} s  {}", view.elapsed.as_secs(), view.demand);
     if let Some(word) = view.motion.word() {
         let _ = write!(out, ", {word}");
     }
-    let _ = write!(out, "  {} requests/s", rate(view.now.throughput));
-    let times = view.now.response_ms;
+    let _ = write!(out, "  {} requests/s", rate(view.second.throughput));
+    let times = view.second.response_ms;
     for (name, ms) in [("p50", times.p50), ("p95", times.p95), ("p99", times.p99)] {
         if let Some(ms) = ms {
             let _ = write!(out, "  {name} {}", time(ms / 1e3));

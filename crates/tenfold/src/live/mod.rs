@@ -32,7 +32,8 @@ pub struct View {
     pub demand: String,
     pub motion: Motion,
     pub phase: Option<String>,
-    /// The last windows, and all of them.
+    /// The last window, the last few, and all of them.
+    pub second: Figures,
     pub now: Figures,
     pub total: Figures,
     pub requests: u64,
@@ -107,6 +108,7 @@ impl View {
             },
             motion,
             phase: present.phase.clone(),
+            second: Figures::of(last(&report.windows, 1)),
             now: Figures::of(last(&report.windows, NOW)),
             total: Figures {
                 throughput: report.throughput,

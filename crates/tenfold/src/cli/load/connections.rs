@@ -18,7 +18,7 @@ pub struct ConnectionArguments {
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     pub threads: Option<usize>,
     /// The longest that one request may take [default: 10s, or the script's]
-    #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::positive_seconds)]
     pub timeout: Option<Duration>,
     /// Use connections again, as `-k` of ab [default]
     #[arg(short, long)]
@@ -45,7 +45,7 @@ pub struct ConnectionArguments {
     #[arg(long)]
     no_tls_resumption: bool,
     /// Send from these addresses of this machine, in turn: each has ports of its own
-    #[arg(long, value_name = "A[,B..]", value_delimiter = ',')]
+    #[arg(long, value_name = "A[,B..]", value_parser = quantity::ip, value_delimiter = ',')]
     local_address: Vec<IpAddr>,
     /// The most connections at once of a load at a rate [default: 4096]
     #[arg(long, value_name = "N", value_parser = quantity::count)]

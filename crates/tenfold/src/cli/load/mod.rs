@@ -2,6 +2,7 @@
 //!
 //! - [`target`]: what is requested.
 //! - [`script`]: an Artillery script in place of the URL.
+//! - [`peers`]: what ab, wrk and Locust would call it.
 //! - [`pattern`], [`shape`]: when requests are due, and until when.
 //! - [`connections`]: how they travel.
 //! - [`thresholds`]: what must hold.
@@ -12,6 +13,7 @@
 mod connections;
 mod outputs;
 mod pattern;
+mod peers;
 mod reach;
 mod script;
 mod shape;
@@ -27,6 +29,7 @@ use load::{Config, Interrupt, Report, Run, Script, StartError, Trust, Workload};
 use self::connections::ConnectionArguments;
 pub use self::outputs::OutputArguments;
 use self::pattern::PatternArguments;
+use self::peers::PeerArguments;
 use self::reach::reach;
 use self::script::ScriptArguments;
 use self::target::TargetArguments;
@@ -57,6 +60,8 @@ pub struct Arguments {
     outputs: OutputArguments,
     #[command(flatten)]
     view: ViewArguments,
+    #[command(flatten)]
+    peers: PeerArguments,
 }
 
 /// Where short forms of the peers collide, their shape decides.
@@ -68,6 +73,7 @@ Short forms as in ab, wrk and Locust; where they collide, the shape decides:
 
 impl Arguments {
     pub async fn run(mut self) -> anyhow::Result<Outcome> {
+        self.peers.check()?;
         let script = self.script.read(self.target.url())?;
         self.pattern.ask_environment()?;
         let (config, order) = match &script {

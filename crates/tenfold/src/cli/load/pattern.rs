@@ -37,7 +37,7 @@ pub struct PatternArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// How long [default: 10s]
-    #[arg(long, visible_alias = "run-time", value_name = "TIME", value_parser = quantity::positive_duration)]
+    #[arg(long, visible_alias = "run-time", value_name = "TIME", value_parser = quantity::positive_seconds)]
     duration: Option<Duration>,
     /// How long, as in wrk: -d 30s, -d 30
     #[arg(short = 'd', value_name = "TIME", value_parser = d)]
@@ -254,26 +254,17 @@ impl PatternArguments {
 
 /// wrk's: a time, or seconds.
 fn d(text: &str) -> Result<Duration, String> {
-    match time_or_number(text) {
-        Some(TimeOrNumber::Time(time)) => Ok(time),
-        Some(TimeOrNumber::Number(seconds)) => Ok(Duration::from_secs(seconds as u64)),
-        None => {
-            Err("-d is how long, as in -d 30s, and more than 0: a body is given with --body"
-                .to_owned())
-        }
-    }
-}
-
-fn t(text: &str) -> Result<TimeOrNumber, String> {
-    time_or_number(text).ok_or_else(|| {
-        format!("`{text}` is neither a time nor a number: write -t 20s for how long, or -t 4 -d 20s for threads")
+    quantity::positive_seconds(text).map_err(|_| {
+        "-d is how long, as in -d 30s, and more than 0: a body is given with --body".to_owned()
     })
 }
 
-fn time_or_number(text: &str) -> Option<TimeOrNumber> {
+fn t(text: &str) -> Result<TimeOrNumber, String> {
     match quantity::count(text) {
-        Ok(number) => Some(TimeOrNumber::Number(number)),
-        Err(_) => quantity::positive_duration(text).ok().map(TimeOrNumber::Time),
+        Ok(number) => Ok(TimeOrNumber::Number(number)),
+        Err(_) => quantity::positive_seconds(text).map(TimeOrNumber::Time).map_err(|_| {
+            format!("`{text}` is neither a time nor a number: write -t 20s for how long, or -t 4 -d 20s for threads")
+        }),
     }
 }
 
@@ -306,6 +297,7 @@ mod tests {
         assert_eq!(seconds("-t 20 -c 5"), (Some(20), None), "ab");
         assert_eq!(seconds("-u 100 -r 10 -t 1h30m"), (Some(5400), None), "Locust");
         assert_eq!(seconds("--run-time 3m"), (Some(180), None), "Locust");
+        assert_eq!(seconds("--duration 30"), (Some(30), None), "as -d");
         assert_eq!(seconds(""), (Some(10), None));
         assert_eq!(pattern("-n 5").timing().unwrap().end, End::Requests(5));
     }

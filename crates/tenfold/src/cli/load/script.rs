@@ -33,10 +33,9 @@ pub struct ScriptArguments {
 impl ScriptArguments {
     /// The script, if what stands in place of the URL is one.
     pub fn read(&self, named: Option<&str>) -> anyhow::Result<Option<Arc<Script>>> {
-        if let Some(program) = named.filter(|text| is_program(text)) {
-            return Err(misuse(format!(
-                "{program} is a program of another load tool, which is not run here; give a URL, or write its requests as an Artillery script (SCRIPT.yml)"
-            )));
+        // A URL without its scheme may end like one.
+        if let Some(program) = named.filter(|text| is_program(text) && Path::new(text).is_file()) {
+            return Err(not_run(program));
         }
         let Some(path) = named.filter(|text| is_script(text)) else {
             return match self.flag() {
@@ -96,9 +95,14 @@ fn is_script(text: &str) -> bool {
 }
 
 /// What Locust, k6, wrk, JMeter and Gatling run.
-fn is_program(text: &str) -> bool {
-    // A URL without its scheme may end like one.
-    has_extension(text, &["py", "js", "ts", "lua", "jmx", "scala"]) && Path::new(text).is_file()
+pub fn is_program(text: &str) -> bool {
+    has_extension(text, &["py", "js", "ts", "lua", "jmx", "scala"])
+}
+
+pub fn not_run(program: &str) -> anyhow::Error {
+    misuse(format!(
+        "{program} is a program of another load tool, which is not run here; give a URL, or write its requests as an Artillery script (SCRIPT.yml)"
+    ))
 }
 
 fn has_extension(text: &str, extensions: &[&str]) -> bool {

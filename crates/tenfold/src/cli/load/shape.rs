@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
 use capacity::words::time;
 use clap::Args;
 use load::{Phase, Replay, Rhythm, Think, Trace, Trim};
@@ -18,7 +17,7 @@ pub struct ShapeArguments {
     #[arg(long, value_name = "TIME", value_parser = think)]
     pub think: Option<Think>,
     /// A user begins a request every TIME, whatever the answers take
-    #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration, conflicts_with = "think")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::positive_seconds, conflicts_with = "think")]
     pub pacing: Option<Duration>,
     /// Rates one after the other, as in 100:30s,200:30s; 100-200:30s changes linearly, 0:5s is a pause
     #[arg(long, value_name = "RATE:TIME,..", value_parser = step, value_delimiter = ',')]
@@ -71,11 +70,11 @@ impl ShapeArguments {
     pub fn phases(&self) -> anyhow::Result<Option<Vec<Phase>>> {
         match &self.trace {
             Some(path) => {
-                let text = std::fs::read_to_string(path).with_context(|| {
-                    format!(
-                        "cannot read the trace {}: give a file of times and rates",
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    misuse(format!(
+                        "the trace {} cannot be read: {error}; give a file of times and rates",
                         path.display()
-                    )
+                    ))
                 })?;
                 let replay = Replay {
                     column: self.trace_column.as_deref(),
@@ -131,16 +130,16 @@ pub fn think(text: &str) -> Result<Think, String> {
     let (kind, times) = text.split_once(':').unwrap_or(("", text));
     match (kind, times.split_once('-')) {
         ("" | "uniform", Some((least, most))) => {
-            let least = quantity::duration(least).map_err(wrong)?;
-            let most = quantity::duration(most).map_err(wrong)?;
+            let least = quantity::seconds(least).map_err(wrong)?;
+            let most = quantity::seconds(most).map_err(wrong)?;
             if least > most {
                 return Err(format!("`{text}` is no range: give the shorter time first"));
             }
             Ok(Think::Uniform { least, most })
         }
-        ("" | "constant", None) => Ok(Think::Constant(quantity::duration(times).map_err(wrong)?)),
+        ("" | "constant", None) => Ok(Think::Constant(quantity::seconds(times).map_err(wrong)?)),
         ("exp" | "exponential", None) => {
-            Ok(Think::Exponential { mean: quantity::duration(times).map_err(wrong)? })
+            Ok(Think::Exponential { mean: quantity::seconds(times).map_err(wrong)? })
         }
         _ => Err(wrong(String::new())),
     }
@@ -154,7 +153,7 @@ fn step(text: &str) -> Result<Phase, String> {
         )
     };
     let (rates, time) = text.split_once(':').ok_or_else(wrong)?;
-    let length = quantity::positive_duration(time).map_err(|_| wrong())?;
+    let length = quantity::positive_seconds(time).map_err(|_| wrong())?;
     let rate = |text: &str| match text.trim() {
         "0" => Ok(0.0),
         text => quantity::rate(text).map_err(|_| wrong()),
@@ -181,12 +180,13 @@ mod tests {
     fn people_think_in_three_ways() {
         let s = Duration::from_secs;
         assert_eq!(think("2s"), Ok(Think::Constant(s(2))));
+        assert_eq!(think("2"), think("2s"), "as in Locust and Artillery");
         assert_eq!(think("0"), Ok(Think::Constant(s(0))));
         for text in ["uniform:1s-3s", "1s-3s"] {
             assert_eq!(think(text), Ok(Think::Uniform { least: s(1), most: s(3) }));
         }
         assert_eq!(think("exp:2s"), Ok(Think::Exponential { mean: s(2) }));
-        for text in ["", "2", "exp:1s-2s", "normal:1s", "uniform:1s"] {
+        for text in ["", "exp:1s-2s", "normal:1s", "uniform:1s"] {
             assert!(think(text).unwrap_err().contains("uniform:1s-3s"), "{text}");
         }
         assert!(think("3s-1s").unwrap_err().contains("shorter"));
@@ -196,9 +196,9 @@ mod tests {
     fn steps_are_rates_and_times() {
         let of = |text: &str| step(text).map(|phase| (phase.flow, phase.length.unwrap().as_secs()));
         assert_eq!(of("100:30s"), Ok((Flow::Constant(100.0), 30)));
-        assert_eq!(of("0:5s"), Ok((Flow::Constant(0.0), 5)));
+        assert_eq!(of("0:5"), Ok((Flow::Constant(0.0), 5)));
         assert_eq!(of("100-200:1m"), Ok((Flow::Ramp { from: 100.0, to: 200.0 }, 60)));
-        for text in ["100", "100:0", "-1:5s", "x:5s", "100:5"] {
+        for text in ["100", "100:0", "-1:5s", "x:5s", "100:x"] {
             assert!(of(text).unwrap_err().contains("100:30s"), "{text}");
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use load::Run;
+use load::{Present, Run};
 
 use crate::live::View;
 use crate::live::draw::Help;
@@ -60,6 +60,7 @@ async fn in_lines(run: &Run, stop: &Stop, order: &Order) -> Option<Signal> {
     output::tell(format_args!("{} on {}", order.workload, order.target));
     let control = run.control();
     let mut next = LINE;
+    let mut before = control.present();
     while run.is_running() {
         tokio::select! {
             signal = stop.wait() => return Some(signal),
@@ -67,9 +68,13 @@ async fn in_lines(run: &Run, stop: &Stop, order: &Order) -> Option<Signal> {
         }
         let present = control.present();
         if present.elapsed >= next {
-            next = Duration::from_secs(present.elapsed.as_secs()) + LINE;
-            output::tell(format_args!("{}", line(&View::of(order, &run.snapshot(), &present))));
+            let elapsed = Duration::from_secs(present.elapsed.as_secs());
+            next = elapsed + LINE;
+            // What is asked now is the next line's.
+            let told = Present { elapsed, ..before };
+            output::tell(format_args!("{}", line(&View::of(order, &run.snapshot(), &told))));
         }
+        before = present;
     }
     None
 }

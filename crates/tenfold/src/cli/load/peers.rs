@@ -1,0 +1,104 @@
+//! Short forms of ab, wrk and Locust that stand for an option with another name here: refused by it.
+
+use clap::Args;
+
+use super::script::{is_program, not_run};
+use crate::config::quantity;
+use crate::outcome::misuse;
+
+#[derive(Args, Debug)]
+pub struct PeerArguments {
+    /// ab: a file to post
+    #[arg(short = 'p', hide = true)]
+    post: Option<String>,
+    /// ab: the body's type; wrk: a timeout
+    #[arg(short = 'T', hide = true)]
+    type_or_timeout: Option<String>,
+    /// ab: name and password
+    #[arg(short = 'A', hide = true)]
+    password: Option<String>,
+    /// ab: a cookie
+    #[arg(short = 'C', hide = true)]
+    cookie: Option<String>,
+    /// ab: HEAD
+    #[arg(short = 'i', hide = true)]
+    head: bool,
+    /// wrk: a program; ab: a timeout
+    #[arg(short = 's', hide = true)]
+    program_or_timeout: Option<String>,
+    /// Locust: a program
+    #[arg(short = 'f', hide = true)]
+    program: Option<String>,
+}
+
+impl PeerArguments {
+    /// Says what it is called here. Passwords and cookies are not repeated.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let programs = self.program.iter().chain(&self.program_or_timeout);
+        if let Some(program) = programs.clone().find(|text| is_program(text)) {
+            return Err(not_run(program));
+        }
+        let called = if let Some(file) = &self.post {
+            format!("-p FILE is --body @FILE here: write --body @{file}")
+        } else if let Some(text) = &self.type_or_timeout {
+            match quantity::seconds(text) {
+                Ok(_) => format!("-T TIME is --timeout TIME here: write --timeout {text}"),
+                Err(_) => format!("-T TYPE is a header here: write -H \"Content-Type: {text}\""),
+            }
+        } else if self.password.is_some() {
+            "-A NAME:PASSWORD is a part of the URL here: write http://NAME:PASSWORD@HOST/PATH"
+                .to_owned()
+        } else if self.cookie.is_some() {
+            "-C NAME=VALUE is a header here: write -H \"Cookie: NAME=VALUE\"".to_owned()
+        } else if self.head {
+            "-i is a method here: write -X HEAD".to_owned()
+        } else if let Some(text) = &self.program_or_timeout {
+            match quantity::seconds(text) {
+                Ok(_) => format!("-s TIME is --timeout TIME here: write --timeout {text}"),
+                Err(_) => "-s SCRIPT is no option here: write SCRIPT.yml, an Artillery script, in place of the URL".to_owned(),
+            }
+        } else if self.program.is_some() {
+            "-f FILE is no option here: write SCRIPT.yml, an Artillery script, in place of the URL"
+                .to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(misuse(called))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        peers: PeerArguments,
+    }
+
+    #[test]
+    fn what_peers_call_otherwise_is_refused_by_its_name_here() {
+        let check = |line: &str| {
+            let words = std::iter::once("load").chain(line.split(' '));
+            Line::try_parse_from(words).unwrap().peers.check().unwrap_err().to_string()
+        };
+        for (line, remedy) in [
+            ("-p order.json -T application/json", "write --body @order.json"),
+            ("-T application/json", "write -H \"Content-Type: application/json\""),
+            ("-T 2s", "write --timeout 2s"),
+            ("-s 30", "write --timeout 30"),
+            ("-s post.lua", "post.lua is a program of another load tool"),
+            ("-f locustfile.py", "locustfile.py is a program of another load tool"),
+            ("-f shop.yml", "in place of the URL"),
+            ("-i", "write -X HEAD"),
+            ("-A me:s3cret", "http://NAME:PASSWORD@HOST/PATH"),
+            ("-C id=s3cret", "-H \"Cookie: NAME=VALUE\""),
+        ] {
+            let said = check(line);
+            assert!(said.contains(remedy) && !said.contains("s3cret"), "{line}: {said}");
+        }
+    }
+}
