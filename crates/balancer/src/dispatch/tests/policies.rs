@@ -68,6 +68,16 @@ fn connections_follow_weights() {
     assert!((40..=80).contains(&share(&two, "a")) && (10..=35).contains(&share(&two, "b")));
 }
 
+/// Of two that are asked at random the less busy one: the most and the least differ by little, where
+/// chance alone would have them 20 and more apart (Azar et al. 1999).
+#[test]
+fn the_less_busy_of_two_evens_out() {
+    let mut d = weighted(Policy::RandomTwo, &["a", "b", "c", "d"].map(|name| (name, 1)));
+    let picked = asked(&mut d, 360, false);
+    let shares = ["a", "b", "c", "d"].map(|name| share(&picked, name));
+    assert!(shares.iter().all(|share| (85..=95).contains(share)), "{shares:?}");
+}
+
 #[test]
 fn first_fills_the_oldest() {
     let (mut d, ids) = dispatch(Policy::First, &[("a", 2), ("b", 2)]);
@@ -192,6 +202,23 @@ fn a_slow_start_grows_with_time() {
     d.tick(start + 20 * SECOND);
     assert_eq!(asked(&mut d, 90, false).len(), 90);
     waiting(ask(&mut d));
+}
+
+/// Its weight begins with a sixteenth, too: one turn in 17 beside a backend of the same weight.
+#[test]
+fn a_slow_start_grows_in_weight() {
+    let (mut d, start) = (weighted(Policy::RoundRobin, &[("old", 1)]), Instant::now());
+    add_with(&mut d, "new", |terms| terms.slow_start = 16 * SECOND);
+    d.tick(start);
+    let turns = |d: &mut Plain| share(&asked(d, 170, true), "new");
+    assert!((9..=11).contains(&turns(&mut d)));
+    d.tick(start + 8 * SECOND);
+    // The turn that it waits for was set by the weight of before.
+    turns(&mut d);
+    assert!((55..=58).contains(&turns(&mut d)), "a third at half of the time");
+    d.tick(start + 16 * SECOND);
+    turns(&mut d);
+    assert!((84..=86).contains(&turns(&mut d)));
 }
 
 #[test]
