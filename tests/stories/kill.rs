@@ -77,6 +77,8 @@ time.sleep(60)";
     std::fs::write(home.path().join("silent.py"), app).unwrap();
     let mut plan = home.tenfold("plan --users 4 -- python3 silent.py");
     let plan = plan.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("its instance runs", || processes("silent.py").len() == 2);
+    // Long enough that it is asked; what follows holds before it is, too.
     std::thread::sleep(Duration::from_secs(1));
     send(plan.id(), Signal::INT);
     let interrupted = Instant::now();

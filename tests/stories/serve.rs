@@ -132,7 +132,7 @@ fn prometheus_can_scrape_it() {
     );
     let sum = metrics.split("tenfold_response_time_seconds_sum{app=\"app\"} ").nth(1).unwrap();
     let sum: f64 = sum.split_whitespace().next().unwrap().parse().unwrap();
-    assert!((0.02..1.0).contains(&sum), "one request of 20 ms: {metrics}");
+    assert!((0.02..10.0).contains(&sum), "one request of 20 ms: {metrics}");
     assert!(
         metrics.contains("tenfold_response_time_seconds_bucket{le=\"+Inf\",app=\"app\"} 1"),
         "{metrics}"
