@@ -167,7 +167,8 @@ impl fmt::Display for Reason {
             Reason::ConnectionsExhausted { limit, waited } => write!(
                 f,
                 "{waited} requests waited in the generator because all {limit} connections were \
-                 busy; allow more connections, or lower the rate if the target is overloaded"
+                 busy; allow more (--max-connections, ulimit -n), or lower the rate if the target is \
+                 overloaded"
             ),
             Reason::ResourcesExhausted { requests } => write!(
                 f,
@@ -217,8 +218,8 @@ impl fmt::Display for Reason {
             ),
             Reason::ArrivalsDropped { ratio } => write!(
                 f,
-                "{:.1} % of the arrivals were dropped because their phase allows no more at \
-                 once; allow more, or lower the rate",
+                "{:.1} % of the arrivals were dropped because as many as may be were under way; \
+                 allow more (--max-in-system, a phase's maxVusers), or lower the rate",
                 ratio * 100.0
             ),
             Reason::Unanswered { requests, longest } => write!(
