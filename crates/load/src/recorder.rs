@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::clock::Nanos;
 use crate::course::Course;
 use crate::error_kind::ErrorKind;
-use crate::script::tally::ScriptTally;
+use crate::script::tally::{OpenScriptTally, ScriptTally};
 use crate::stretch::Stretches;
 use crate::tally::{OpenTally, Part, Tally};
 use crate::usage::Usage;
@@ -50,7 +50,7 @@ pub(crate) struct Recorder {
     /// Why the first TLS handshake that failed did.
     handshake_failure: Option<String>,
     /// Nothing where there is no script.
-    script: ScriptTally,
+    script: OpenScriptTally,
 }
 
 /// Requests in the system, or users, and since when there are so many.
@@ -115,7 +115,7 @@ impl Recorder {
             in_flight: 0,
             unanswered: Vec::new(),
             handshake_failure: None,
-            script: ScriptTally::default(),
+            script: OpenScriptTally::default(),
         }
     }
 
@@ -147,7 +147,7 @@ impl Recorder {
             return;
         }
         self.tally.take();
-        self.script.clear();
+        self.script = OpenScriptTally::default();
         self.parts.clear();
         self.stretches = Stretches::default();
         self.course = Course::new(at);
@@ -173,7 +173,7 @@ impl Recorder {
 
     /// What is counted of a script, whether or not the measuring is over: sessions that are cut
     /// short have not ended.
-    pub(crate) fn script(&mut self) -> &mut ScriptTally {
+    pub(crate) fn script(&mut self) -> &mut OpenScriptTally {
         &mut self.script
     }
 
@@ -370,8 +370,7 @@ impl Recorder {
         for part in self.parts.drain(..) {
             published.tally.add(&part);
         }
-        published.script.merge(&self.script);
-        self.script.clear();
+        self.script.hand_over(&mut published.script);
         published.usage = usage;
         published.handshake_failure.clone_from(&self.handshake_failure);
         let closed = self.windows.iter().filter(|window| window.end != Nanos::MAX);
@@ -442,7 +441,7 @@ impl Published {
     fn restart(&mut self, since: Nanos) {
         self.since = since;
         self.tally.clear();
-        self.script.clear();
+        self.script = ScriptTally::default();
         self.windows = Windows::default();
         self.usage = Usage::default();
     }

@@ -6,6 +6,7 @@ use super::*;
 use crate::artillery::{self, Options};
 use crate::script::Script;
 use crate::script::cast::{Cast, Part};
+use crate::script::tally::ScriptTally;
 
 pub(super) fn script(config: &str, flow: &str) -> Arc<Script> {
     let text = format!(
@@ -39,7 +40,8 @@ fn sessions_that_are_under_way_go_on_after_the_last_phase() {
     // The last one begins at 0.9 s and takes 0.1 + 0.5 + 0.1 s.
     sim.run_until(ms(1601));
     assert!(sim.generator.is_spent());
-    let counted = sim.generator.recorder.script().clone();
+    let mut counted = ScriptTally::default();
+    sim.generator.recorder.script().hand_over(&mut counted);
     let (tally, _) = sim.finish();
     assert_eq!((counted.created, counted.completed, counted.failed), (10, 10, 0));
     assert_eq!((tally.requests, tally.due, tally.taken_up), (20, 20, 20));

@@ -16,7 +16,7 @@ use super::lines::{Holdings, Lines, Place};
 use super::payload::Dealer;
 use super::session::{Act, Session, World};
 use super::steps::BlockId;
-use super::tally::{Moments, ScriptTally};
+use super::tally::{Moments, OpenScriptTally};
 use super::template::Scope;
 use super::{Connections, Script};
 use crate::clock::Nanos;
@@ -192,7 +192,7 @@ impl Cast {
     }
 
     /// A session begins.
-    pub(crate) fn enter(&mut self, user: Option<u32>, now: Nanos, tally: &mut ScriptTally) {
+    pub(crate) fn enter(&mut self, user: Option<u32>, now: Nanos, tally: &mut OpenScriptTally) {
         let (block, scenario) = match &self.part {
             Part::Solo(block, _) => (*block, 0),
             Part::Scenarios => {
@@ -220,7 +220,7 @@ impl Cast {
     }
 
     /// Goes on with the sessions whose pauses are over.
-    pub(crate) fn wake(&mut self, now: Nanos, tally: &mut ScriptTally) {
+    pub(crate) fn wake(&mut self, now: Nanos, tally: &mut OpenScriptTally) {
         while self.next_wake().is_some_and(|at| at <= now) {
             let Some(Reverse((at, wake))) = self.wakes.pop() else {
                 return;
@@ -241,7 +241,7 @@ impl Cast {
         slot: u32,
         status: u16,
         moments: Moments,
-        tally: &mut ScriptTally,
+        tally: &mut OpenScriptTally,
     ) {
         let line = self.lines.get(slot);
         tally.answered(status, line.kept.received(), moments);
@@ -270,7 +270,7 @@ impl Cast {
         slot: u32,
         kind: ErrorKind,
         now: Nanos,
-        tally: &mut ScriptTally,
+        tally: &mut OpenScriptTally,
     ) {
         let id = self.lines.get(slot).actor;
         self.actors[id as usize].session.broke(code(kind));
@@ -288,7 +288,7 @@ impl Cast {
     }
 
     /// Goes on after a pause of this length: what sessions waited for is due so much later.
-    pub(crate) fn resume(&mut self, length: Nanos, now: Nanos, tally: &mut ScriptTally) {
+    pub(crate) fn resume(&mut self, length: Nanos, now: Nanos, tally: &mut OpenScriptTally) {
         if self.progress != Progress::Paused {
             return;
         }
@@ -342,7 +342,7 @@ impl Cast {
     }
 
     /// Does what the session wants until it waits or has ended.
-    fn drive(&mut self, id: u32, now: Nanos, tally: &mut ScriptTally) {
+    fn drive(&mut self, id: u32, now: Nanos, tally: &mut OpenScriptTally) {
         while self.progress == Progress::Running {
             self.serve(id, tally);
             let actor = &mut self.actors[id as usize];
@@ -370,7 +370,7 @@ impl Cast {
     }
 
     /// Gives the session connections for what it wants to send, as far as there are any.
-    fn serve(&mut self, id: u32, tally: &mut ScriptTally) {
+    fn serve(&mut self, id: u32, tally: &mut OpenScriptTally) {
         while let Some((strand, since)) = self.actors[id as usize].waiting.front().copied() {
             let slot = match self.lines.acquire(&mut self.actors[id as usize].holdings) {
                 Place::Slot(slot) => slot,
@@ -409,7 +409,13 @@ impl Cast {
         }
     }
 
-    fn leave(&mut self, id: u32, outcome: Result<(), String>, now: Nanos, tally: &mut ScriptTally) {
+    fn leave(
+        &mut self,
+        id: u32,
+        outcome: Result<(), String>,
+        now: Nanos,
+        tally: &mut OpenScriptTally,
+    ) {
         let actor = &mut self.actors[id as usize];
         match &self.part {
             Part::Solo(_, place) => {
@@ -442,7 +448,7 @@ impl Cast {
     }
 
     /// Lets those go on who waited for a connection.
-    fn feed(&mut self, now: Nanos, tally: &mut ScriptTally) {
+    fn feed(&mut self, now: Nanos, tally: &mut OpenScriptTally) {
         while self.lines.has_room() {
             let Some((id, serial)) = self.starved.pop_front() else {
                 return;

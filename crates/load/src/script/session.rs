@@ -16,7 +16,7 @@ use super::rounds::Round;
 use super::steps::{
     BlockId, Condition, Jitter, Parallel, Redirects, RequestStep, Step, Think, ThinkTime,
 };
-use super::tally::ScriptTally;
+use super::tally::OpenScriptTally;
 use super::template::Scope;
 use crate::clock::{MILLISECOND, Nanos};
 use crate::request::PreparedRequest;
@@ -57,7 +57,7 @@ pub(crate) enum Act {
 pub(crate) struct World<'a> {
     pub(crate) script: &'a Script,
     pub(crate) random: &'a mut SmallRng,
-    pub(crate) tally: &'a mut ScriptTally,
+    pub(crate) tally: &'a mut OpenScriptTally,
     /// A buffer to work in.
     pub(crate) scratch: &'a mut Vec<u8>,
 }

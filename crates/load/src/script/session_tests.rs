@@ -23,7 +23,7 @@ struct Played {
     pauses: Vec<Nanos>,
     logs: Vec<String>,
     ended: Option<Result<(), String>>,
-    tally: ScriptTally,
+    tally: OpenScriptTally,
 }
 
 fn json(body: &str) -> Reply {

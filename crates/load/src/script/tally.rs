@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use crate::clock::Nanos;
+use crate::counts::Counts;
 use crate::histogram::Histogram;
 
 /// Different errors that are told apart; texts of errors can hold anything.
 const MAX_ERRORS: usize = 100;
 const OTHER_ERRORS: &str = "other";
 
-/// Counts and times since they were last handed over.
+/// Counts and times. The times are kept in what suits the use: quick to count into and to empty, or
+/// able to tell percentiles.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ScriptTally {
+pub(crate) struct ScriptTally<Times = Lazy<Histogram>> {
     pub(crate) created: u64,
     pub(crate) completed: u64,
     pub(crate) failed: u64,
@@ -31,12 +33,15 @@ pub(crate) struct ScriptTally {
     pub(crate) checks: BTreeMap<&'static str, Outcomes>,
     pub(crate) apdex: Apdex,
     /// By number of name.
-    pub(crate) by_name: Vec<NameTally>,
+    pub(crate) by_name: Vec<NameTally<Times>>,
 }
 
-/// A histogram that takes memory only once it is used.
+/// Since it was last handed over.
+pub(crate) type OpenScriptTally = ScriptTally<Lazy<Counts>>;
+
+/// Times that take memory only once there are any.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Times(Option<Box<Histogram>>);
+pub(crate) struct Lazy<Times>(Option<Box<Times>>);
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Outcomes {
@@ -54,7 +59,7 @@ pub(crate) struct Apdex {
 
 /// The requests of one name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct NameTally {
+pub(crate) struct NameTally<Times> {
     pub(crate) requests: u64,
     pub(crate) errors: u64,
     pub(crate) body_bytes: u64,
@@ -71,19 +76,10 @@ pub(crate) struct Moments {
     pub(crate) last_byte: Nanos,
 }
 
-impl ScriptTally {
+impl OpenScriptTally {
     pub(crate) fn created(&mut self, scenario: usize) {
         self.created += 1;
         *at(&mut self.created_by_scenario, scenario) += 1;
-    }
-
-    pub(crate) fn error(&mut self, name: &str) {
-        let room = self.errors.len() < MAX_ERRORS || self.errors.contains_key(name);
-        let name = if room { name } else { OTHER_ERRORS };
-        match self.errors.get_mut(name) {
-            Some(count) => *count += 1,
-            None => drop(self.errors.insert(name.to_owned(), 1)),
-        }
     }
 
     pub(crate) fn checked(&mut self, name: &'static str, holds: bool) {
@@ -132,14 +128,65 @@ impl ScriptTally {
         tally.errors += 1;
     }
 
+    /// Adds everything to `sum`; nothing is left but memory for times.
+    pub(crate) fn hand_over(&mut self, sum: &mut ScriptTally) {
+        sum.count(self);
+        for (sum, counts) in sum.times_mut().zip(self.times_mut()) {
+            counts.drain_into(sum);
+        }
+        let mut by_name = std::mem::take(&mut self.by_name);
+        for tally in &mut by_name {
+            (tally.requests, tally.errors, tally.body_bytes) = (0, 0, 0);
+        }
+        *self = ScriptTally {
+            by_class: std::mem::take(&mut self.by_class),
+            session_length: std::mem::take(&mut self.session_length),
+            by_name,
+            ..ScriptTally::default()
+        };
+    }
+}
+
+impl ScriptTally {
     /// From the send to the first byte of the answer.
-    pub(crate) fn response_time(&self) -> Times {
-        let mut all = Times::default();
+    pub(crate) fn response_time(&self) -> Lazy<Histogram> {
+        let mut all = Lazy::default();
         self.by_class.iter().for_each(|class| all.merge(class));
         all
     }
 
+    /// Adds another thread's.
     pub(crate) fn merge(&mut self, other: &ScriptTally) {
+        self.count(other);
+        for (sum, others) in self.times_mut().zip(other.times()) {
+            sum.merge(others);
+        }
+    }
+
+    fn times(&self) -> impl Iterator<Item = &Lazy<Histogram>> {
+        let by_name = self.by_name.iter().flat_map(|name| [&name.response, &name.service]);
+        self.by_class.iter().chain([&self.session_length]).chain(by_name)
+    }
+}
+
+impl<Times: Default> ScriptTally<Times> {
+    pub(crate) fn error(&mut self, name: &str) {
+        let room = self.errors.len() < MAX_ERRORS || self.errors.contains_key(name);
+        let name = if room { name } else { OTHER_ERRORS };
+        match self.errors.get_mut(name) {
+            Some(count) => *count += 1,
+            None => drop(self.errors.insert(name.to_owned(), 1)),
+        }
+    }
+
+    fn times_mut(&mut self) -> impl Iterator<Item = &mut Times> {
+        let by_name = self.by_name.iter_mut();
+        let by_name = by_name.flat_map(|name| [&mut name.response, &mut name.service]);
+        self.by_class.iter_mut().chain([&mut self.session_length]).chain(by_name)
+    }
+
+    /// Adds the counts, not the times, for which there is a place afterwards.
+    fn count<Others>(&mut self, other: &ScriptTally<Others>) {
         self.created += other.created;
         self.completed += other.completed;
         self.failed += other.failed;
@@ -161,10 +208,6 @@ impl ScriptTally {
             sum.ok += outcomes.ok;
             sum.failed += outcomes.failed;
         }
-        self.session_length.merge(&other.session_length);
-        for (mine, others) in self.by_class.iter_mut().zip(&other.by_class) {
-            mine.merge(others);
-        }
         self.apdex.satisfied += other.apdex.satisfied;
         self.apdex.tolerated += other.apdex.tolerated;
         self.apdex.frustrated += other.apdex.frustrated;
@@ -173,35 +216,25 @@ impl ScriptTally {
             mine.requests += others.requests;
             mine.errors += others.errors;
             mine.body_bytes += others.body_bytes;
-            mine.response.merge(&others.response);
-            mine.service.merge(&others.service);
         }
-    }
-
-    /// Forgets everything, but keeps the memory of the histograms.
-    pub(crate) fn clear(&mut self) {
-        let mut kept = ScriptTally {
-            by_class: std::mem::take(&mut self.by_class),
-            session_length: std::mem::take(&mut self.session_length),
-            by_name: std::mem::take(&mut self.by_name),
-            ..ScriptTally::default()
-        };
-        kept.session_length.clear();
-        kept.by_class.iter_mut().for_each(Times::clear);
-        for tally in &mut kept.by_name {
-            (tally.requests, tally.errors, tally.body_bytes) = (0, 0, 0);
-            tally.response.clear();
-            tally.service.clear();
-        }
-        *self = kept;
     }
 }
 
-impl Times {
+impl Lazy<Counts> {
     pub(crate) fn record(&mut self, time: Nanos) {
-        self.0.get_or_insert_default().record_nanos(time);
+        self.0.get_or_insert_default().record(time);
     }
 
+    fn drain_into(&mut self, sum: &mut Lazy<Histogram>) {
+        let counted = self.0.iter_mut().flat_map(|counts| counts.drain());
+        for (micros, count) in counted {
+            let sum = sum.0.get_or_insert_default();
+            sum.record_micros(u64::from(micros), u64::from(count));
+        }
+    }
+}
+
+impl Lazy<Histogram> {
     /// `None` if there are none.
     pub(crate) fn histogram(&self) -> Option<&Histogram> {
         self.0.as_deref().filter(|histogram| histogram.count() > 0)
@@ -211,15 +244,9 @@ impl Times {
         self.0.map_or_else(Histogram::new, |histogram| *histogram)
     }
 
-    fn merge(&mut self, other: &Times) {
+    fn merge(&mut self, other: &Lazy<Histogram>) {
         if let Some(other) = other.histogram() {
             self.0.get_or_insert_default().merge(other);
-        }
-    }
-
-    fn clear(&mut self) {
-        if let Some(histogram) = &mut self.0 {
-            histogram.clear();
         }
     }
 }
@@ -243,8 +270,8 @@ mod tests {
         last_byte: 6 * MILLISECOND,
     };
 
-    fn filled() -> ScriptTally {
-        let mut tally = ScriptTally::default();
+    fn filled() -> OpenScriptTally {
+        let mut tally = OpenScriptTally::default();
         tally.created(1);
         tally.answered(404, 10, MOMENTS);
         tally.judged(2 * MILLISECOND, MOMENTS);
@@ -256,9 +283,13 @@ mod tests {
     }
 
     #[test]
-    fn tallies_add_up_and_are_cleared() {
-        let mut sum = filled();
-        sum.merge(&filled());
+    fn tallies_add_up_and_are_handed_over_once() {
+        let (mut one, mut sum) = (filled(), ScriptTally::default());
+        one.hand_over(&mut sum);
+        one.hand_over(&mut sum);
+        let mut other = ScriptTally::default();
+        filled().hand_over(&mut other);
+        sum.merge(&other);
         assert_eq!((sum.created, &sum.created_by_scenario[..]), (2, &[0, 2][..]));
         assert_eq!((sum.codes[&404], sum.downloaded, sum.responses), (2, 20, 2));
         assert_eq!(sum.apdex, Apdex { tolerated: 2, ..Apdex::default() });
@@ -268,14 +299,12 @@ mod tests {
         let first_byte = sum.by_class[2].histogram().unwrap();
         assert_eq!(first_byte.max().unwrap().as_millis(), 2);
         assert_eq!(sum.by_name[2].response.histogram().unwrap().max().unwrap().as_millis(), 6);
-        sum.clear();
-        assert!(sum.response_time().histogram().is_none() && sum.errors.is_empty());
-        assert_eq!(sum.by_name[2].requests, 0);
+        assert_eq!(first_byte.count(), 2);
     }
 
     #[test]
     fn errors_of_any_text_take_bounded_memory() {
-        let mut tally = ScriptTally::default();
+        let mut tally = OpenScriptTally::default();
         for number in 0..1000 {
             tally.error(&format!("error {number}"));
         }
