@@ -4,6 +4,7 @@
 
 use std::process::Output;
 
+use capacity::Basis;
 use serde_json::Value;
 
 use crate::house::{Home, alone, example, json, said};
@@ -53,9 +54,13 @@ fn fibscale_is_predicted_within_ten_percent() {
     let (plan, output) = plan(&Home::new(), "fibscale", fast);
     let curve = plan["curve"].as_array().unwrap();
     assert_eq!(curve.len(), 10, "{}", said(&output));
-    for point in curve {
+    let basis: Basis = serde_json::from_value(plan["basis"].clone()).unwrap();
+    let model = basis.model().unwrap();
+    for (point, instances) in curve.iter().zip(1..) {
         let measured = point["measured"]["throughput"].as_f64().unwrap();
         assert!(close(&point["predicted"]["throughput"], measured, 0.10), "{point:#}");
+        let again = capacity::expect(&model, &basis.goal.workload, instances);
+        assert_eq!(point["predicted"]["throughput"], again.throughput, "from what was kept");
     }
 }
 

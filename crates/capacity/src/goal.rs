@@ -1,12 +1,12 @@
 //! What is wanted, what was measured of it, and whether the one holds the other.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::Model;
 use crate::response::{Prediction, Response, Workload, expect};
 
 /// What is wanted; times in seconds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     /// How the app is used.
     pub workload: Workload,
@@ -19,7 +19,7 @@ pub struct Goal {
 }
 
 /// A measurement of the goal's workload.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Running instances.
     pub instances: usize,

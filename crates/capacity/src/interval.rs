@@ -1,11 +1,11 @@
 //! How sure a mean is: the block bootstrap over windows with Student's t.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::bootstrap;
 
 /// A mean with the half-width of its 95 % confidence interval, both in the unit of the data.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The mean.
     pub mean: f64,

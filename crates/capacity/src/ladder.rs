@@ -1,9 +1,9 @@
 //! One instance under doubling concurrency: where its throughput stops growing.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One step: so many requests in flight at one instance all the time, and what it completed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rung {
     /// Requests in flight at once.
     pub concurrency: usize,

@@ -14,6 +14,7 @@
 //! - [`regression`]: demands as the slope of busy seconds over requests.
 //! - [`sharing`]: what they do to each other beside the cores, decided by the data.
 //! - [`response`]: throughput and latency of that model under a closed or an open workload.
+//! - [`basis`]: all that the model is fitted to, as it is kept.
 //! - `crowd`: requests that share a core, and those that have one for themselves.
 //! - `stretch`: what it does not know of response times.
 //! - [`quota`]: instances that the kernel stops until the next period.
@@ -27,6 +28,7 @@
 //! - [`price`]: what machines cost, and which of them hold a plan; [`cost`]: bigger or more.
 
 mod balance;
+pub mod basis;
 pub mod bootstrap;
 pub mod bracket;
 pub mod comparison;
@@ -55,6 +57,7 @@ mod tail;
 pub mod usl;
 pub mod words;
 
+pub use basis::Basis;
 pub use finding::{
     Admission, Change, Evidence, Finding, Kept, Kind, Load, Memory, Pool, Question, Room, Shortage,
     Trial, diagnose, instance_limit,

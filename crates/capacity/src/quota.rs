@@ -11,13 +11,13 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::response::{Response, Workload};
 use crate::shape::ServiceShape;
 
 /// What the kernel allows each instance.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quota {
     /// Cores on average.
     pub cores: f64,

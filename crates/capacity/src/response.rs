@@ -9,7 +9,7 @@
 //! limit (no variation) and the exponential answer by the squared coefficient of variation of the
 //! service time.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::balance::States;
 use crate::crowd::Crowd;
@@ -19,7 +19,8 @@ use crate::shape::ServiceShape;
 use crate::tail::{Mixture, Wait};
 
 /// How the app is used.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Workload {
     /// Users who wait for an answer and then think (s).
     Closed {

@@ -1,11 +1,11 @@
 //! What so many instances completed, and the CPU that it took.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::laws;
 
 /// A measurement of `instances`, with every slot of them busy or some.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Saturation {
     /// Running instances.
     pub instances: usize,
@@ -28,7 +28,7 @@ pub struct Saturation {
 }
 
 /// How many of the slots were busy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filling {
     /// All of them: it is what the instances can do.

@@ -1,9 +1,9 @@
 //! How a service time varies.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How the service time of a request alone in an instance varies.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServiceShape {
     /// Squared coefficient of variation: 0 for a constant, 1 for an exponential time.
     pub scv: f64,

@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 
 use capacity::price::CpuKind;
-use capacity::{Finding, Recommendation, Trial, Usl};
+use capacity::{Basis, Finding, Recommendation, Trial, Usl};
 use observe::TargetUsage;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,9 @@ pub struct Plan {
     /// What the balancer gave it, and should give it: a little more where requests are short.
     pub balancer_slots: Option<usize>,
     pub probes: Vec<Probe>,
+    /// What the model was fitted to, in seconds and not rounded; earlier documents do not tell.
+    #[serde(default)]
+    pub basis: Option<Basis>,
     pub curve: Vec<Point>,
     pub findings: Vec<Finding>,
     /// What was changed to tell explanations apart, and what it showed; earlier documents do not tell.

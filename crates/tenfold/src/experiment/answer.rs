@@ -38,6 +38,7 @@ pub fn plan(
         slots: None,
         balancer_slots: None,
         probes: probes(known).map(|o| o.judged(known.dependency_demand())).collect(),
+        basis: known.basis(),
         curve: Vec::new(),
         findings: Vec::new(),
         interventions: Vec::new(),

@@ -1,8 +1,8 @@
 //! What is known so far, and what follows from it. No I/O: the science is asked here.
 
 use capacity::{
-    Admission, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Measured, Memory, Model, Pool,
-    Question, Recommendation, Room, Rung, Saturation, Scaling, Shortage, Trial, Unsure, Usl,
+    Admission, Basis, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Measured, Memory, Model,
+    Pool, Question, Recommendation, Room, Rung, Saturation, Scaling, Shortage, Trial, Unsure, Usl,
 };
 use observe::Machine;
 
@@ -84,19 +84,27 @@ impl<'a> Knowledge<'a> {
         Ladder::new(self.rungs.iter().filter_map(rung).collect())
     }
 
-    /// The model and the bounds of the search, once one instance was measured.
-    pub fn model(&self) -> Option<(Model, Bounds)> {
-        let ladder = self.ladder()?;
-        let peak = self.peak_rung()?;
-        let cores = self.cores();
+    /// What the model is fitted to, once one instance was measured.
+    pub fn basis(&self) -> Option<Basis> {
         let first = self.rungs.first()?;
         let (quota, unstopped) = first.quota().unzip();
-        let shape = unstopped.unwrap_or_else(|| first.shape.clone());
-        let mut model = Model::new(ladder, self.saturation(peak), shape, cores).under(quota);
-        model.fit(&self.several());
         let valid = self.confirmed.iter().filter(|o| self.is_valid(o));
-        model.stretch(&self.goal(), &valid.map(Observation::measured).collect::<Vec<_>>());
-        let instance_limit = capacity::instance_limit(&model, &self.evidence(peak));
+        Some(Basis {
+            cores: self.cores(),
+            rungs: self.ladder()?.rungs().to_vec(),
+            one: self.saturation(self.peak_rung()?),
+            shape: unstopped.unwrap_or_else(|| first.shape.clone()),
+            quota,
+            several: self.several(),
+            goal: self.goal(),
+            confirmed: valid.map(Observation::measured).collect(),
+        })
+    }
+
+    /// The model and the bounds of the search, once one instance was measured.
+    pub fn model(&self) -> Option<(Model, Bounds)> {
+        let model = self.basis()?.model()?;
+        let instance_limit = capacity::instance_limit(&model, &self.evidence(self.peak_rung()?));
         let bounds = Bounds {
             max_instances: self.experiment.max_instances,
             memory: self.memory_bound(),

@@ -162,8 +162,8 @@ async fn look(stop: &Stop, progress: &mut Progress) -> Result<(), Abort> {
     }
 }
 
-/// Half-width of the throughput's interval as a share: from batches where there are enough requests
-/// for that, else from how much the response times vary.
+/// Half-width of the throughput's interval as a share, at most all of it: from batches where there are
+/// enough requests for that, else from how much the response times vary.
 fn relative_error(report: &Report) -> f64 {
     let whole = |w: &&Window| w.seconds > 0.0 && w.unsettled == 0;
     let rates: Vec<f64> = report.windows.iter().filter(whole).map(rate).collect();
@@ -174,14 +174,15 @@ fn relative_error(report: &Report) -> f64 {
         .map(|batch| batch.iter().sum::<f64>() / batch.len() as f64)
         .collect();
     if batches.len() >= BATCHES {
-        return Interval::of_windows(&batches).relative();
+        return Interval::of_windows(&batches).relative().min(1.0);
     }
     let n = report.succeeded();
     match (report.response.mean(), report.response.deviation()) {
         (Some(mean), Some(deviation)) if n >= 2 => {
-            1.96 * deviation.as_secs_f64() / mean.as_secs_f64() / (n as f64).sqrt()
+            let error = 1.96 * deviation.as_secs_f64() / mean.as_secs_f64() / (n as f64).sqrt();
+            error.min(1.0)
         }
-        _ => f64::INFINITY,
+        _ => 1.0,
     }
 }
 
