@@ -91,6 +91,15 @@ pub enum StartError {
         own: usize,
     },
 
+    /// No machine has so many ports.
+    #[error(
+        "{instances} instances need as many ports, and there are no more than 65535; run fewer"
+    )]
+    TooMany {
+        /// As asked for.
+        instances: usize,
+    },
+
     /// The range has no ports.
     #[error("the port range {first}-{last} is empty; write the lower port first, and none below 1")]
     NoPorts {

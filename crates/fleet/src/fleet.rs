@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::app::App;
 use crate::board::{Board, MemberStatus};
 use crate::driver::{Driver, Membership};
-use crate::error::FleetError;
+use crate::error::{FleetError, StartError};
 use crate::slot::{Context, Phase, Slot};
 
 /// The running copies of an app: a cheap handle that can be cloned.
@@ -92,7 +92,11 @@ impl Fleet {
     ///
     /// # Errors
     /// When one does not become ready: then the new ones are taken away again. When `stop` comes first.
+    /// When there are fewer ports than that: then nothing changes.
     pub async fn scale(&self, n: usize) -> Result<(), FleetError> {
+        if n > usize::from(u16::MAX) {
+            return Err(StartError::TooMany { instances: n }.into());
+        }
         self.request(Operation::Scale(n)).await
     }
 

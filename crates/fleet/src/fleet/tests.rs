@@ -336,3 +336,16 @@ async fn one_that_dies_while_drained_is_reported_lost() {
     assert_eq!(stage.journal.take(), ["drain app-1", "lost app-1", "exit app-1"]);
     assert!(stage.fleet.members().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn more_instances_than_ports_are_refused_and_the_others_go_on() {
+    let stage = stage();
+    stage.fleet.scale(1).await.unwrap();
+    stage.journal.take();
+    for many in [65_536, usize::MAX] {
+        let error = stage.fleet.scale(many).await.unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{many} instances need as many ports")), "{error}");
+    }
+    assert_eq!(stage.states(), ["app-1 Ready"]);
+    assert!(stage.journal.take().is_empty());
+}

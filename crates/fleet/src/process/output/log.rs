@@ -61,15 +61,12 @@ impl LogFile {
     fn rotate(&mut self) -> io::Result<()> {
         self.file = None;
         if self.keep == 0 {
-            return fs::remove_file(&self.path);
+            return if_there(fs::remove_file(&self.path));
         }
         for age in (1..self.keep).rev() {
-            match fs::rename(self.aged(age), self.aged(age + 1)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            if_there(fs::rename(self.aged(age), self.aged(age + 1)))?;
         }
-        fs::rename(&self.path, self.aged(1))
+        if_there(fs::rename(&self.path, self.aged(1)))
     }
 
     fn aged(&self, age: usize) -> PathBuf {
@@ -77,6 +74,14 @@ impl LogFile {
         path.push(format!(".{age}"));
         path.into()
     }
+}
+
+/// What others have removed, as they may, is out of the way too.
+fn if_there(done: io::Result<()>) -> io::Result<()> {
+    done.or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    })
 }
 
 fn open(path: &PathBuf) -> io::Result<(File, u64)> {
@@ -137,6 +142,18 @@ mod tests {
         assert_eq!(read(&log, 0), "earlier\nx\n");
         log.append(b"y\n").unwrap();
         assert_eq!(read(&log, 0), "y\n");
+    }
+
+    #[test]
+    fn a_log_that_somebody_has_removed_is_begun_anew() {
+        for keep in [0, 2] {
+            let directory = tempfile::tempdir().unwrap();
+            let mut log = LogFile::new(directory.path().join("app-1.log"), 4, keep);
+            log.append(b"a\nb\n").unwrap();
+            fs::remove_file(&log.path).unwrap();
+            log.append(b"c\n").unwrap();
+            assert_eq!((read(&log, 0), read(&log, 1)), ("c\n".into(), "-".into()));
+        }
     }
 
     #[test]
