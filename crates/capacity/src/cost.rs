@@ -203,7 +203,7 @@ pub fn advise(vertical: &[Setting], horizontal: &[Setting], currency: &str) -> A
     Advice { growth, reason }
 }
 
-/// The largest of both lines, of about one size; nothing where that is the smallest itself.
+/// The largest of both lines, of about one size; nothing where one of them is the smallest itself.
 fn comparable(vertical: &[Setting], horizontal: &[Setting]) -> Option<(Setting, Setting)> {
     let largest = |line: &[Setting], within: f64| {
         let own = line.iter().filter(|s| s.limit == Limit::Instances);
@@ -214,7 +214,7 @@ fn comparable(vertical: &[Setting], horizontal: &[Setting]) -> Option<(Setting, 
     let (bigger, more) = (largest(vertical, f64::INFINITY)?, largest(horizontal, f64::INFINITY)?);
     let reach = bigger.size().min(more.size());
     let (bigger, more) = (largest(vertical, reach)?, largest(horizontal, reach)?);
-    (bigger.instances != more.instances).then_some((bigger, more))
+    (bigger.cores > more.cores && more.instances > bigger.instances).then_some((bigger, more))
 }
 
 fn unknown(bigger: &[Setting], more: &[Setting]) -> Advice {
@@ -396,6 +396,16 @@ mod tests {
         assert_eq!(advice.growth, Growth::Unknown);
         let reason = "No answer: from 3 of 0.1 cores on, the load generator was full and the instances were not;";
         assert!(advice.reason.starts_with(reason), "{}", advice.reason);
+    }
+
+    // One of a quarter of a core says nothing of three of them, nor of one core.
+    #[test]
+    fn the_smallest_alone_is_no_larger_size_to_compare_with() {
+        let small = setting(1, 0.25, 100.0, 5.0);
+        let (one, three) = (setting(1, 1.0, 400.0, 20.0), setting(3, 0.25, 300.0, 35.0));
+        let advice = advise(&[small, one], &[small, three], "USD");
+        assert_eq!(advice.growth, Growth::Unknown, "{}", advice.reason);
+        assert!(advice.reason.contains("no size in common"), "{}", advice.reason);
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl Room {
 impl Shortage {
     /// Open files that the workload needs.
     pub fn files(&self) -> u64 {
-        SPARE + EACH * self.needed as u64
+        SPARE.saturating_add(EACH.saturating_mul(self.needed as u64))
     }
 }
 
@@ -68,6 +68,12 @@ mod tests {
         let shortage = room.shortage(&users(101), 0.1).unwrap();
         assert_eq!(Room::within(shortage.files()).requests, 101);
         assert_eq!(Room::within(64).requests, 0);
+    }
+
+    #[test]
+    fn what_nobody_can_count_is_too_much_as_well() {
+        let endless = Workload::Open { rate: 1e300, arrival_scv: 1.0 };
+        assert_eq!(Room::within(556).shortage(&endless, 0.2).unwrap().files(), u64::MAX);
     }
 
     #[test]
