@@ -1,6 +1,9 @@
 //! What goes wrong ends in one sentence with a remedy, the right exit code, and nothing left running.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::net::TcpListener;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Output;
 
 use crate::house::{Home, processes, said, shared};
@@ -29,6 +32,30 @@ fn a_goal_without_a_number() {
 fn a_rate_of_nothing() {
     refused("plan --rate 0 -- true", 2, &["a rate of 0 sends nothing"]);
     refused("plan --users 0 -- true", 2, &["write a whole number from 1"]);
+}
+
+#[test]
+fn a_number_beyond_all_count() {
+    refused("plan --users 18446744073709551615 -- true", 2, &["is beyond all count"]);
+}
+
+#[test]
+fn an_argument_that_is_no_text() {
+    let home = Home::new();
+    let mut command = home.tenfold("up");
+    let output = command.arg(OsStr::from_bytes(b"\xff")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("stands after --"), "{}", said(&output));
+}
+
+#[test]
+fn completions_for_a_full_disk() {
+    let home = Home::new();
+    let mut command = home.tenfold("completions bash");
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = command.stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("a place with space"), "{}", said(&output));
 }
 
 #[test]
@@ -88,7 +115,7 @@ fn a_command_that_exits_at_once() {
 fn a_command_that_listens_elsewhere() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let app = format!("python3 -m http.server --bind 127.0.0.1 {port}");
-    let arguments = format!("plan --quiet --users 3 --ready-timeout 2s -- {app}");
+    let arguments = format!("plan --quiet --users 3 --ready-timeout 6s -- {app}");
     refused(&arguments, 1, &[&port.to_string(), "{port}"]);
     assert!(processes(&format!("http.server --bind 127.0.0.1 {port}")).is_empty());
 }

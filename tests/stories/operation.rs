@@ -62,6 +62,21 @@ fn certificates_and_logs_are_replaced_while_it_serves() {
     assert!(!log("old.log").contains("/two"));
 }
 
+/// Whoever starts it may ignore SIGCHLD, as some supervisors do, and then the kernel keeps no exit code.
+#[test]
+fn it_hears_how_instances_end_whoever_started_it() {
+    let _machine = shared();
+    let home = Home::new();
+    let up = home.tenfold("up --listen 127.0.0.1:0 -- sh -c");
+    let mut up = home.within("trap '' CHLD", &up);
+    // Ends with the first request.
+    up.arg("python3 -c 'import os,socket as s\na=s.create_server((\"127.0.0.1\",int(os.environ[\"PORT\"])))\n\
+            while not a.accept()[0].recv(9):pass\nos._exit(7)'");
+    let serving = Serving::start(&mut up);
+    let _ = serving.get();
+    serving.tells("app-1 died and is started again (restart 1): exited with code 7");
+}
+
 #[test]
 fn it_says_which_server_goes_down_and_comes_back() {
     let _machine = shared();

@@ -139,8 +139,8 @@ impl Rig {
     ) -> anyhow::Result<Rig> {
         let mut balancing = balancer::Config { threads: 1, ..balancer::Config::default() };
         let queue = &mut balancing.apps[0].queue;
-        (queue.length, queue.wait) = (QUEUE_LENGTH, wait);
-        balancing.timeouts.response = patience;
+        (queue.length, queue.wait) = (QUEUE_LENGTH, wait.min(balancer::Timeouts::MAX));
+        balancing.timeouts.response = patience.min(balancer::Timeouts::MAX);
         app.readiness.deadline = app.readiness.deadline.min(patience);
         // Nobody but the measurement sends requests: what is in flight may be cut.
         app.drain = app.drain.min(CLOSING);

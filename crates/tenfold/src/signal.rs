@@ -18,6 +18,9 @@ impl Stop {
         let why = "cannot handle signals: run Tenfold where SIGINT and SIGTERM are not blocked";
         let mut interrupt = signal(SignalKind::interrupt()).context(why)?;
         let mut terminate = signal(SignalKind::terminate()).context(why)?;
+        // Whoever started Tenfold may ignore it, and ignored it is inherited: then the kernel forgets how
+        // instances end. Listening ends that; nobody reads it.
+        drop(signal(SignalKind::child()).context(why)?);
         let (sender, received) = watch::channel(None);
         tokio::spawn(async move {
             loop {

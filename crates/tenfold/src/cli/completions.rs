@@ -4,6 +4,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use crate::outcome::Outcome;
+use crate::report::file;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -14,7 +15,9 @@ pub struct Arguments {
 impl Arguments {
     pub fn run(self) -> anyhow::Result<Outcome> {
         let mut command = super::Cli::command();
-        clap_complete::generate(self.shell, &mut command, "tenfold", &mut std::io::stdout());
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut command, "tenfold", &mut script);
+        file::write(&String::from_utf8_lossy(&script), "-".as_ref())?;
         Ok(Outcome::Done)
     }
 }

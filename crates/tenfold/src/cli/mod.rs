@@ -80,7 +80,8 @@ impl Cli {
     pub fn of_arguments() -> Cli {
         Cli::try_parse().unwrap_or_else(|error| {
             let _ = error.print();
-            if let Some(hint) = hint(&error, &std::env::args().collect::<Vec<_>>()) {
+            let arguments = std::env::args_os().map(|a| a.to_string_lossy().into_owned());
+            if let Some(hint) = hint(&error, &arguments.collect::<Vec<_>>()) {
                 output::tell(format_args!("\n{hint}"));
             }
             std::process::exit(error.exit_code())

@@ -11,7 +11,7 @@ use crate::config::{
 };
 use crate::experiment::{Depth, Experiment};
 use crate::history::{self, History, NewRun};
-use crate::outcome::{Outcome, Signal, misuse};
+use crate::outcome::{Outcome, Signal};
 use crate::plan::{Plan, Verdict};
 use crate::prices::Machines;
 use crate::report;
@@ -80,9 +80,6 @@ impl Arguments {
 
     fn experiment(&self, file: &File) -> anyhow::Result<Experiment> {
         let max_instances = self.max_instances.or(file.plan.max_instances).unwrap_or(MAX_INSTANCES);
-        if max_instances == 0 {
-            return Err(misuse("max_instances = 0 leaves nothing to run: write 1 or more"));
-        }
         let asked = self.workload.clone().or_environment(file)?;
         let workload = config::workload(&asked, &self.request, file)?;
         let app = config::app(&self.question.app, file, &state::logs()?)?;

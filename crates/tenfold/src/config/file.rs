@@ -47,6 +47,7 @@ pub struct File {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadSection {
+    #[serde(default, deserialize_with = "value::count")]
     pub users: Option<usize>,
     #[serde(default, deserialize_with = "value::duration")]
     pub think: Option<Duration>,
@@ -62,9 +63,9 @@ pub struct WorkloadSection {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GoalSection {
-    #[serde(default, deserialize_with = "value::duration")]
+    #[serde(default, deserialize_with = "value::positive_duration")]
     pub p95: Option<Duration>,
-    #[serde(default, deserialize_with = "value::duration")]
+    #[serde(default, deserialize_with = "value::positive_duration")]
     pub p99: Option<Duration>,
     #[serde(default, deserialize_with = "value::share")]
     pub max_errors: Option<f64>,
@@ -74,6 +75,7 @@ pub struct GoalSection {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanSection {
+    #[serde(default, deserialize_with = "value::count")]
     pub max_instances: Option<usize>,
     #[serde(default, deserialize_with = "value::duration")]
     pub budget: Option<Duration>,
@@ -143,6 +145,9 @@ mod tests {
                 .starts_with("t.toml:2: unknown field `comand`; did you mean `command`?")
         );
         assert!(error("[goal]\n\np95 = \"fast\"").starts_with("t.toml:3: `fast` is not a time"));
+        assert!(error("[goal]\np99 = \"0s\"").starts_with("t.toml:2: `0s` is no time at all"));
+        assert!(error("[workload]\nusers = 0").starts_with("t.toml:2: 0 is too few"));
+        assert!(error("[plan]\nmax_instances = 0").starts_with("t.toml:2: 0 is too few"));
         assert!(error("[goal]\np95 = 200").starts_with("t.toml:2: invalid type"));
         assert!(error("[app").starts_with("t.toml:1:"));
     }

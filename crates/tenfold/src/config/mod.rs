@@ -129,7 +129,6 @@ pub fn workload(
                  --rate 400 (requests a second)",
             ));
         }
-        (Some(0), None) => return Err(misuse("0 users send nothing: write users = 1 or more")),
         (Some(users), None) => Pattern::Closed { users, think: think.unwrap_or_default() },
         (None, Some(_)) if arguments.think.is_some() => {
             return Err(misuse("--think belongs to --users: arrivals at a rate wait for nobody"));

@@ -51,10 +51,14 @@ pub fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
+/// More than anybody has, and far from where sums of it overflow.
+const MOST: usize = 1_000_000_000_000;
+
 /// A number of at least 1.
 pub fn count(text: &str) -> Result<usize, String> {
     match text.trim().parse::<usize>() {
         Ok(0) | Err(_) => Err(format!("`{text}` is not a count: write a whole number from 1")),
+        Ok(count) if count > MOST => Err(format!("`{text}` is beyond all count: write less")),
         Ok(count) => Ok(count),
     }
 }
@@ -261,6 +265,14 @@ mod tests {
         assert!(rate("0").unwrap_err().contains("sends nothing"));
         for bad in ["", "many", "NaN", "inf", "-3"] {
             assert!(rate(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn counts_are_whole_and_can_be_counted_with() {
+        assert_eq!((count("1"), count(" 20 ")), (Ok(1), Ok(20)));
+        for bad in ["", "0", "-1", "1.5", "18446744073709551615", "18446744073709551616"] {
+            assert!(count(bad).is_err(), "{bad:?}");
         }
     }
 

@@ -75,7 +75,7 @@ pub fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error
 pub fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
     match usize::deserialize(from)? {
         0 => Err(D::Error::custom("0 is too few: write a whole number from 1")),
-        count => Ok(Some(count)),
+        count => quantity::count(&count.to_string()).map(Some).map_err(D::Error::custom),
     }
 }
 

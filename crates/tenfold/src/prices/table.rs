@@ -29,7 +29,7 @@ pub struct MachineRow {
     price: f64,
     currency: String,
     per: Per,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "cap")]
     month_cap: Option<f64>,
     #[serde(default, deserialize_with = "date")]
     as_of: Option<Date>,
@@ -61,7 +61,7 @@ pub struct BalancerRow {
     region: String,
     #[serde(deserialize_with = "positive")]
     price_hour: f64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "cap")]
     month_cap: Option<f64>,
     currency: String,
     #[serde(default, deserialize_with = "date")]
@@ -156,9 +156,18 @@ pub fn read<T: for<'de> Deserialize<'de>>(text: impl Read, name: &str) -> anyhow
 }
 
 fn positive<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
-    match f64::deserialize(from)? {
-        value if value.is_finite() && value > 0.0 => Ok(value),
-        value => Err(serde::de::Error::custom(format!("{value} must be more than 0"))),
+    checked(f64::deserialize(from)?)
+}
+
+/// Empty is without one.
+fn cap<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    Option::deserialize(from)?.map(checked).transpose()
+}
+
+fn checked<E: serde::de::Error>(value: f64) -> Result<f64, E> {
+    match value.is_finite() && value > 0.0 {
+        true => Ok(value),
+        false => Err(E::custom(format!("{value} must be more than 0"))),
     }
 }
 
@@ -196,6 +205,10 @@ mod tests {
         };
         let free = error("us,cellar,small,4,8,dedicated,x86_64,0,EUR,month,");
         assert!(free.starts_with("own.csv:2: 0 must be more than 0"), "{free}");
+        let text =
+            format!("{HEAD},month_cap\nus,cellar,small,4,8,dedicated,x86_64,1,EUR,hour,,-5\n");
+        let refund = read::<MachineRow>(text.as_bytes(), "own.csv").unwrap_err().to_string();
+        assert!(refund.starts_with("own.csv:2: -5 must be more than 0"), "{refund}");
         let kind = error("us,cellar,small,4,8,mine,x86_64,1,EUR,month,");
         assert!(kind.contains("dedicated"), "{kind}");
         let day = error("us,cellar,small,4,8,shared,x86_64,1,EUR,month,yesterday");
