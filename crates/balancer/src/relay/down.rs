@@ -142,7 +142,7 @@ impl<'w> Relay<'_, 'w> {
         };
         // A backend that answers before it has the whole request may have done with it: to such a
         // one the rest is the next request, and its answer to that would be somebody else's.
-        if !matches!(self.upload, Upload::Done) {
+        if !matches!(self.upload, Upload::Done { .. }) {
             response.backend = Persistence::Close;
         }
         self.moved.heads += self.space.downward.lead.len() as u64;

@@ -159,7 +159,7 @@ impl<'r, 'w> Relay<'r, 'w> {
     fn persistence(&self) -> Persistence {
         let stopping = self.worker.shared.stopping.load(Ordering::Relaxed);
         match self.upload {
-            Upload::Done if !stopping => self.request.persistence,
+            Upload::Done { .. } if !stopping => self.request.persistence,
             _ => Persistence::Close,
         }
     }

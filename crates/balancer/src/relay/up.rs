@@ -16,7 +16,9 @@ pub(super) enum Upload {
         body: Framing,
     },
     Body(Body),
-    Done,
+    Done {
+        body_taken: bool,
+    },
     /// The backend takes no more; its answer may still come.
     Failed {
         body_taken: bool,
@@ -41,7 +43,7 @@ impl<'w> Relay<'_, 'w> {
         loop {
             let Some(lease) = self.lease.as_mut() else { return Poll::Ready(Ok(())) };
             match &mut self.upload {
-                Upload::Done | Upload::Failed { .. } => return Poll::Ready(Ok(())),
+                Upload::Done { .. } | Upload::Failed { .. } => return Poll::Ready(Ok(())),
                 Upload::Head { sent, body } => {
                     let unsent = &self.space.request[*sent..];
                     match ready!(Pin::new(lease.stream()).poll_write(cx, unsent)) {
@@ -65,7 +67,7 @@ impl<'w> Relay<'_, 'w> {
                     }
                     self.space.input.consume(std::mem::take(&mut body.used));
                     if body.end {
-                        self.upload = Upload::Done;
+                        self.upload = Upload::Done { body_taken: body.taken };
                         continue;
                     }
                     if self.space.input.is_empty() {
@@ -87,7 +89,7 @@ impl<'w> Relay<'_, 'w> {
 impl Upload {
     fn after_head(framing: Framing) -> Self {
         match framing {
-            Framing::Empty => Upload::Done,
+            Framing::Empty => Upload::Done { body_taken: false },
             framing => Upload::Body(Body {
                 framing,
                 decoder: Decoder::new(framing),
@@ -107,9 +109,9 @@ impl Upload {
     /// Bytes of the body have left the input: the request cannot be sent again.
     pub(super) fn has_taken_body(&self) -> bool {
         match self {
-            Upload::Head { .. } | Upload::Done => false,
+            Upload::Head { .. } => false,
             Upload::Body(body) => body.taken,
-            Upload::Failed { body_taken } => *body_taken,
+            Upload::Done { body_taken } | Upload::Failed { body_taken } => *body_taken,
         }
     }
 }

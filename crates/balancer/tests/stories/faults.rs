@@ -170,6 +170,33 @@ fn a_stale_connection_is_retried_only_when_that_is_safe() {
     }
 }
 
+/// A body that was streamed is gone: what the client sends next is another request.
+#[test]
+fn a_request_whose_body_was_streamed_is_not_sent_again() {
+    const BODY: usize = 20_000;
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&requests);
+    let origin = Origin::new(move |mut peer| {
+        while let Some(request) = peer.request() {
+            count.fetch_add(1, Ordering::SeqCst);
+            if request.starts_with("PUT") {
+                return;
+            }
+            peer.send(OK);
+        }
+    });
+    let stage = Stage::before(&origin, 1);
+    let mut client = stage.client();
+    client.send(GET);
+    client.expect(OK);
+    client.send(format!("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: {BODY}\r\n\r\n"));
+    client.send("x".repeat(BODY));
+    client.send(GET.repeat(BODY / GET.len() + 1));
+    let head = client.head().unwrap();
+    assert!(head.starts_with("HTTP/1.1 502 "), "{head}");
+    assert_eq!(requests.load(Ordering::SeqCst), 2);
+}
+
 /// However it was cut into chunks, a small body is kept for as long.
 #[test]
 fn a_chunked_body_is_sent_again_too() {
