@@ -57,7 +57,8 @@ impl<B: Clone> Dispatch<B> {
             let Some(member) = self.members[index as usize].as_mut() else { continue };
             let took = member.takes();
             let turn = member.condition.tick(now);
-            if turn.is_none() && member.is_down() {
+            // Also of one that is paused or drains: it may serve again.
+            if member.condition.health == BackendHealth::Down {
                 self.resting.push(index);
             }
             let changes = self.turned(index, took, turn);

@@ -46,6 +46,19 @@ fn a_backend_that_fails_rests_and_is_tried_with_one_request() {
 }
 
 #[test]
+fn a_rest_ends_for_who_is_paused_meanwhile_too() {
+    let (mut d, ids) = dispatch(Policy::Queue, &[("a", 1)]);
+    let now = Instant::now();
+    take_down(&mut d, ids[0], now);
+    d.set_slots(ids[0], 0);
+    d.tick(now);
+    d.set_slots(ids[0], 1);
+    let waits = waiting(ask(&mut d));
+    d.tick(now + SECOND);
+    assert_eq!(claim(&mut d, &waits), Some("a"));
+}
+
+#[test]
 fn who_waited_for_a_backend_that_fails_moves_on() {
     for policy in early() {
         let (mut d, ids) = dispatch(policy.clone(), &[("a", 1), ("b", 1)]);
