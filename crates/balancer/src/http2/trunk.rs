@@ -24,9 +24,14 @@ use crate::limits::{Limits, Timeouts};
 use crate::stream::BackendStream;
 use crate::timer::Timer;
 
-/// A backend's connections, by thread.
+/// A backend's connections.
 #[derive(Debug)]
-pub(crate) struct Trunks(Box<[Own]>);
+pub(crate) struct Trunks {
+    /// By thread.
+    own: Box<[Own]>,
+    /// The backend is gone: one that is still being opened gets one request.
+    closed: AtomicBool,
+}
 
 /// One thread's.
 #[derive(Debug, Default)]
@@ -58,12 +63,13 @@ const SILENCE: Duration = Duration::from_secs(15);
 
 impl Trunks {
     pub(crate) fn new(threads: usize) -> Self {
-        Trunks((0..threads).map(|_| Own::default()).collect())
+        let own = (0..threads).map(|_| Own::default()).collect();
+        Trunks { own, closed: AtomicBool::new(false) }
     }
 
     /// A stream of a connection that is open and has room.
     pub(crate) fn reuse(&self, thread: usize) -> Option<Branch> {
-        let mut open = self.0[thread].open();
+        let mut open = self.own[thread].open();
         open.retain(|trunk| trunk.is_usable());
         open.iter().find_map(Trunk::branch)
     }
@@ -74,7 +80,7 @@ impl Trunks {
         backend: &Arc<BackendState>,
         thread: usize,
     ) -> io::Result<Branch> {
-        let own = &self.0[thread];
+        let own = &self.own[thread];
         loop {
             let mut connected = pin!(own.connected.notified());
             connected.as_mut().enable();
@@ -89,6 +95,9 @@ impl Trunks {
             let trunk = connect(backend).await?;
             let branch = trunk.branch();
             own.open().push(trunk);
+            if self.closed.load(Ordering::SeqCst) {
+                self.close();
+            }
             drop(connecting);
             return branch.ok_or_else(|| io::Error::other("it allows no streams"));
         }
@@ -96,7 +105,7 @@ impl Trunks {
 
     /// Closes this thread's connections that have had no stream for so long.
     pub(crate) fn sweep(&self, thread: usize, longest: Duration, now: Instant) {
-        self.0[thread].open().retain(|trunk| {
+        self.own[thread].open().retain(|trunk| {
             let keep = trunk.is_usable() && !trunk.is_idle(longest, now);
             if !keep {
                 trunk.close();
@@ -105,9 +114,10 @@ impl Trunks {
         });
     }
 
-    /// Closes all, each when its last stream is done.
+    /// Closes all, each when its last stream is done, now and from now on.
     pub(crate) fn close(&self) {
-        for own in &self.0 {
+        self.closed.store(true, Ordering::SeqCst);
+        for own in &self.own {
             own.open().drain(..).for_each(|trunk| trunk.close());
         }
     }
@@ -117,7 +127,7 @@ impl Trunks {
         let idle = |own: &Own| {
             own.open().iter().filter(|trunk| trunk.streams.load(Ordering::Relaxed) == 0).count()
         };
-        self.0.iter().map(idle).sum()
+        self.own.iter().map(idle).sum()
     }
 }
 
@@ -201,7 +211,7 @@ async fn drive(
             if timer.poll(cx, keepalive.next()).is_pending() {
                 return Poll::Pending;
             }
-            if keepalive.tick(cx, &count, streams > 0, Timeouts::MAX) == Health::Dead {
+            if keepalive.tick(cx, &count, streams > 0, Timeouts::MAX) != Health::Fine {
                 return Poll::Ready(());
             }
         }

@@ -13,7 +13,7 @@ use h2::server::{self, SendResponse};
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, Request, Response};
 
-use crate::stage::{GET, Stage};
+use crate::stage::{GET, PATIENCE, Stage, block_on};
 
 type Stream = (Request<RecvStream>, SendResponse<Bytes>);
 
@@ -219,4 +219,29 @@ fn a_client_that_leaves_resets_its_stream() {
     assert_eq!(told.recv_timeout(crate::stage::PATIENCE), Ok(None));
     client.reset();
     assert_eq!(told.recv_timeout(crate::stage::PATIENCE), Ok(Some(Reason::CANCEL)));
+}
+
+/// A connection that is established when its backend is no longer there is for one request.
+#[test]
+fn a_connection_to_a_removed_backend_ends_with_its_request() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let stage = Stage::new(|config: &mut Config| {
+        config.threads = 1;
+        config.apps[0].protocol = Protocol::H2c;
+        config.timeouts.connect = PATIENCE;
+    });
+    let id = stage.add_address("h2c", listener.local_addr().unwrap(), 1);
+    let mut client = stage.client();
+    client.send(GET);
+    let (stream, _) = listener.accept().unwrap();
+    stage.handle.remove(id);
+    stream.set_nonblocking(true).unwrap();
+    block_on(async {
+        let stream = tokio::net::TcpStream::from_std(stream).unwrap();
+        let mut connection = server::handshake(stream).await.unwrap();
+        answer(connection.accept().await.unwrap().unwrap(), "ok");
+        let ended = tokio::time::timeout(PATIENCE, connection.accept()).await;
+        assert!(matches!(ended, Ok(None | Some(Err(_)))), "the connection stays");
+    });
+    assert!(client.head().unwrap().starts_with("HTTP/1.1 200"));
 }
