@@ -127,8 +127,11 @@ impl Users {
     /// A user who was to send at once does so at this time.
     pub(crate) fn wait_until(&mut self, user: u32, due: Nanos) {
         self.states[user as usize] = UserState::Thinking(due);
-        let leaves = self.headcount.leaves_at(self.number(user));
-        self.due.add(leaves.map_or(due, |leaves| leaves.min(due)), user);
+        // Both: who is to leave before may be called back.
+        self.due.add(due, user);
+        if let Some(leaves) = self.headcount.leaves_at(self.number(user)) {
+            self.due.add(leaves, user);
+        }
     }
 
     /// The user sends nothing any more.
@@ -345,6 +348,18 @@ mod tests {
         users.follow(users.headcount.towards(1, 2 * SECOND + SECOND / 2));
         assert_eq!(all_due(&mut users, 20 * SECOND), [Due::Send(0, 10 * SECOND)]);
         assert_eq!(users.present(), 1);
+    }
+
+    #[test]
+    fn who_was_to_leave_while_thinking_and_stays_after_all_sends_again() {
+        let mut users = users(2, Some(0.1), thinking(30 * SECOND));
+        users.follow(users.headcount.at_ramp(None, 0));
+        all_due(&mut users, 0);
+        users.follow(users.headcount.at_ramp(Some(0.1), 0).towards(0, 0));
+        // User 0 is to leave after 10 s, in the middle of its thoughts.
+        assert_eq!(users.ended(0, 0, SECOND), Next::Later(30 * SECOND));
+        users.follow(users.headcount.towards(1, 2 * SECOND));
+        assert_eq!(all_due(&mut users, 40 * SECOND), [Due::Send(0, 31 * SECOND)]);
     }
 
     #[test]
