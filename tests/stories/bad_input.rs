@@ -162,6 +162,7 @@ fn a_path_that_fails() {
 
 #[test]
 fn a_request_that_cannot_be_sent() {
+    refused("plan --users 3 -d @nowhere -- true", 2, &["body nowhere cannot be read"]);
     refused("plan --users 3 --path nothing -- true", 2, &["start it with '/'"]);
     refused("plan --users 3 -X G@T -- true", 2, &["G@T"]);
 }

@@ -101,8 +101,8 @@ pub struct RequestArguments {
     /// Add a header
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = Discreet(quantity::header))]
     pub headers: Vec<(String, String)>,
-    /// Body
-    #[arg(short = 'd', long, visible_alias = "data", value_name = "TEXT")]
+    /// Body; of @FILE, what the file holds
+    #[arg(short = 'd', long, visible_alias = "data", value_name = "TEXT|@FILE")]
     pub body: Option<String>,
 }
 

@@ -146,7 +146,10 @@ pub fn workload(
 /// The request: arguments first, then the file.
 pub fn request(arguments: &RequestArguments, file: &File) -> anyhow::Result<Request> {
     let section = &file.workload;
-    let body = arguments.body.clone().or_else(|| section.body.clone());
+    let body = match &arguments.body {
+        Some(text) => Some(self::body(text)?),
+        None => section.body.clone().map(String::into_bytes),
+    };
     let method = arguments.method.clone().or_else(|| section.method.clone());
     let path = arguments.path.clone().or_else(|| section.path.clone());
     let path = path.unwrap_or_else(|| "/".to_owned());
@@ -155,13 +158,25 @@ pub fn request(arguments: &RequestArguments, file: &File) -> anyhow::Result<Requ
         method: method.unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned()),
         path,
         headers: in_file.chain(arguments.headers.iter().cloned()).collect(),
-        body: body.unwrap_or_default().into_bytes(),
+        body: body.unwrap_or_default(),
     };
     request
         .target(SocketAddr::from(([127, 0, 0, 1], 80)))
         .check()
         .map_err(|e| misuse(e.to_string()))?;
     Ok(request)
+}
+
+/// What `--body` says: the text, or what is in a file.
+pub fn body(text: &str) -> anyhow::Result<Vec<u8>> {
+    let Some(file) = text.strip_prefix('@') else {
+        return Ok(text.as_bytes().to_vec());
+    };
+    std::fs::read(file).map_err(|error| {
+        misuse(format!(
+            "the body {file} cannot be read: {error}; give --body a text, or @ and a file"
+        ))
+    })
 }
 
 impl Request {

@@ -8,7 +8,7 @@ use clap::Args;
 use load::{Target, without_secrets};
 use percent_encoding::percent_decode_str;
 
-use crate::config::quantity;
+use crate::config::{self, quantity};
 use crate::outcome::misuse;
 
 #[derive(Args, Debug)]
@@ -79,7 +79,7 @@ impl TargetArguments {
         if let Some(authorization) = bare.authorization.filter(|_| !named("authorization")) {
             target.headers.push(authorization);
         }
-        target.body = self.body.as_deref().map_or(Ok(Vec::new()), body)?;
+        target.body = self.body.as_deref().map_or(Ok(Vec::new()), config::body)?;
         let method = if self.body.is_some() { "POST" } else { "GET" };
         target.method = self.method.clone().unwrap_or_else(|| method.to_owned());
         Ok((target, without_secrets(&bare.url)))
@@ -126,17 +126,6 @@ impl Bare {
 fn is_host(text: &str) -> bool {
     let scheme = |name| text.get(..7).is_some_and(|start| start.eq_ignore_ascii_case(name));
     scheme("http://") || scheme("https:/")
-}
-
-fn body(text: &str) -> anyhow::Result<Vec<u8>> {
-    let Some(file) = text.strip_prefix('@') else {
-        return Ok(text.as_bytes().to_vec());
-    };
-    std::fs::read(file).map_err(|error| {
-        misuse(format!(
-            "the body {file} cannot be read: {error}; give --body a text, or @ and a file"
-        ))
-    })
 }
 
 /// A header is not repeated in the message: it may hold a password.
