@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::house::{Home, alone, example, json, said};
+use crate::house::{Home, alone, example, json, said, sound};
 
 /// Everybody asks at once and without a pause: the limit shows.
 const ALL_IT_CAN: &str = "--users 40 --max-instances 2 --budget 15s";
@@ -23,15 +23,6 @@ fn plan(app: &str, arguments: &str) -> Value {
 /// The same, if Tenfold does not doubt it because the machine was busy with something else each time.
 fn sound_plan(app: &str, arguments: &str) -> Option<Value> {
     sound(json(&measure(app, arguments)))
-}
-
-fn sound(plan: Value) -> Option<Value> {
-    let is_sound = plan["verdict"] == "valid";
-    if !is_sound {
-        assert!(!plan["verdict_reasons"].as_array().unwrap().is_empty(), "{plan:#}");
-        eprintln!("nothing can be said here: {}", plan["verdict_reasons"]);
-    }
-    is_sound.then_some(plan)
 }
 
 /// The same of an app that is held to limits, where this user may set them.

@@ -1,9 +1,10 @@
 //! What stories are told with: the program, a place of its own for what it keeps, and the machine.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -171,9 +172,17 @@ pub fn get(address: SocketAddr, path: &str) -> Result<String, String> {
     }
 }
 
-/// An address that nobody listens on.
+/// An address that nobody listens on, and that nobody gets until it is used: its port is below those
+/// that the kernel gives out by itself (`net.ipv4.ip_local_port_range`), to each story another.
 pub fn free_address() -> String {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let taken = std::process::id() % 200 * 100 + TAKEN.fetch_add(1, Ordering::Relaxed);
+        let address = format!("127.0.0.1:{}", 10_000 + taken % 20_000);
+        if TcpListener::bind(&address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// A signal to a process that the story started.
@@ -194,6 +203,16 @@ pub fn said(output: &Output) -> String {
 /// Standard output as JSON.
 pub fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(output)))
+}
+
+/// A plan that Tenfold stands for: what rests on rates holds of no other.
+pub fn sound(plan: Value) -> Option<Value> {
+    let is_sound = plan["verdict"] == "valid";
+    if !is_sound {
+        assert!(!plan["verdict_reasons"].as_array().unwrap().is_empty(), "{plan:#}");
+        eprintln!("nothing can be said here: {}", plan["verdict_reasons"]);
+    }
+    is_sound.then_some(plan)
 }
 
 /// Waits for something that must come; fails with `what` after a minute, which no busy machine needs.
