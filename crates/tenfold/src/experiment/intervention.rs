@@ -1,9 +1,10 @@
 //! Changes that tell two explanations apart: what is asked is the science's, how it is changed is here.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use capacity::{Change, Question};
-use observe::Sample;
+use observe::{Recorder, Sample};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -54,7 +55,7 @@ impl Session<'_> {
         let Some(second) = &self.known.second else { return Ok(()) };
         let (users, before) = (second.probe.users.unwrap_or(2), second.throughput());
         // Held until the probe is over, and given back whatever ends it.
-        let confined = Confinement::of(&self.rig.recorder.mark());
+        let confined = Confinement::of(&self.rig.recorder);
         if confined.is_some() {
             self.ask(question, (2, users), before, Setting::default()).await?;
         }
@@ -85,40 +86,108 @@ impl Session<'_> {
 
 /// All instances on one core less; dropping it gives the core back.
 struct Confinement {
+    recorder: Arc<Recorder>,
     before: Vec<(Pid, CpuSet)>,
+    /// The core.
+    last: usize,
 }
 
 impl Confinement {
     /// Of every thread of the instances; threads that come later inherit it.
-    fn of(sample: &Sample) -> Option<Confinement> {
-        let apps = sample.targets.iter().filter(|(name, _)| *name != BALANCER);
-        let tasks = apps.flat_map(|(_, counters)| counters.tasks.values());
-        let threads = tasks.flat_map(|task| task.threads.keys());
-        let allowed = |tid: &i32| {
-            let pid = Pid::from_raw(*tid)?;
-            Some((pid, sched_getaffinity(Some(pid)).ok()?))
-        };
-        let before: Vec<_> = threads.filter_map(allowed).collect();
+    fn of(recorder: &Arc<Recorder>) -> Option<Confinement> {
+        let threads = threads(&recorder.mark());
+        let before: Vec<_> =
+            threads.into_iter().filter_map(|tid| Some((tid, allowed(tid)?))).collect();
         let last = (0..CpuSet::MAX_CPU)
             .rev()
             .find(|cpu| before.iter().any(|(_, set)| set.is_set(*cpu)))?;
-        for (pid, set) in &before {
-            let mut fewer = *set;
-            fewer.unset(last);
+        let confined = Confinement { recorder: Arc::clone(recorder), before, last };
+        for (tid, set) in &confined.before {
+            let fewer = confined.without_last(set);
             // A thread that ended meanwhile, or that the app has pinned there, is left alone.
             if fewer.count() > 0 {
-                let _ = sched_setaffinity(Some(*pid), &fewer);
+                let _ = sched_setaffinity(Some(*tid), &fewer);
             }
         }
-        Some(Confinement { before })
+        Some(confined)
+    }
+
+    fn without_last(&self, set: &CpuSet) -> CpuSet {
+        let mut fewer = *set;
+        fewer.unset(self.last);
+        fewer
+    }
+
+    /// What a thread had, or who came later would have inherited.
+    fn due(&self, tid: Pid) -> Option<CpuSet> {
+        if let Some((_, set)) = self.before.iter().find(|(known, _)| *known == tid) {
+            return Some(*set);
+        }
+        let now = allowed(tid)?;
+        let heir = self.before.iter().find(|(_, set)| self.without_last(set) == now);
+        heir.map(|(_, set)| *set)
     }
 }
 
 impl Drop for Confinement {
     fn drop(&mut self) {
-        for (pid, set) in &self.before {
-            // One that ended needs none.
-            let _ = sched_setaffinity(Some(*pid), set);
+        for tid in threads(&self.recorder.mark()) {
+            if let Some(set) = self.due(tid) {
+                // One that ended needs none.
+                let _ = sched_setaffinity(Some(tid), &set);
+            }
         }
+    }
+}
+
+/// Of all instances.
+fn threads(sample: &Sample) -> Vec<Pid> {
+    let apps = sample.targets.iter().filter(|(name, _)| *name != BALANCER);
+    let tasks = apps.flat_map(|(_, counters)| counters.tasks.values());
+    tasks.flat_map(|task| task.threads.keys()).filter_map(|tid| Pid::from_raw(*tid)).collect()
+}
+
+fn allowed(tid: Pid) -> Option<CpuSet> {
+    sched_getaffinity(Some(tid)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    use observe::{Observer, Target};
+
+    use super::*;
+
+    #[test]
+    fn who_comes_while_a_core_is_missing_gets_it_back_too() {
+        let mut app = Command::new("sh")
+            .args(["-c", "read line; sleep 600 & echo $!; read line; kill $!"])
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut input, output) = (app.stdin.take().unwrap(), app.stdout.take().unwrap());
+        let leader = Pid::from_child(&app);
+        let recorder = Recorder::start(Observer::new(), Duration::from_secs(3600), 1).unwrap();
+        let recorder = Arc::new(recorder);
+        recorder.watch(Target::group("app-1", leader.as_raw_nonzero().get()));
+        let before = allowed(leader).unwrap();
+        let confined = Confinement::of(&recorder).unwrap();
+        input.write_all(b"\n").unwrap();
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        let late = Pid::from_raw(line.trim().parse().unwrap()).unwrap();
+        if before.count() > 1 {
+            assert_eq!(allowed(late).unwrap().count() + 1, before.count());
+        }
+        drop(confined);
+        assert_eq!((allowed(leader), allowed(late)), (Some(before), Some(before)));
+        input.write_all(b"\n").unwrap();
+        app.wait().unwrap();
     }
 }
