@@ -82,6 +82,25 @@ fn a_pause_holds_sessions_where_they_are() {
 }
 
 #[test]
+fn a_session_with_several_answers_in_a_pause_ends_once() {
+    let script = script(
+        "phases: [{duration: 1, arrivalCount: 1}]",
+        "{parallel: [{get: {url: /a}}, {get: {url: /b}}]}",
+    );
+    let mut sim = arriving(&script, Server::Parallel(ms(100), OK));
+    sim.run_until(ms(50));
+    sim.clockwork.pause(sim.now);
+    sim.steer(|_, _| {});
+    sim.run_until(ms(300));
+    sim.clockwork.resume(sim.now);
+    sim.steer(|_, _| {});
+    sim.run_until(2 * SECOND);
+    assert!(sim.generator.is_spent());
+    let counted = sim.generator.recorder.script().clone();
+    assert_eq!((counted.created, counted.completed), (1, 1));
+}
+
+#[test]
 fn a_phase_turns_sessions_away_beyond_its_limit() {
     let script = script("phases: [{duration: 1, arrivalRate: 10, maxVusers: 3}]", TWO);
     let mut sim = arriving(&script, Server::Parallel(ms(100), OK));

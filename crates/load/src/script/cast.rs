@@ -43,8 +43,8 @@ pub(crate) struct Cast {
     wakes: BinaryHeap<Reverse<(Nanos, Wake)>>,
     orders: VecDeque<Order>,
     progress: Progress,
-    /// Actors that could have gone on while it was paused.
-    held: Vec<u32>,
+    /// Actors that could have gone on while it was paused, once for each answer, with their serials.
+    held: Vec<(u32, u32)>,
     /// Sessions in a row that ended without an answer.
     fruitless: u32,
 }
@@ -295,8 +295,8 @@ impl Cast {
         self.progress = Progress::Running;
         let wakes = std::mem::take(&mut self.wakes).into_iter();
         self.wakes = wakes.map(|Reverse((at, wake))| Reverse((at + length, wake))).collect();
-        for id in std::mem::take(&mut self.held) {
-            self.drive(id, now, tally);
+        for (id, serial) in std::mem::take(&mut self.held) {
+            self.go_on(id, serial, now, tally);
         }
         self.feed(now, tally);
     }
@@ -365,7 +365,7 @@ impl Cast {
             }
         }
         if self.progress == Progress::Paused {
-            self.held.push(id);
+            self.held.push((id, self.actors[id as usize].serial));
         }
     }
 
@@ -453,9 +453,14 @@ impl Cast {
             let Some((id, serial)) = self.starved.pop_front() else {
                 return;
             };
-            if self.actors[id as usize].serial == serial {
-                self.drive(id, now, tally);
-            }
+            self.go_on(id, serial, now, tally);
+        }
+    }
+
+    /// Drives the session of this serial, unless it has ended.
+    fn go_on(&mut self, id: u32, serial: u32, now: Nanos, tally: &mut OpenScriptTally) {
+        if self.actors[id as usize].serial == serial {
+            self.drive(id, now, tally);
         }
     }
 }
