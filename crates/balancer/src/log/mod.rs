@@ -141,9 +141,11 @@ impl Log {
         self.wake();
     }
 
-    /// Writes what waits, and ends; to be called when nobody adds lines any more.
+    /// Writes what waits, and ends; to be called when nobody adds lines any more. The first call waits.
     pub(crate) fn stop(&self) {
-        self.shared.stop.store(true, Ordering::SeqCst);
+        if self.shared.stop.swap(true, Ordering::SeqCst) {
+            return;
+        }
         self.wake();
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if ended.recv_timeout(LAST_WORDS) == Err(mpsc::RecvTimeoutError::Timeout) {

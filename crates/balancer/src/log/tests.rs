@@ -74,21 +74,20 @@ fn who_left_is_499_and_what_is_no_request_line_stays_as_it_is() {
 }
 
 /// A reader that takes nothing: the buffer fills, nobody waits, and all is accounted for.
+/// A pipe as a log, and its other end, which can be read from.
+fn pipe(folder: &tempfile::TempDir) -> (LogTarget, std::fs::File) {
+    let pipe = folder.path().join("pipe");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    // Both directions, so that opening it for writing does not wait for a reader.
+    let reader = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    (LogTarget::File(pipe), reader)
+}
+
 #[test]
 fn what_does_not_fit_is_dropped_and_told() {
     let folder = tempfile::tempdir().unwrap();
-    let pipe = folder.path().join("pipe");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &pipe,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-        0,
-    )
-    .unwrap();
-    // Both directions, so that opening it for writing does not wait for a reader.
-    let mut reader = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
-    let to = LogTarget::File(pipe);
+    let (to, mut reader) = pipe(&folder);
     let log = Log::start(&AccessLog { to, format: LogFormat::Json }, 1, |_| ()).unwrap();
     let record = record(&[b'a'; 1000]);
     let sent = 5000;
@@ -120,6 +119,24 @@ fn what_does_not_fit_is_dropped_and_told() {
     assert_eq!((seen + dropped, log.dropped()), (sent, dropped));
     assert!(dropped > 0, "a buffer of 1 MiB and a pipe do not hold 5 MB");
     log.stop();
+}
+
+#[test]
+fn who_reads_nothing_is_waited_for_once() {
+    static NOTICES: AtomicU64 = AtomicU64::new(0);
+    let notice = |_: &str| {
+        NOTICES.fetch_add(1, Ordering::SeqCst);
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (to, _reader) = pipe(&folder);
+    let log = Log::start(&AccessLog { to, format: LogFormat::Json }, 1, notice).unwrap();
+    let record = record(&[b'a'; 1000]);
+    for _ in 0..500 {
+        log.write(0, &line(&record));
+    }
+    log.stop();
+    drop(log);
+    assert_eq!(NOTICES.load(Ordering::SeqCst), 1);
 }
 
 #[test]
