@@ -23,6 +23,9 @@ pub(super) struct Parsed<T> {
     pub(super) len: usize,
 }
 
+/// More fields than the relay adds to a header.
+const ADDED: usize = 16;
+
 /// Appends a client's request header as HTTP/1.1. `ended` when no body follows. Returns how the
 /// body is framed.
 pub(super) fn write_request<B>(
@@ -107,7 +110,7 @@ pub(super) fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) {
 
 /// Reads an answer header that the relay has written. `is_head`: it answers HEAD.
 pub(super) fn read_response(text: &[u8], is_head: bool) -> io::Result<Parsed<Response<()>>> {
-    let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS + 8];
+    let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS + ADDED];
     let mut parsed = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
     let httparse::Status::Complete(len) = config
@@ -130,7 +133,7 @@ pub(super) fn read_response(text: &[u8], is_head: bool) -> io::Result<Parsed<Res
 /// Reads a request header that the relay has written. `address` is the backend's, for requests
 /// that name no host.
 pub(super) fn read_request(text: &[u8], address: &str) -> io::Result<Parsed<Request<()>>> {
-    let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS + 8];
+    let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS + ADDED];
     let mut parsed = httparse::Request::new(&mut []);
     let httparse::Status::Complete(len) =
         parsed.parse_with_uninit_headers(text, &mut fields).map_err(io::Error::other)?
@@ -241,5 +244,32 @@ fn same_part(copy: &Bytes, text: &[u8], part: &[u8]) -> Bytes {
     match part.as_ptr().addr().checked_sub(text.as_ptr().addr()) {
         Some(start) if !part.is_empty() => copy.slice(start..start + part.len()),
         _ => Bytes::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_fields_as_may_come_leave_room_for_ours() {
+        const OURS: [&str; 11] = [
+            "via",
+            "x-forwarded-for",
+            "x-forwarded-proto",
+            "x-forwarded-host",
+            "x-forwarded-port",
+            "x-forwarded-prefix",
+            "x-real-ip",
+            "forwarded",
+            "x-request-id",
+            "x-queue-time",
+            "x-request-start",
+        ];
+        let fields: String = (1..MAX_FIELDS).map(|number| format!("x-{number}: a\r\n")).collect();
+        let ours = OURS.map(|name| format!("{name}: a\r\n")).concat();
+        let text = format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}{ours}\r\n");
+        let parsed = read_request(text.as_bytes(), "h");
+        assert_eq!(parsed.unwrap().head.headers().len(), MAX_FIELDS - 1 + OURS.len());
     }
 }
