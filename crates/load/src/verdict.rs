@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(
             reasons[2].to_string(),
             "500 requests waited in the generator because all 10 connections were busy; allow \
-             more connections, or lower the rate if the target is overloaded"
+             more (--max-connections, ulimit -n), or lower the rate if the target is overloaded"
         );
         assert!(reasons.iter().all(|reason| reason.to_string().contains("; ")));
     }
