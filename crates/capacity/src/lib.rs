@@ -24,7 +24,7 @@
 //! - [`goal`]: what is wanted, and whether a prediction or a measurement holds it.
 //! - [`bracket`]: the smallest count that passes, by measurements alone.
 //! - [`recommendation`]: the curve, the count, its interval, and whether more would help.
-//! - [`precision`]: where one more measurement would say most.
+//! - [`precision`]: where one more measurement would say most; [`warming`]: whether instances get faster yet.
 //! - [`price`]: what machines cost, and which of them hold a plan; [`cost`]: bigger or more.
 
 mod balance;
@@ -55,6 +55,7 @@ pub mod sharing;
 mod stretch;
 mod tail;
 pub mod usl;
+pub mod warming;
 pub mod words;
 
 pub use basis::Basis;

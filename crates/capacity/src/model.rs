@@ -55,8 +55,6 @@ pub struct Model {
     stretches: Vec<Stretch>,
     /// Seconds that a request of one instance is not at the cores, by requests in flight there.
     away: Vec<(f64, f64)>,
-    /// CPU seconds of the app in one request, over all measurements.
-    pooled: Interval,
     #[serde(skip)]
     measured: Measurements,
     #[serde(skip)]
@@ -113,7 +111,6 @@ impl Model {
             quota: None,
             stretches: Vec::new(),
             away: Vec::new(),
-            pooled: Interval { mean: one.app_demand, half_width: 0.0 },
             measured: Measurements { one, several: Vec::new() },
             draws: OnceCell::new(),
         };
@@ -131,15 +128,9 @@ impl Model {
     pub(crate) fn throttled(&self, instances: usize) -> Option<Throttled<'_>> {
         let quota = self.quota?;
         let fits = instances as f64 * quota.cores <= self.usable_cores;
-        let is_known = self.ladder.is_saturated() && self.pooled.mean > 0.0;
+        let is_known = self.ladder.is_saturated() && quota.demand.mean > 0.0;
         let is_known = is_known && fits && !self.sharing.is_shared();
-        is_known.then_some(Throttled {
-            quota,
-            demand: self.pooled.mean,
-            instances,
-            slots: self.slots,
-            shape: &self.shape,
-        })
+        is_known.then_some(Throttled { quota, instances, slots: self.slots, shape: &self.shape })
     }
 
     /// Refits CPU demand and sharing to measurements of two or more instances.
@@ -149,7 +140,6 @@ impl Model {
         let several = measured.iter().filter(|s| s.instances > 1 && s.throughput > 0.0);
         self.measured.several = several.copied().collect();
         self.draws = OnceCell::new();
-        self.pool();
         self.fit_cores();
         let shortfalls = self.shortfalls();
         self.sharing = Sharing::fit(self.alone(), &shortfalls);
@@ -172,14 +162,6 @@ impl Model {
         self.fit_cores();
         let shortfalls = self.shortfalls();
         self.sharing = Sharing::draw(self.alone(), &shortfalls, chance);
-    }
-
-    /// The mean demand of all that was measured: the rung that did most is the one whose requests happened
-    /// to be cheapest.
-    fn pool(&mut self) {
-        let all = std::iter::once(&self.measured.one).chain(&self.measured.several);
-        let demands: Vec<f64> = all.map(|s| s.app_demand).collect();
-        self.pooled = Interval::of_independent(&demands);
     }
 
     fn fit_cores(&mut self) {
@@ -378,7 +360,10 @@ impl Model {
         one.app_demand *= wander(0.0);
         let mut again = Model::new(self.ladder.scaled(level), one, self.shape.clone(), self.cores)
             .under(self.quota);
-        again.pooled.mean = self.pooled.mean * wander(self.pooled.relative());
+        if let Some(Quota { demand, .. }) = &mut again.quota {
+            // As drawn: what it may be besides is in the other draws.
+            *demand = Interval { mean: demand.mean * wander(demand.relative()), half_width: 0.0 };
+        }
         again.stretches = self.stretches.clone();
         again.measured.several = self.measured.several.clone();
         for s in &mut again.measured.several {
@@ -455,7 +440,8 @@ pub(crate) mod tests {
     // The machine was slower for a while: 20 ms of CPU each made 4 requests of 5 ms, then 3.3 of 6 ms.
     #[test]
     fn under_a_quota_a_dearer_request_is_nothing_shared() {
-        let quota = Quota { cores: 0.2, running: 0.005 };
+        let demand = Interval::of_another(&[0.005, 0.0055, 0.006]);
+        let quota = Quota { cores: 0.2, running: 0.005, demand };
         let mut m = model(1, 0.025, 0.005, 2.0).under(Some(quota));
         m.fit(&[saturation(2, 66.7, 0.006, 0.4)]);
         assert!(!m.sharing.is_shared());

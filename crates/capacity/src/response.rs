@@ -69,14 +69,29 @@ pub struct Response {
 }
 
 impl Response {
-    /// What `of` makes of its figures and those of another, if there is one.
-    fn each(self, other: Option<Response>, of: fn(f64, f64) -> f64) -> Response {
-        other.map_or(self, |other| Response {
+    /// What `of` makes of its figures and those of another.
+    fn each(self, other: Response, of: impl Fn(f64, f64) -> f64) -> Response {
+        Response {
             mean: of(self.mean, other.mean),
             p50: of(self.p50, other.p50),
             p95: of(self.p95, other.p95),
             p99: of(self.p99, other.p99),
-        })
+        }
+    }
+
+    pub(crate) fn min(self, other: Response) -> Response {
+        self.each(other, f64::min)
+    }
+
+    pub(crate) fn max(self, other: Response) -> Response {
+        self.each(other, f64::max)
+    }
+
+    /// Figure by figure; `None` without any.
+    pub(crate) fn mean_of(all: impl ExactSizeIterator<Item = Response>) -> Option<Response> {
+        let count = all.len() as f64;
+        let sum = all.reduce(|a, b| a.each(b, |a, b| a + b))?;
+        Some(sum.each(sum, |sum, _| sum / count))
     }
 }
 
@@ -85,45 +100,58 @@ pub fn predict(model: &Model, workload: &Workload, instances: usize) -> Predicti
     let middle = expect(model, workload, instances);
     let low = expect(model.bound(instances, Side::Low), workload, instances);
     let high = expect(model.bound(instances, Side::High), workload, instances);
+    let with = |end: Option<Response>, middle: Option<Response>, of: fn(_, _) -> _| {
+        end.map(|end: Response| middle.map_or(end, |middle| of(end, middle)))
+    };
     Prediction {
         low: low.throughput.min(middle.throughput),
         high: high.throughput.max(middle.throughput),
-        fastest: high.response.map(|r| r.each(middle.response, f64::min)),
-        slowest: low.response.map(|r| r.each(middle.response, f64::max)),
+        fastest: with(high.fastest, middle.fastest, Response::min),
+        slowest: with(low.slowest, middle.slowest, Response::max),
         ..middle
     }
 }
 
-/// The prediction alone, with an interval of no width.
+/// The prediction alone: throughput with an interval of no width, response times with that of what is
+/// left to chance however well the model is known.
 pub fn expect(model: &Model, workload: &Workload, instances: usize) -> Prediction {
-    let (throughput, response) = answered(model, workload, instances);
+    let p = modelled(model, workload, instances);
+    let stretched = |r: Option<Response>| r.map(|r| model.stretched(instances, r));
     Prediction {
-        throughput,
-        low: throughput,
-        high: throughput,
-        response,
-        fastest: response,
-        slowest: response,
+        response: stretched(p.response),
+        fastest: stretched(p.fastest),
+        slowest: stretched(p.slowest),
+        ..p
     }
 }
 
-fn answered(model: &Model, workload: &Workload, instances: usize) -> (f64, Option<Response>) {
-    let (throughput, response) = modelled(model, workload, instances);
-    (throughput, response.map(|r| model.stretched(instances, r)))
-}
-
-fn modelled(model: &Model, workload: &Workload, instances: usize) -> (f64, Option<Response>) {
+fn modelled(model: &Model, workload: &Workload, instances: usize) -> Prediction {
     let system = System::new(model, workload, instances);
     let throughput = system.throughput(workload);
     let response = system.response(workload);
     let throttled = model.throttled(instances).filter(|_| response.is_some());
-    let Some((simulated, response)) = throttled.and_then(|t| t.simulate(workload)) else {
-        return (throughput, response);
+    let Some(simulated) = throttled.and_then(|t| t.simulate(workload)) else {
+        return Prediction {
+            throughput,
+            low: throughput,
+            high: throughput,
+            response,
+            fastest: response,
+            slowest: response,
+        };
     };
-    match workload {
-        Workload::Closed { .. } => (simulated, Some(response)),
+    let throughput = match workload {
+        Workload::Closed { .. } => simulated.throughput,
         // What is sent is known; the simulation sends more or less by chance.
-        Workload::Open { .. } => (throughput, Some(response)),
+        Workload::Open { .. } => throughput,
+    };
+    Prediction {
+        throughput,
+        low: throughput,
+        high: throughput,
+        response: Some(simulated.response),
+        fastest: Some(simulated.fastest),
+        slowest: Some(simulated.slowest),
     }
 }
 
@@ -378,6 +406,7 @@ impl System<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interval::Interval;
     use crate::model::tests::{model, saturation};
     use crate::quota::Quota;
 
@@ -462,7 +491,8 @@ mod tests {
     // Of a system that is drawn anew for every capacity, more may be done and take longer.
     #[test]
     fn an_interval_lies_around_what_is_predicted() {
-        let quota = Quota { cores: 0.2, running: 0.0044 };
+        let demand = Interval::of_another(&[0.0040, 0.0041, 0.0042]);
+        let quota = Quota { cores: 0.2, running: 0.0044, demand };
         let mut m = model(1, 0.0205, 0.0041, 2.0).under(Some(quota));
         m.fit(&[saturation(2, 97.0, 0.0041, 0.4)]);
         for instances in 1..=8 {

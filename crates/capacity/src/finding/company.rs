@@ -4,17 +4,28 @@ use super::evidence::{Evidence, FULL_GAIN, Load, ROOM};
 use super::trial::Change;
 use super::{Finding, Kind, clarity, found, instance_limit};
 use crate::model::Model;
+use crate::saturation::CPU_FULL;
 use crate::words::{rate, time};
 
 /// Two instances that do less than this of one's work are slower, not just useless.
 const LOSS: f64 = 0.97;
+/// Beside one that fills every core by itself another can but compete: it is seen to where it brings less than
+/// this, which is nothing but the error of two probes.
+const NOTHING: f64 = 1.05;
 /// A second instance that brings less than this brings nothing that is worth its cost.
 const ALL_SHARED: f64 = 1.2;
 
 pub(super) fn is_oversubscribed(model: &Model, e: &Evidence) -> bool {
     !e.is_carrier_bound(model)
-        && e.second_gain().is_some_and(|gain| gain < LOSS)
+        && e.second_gain().is_some_and(|gain| gain < least_gain(model, e))
         && e.two.is_some_and(|two| two.is_cpu_full(model.cores))
+}
+
+/// What a second instance must bring for the two not to be said to compete.
+fn least_gain(model: &Model, e: &Evidence) -> f64 {
+    // Whatever else runs: of cores that others use too it is not known that one instance would fill them.
+    let is_all = e.one.own_cores() >= CPU_FULL * model.cores;
+    if is_all { NOTHING } else { LOSS }
 }
 
 pub(super) fn is_shared(model: &Model, e: &Evidence) -> bool {
@@ -41,10 +52,10 @@ pub(super) fn oversubscribed(model: &Model, e: &Evidence) -> Option<Finding> {
     });
     found(
         Kind::Oversubscribed,
-        clarity(1.0 - gain, 0.0, 0.2),
+        clarity(least_gain(model, e) - gain, 0.0, 0.2),
         format!("two instances did {gain:.2} times the work of one on full cores{waits}"),
-        "run one instance on this machine, which is faster than two; add machines, or make a request \
-         cheaper",
+        "run one instance on this machine: a second one only takes the cores from it; add machines, or make a \
+         request cheaper",
     )
 }
 

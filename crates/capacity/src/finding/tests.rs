@@ -89,6 +89,26 @@ fn threads_on_full_cores() {
     assert_eq!(kinds(&m, &e), [Kind::Oversubscribed, Kind::CpuBound]);
 }
 
+// Two JVMs that have compiled everything do as much as one: there is nothing left that the second could have.
+#[test]
+fn one_that_fills_every_core_leaves_none_to_another() {
+    let found = |one: Saturation, two: Saturation| {
+        let mut m = model(2, 0.002, 0.002, 2.0);
+        m.fit(&[two]);
+        kinds(&m, &Evidence { two: Some(two), ..Evidence::new(one) })[0]
+    };
+    let (alone, beside) = (saturation(1, 950.0, 0.002, 2.0), saturation(2, 940.0, 0.002, 2.0));
+    assert_eq!(found(alone, beside), Kind::Oversubscribed);
+    // With half a core of others, it is not known what it would fill without them.
+    let others = saturation(1, 700.0, 0.002, 2.0);
+    assert_eq!(found(others, saturation(2, 700.0, 0.002, 2.0)), Kind::CpuBound);
+    assert_eq!(
+        found(others, saturation(2, 650.0, 0.0021, 2.0)),
+        Kind::Oversubscribed,
+        "slower than one"
+    );
+}
+
 fn five_at_a_time(unread: usize, connections: usize) -> (Model, Evidence) {
     let mut m = model(5, 0.1, 0.001, 2.0);
     let (one, two) = (saturation(1, 50.0, 0.001, 0.1), saturation(2, 100.0, 0.001, 0.2));

@@ -76,8 +76,10 @@ impl Session<'_> {
         self.known.end(reason, why);
     }
 
+    /// From the most down: then instances are new once, and all others are measured as they are once
+    /// they have run for a while.
     pub(super) async fn sweep(&mut self) -> Result<(), Abort> {
-        for instances in 1..=self.experiment.max_instances {
+        for instances in (1..=self.experiment.max_instances).rev() {
             self.confirm_at(instances).await?;
         }
         let most = self.experiment.max_instances;

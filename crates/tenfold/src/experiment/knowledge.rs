@@ -62,6 +62,11 @@ impl<'a> Knowledge<'a> {
         }
     }
 
+    /// What was measured without a change to it.
+    fn all(&self) -> impl Iterator<Item = &Observation> {
+        self.rungs.iter().chain(&self.second).chain(&self.confirmed)
+    }
+
     /// The most that one instance did.
     pub fn peak(&self) -> f64 {
         self.rungs.iter().map(Observation::throughput).fold(0.0, f64::max)
@@ -87,7 +92,9 @@ impl<'a> Knowledge<'a> {
     /// What the model is fitted to, once one instance was measured.
     pub fn basis(&self) -> Option<Basis> {
         let first = self.rungs.first()?;
-        let (quota, unstopped) = first.quota().unzip();
+        let demands: Vec<f64> =
+            self.all().map(Observation::app_demand).filter(|demand| *demand > 0.0).collect();
+        let (quota, unstopped) = first.quota(&demands).unzip();
         let valid = self.confirmed.iter().filter(|o| self.is_valid(o));
         Some(Basis {
             cores: self.cores(),
@@ -159,8 +166,7 @@ impl<'a> Knowledge<'a> {
     }
 
     fn evidence(&self, peak: &Observation) -> Evidence {
-        let all = || self.rungs.iter().chain(&self.second).chain(&self.confirmed);
-        let worst = |value: &dyn Fn(&Observation) -> f64| all().map(value).fold(0.0, f64::max);
+        let worst = |value: &dyn Fn(&Observation) -> f64| self.all().map(value).fold(0.0, f64::max);
         let per_request = |o: &Observation| o.run_wait.map(|wait| wait / o.throughput());
         let failing = self
             .confirmed
@@ -181,11 +187,11 @@ impl<'a> Knowledge<'a> {
             generator_thread: worst(&|o| o.generator_thread),
             shortage: self.shortage(),
             balancer_thread: worst(&|o| o.balancer_thread),
-            throttled: all().filter_map(|o| o.throttled).reduce(f64::max),
+            throttled: self.all().filter_map(|o| o.throttled).reduce(f64::max),
             memory: self.memory(),
             load: None,
-            connect_failures: all().map(|o| o.connect_failures).sum(),
-            open_files: all().filter_map(Observation::open_files).max_by(|a, b| {
+            connect_failures: self.all().map(|o| o.connect_failures).sum(),
+            open_files: self.all().filter_map(Observation::open_files).max_by(|a, b| {
                 let share = |files: &(u64, u64)| files.0 as f64 / files.1.max(1) as f64;
                 share(a).total_cmp(&share(b))
             }),
@@ -232,7 +238,6 @@ impl<'a> Knowledge<'a> {
     }
 
     fn memory(&self) -> Memory {
-        let all = || self.rungs.iter().chain(&self.second).chain(&self.confirmed);
         let room = |o: &Observation| {
             let limited = o.probe.limited.and_then(limited_memory);
             let limited = limited.map(|(used, limit)| limit.saturating_sub(used));
@@ -246,18 +251,18 @@ impl<'a> Knowledge<'a> {
             Some(o.memory_available? as f64 / self.machine.memory_bytes?.max(1) as f64)
         };
         Memory {
-            stalled: all().filter_map(|o| o.memory_pressure).reduce(f64::max),
-            left: all().filter_map(left).reduce(f64::min),
-            limited: all().filter_map(|o| o.probe.limited).filter_map(limited_memory).max_by(
+            stalled: self.all().filter_map(|o| o.memory_pressure).reduce(f64::max),
+            left: self.all().filter_map(left).reduce(f64::min),
+            limited: self.all().filter_map(|o| o.probe.limited).filter_map(limited_memory).max_by(
                 |a, b| {
                     let share = |memory: &(u64, u64)| memory.0 as f64 / memory.1.max(1) as f64;
                     share(a).total_cmp(&share(b))
                 },
             ),
-            faults: all().map(|o| o.faults / o.throughput().max(1e-9)).fold(0.0, f64::max),
-            kills: all().map(|o| o.probe.memory_kills).sum(),
-            kept: all().map(kept).collect(),
-            room: all().filter_map(room).min(),
+            faults: self.all().map(|o| o.faults / o.throughput().max(1e-9)).fold(0.0, f64::max),
+            kills: self.all().map(|o| o.probe.memory_kills).sum(),
+            kept: self.all().map(kept).collect(),
+            room: self.all().filter_map(room).min(),
         }
     }
 

@@ -194,8 +194,8 @@ impl Observation {
     }
 
     /// The quota that stopped an instance with one request in flight in nearly every period, and how the time
-    /// of a request varies that it did not stop.
-    pub fn quota(&self) -> Option<(Quota, ServiceShape)> {
+    /// of a request varies that it did not stop; `demands` are the CPU seconds of a request in every probe.
+    pub fn quota(&self, demands: &[f64]) -> Option<(Quota, ServiceShape)> {
         let limited = self.probe.limited?;
         let (cores, ratio, still) =
             (limited.cpus?, limited.throttled_ratio?, limited.throttled_cores?);
@@ -208,7 +208,7 @@ impl Observation {
             service: self.probe.service_ms.mean? / 1e3,
             shape: &self.shape,
         };
-        (ratio >= STOPPED).then(|| Quota::seen(cores, &alone))
+        (ratio >= STOPPED).then(|| Quota::seen(cores, demands, &alone))
     }
 
     /// Whether more was sent than could be completed, so that what failed may just have waited.

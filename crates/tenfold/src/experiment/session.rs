@@ -33,8 +33,8 @@ pub struct Session<'a> {
 const UNLIMITED: usize = 1 << 20;
 /// Concurrency at one instance beyond which a single generator thread measures itself.
 const MOST_CONCURRENCY: usize = 1024;
-/// New instances have this part of the budget to warm up, and a third of what is left of it.
-const WARMING: u32 = 6;
+/// New instances have this part of the budget to warm up, and half of what is left of it.
+const WARMING: u32 = 4;
 /// They have when a request costs no more than this share less CPU than it did a probe before: as
 /// exact as a probe is.
 const SETTLED: f64 = 0.02;
@@ -275,19 +275,19 @@ impl<'a> Session<'a> {
         probe: &Probe,
         stage: Stage,
     ) -> Result<Observation, Abort> {
-        let most = self.budget.total() / WARMING;
         let patience = match self.experiment.depth {
-            Depth::Confirm => most.min(self.budget.left() / 3),
-            Depth::Sweep { .. } => most,
+            Depth::Confirm => (self.budget.total() / WARMING).min(self.budget.left() / 2),
+            Depth::Sweep { .. } => self.budget.total(),
         };
         let begun = Instant::now();
         let mut last = self.probe(probe, stage).await?;
+        let mut demands = vec![last.app_demand()];
         // Of one that was not seen to fall all that it costs more than the first may be warming up.
         let mut falls = self.known.dearer(&last);
         while falls > SETTLED && begun.elapsed() < patience {
-            let again = self.probe(probe, stage).await?;
-            falls = (1.0 - again.app_demand() / last.app_demand()).min(self.known.dearer(&again));
-            last = again;
+            last = self.probe(probe, stage).await?;
+            demands.push(last.app_demand());
+            falls = capacity::warming::fall(&demands).min(self.known.dearer(&last));
         }
         if falls > SETTLED {
             last.error += falls;
