@@ -59,7 +59,8 @@ pub(crate) struct Board {
     rows: Mutex<BTreeMap<u64, Row>>,
 }
 
-struct Row {
+/// An instance, and what is noticed of it.
+pub(crate) struct Row {
     status: MemberStatus,
     notice: Notice,
 }
@@ -96,8 +97,18 @@ impl Board {
     }
 
     /// Removes all rows of a place in the fleet.
-    pub(crate) fn clear(&self, index: usize) {
-        self.rows().retain(|_, row| row.status.member.index != index);
+    pub(crate) fn take(&self, index: usize) -> BTreeMap<u64, Row> {
+        let mut rows = self.rows();
+        let (taken, rest) = std::mem::take(&mut *rows)
+            .into_iter()
+            .partition(|(_, row)| row.status.member.index == index);
+        *rows = rest;
+        taken
+    }
+
+    /// Puts rows back that were taken.
+    pub(crate) fn restore(&self, rows: BTreeMap<u64, Row>) {
+        self.rows().extend(rows);
     }
 
     /// By index; of two with the same index, the older first.

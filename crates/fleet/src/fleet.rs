@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::app::App;
-use crate::board::{Board, MemberStatus};
+use crate::board::{Board, MemberStatus, Row};
 use crate::driver::{Driver, Membership};
 use crate::error::{FleetError, StartError};
 use crate::slot::{Context, Phase, Slot};
@@ -60,6 +60,13 @@ struct Slots {
     by_index: BTreeMap<usize, Slot>,
 }
 
+/// What stood in a place of the fleet before it was taken again.
+struct Former {
+    index: usize,
+    slot: Slot,
+    rows: BTreeMap<u64, Row>,
+}
+
 // === impl Fleet ===
 
 impl Fleet {
@@ -91,7 +98,8 @@ impl Fleet {
     /// given up after a crash loop are tried again.
     ///
     /// # Errors
-    /// When one does not become ready: then the new ones are taken away again. When `stop` comes first.
+    /// When one does not become ready: then the new ones are taken away again, and what was given up
+    /// stays so. When `stop` comes first.
     /// When there are fewer ports than that: then nothing changes.
     pub async fn scale(&self, n: usize) -> Result<(), FleetError> {
         if n > usize::from(u16::MAX) {
@@ -104,8 +112,8 @@ impl Fleet {
     /// another port and joins when it is ready; then the old one is drained and stopped.
     ///
     /// # Errors
-    /// When a successor does not become ready: the old one goes on serving, as do all after it. When
-    /// `stop` comes first.
+    /// When a successor does not become ready: the old one goes on serving, as do all after it, or stays
+    /// given up. When `stop` comes first.
     pub async fn reload(&self) -> Result<(), FleetError> {
         self.request(Operation::Reload).await
     }
@@ -222,12 +230,11 @@ impl Slots {
         self.dismiss(&self.above(n));
 
         let missing: Vec<usize> = (1..=n).filter(|index| self.is_vacant(*index)).collect();
-        for &index in &missing {
-            self.open(index);
-        }
+        let given_up: Vec<Former> = missing.iter().filter_map(|index| self.open(*index)).collect();
         let result = self.all_serving(n).await;
         if result.is_err() {
             self.close(&missing).await;
+            given_up.into_iter().for_each(|former| self.restore(former));
         }
         self.close_above(n).await;
         result
@@ -236,11 +243,15 @@ impl Slots {
     async fn reload(&mut self) -> Result<(), FleetError> {
         let indexes: Vec<usize> = self.by_index.keys().copied().collect();
         for index in indexes {
-            if self.is_vacant(index) {
-                self.open(index);
-                self.serving(index).await?;
-            } else {
+            if !self.is_vacant(index) {
                 self.by_index[&index].replace().await?;
+                continue;
+            }
+            let given_up = self.open(index);
+            if let Err(error) = self.serving(index).await {
+                self.close(&[index]).await;
+                given_up.into_iter().for_each(|former| self.restore(former));
+                return Err(error);
             }
         }
         Ok(())
@@ -278,20 +289,29 @@ impl Slots {
         self.by_index.get(&index).is_none_or(Slot::has_failed)
     }
 
-    fn open(&mut self, index: usize) {
-        self.clear(index);
+    fn open(&mut self, index: usize) -> Option<Former> {
+        let former = self.clear(index);
         let slot = Slot::open(self.context.clone(), index);
         self.by_index.insert(index, slot);
+        former
     }
 
     /// Forgets a slot that has ended, and the fleet's failure if that was the last one given up.
-    fn clear(&mut self, index: usize) {
-        if self.by_index.remove(&index).is_some() {
-            self.context.board.clear(index);
-        }
+    fn clear(&mut self, index: usize) -> Option<Former> {
+        let slot = self.by_index.remove(&index);
+        let rows = self.context.board.take(index);
         if !self.by_index.values().any(Slot::has_failed) {
             self.context.failure.send_replace(None);
         }
+        slot.map(|slot| Former { index, slot, rows })
+    }
+
+    /// One that was given up, and failed again.
+    fn restore(&mut self, former: Former) {
+        let Former { index, slot, rows } = former;
+        self.context.board.restore(rows);
+        self.context.failure.send_replace(slot.failure());
+        self.by_index.insert(index, slot);
     }
 
     /// Tells the slots to leave, the highest index first.

@@ -123,10 +123,7 @@ impl Slot {
         {
             return result;
         }
-        match &*self.phase.borrow() {
-            Phase::Failed(error) => Err(error.clone()),
-            Phase::Pending | Phase::Serving => Err(FleetError::Stopped),
-        }
+        Err(self.failure().unwrap_or(FleetError::Stopped))
     }
 
     pub(crate) fn is_serving(&self) -> bool {
@@ -134,7 +131,14 @@ impl Slot {
     }
 
     pub(crate) fn has_failed(&self) -> bool {
-        matches!(&*self.phase.borrow(), Phase::Failed(_))
+        self.failure().is_some()
+    }
+
+    pub(crate) fn failure(&self) -> Option<FleetError> {
+        match &*self.phase.borrow() {
+            Phase::Failed(error) => Some(error.clone()),
+            Phase::Pending | Phase::Serving => None,
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! How a group ends, and what killed Tenfolds have left behind.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,26 +32,54 @@ pub(super) fn name_of_own() -> String {
     format!("{PREFIX}{pid}-{}", started(pid.cast_signed()).unwrap_or_default())
 }
 
-/// Kills what is in a group and removes it. Only groups of a Tenfold end like this.
+/// Kills what is in a group and in those that the app has made below it, and removes them. Only
+/// groups of a Tenfold end like this.
 pub(crate) fn end(group: &Path) {
     if !is_tenfolds(group) {
         return;
     }
     let deadline = Instant::now() + END_LIMIT;
     let mut interval = END_INTERVAL.0;
-    while let Err(error) = fs::remove_dir(group) {
+    while let Err(error) = remove(group) {
         if error.kind() == ErrorKind::NotFound || Instant::now() > deadline {
             return;
         }
-        for pid in members(group) {
-            if let Some(pid) = Pid::from_raw(pid) {
-                // Fails when it has just ended.
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        }
+        kill(group);
         thread::sleep(interval);
         interval = (interval * 2).min(END_INTERVAL.1);
     }
+}
+
+/// Those below first: a group that has others is not removed.
+fn remove(group: &Path) -> io::Result<()> {
+    for below in groups_below(group) {
+        // Where one stays, so does this.
+        let _ = remove(&below);
+    }
+    fs::remove_dir(group)
+}
+
+fn kill(group: &Path) {
+    // Version 2 has it from Linux 5.14 on: for all below too, and no fork gets away.
+    let all = OpenOptions::new().write(true).open(group.join("cgroup.kill"));
+    if all.and_then(|mut all| all.write_all(b"1")).is_ok() {
+        return;
+    }
+    for below in groups_below(group) {
+        kill(&below);
+    }
+    for pid in members(group) {
+        if let Some(pid) = Pid::from_raw(pid) {
+            // Fails when it has just ended.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+fn groups_below(group: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(group).into_iter().flatten().filter_map(Result::ok);
+    let groups = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    groups.map(|group| group.path()).collect()
 }
 
 /// Ends the groups in `home` whose Tenfold is dead.
@@ -116,5 +144,15 @@ mod tests {
         clear(home.path());
         end(&other);
         assert!(!orphan.exists() && other.exists());
+    }
+
+    #[test]
+    fn groups_below_end_first() {
+        let home = tempfile::tempdir().unwrap();
+        let group = home.path().join(name(7));
+        fs::create_dir_all(group.join("of/the/app")).unwrap();
+        fs::create_dir(group.join("other")).unwrap();
+        end(&group);
+        assert!(!group.exists());
     }
 }

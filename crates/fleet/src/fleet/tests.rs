@@ -349,3 +349,31 @@ async fn more_instances_than_ports_are_refused_and_the_others_go_on() {
     assert_eq!(stage.states(), ["app-1 Ready"]);
     assert!(stage.journal.take().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_given_up_that_fails_again_stays_given_up() {
+    let stage = stage();
+    for _ in 0..3 {
+        stage.driver.next(1, dies_after(2));
+    }
+    stage.fleet.scale(1).await.unwrap();
+    let given_up = stage.fleet.failed().await.to_string();
+
+    stage.driver.next(1, dies_after(0));
+    let reload = stage.fleet.reload().await.unwrap_err();
+    assert!(matches!(reload, FleetError::Start(StartError::Exited { .. })), "{reload}");
+    assert_eq!(stage.states(), ["app-1 Failed"]);
+    assert_eq!(stage.fleet.failed().await.to_string(), given_up);
+
+    stage.driver.next(2, dies_after(0));
+    stage.fleet.scale(2).await.unwrap_err();
+    assert_eq!(stage.states(), ["app-1 Failed"]);
+    assert_eq!(stage.fleet.failed().await.to_string(), given_up);
+
+    stage.fleet.reload().await.unwrap();
+    assert_eq!(stage.states(), ["app-1 Ready"]);
+    let failed = tokio::time::timeout(seconds(100), stage.fleet.failed()).await;
+    assert!(failed.is_err(), "the failure is forgotten");
+    stage.fleet.scale(0).await.unwrap();
+    assert!(stage.fleet.members().is_empty());
+}

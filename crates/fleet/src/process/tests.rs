@@ -349,6 +349,10 @@ async fn who_runs_out_of_memory_is_told_so_and_nothing_remains() {
     let child = pid(&*instance, "child").await;
     let groups = groups_of(child);
     assert_eq!(groups.len(), 1);
+    // As a container runtime in the app would.
+    let below = groups[0].join("below");
+    std::fs::create_dir(&below).unwrap();
+    std::fs::write(below.join("cgroup.procs"), child.to_string()).unwrap();
     instance.stop(Duration::from_secs(5)).await;
     assert!(!lives(child) && !groups[0].exists());
 }
