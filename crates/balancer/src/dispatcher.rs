@@ -141,8 +141,7 @@ impl Dispatcher {
 
     pub(crate) fn set_slots(&self, id: BackendId, rule: Slots) {
         let mut dispatch = self.lock();
-        dispatch.set_rule(id, rule);
-        let slots = dispatch.slots_by(rule);
+        let slots = dispatch.set_rule(id, rule);
         let woken = set_slots(&mut dispatch, id, slots);
         drop(dispatch);
         woken.iter().for_each(Waker::wake_by_ref);

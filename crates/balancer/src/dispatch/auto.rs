@@ -13,6 +13,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::BackendId;
+
 /// The search, for all backends of an app that leave their slots to it.
 #[derive(Debug)]
 pub(super) struct AutoSlots {
@@ -31,10 +33,10 @@ pub(super) struct AutoSlots {
     settled: Option<f64>,
 }
 
-/// A backend of the app, by its index, or all of them.
+/// A backend of the app, or all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    One(u32),
+    One(BackendId),
     All,
 }
 
@@ -137,6 +139,14 @@ impl AutoSlots {
         self.slots
     }
 
+    /// What this backend has.
+    pub(super) fn slots_of(&self, id: BackendId) -> usize {
+        match &self.stage {
+            Stage::Trial(trial) if trial.scope.has(id) => trial.slots,
+            _ => self.slots,
+        }
+    }
+
     /// The first search is not over: what is known of the throughput is too little.
     pub(super) fn is_searching(&self) -> bool {
         self.settled.is_none()
@@ -146,7 +156,7 @@ impl AutoSlots {
     /// its place among the requests since the backend's slots last changed.
     pub(super) fn answered(
         &mut self,
-        index: u32,
+        id: BackendId,
         ordinal: u32,
         full: bool,
         time: Duration,
@@ -154,7 +164,7 @@ impl AutoSlots {
     ) {
         if let Stage::Trial(trial) = &mut self.stage {
             match trial.scope {
-                Scope::One(subject) if subject != index => return,
+                scope if !scope.has(id) => return,
                 Scope::One(_) if (ordinal as usize) < trial.slots => trial.answered += 1,
                 _ => {}
             }
@@ -165,14 +175,19 @@ impl AutoSlots {
     }
 
     /// What is to change now. `waiting`: somebody waits for a slot. `subjects`: the backends that
-    /// leave their slots to this.
+    /// leave their slots to this, and serve.
     pub(super) fn tick(
         &mut self,
         now: Instant,
         waiting: bool,
-        subjects: &[u32],
+        subjects: &[BackendId],
     ) -> Option<Decision> {
         self.window.tick(now, waiting);
+        if let Stage::Trial(trial) = self.stage
+            && !subjects.iter().any(|&subject| trial.scope.has(subject))
+        {
+            return Some(self.end(now, trial.scope));
+        }
         let (&first, several) = (subjects.first()?, subjects.len() > 1);
         match self.stage {
             Stage::Base => {
@@ -184,19 +199,12 @@ impl AutoSlots {
                 let scope = Scope::One(first);
                 Some(self.begin(Trial { scope, slots, base: self.window, aim, answered: 0 }, now))
             }
-            Stage::Trial(trial) => {
-                if let Scope::One(subject) = trial.scope
-                    && !subjects.contains(&subject)
-                {
-                    return Some(self.end(now, trial.scope));
+            Stage::Trial(trial) => match self.verdict(&trial, now)? {
+                true if several && trial.scope != Scope::All => {
+                    Some(self.begin(Trial { scope: Scope::All, ..trial }, now))
                 }
-                match self.verdict(&trial, now)? {
-                    true if several && trial.scope != Scope::All => {
-                        Some(self.begin(Trial { scope: Scope::All, ..trial }, now))
-                    }
-                    verdict => Some(self.conclude(&trial, verdict, now)),
-                }
-            }
+                verdict => Some(self.conclude(&trial, verdict, now)),
+            },
         }
     }
 
@@ -298,6 +306,15 @@ impl AutoSlots {
         self.stage = Stage::Base;
         self.window = Window::new(Some(now));
         Decision { scope, slots: self.slots }
+    }
+}
+
+impl Scope {
+    pub(super) fn has(self, id: BackendId) -> bool {
+        match self {
+            Scope::One(one) => one == id,
+            Scope::All => true,
+        }
     }
 }
 

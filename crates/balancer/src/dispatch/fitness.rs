@@ -80,6 +80,7 @@ impl<B: Clone> Dispatch<B> {
             (false, true) => self.enter(index),
             (true, true) => {
                 self.start_slowly(index);
+                self.weigh();
                 self.rank(index, End::Back);
                 self.serve_all(index)
             }

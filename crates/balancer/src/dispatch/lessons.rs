@@ -18,7 +18,7 @@ impl<B: Clone> Dispatch<B> {
             let time = Duration::from_micros(micros.into());
             // Those of before are behind all others.
             let ordinal = ordinal.wrapping_sub(member.granted_before);
-            self.auto.answered(id.index, ordinal, full, time, ended);
+            self.auto.answered(id, ordinal, full, time, ended);
         }
     }
 

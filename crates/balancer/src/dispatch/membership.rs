@@ -3,7 +3,6 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use super::auto::Scope;
 use super::choice::Choice;
 use super::drain_rate::DrainRate;
 use super::list::{End, List};
@@ -46,7 +45,7 @@ impl<B: Clone> Dispatch<B> {
         (id, self.enter(index))
     }
 
-    /// How many slots a backend gets by a rule now.
+    /// How many slots a new backend gets by a rule now.
     pub(crate) fn slots_by(&self, rule: Slots) -> usize {
         match rule {
             Slots::Fixed(slots) => slots,
@@ -54,19 +53,24 @@ impl<B: Clone> Dispatch<B> {
         }
     }
 
-    /// Leaves the number to another rule; to be followed by [`Dispatch::set_slots`].
-    pub(crate) fn set_rule(&mut self, id: BackendId, rule: Slots) {
+    /// Leaves the number to another rule. Returns what that gives it, for [`Dispatch::set_slots`].
+    pub(crate) fn set_rule(&mut self, id: BackendId, rule: Slots) -> usize {
         if let Some(member) = self.member_mut(id) {
             member.rule = rule;
         }
+        match rule {
+            Slots::Fixed(slots) => slots,
+            Slots::Auto => self.auto.slots_of(id),
+        }
     }
 
-    /// With no slots, a backend is paused: it gets no request, and those bound to it move on.
+    /// With no slots, a backend is paused: it gets no request and is not checked, and those bound
+    /// to it move on.
     pub(crate) fn set_slots(&mut self, id: BackendId, slots: usize) -> Vec<Waker> {
         let Some(member) = self.member_mut(id) else { return Vec::new() };
         let took = member.takes();
         (member.slots, member.granted_before) = (slots, member.granted);
-        match (took, member.takes()) {
+        let mut wakers = match (took, member.takes()) {
             (true, true) => {
                 self.rank(id.index, End::Front);
                 self.serve_all(id.index)
@@ -74,7 +78,11 @@ impl<B: Clone> Dispatch<B> {
             (true, false) => self.leave(id.index),
             (false, true) => self.enter(id.index),
             (false, false) => Vec::new(),
+        };
+        if slots == 0 {
+            self.refuse_checks(id.index, &mut wakers);
         }
+        wakers
     }
 
     /// Stops giving new requests to a backend; those bound to it move on. Returns the number in
@@ -83,11 +91,8 @@ impl<B: Clone> Dispatch<B> {
         let Some(member) = self.member_mut(id) else { return (None, Vec::new()) };
         let in_flight = member.in_flight + member.tunnels;
         member.standing = Standing::Draining;
-        let mut checks = std::mem::replace(&mut member.first, List::EMPTY);
         let mut wakers = self.leave(id.index);
-        while let Some(waiter) = checks.pop_front(&mut self.links) {
-            self.refuse(waiter, &mut wakers);
-        }
+        self.refuse_checks(id.index, &mut wakers);
         (Some(in_flight), wakers)
     }
 
@@ -113,19 +118,18 @@ impl<B: Clone> Dispatch<B> {
         changes
     }
 
-    /// What the search for slots has come to, for each backend that it concerns.
+    /// What the search for slots has come to, for each backend that it concerns: also one that is
+    /// down, and comes back.
     fn search_slots(&mut self, now: Instant) -> Vec<(BackendId, usize)> {
-        let left_to_us = |member: &&Member<B>| member.rule == Slots::Auto && member.takes();
-        let subjects: Vec<_> = self.members.iter().flatten().filter(left_to_us).collect();
-        let indices: Vec<_> = subjects.iter().map(|member| member.id.index).collect();
-        let Some(decision) = self.auto.tick(now, self.waiting > 0, &indices) else {
+        let members = self.members.iter().flatten();
+        let left_to_us: Vec<_> = members.filter(|member| member.rule == Slots::Auto).collect();
+        let serving = left_to_us.iter().filter(|member| member.takes());
+        let subjects: Vec<_> = serving.map(|member| member.id).collect();
+        let Some(decision) = self.auto.tick(now, self.waiting > 0, &subjects) else {
             return Vec::new();
         };
-        let concerned = |member: &&&Member<B>| match decision.scope {
-            Scope::One(index) => member.id.index == index,
-            Scope::All => true,
-        };
-        subjects.iter().filter(concerned).map(|member| (member.id, decision.slots)).collect()
+        let ids = left_to_us.iter().map(|member| member.id);
+        ids.filter(|&id| decision.scope.has(id)).map(|id| (id, decision.slots)).collect()
     }
 
     fn continue_slow_starts(&mut self, now: Instant) -> Vec<Waker> {
@@ -170,7 +174,10 @@ impl<B: Clone> Dispatch<B> {
     /// Gives no more requests to a backend that takes none any more.
     pub(super) fn leave(&mut self, index: u32) -> Vec<Waker> {
         let member = self.members[index as usize].as_mut();
-        let bound = member.map(|member| std::mem::replace(&mut member.bound, List::EMPTY));
+        let bound = member.map(|member| {
+            member.drain_rate.reset();
+            std::mem::replace(&mut member.bound, List::EMPTY)
+        });
         self.rank(index, End::Back);
         self.leave_lineup(index);
         let mut wakers = self.place_again(bound.unwrap_or(List::EMPTY));
@@ -198,24 +205,25 @@ impl<B: Clone> Dispatch<B> {
         }
     }
 
-    /// Ends the wait of one that is in no list any more.
-    fn refuse(&mut self, waiter: u32, wakers: &mut Vec<Waker>) {
-        let state = &mut self.waiters[waiter as usize].state;
-        if let WaiterState::Waiting { waker, .. } = std::mem::replace(state, WaiterState::AllTried)
-        {
-            wakers.extend(waker);
+    /// Tells checks that there is nothing to ask of their backend.
+    fn refuse_checks(&mut self, index: u32, wakers: &mut Vec<Waker>) {
+        while let Some(waiter) = self.at(index).and_then(|m| m.first.iter(&self.links).next()) {
+            wakers.extend(self.unlink(waiter, Line::First(index)));
+            self.waiters[waiter as usize].state = WaiterState::AllTried;
         }
     }
 
-    /// Gives the waiters of no backend to one that has come.
+    /// Gives the waiters of no backend to one that has come. Its checks still go first.
     fn place_unbound(&mut self, index: u32) -> Vec<Waker> {
-        match self.policy {
-            Policy::Queue | Policy::First => self.serve_all(index),
+        let mut wakers = match self.policy {
+            Policy::Queue | Policy::First => Vec::new(),
             _ => {
                 let unbound = std::mem::replace(&mut self.unbound, List::EMPTY);
                 self.place_again(unbound)
             }
-        }
+        };
+        wakers.extend(self.serve_all(index));
+        wakers
     }
 
     /// Chooses anew for the waiters of a list that belongs to nobody any more, in their order.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::super::auto::{AutoSlots, Scope};
+use super::super::auto::AutoSlots;
 use super::*;
 
 /// What a simulated backend does with the requests that it has.
@@ -36,6 +36,10 @@ struct Simulation {
 
 /// A request's part of a backend that is stuck.
 const NEVER: u64 = u64::MAX / 2;
+
+fn subject(backend: usize) -> BackendId {
+    BackendId { app: AppId::FIRST, index: backend as u32, generation: 1 }
+}
 
 impl Simulation {
     fn new(backends: usize, server: fn(u64) -> Server) -> Self {
@@ -114,7 +118,7 @@ impl Simulation {
             self.in_flight[backend] -= 1;
             self.answered += 1;
             let (time, ended) = (Duration::from_micros(at - began), self.at(at));
-            self.auto.answered(backend as u32, ordinal, full, time, ended);
+            self.auto.answered(subject(backend), ordinal, full, time, ended);
         }
         self
     }
@@ -124,10 +128,10 @@ impl Simulation {
     }
 
     fn tick(&mut self) {
-        let subjects: Vec<_> = (0..self.limits.len() as u32).collect();
+        let subjects: Vec<_> = (0..self.limits.len()).map(subject).collect();
         let Some(decision) = self.auto.tick(self.at(self.now), true, &subjects) else { return };
         for backend in 0..self.limits.len() {
-            if matches!(decision.scope, Scope::One(one) if one as usize != backend) {
+            if !decision.scope.has(subject(backend)) {
                 continue;
             }
             let fewer = decision.slots < self.limits[backend];
@@ -223,8 +227,112 @@ fn without_demand_nothing_changes() {
     let (mut auto, mut now) = (AutoSlots::new(), Instant::now());
     for _ in 0..1000 {
         now += TICK;
-        auto.answered(0, 0, false, Duration::from_millis(5), now);
-        assert_eq!(auto.tick(now, false, &[0]), None);
+        auto.answered(subject(0), 0, false, Duration::from_millis(5), now);
+        assert_eq!(auto.tick(now, false, &[subject(0)]), None);
     }
     assert_eq!(auto.slots(), 1);
+}
+
+/// Backends that leave their slots to the search, and are all full while others wait.
+struct Fleet {
+    dispatch: Plain,
+    ids: Vec<BackendId>,
+    flights: Vec<(BackendId, u32)>,
+    now: Instant,
+}
+
+impl Fleet {
+    /// Up to the trial of a second slot at the first one.
+    fn trying(backends: usize) -> Self {
+        let mut dispatch = new(Policy::Queue, 1000);
+        let ids = (0..backends).map(|_| dispatch.add("a", Slots::Auto, terms()).0).collect();
+        let mut it = Fleet { dispatch, ids, flights: Vec::new(), now: Instant::now() };
+        assert_eq!(it.tick(), []);
+        assert_eq!(it.serve(40).tick(), [(it.ids[0], 2)]);
+        it
+    }
+
+    /// Lets each backend answer so many requests, a millisecond each.
+    fn serve(&mut self, rounds: usize) -> &mut Self {
+        for _ in 0..rounds {
+            self.fill();
+            let began = self.now;
+            self.now += Duration::from_millis(1);
+            for (id, ordinal) in std::mem::take(&mut self.flights) {
+                self.dispatch.release(id, ordinal, Report::answered(began, self.now, false));
+            }
+        }
+        self
+    }
+
+    /// Somebody waits for each slot. Who was handed one is in flight.
+    fn fill(&mut self) {
+        while self.dispatch.depth().0 < 20 {
+            if let Asked::Granted(grant) = ask(&mut self.dispatch) {
+                self.flights.push((grant.id, grant.ordinal));
+            }
+        }
+        for waiter in &mut self.dispatch.waiters {
+            let state = std::mem::replace(&mut waiter.state, WaiterState::Vacant);
+            match state {
+                WaiterState::Granted(grant) => self.flights.push((grant.id, grant.ordinal)),
+                state => waiter.state = state,
+            }
+        }
+    }
+
+    fn take_down(&mut self, id: BackendId) {
+        for _ in 0..3 {
+            let report = Report::failed(BackendFault::Connect, self.now, self.now);
+            self.dispatch.member_mut(id).unwrap().in_flight += 1;
+            self.dispatch.release(id, 0, report);
+        }
+    }
+
+    fn tick(&mut self) -> Vec<(BackendId, usize)> {
+        self.now += TICK;
+        let slots = self.dispatch.tick(self.now).slots;
+        for &(id, slots) in &slots {
+            self.dispatch.set_slots(id, slots);
+        }
+        slots
+    }
+}
+
+#[test]
+fn who_goes_down_in_a_trial_comes_back_without_it() {
+    for backends in [1, 2] {
+        let mut it = Fleet::trying(backends);
+        let subject = it.ids[0];
+        it.take_down(subject);
+        assert_eq!(it.tick(), [(subject, 1)], "of {backends}");
+    }
+}
+
+#[test]
+fn who_is_down_learns_what_was_found() {
+    let mut it = Fleet::trying(2);
+    let [subject, other] = it.ids[..] else { unreachable!() };
+    it.take_down(other);
+    assert_eq!(it.serve(40).tick(), [(subject, 2), (other, 2)]);
+}
+
+/// It has the place of the one before it, but not its slots.
+#[test]
+fn a_trial_ends_with_the_backend_that_it_is_for() {
+    let mut it = Fleet::trying(1);
+    it.dispatch.remove(it.ids[0]);
+    it.flights.clear();
+    let id = it.dispatch.add("b", Slots::Auto, terms()).0;
+    assert_eq!(id.index, it.ids[0].index);
+    it.serve(40).tick();
+    assert_eq!(it.dispatch.auto.slots(), 1);
+}
+
+#[test]
+fn who_is_told_the_same_again_stays_in_its_trial() {
+    let mut it = Fleet::trying(2);
+    for (id, slots) in [(it.ids[0], 2), (it.ids[1], 1)] {
+        assert_eq!(it.dispatch.set_rule(id, Slots::Auto), slots);
+    }
 }

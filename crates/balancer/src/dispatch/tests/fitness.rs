@@ -116,10 +116,28 @@ fn a_check_goes_first_and_takes_a_slot() {
         assert_eq!([claim(&mut d, &waits), claim(&mut d, &check)], [None, Some("a")], "{policy}");
         release(&mut d, ids[0]);
         assert_eq!(claim(&mut d, &waits), Some("a"));
-        let late = waiting(d.ask_first(ids[0]).unwrap());
-        d.drain(ids[0]);
-        assert!(matches!(d.claim(&late, Waker::noop()), Poll::Ready(None)));
-        assert!(d.ask_first(ids[0]).is_none());
+        let stops: [fn(&mut Plain, BackendId); 2] =
+            [|d, id| drop(d.set_slots(id, 0)), |d, id| drop(d.drain(id))];
+        for stop in stops {
+            d.set_slots(ids[0], 1);
+            let late = waiting(d.ask_first(ids[0]).unwrap());
+            stop(&mut d, ids[0]);
+            assert!(matches!(d.claim(&late, Waker::noop()), Poll::Ready(None)), "{policy}");
+            assert!(d.ask_first(ids[0]).is_none());
+        }
+    }
+}
+
+#[test]
+fn a_check_goes_first_also_where_its_backend_comes_back() {
+    let rules = ActiveHealth { rise: 1, fall: 1, ..ActiveHealth::of("/") };
+    for policy in all() {
+        let (mut d, ids) = dispatch(policy.clone(), &[("a", 2)]);
+        granted(ask(&mut d));
+        d.checked(ids[0], &rules, Err("status 500".into()));
+        let check = waiting(d.ask_first(ids[0]).unwrap());
+        d.checked(ids[0], &rules, Ok(()));
+        assert_eq!(claim(&mut d, &check), Some("a"), "{policy}");
     }
 }
 

@@ -1,6 +1,7 @@
 mod auto;
 mod cost;
 mod fitness;
+mod model;
 mod policies;
 
 use super::*;

@@ -291,3 +291,24 @@ fn retries_have_a_budget() {
     assert_eq!(retried(&mut d), 40, "and a fifth");
     assert_eq!(d.retries(), RetryCounts { sent: 140, refused: 460 });
 }
+
+#[test]
+fn a_wait_before_a_pause_says_nothing_of_one_after_it() {
+    for policy in early() {
+        let (mut d, ids) = dispatch(policy.clone(), &[("a", 1)]);
+        d.limits.wait = Duration::from_secs(1);
+        granted(ask(&mut d));
+        for _ in 0..20 {
+            waiting(ask(&mut d));
+        }
+        let start = Instant::now();
+        for handed in 1..=10 {
+            let ended = start + Duration::from_secs(9) * handed;
+            d.release(ids[0], 0, Report::answered(start, ended, false));
+        }
+        assert!(matches!(ask(&mut d), Asked::TooLate(_)), "{policy}");
+        d.set_slots(ids[0], 0);
+        d.set_slots(ids[0], 1);
+        waiting(ask(&mut d));
+    }
+}
