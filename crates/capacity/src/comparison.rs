@@ -5,6 +5,9 @@
 //! differs from run to run is not. Rates and times are compared by their ratio, on a logarithmic
 //! scale, so that twice and half are equally far; shares of errors by their difference.
 //!
+//! Times come from the buckets of histograms. Where they coincide in all repetitions or windows, they
+//! seem to vary by nothing; the standard error of a difference is a bucket at least.
+//!
 //! The intervals hold together: each is so much wider that the chance of one of them missing its
 //! truth is 5 % (Bonferroni's inequality). Six figures of the same system would else differ once in
 //! four comparisons.
@@ -58,6 +61,15 @@ pub struct Window {
     pub times: Vec<(f64, u64)>,
 }
 
+/// How finely times were recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Resolution {
+    /// In the unit of the times.
+    pub step: f64,
+    /// Of a time, where that is more.
+    pub share: f64,
+}
+
 /// What is known of one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Finding {
@@ -88,26 +100,27 @@ pub enum Direction {
 const MOST_WINDOWS: usize = 120;
 
 /// Findings in the order of [`Metric::ALL`]. Both sides by repetitions, or both by windows.
-pub fn compare(a: &Side, b: &Side, seed: u64) -> Vec<Finding> {
+pub fn compare(a: &Side, b: &Side, resolution: Resolution, seed: u64) -> Vec<Finding> {
     let [whole_a, whole_b] = [a, b].map(Side::figures);
     let comparable = whole_a.iter().zip(&whole_b).filter(|(a, b)| a.is_some() && b.is_some());
     let confidence = 1.0 - (1.0 - CONFIDENCE) / comparable.count().max(1) as f64;
-    let changes = match (a, b) {
-        (Side::Windows(a), Side::Windows(b)) => {
-            let (a, b) = (Series::new(a), Series::new(b));
-            let [a, b] =
-                [(&a, seed), (&b, seed.wrapping_add(1))].map(|(s, seed)| s.estimates(seed));
-            std::array::from_fn(|i| Some(Difference::between(a[i]?, b[i]?, confidence)))
-        }
-        _ => Metric::ALL.map(|metric| metric.of_runs(&a.runs(), &b.runs(), confidence)),
+    let [estimates_a, estimates_b] = match (a, b) {
+        (Side::Windows(a), Side::Windows(b)) => [(a, seed), (b, seed.wrapping_add(1))]
+            .map(|(windows, seed)| Series::new(windows).estimates(seed)),
+        _ => [a.runs(), b.runs()].map(|runs| Metric::ALL.map(|metric| metric.of_runs(&runs))),
     };
-    let metrics = Metric::ALL.into_iter().zip(changes).enumerate();
+    let metrics = Metric::ALL.into_iter().enumerate();
     metrics
-        .map(|(i, (metric, change))| Finding {
-            metric,
-            a: whole_a[i],
-            b: whole_b[i],
-            change: change.map(|d| metric.unscaled(d)),
+        .map(|(i, metric)| {
+            let rounded = |estimate: Estimate| metric.rounded(estimate, resolution);
+            let sides = estimates_a[i].map(rounded).zip(estimates_b[i].map(rounded));
+            let change = sides.map(|(a, b)| Difference::between(a, b, confidence));
+            Finding {
+                metric,
+                a: whole_a[i],
+                b: whole_b[i],
+                change: change.map(|d| metric.unscaled(d)),
+            }
         })
         .collect()
 }
@@ -154,12 +167,21 @@ impl Metric {
         Difference { estimate: back(d.estimate), low: back(d.low), high: back(d.high) }
     }
 
-    fn of_runs(self, a: &[Figures], b: &[Figures], confidence: f64) -> Option<Difference> {
-        let values = |runs: &[Figures]| {
-            let each = runs.iter().map(|run| run[self as usize].and_then(|x| self.scaled(x)));
-            each.collect::<Option<Vec<f64>>>()
-        };
-        Difference::of_means(&values(a)?, &values(b)?, confidence)
+    fn of_runs(self, runs: &[Figures]) -> Option<Estimate> {
+        let each = runs.iter().map(|run| run[self as usize].and_then(|x| self.scaled(x)));
+        Estimate::of_mean(&each.collect::<Option<Vec<f64>>>()?)
+    }
+
+    /// An estimate on the scale of differences, no surer than what it was made of.
+    fn rounded(self, estimate: Estimate, resolution: Resolution) -> Estimate {
+        match self {
+            Metric::Throughput | Metric::Errors => estimate,
+            Metric::Mean | Metric::P50 | Metric::P95 | Metric::P99 => {
+                // Of a logarithm, a step is its share of the time.
+                let share = resolution.step / estimate.value.exp();
+                estimate.rounded_to(share.max(resolution.share))
+            }
+        }
     }
 }
 

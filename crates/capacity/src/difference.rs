@@ -26,17 +26,12 @@ pub(crate) struct Estimate {
 }
 
 impl Difference {
-    /// Of the means of two samples with unequal variances, each value a repetition; `None` with
-    /// fewer than two on a side. `confidence` is a share, as in 0.95.
-    pub fn of_means(a: &[f64], b: &[f64], confidence: f64) -> Option<Difference> {
-        Some(Difference::between(Estimate::of_mean(a)?, Estimate::of_mean(b)?, confidence))
-    }
-
     /// The interval leaves no doubt that there is one.
     pub fn is_significant(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
 
+    /// Of two estimates with unequal variances. `confidence` is a share, as in 0.95.
     pub(crate) fn between(a: Estimate, b: Estimate, confidence: f64) -> Difference {
         let estimate = b.value - a.value;
         let variance = a.variance + b.variance;
@@ -51,7 +46,8 @@ impl Difference {
 }
 
 impl Estimate {
-    fn of_mean(values: &[f64]) -> Option<Estimate> {
+    /// Of a sample's mean, each value a repetition; `None` with fewer than two.
+    pub(crate) fn of_mean(values: &[f64]) -> Option<Estimate> {
         let n = values.len() as f64;
         if values.len() < 2 {
             return None;
@@ -59,6 +55,12 @@ impl Estimate {
         let mean = values.iter().sum::<f64>() / n;
         let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
         Some(Estimate { value: mean, variance: squares / (n - 1.0) / n, degrees: n - 1.0 })
+    }
+
+    /// The same of values that were rounded to steps: values that coincide may differ by one. Half of
+    /// its square on each side makes the standard error of a difference one step at least.
+    pub(crate) fn rounded_to(self, step: f64) -> Estimate {
+        Estimate { variance: self.variance.max(step * step / 2.0), ..self }
     }
 }
 
@@ -71,6 +73,11 @@ fn student_t(degrees: f64, confidence: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn of_means(a: &[f64], b: &[f64], confidence: f64) -> Difference {
+        let mean = |values| Estimate::of_mean(values).unwrap();
+        Difference::between(mean(a), mean(b), confidence)
+    }
 
     #[test]
     fn quantiles_as_tabled() {
@@ -88,19 +95,19 @@ mod tests {
         // degrees of freedom, interval -0.2054832 .. 3.3654832.
         let a = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
         let b = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
-        let d = Difference::of_means(&a, &b, 0.95).unwrap();
+        let d = of_means(&a, &b, 0.95);
         assert!((d.estimate - 1.58).abs() < 1e-9);
         assert!((d.low + 0.205_483_2).abs() < 1e-6 && (d.high - 3.365_483_2).abs() < 1e-6, "{d:?}");
         assert!(!d.is_significant());
-        assert!(Difference::of_means(&a, &b, 0.9).unwrap().is_significant(), "p is 0.079");
+        assert!(of_means(&a, &b, 0.9).is_significant(), "p is 0.079");
     }
 
     #[test]
     fn too_few_say_nothing_and_the_same_does_not_differ() {
-        assert_eq!(Difference::of_means(&[1.0], &[1.0, 2.0], 0.95), None);
-        let same = Difference::of_means(&[3.0, 3.0], &[3.0, 3.0], 0.95).unwrap();
+        assert_eq!(Estimate::of_mean(&[1.0]), None);
+        let same = of_means(&[3.0, 3.0], &[3.0, 3.0], 0.95);
         assert!(!same.is_significant());
-        let other = Difference::of_means(&[3.0, 3.0], &[4.0, 4.0], 0.95).unwrap();
+        let other = of_means(&[3.0, 3.0], &[4.0, 4.0], 0.95);
         assert!(other.is_significant() && other.estimate == 1.0);
     }
 }

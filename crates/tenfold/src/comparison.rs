@@ -1,7 +1,7 @@
 //! Two sides of an experiment, compared: the value, `tenfold/compare/1`, and how it is made of load
 //! reports. Text and JSON are renderings of it.
 
-use capacity::comparison::{self, CONFIDENCE, Direction, Figures, Finding, Metric};
+use capacity::comparison::{self, CONFIDENCE, Direction, Figures, Finding, Metric, Resolution};
 use serde::Serialize;
 
 use crate::plan::Verdict;
@@ -84,6 +84,9 @@ pub struct Allowance {
     pub most: f64,
 }
 
+/// Of times in milliseconds: histograms hold whole microseconds, of three digits at least.
+const RECORDED: Resolution = Resolution { step: 0.001, share: 0.001 };
+
 impl Comparison {
     /// Each side has one run at least. `seed` chooses the draws.
     pub fn of(a: &[Named], b: &[Named], allowances: &[Allowance], seed: u64) -> Comparison {
@@ -91,7 +94,7 @@ impl Comparison {
             0 | 1 => Method::Windows,
             _ => Method::Repetitions,
         };
-        let findings = comparison::compare(&method.side(a), &method.side(b), seed);
+        let findings = comparison::compare(&method.side(a), &method.side(b), RECORDED, seed);
         let (side_a, side_b) = (Side::of(a), Side::of(b));
         let notes = notes(&side_a, &side_b, method, &findings);
         Comparison {
@@ -295,6 +298,21 @@ mod tests {
         assert!(comparison.metrics.iter().all(|row| !row.broken));
         assert_eq!(comparison.metrics[0].outcome, Outcome::NoSignificantDifference);
         assert!(comparison.notes.is_empty(), "{:?}", comparison.notes);
+    }
+
+    #[test]
+    fn a_step_of_the_histogram_is_no_difference() {
+        let side = |p95: f64| {
+            [50.0, 51.0].map(|throughput| {
+                let mut named = run("x", throughput);
+                named.document.response_ms.p95 = Some(p95);
+                named
+            })
+        };
+        let p95 = |b: f64| Comparison::of(&side(2.047), &side(b), &[], 1).metrics[3].outcome;
+        // The next bucket begins at 2.048 ms, and they are two microseconds wide from there on.
+        assert_eq!(p95(2.049), Outcome::NoSignificantDifference);
+        assert_eq!(p95(2.5), Outcome::Worse);
     }
 
     #[test]
