@@ -35,6 +35,22 @@ fn a_rate_of_nothing() {
 }
 
 #[test]
+fn a_value_that_looks_like_a_flag() {
+    for arguments in ["plan --think -1 -- true", "load http://127.0.0.1:9/ -u -3"] {
+        let text = said(&refused(arguments, 2, &["no option takes a number below 0"]));
+        assert!(!text.contains("use '-- "), "{text}");
+    }
+    let text = said(&refused("plan --url http://a/ -- true", 2, &["unexpected argument '--url'"]));
+    assert!(!text.contains("use '-- "), "{text}");
+}
+
+#[test]
+fn a_name_that_would_move_the_cursor() {
+    let text = said(&refused("compare \u{1b}[2J last", 2, &["`\\u{1b}[2J` is neither a run"]));
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+}
+
+#[test]
 fn a_number_beyond_all_count() {
     refused("plan --users 18446744073709551615 -- true", 2, &["is beyond all count"]);
 }

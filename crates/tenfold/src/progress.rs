@@ -1,8 +1,11 @@
 //! What is being measured and how long it will still take, on standard error: one line that
 //! rewrites itself on a terminal, a line per step elsewhere.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, stderr};
 use std::time::Duration;
+
+use ratatui::text::Span;
+use rustix::termios::tcgetwinsize;
 
 use crate::output;
 
@@ -26,7 +29,7 @@ enum Output {
 impl Progress {
     /// To standard error, or nowhere.
     pub fn new(quiet: bool) -> Progress {
-        let output = match (quiet, std::io::stderr().is_terminal()) {
+        let output = match (quiet, stderr().is_terminal()) {
             (true, _) => Output::Nothing,
             (false, true) => Output::Terminal,
             (false, false) => Output::Lines,
@@ -48,7 +51,9 @@ impl Progress {
     pub fn detail(&mut self, news: &str) {
         if self.output == Output::Terminal {
             let news = if news.is_empty() { String::new() } else { format!(": {news}") };
-            output::tell_on(format_args!("\r\x1b[K{}{news}{}", self.step, self.left()));
+            let line = format!("{}{news}{}", self.step, self.left());
+            let columns = tcgetwinsize(stderr()).map_or(0, |size| size.ws_col);
+            output::tell_on(format_args!("\r\x1b[K{}", fitted(&line, columns)));
         }
     }
 
@@ -67,5 +72,35 @@ impl Drop for Progress {
         if self.output == Output::Terminal {
             output::tell_on("\r\x1b[K");
         }
+    }
+}
+
+/// As much of a line as has room on a terminal: what goes on in the next row is not rewritten. No
+/// columns are unknown ones.
+fn fitted(line: &str, columns: u16) -> String {
+    let mut room = match columns {
+        0 => usize::MAX,
+        // In the last one some terminals begin a new row.
+        columns => usize::from(columns) - 1,
+    };
+    let fits = |c: &char| {
+        let rest = room.checked_sub(Span::raw(c.to_string()).width());
+        room = rest.unwrap_or(0);
+        rest.is_some()
+    };
+    line.chars().filter(|c| !c.is_control()).take_while(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_stays_in_its_row() {
+        assert_eq!(fitted("measuring 3 instances", 20), "measuring 3 instanc");
+        assert_eq!(fitted("measuring", 20), "measuring");
+        assert_eq!(fitted("検索サ", 6), "検索");
+        assert_eq!(fitted("a\u{1b}[2J\nb", 0), "a[2Jb");
+        assert_eq!(fitted("a", 1), "");
     }
 }

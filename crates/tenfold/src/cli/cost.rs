@@ -40,7 +40,7 @@ pub struct Arguments {
     #[arg(help_heading = "Measuring", short = 'c', long, value_name = "N", value_parser = quantity::count, default_value = "1000")]
     concurrency: usize,
     /// The longest that one measurement may take; its time is then computed from the rate
-    #[arg(help_heading = "Measuring", long, value_name = "TIME", value_parser = quantity::positive_duration, default_value = "20s")]
+    #[arg(help_heading = "Measuring", long, value_name = "TIME", value_parser = quantity::positive_seconds, default_value = "20s")]
     longest: Duration,
     #[command(flatten)]
     request: RequestArguments,

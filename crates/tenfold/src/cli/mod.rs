@@ -78,7 +78,11 @@ enum Command {
 impl Cli {
     /// The command line. What is wrong with it is said, and ends the program with code 2.
     pub fn of_arguments() -> Cli {
-        Cli::try_parse().unwrap_or_else(|error| {
+        Cli::try_parse().unwrap_or_else(|mut error| {
+            if error.kind() == ErrorKind::UnknownArgument {
+                // What stands after -- is the app's command, and no value.
+                error.remove(ContextKind::Suggested);
+            }
             let _ = error.print();
             let arguments = std::env::args_os().map(|a| a.to_string_lossy().into_owned());
             if let Some(hint) = hint(&error, &arguments.collect::<Vec<_>>()) {
@@ -116,13 +120,19 @@ impl Cli {
     }
 }
 
-/// The commonest slips: the app's command without the two dashes in front, a server without its flag.
+/// The commonest slips: the app's command without the two dashes in front, a server without its flag,
+/// less than nothing.
 fn hint(error: &clap::Error, arguments: &[String]) -> Option<String> {
-    let unknown = error.get(ContextKind::InvalidArg);
-    let is_word = matches!(unknown, Some(ContextValue::String(word)) if !word.starts_with('-'));
+    let unknown = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument => word,
+        _ => return None,
+    };
     let has_dashes = arguments.iter().any(|argument| argument == "--");
     match arguments.get(1)?.as_str() {
-        _ if error.kind() != ErrorKind::UnknownArgument || !is_word => None,
+        _ if unknown.parse::<f64>().is_ok_and(|number| number < 0.0) => {
+            Some(format!("`{unknown}` is no flag, and no option takes a number below 0"))
+        }
+        _ if unknown.starts_with('-') => None,
         subcommand @ ("plan" | "up" | "cost") if !has_dashes => Some(format!(
             "The app's command stands after --, as in: tenfold {subcommand} .. -- node app.js"
         )),
@@ -140,4 +150,25 @@ fn block_on(task: impl Future<Output = anyhow::Result<Outcome>>) -> anyhow::Resu
         .build()
         .context("cannot start the runtime: raise the limit on open files (ulimit -n)")?;
     runtime.block_on(task)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_without_a_unit_is_in_seconds_but_for_thresholds() {
+        let parses = |line: &str| Cli::try_parse_from(line.split(' ')).is_ok();
+        for line in [
+            "tenfold plan --budget 60 --sweep=3 --max-instances 2 --ready-timeout 5 -- x",
+            "tenfold cost --cpus 1 --memory 1G --instances 2 --longest 5 -- x",
+            "tenfold up --queue-wait 2 --drain 30 --grace 0.5 -- x",
+            "tenfold server remove a --drain 5",
+        ] {
+            assert!(parses(line), "{line}");
+        }
+        for line in ["tenfold plan --p95 200 -- x", "tenfold load http://a --p99 200"] {
+            assert!(!parses(line), "{line}");
+        }
+    }
 }

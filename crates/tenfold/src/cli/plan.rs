@@ -34,7 +34,7 @@ pub struct Arguments {
         help_heading = "Measuring",
         long,
         value_name = "TIME",
-        value_parser = quantity::positive_duration,
+        value_parser = quantity::positive_seconds,
         env = "TENFOLD_BUDGET"
     )]
     budget: Option<Duration>,
@@ -45,7 +45,7 @@ pub struct Arguments {
         value_name = "TIME",
         num_args = 0..=1,
         require_equals = true,
-        value_parser = quantity::positive_duration,
+        value_parser = quantity::positive_seconds,
         requires = "max_instances"
     )]
     sweep: Option<Option<Duration>>,

@@ -58,7 +58,7 @@ struct RemoveArguments {
     #[arg(long, value_name = "NAME")]
     app: Option<String>,
     /// What its requests in flight get; 0 waits for none
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration, default_value = "30s")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "30s")]
     drain: Duration,
     #[command(flatten)]
     target: TargetArguments,

@@ -25,10 +25,10 @@ pub struct AppTable {
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     pub ready_path: Option<String>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     pub ready_timeout: Option<Duration>,
     pub ports: Option<String>,
-    #[serde(default, deserialize_with = "value::duration")]
+    #[serde(default, deserialize_with = "value::seconds")]
     pub grace: Option<Duration>,
     #[serde(default, deserialize_with = "value::count")]
     pub instances: Option<usize>,
@@ -54,7 +54,7 @@ pub struct AppTable {
     #[serde(default, deserialize_with = "value::count")]
     max_connections: Option<usize>,
     max_upgraded: Option<usize>,
-    #[serde(default, deserialize_with = "value::duration")]
+    #[serde(default, deserialize_with = "value::seconds")]
     slow_start: Option<Duration>,
     /// To hold instances to, or what something else holds servers to.
     #[serde(default, deserialize_with = "value::cpus")]
@@ -77,7 +77,7 @@ enum Spoken {
 #[serde(deny_unknown_fields)]
 pub struct QueueTable {
     length: Option<usize>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     wait: Option<Duration>,
 }
 
@@ -104,7 +104,7 @@ pub struct BackendTable {
     #[serde(default, deserialize_with = "value::count")]
     max_connections: Option<usize>,
     max_upgraded: Option<usize>,
-    #[serde(default, deserialize_with = "value::duration")]
+    #[serde(default, deserialize_with = "value::seconds")]
     slow_start: Option<Duration>,
     #[serde(default, deserialize_with = "value::cpus")]
     cpus: Option<Cpus>,

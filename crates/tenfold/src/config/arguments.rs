@@ -22,13 +22,13 @@ pub struct AppArguments {
     #[arg(long, value_name = "PATH", env = "TENFOLD_READY_PATH")]
     pub ready_path: Option<String>,
     /// How long an instance may take until it is ready [default: 30s]
-    #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration, env = "TENFOLD_READY_TIMEOUT")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::positive_seconds, env = "TENFOLD_READY_TIMEOUT")]
     pub ready_timeout: Option<Duration>,
     /// Ports that instances may use [default: any free one]
     #[arg(long, value_name = "FIRST-LAST", value_parser = quantity::ports, env = "TENFOLD_PORTS")]
     pub ports: Option<RangeInclusive<u16>>,
     /// How long an instance may take to stop before it is killed [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration, env = "TENFOLD_GRACE")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds, env = "TENFOLD_GRACE")]
     pub grace: Option<Duration>,
     /// The app's command; {port}, {i} and {name} are replaced, and PORT is in its environment
     #[arg(last = true, value_name = "COMMAND")]
@@ -138,7 +138,7 @@ pub struct BalancingArguments {
     #[arg(long, value_name = "N", env = "TENFOLD_QUEUE_LENGTH")]
     pub queue_length: Option<usize>,
     /// How long a request may wait for a free instance [default: 30s]
-    #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration, env = "TENFOLD_QUEUE_WAIT")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::positive_seconds, env = "TENFOLD_QUEUE_WAIT")]
     pub queue_wait: Option<Duration>,
     /// Speak TLS on --listen, with this certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key", env = "TENFOLD_TLS_CERT")]
@@ -162,7 +162,7 @@ pub struct BalancingArguments {
     #[arg(long)]
     pub takeover: bool,
     /// How long requests in flight may go on when it stops or is taken over from; a WebSocket is one [default: 30s]
-    #[arg(long, value_name = "TIME", value_parser = quantity::positive_duration, env = "TENFOLD_DRAIN")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::positive_seconds, env = "TENFOLD_DRAIN")]
     pub drain: Option<Duration>,
     /// Only say whether arguments and file are right: exit code 0, or 2 with the reason
     #[arg(long)]

@@ -26,7 +26,7 @@ pub struct BalancerTable {
     pub admin: Option<SocketAddr>,
     pub socket: Option<PathBuf>,
     /// What requests in flight get when everything ends.
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     pub drain: Option<Duration>,
     #[serde(default)]
     pub timeouts: TimeoutsTable,

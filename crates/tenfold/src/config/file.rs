@@ -49,7 +49,7 @@ pub struct File {
 pub struct WorkloadSection {
     #[serde(default, deserialize_with = "value::count")]
     pub users: Option<usize>,
-    #[serde(default, deserialize_with = "value::duration")]
+    #[serde(default, deserialize_with = "value::seconds")]
     pub think: Option<Duration>,
     pub rate: Option<f64>,
     pub method: Option<String>,
@@ -77,7 +77,7 @@ pub struct GoalSection {
 pub struct PlanSection {
     #[serde(default, deserialize_with = "value::count")]
     pub max_instances: Option<usize>,
-    #[serde(default, deserialize_with = "value::duration")]
+    #[serde(default, deserialize_with = "value::seconds")]
     pub budget: Option<Duration>,
 }
 
@@ -135,6 +135,32 @@ mod tests {
         assert_eq!(file.workload.think, Some(Duration::from_secs(1)));
         assert_eq!(file.goal.max_errors, Some(0.01));
         assert_eq!(file.plan.budget, Some(Duration::from_secs(120)));
+    }
+
+    #[test]
+    fn a_time_without_a_unit_is_in_seconds() {
+        let text = "app = { grace = 5 }\nworkload = { think = 1.5 }\nplan = { budget = \"60\" }";
+        let file = File::parse(text, "t.toml").unwrap();
+        assert_eq!(file.app.grace, Some(Duration::from_secs(5)));
+        assert_eq!(file.workload.think, Some(Duration::from_millis(1500)));
+        assert_eq!(file.plan.budget, Some(Duration::from_secs(60)));
+        let error = |text| File::parse(text, "t.toml").unwrap_err().to_string();
+        assert!(error("[app]\ngrace = -1").starts_with("t.toml:2: `-1` is not a time"));
+        assert!(error("[app]\nready_timeout = 0").starts_with("t.toml:2: `0` is no time at all"));
+        assert!(error("[goal]\np95 = \"200\"").starts_with("t.toml:2: `200` is not a time"));
+    }
+
+    #[test]
+    fn numbers_are_told_as_people_know_them() {
+        let error = |text| File::parse(text, "t.toml").unwrap_err().to_string();
+        for (text, words) in [
+            ("[workload]\nusers = \"3\"", "expected a whole number (in"),
+            ("[workload]\nusers = -1", "expected a whole number (in"),
+            ("[workload]\nrate = \"3\"", "expected a number (in"),
+            ("[app.health]\nrise = \"3\"", "expected a whole number (in"),
+        ] {
+            assert!(error(text).contains(words), "{}", error(text));
+        }
     }
 
     #[test]

@@ -17,18 +17,18 @@ pub struct HealthTable {
     host: Option<String>,
     status: Option<String>,
     body: Option<String>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     interval: Option<Duration>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     timeout: Option<Duration>,
     rise: Option<u32>,
     fall: Option<u32>,
     // By how requests end.
     failures: Option<u32>,
     count_5xx: Option<bool>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     rest: Option<Duration>,
-    #[serde(default, deserialize_with = "value::duration")]
+    #[serde(default, deserialize_with = "value::seconds")]
     all_down_wait: Option<Duration>,
 }
 

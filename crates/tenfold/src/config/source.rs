@@ -32,12 +32,16 @@ const SHAPES: &str = "a list is written as [\"node\", \"app.js\"], a table as { 
 /// The parser's words for what users know by others.
 fn plain(message: &str) -> String {
     let message = message.replace("a sequence", "a list").replace("sequence,", "list,");
-    match message.split_once("expected struct ") {
-        Some((before, name)) => {
-            let rest = name.find(|c: char| !c.is_alphanumeric()).map_or("", |end| &name[end..]);
-            format!("{before}expected a table{rest}")
+    if let Some((before, name)) = message.split_once("expected struct ") {
+        let rest = name.find(|c: char| !c.is_alphanumeric()).map_or("", |end| &name[end..]);
+        return format!("{before}expected a table{rest}");
+    }
+    match message.rsplit_once("expected ") {
+        Some((before, "u16" | "u32" | "u64" | "usize")) => {
+            format!("{before}expected a whole number")
         }
-        None => message,
+        Some((before, "f64")) => format!("{before}expected a number"),
+        _ => message,
     }
 }
 

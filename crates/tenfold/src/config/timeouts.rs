@@ -9,27 +9,27 @@ use super::value;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimeoutsTable {
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     header: Option<Duration>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     handshake: Option<Duration>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     idle: Option<Duration>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     body: Option<Duration>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     upload: Option<Duration>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     client_grace: Option<Duration>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     connect: Option<Duration>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     response: Option<Duration>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     stall: Option<Duration>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     tunnel: Option<Duration>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     backend_idle: Option<Duration>,
 }
 

@@ -36,7 +36,7 @@ pub struct AcmeTable {
     contacts: Vec<String>,
     root: Option<PathBuf>,
     external_account: Option<ExternalAccountTable>,
-    #[serde(default, deserialize_with = "value::positive_duration")]
+    #[serde(default, deserialize_with = "value::positive_seconds")]
     retry: Option<Duration>,
 }
 

@@ -51,19 +51,20 @@ where
     Ok(Vec::<Item<T>>::deserialize(from)?.into_iter().map(|Item(item)| item).collect())
 }
 
-/// `"200ms"`.
-pub fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    read(from, quantity::duration)
+/// `"200ms"`, or a number of seconds.
+pub fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    from.deserialize_any(Seconds(quantity::seconds)).map(Some)
 }
 
-/// `"200ms"`, more than 0 and at most a day.
+/// The same, more than 0 and at most a day.
+pub fn positive_seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let parse = |text: &str| at_most_a_day(text, quantity::positive_seconds(text)?);
+    from.deserialize_any(Seconds(parse)).map(Some)
+}
+
+/// A threshold, with its unit: `"200ms"`, more than 0 and at most a day.
 pub fn positive_duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    read(from, |text| match quantity::positive_duration(text)? {
-        time if time > balancer::Timeouts::MAX => {
-            Err(format!("`{text}` is more than a day: write at most 24h"))
-        }
-        time => Ok(time),
-    })
+    read(from, |text| at_most_a_day(text, quantity::positive_duration(text)?))
 }
 
 /// `"0.1%"`.
@@ -139,6 +140,31 @@ pub fn cpus<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Cpus>, D::Error
 /// `"20MB"`: an instance's memory.
 pub fn memory<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     read(from, quantity::memory)
+}
+
+fn at_most_a_day(text: &str, time: Duration) -> Result<Duration, String> {
+    match time > balancer::Timeouts::MAX {
+        true => Err(format!("`{text}` is more than a day: write at most 24h")),
+        false => Ok(time),
+    }
+}
+
+struct Seconds<P>(P);
+
+impl<P: Fn(&str) -> Result<Duration, String>> Visitor<'_> for Seconds<P> {
+    type Value = Duration;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a time, as in \"200ms\" or 30 for seconds")
+    }
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Duration, E> {
+        self.visit_str(&value.to_string())
+    }
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Duration, E> {
+        self.visit_str(&value.to_string())
+    }
+    fn visit_str<E: Error>(self, text: &str) -> Result<Duration, E> {
+        (self.0)(text).map_err(E::custom)
+    }
 }
 
 fn read<'de, D: Deserializer<'de>, T>(

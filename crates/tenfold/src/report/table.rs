@@ -1,5 +1,7 @@
 //! Columns of text, aligned to the right but for the first.
 
+use ratatui::text::Span;
+
 /// Rows under a head, each column as wide as its widest cell.
 pub struct Table {
     rows: Vec<Vec<String>>,
@@ -18,12 +20,13 @@ impl Table {
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width =
-            |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max();
+            |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|t| columns_of(t)).max();
         let widths: Vec<usize> = (0..columns).map(|c| width(c).unwrap_or(0)).collect();
         let mut text = String::new();
         for row in &self.rows {
             let cells = row.iter().zip(&widths).enumerate().map(|(c, (cell, width))| {
-                if c == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+                let blanks = " ".repeat(width - columns_of(cell));
+                if c == 0 { format!("{cell}{blanks}") } else { format!("{blanks}{cell}") }
             });
             text.push_str("  ");
             text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
@@ -31,6 +34,11 @@ impl Table {
         }
         text
     }
+}
+
+/// On a terminal: none for an accent, two for an ideograph.
+fn columns_of(cell: &str) -> usize {
+    Span::raw(cell).width()
 }
 
 #[cfg(test)]
@@ -42,5 +50,13 @@ mod tests {
         let mut table = Table::new(&["n", "rate"]);
         table.row(vec!["10".into(), "1.5".into()]);
         assert_eq!(table.render(), "  n   rate\n  10   1.5\n");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let mut table = Table::new(&["", "n"]);
+        table.row(vec!["検索".into(), "1".into()]);
+        table.row(vec!["cafe\u{301}".into(), "2".into()]);
+        assert_eq!(table.render(), "        n\n  検索  1\n  cafe\u{301}  2\n");
     }
 }

@@ -149,7 +149,10 @@ fn what_is_wrong_is_refused_with_line_and_remedy() {
             "[balancer.forwarding]\nx_forwarded = \"som\"",
             "t.toml:2: unknown variant `som`; there are off",
         ),
-        ("[balancer.timeouts]\nidle = 5", "t.toml:2: invalid type: integer `5`"),
+        (
+            "[balancer.timeouts]\nidle = true",
+            "t.toml:2: invalid type: boolean `true`, expected a time",
+        ),
         (
             "[balancer.timeouts]\nidle = \"0s\"",
             "t.toml:2: `0s` is no time at all: write more than 0",

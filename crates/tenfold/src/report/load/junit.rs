@@ -1,4 +1,5 @@
-//! JUnit XML: a case a threshold, and one for the verdict, so that a CI shows what failed.
+//! JUnit XML: a case a threshold, and one for the verdict, so that a CI shows what failed. XML 1.0 has
+//! no place for control characters, not even as references.
 
 use std::io;
 
@@ -6,6 +7,7 @@ use quick_xml::Writer;
 use quick_xml::events::BytesText;
 
 use super::{Document, summary, text};
+use crate::output::visible;
 use crate::plan::Verdict;
 
 /// A test case, and what is wrong, if it is.
@@ -28,7 +30,7 @@ pub fn junit(document: &Document) -> anyhow::Result<String> {
     let (tests, failures, errors) =
         (cases.len().to_string(), count(Kind::Failure), count(Kind::Error));
     let time = format!("{:.3}", document.duration_s);
-    let name = format!("tenfold load {}", document.target);
+    let name = format!("tenfold load {}", visible(&document.target));
     // Without parts of a second and zone, as the stricter schemas want it.
     let began = document.started_at.split(['.', 'Z']).next().unwrap_or_default();
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
@@ -44,12 +46,13 @@ pub fn junit(document: &Document) -> anyhow::Result<String> {
         xml.create_element("testsuite").with_attributes(suite).write_inner_content(|xml| {
             xml.create_element("properties").write_inner_content(|xml| {
                 let run = summary(document);
-                let property = [("name", "summary"), ("value", run.as_str())];
+                let property = [("name", "summary"), ("value", &visible(&run))];
                 xml.create_element("property").with_attributes(property).write_empty()?;
                 Ok(())
             })?;
             cases.iter().try_for_each(|case| case.write(xml, document))?;
-            xml.create_element("system-out").write_text_content(BytesText::new(&text(document)))?;
+            xml.create_element("system-out")
+                .write_text_content(BytesText::new(&visible(&text(document))))?;
             Ok(())
         })?;
         Ok(())
@@ -77,14 +80,15 @@ impl Case<'_> {
     }
 
     fn write(&self, xml: &mut Writer<Vec<u8>>, document: &Document) -> io::Result<()> {
-        let attributes = [("classname", document.target.as_str()), ("name", self.name)];
+        let attributes =
+            [("classname", &*visible(&document.target)), ("name", &visible(self.name))];
         let case = xml.create_element("testcase").with_attributes(attributes);
         let Some((kind, message)) = &self.wrong else {
             return case.write_empty().map(drop);
         };
         let element = if *kind == Kind::Failure { "failure" } else { "error" };
         case.write_inner_content(|xml| {
-            let message = ("message", message.as_str());
+            let message = ("message", &*visible(message));
             xml.create_element(element).with_attribute(message).write_empty().map(drop)
         })
         .map(drop)

@@ -91,5 +91,6 @@ fn rows(out: &mut String, head: &[&str], rows: impl IntoIterator<Item = Vec<Stri
 
 /// What would end a cell or begin a tag.
 fn escaped(text: &str) -> String {
-    text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ")
+    let text = text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;");
+    text.replace(char::is_control, " ")
 }

@@ -266,6 +266,24 @@ fn junit_fails_where_the_run_does() {
 }
 
 #[test]
+fn junit_has_no_control_characters() {
+    let mut document = document();
+    document.target = "http://a/\u{1b}[2J\u{0}".to_owned();
+    document.thresholds[0].measured = "3\u{7}".to_owned();
+    let xml = junit(&document).unwrap();
+    let other = xml.chars().find(|c| c.is_control() && *c != '\n');
+    assert_eq!(other, None, "{xml}");
+}
+
+#[test]
+fn markdown_keeps_its_cells() {
+    let mut document = document();
+    document.thresholds[0].name = "a\\|b\rc".to_owned();
+    let text = markdown(&document);
+    assert!(text.contains(r"| a\\\|b c |"), "{text}");
+}
+
+#[test]
 fn markdown_tables() {
     let mut document = document();
     document.workload = "a|b".to_owned();
