@@ -36,6 +36,11 @@ impl Headcount {
         self.to
     }
 
+    /// When it began to change.
+    pub(crate) fn since(self) -> Nanos {
+        self.since
+    }
+
     pub(crate) fn ramp(self) -> Option<Rate> {
         self.ramp
     }

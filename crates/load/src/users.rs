@@ -82,13 +82,14 @@ impl Users {
 
     pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<Due> {
         while let Some((at, user)) = self.due.pop_due(now) {
-            let leaves = self.headcount.leaves_at(self.number(user));
-            let state = &mut self.states[user as usize];
-            match *state {
-                UserState::Starting(_) | UserState::Thinking(_)
-                    if leaves.is_some_and(|leaves| leaves <= at) =>
+            let state = self.states[user as usize];
+            match state {
+                // Who thought during a pause is told only now of a change that came in it. Who was
+                // to send before leaving, and is late, does so.
+                UserState::Thinking(_)
+                    if !self.has(user, now) && !self.has(user, at.max(self.headcount.since())) =>
                 {
-                    self.dismiss(user);
+                    self.part(user);
                     return Some(Due::Leave(user));
                 }
                 UserState::Starting(due) if due == at => self.present += 1,
@@ -96,7 +97,7 @@ impl Users {
                 // An entry that no longer agrees with its user was overtaken by a change.
                 _ => continue,
             }
-            *state = UserState::Busy(at);
+            self.states[user as usize] = UserState::Busy(at);
             return Some(Due::Send(user, at));
         }
         None
@@ -104,9 +105,8 @@ impl Users {
 
     /// A request of `user` has ended; `pause` is the least time before the next one.
     pub(crate) fn ended(&mut self, user: u32, pause: Nanos, now: Nanos) -> Next {
-        let leaves = self.headcount.leaves_at(self.number(user));
-        if leaves.is_some_and(|leaves| leaves <= now) {
-            self.dismiss(user);
+        if !self.has(user, now) {
+            self.part(user);
             return Next::Leave;
         }
         let due = match (self.rhythm, self.states[user as usize]) {
@@ -152,15 +152,14 @@ impl Users {
         }
         for user in 0..self.states.len() as u32 {
             let number = self.number(user);
-            let state = &mut self.states[user as usize];
-            match (*state, headcount.joins_at(number), headcount.leaves_at(number)) {
-                (UserState::Absent | UserState::Starting(_), Some(joins), _) => {
-                    *state = UserState::Starting(joins);
-                    self.due.add(joins, user);
+            let joins = headcount.joins_at(number);
+            match self.states[user as usize] {
+                UserState::Absent | UserState::Starting(_) => self.expect(user, joins),
+                UserState::Thinking(_) => {
+                    let leaves = headcount.leaves_at(number);
+                    self.due.add(leaves.unwrap_or(headcount.since()), user);
                 }
-                (UserState::Starting(_), None, _) => *state = UserState::Absent,
-                (UserState::Thinking(_), _, Some(leaves)) => self.due.add(leaves, user),
-                _ => {}
+                UserState::Busy(_) => {}
             }
         }
         self.chance.serve(wanted, self.rhythm, self.share);
@@ -189,6 +188,27 @@ impl Users {
             UserState::Busy(since) => missed(since),
         };
         self.states.iter().map(of).sum()
+    }
+
+    /// Whether the load has the user at this time.
+    fn has(&self, user: u32, at: Nanos) -> bool {
+        let number = self.number(user);
+        self.headcount.joins_at(number).is_some_and(|joins| joins <= at)
+            || self.headcount.leaves_at(number).is_some_and(|leaves| leaves > at)
+    }
+
+    /// The user leaves. One who was called back meanwhile comes again in its turn.
+    fn part(&mut self, user: u32) {
+        self.dismiss(user);
+        self.expect(user, self.headcount.joins_at(self.number(user)));
+    }
+
+    /// The user, who is not there, comes at this time, if at all.
+    fn expect(&mut self, user: u32, joins: Option<Nanos>) {
+        self.states[user as usize] = joins.map_or(UserState::Absent, UserState::Starting);
+        if let Some(joins) = joins {
+            self.due.add(joins, user);
+        }
     }
 
     fn number(&self, user: u32) -> u64 {
@@ -225,6 +245,10 @@ impl Chance {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "users_tests.rs"]
+mod account;
 
 #[cfg(test)]
 mod tests {
