@@ -144,9 +144,10 @@ impl Generator {
     }
 
     fn close(&mut self, id: u32) {
-        let connection = &mut self.slots[id as usize].connection;
-        if connection.phase() != Phase::Closed {
-            connection.close();
+        // A slot that was taken for a request that could not be written may be none yet.
+        let slot = self.slots.get_mut(id as usize);
+        if let Some(slot) = slot.filter(|slot| slot.connection.phase() != Phase::Closed) {
+            slot.connection.close();
             self.actions.close(id);
         }
     }

@@ -158,3 +158,15 @@ fn the_end_cuts_sessions_short() {
     assert_eq!(tally.due, 16);
     assert_eq!(sim.generator.recorder.script().requests, 0, "all is handed over");
 }
+
+#[test]
+fn sessions_that_take_no_time_do_not_take_the_thread() {
+    let elsewhere = "{get: {url: 'http://{{ $randomString(3) }}.test/'}}";
+    for flow in ["", "{think: 0}", "{get: {url: /, probability: 0}}", elsewhere] {
+        let script = script("", flow);
+        let mut sim = play(&script, Sim::closed(2, 0, Server::Parallel(0, OK)), None);
+        sim.run_until(ms(10));
+        // Both users begin one a millisecond.
+        assert_eq!(sim.generator.recorder.script().created, 20, "{flow}");
+    }
+}

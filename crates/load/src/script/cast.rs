@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::answer::Kept;
 use super::lines::{Holdings, Lines, Place};
 use super::payload::Dealer;
-use super::session::{Act, Session, World};
+use super::session::{Act, IDLE_PAUSE, Session, World};
 use super::steps::BlockId;
 use super::tally::{Moments, OpenScriptTally};
 use super::template::Scope;
@@ -294,7 +294,8 @@ impl Cast {
         }
         self.progress = Progress::Running;
         let wakes = std::mem::take(&mut self.wakes).into_iter();
-        self.wakes = wakes.map(|Reverse((at, wake))| Reverse((at + length, wake))).collect();
+        self.wakes =
+            wakes.map(|Reverse((at, wake))| Reverse((at.saturating_add(length), wake))).collect();
         for (id, serial) in std::mem::take(&mut self.held) {
             self.go_on(id, serial, now, tally);
         }
@@ -439,6 +440,8 @@ impl Cast {
         self.orders.extend(closed.map(Order::Close));
         if let Some(user) = actor.user.take() {
             let pause = match self.fruitless {
+                // One that takes no time, sending nothing, must not take the thread.
+                0 if now <= actor.started => IDLE_PAUSE,
                 0 => 0,
                 times => (FIRST_BACKOFF << times.min(20)).min(LONGEST_BACKOFF),
             };

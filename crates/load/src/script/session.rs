@@ -24,6 +24,8 @@ use crate::request::PreparedRequest;
 /// Steps done at a stretch without sending or pausing. A loop that does neither must not take
 /// the thread.
 const STRETCH: u32 = 1000;
+/// How long what does neither rests then.
+pub(super) const IDLE_PAUSE: Nanos = MILLISECOND;
 /// Redirects that one request follows.
 const MAX_HOPS: u8 = 10;
 
@@ -260,7 +262,7 @@ impl Session {
                 }
             }
         }
-        Some(Act::Pause(strand, MILLISECOND))
+        Some(Act::Pause(strand, IDLE_PAUSE))
     }
 
     fn spawn(&mut self, block: BlockId, parent: Option<u32>) {

@@ -107,7 +107,7 @@ impl OpenScriptTally {
         let time = moments.last_byte.saturating_sub(moments.sent);
         if time <= threshold {
             self.apdex.satisfied += 1;
-        } else if time <= 4 * threshold {
+        } else if time <= threshold.saturating_mul(4) {
             self.apdex.tolerated += 1;
         } else {
             self.apdex.frustrated += 1;
