@@ -342,7 +342,7 @@ impl Generator {
             Event::Repeat => {
                 self.recorder.reconnected();
                 self.actions.close(id);
-                self.repeat(id);
+                self.repeat(id, now);
             }
             Event::LostIdle => {
                 self.recorder.reconnected();
@@ -400,8 +400,12 @@ impl Generator {
         }
     }
 
-    /// The request goes out again, on a new connection. Its intended time stays.
-    fn repeat(&mut self, id: u32) {
+    /// The request goes out again, on a new connection. Its intended time stays. After the end
+    /// nothing goes out.
+    fn repeat(&mut self, id: u32, now: Nanos) {
+        if self.recorder.has_ended() {
+            return self.fail(id, ErrorKind::ClosedEarly, None, now);
+        }
         let slot = &mut self.slots[id as usize];
         let sent = slot.exchange.as_mut().and_then(|exchange| {
             exchange.first_byte = None;

@@ -414,6 +414,16 @@ fn nothing_is_sent_after_the_end() {
 }
 
 #[test]
+fn what_a_broken_connection_gives_back_after_the_end_is_not_sent() {
+    // The second request goes out at 100 ms; its connection breaks at 150 ms, after the end.
+    let server = Server::Closing { service: ms(100), pause: ms(50) };
+    let mut sim = Sim::closed(1, 0, server);
+    let (tally, _) = sim.run_until(ms(120)).finish();
+    assert_eq!((sim.opens.len(), tally.requests), (1, 1));
+    assert!(sim.generator.is_spent());
+}
+
+#[test]
 fn users_come_and_go_while_it_runs() {
     let mut sim = Sim::closed(10, 0, Server::Parallel(ms(100), OK));
     sim.run_until(ms(850));

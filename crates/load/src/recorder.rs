@@ -166,6 +166,11 @@ impl Recorder {
         self.phase = Phase::Settling;
     }
 
+    /// Whether the measuring is over.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.phase == Phase::Settling
+    }
+
     /// A request that was due so long ago is under way at the end.
     pub(crate) fn unanswered(&mut self, age: Nanos) {
         self.unanswered.push(age);

@@ -59,8 +59,8 @@ impl Generator {
     }
 
     /// The server has not looked at the request, which is sent again.
-    pub(crate) fn stream_unprocessed(&mut self, id: u32) {
+    pub(crate) fn stream_unprocessed(&mut self, id: u32, now: Nanos) {
         self.slots[id as usize].connection.close();
-        self.repeat(id);
+        self.repeat(id, now);
     }
 }

@@ -433,7 +433,7 @@ fn tell_generator(generator: &mut Generator, slot: u32, news: News, now: Nanos) 
         News::Body(count) => generator.recorder.body(count),
         News::Answered { status } => generator.stream_answered(slot, status, now),
         News::Failed(kind) => generator.stream_failed(slot, kind, now),
-        News::Unprocessed => generator.stream_unprocessed(slot),
+        News::Unprocessed => generator.stream_unprocessed(slot, now),
     }
 }
 
