@@ -51,6 +51,12 @@ const fn cell(micros: u64) -> usize {
     shift as usize * HALF + (micros >> shift) as usize
 }
 
+/// The longest time, in microseconds, that is not told from this one.
+pub(crate) fn longest_alike(micros: u32) -> u32 {
+    let shift = (u32::BITS - micros.leading_zeros()).saturating_sub(WHOLE_BITS);
+    micros | ((1 << shift) - 1)
+}
+
 /// The shortest time of a cell.
 fn micros(cell: u32) -> u32 {
     let half = HALF as u32;
