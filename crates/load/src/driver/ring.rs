@@ -335,7 +335,9 @@ impl Ring {
             return Some(Completion::Received(key, filled, more));
         }
         if operation == Operation::SendRepeated as u8 {
-            return Some(Completion::Sent(key, result));
+            // Told although success is not: it has failed. Where some bytes went out before, the
+            // kernel says how many in place of why, and all of them are counted already.
+            return Some(Completion::Sent(key, result.and(Err(Errno::PIPE))));
         }
         if operation == Operation::Send as u8 {
             self.under_way -= 1;
