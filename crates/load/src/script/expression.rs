@@ -80,13 +80,19 @@ enum Token {
 
 /// Deeper nesting than people write; it bounds the stack.
 const MAX_DEPTH: u32 = 100;
+/// A longer condition than people write; what follows on one level bounds the stack as well.
+const MAX_TOKENS: usize = 1000;
 
 const SIGNS: [&str; 18] =
     ["<=", ">=", "==", "!=", "<", ">", "+", "-", "*", "/", "%", "^", "(", ")", ",", "?", ":", "="];
 
 impl Expression {
     pub(crate) fn parse(text: &str) -> Result<Expression, SyntaxError> {
-        let mut parser = Parser { tokens: tokens(text)?, at: 0, names: Vec::new(), depth: 0 };
+        let tokens = tokens(text)?;
+        if tokens.len() > MAX_TOKENS {
+            return Err(SyntaxError("it is too long".into()));
+        }
+        let mut parser = Parser { tokens, at: 0, names: Vec::new(), depth: 0 };
         let root = parser.choice()?;
         match parser.tokens.get(parser.at) {
             None => Ok(Expression { root, names: parser.names }),

@@ -45,6 +45,16 @@ fn what_is_no_condition_is_named() {
     ] {
         assert_eq!(Expression::parse(text).unwrap_err().to_string(), why, "{text}");
     }
-    let deep = "(".repeat(5000);
+    let deep = "(".repeat(500);
     assert_eq!(Expression::parse(&deep).unwrap_err().to_string(), "it is nested too deeply");
+}
+
+#[test]
+fn what_nobody_writes_does_not_overflow_the_stack() {
+    for repeated in ["+1", "^1", " or 1", "<1"] {
+        let error = Expression::parse(&format!("1{}", repeated.repeat(50_000))).unwrap_err();
+        assert_eq!(error.to_string(), "it is too long");
+        let expression = Expression::parse(&format!("1{}", repeated.repeat(400))).unwrap();
+        expression.holds(&|_| Operand::Number(1.0));
+    }
 }
