@@ -221,6 +221,7 @@ async fn conclude(
     }
 }
 
+/// As wrong usage, unless it may pass by itself.
 fn refusal(error: StartError) -> anyhow::Error {
     if error.is_misuse() { misuse(error.to_string()) } else { error.into() }
 }

@@ -73,7 +73,7 @@ impl TargetArguments {
             Some(path) => Target::parse_for_socket(&bare.url, path.clone()),
             None => Target::parse(&bare.url),
         };
-        let mut target = target.map_err(|e| misuse(e.to_string()))?;
+        let mut target = target.map_err(super::refusal)?;
         target.headers = headers.into_iter().map(|text| header(text)).collect::<Result<_, _>>()?;
         let named = |name: &str| target.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
         if let Some(authorization) = bare.authorization.filter(|_| !named("authorization")) {
@@ -150,6 +150,15 @@ mod tests {
     fn resolve(line: &[&str]) -> anyhow::Result<(Target, String)> {
         let line = Line::try_parse_from([&["load"], line].concat()).unwrap();
         line.target.resolve()
+    }
+
+    #[test]
+    fn a_name_that_is_not_found_is_no_wrong_usage() {
+        // RFC 6761: no resolver ever finds a name below "invalid".
+        let error = resolve(&["http://no-such-host.invalid/"]).unwrap_err();
+        assert!(!error.is::<crate::outcome::Misuse>(), "{error}");
+        let error = resolve(&["http://127.0.0.1:0/"]).unwrap_err();
+        assert!(error.is::<crate::outcome::Misuse>(), "{error}");
     }
 
     #[test]
