@@ -20,6 +20,12 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
+/// A share in percent, to four digits; one that was read from a percentage reads like it again.
+pub fn percent(share: f64) -> String {
+    let rounded = format!("{:.3e}", share * 100.0).parse().unwrap_or(share * 100.0);
+    format!("{rounded} %")
+}
+
 /// A number of cores; a sum of tenths reads like one.
 pub fn cores(count: f64) -> String {
     let count = (count * 1e3).round() / 1e3;
@@ -34,6 +40,8 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!([1.0, 49.56, 1234.5].map(rate), ["1.00", "49.6", "1234"]);
         assert_eq!([1.002, 0.0206, 5e-5, 0.0].map(time), ["1.00 s", "21 ms", "50 us", "0 ms"]);
+        let shares = [0.0023, 0.0, 1e-6, 0.123456, 1.0].map(percent);
+        assert_eq!(shares, ["0.23 %", "0 %", "0.0001 %", "12.35 %", "100 %"]);
         assert_eq!([0.1 * 3.0, 10.0 * 0.1].map(cores), ["0.3 cores", "1 core"]);
     }
 }

@@ -84,9 +84,6 @@ pub struct Allowance {
     pub most: f64,
 }
 
-/// Of times in milliseconds: histograms hold whole microseconds, of three digits at least.
-const RECORDED: Resolution = Resolution { step: 0.001, share: 0.001 };
-
 impl Comparison {
     /// Each side has one run at least. `seed` chooses the draws.
     pub fn of(a: &[Named], b: &[Named], allowances: &[Allowance], seed: u64) -> Comparison {
@@ -94,7 +91,8 @@ impl Comparison {
             0 | 1 => Method::Windows,
             _ => Method::Repetitions,
         };
-        let findings = comparison::compare(&method.side(a), &method.side(b), RECORDED, seed);
+        let findings =
+            comparison::compare(&method.side(a), &method.side(b), resolution(a, b), seed);
         let (side_a, side_b) = (Side::of(a), Side::of(b));
         let notes = notes(&side_a, &side_b, method, &findings);
         Comparison {
@@ -120,6 +118,12 @@ impl Method {
             ),
         }
     }
+}
+
+fn resolution(a: &[Named], b: &[Named]) -> Resolution {
+    let fewest = a.iter().chain(b).map(|run| run.document.requests).min().unwrap_or(0);
+    // Histograms hold whole microseconds, to three digits at least; times are in milliseconds here.
+    Resolution { step: 0.001, share: 0.001, request: 1.0 / fewest.max(1) as f64 }
 }
 
 fn figures(document: &Document) -> Figures {
@@ -313,6 +317,21 @@ mod tests {
         // The next bucket begins at 2.048 ms, and they are two microseconds wide from there on.
         assert_eq!(p95(2.049), Outcome::NoSignificantDifference);
         assert_eq!(p95(2.5), Outcome::Worse);
+    }
+
+    #[test]
+    fn one_failed_request_more_is_no_difference() {
+        let side = |errors: u64| {
+            [50.0, 51.0].map(|throughput| {
+                let mut named = run("x", throughput);
+                named.document.requests = 1_000_000;
+                named.document.errors = [("reset".to_owned(), errors)].into();
+                named
+            })
+        };
+        let errors = |b: u64| Comparison::of(&side(0), &side(b), &[], 1).metrics[5].outcome;
+        assert_eq!(errors(1), Outcome::NoSignificantDifference);
+        assert_eq!(errors(1000), Outcome::Worse);
     }
 
     #[test]

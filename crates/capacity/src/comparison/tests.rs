@@ -28,7 +28,7 @@ fn run(mean: f64, seed: u64) -> Vec<Window> {
     (0..30).map(window).collect()
 }
 
-const FINE: Resolution = Resolution { step: 1e-6, share: 1e-6 };
+const FINE: Resolution = Resolution { step: 1e-6, share: 1e-6, request: 1e-9 };
 
 fn figures(windows: &[Window]) -> Figures {
     Side::Windows(windows.to_vec()).figures()
@@ -121,10 +121,9 @@ fn one_bucket_is_no_difference_though_nothing_varies() {
     let window =
         |time| Window { throughput: 100.0, requests: 400, errors: 0, times: vec![(time, 400)] };
     let windows = |time| Side::Windows(vec![window(time); 30]);
-    for (resolution, bucket) in [
-        (Resolution { step: 0.001, share: 1e-6 }, 0.001),
-        (Resolution { step: 1e-6, share: 0.001 }, 0.001),
-    ] {
+    for (resolution, bucket) in
+        [(Resolution { step: 0.001, ..FINE }, 0.001), (Resolution { share: 0.001, ..FINE }, 0.001)]
+    {
         for count in [2, 3, 10] {
             let findings = compare(&runs(1.0, count), &runs(1.0 + bucket, count), resolution, 1);
             assert_eq!(differing(&findings), 0, "{count}: {findings:?}");

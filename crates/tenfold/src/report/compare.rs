@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use capacity::words::{rate, time};
+use capacity::words::{percent, rate, time};
 
 use super::table::Table;
 use crate::comparison::{Comparison, Method, Outcome, Row, Side};
@@ -59,7 +59,7 @@ fn figure(row: &Row, value: Option<f64>) -> String {
     };
     match row.metric {
         "throughput" => format!("{}/s", rate(value)),
-        "errors" => format!("{} %", rounded(value * 100.0)),
+        "errors" => percent(value),
         _ => time(value / 1e3),
     }
 }
@@ -79,8 +79,4 @@ fn outcome(outcome: Outcome) -> &'static str {
         Outcome::NoSignificantDifference => "no significant difference",
         Outcome::Unknown => "cannot be told",
     }
-}
-
-fn rounded(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use capacity::cost::Limit;
-use capacity::words::{cores, rate, time};
+use capacity::words::{cores, percent, rate, time};
 use ratatui::symbols::Marker;
 use ratatui::widgets::{Dataset, GraphType};
 
@@ -70,7 +70,7 @@ pub fn text(sizing: &Sizing) -> String {
 fn goal(sizing: &Sizing) -> String {
     let bounds = bounds(sizing);
     let within = bounds.iter().map(|b| format!("{} within {}", b.name, time(b.ms / 1e3)));
-    let errors = format!("at most {} % errors", sizing.max_error_ratio * 100.0);
+    let errors = format!("at most {} errors", percent(sizing.max_error_ratio));
     within.chain([errors]).collect::<Vec<_>>().join(", ")
 }
 

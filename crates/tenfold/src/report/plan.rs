@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use capacity::price::CpuKind;
-use capacity::words::{rate, time};
+use capacity::words::{percent, rate, time};
 
 use super::table::Table;
 use crate::plan::{Cost, Goal, Limits, NeedsFrom, Plan, Point, Purpose, Verdict};
@@ -49,7 +49,7 @@ pub fn goal(goal: &Goal) -> String {
     parts.extend(goal.rate.map(|r| format!("{r} requests/s")));
     parts.extend(goal.p95_ms.map(|ms| format!("p95 within {}", millis(ms))));
     parts.extend(goal.p99_ms.map(|ms| format!("p99 within {}", millis(ms))));
-    parts.push(format!("at most {} % errors", goal.max_error_ratio * 100.0));
+    parts.push(format!("at most {} errors", percent(goal.max_error_ratio)));
     parts.join(", ")
 }
 
@@ -345,5 +345,7 @@ mod tests {
         let arrivals =
             Goal { rate: Some(400.0), users: None, think_ms: None, p95_ms: None, ..users };
         assert_eq!(goal(&arrivals), "400 requests/s, at most 0.1 % errors");
+        let strict = Goal { max_error_ratio: 0.0023, ..arrivals };
+        assert_eq!(goal(&strict), "400 requests/s, at most 0.23 % errors");
     }
 }

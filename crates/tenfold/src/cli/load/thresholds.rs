@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capacity::words::{rate, time};
+use capacity::words::{percent, rate, time};
 use clap::Args;
 use load::Report;
 
@@ -86,9 +86,4 @@ fn within(report: &Report, percent: f64, bound: Duration) -> Check {
 
 fn exit_code(text: &str) -> Result<u8, String> {
     text.parse().map_err(|_| "write a number up to 255, as in --exit-code-on-error 1".to_owned())
-}
-
-fn percent(share: f64) -> String {
-    let percent = (share * 1e5).round() / 1e3;
-    format!("{percent} %")
 }
