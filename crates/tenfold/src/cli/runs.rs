@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::config::quantity;
-use crate::history::History;
+use crate::history::{History, Run};
 use crate::outcome::Outcome;
 use crate::output;
 
@@ -21,12 +21,35 @@ impl Arguments {
             output::line(format_args!("No runs yet: `tenfold demo` makes the first one."));
         }
         for run in runs {
-            let day = run.started_at.get(..19).unwrap_or(&run.started_at).replace('T', " ");
-            output::line(format_args!(
-                "{:>4}  {day}  {}  {}\n      {}",
-                run.id, run.kind, run.command, run.summary
-            ));
+            output::line(entry(&run));
         }
         Ok(Outcome::Done)
+    }
+}
+
+/// Two lines, though a shell's command may be many.
+fn entry(run: &Run) -> String {
+    let command = run.command.split_whitespace().collect::<Vec<_>>().join(" ");
+    let day = run.started_at.get(..19).unwrap_or(&run.started_at).replace('T', " ");
+    format!("{:>4}  {day}  {}  {command}\n      {}", run.id, run.kind, run.summary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_takes_two_lines_whatever_its_command_is() {
+        let run = Run {
+            id: 7,
+            kind: "plan".to_owned(),
+            started_at: "2026-11-21T10:00:00.25Z".to_owned(),
+            command: "sh -c cd app\n  exec node app.js".to_owned(),
+            summary: "Run 2 instances".to_owned(),
+        };
+        assert_eq!(
+            entry(&run),
+            "   7  2026-11-21 10:00:00  plan  sh -c cd app exec node app.js\n      Run 2 instances"
+        );
     }
 }
