@@ -89,8 +89,8 @@ pub(crate) async fn converse(
                 let space = client.workspace(&mut space);
                 space.begin();
                 worker.begin_record(space, space.input.len());
-                exchange::refuse(client, space, &UNKNOWN, &failure, Persistence::Close, worker)
-                    .await
+                let end = Persistence::Close;
+                exchange::refuse(client, space, &UNKNOWN, &failure, end, worker, None).await
             }
         };
         match after {
@@ -138,8 +138,8 @@ async fn request(
         Ok(request) => request,
         Err(reject) => {
             let failure = Failure::Rejected { status: reject.status, flaw: reject.flaw };
-            return exchange::refuse(client, space, &UNKNOWN, &failure, Persistence::Close, worker)
-                .await;
+            let end = Persistence::Close;
+            return exchange::refuse(client, space, &UNKNOWN, &failure, end, worker, None).await;
         }
     };
     space.input.consume(request.len);
@@ -154,15 +154,17 @@ async fn request(
     }
     let Shared { apps, entries, router, challenges, .. } = &*worker.shared;
     if let Some(proof) = challenges.as_ref().and_then(|it| it.answer(&space.request)) {
-        return prove(client, space, &proof, worker).await;
+        let after = prove(client, space, &proof, worker).await;
+        exchange::log(client, space, &request, worker, None);
+        return after;
     }
     let app = match entries[client.listener].route(router, &mut space.request, request.scheme) {
         Ok(app) => &apps[app.index()],
         Err(failure) => {
             // What is left of a body would be taken for the next request.
             let whole = request.body == Framing::Empty;
-            let persistence = if whole { request.persistence } else { Persistence::Close };
-            return exchange::refuse(client, space, &request, &failure, persistence, worker).await;
+            let end = if whole { request.persistence } else { Persistence::Close };
+            return exchange::refuse(client, space, &request, &failure, end, worker, None).await;
         }
     };
     space.head = space.request.len();
@@ -182,12 +184,12 @@ async fn request(
     let body = match gathered {
         Ok(body) => body,
         Err(Missing::ClientGone) => {
-            exchange::log(client, space, &request, worker, None);
+            exchange::log(client, space, &request, worker, Some(app));
             return After::Gone;
         }
         Err(Missing::Failed(failure)) => {
-            return exchange::refuse(client, space, &request, &failure, Persistence::Close, worker)
-                .await;
+            let (end, app) = (Persistence::Close, Some(app));
+            return exchange::refuse(client, space, &request, &failure, end, worker, app).await;
         }
     };
     exchange::run(client, space, &request, body, worker, app).await
@@ -200,6 +202,9 @@ async fn prove(client: &mut Client, space: &mut Workspace, proof: &str, worker: 
         "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{proof}",
         proof.len()
     );
+    if let Some(record) = &mut space.record {
+        (record.status, record.bytes) = (Some(200), proof.len() as u64);
+    }
     space.downward.clear();
     match client.send(answer.as_bytes(), worker.shared.config.timeouts.stall).await {
         Ok(()) => After::Close,

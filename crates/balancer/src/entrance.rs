@@ -1,13 +1,14 @@
 //! What a listener asks of a connection before its first request: the PROXY protocol's header,
-//! then a TLS handshake, each under a deadline. Who fails is counted and gets no answer.
+//! then a TLS handshake, each under a deadline. Who fails is counted and gets no answer; who has not
+//! begun when the balancer stops is idle.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
 use rustls::HandshakeKind;
-use tokio::time::timeout;
+use tokio::time::{sleep_until, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
 use crate::client::Client;
@@ -17,7 +18,7 @@ use crate::peer::{Peer, Scheme};
 use crate::proxy_protocol::{self, ProxyProtocol};
 use crate::stream::ClientStream;
 use crate::tls::{self, Certificate};
-use crate::worker::{Open, Worker};
+use crate::worker::{Open, Shared, Worker};
 
 /// One listener's.
 pub(crate) struct Entrance {
@@ -54,7 +55,11 @@ pub(crate) async fn admit(
     let entrance = &worker.shared.entrances[listener];
     let timeouts = &worker.shared.config.timeouts;
     if entrance.asks_who(peer.address) {
-        match within(timeouts.header, proxy_protocol::read(&mut stream)).await {
+        let deadline = Instant::now() + timeouts.header;
+        if !begins(&mut stream, deadline, &worker.shared).await {
+            return;
+        }
+        match within(deadline, proxy_protocol::read(&mut stream)).await {
             Ok(client) => {
                 peer = Peer { address: client.address.or(peer.address), ..client };
                 if !open.enter(client.address) {
@@ -65,7 +70,11 @@ pub(crate) async fn admit(
         }
     }
     if let Some(tls) = &entrance.tls {
-        match within(timeouts.handshake, handshake(stream, &tls.config)).await {
+        let deadline = Instant::now() + timeouts.handshake;
+        if !begins(&mut stream, deadline, &worker.shared).await {
+            return;
+        }
+        match within(deadline, handshake(stream, &tls.config)).await {
             Ok((secured, kind)) => {
                 worker.tally(|tally| match kind {
                     Some(HandshakeKind::Resumed) => tally.entrance.tls_resumed += 1,
@@ -91,6 +100,22 @@ async fn handshake(
     Ok((ClientStream::Tls(Box::new(secured)), kind))
 }
 
-async fn within<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    timeout(limit, work).await?
+/// Resolves when something comes, or at the deadline; to false when the balancer stops before, at
+/// the end of idle connections.
+async fn begins(stream: &mut ClientStream, deadline: Instant, shared: &Shared) -> bool {
+    let idle = async {
+        shared.stopped().await;
+        sleep_until(shared.ending().idle.into()).await;
+    };
+    let mut ahead = [0];
+    tokio::select! {
+        biased;
+        _ = timeout_at(deadline.into(), stream.wait_ahead(&mut ahead)) => true,
+        // Something was in time; the event loop is about to say so.
+        () = idle => stream.has_unseen(),
+    }
+}
+
+async fn within<T>(deadline: Instant, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    timeout_at(deadline.into(), work).await?
 }

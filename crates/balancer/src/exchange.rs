@@ -86,7 +86,7 @@ fn sends_no_more(client: &Client, request: &Request, body: Framing, worker: &Wor
     request.persistence == Persistence::Close && body == Framing::Empty && !ours
 }
 
-/// Answers a request that is for no app, or not whole.
+/// Answers a request that is not whole, or for no app.
 pub(crate) async fn refuse(
     client: &mut Client,
     space: &mut Workspace,
@@ -94,9 +94,10 @@ pub(crate) async fn refuse(
     failure: &Failure,
     persistence: Persistence,
     worker: &Worker,
+    app: Option<&App>,
 ) -> After {
     let after = answer(client, space, request, failure, persistence, worker).await;
-    log(client, space, request, worker, None);
+    log(client, space, request, worker, app);
     after
 }
 

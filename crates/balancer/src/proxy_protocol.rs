@@ -1,7 +1,6 @@
 //! The PROXY protocol, versions 1 and 2: a proxy in front says, before the first byte of a
 //! connection, whom it speaks for (the specification is HAProxy's `proxy-protocol.txt`).
 
-use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 
@@ -10,7 +9,7 @@ use tokio::io::AsyncReadExt;
 
 use crate::forwarding::Network;
 use crate::peer::{Peer, Scheme};
-use crate::stream::{ClientStream, Stream};
+use crate::stream::ClientStream;
 
 /// Who sends the PROXY protocol's header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,13 +64,9 @@ async fn read_line(stream: &mut ClientStream, header: &mut Vec<u8>) -> io::Resul
     let mut ahead = [0; LONGEST_V1];
     let room = LONGEST_V1.checked_sub(header.len()).filter(|&room| room > 0);
     let ahead = &mut ahead[..room.ok_or_else(malformed)?];
-    let count = loop {
-        poll_fn(|cx| stream.poll_read_ready(cx)).await?;
-        match stream.look_ahead(ahead) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            looked => break looked?,
-        }
+    let count = match stream.wait_ahead(ahead).await? {
+        0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+        count => count,
     };
     let line = ahead[..count].iter().position(|&byte| byte == b'\n').map_or(count, |at| at + 1);
     let start = header.len();

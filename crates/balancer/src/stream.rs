@@ -118,6 +118,17 @@ impl ClientStream {
         }
     }
 
+    /// The same once something has arrived, or the end has: 0.
+    pub(crate) async fn wait_ahead(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            poll_fn(|cx| self.poll_read_ready(cx)).await?;
+            match self.look_ahead(room) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                looked => return looked,
+            }
+        }
+    }
+
     /// Bytes have arrived that a read has not returned, as the event loop has yet to report them.
     pub(crate) fn has_unseen(&self) -> bool {
         let arrived = match self {

@@ -158,7 +158,7 @@ impl Shared {
     }
 
     /// Resolves when the balancer stops, also when it does already.
-    async fn stopped(&self) {
+    pub(crate) async fn stopped(&self) {
         let mut stop = pin!(self.stop.notified());
         stop.as_mut().enable();
         if !self.stopping.load(Ordering::SeqCst) {

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use balancer::{Acme, Balancer, Config, ExternalAccount, Listener, StartError, Tls};
+use balancer::{
+    AccessLog, Acme, Balancer, Config, ExternalAccount, Listener, LogFormat, LogTarget, StartError,
+    Tls,
+};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -113,7 +116,12 @@ fn a_certificate_is_got_and_renewed_and_failures_stop_nothing() {
     let authority = Authority::new();
     let (origin, _seen) = Origin::answering(OK);
     let port = free_port();
-    let stage = Stage::new(|config| configure(config, acme(&authority, port)));
+    let log = authority.path("access.log");
+    let stage = Stage::new(|config| {
+        configure(config, acme(&authority, port));
+        config.access_log =
+            Some(AccessLog { to: LogTarget::File(log.clone()), format: LogFormat::Combined });
+    });
     stage.add(&origin, 4);
     let addresses: Vec<_> =
         stage.balancer.addresses().iter().map(|address| address.tcp().unwrap()).collect();
@@ -139,6 +147,11 @@ fn a_certificate_is_got_and_renewed_and_failures_stop_nothing() {
 
     // What was kept is used by the next run, which needs no authority for it.
     drop(stage);
+    let logged = fs::read_to_string(log).unwrap();
+    let proof = |line: &str| {
+        line.contains("\"GET /.well-known/acme-challenge/") && line.contains("\" 200 ")
+    };
+    assert!(logged.lines().any(proof), "{logged}");
     let files: Vec<_> =
         fs::read_dir(authority.path("store")).unwrap().map(Result::unwrap).collect();
     assert_eq!(files.len(), 2, "an account and a certificate: {files:?}");

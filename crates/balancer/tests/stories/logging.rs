@@ -145,3 +145,25 @@ fn a_log_that_cannot_be_written_stops_nobody() {
     }
     stage.until("lines are counted", |snapshot| snapshot.log_lines_dropped == 3);
 }
+
+/// Where a request was for is known before its body has come.
+#[test]
+fn whose_a_request_was_is_told_also_without_its_body() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = stage(folder.path(), LogFormat::Json);
+    let post =
+        |length: u64| format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n");
+    stage.ask(&post(99_999_999_999));
+    let mut client = stage.client();
+    client.send(post(9));
+    drop(client);
+    stage.until("it has left", |snapshot| {
+        snapshot.clients.accepted == 2 && snapshot.clients.open == 0
+    });
+    let lines = lines(stage, folder.path());
+    assert_eq!(lines.len(), 2);
+    for (line, status) in lines.iter().zip([413, 499]) {
+        assert!(line.contains(&format!("\"status\":{status},")), "{line}");
+        assert!(line.contains("\"app\":\"app\","), "{line}");
+    }
+}

@@ -3,9 +3,9 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use balancer::{Balancer, Config, StartError, TlsVersion};
+use balancer::{Balancer, Config, ProxyProtocol, StartError, Timeouts, TlsVersion};
 
 use crate::secured::{Authority, Secured, replaced};
 use crate::stage::{GET, OK, Origin, PATIENCE, Stage, block_on};
@@ -273,6 +273,31 @@ fn every_end_on_purpose_is_said() {
     let kept = connect(&stopping);
     block_on(stopping.balancer.shutdown(PATIENCE));
     assert_eq!(kept.rest().unwrap(), "", "the balancer stops");
+}
+
+/// One who has sent nothing yet is idle, whatever it was to begin with.
+#[test]
+fn who_has_not_begun_is_gone_at_a_stop() {
+    let authority = Authority::new();
+    authority.issue("a", &["a.test"]);
+    for header in [None, Some("PROXY UNKNOWN\r\n")] {
+        let stage = Stage::new(|config| {
+            config.listeners = vec![authority.listener(&["a"])];
+            let from = vec!["127.0.0.0/8".parse().unwrap()];
+            config.listeners[0].proxy_protocol = header.map(|_| ProxyProtocol { from });
+            let never = 2 * PATIENCE;
+            config.timeouts = Timeouts { header: never, handshake: never, ..config.timeouts };
+        });
+        let (silent, mut told) = (stage.client(), stage.client());
+        if let Some(header) = header {
+            told.send(header);
+        }
+        stage.until("both are in", |s| s.clients.open == 2);
+        let start = Instant::now();
+        block_on(stage.balancer.shutdown(2 * PATIENCE));
+        assert!(start.elapsed() < PATIENCE, "{header:?}");
+        assert_eq!([silent.rest(), told.rest()], ["", ""]);
+    }
 }
 
 /// What is decrypted with the first request, shows at no socket while that is served: other
