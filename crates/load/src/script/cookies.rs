@@ -2,6 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::cookie_date;
+
 /// Cookies that one session keeps (RFC 6265, 6.1 asks for at least 50 a domain).
 const MAX_COOKIES: usize = 200;
 
@@ -111,7 +113,11 @@ impl Jar {
             (Some(index), true) => drop(self.cookies.remove(index)),
             (None, true) => {}
             (Some(index), false) => self.cookies[index] = cookie,
-            (None, false) if self.cookies.len() < MAX_COOKIES => self.cookies.push(cookie),
+            (None, false) if self.cookies.len() < MAX_COOKIES => {
+                // Longer paths go first, then what is older (RFC 6265, 5.4).
+                let longer = |old: &Cookie| old.path.len() >= cookie.path.len();
+                self.cookies.insert(self.cookies.partition_point(longer), cookie);
+            }
             (None, false) => {}
         }
     }
@@ -164,8 +170,7 @@ fn parse(line: &str, place: Place<'_>) -> Option<Cookie> {
         } else if key.eq_ignore_ascii_case("max-age") {
             max_age = value.parse::<i64>().ok();
         } else if key.eq_ignore_ascii_case("expires") {
-            let at = httpdate::parse_http_date(value).ok();
-            cookie.expires = at.map(seconds_of).or(cookie.expires);
+            cookie.expires = cookie_date::unix_seconds(value).or(cookie.expires);
         }
     }
     if let Some(age) = max_age {
@@ -202,11 +207,7 @@ fn default_path(path: &str) -> &str {
 }
 
 fn unix_seconds() -> u64 {
-    seconds_of(SystemTime::now())
-}
-
-fn seconds_of(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]
@@ -241,6 +242,15 @@ mod tests {
     }
 
     #[test]
+    fn longer_paths_go_first() {
+        let mut jar = Jar::default();
+        for line in ["a=1; Path=/", "a=2; Path=/shop", "b=3; Path=/", "a=4; Path=/"] {
+            jar.store(line.as_bytes(), place("h", "/"));
+        }
+        assert_eq!(sent(&jar, place("h", "/shop/x")), "a=2; a=4; b=3");
+    }
+
+    #[test]
     fn cookies_are_replaced_and_expire() {
         let mut jar = Jar::default();
         let here = place("127.0.0.1", "/");
@@ -249,7 +259,7 @@ mod tests {
         jar.store(b"b=1; Expires=Wed, 21 Oct 2099 07:28:00 GMT", here);
         assert_eq!(sent(&jar, here), "a=2; b=1");
         jar.store(b"a=3; Max-Age=0", here);
-        jar.store(b"b=1; Expires=Wed, 21 Oct 2015 07:28:00 GMT", here);
+        jar.store(b"b=1; Expires=Wed, 21-Oct-2015 07:28:00 GMT", here);
         jar.store(b"c=1; Domain=0.0.1", here);
         assert_eq!(sent(&jar, here), "");
         assert!(jar.cookies.is_empty());

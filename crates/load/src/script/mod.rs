@@ -5,6 +5,7 @@ pub(crate) mod answer;
 pub(crate) mod capture;
 pub(crate) mod cast;
 pub(crate) mod check;
+mod cookie_date;
 pub(crate) mod cookies;
 pub(crate) mod expression;
 pub(crate) mod goal;
