@@ -23,6 +23,8 @@ pub(super) struct Compiler {
     pub(super) folder: PathBuf,
     /// Values that are known now and never change, by the name of the variable.
     known: BTreeMap<String, Value>,
+    /// What was said where the script is run; a session may change it.
+    given: Scope,
     variables: Vec<Variable>,
     random: SmallRng,
     /// The server that the script talks to.
@@ -58,6 +60,7 @@ impl Compiler {
             request_names: Vec::new(),
             folder,
             known,
+            given: Scope::default(),
             variables: Vec::new(),
             random,
             origin: Origin::default(),
@@ -67,6 +70,12 @@ impl Compiler {
     /// From now on, templates may look at this value.
     pub(super) fn know(&mut self, name: &str, value: Value) {
         self.known.insert(name.to_owned(), value);
+    }
+
+    /// From now on, what is known before the load begins may look at this variable.
+    pub(super) fn give(&mut self, name: &str, value: Value) {
+        let variable = self.set(name);
+        self.given.set(variable, value);
     }
 
     pub(super) fn random(&mut self) -> &mut SmallRng {
@@ -149,15 +158,9 @@ impl Compiler {
 
     /// A text that is known before the load begins.
     pub(super) fn fixed(&mut self, node: &Node, what: &str) -> Result<String, Refusal> {
-        let text = self.text(node, what)?;
+        let text = self.known_text(node, what)?;
         // Random parts are drawn once.
-        let filled = text.to_string(&Scope::default(), &mut self.random);
-        match text.has_variables() {
-            false => Ok(filled),
-            true => Err(node.refuse(format!(
-                "{what} must be known before the load begins; use $env, $environment or a plain value"
-            ))),
-        }
+        Ok(text.to_string(&self.given, &mut self.random))
     }
 
     pub(super) fn number(&mut self, node: &Node, what: &str) -> Result<f64, Refusal> {
@@ -191,7 +194,10 @@ impl Compiler {
             Item::Float(number) => Value::from(*number),
             Item::Text(text) => match self.lone_known(text) {
                 Some(value) => value,
-                None => Value::String(self.fixed(node, what)?),
+                None => {
+                    let text = self.known_text(node, what)?;
+                    text.value(&self.given, &mut self.random).unwrap_or_default()
+                }
             },
             Item::List(nodes) => {
                 let values: Result<Vec<Value>, Refusal> =
@@ -236,6 +242,16 @@ impl Compiler {
             self.variables.push(Variable { name: name.to_owned(), setting, used: None });
             self.variables.len() - 1
         }) as u32
+    }
+
+    fn known_text(&mut self, node: &Node, what: &str) -> Result<Text, Refusal> {
+        let text = self.text(node, what)?;
+        match text.is_known(&self.given) {
+            true => Ok(text),
+            false => Err(node.refuse(format!(
+                "{what} must be known before the load begins; use $env, $environment or a plain value"
+            ))),
+        }
     }
 
     fn hole(&mut self, inner: &str, line: u32) -> Result<Hole, Refusal> {

@@ -70,16 +70,21 @@ fn compile(text: &str, path: &Path, options: &Options) -> Result<Script, Refusal
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let mut random = SmallRng::seed_from_u64(nanos as u64);
     let folder = path.parent().map_or_else(PathBuf::new, Path::to_owned);
-    let mut known = known_values(path, &folder, options, &mut random);
-    let variables = cli_variables(options)?;
-    known.extend(variables.clone());
+    let known = known_values(path, &folder, options, &mut random);
     let mut compiler = Compiler::new(folder, known, random);
+    let variables = cli_variables(options)?;
+    for (name, value) in &variables {
+        compiler.give(name, value.clone());
+    }
 
     let mut top = Fields::of(&document, "a script")?;
     let config = top.take("config");
     let empty = Node { line: 0, item: document::Item::Map(Vec::new()) };
     let config = config.unwrap_or(&empty);
-    let settings = settings::read(&mut compiler, config, options)?;
+    let mut settings = settings::read(&mut compiler, config, options)?;
+    for (name, value) in variables {
+        settings.set(compiler.set(&name), value);
+    }
     compiler.know("target", Value::String(settings.target.clone()));
     let target = Target::parse(&settings.target).map_err(|error| match config.get("target") {
         Some(node) if options.target.is_none() => node.refuse(error.to_string()),
@@ -96,18 +101,12 @@ fn compile(text: &str, path: &Path, options: &Options) -> Result<Script, Refusal
     };
     let (before, after) = (hook("before")?, hook("after")?);
     top.finish()?;
-    for name in variables.keys() {
-        compiler.set(name);
-    }
     compiler.set("$uuid");
     compiler.check_variables()?;
 
     let mut scope = Scope::default();
     for (variable, value) in settings.variables {
         scope.set(variable, value);
-    }
-    for (name, value) in variables {
-        scope.set(compiler.set(&name), value);
     }
     Ok(Script {
         identifier: compiler.looked_at("$uuid"),

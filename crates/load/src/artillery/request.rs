@@ -49,9 +49,7 @@ pub(super) fn read(
     let (mut headers, user) = heads(compiler, &mut fields, settings)?;
     let mut cookies = settings.defaults.cookies.clone();
     for entry in fields.take("cookie").map_or(Ok(&[][..]), |node| node.entries("cookie"))? {
-        let value = compiler.text(&entry.value, "a cookie")?;
-        cookies.retain(|(name, _)| *name != entry.key);
-        cookies.push((entry.key.clone(), value));
+        set_cookie(compiler, entry, &mut cookies)?;
     }
     let query = fields.take("qs").map_or(Ok(Vec::new()), |node| pairs(compiler, node, "qs"))?;
     let body = body_of(compiler, &mut fields, &mut headers)?;
@@ -83,6 +81,43 @@ pub(super) fn read(
         matches,
         checks,
     })))
+}
+
+/// In place of one of the same name.
+pub(super) fn set_header(
+    compiler: &mut Compiler,
+    entry: &Entry,
+    headers: &mut Vec<(String, Text)>,
+) -> Result<(), Refusal> {
+    let name = entry.key.to_ascii_lowercase();
+    let refuse = |why: &str| Refusal::at(entry.line, format!("the header '{name}' {why}"));
+    HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| refuse("has no name that can be sent; use letters, digits and hyphens"))?;
+    if name == "content-length" || name == "transfer-encoding" {
+        return Err(refuse("cannot be set: the length is taken from the body; take it out"));
+    }
+    let value = compiler.text(&entry.value, "a header")?;
+    headers.retain(|(known, _)| *known != name);
+    headers.push((name, value));
+    Ok(())
+}
+
+/// In place of one of the same name.
+pub(super) fn set_cookie(
+    compiler: &mut Compiler,
+    entry: &Entry,
+    cookies: &mut Vec<(String, Text)>,
+) -> Result<(), Refusal> {
+    let name = &entry.key;
+    if name.is_empty() || !name.bytes().all(|b| b.is_ascii_graphic() && !b"=;,".contains(&b)) {
+        let what =
+            format!("the cookie '{name}' has no name that can be sent; use letters and digits");
+        return Err(Refusal::at(entry.line, what));
+    }
+    let value = compiler.text(&entry.value, "a cookie")?;
+    cookies.retain(|(known, _)| known != name);
+    cookies.push((name.clone(), value));
+    Ok(())
 }
 
 fn method_of(entry: &Entry) -> Result<Method, Refusal> {
@@ -138,16 +173,7 @@ fn heads(
 ) -> Result<(Vec<(String, Text)>, Option<(Text, Text)>), Refusal> {
     let mut headers = settings.defaults.headers.clone();
     for entry in fields.take("headers").map_or(Ok(&[][..]), |node| node.entries("headers"))? {
-        let name = entry.key.to_ascii_lowercase();
-        let refuse = |why: &str| Refusal::at(entry.line, format!("the header '{name}' {why}"));
-        HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| refuse("has no name that can be sent; use letters, digits and hyphens"))?;
-        if name == "content-length" || name == "transfer-encoding" {
-            return Err(refuse("cannot be set: the length is taken from the body; take it out"));
-        }
-        let value = compiler.text(&entry.value, "a header")?;
-        headers.retain(|(known, _)| *known != name);
-        headers.push((name, value));
+        set_header(compiler, entry, &mut headers)?;
     }
     for (name, value) in [("user-agent", USER_AGENT), ("accept", "*/*")] {
         if !headers.iter().any(|(known, _)| known == name) {
@@ -251,7 +277,11 @@ fn pairs(compiler: &mut Compiler, node: &Node, what: &str) -> Result<Vec<(Text, 
     let mut pairs = Vec::new();
     for entry in node.entries(what)? {
         let name = compiler.template(&entry.key, entry.line)?;
-        for value in entry.value.one_or_more() {
+        let values = match &entry.value.item {
+            Item::List(values) => values,
+            _ => std::slice::from_ref(&entry.value),
+        };
+        for value in values {
             pairs.push((name.clone(), compiler.text(value, what)?));
         }
     }

@@ -8,7 +8,7 @@ use super::compiler::Compiler;
 use super::document::Node;
 use super::fields::Fields;
 use super::refusal::Refusal;
-use super::{Options, ensure, payload, phases};
+use super::{Options, ensure, payload, phases, request};
 use crate::clock::{MILLISECOND, Nanos};
 use crate::script::capture::Strictness;
 use crate::script::goal::Goal;
@@ -140,13 +140,25 @@ impl Settings {
     fn read_variables(&mut self, compiler: &mut Compiler, node: &Node) -> Result<(), Refusal> {
         for entry in node.entries("variables")? {
             let value = compiler.value(&entry.value, "a variable")?;
-            let variable = compiler.set(&entry.key);
-            match value {
-                Value::Array(values) => self.choices.push((variable, values)),
-                value => self.variables.push((variable, value)),
-            }
+            self.set(compiler.set(&entry.key), value);
         }
         Ok(())
+    }
+
+    /// Every session knows this; of a list, one of its values. It goes before a column of a
+    /// payload, and before what was said of the variable earlier.
+    pub(super) fn set(&mut self, variable: u32, value: Value) {
+        self.variables.retain(|(known, _)| *known != variable);
+        self.choices.retain(|(known, _)| *known != variable);
+        let is_column = |Payload::Rows { columns, .. }: &Payload| columns.contains(&variable);
+        match value {
+            Value::Array(values) => self.choices.push((variable, values)),
+            // Chosen after the row is dealt.
+            value if self.payloads.iter().any(is_column) => {
+                self.choices.push((variable, vec![value]));
+            }
+            value => self.variables.push((variable, value)),
+        }
     }
 
     fn read_http(&mut self, compiler: &mut Compiler, node: &Node) -> Result<(), Refusal> {
@@ -177,12 +189,10 @@ impl Settings {
     fn read_defaults(&mut self, compiler: &mut Compiler, node: &Node) -> Result<(), Refusal> {
         let mut fields = Fields::of(node, "defaults")?;
         for entry in fields.take("headers").map_or(Ok(&[][..]), |node| node.entries("headers"))? {
-            let value = compiler.text(&entry.value, "a header")?;
-            self.defaults.headers.push((entry.key.to_ascii_lowercase(), value));
+            request::set_header(compiler, entry, &mut self.defaults.headers)?;
         }
         for entry in fields.take("cookie").map_or(Ok(&[][..]), |node| node.entries("cookie"))? {
-            let value = compiler.text(&entry.value, "a cookie")?;
-            self.defaults.cookies.push((entry.key.clone(), value));
+            request::set_cookie(compiler, entry, &mut self.defaults.cookies)?;
         }
         if let Some(node) = fields.take("strictCapture") {
             self.defaults.strictness = match compiler.truth(node, "strictCapture")? {

@@ -93,6 +93,41 @@ fn payloads_are_read_from_files() {
 }
 
 #[test]
+fn variables_go_before_columns_and_those_of_the_command_line_before_all() {
+    let folder = std::env::temp_dir().join(format!("tenfold-given-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("users.csv"), "ann,30\n").unwrap();
+    let config = "payload: {path: users.csv, fields: [name, age]}
+variables: {name: bob, list: [1, 2], kept: 5}
+http: {timeout: \"{{ seconds }}\"}";
+    let script = text(config, "- get: {url: \"/{{ name }}/{{ age }}/{{ list }}/{{ kept }}\"}");
+    let variables = Some(r#"{"list": "one", "seconds": 7, "several": [1, 2]}"#.into());
+    let options = Options { variables, ..Options::default() };
+    let script = parse(&script, &folder.join("s.yml"), &options);
+    std::fs::remove_dir_all(&folder).unwrap();
+    let script = script.unwrap();
+    assert_eq!(script.timeout().as_secs(), 7);
+    let choices: Vec<String> = script.choices.iter().map(|c| format!("{:?}", c.1)).collect();
+    let name = r#"[String("bob")]"#;
+    assert_eq!(choices, [name, "[Number(1), Number(2)]"], "nothing is left of the script's list");
+    let known: Vec<_> = (0..7).filter_map(|v| script.scope.variable(v)).collect();
+    assert_eq!(known, [&Value::from("one"), &Value::from(7), &Value::from(5)]);
+}
+
+#[test]
+fn what_would_break_a_request_is_refused_wherever_it_stands() {
+    for (fields, why) in [
+        ("headers: {'a b': x}", "the header 'a b' has no name that can be sent"),
+        ("headers: {Content-Length: 5}", "the header 'content-length' cannot be set"),
+        ("cookie: {'a;b': x}", "the cookie 'a;b' has no name that can be sent"),
+    ] {
+        let defaults = read(&format!("http: {{defaults: {{{fields}}}}}"), STEP).unwrap_err();
+        let own = read("", &format!("- get: {{url: /, {fields}}}")).unwrap_err();
+        assert!(defaults.contains(why) && own.contains(why), "{defaults}\n{own}");
+    }
+}
+
+#[test]
 fn what_is_not_supported_is_refused_with_file_and_line() {
     // The config begins at line 3, the steps 2 lines after its end.
     for (config, steps, error) in [

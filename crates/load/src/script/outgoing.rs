@@ -98,6 +98,7 @@ impl Destination {
     ) -> Result<Destination, &'static str> {
         let location = String::from_utf8_lossy(location);
         let location = location.trim();
+        let whole_path = path;
         let path = path.split('?').next().unwrap_or_default();
         // A query may hold a whole URL, as the way back from a login does.
         let start = location.split(['/', '?', '#']).next().unwrap_or_default();
@@ -108,6 +109,8 @@ impl Destination {
                 (true, Channel::Secure) => format!("https:{location}"),
             };
             script.origin.path_of(&whole)?.to_owned()
+        } else if location.is_empty() || location.starts_with('#') {
+            whole_path.to_owned()
         } else if location.starts_with('/') {
             location.to_owned()
         } else if location.starts_with('?') {
@@ -117,8 +120,25 @@ impl Destination {
             format!("{directory}{location}")
         };
         let form = if status == 303 { Form::Get } else { form };
-        Ok(Destination { path: resolved, form })
+        Ok(Destination { path: without_dots(&resolved), form })
     }
+}
+
+/// A path without the steps to itself and upwards (RFC 3986, 5.2.4).
+fn without_dots(path: &str) -> String {
+    let (path, rest) = path.split_at(path.find(['?', '#']).unwrap_or(path.len()));
+    let mut kept = Vec::new();
+    for segment in path.split('/').skip(1) {
+        match segment {
+            "." => {}
+            ".." => drop(kept.pop()),
+            _ => kept.push(segment),
+        }
+    }
+    if path.ends_with("/.") || path.ends_with("/..") {
+        kept.push("");
+    }
+    format!("/{}{rest}", kept.join("/"))
 }
 
 /// Writes a request. `body` is a buffer to work in.

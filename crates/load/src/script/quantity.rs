@@ -28,7 +28,7 @@ pub(crate) fn seconds(text: &str) -> Option<Nanos> {
 pub(crate) fn rounds(text: &str) -> (i64, Option<i64>) {
     let text = text.trim();
     if let Ok(count) = text.parse::<i64>() {
-        return (0, (count >= 0).then_some(count));
+        return (0, (count != -1).then_some(count.max(0)));
     }
     let range = text
         .split_once('-')
@@ -62,9 +62,13 @@ mod tests {
 
     #[test]
     fn rounds_are_counts_or_ranges() {
-        for (text, wanted) in
-            [("3", (0, Some(3))), ("-1", (0, None)), ("1-15", (1, Some(15))), ("x", (0, Some(0)))]
-        {
+        for (text, wanted) in [
+            ("3", (0, Some(3))),
+            ("-1", (0, None)),
+            ("-2", (0, Some(0))),
+            ("1-15", (1, Some(15))),
+            ("x", (0, Some(0))),
+        ] {
             assert_eq!(rounds(text), wanted, "{text}");
         }
     }

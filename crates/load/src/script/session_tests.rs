@@ -120,7 +120,7 @@ fn failure(played: &Played) -> &str {
 fn requests_are_written_as_the_script_says() {
     let flow = r#"- post:
     url: /a?old=1
-    qs: {q: "a b&c", n: [1, 2]}
+    qs: {q: "a b&c", n: [1, 2], flag: }
     headers: {X-One: "{{ who }}"}
     json: {who: "{{ who }}", list: [1, "{{ n }}"], text: "n={{ n }}"}
 - put: {url: "http://127.0.0.1:81/whole#part", body: "x={{ n }}"}
@@ -133,7 +133,7 @@ fn requests_are_written_as_the_script_says() {
     assert_eq!(
         lines(&played),
         [
-            "POST /base/a?q=a+b%26c&n=1&n=2",
+            "POST /base/a?q=a+b%26c&n=1&n=2&flag=",
             "PUT /whole",
             "PATCH /base/form",
             "DELETE /base/d%20me",
@@ -182,6 +182,33 @@ fn what_is_captured_is_sent_on() {
         reply
     });
     assert_eq!(lines(&played)[1], "GET /base/t0/12/e1/.");
+}
+
+#[test]
+fn what_is_captured_takes_the_place_of_what_was_said_on_the_command_line() {
+    let flow = "- get: {url: '/{{ token }}', capture: {json: $.token, as: token}}
+- get: {url: '/{{ token }}'}";
+    let text = format!(
+        "config: {{target: 'http://127.0.0.1:81'}}\nscenarios:\n- flow:\n  {}",
+        flow.replace('\n', "\n  ")
+    );
+    let variables = Some(r#"{"token": "none"}"#.into());
+    let options = Options { variables, ..Options::default() };
+    let script = artillery::parse(&text, Path::new("s.yml"), &options).unwrap();
+    let played = play(&script, |_, _| json(r#"{"token": "abc"}"#));
+    assert_eq!(lines(&played), ["GET /none", "GET /abc"]);
+}
+
+#[test]
+fn a_redirect_may_go_upwards_or_nowhere() {
+    let script = script("", "- get: {url: /a/b/c?q}");
+    let to = ["../d", "./e/..", "#top", "/x/../y/.?z=/../", "."];
+    let played = play(&script, |n, _| match to.get(n) {
+        Some(to) => Reply(302, vec![("location", (*to).to_owned())], String::new()),
+        None => json("{}"),
+    });
+    let sent = ["/base/a/b/c?q", "/base/a/d", "/base/a/", "/base/a/", "/y/?z=/../", "/y/"];
+    assert_eq!(lines(&played), sent.map(|path| format!("GET {path}")));
 }
 
 #[test]

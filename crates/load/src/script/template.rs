@@ -117,8 +117,12 @@ impl Text {
         }
     }
 
-    pub(crate) fn has_variables(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Variable(_)))
+    /// Whether `scope` knows all its variables.
+    pub(crate) fn is_known(&self, scope: &Scope) -> bool {
+        self.parts.iter().all(|part| match part {
+            Part::Variable(reference) => scope.get(reference).is_some(),
+            Part::Fixed(_) | Part::RandomNumber { .. } | Part::RandomString { .. } => true,
+        })
     }
 
     /// Appends the text, filled in.
@@ -187,11 +191,10 @@ pub(crate) fn write_plain(value: Option<&Value>, out: &mut Vec<u8>) {
     match value {
         None => out.extend_from_slice(b"undefined"),
         Some(Value::String(text)) => out.extend_from_slice(text.as_bytes()),
-        Some(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
-            // JavaScript has one kind of number: 1.0 is written 1.
-            (None, Some(float)) if float.fract() == 0.0 && float.abs() < 1e15 => {
-                write_display(float as i64, out);
-            }
+        Some(Value::Number(number)) => match number.as_f64().filter(|_| number.is_f64()) {
+            // JavaScript has one kind of number: 1.0 is written 1, and few have an exponent.
+            Some(0.0) => out.push(b'0'),
+            Some(float) if (1e-6..1e21).contains(&float.abs()) => write_display(float, out),
             _ => write_display(number, out),
         },
         Some(value) => write_serialized(value, out),
@@ -294,6 +297,21 @@ mod tests {
         assert_eq!(text, "/x/7/1/undefined");
         let list = variable(0, vec![Key::Name("list".into())]);
         assert_eq!(Text::new(vec![list]).to_string(&scope(), &mut random), r#"[{"id":7}]"#);
+    }
+
+    #[test]
+    fn numbers_are_written_as_javascript_writes_them() {
+        for (number, wanted) in [
+            (json!(0.00001), "0.00001"),
+            (json!(12345678901234567890.0), "12345678901234567000"),
+            (json!(1e20), "100000000000000000000"),
+            (json!(-0.0), "0"),
+            (json!(2.5), "2.5"),
+            (json!(1e-7), "1e-7"),
+            (json!(u64::MAX), "18446744073709551615"),
+        ] {
+            assert_eq!(plain(Some(&number)), wanted);
+        }
     }
 
     #[test]
