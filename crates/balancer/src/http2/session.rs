@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use h2::Reason;
 use h2::server::{Builder, Connection};
+use tokio::time::{sleep_until, timeout_at};
 
 use super::flood::{Count, Counted};
 use super::keepalive::{Health, Keepalive};
@@ -26,7 +27,7 @@ use crate::pace::Pace;
 use crate::peer::Peer;
 use crate::stream::ClientStream;
 use crate::timer::Timer;
-use crate::worker::Worker;
+use crate::worker::{Shared, Worker};
 
 type H2<'s> = Connection<&'s mut Counted<ClientStream>, Bytes>;
 
@@ -88,21 +89,25 @@ pub(crate) async fn serve(client: Client, ahead: Bytes, worker: Arc<Worker>) {
     client.linger(&mut Buffer::default()).await;
 }
 
-/// Waits for the client's preface.
+/// Waits for the client's preface; when the balancer stops, not for longer than idle connections
+/// are served, and what has arrived by then needs.
 async fn open<'s>(
     counted: &'s mut Counted<ClientStream>,
     worker: &Worker,
 ) -> Option<(H2<'s>, Arc<Count>)> {
-    let config = &worker.shared.config;
+    let Shared { config, .. } = &*worker.shared;
     let count = Arc::clone(&counted.count);
-    let mut timer = Timer::new();
     let deadline = Instant::now() + config.timeouts.header;
-    let mut handshake = pin!(builder(config).handshake(counted));
-    let connection = poll_fn(|cx| match handshake.as_mut().poll(cx) {
-        Poll::Ready(connection) => Poll::Ready(connection.ok()),
-        Poll::Pending => timer.poll(cx, deadline).map(|()| None),
-    });
-    Some((connection.await?, count))
+    let idle = async {
+        worker.shared.stopped().await;
+        sleep_until((worker.shared.ending().idle + FAREWELL).into()).await;
+    };
+    let connection = tokio::select! {
+        biased;
+        connection = timeout_at(deadline.into(), builder(config).handshake(counted)) => connection,
+        () = idle => return None,
+    };
+    Some((connection.ok()?.ok()?, count))
 }
 
 fn builder(config: &Config) -> Builder {

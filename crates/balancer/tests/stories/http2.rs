@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use balancer::{Cleartext, Config};
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use tokio::net::TcpStream;
 
 use crate::secured::Authority;
-use crate::stage::{ADDED, GET, OK, Origin, PATIENCE, Peer, Stage};
+use crate::stage::{ADDED, GET, OK, Origin, PATIENCE, Peer, Stage, block_on};
 
 /// A client of one connection.
 struct Client {
@@ -334,6 +334,20 @@ fn a_stop_lets_streams_finish() {
         client.connection.await.unwrap().unwrap();
         stop.await.unwrap();
     });
+}
+
+#[test]
+fn who_has_sent_no_preface_is_gone_at_a_stop() {
+    let stage = Stage::new(|config| {
+        config.listeners[0].cleartext = Cleartext::H2c;
+        config.timeouts.header = 2 * PATIENCE;
+    });
+    let silent = stage.client();
+    stage.until("it is in", |s| s.clients.open == 1);
+    let start = Instant::now();
+    block_on(stage.balancer.shutdown(2 * PATIENCE));
+    assert!(start.elapsed() < PATIENCE);
+    drop(silent);
 }
 
 #[test]
