@@ -15,6 +15,7 @@
 //! - [`sharing`]: what they do to each other beside the cores, decided by the data.
 //! - [`response`]: throughput and latency of that model under a closed or an open workload.
 //! - [`basis`]: all that the model is fitted to, as it is kept.
+//! - `rates`: what they complete by requests in service.
 //! - `crowd`: requests that share a core, and those that have one for themselves.
 //! - `stretch`: what it does not know of response times.
 //! - [`quota`]: instances that the kernel stops until the next period.
@@ -45,6 +46,7 @@ pub mod model;
 pub mod precision;
 pub mod price;
 pub mod quota;
+mod rates;
 mod reason;
 pub mod recommendation;
 pub mod regression;
