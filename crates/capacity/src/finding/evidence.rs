@@ -223,14 +223,14 @@ impl Evidence {
             || (one_core && model.ladder.is_saturated() && !self.is_idle(model))
     }
 
-    /// Whether the slots, not the CPU, are most of a request's time.
+    /// Whether a request waits for most of its time, where nobody else is in its way.
     pub(super) fn is_idle(&self, model: &Model) -> bool {
         self.cpu_share(model) < WAITS
     }
 
-    /// Share of a request's time that is CPU.
+    /// Share of the time of a request that is alone that is CPU.
     pub(super) fn cpu_share(&self, model: &Model) -> f64 {
-        model.app_demand * model.ladder.peak() / model.slots as f64
+        (model.app_demand / model.ladder.light_service()).min(1.0)
     }
 
     /// Whether requests are let in, more than are served at once, and wait inside for one of a few of

@@ -44,6 +44,19 @@ fn an_interpreter_lock() {
     assert_eq!(kinds(&m, &e)[0], Kind::CpuBound);
 }
 
+// Two threads that wait 12 ms and take turns at one core for 13 ms. The knee is soft, so that a slot more is given than
+// they fill: that makes no more of a request wait.
+#[test]
+fn a_slot_too_many_hides_no_cpu() {
+    let mut m = model(3, 0.02516, 0.01335, 2.0);
+    let rung = |concurrency, throughput| Rung { concurrency, throughput };
+    m.ladder = Ladder::new(vec![rung(1, 39.75), rung(2, 73.68), rung(4, 76.1)]).unwrap();
+    assert_eq!(m.ladder.slots(), 3);
+    let e =
+        Evidence { busiest_thread: Some(0.5), ..Evidence::new(saturation(1, 76.1, 0.01335, 1.07)) };
+    assert_eq!(kinds(&m, &e), [Kind::CpuBound]);
+}
+
 // Measured beside other programs: 123 and 225 requests/s, each as likely 3 % more or less.
 #[test]
 fn a_shortfall_that_may_be_chance_is_none() {
