@@ -2,8 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
-use crate::house::{Home, get, json, said, shared};
+use rustix::process::Signal;
+
+use crate::house::{Home, get, json, said, send, shared};
 
 const APP: &str = env!("CARGO_BIN_EXE_tenfold");
 
@@ -93,9 +96,48 @@ fn balance_reads_the_file() {
     let checked = home.run("balance --check");
     assert_eq!(checked.status.code(), Some(0), "{}", said(&checked));
     assert!(said(&checked).contains("right: 1 listener, 1 app, 0 routes"), "{}", said(&checked));
+    assert_eq!(home.run("up --check").status.code(), Some(0));
+    assert!(!home.path().join("state/logs").exists(), "a check keeps nothing");
     let balance = home.serve("balance");
     assert!(get(balance.address, "/").unwrap().starts_with("Hello from "));
     assert_eq!(json(&home.run("status --json"))["apps"][0]["policy"], "least_conn");
+}
+
+// One that looks is half a second late.
+#[test]
+fn servers_of_others_outlive_the_last_instance() {
+    let _machine = shared();
+    let (home, elsewhere) = (Home::new(), Home::new());
+    let origin = elsewhere.serve(&format!("up --listen 127.0.0.1:0 -- {APP} demo-app"));
+    let gone = home.path().join("gone");
+    write_file(
+        &home,
+        &format!(
+            r#"
+            [balancer]
+            listeners = ["127.0.0.1:0"]
+            [apps.site]
+            backends = ["{}"]
+            [apps.api]
+            command = ["sh", "-c", "test -e {} && exit 1; exec {APP} demo-app"]
+            [[routes]]
+            app = "site"
+            [[routes]]
+            path = "/api"
+            app = "api"
+            "#,
+            origin.address,
+            gone.display()
+        ),
+    );
+    let mut up = home.serve("up");
+    std::fs::write(gone, "").unwrap();
+    let status = json(&home.run("status --json"));
+    send(status["instances"][0]["pid"].as_u64().unwrap() as u32, Signal::KILL);
+    up.tells("api-1 crashed");
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(get(up.address, "/").unwrap().starts_with("Hello from "));
+    assert!(up.child.try_wait().unwrap().is_none());
 }
 
 #[test]

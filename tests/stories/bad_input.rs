@@ -29,6 +29,23 @@ fn a_goal_without_a_number() {
 }
 
 #[test]
+fn more_instances_than_ports() {
+    let ports = "--ports 4201-4202";
+    refused(
+        &format!("plan --users 3 --max-instances 3 {ports} -- true"),
+        2,
+        &["there are 2", "widen --ports"],
+    );
+    let cost = "cost --cpus 0.5 --memory 20MB --instances 1,3";
+    refused(&format!("{cost} {ports} -- true"), 2, &["there are 2", "widen --ports"]);
+}
+
+#[test]
+fn a_time_beyond_all_time() {
+    refused("up --drain 1e19 -- true", 2, &["`1e19` is more than a year"]);
+}
+
+#[test]
 fn a_rate_of_nothing() {
     refused("plan --rate 0 -- true", 2, &["a rate of 0 sends nothing"]);
     refused("plan --users 0 -- true", 2, &["write a whole number from 1"]);

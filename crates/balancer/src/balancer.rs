@@ -14,6 +14,7 @@ use crate::address::Address;
 use crate::backend::{Backend, Slots};
 use crate::config::{AppId, Config};
 use crate::dispatch::BackendId;
+use crate::dispatcher::Dispatcher;
 use crate::entrance::Entrance;
 use crate::files;
 use crate::health::HealthEvents;
@@ -274,6 +275,18 @@ impl Drop for Balancer {
     }
 }
 
+/// Takes a backend out when it is dropped, unless it is out.
+struct TakenOut<'a> {
+    dispatcher: &'a Dispatcher,
+    id: BackendId,
+}
+
+impl Drop for TakenOut<'_> {
+    fn drop(&mut self) {
+        self.dispatcher.remove(self.id);
+    }
+}
+
 impl Handle {
     /// Adds a backend to an app; requests that wait for one go there at once. Panics if the
     /// balancer has no such app.
@@ -297,6 +310,8 @@ impl Handle {
     pub async fn drain(&self, id: BackendId, deadline: Duration) -> Drained {
         let dispatcher = &self.shared.app(id.app()).dispatcher;
         let Some((backend, _)) = dispatcher.drain(id) else { return Drained::Clean };
+        // Who waits for that may be gone before it is over.
+        let _out = TakenOut { dispatcher, id };
         let idle = async {
             loop {
                 let mut drained = std::pin::pin!(backend.drained.notified());

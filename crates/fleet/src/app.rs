@@ -47,6 +47,16 @@ pub enum Ports {
     Range(RangeInclusive<u16>),
 }
 
+impl Ports {
+    /// How many instances may have one at a time.
+    pub fn count(&self) -> usize {
+        match self {
+            Ports::Any => usize::from(u16::MAX),
+            Ports::Range(range) => range.len(),
+        }
+    }
+}
+
 /// When an instance counts as ready.
 #[derive(Debug, Clone)]
 pub struct Readiness {

@@ -40,8 +40,25 @@ impl Actions {
         self.ready.pop_front()
     }
 
-    /// What was to be opened when this was asked for; a close since then has gone before it.
+    /// What is to be opened next, once nothing else is to be done: the socket that the slot had before may
+    /// still have to be closed.
     pub(crate) fn next_opening(&mut self) -> Option<u32> {
-        self.openings.pop_front()
+        if self.ready.is_empty() { self.openings.pop_front() } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_slot_had_is_closed_before_it_opens_anew() {
+        let mut actions = Actions::default();
+        actions.send(1);
+        actions.close(0);
+        actions.open(0);
+        while let Some(action) = actions.next() {
+            assert_eq!(actions.next_opening(), (action == Action::Close(0)).then_some(0));
+        }
     }
 }

@@ -76,6 +76,8 @@ pub(crate) struct Session {
     taken: usize,
     stage: Stage,
     speech: Speech,
+    /// What the server said in the same bytes in which it ended the handshake.
+    early: Vec<u8>,
 }
 
 /// What the server is to agree to speak (ALPN).
@@ -151,6 +153,7 @@ impl Client {
             outgoing: Vec::new(),
             taken: 0,
             stage: Stage::Handshaking,
+            early: Vec::new(),
             speech: match &self.config.alpn_protocols[..] {
                 [only] if only == HTTP2 => Speech::Http2,
                 _ => Speech::Http1,
@@ -164,6 +167,11 @@ impl Client {
 impl Session {
     pub(crate) fn stage(&self) -> Stage {
         self.stage
+    }
+
+    /// What came with the end of the handshake: who reads it is told first that it is over.
+    pub(crate) fn take_early(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.early)
     }
 
     /// What a failure counts as.
@@ -243,7 +251,7 @@ impl Session {
     ) -> Result<usize, Error> {
         let mut used = 0;
         loop {
-            let Session { connection, outgoing, stage, speech, .. } = self;
+            let Session { connection, outgoing, stage, speech, early, .. } = self;
             let UnbufferedStatus { mut discard, state, .. } =
                 connection.process_tls_records(&mut bytes[used..]);
             let blocked = match state? {
@@ -251,7 +259,10 @@ impl Session {
                     while let Some(record) = traffic.next_record() {
                         let record = record?;
                         discard += record.discard;
-                        deliver(record.payload);
+                        match stage {
+                            Stage::Handshaking => early.extend_from_slice(record.payload),
+                            Stage::Open | Stage::Closed => deliver(record.payload),
+                        }
                     }
                     false
                 }

@@ -145,6 +145,21 @@ fn bytes_pass_both_ways_in_pieces_of_any_size() {
     }
 }
 
+// With TLS 1.2 it is the server that ends the handshake, and it may go on at once.
+#[test]
+fn what_comes_with_the_end_of_the_handshake_waits_until_that_is_known() {
+    let identity = identity("first");
+    let client = Client::new("localhost", &identity.tls()).unwrap();
+    let mut pair = Pair::new(&client, &identity.server(&version::TLS12));
+    pair.server.writer().write_all(b"first").unwrap();
+    pair.exchange(usize::MAX);
+    assert_eq!(pair.session.stage(), Stage::Open);
+    assert_eq!((pair.at_client.len(), &pair.session.take_early()[..]), (0, &b"first"[..]));
+    pair.server.writer().write_all(b"second").unwrap();
+    pair.exchange(usize::MAX);
+    assert_eq!(pair.at_client, b"second");
+}
+
 #[test]
 fn a_later_connection_takes_the_session_up_unless_told_not_to() {
     let identity = identity("resumption");

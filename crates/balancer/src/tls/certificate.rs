@@ -1,6 +1,7 @@
 //! A certificate with its key, as files have them.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -40,9 +41,9 @@ pub(crate) enum Issuer {
     Authority,
 }
 
-/// What changes when a file does.
+/// What changes when a file does, or who may read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Print([Option<(SystemTime, u64)>; 2]);
+pub(crate) struct Print([Option<(SystemTime, u64, i64, i64)>; 2]);
 
 impl Certificate {
     /// Says what is wrong in a sentence with the file and a remedy.
@@ -84,7 +85,7 @@ impl Certificate {
     pub(crate) fn print(&self) -> Print {
         Print([&self.chain, &self.key].map(|path| {
             let file = fs::metadata(path).ok()?;
-            Some((file.modified().ok()?, file.len()))
+            Some((file.modified().ok()?, file.len(), file.ctime(), file.ctime_nsec()))
         }))
     }
 }
@@ -137,7 +138,23 @@ fn unreadable(what: &str, path: &Path, error: &PemError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    #[test]
+    fn who_may_read_a_file_is_part_of_its_print() {
+        let directory = tempfile::tempdir().unwrap();
+        let [chain, key] = ["chain.pem", "key.pem"].map(|name| directory.path().join(name));
+        fs::write(&chain, "").unwrap();
+        fs::write(&key, "").unwrap();
+        let source = Certificate { chain, key: key.clone(), hosts: Vec::new() };
+        let before = source.print();
+        // File systems tell times apart by the kernel's ticks.
+        std::thread::sleep(Duration::from_millis(20));
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
+        assert_ne!(source.print(), before);
+    }
 
     #[test]
     fn a_wildcard_is_one_label() {

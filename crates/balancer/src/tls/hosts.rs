@@ -37,6 +37,8 @@ struct Entry {
     seen: Print,
     /// Why newer files are not used.
     problem: Option<String>,
+    /// The last read failed: it is tried again for who says that there is something new.
+    failed: bool,
 }
 
 /// A certificate in use.
@@ -68,7 +70,7 @@ impl Hosts {
         for source in sources {
             let read = source.print();
             let pair = source.load(&provider)?;
-            entries.push(Entry { source, pair, read, seen: read, problem: None });
+            entries.push(Entry { source, pair, read, seen: read, problem: None, failed: false });
         }
         let table = Table::new(&entries)
             .ok_or("TLS without a certificate; give at least one, or hosts for ACME")?;
@@ -122,18 +124,20 @@ impl Entry {
     ) -> Option<Result<String, String>> {
         let print = self.source.print();
         let settled = std::mem::replace(&mut self.seen, print) == print;
-        if print == self.read || !(settled || patience == Patience::Told) {
+        let told = patience == Patience::Told;
+        let known = print == self.read && !(told && self.failed);
+        if known || !(settled || told) {
             return None;
         }
         self.read = print;
         let chain = self.source.chain.display();
         Some(match self.source.load(provider) {
             Ok(pair) => {
-                (self.pair, self.problem) = (pair, None);
+                (self.pair, self.problem, self.failed) = (pair, None, false);
                 Ok(format!("certificate {chain} was read again"))
             }
             Err(problem) => {
-                self.problem = Some(problem.clone());
+                (self.problem, self.failed) = (Some(problem.clone()), true);
                 Err(format!("the new certificate is not used, the old one stays: {problem}"))
             }
         })

@@ -112,6 +112,22 @@ fn drain_gives_up_at_its_deadline() {
 }
 
 #[test]
+fn a_drain_that_nobody_waits_for_any_more_takes_the_backend_out() {
+    let (origin, seen, open) = held();
+    let stage = Stage::new(|_| ());
+    let id = stage.add(&origin, 1);
+    let mut client = stage.client();
+    client.send(GET);
+    seen.recv().unwrap();
+    let drain = stage.handle.drain(id, PATIENCE);
+    let gone = async { tokio::time::timeout(Duration::from_millis(1), drain).await };
+    assert!(block_on(gone).is_err());
+    assert!(stage.handle.snapshot().apps[0].backends.is_empty());
+    open.send(()).unwrap();
+    client.expect(OK);
+}
+
+#[test]
 fn a_removed_backend_loses_its_idle_connections() {
     let (send, closed) = mpsc::channel();
     let origin = Origin::new(move |mut peer| {

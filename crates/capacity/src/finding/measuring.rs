@@ -3,13 +3,14 @@
 use super::evidence::{Evidence, THREAD_FULL};
 use super::room::Shortage;
 use super::{Finding, Kind, clarity, found};
+use crate::words::percent;
 
 pub(super) fn failing(e: &Evidence) -> Option<Finding> {
     let (share, what) = e.errors.as_ref().filter(|(share, _)| *share > e.error_limit)?;
     found(
         Kind::Failing,
         clarity(*share, e.error_limit, 4.0 * e.error_limit.max(0.01)),
-        format!("{:.1} % of the requests failed, most of them with: {what}", share * 100.0),
+        format!("{} of the requests failed, most of them with: {what}", percent(*share)),
         "read the app's log and mend the errors first: a fast failure is no throughput",
     )
 }

@@ -69,11 +69,13 @@ fn short(m: &Memory, growth: Option<&Growth>) -> Option<Finding> {
     seen.extend(growth.map(Growth::in_words));
     let stalled = clarity(m.stalled.unwrap_or(0.0), STALLED, 0.3);
     let confidence = if m.kills > 0 { 0.99 } else { stalled.max(clarity(m.faults, FAULTS, 10.0)) };
+    let is_limit = m.limited.is_some_and(|(used, limit)| used as f64 >= FULL * limit as f64);
+    let is_machine = !is_limit && m.left.is_some_and(|left| left < LITTLE);
     found(
         Kind::MemoryPressure,
         confidence,
         seen.join("; "),
-        if m.limited.is_some() {
+        if m.limited.is_some() && !is_machine {
             "give each instance more memory (--memory), or make it need less"
         } else {
             "add memory or run fewer instances: a machine that swaps serves nobody"
@@ -126,10 +128,13 @@ impl Growth {
             seconds if seconds < 120.0 => format!("{seconds:.0} s"),
             seconds => format!("{:.0} minutes", seconds / 60.0),
         };
+        let each = match self.usual {
+            bytes if bytes < 10.0 * 1024.0 => format!("{bytes:.0} bytes"),
+            bytes => format!("{:.0} KiB", bytes / 1024.0),
+        };
         format!(
-            "every request leaves {:.0} KiB behind and none is given back: at {} requests/s the {:.0} MiB \
+            "every request leaves {each} behind and none is given back: at {} requests/s the {:.0} MiB \
              that are left to an instance last for {lasts}",
-            self.usual / 1024.0,
             rate(self.throughput),
             self.room / MIB
         )
@@ -161,6 +166,15 @@ mod tests {
                     MiB that are left to an instance last for 4 minutes";
         assert_eq!(finding.evidence, told);
         assert!(finding.confidence > 0.9, "{finding:?}");
+    }
+
+    #[test]
+    fn little_is_told_in_bytes() {
+        let finding = keeping(&[0.4; 5], 1 << 20).unwrap();
+        assert!(
+            finding.evidence.starts_with("every request leaves 410 bytes behind"),
+            "{finding:?}"
+        );
     }
 
     #[test]

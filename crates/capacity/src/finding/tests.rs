@@ -165,6 +165,29 @@ fn memory_that_kills_comes_before_the_quota() {
     assert_eq!(kinds(&m, &e)[..2], [Kind::MemoryPressure, Kind::CpuThrottled]);
 }
 
+#[test]
+fn a_full_machine_is_no_matter_of_limits() {
+    let (m, e) = saturated(saturation(1, 20.0, 0.01, 0.2), saturation(2, 40.0, 0.01, 0.4));
+    let remedy = |used: u64| {
+        let limited = Some((used << 20, 512 << 20));
+        let memory = Memory { left: Some(0.03), limited, stalled: Some(0.2), ..Memory::default() };
+        diagnose(&m, &Evidence { memory, ..e.clone() })[0].remedy.clone()
+    };
+    assert!(remedy(60).contains("run fewer instances"), "{}", remedy(60));
+    assert!(remedy(510).contains("--memory"), "{}", remedy(510));
+}
+
+#[test]
+fn failures_are_told_with_the_digits_of_the_goal() {
+    let (m, e) = saturated(saturation(1, 20.0, 0.01, 0.2), saturation(2, 40.0, 0.01, 0.4));
+    let e = Evidence { errors: Some((0.0014, "reset".into())), error_limit: 0.001, ..e };
+    assert!(
+        diagnose(&m, &e)[0].evidence.starts_with("0.14 % of the requests"),
+        "{:?}",
+        diagnose(&m, &e)
+    );
+}
+
 // A full limit alone is the page cache's business.
 #[test]
 fn a_full_cache_is_no_pressure() {

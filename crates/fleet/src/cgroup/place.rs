@@ -87,7 +87,7 @@ pub(super) fn homes(wanted: &[Controller]) -> Result<Vec<Home>, Refusal> {
     let mut in_unified = Vec::new();
     for &controller in wanted {
         match legacy(&mounts, &groups, controller) {
-            Some(hierarchy) => homes.push(in_legacy(&hierarchy.own, controller)?),
+            Some(hierarchy) => add(&mut homes, in_legacy(&hierarchy.own, controller)?),
             None => in_unified.push(controller),
         }
     }
@@ -96,6 +96,14 @@ pub(super) fn homes(wanted: &[Controller]) -> Result<Vec<Home>, Refusal> {
         homes.push(hierarchy.home(&in_unified, company)?);
     }
     Ok(homes)
+}
+
+/// A directory is a home once, with all that it can limit.
+fn add(homes: &mut Vec<Home>, home: Home) {
+    match homes.iter_mut().find(|known| known.directory == home.directory) {
+        Some(known) => known.controllers.extend(home.controllers),
+        None => homes.push(home),
+    }
 }
 
 /// The version 1 hierarchy that has the controller. One that it has is not in version 2.
@@ -326,6 +334,17 @@ mod tests {
     use super::*;
 
     const BOTH: [Controller; 2] = [Controller::Cpu, Controller::Memory];
+
+    #[test]
+    fn a_hierarchy_with_both_is_one_home() {
+        let mut homes = Vec::new();
+        for controller in BOTH {
+            let directory = PathBuf::from("/sys/fs/cgroup/cpu,memory");
+            let controllers = vec![controller];
+            add(&mut homes, Home { version: Version::One, directory, controllers });
+        }
+        assert_eq!((homes.len(), homes[0].controllers.len()), (1, 2));
+    }
 
     /// A tree of version 2 as plain files: `/` with `user.slice` and in it `run.scope`, which is ours.
     struct Tree {

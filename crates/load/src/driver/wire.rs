@@ -102,7 +102,10 @@ impl Wire {
     pub(super) fn received(&mut self, id: u32, bytes: &mut [u8], now: Nanos) {
         let http = &mut self.worker.http;
         let Some(tls) = &mut self.tls else {
-            http.received(id, bytes, now);
+            // What is about to be closed has nothing more to say.
+            if http.phase(id) != Phase::Closed {
+                http.received(id, bytes, now);
+            }
             return;
         };
         let Some(Some(session)) = tls.sessions.get_mut(id as usize) else {
@@ -123,7 +126,13 @@ impl Wire {
                 let kind = session.kind_of(&error);
                 self.shake_failed(id, kind, Some(&error), now);
             }
-            (Ok(()), Stage::Handshaking, Stage::Open) => http.opened(id),
+            (Ok(()), Stage::Handshaking, Stage::Open) => {
+                let early = session.take_early();
+                http.opened(id);
+                if !early.is_empty() {
+                    http.received(id, &early, now);
+                }
+            }
             (Ok(()), Stage::Handshaking, Stage::Closed) => {
                 self.shake_failed(id, ErrorKind::Tls, None, now);
             }

@@ -3,6 +3,7 @@
 
 mod instances;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::UNIX_EPOCH;
 
@@ -196,7 +197,12 @@ impl Scrape {
             labelled("class", "5xx", clients.own_5xx),
         ];
         counter(encoder, "own_responses", "Answers of the balancer itself", None, &own)?;
-        let expiry: Vec<_> = self.snapshot.certificates.iter().map(expiry).collect();
+        // Several listeners may have one for the same hosts: the first to end counts.
+        let mut ends: BTreeMap<Labels, f64> = BTreeMap::new();
+        for (labels, end) in self.snapshot.certificates.iter().map(expiry) {
+            ends.entry(labels).and_modify(|known| *known = known.min(end)).or_insert(end);
+        }
+        let expiry: Vec<_> = ends.into_iter().collect();
         let help = "When a certificate ends, since 1970";
         gauge(encoder, "certificate_expiry_timestamp", help, Some(&Unit::Seconds), &expiry)
     }

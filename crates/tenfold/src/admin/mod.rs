@@ -56,6 +56,8 @@ pub struct Admin {
     urls: Vec<String>,
     address: Option<SocketAddr>,
     socket: SocketFile,
+    /// The socket, where it is not found by the address.
+    named: Option<PathBuf>,
     state: api::State,
     /// Another process accepts from now on.
     left: watch::Sender<bool>,
@@ -134,6 +136,7 @@ impl Admin {
             urls,
             address,
             socket: SocketFile(path),
+            named: balancing.socket.clone(),
             state,
             left: watch::Sender::new(false),
             tasks: Vec::new(),
@@ -167,7 +170,11 @@ impl Admin {
     pub fn describe(&self) -> String {
         let metrics =
             self.address.map_or_else(String::new, |a| format!("metrics at http://{a}/metrics, "));
-        format!("{metrics}control: tenfold status --listen {}", self.listen[0])
+        let which = match &self.named {
+            Some(path) => format!("--socket {}", path.display()),
+            None => format!("--listen {}", self.listen[0]),
+        };
+        format!("{metrics}control: tenfold status {which}")
     }
 
     /// Resolves when `tenfold stop` asks for it.

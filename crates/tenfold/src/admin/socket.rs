@@ -1,7 +1,7 @@
 //! Control sockets: one per address that is listened on, in a directory that only its owner can open.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -43,13 +43,19 @@ fn name(listen: &Address) -> String {
 
 /// Binds `path`. What a killed Tenfold left there is replaced; a living one is not.
 pub fn bind(path: &Path) -> anyhow::Result<UnixListener> {
-    if UnixStream::connect(path).is_ok() {
-        bail!(
-            "another Tenfold already listens on {}: stop it, or name another --socket",
-            path.display()
-        );
+    let there = path.symlink_metadata();
+    if there.as_ref().is_ok_and(|there| !there.file_type().is_socket()) {
+        bail!("{} is there and is no socket: name another --socket", path.display());
     }
-    if path.exists() {
+    if there.is_ok() {
+        let left_behind = UnixStream::connect(path)
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused);
+        if !left_behind {
+            bail!(
+                "another Tenfold already listens on {}: stop it, or name another --socket",
+                path.display()
+            );
+        }
         std::fs::remove_file(path)
             .with_context(|| format!("cannot replace {}: name another --socket", path.display()))?;
     }
@@ -115,6 +121,15 @@ mod tests {
         let other = bind(&directory.path().join("2.sock")).unwrap();
         assert!(only(directory.path()).unwrap_err().to_string().contains("--listen"));
         drop((living, other));
+    }
+
+    #[test]
+    fn a_file_that_is_no_socket_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tenfold.toml");
+        std::fs::write(&path, "[app]").unwrap();
+        assert!(bind(&path).unwrap_err().to_string().contains("is no socket"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "[app]");
     }
 
     #[test]

@@ -70,6 +70,13 @@ impl Arguments {
             rate: rate.rate(),
             balancer: prices.balancer_price.unwrap_or(0.0),
         };
+        let (most, ports) =
+            (self.instances.iter().max().copied().unwrap_or(1), measurement.app.ports.count());
+        if most > ports {
+            return Err(misuse(format!(
+                "{most} instances need as many ports, and there are {ports}: widen --ports"
+            )));
+        }
         let stop = Stop::listen()?;
         let mut sizing = empty(&measurement, rate);
         let begun = Instant::now();

@@ -11,7 +11,7 @@ use crate::config::{
 };
 use crate::experiment::{Depth, Experiment};
 use crate::history::{self, History, NewRun};
-use crate::outcome::{Outcome, Signal};
+use crate::outcome::{Outcome, Signal, misuse};
 use crate::plan::{Plan, Verdict};
 use crate::prices::Machines;
 use crate::report;
@@ -79,10 +79,18 @@ impl Arguments {
     }
 
     fn experiment(&self, file: &File) -> anyhow::Result<Experiment> {
-        let max_instances = self.max_instances.or(file.plan.max_instances).unwrap_or(MAX_INSTANCES);
         let asked = self.workload.clone().or_environment(file)?;
         let workload = config::workload(&asked, &self.request, file)?;
         let app = config::app(&self.question.app, file, &state::logs()?)?;
+        let ports = app.ports.count();
+        let max_instances = match self.max_instances.or(file.plan.max_instances) {
+            Some(most) if most > ports => {
+                return Err(misuse(format!(
+                    "{most} instances need as many ports, and there are {ports}: widen --ports, or give --max-instances {ports}"
+                )));
+            }
+            most => most.unwrap_or(MAX_INSTANCES.min(ports)),
+        };
         Ok(Experiment {
             app: App { limits: self.limits.over(app.limits), ..app },
             workload,

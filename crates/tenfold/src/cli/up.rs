@@ -51,7 +51,8 @@ pub struct Arguments {
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let file = config::read_file(self.config.as_deref(), &self.app)?;
-        let logs = state::logs()?;
+        // A check writes nothing.
+        let logs = if self.balancing.check { PathBuf::new() } else { state::logs()? };
         let wanted = Wanted::Up {
             app: &self.app,
             limits: self.limits,
@@ -99,7 +100,7 @@ impl Arguments {
                 }
                 announce(&admin, &balancing, &launches, &logs, predecessor);
                 notify::ready();
-                all_failed(&rig).await
+                all_failed(&rig, &balancing).await
             } => Err(failed),
         };
         if let Ok(ending) = &ending {
@@ -205,11 +206,14 @@ fn slots(said: Option<Slots>, command: &[String]) -> (Slots, &'static str) {
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Says on standard error what dies and what is given up; resolves when nothing is left that could serve.
-async fn all_failed(rig: &Rig) -> anyhow::Error {
+async fn all_failed(rig: &Rig, balancing: &Balancing) -> anyhow::Error {
+    // What something else runs goes on serving.
+    let is_of_others = |app: &&Served| matches!(app.members, Members::Servers { .. });
+    let others = balancing.apps.iter().filter(is_of_others).count();
     let mut told: HashMap<String, (u32, State)> = HashMap::new();
     loop {
         tokio::time::sleep(LOOK).await;
-        let mut serving = 0;
+        let mut serving = others;
         for app in &rig.apps {
             let members = app.fleet.members();
             for status in &members {
@@ -230,7 +234,12 @@ async fn tell(app: &RunningApp, status: &MemberStatus, told: &mut HashMap<String
     let news = (status.past.restarts, status.state);
     let before = told.insert(name.clone(), news).unwrap_or((0, State::Ready));
     if news.1 == State::Failed && before.1 != State::Failed {
-        output::tell(format_args!("tenfold: {}", app.fleet.failed().await));
+        // The fleet tells of the last one; others may have been given up since the look before.
+        let failure = app.fleet.failed().await.to_string();
+        match failure.starts_with(&format!("{name} ")) {
+            true => output::tell(format_args!("tenfold: {failure}")),
+            false => output::tell(format_args!("tenfold: {name} was given up, too")),
+        }
     } else if news.0 > before.0 {
         output::tell(format_args!(
             "tenfold: {name} died and is started again (restart {}){}",

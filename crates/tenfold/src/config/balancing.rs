@@ -15,7 +15,7 @@ use super::app::{AppTable, cpu};
 use super::file::File;
 use super::log::LogTable;
 use super::source::{Key, Wrong};
-use super::tls::readable;
+use super::tls::{readable, within};
 use super::value::Short;
 use super::{AppArguments, BalancingArguments, LimitArguments, route};
 use crate::output;
@@ -183,7 +183,10 @@ fn resolve(
         },
         apps,
         admin: arguments.admin.or(table.admin),
-        socket: arguments.socket.clone().or_else(|| table.socket.clone()),
+        socket: arguments
+            .socket
+            .clone()
+            .or_else(|| table.socket.as_ref().map(|path| within(directory, path))),
         drain: arguments.drain.or(table.drain).unwrap_or(DRAIN),
         start: if arguments.takeover { Start::TakingOver } else { Start::Anew },
     })

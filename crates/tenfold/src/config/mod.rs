@@ -153,7 +153,9 @@ pub fn request(arguments: &RequestArguments, file: &File) -> anyhow::Result<Requ
     let method = arguments.method.clone().or_else(|| section.method.clone());
     let path = arguments.path.clone().or_else(|| section.path.clone());
     let path = path.unwrap_or_else(|| "/".to_owned());
-    let in_file = section.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+    let is_said = |name: &str| arguments.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
+    let in_file = section.headers.iter().filter(|(name, _)| !is_said(name));
+    let in_file = in_file.map(|(name, value)| (name.clone(), value.clone()));
     let request = Request {
         method: method.unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned()),
         path,
@@ -212,6 +214,19 @@ mod tests {
         workload(arguments, &RequestArguments::default(), file)
             .map(|w| w.pattern)
             .map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_header_on_the_command_line_stands_for_that_of_the_file() {
+        let mut file = File::default();
+        file.workload.headers = [("Content-Type", "a"), ("X-Kept", "b")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into();
+        let headers = vec![("content-type".to_owned(), "c".to_owned())];
+        let said = RequestArguments { headers, ..RequestArguments::default() };
+        let sent = request(&said, &file).unwrap().headers;
+        let sent: Vec<_> = sent.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+        assert_eq!(sent, [("X-Kept", "b"), ("content-type", "c")]);
     }
 
     #[test]

@@ -21,7 +21,15 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         return Ok(Duration::ZERO);
     }
     let signed: SignedDuration = text.trim().parse().map_err(|_| wrong())?;
-    Duration::try_from(signed).map_err(|_| wrong())
+    bounded(text, Duration::try_from(signed).map_err(|_| wrong())?)
+}
+
+/// A year is far from where sums of times overflow.
+fn bounded(text: &str, time: Duration) -> Result<Duration, String> {
+    match time > Duration::from_secs(365 * 86_400) {
+        true => Err(format!("`{text}` is more than a year: write less")),
+        false => Ok(time),
+    }
 }
 
 /// A time of more than nothing.
@@ -32,7 +40,8 @@ pub fn positive_duration(text: &str) -> Result<Duration, String> {
 /// The same, or a number of seconds, as the load tools take it: `0.5`, `30`.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.trim().parse().ok();
-    number.and_then(|n| Duration::try_from_secs_f64(n).ok()).map_or_else(|| duration(text), Ok)
+    let time = number.and_then(|n| Duration::try_from_secs_f64(n).ok());
+    time.map_or_else(|| duration(text), |time| bounded(text, time))
 }
 
 /// The same, of more than nothing.

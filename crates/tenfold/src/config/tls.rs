@@ -96,6 +96,6 @@ pub fn readable(directory: Option<&Path>, path: &Path, at: &Key) -> Result<PathB
     }
 }
 
-fn within(directory: Option<&Path>, path: &Path) -> PathBuf {
+pub(super) fn within(directory: Option<&Path>, path: &Path) -> PathBuf {
     directory.map_or_else(|| path.to_owned(), |directory| directory.join(path))
 }

@@ -2,6 +2,7 @@
 
 use balancer::Snapshot;
 use capacity::quota::Halting;
+use capacity::words::percent;
 use capacity::{Filling, Measured, Quota, Saturation, ServiceShape, laws};
 use hdrhistogram::Histogram;
 use load::{Reason, Report};
@@ -340,10 +341,10 @@ fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu: CpuUse) -> plan:
 fn told(reason: &Reason, report: &Report, edges: &Edges) -> String {
     match reason {
         Reason::ManyErrors { ratio, .. } if 2 * edges.refused() > report.error_count() => format!(
-            "{:.1} % of the requests failed, most of them with 503 from Tenfold's own queue, as they would \
+            "{} of the requests failed, most of them with 503 from Tenfold's own queue, as they would \
              have waited for too long there, and percentiles describe only the others: more was sent \
              than the instances complete; lower the rate, or allow more of them (--max-instances)",
-            ratio * 100.0
+            percent(*ratio)
         ),
         _ => reason.to_string(),
     }

@@ -86,7 +86,9 @@ fn served(plan: &Plan) -> Option<f64> {
     let instances = plan.recommendation.as_ref()?.instances;
     let point = plan.curve.iter().find(|point| point.instances == instances);
     let at_count = point.map(|p| p.measured.map_or(p.predicted.throughput, |m| m.throughput));
-    plan.goal.rate.or(at_count).filter(|rate| *rate > 0.0)
+    // Where the goal is not met, what was asked for is not what is served.
+    let is_met = plan.recommendation.as_ref().is_some_and(|r| r.goal_met);
+    plan.goal.rate.filter(|_| is_met).or(at_count).filter(|rate| *rate > 0.0)
 }
 
 /// What was measured here is not what another architecture does. Lists call Arm's arm64.

@@ -12,7 +12,8 @@ use super::{Document, KeepAlive};
 
 /// Connections that could not be made, in ab's words; answers that did not come whole.
 const CONNECT: [&str; 6] = ["connect", "connect_timeout", "resources", "ports", "tls", "no_http2"];
-const RECEIVE: [&str; 3] = ["timeout", "reset", "closed_early"];
+const RECEIVE: [&str; 6] =
+    ["timeout", "reset", "closed_early", "go_away", "stream_reset", "refused_stream"];
 const EXCEPTIONS: [&str; 2] = ["malformed", "too_large"];
 const PERCENTS: [f64; 8] = [50.0, 66.0, 75.0, 80.0, 90.0, 95.0, 98.0, 99.0];
 

@@ -104,6 +104,20 @@ pub fn document() -> Document {
     }
 }
 
+// Each is one of the tool's own kinds, so that no failure hides.
+#[test]
+fn every_error_is_told_in_the_words_of_ab_and_wrk() {
+    use load::ErrorKind::{ClientError, ServerError};
+    for kind in load::ErrorKind::ALL.into_iter().filter(|k| ![ClientError, ServerError].contains(k))
+    {
+        let errors = BTreeMap::from([(kind.name().to_owned(), 1)]);
+        let document = Document { errors, status: BTreeMap::from([(200, 103)]), ..document() };
+        assert!(ab(&document).contains("Failed requests:        1\n"), "{}", ab(&document));
+        let wrk = wrk(&document, Latency::Summary);
+        assert!(wrk.contains("Socket errors:"), "{kind:?}: {wrk}");
+    }
+}
+
 #[test]
 fn the_same_through_json() {
     let text = serde_json::to_string(&document()).unwrap();

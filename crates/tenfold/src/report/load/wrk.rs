@@ -11,7 +11,15 @@ use super::Document;
 use super::document::Stage;
 
 const CONNECT: [&str; 5] = ["connect", "resources", "ports", "tls", "no_http2"];
-const READ: [&str; 4] = ["reset", "closed_early", "malformed", "too_large"];
+const READ: [&str; 7] = [
+    "reset",
+    "closed_early",
+    "malformed",
+    "too_large",
+    "go_away",
+    "stream_reset",
+    "refused_stream",
+];
 const TIMEOUTS: [&str; 2] = ["timeout", "connect_timeout"];
 
 /// Whether the distribution is printed, as by `--latency`.
