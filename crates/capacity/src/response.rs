@@ -130,29 +130,20 @@ fn modelled(model: &Model, workload: &Workload, instances: usize) -> Prediction 
     let throughput = system.throughput(workload);
     let response = system.response(workload);
     let throttled = model.throttled(instances).filter(|_| response.is_some());
-    let Some(simulated) = throttled.and_then(|t| t.simulate(workload)) else {
-        return Prediction {
-            throughput,
-            low: throughput,
-            high: throughput,
-            response,
-            fastest: response,
-            slowest: response,
+    let (throughput, [response, fastest, slowest]) =
+        match throttled.and_then(|t| t.simulate(workload)) {
+            None => (throughput, [response; 3]),
+            Some(simulated) => {
+                let throughput = match workload {
+                    Workload::Closed { .. } => simulated.throughput,
+                    // What is sent is known; the simulation sends more or less by chance.
+                    Workload::Open { .. } => throughput,
+                };
+                let times = [simulated.response, simulated.fastest, simulated.slowest];
+                (throughput, times.map(Some))
+            }
         };
-    };
-    let throughput = match workload {
-        Workload::Closed { .. } => simulated.throughput,
-        // What is sent is known; the simulation sends more or less by chance.
-        Workload::Open { .. } => throughput,
-    };
-    Prediction {
-        throughput,
-        low: throughput,
-        high: throughput,
-        response: Some(simulated.response),
-        fastest: Some(simulated.fastest),
-        slowest: Some(simulated.slowest),
-    }
+    Prediction { throughput, low: throughput, high: throughput, response, fastest, slowest }
 }
 
 /// An open queue this close to its capacity has no steady state worth a number.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::app::App;
+use crate::app::{App, Ports};
 use crate::board::{Board, MemberStatus, Row};
 use crate::driver::{Driver, Membership};
 use crate::error::{FleetError, StartError};
@@ -102,7 +102,7 @@ impl Fleet {
     /// stays so. When `stop` comes first.
     /// When there are fewer ports than that: then nothing changes.
     pub async fn scale(&self, n: usize) -> Result<(), FleetError> {
-        if n > usize::from(u16::MAX) {
+        if n > Ports::Any.count() {
             return Err(StartError::TooMany { instances: n }.into());
         }
         self.request(Operation::Scale(n)).await

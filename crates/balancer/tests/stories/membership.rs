@@ -6,10 +6,10 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use balancer::{
-    AppConfig, AppId, Backend, Balancer, Config, Drained, Listener, Policy, StartError,
+    AppConfig, AppId, Backend, BackendId, Balancer, Config, Drained, Listener, Policy, StartError,
 };
 
-use crate::stage::{GET, OK, Origin, PATIENCE, POLICIES, Stage, block_on, eventually};
+use crate::stage::{GET, OK, Origin, PATIENCE, POLICIES, Peer, Stage, block_on, eventually};
 
 /// Signals when a request is in, answers when told.
 fn held() -> (Origin, mpsc::Receiver<()>, mpsc::Sender<()>) {
@@ -24,6 +24,17 @@ fn held() -> (Origin, mpsc::Receiver<()>, mpsc::Sender<()>) {
         }
     });
     (origin, seen, open)
+}
+
+/// A backend with so many slots that has one request, and answers it when told.
+fn with_one_in_flight(slots: usize) -> (Stage, BackendId, Peer, mpsc::Sender<()>) {
+    let (origin, seen, open) = held();
+    let stage = Stage::new(|_| ());
+    let id = stage.add(&origin, slots);
+    let mut client = stage.client();
+    client.send(GET);
+    seen.recv().unwrap();
+    (stage, id, client, open)
 }
 
 #[test]
@@ -75,12 +86,7 @@ fn membership_changes_under_load_lose_no_request() {
 
 #[test]
 fn drain_waits_for_the_last_request_and_gives_no_new_one() {
-    let (origin, seen, open) = held();
-    let stage = Stage::new(|_| ());
-    let id = stage.add(&origin, 2);
-    let mut client = stage.client();
-    client.send(GET);
-    seen.recv().unwrap();
+    let (stage, id, mut client, open) = with_one_in_flight(2);
     let handle = stage.handle.clone();
     let drain = std::thread::spawn(move || block_on(handle.drain(id, PATIENCE)));
     eventually("it drains", || stage.backend().state == balancer::BackendPhase::Draining);
@@ -98,12 +104,7 @@ fn drain_waits_for_the_last_request_and_gives_no_new_one() {
 
 #[test]
 fn drain_gives_up_at_its_deadline() {
-    let (origin, seen, open) = held();
-    let stage = Stage::new(|_| ());
-    let id = stage.add(&origin, 1);
-    let mut client = stage.client();
-    client.send(GET);
-    seen.recv().unwrap();
+    let (stage, id, mut client, open) = with_one_in_flight(1);
     assert_eq!(block_on(stage.handle.drain(id, Duration::from_millis(20))), Drained::InFlight(1));
     assert!(stage.handle.snapshot().apps[0].backends.is_empty());
     open.send(()).unwrap();
@@ -113,12 +114,7 @@ fn drain_gives_up_at_its_deadline() {
 
 #[test]
 fn a_drain_that_nobody_waits_for_any_more_takes_the_backend_out() {
-    let (origin, seen, open) = held();
-    let stage = Stage::new(|_| ());
-    let id = stage.add(&origin, 1);
-    let mut client = stage.client();
-    client.send(GET);
-    seen.recv().unwrap();
+    let (stage, id, mut client, open) = with_one_in_flight(1);
     let drain = stage.handle.drain(id, PATIENCE);
     let gone = async { tokio::time::timeout(Duration::from_millis(1), drain).await };
     assert!(block_on(gone).is_err());

@@ -29,11 +29,18 @@ const SOON: f64 = 3600.0;
 const MIB: f64 = 1024.0 * 1024.0;
 
 pub(super) fn is_short(m: &Memory) -> bool {
-    let full = |(used, limit): (u64, u64)| used as f64 >= FULL * limit as f64;
     // A full limit alone is the page cache's business, and a stall may be somebody else's.
-    let is_full = m.left.is_some_and(|left| left < LITTLE) || m.limited.is_some_and(full);
+    let is_full = is_machine_full(m) || is_limit_full(m);
     let is_felt = m.faults >= FAULTS || m.stalled.is_some_and(|share| share >= STALLED);
     m.kills > 0 || (is_full && is_felt)
+}
+
+fn is_machine_full(m: &Memory) -> bool {
+    m.left.is_some_and(|left| left < LITTLE)
+}
+
+fn is_limit_full(m: &Memory) -> bool {
+    m.limited.is_some_and(|(used, limit)| used as f64 >= FULL * limit as f64)
 }
 
 pub(super) fn pressure(e: &Evidence) -> Option<Finding> {
@@ -69,8 +76,7 @@ fn short(m: &Memory, growth: Option<&Growth>) -> Option<Finding> {
     seen.extend(growth.map(Growth::in_words));
     let stalled = clarity(m.stalled.unwrap_or(0.0), STALLED, 0.3);
     let confidence = if m.kills > 0 { 0.99 } else { stalled.max(clarity(m.faults, FAULTS, 10.0)) };
-    let is_limit = m.limited.is_some_and(|(used, limit)| used as f64 >= FULL * limit as f64);
-    let is_machine = !is_limit && m.left.is_some_and(|left| left < LITTLE);
+    let is_machine = is_machine_full(m) && !is_limit_full(m);
     found(
         Kind::MemoryPressure,
         confidence,

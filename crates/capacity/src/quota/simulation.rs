@@ -15,6 +15,9 @@ const UNCOUNTED: f64 = 0.1 * PERIODS * PERIOD;
 /// Answers of a run that are enough for its 99th percentile.
 const ANSWERS: usize = 5_000;
 
+/// Less (s) than the clock of any machine tells apart.
+const NOTHING: f64 = 1e-10;
+
 /// What happens at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
@@ -104,8 +107,6 @@ impl Instance {
     }
 
     fn advance(&mut self, now: f64, most: f64) {
-        /// Less than the clock of any machine tells apart.
-        const NOTHING: f64 = 1e-10;
         let (all, each) = self.pace(most);
         let passed = now - self.at;
         for job in &mut self.computing {
@@ -120,7 +121,7 @@ impl Instance {
 
     /// The request that is done, if one is.
     fn done(&mut self) -> Option<f64> {
-        let at = self.computing.iter().position(|job| job.1 <= 1e-10)?;
+        let at = self.computing.iter().position(|job| job.1 <= NOTHING)?;
         self.held -= 1;
         Some(self.computing.swap_remove(at).0)
     }

@@ -51,15 +51,17 @@ where
     Ok(Vec::<Item<T>>::deserialize(from)?.into_iter().map(|Item(item)| item).collect())
 }
 
+const TIME: &str = "a time, as in \"200ms\" or 30 for seconds";
+
 /// `"200ms"`, or a number of seconds.
 pub fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    from.deserialize_any(Seconds(quantity::seconds)).map(Some)
+    number(TIME, quantity::seconds, from)
 }
 
 /// The same, more than 0 and at most a day.
 pub fn positive_seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     let parse = |text: &str| at_most_a_day(text, quantity::positive_seconds(text)?);
-    from.deserialize_any(Seconds(parse)).map(Some)
+    number(TIME, parse, from)
 }
 
 /// A threshold, with its unit: `"200ms"`, more than 0 and at most a day.
@@ -118,23 +120,7 @@ pub fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error
 
 /// `0.5` or `"0.5"`: cores.
 pub fn cpus<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Cpus>, D::Error> {
-    struct Cores;
-    impl Visitor<'_> for Cores {
-        type Value = Cpus;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a number of cores, as in 0.5")
-        }
-        fn visit_i64<E: Error>(self, value: i64) -> Result<Cpus, E> {
-            self.visit_str(&value.to_string())
-        }
-        fn visit_f64<E: Error>(self, value: f64) -> Result<Cpus, E> {
-            self.visit_str(&value.to_string())
-        }
-        fn visit_str<E: Error>(self, text: &str) -> Result<Cpus, E> {
-            quantity::cpus(text).map_err(E::custom)
-        }
-    }
-    from.deserialize_any(Cores).map(Some)
+    number("a number of cores, as in 0.5", quantity::cpus, from)
 }
 
 /// `"20MB"`: an instance's memory.
@@ -149,22 +135,34 @@ fn at_most_a_day(text: &str, time: Duration) -> Result<Duration, String> {
     }
 }
 
-struct Seconds<P>(P);
+/// A number, bare or as text with what makes it a quantity.
+struct Number<P> {
+    expecting: &'static str,
+    parse: P,
+}
 
-impl<P: Fn(&str) -> Result<Duration, String>> Visitor<'_> for Seconds<P> {
-    type Value = Duration;
+impl<T, P: Fn(&str) -> Result<T, String>> Visitor<'_> for Number<P> {
+    type Value = T;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a time, as in \"200ms\" or 30 for seconds")
+        f.write_str(self.expecting)
     }
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Duration, E> {
+    fn visit_i64<E: Error>(self, value: i64) -> Result<T, E> {
         self.visit_str(&value.to_string())
     }
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Duration, E> {
+    fn visit_f64<E: Error>(self, value: f64) -> Result<T, E> {
         self.visit_str(&value.to_string())
     }
-    fn visit_str<E: Error>(self, text: &str) -> Result<Duration, E> {
-        (self.0)(text).map_err(E::custom)
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        (self.parse)(text).map_err(E::custom)
     }
+}
+
+fn number<'de, D: Deserializer<'de>, T>(
+    expecting: &'static str,
+    parse: impl Fn(&str) -> Result<T, String>,
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    from.deserialize_any(Number { expecting, parse }).map(Some)
 }
 
 fn read<'de, D: Deserializer<'de>, T>(
