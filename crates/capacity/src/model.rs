@@ -33,7 +33,8 @@ pub struct Model {
     pub slots: usize,
     /// Cores of the machine.
     pub cores: f64,
-    /// Cores that the load could really keep busy when the CPU was the limit.
+    /// Cores that the load could really keep busy when the CPU was the limit, with as many instances as
+    /// were measured. One alone may have kept more ([`Model::usable_with`]).
     pub usable_cores: f64,
     /// CPU seconds of the app in one request, with one instance.
     pub app_demand: f64,
@@ -127,7 +128,7 @@ impl Model {
     /// The instances as their quota lets them run: where that is known, and the cores hold them all.
     pub(crate) fn throttled(&self, instances: usize) -> Option<Throttled<'_>> {
         let quota = self.quota?;
-        let fits = instances as f64 * quota.cores <= self.usable_cores;
+        let fits = instances as f64 * quota.cores <= self.usable_with(instances);
         let is_known = self.ladder.is_saturated() && quota.demand.mean > 0.0;
         let is_known = is_known && fits && !self.sharing.is_shared();
         is_known.then_some(Throttled { quota, instances, slots: self.slots, shape: &self.shape })
@@ -253,7 +254,18 @@ impl Model {
     /// Throughput at which `instances`, balancer and generator have used all cores up.
     pub fn cpu_limit(&self, instances: usize) -> f64 {
         let demand = self.total_demand(instances);
-        if demand > 0.0 { self.usable_cores / demand } else { f64::INFINITY }
+        if demand > 0.0 { self.usable_with(instances) / demand } else { f64::INFINITY }
+    }
+
+    /// Cores that so many instances can keep busy: what company costs is not taken from one alone.
+    fn usable_with(&self, instances: usize) -> f64 {
+        let one = &self.measured.one;
+        let is_seen = instances == 1 && one.is_cpu_full(self.cores);
+        if is_seen {
+            self.usable_cores.max(one.throughput * self.total_demand(1))
+        } else {
+            self.usable_cores
+        }
     }
 
     /// Throughput at which one thread of balancer or generator is full.
@@ -379,103 +391,4 @@ impl Model {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::ladder::Rung;
-
-    /// An instance of `slots` serial workers of `service` seconds, of which `cpu` are CPU.
-    pub(crate) fn model(slots: usize, service: f64, cpu: f64, cores: f64) -> Model {
-        let rung = |c: usize| Rung { concurrency: c, throughput: c.min(slots) as f64 / service };
-        let ladder = Ladder::new((0..8).map(|i| rung(1 << i)).collect()).unwrap();
-        let one = saturation(1, slots as f64 / service, cpu, 0.1);
-        Model::new(ladder, one, ServiceShape::constant(), cores)
-    }
-
-    pub(crate) fn saturation(instances: usize, throughput: f64, cpu: f64, busy: f64) -> Saturation {
-        let (app_demand, busy_cores) = (cpu, busy.max(throughput * (cpu + 1e-4)));
-        let relay_thread = 5e-5;
-        Saturation {
-            instances,
-            filling: Filling::Full,
-            throughput,
-            error: 0.01,
-            app_demand,
-            dependency_demand: 0.0,
-            relay_demand: 1e-4,
-            relay_thread,
-            busy_cores,
-        }
-    }
-
-    #[test]
-    fn serial_waiting_instances_add_up() {
-        let mut m = model(1, 1.0, 0.005, 2.0);
-        m.fit(&[saturation(2, 2.0, 0.005, 0.1)]);
-        assert!(!m.sharing.is_shared());
-        assert!((m.capacity(10) - 10.0).abs() < 1e-3);
-        assert!(!m.is_cpu_limited(10));
-        assert!(m.is_cpu_limited(400), "2 cores / 5.1 ms");
-    }
-
-    #[test]
-    fn the_cores_end_the_line() {
-        let mut m = model(1, 0.030, 0.030, 2.0);
-        m.fit(&[saturation(2, 63.0, 0.030, 1.95)]);
-        assert!(!m.sharing.is_shared(), "a full CPU is no shared dependency");
-        assert!((m.capacity(2) - 63.0).abs() < 0.1);
-        assert!((m.capacity(3) - 63.0).abs() < 0.1);
-        assert!(m.is_cpu_limited(2) && !m.is_cpu_limited(1));
-    }
-
-    // Machine repairman: 2 / (1 + 0.5^2) of 10 are 16; one station of 50 ms carries 20.
-    #[test]
-    fn idle_cores_and_a_shortfall_are_something_shared() {
-        let mut m = model(1, 0.1, 0.001, 2.0);
-        m.fit(&[saturation(2, 16.0, 0.001, 0.2)]);
-        assert!(m.sharing.is_shared());
-        assert!((m.capacity(2) - 16.0).abs() < 0.1);
-        assert!(m.capacity(100) < 21.0);
-    }
-
-    // The machine was slower for a while: 20 ms of CPU each made 4 requests of 5 ms, then 3.3 of 6 ms.
-    #[test]
-    fn under_a_quota_a_dearer_request_is_nothing_shared() {
-        let demand = Interval::of_another(&[0.005, 0.0055, 0.006]);
-        let quota = Quota { cores: 0.2, running: 0.005, demand };
-        let mut m = model(1, 0.025, 0.005, 2.0).under(Some(quota));
-        m.fit(&[saturation(2, 66.7, 0.006, 0.4)]);
-        assert!(!m.sharing.is_shared());
-        let capacity = |m: &Model| m.capacity(1);
-        let (low, high) = (m.bound(1, Side::Low), m.bound(1, Side::High));
-        assert!((36.0..37.0).contains(&capacity(&m)), "5.5 ms on average: {}", capacity(&m));
-        assert!(capacity(low) < 34.0 && capacity(high) > 39.0, "{low:?} to {high:?}");
-        m.fit(&[saturation(2, 66.7, 0.005, 0.35)]);
-        assert!(m.sharing.is_shared(), "the budgets were not used up");
-    }
-
-    #[test]
-    fn demand_that_grows_makes_more_worse() {
-        let mut m = model(2, 0.002, 0.0018, 2.0);
-        m.fit(&[saturation(2, 800.0, 0.0023, 2.0)]);
-        assert!(m.capacity(2) < m.capacity(1));
-        // 0.5 ms in half of the turns, so 0.25 ms more in three quarters of them.
-        assert!((m.demand(4) - 0.00255).abs() < 1e-9, "{}", m.demand(4));
-        assert!(m.capacity(4) < m.capacity(2));
-    }
-
-    #[test]
-    fn a_single_thread_in_between_is_a_limit() {
-        let m = model(16, 0.001, 0.00001, 64.0);
-        assert_eq!(m.capacity(1), 16_000.0);
-        assert_eq!(m.capacity(10), m.relay_limit());
-    }
-
-    #[test]
-    fn the_rest_of_a_slot_is_not_contention() {
-        let mut m = model(1, 0.1, 0.001, 2.0);
-        m.fit(&[saturation(2, 19.4, 0.001, 0.2)]);
-        assert!(!m.sharing.is_shared());
-        assert!((m.capacity(10) - 97.0).abs() < 0.1, "each does half of what two did");
-        assert!(m.error(10) > m.error(2));
-    }
-}
+pub(crate) mod tests;
