@@ -10,7 +10,7 @@ use http::header::{
     CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, TE,
     TRANSFER_ENCODING, UPGRADE,
 };
-use http::uri::{Authority, PathAndQuery, Scheme, Uri};
+use http::uri::{Authority, InvalidUri, PathAndQuery, Scheme, Uri};
 use http::{Method, Request, Response, StatusCode, Version};
 
 use crate::h1::{Framing, MAX_FIELDS, content_length, write_field};
@@ -131,7 +131,7 @@ pub(super) fn read_response(text: &[u8], is_head: bool) -> io::Result<Parsed<Res
 }
 
 /// Reads a request header that the relay has written. `address` is the backend's, for requests
-/// that name no host.
+/// that name no host. What the library cannot say is [`io::ErrorKind::InvalidInput`].
 pub(super) fn read_request(text: &[u8], address: &str) -> io::Result<Parsed<Request<()>>> {
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS + ADDED];
     let mut parsed = httparse::Request::new(&mut []);
@@ -149,8 +149,8 @@ pub(super) fn read_request(text: &[u8], address: &str) -> io::Result<Parsed<Requ
     let path = parsed.path.unwrap_or_default();
     let mut target = http::uri::Parts::default();
     target.scheme = Some(Scheme::HTTP);
-    target.authority = Some(authority.map_err(io::Error::other)?);
-    target.path_and_query = Some(PathAndQuery::try_from(path).map_err(io::Error::other)?);
+    target.authority = Some(authority.map_err(unspeakable)?);
+    target.path_and_query = Some(PathAndQuery::try_from(path).map_err(unspeakable)?);
     let mut request = Request::new(());
     *request.method_mut() =
         parsed.method.unwrap_or_default().parse::<Method>().map_err(io::Error::other)?;
@@ -233,6 +233,10 @@ fn read_fields(text: &[u8], fields: &[httparse::Header<'_>]) -> io::Result<(Head
         headers.append(name, value);
     }
     Ok((headers, framing))
+}
+
+fn unspeakable(error: InvalidUri) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
 fn incomplete() -> io::Error {

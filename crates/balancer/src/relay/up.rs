@@ -1,5 +1,6 @@
 //! The request's way to the backend.
 
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -37,6 +38,12 @@ pub(super) struct Body {
     end: bool,
 }
 
+/// HTTP/2 leaves out some characters that HTTP/1.1 knows.
+const UNSPEAKABLE: Failure = Failure::Rejected {
+    status: 400,
+    flaw: "the request target or Host has characters that an HTTP/2 backend cannot be told; encode those of the target with %",
+};
+
 impl<'w> Relay<'_, 'w> {
     /// Ready with an outcome when the exchange cannot go on, otherwise when all is sent.
     pub(super) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Outcome<'w>>> {
@@ -53,6 +60,10 @@ impl<'w> Relay<'_, 'w> {
                             if count == unsent.len() {
                                 self.upload = Upload::after_head(*body);
                             }
+                        }
+                        // It would be so at any backend, and is none's fault.
+                        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                            return Poll::Ready(Err(self.refuse(UNSPEAKABLE)));
                         }
                         Err(_) => self.upload = Upload::Failed { body_taken: false },
                     }

@@ -221,6 +221,24 @@ fn a_client_that_leaves_resets_its_stream() {
     assert_eq!(told.recv_timeout(crate::stage::PATIENCE), Ok(Some(Reason::CANCEL)));
 }
 
+/// HTTP/2 by its library has fewer characters for targets and hosts than HTTP/1.1.
+#[test]
+fn what_http2_cannot_say_is_the_clients_fault() {
+    let (address, _) = backend(10, |_, stream| {
+        answer(stream, "ok");
+        Then::Nothing
+    });
+    let stage = stage(address, 1);
+    for request in ["GET /<a> HTTP/1.1\r\nHost: h\r\n\r\n", "GET / HTTP/1.1\r\nHost: %61\r\n\r\n"] {
+        for _ in 0..4 {
+            let answer = stage.client_asks(request);
+            assert!(answer.starts_with("HTTP/1.1 400"), "{request}{answer}");
+        }
+    }
+    assert_eq!(stage.backend().counts.closed, 0);
+    assert!(stage.ask(GET).ends_with("2\r\nok\r\n0\r\n\r\n"));
+}
+
 /// A connection that is established when its backend is no longer there is for one request.
 #[test]
 fn a_connection_to_a_removed_backend_ends_with_its_request() {
