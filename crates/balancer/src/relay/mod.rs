@@ -142,7 +142,7 @@ impl<'r, 'w> Relay<'r, 'w> {
         };
         self.deadline = Some((deadline, moved));
         let limit = match self.client.upload {
-            Some(upload) if self.waits_for_body() => upload.min(deadline),
+            Some(upload) if self.waits_for_body() && !self.is_interleaved() => upload.min(deadline),
             _ => deadline,
         };
         let client = self.moved.from_client + self.moved.to_client;

@@ -153,6 +153,36 @@ fn bodies_and_trailers_go_both_ways() {
 }
 
 #[test]
+fn a_call_that_goes_on_may_last_longer_than_an_upload() {
+    let origin = Origin::new(|mut peer| {
+        peer.head().unwrap();
+        peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        while peer.take(8) == "3\r\none\r\n" {
+            peer.send("3\r\nyou\r\n");
+        }
+        peer.expect("0\r\n\r\n");
+        peer.send("0\r\n\r\n");
+    });
+    let upload = Duration::from_millis(200);
+    let stage = stage(&origin, 1, |config| config.timeouts.upload = upload);
+    play(async {
+        let mut client = Client::new(&stage).await;
+        let request = Request::post("http://h/").header("content-type", "application/grpc");
+        let (answer, mut body) =
+            client.send.send_request(request.body(()).unwrap(), false).unwrap();
+        let mut answer = answer.await.unwrap().into_body();
+        let began = Instant::now();
+        while began.elapsed() < 2 * upload {
+            body.send_data("one".into(), false).unwrap();
+            assert_eq!(answer.data().await.unwrap().unwrap(), "you");
+            answer.flow_control().release_capacity(3).unwrap();
+        }
+        body.send_data("two".into(), true).unwrap();
+        assert_eq!(answer.data().await.unwrap().unwrap(), "");
+    });
+}
+
+#[test]
 fn answers_without_a_body_end_with_their_header() {
     let origin = Origin::new(|mut peer| {
         while let Some(request) = peer.request() {
