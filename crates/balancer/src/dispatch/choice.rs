@@ -6,6 +6,7 @@ use super::lineup::Lineup;
 use super::list::End;
 use super::{Dispatch, Member, Tried, Wish};
 use crate::backend::Cpu;
+use crate::health::BackendHealth;
 use crate::policy::Policy;
 
 pub(super) enum Choice {
@@ -27,15 +28,13 @@ impl<B: Clone> Dispatch<B> {
             let nobody = self.lineups.iter().all(|lineup| lineup.takers.is_empty());
             return if nobody { Choice::Later(None) } else { Choice::AllTried };
         };
-        let fits = |index: u32| self.is_new(index, &wish.tried);
-        let first = |lineup: &Lineup| lineup.order.first(fits);
         let chosen = match &self.policy {
             Policy::Queue | Policy::First => {
-                return first(&self.lineups[tier]).map_or(Choice::Later(None), Choice::Now);
+                return self.first(tier, &wish.tried).map_or(Choice::Later(None), Choice::Now);
             }
-            Policy::LeastConn | Policy::LeastTime => first(&self.lineups[tier]),
+            Policy::LeastConn | Policy::LeastTime => self.first(tier, &wish.tried),
             Policy::RoundRobin => {
-                let chosen = first(&self.lineups[tier]);
+                let chosen = self.first(tier, &wish.tried);
                 self.take_turn(tier, chosen);
                 chosen
             }
@@ -50,10 +49,27 @@ impl<B: Clone> Dispatch<B> {
 
     /// The lineup that serves a request: backups only where no other backend takes it.
     pub(super) fn tier_for(&self, tried: &Tried) -> Option<usize> {
-        (0..self.lineups.len()).find(|&tier| {
-            let takers = &self.lineups[tier].takers;
-            takers.len() > tried.len() || takers.iter().any(|&index| self.is_new(index, tried))
-        })
+        let tiers = 0..self.lineups.len();
+        let takers = |tier: usize| self.lineups[tier].takers.iter();
+        let at_once = |&tier: &usize| takers(tier).any(|&index| self.fits(index, tried));
+        let at_last = |&tier: &usize| takers(tier).any(|&index| self.is_new(index, tried));
+        tiers.clone().find(at_once).or_else(|| tiers.clone().find(at_last))
+    }
+
+    /// The first one in order that fits, or that will.
+    fn first(&self, tier: usize, tried: &Tried) -> Option<u32> {
+        let order = &self.lineups[tier].order;
+        let fitting = order.first(|index| self.fits(index, tried));
+        fitting.or_else(|| order.first(|index| self.is_new(index, tried)))
+    }
+
+    /// A request may go there, or wait for it. Not where one is on trial that may never be answered,
+    /// as long as somebody else serves.
+    fn fits(&self, index: u32, tried: &Tried) -> bool {
+        let on_trial = |member: &Member<B>| {
+            member.condition.health == BackendHealth::Trial && !member.is_free()
+        };
+        self.is_new(index, tried) && !self.at(index).is_some_and(on_trial)
     }
 
     /// Puts a backend where the policy's order has it now.
@@ -133,13 +149,13 @@ impl<B: Clone> Dispatch<B> {
     }
 
     fn less_busy_of_two(&mut self, tier: usize, tried: &Tried) -> Option<u32> {
-        let first = self.roll(tier, |d, index| d.is_new(index, tried));
-        let second = self.roll(tier, |d, index| Some(index) != first && d.is_new(index, tried));
+        let first = self.roll(tier, |d, index| d.fits(index, tried));
+        let second = self.roll(tier, |d, index| Some(index) != first && d.fits(index, tried));
         let busy = |index: &u32| {
             self.at(*index).map(|member| (member.load() + 1) * SCALE / member.weight())
         };
         let two = first.into_iter().chain(second);
-        two.min_by_key(busy).or_else(|| self.lineups[tier].order.first(|i| self.is_new(i, tried)))
+        two.min_by_key(busy).or_else(|| self.first(tier, tried))
     }
 
     /// A backend at random, by weight: one that the dice refuse is rolled again, a few times.
@@ -169,7 +185,8 @@ impl<B: Clone> Dispatch<B> {
         let owners = wish.key.into_iter().flat_map(|key| lineup.ring.from(key));
         for index in owners.take(WALK) {
             let Some(member) = self.at(index) else { continue };
-            if wish.tried.contains(member.id) || member.load() >= lineup.bound(member.weight()) {
+            let bound = lineup.bound(member.weight());
+            if !self.fits(index, &wish.tried) || member.load() >= bound {
                 continue;
             }
             if member.is_free() {
@@ -177,6 +194,6 @@ impl<B: Clone> Dispatch<B> {
             }
             below = below.or(Some(index));
         }
-        below.or_else(|| lineup.order.first(|index| self.is_new(index, &wish.tried)))
+        below.or_else(|| self.first(tier, &wish.tried))
     }
 }

@@ -45,6 +45,22 @@ fn a_backend_that_fails_rests_and_is_tried_with_one_request() {
     }
 }
 
+/// It may never answer.
+#[test]
+fn nobody_waits_for_a_backend_on_trial_while_another_one_is_free() {
+    for policy in early() {
+        let (mut d, ids) = dispatch(policy.clone(), &[("a", 4), ("b", 99)]);
+        let now = Instant::now();
+        take_down(&mut d, ids[0], now);
+        d.tick(now + SECOND);
+        d.grant(ids[0].index);
+        for key in 0..40 {
+            let asked = d.ask(Wish { key: Some(key), ..Wish::default() });
+            assert_eq!(granted(asked).backend, "b", "{policy}");
+        }
+    }
+}
+
 #[test]
 fn a_rest_ends_for_who_is_paused_meanwhile_too() {
     let (mut d, ids) = dispatch(Policy::Queue, &[("a", 1)]);
@@ -81,6 +97,28 @@ fn a_backup_serves_for_one_that_is_down() {
     d.add("spare", Slots::Fixed(1), Terms { role: Role::Backup, ..terms() });
     take_down(&mut d, ids[0], Instant::now());
     assert_eq!(granted(ask(&mut d)).backend, "spare");
+}
+
+#[test]
+fn a_backup_serves_while_another_one_is_on_trial() {
+    for policy in all() {
+        let (mut d, ids) = dispatch(policy.clone(), &[("a", 4)]);
+        d.add("spare", Slots::Fixed(1), Terms { role: Role::Backup, ..terms() });
+        let now = Instant::now();
+        take_down(&mut d, ids[0], now);
+        d.tick(now + SECOND);
+        assert_eq!(granted(ask(&mut d)).backend, "a", "{policy}");
+        let spare = granted(ask(&mut d));
+        assert_eq!(spare.backend, "spare", "{policy}");
+        let tickets = [waiting(ask(&mut d)), waiting(ask(&mut d))];
+        release(&mut d, spare.id);
+        assert_eq!(claim(&mut d, &tickets[0]), Some("spare"), "{policy}");
+        // Once it is over, all wait for the one that serves again.
+        d.release(ids[0], 0, Report::answered(now, now, false));
+        let one = claim(&mut d, &tickets[1]);
+        assert_eq!(one, matches!(policy, Policy::Queue | Policy::First).then_some("a"), "{policy}");
+        assert_eq!(granted(ask(&mut d)).backend, "a", "{policy}");
+    }
 }
 
 #[test]
