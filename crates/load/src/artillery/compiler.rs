@@ -67,9 +67,12 @@ impl Compiler {
         }
     }
 
-    /// From now on, templates may look at this value.
+    /// From now on, templates may look at this value, unless the script has a variable of the name.
     pub(super) fn know(&mut self, name: &str, value: Value) {
-        self.known.insert(name.to_owned(), value);
+        let is_set = |variable: &Variable| variable.setting == Setting::Set;
+        if !self.variables.iter().any(|variable| variable.name == name && is_set(variable)) {
+            self.known.insert(name.to_owned(), value);
+        }
     }
 
     /// From now on, what is known before the load begins may look at this variable.
@@ -86,6 +89,7 @@ impl Compiler {
     pub(super) fn set(&mut self, name: &str) -> u32 {
         let number = self.variable(name);
         self.variables[number as usize].setting = Setting::Set;
+        self.known.remove(name);
         number
     }
 

@@ -200,6 +200,16 @@ fn what_is_captured_takes_the_place_of_what_was_said_on_the_command_line() {
 }
 
 #[test]
+fn a_variable_takes_the_place_of_what_scripts_know_of_themselves() {
+    let config = "variables: {target: mine}";
+    let played = play(&script(config, "- get: {url: '/{{ target }}'}"), |_, _| json("{}"));
+    assert_eq!(lines(&played), ["GET /base/mine"]);
+    let flow = "- get: {url: '/?{{ target }}', capture: {json: $.t, as: target}}\n- get: {url: '/{{ target }}'}";
+    let played = play(&script("", flow), |_, _| json(r#"{"t": "found"}"#));
+    assert_eq!(lines(&played), ["GET /base/?http://127.0.0.1:81/base", "GET /base/found"]);
+}
+
+#[test]
 fn a_redirect_may_go_upwards_or_nowhere() {
     let script = script("", "- get: {url: /a/b/c?q}");
     let to = ["../d", "./e/..", "#top", "/x/../y/.?z=/../", "."];
