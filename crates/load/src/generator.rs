@@ -39,6 +39,9 @@ pub(crate) struct Generator {
     actions: Actions,
     deadlines: Agenda,
     pub(crate) recorder: Recorder,
+    /// Users whose next session is due, since when in the load's time, and whether that was late
+    /// because the one before took so long.
+    returning: Vec<(u32, Nanos, bool)>,
     /// Requests that may still begin; `None` for any number.
     quota: Option<u64>,
     /// Slots with a request, sent or not.
@@ -100,6 +103,7 @@ impl Generator {
             actions: Actions::default(),
             deadlines: Agenda::default(),
             recorder,
+            returning: Vec::new(),
             quota,
             busy: 0,
         }
@@ -129,7 +133,10 @@ impl Generator {
     /// When [`Generator::tick`] must be called at the latest.
     pub(crate) fn next_wake(&self) -> Option<Nanos> {
         let due = match &self.traffic {
-            Traffic::Closed(users) => users.next_due(),
+            Traffic::Closed(users) => {
+                let returning = self.returning.iter().map(|(_, at, _)| *at).min();
+                returning.into_iter().chain(users.next_due()).min()
+            }
             Traffic::Open(arrivals) => arrivals.schedule.next_due(),
         };
         let due = due.filter(|_| self.quota != Some(0));

@@ -9,6 +9,11 @@ use crate::users::{Due, Next};
 
 impl Generator {
     pub(super) fn start_users(&mut self, now: Nanos) {
+        if !self.clockwork.is_paused() {
+            for (user, at, overdue) in std::mem::take(&mut self.returning) {
+                self.start_user(user, self.clockwork.real(at).unwrap_or(now), !overdue, now);
+            }
+        }
         while !self.clockwork.is_paused() {
             let Traffic::Closed(users) = &mut self.traffic else {
                 return;
@@ -31,7 +36,7 @@ impl Generator {
     pub(super) fn start_user(&mut self, user: u32, due: Nanos, unnoticed: bool, now: Nanos) {
         if self.take_quota() {
             if let Behaviour::Script(_) = self.behaviour {
-                return self.enter(Some(user), due, now);
+                return self.enter(Some(user), due, !unnoticed, now);
             }
             self.recorder.due(1);
             self.begin(user, due, unnoticed);

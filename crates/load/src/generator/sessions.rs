@@ -74,13 +74,14 @@ impl Generator {
         }
         self.take_quota();
         self.recorder.lag(now.saturating_sub(intended));
-        self.enter(None, intended, now);
+        self.enter(None, intended, false, now);
     }
 
-    /// A session begins, as it was meant to at `intended`.
-    pub(super) fn enter(&mut self, user: Option<u32>, intended: Nanos, now: Nanos) {
+    /// A session begins, as it was meant to at `intended`; whether it is overdue, because the one
+    /// before took so long.
+    pub(super) fn enter(&mut self, user: Option<u32>, intended: Nanos, overdue: bool, now: Nanos) {
         if let Behaviour::Script(cast) = &mut self.behaviour {
-            cast.enter(user, intended, self.recorder.script());
+            cast.enter(user, intended, overdue, self.recorder.script());
             self.carry_out(now);
         }
     }
@@ -97,15 +98,22 @@ impl Generator {
         };
         let first_byte = first_byte.unwrap_or(now);
         let name = cast.name(id);
+        // Its own figures are those of the requests; what scripts know counts until all is quiet.
+        let measures = !self.recorder.has_ended();
         let moments = Moments { intended, sent: sent.at, first_byte, last_byte: now };
         match cast.judge(id, status) {
             None => {
                 self.recorder.answered(intended, sent, first_byte, now, status);
-                self.recorder.script().succeeded_by_name(name, cast.body_bytes(id), moments);
+                if measures {
+                    let body = cast.body_bytes(id);
+                    self.recorder.script().succeeded_by_name(name, body, moments);
+                }
             }
             Some(kind) => {
                 self.recorder.failed(intended, Some(sent), now, kind, Some(status));
-                self.recorder.script().failed_by_name(name);
+                if measures {
+                    self.recorder.script().failed_by_name(name);
+                }
             }
         }
         self.busy -= 1;
@@ -119,8 +127,11 @@ impl Generator {
             return;
         };
         self.busy -= 1;
+        let measures = !self.recorder.has_ended();
         let tally = self.recorder.script();
-        tally.failed_by_name(cast.name(id));
+        if measures {
+            tally.failed_by_name(cast.name(id));
+        }
         cast.failed(id, kind, now, tally);
         self.carry_out(now);
     }
@@ -130,10 +141,10 @@ impl Generator {
             && let Some(order) = cast.next_order()
         {
             match order {
-                Order::Begin(slot, intended) => {
+                Order::Begin(slot, intended, unnoticed) => {
                     self.recorder.due(1);
                     self.recorder.unnoticed(now.saturating_sub(intended));
-                    self.begin(slot, intended, true);
+                    self.begin(slot, intended, unnoticed);
                 }
                 Order::Wait => self.recorder.waited(),
                 Order::Close(slot) => self.close(slot),
@@ -157,9 +168,13 @@ impl Generator {
         let Traffic::Closed(users) = &mut self.traffic else {
             return;
         };
-        if let Next::Send(at) = users.ended(user, pause, self.clockwork.load_time(now)) {
+        let now = self.clockwork.load_time(now);
+        if let Next::Send(at) = users.ended(user, pause, now) {
+            if at < now {
+                self.recorder.late();
+            }
             // Due at once, and begun at the next turn: sessions that fail at once must not nest.
-            users.wait_until(user, at);
+            self.returning.push((user, at, at < now));
         }
     }
 }

@@ -63,6 +63,32 @@ fn the_response_time_of_a_session_counts_from_its_arrival() {
 }
 
 #[test]
+fn waiting_for_a_connection_is_no_lateness_of_the_generators() {
+    let arrivals = "phases: [{duration: 1, arrivalCount: 2}], http: {pool: 1}";
+    let branches = "phases: [{duration: 1, arrivalCount: 1}], http: {maxSockets: 1}";
+    let both = "{parallel: [{get: {url: /a}}, {get: {url: /b}}]}";
+    for (config, flow) in [(arrivals, "{get: {url: /}}"), (branches, both)] {
+        let mut sim = arriving(&script(config, flow), Server::Parallel(ms(800), OK));
+        let (tally, _) = sim.run_until(3 * SECOND).finish();
+        assert_eq!((tally.requests, tally.lag.max()), (2, Some(Duration::ZERO)), "{config}");
+        assert!(tally.response.max().unwrap().as_millis() >= 1100);
+    }
+}
+
+#[test]
+fn nor_is_a_session_that_took_longer_than_its_users_pace() {
+    let script = script("", "{get: {url: /}}");
+    let sim = Sim::rhythmic(1, Rhythm::Every(Duration::from_millis(100)), {
+        Server::Parallel(ms(250), OK)
+    });
+    let (tally, _) = play(&script, sim, None).run_until(ms(1010)).finish();
+    assert_eq!((tally.requests, tally.late), (4, 4));
+    assert_eq!(tally.lag.max(), Some(Duration::ZERO));
+    // The fourth was due at 0.3 s, and is answered at 1 s.
+    assert_eq!(tally.response.max().unwrap().as_millis(), 700);
+}
+
+#[test]
 fn a_pause_holds_sessions_where_they_are() {
     let script = script("phases: [{duration: 1, arrivalCount: 1}]", TWO);
     let mut sim = arriving(&script, Server::Parallel(ms(100), OK));
@@ -169,4 +195,32 @@ fn sessions_that_take_no_time_do_not_take_the_thread() {
         // Both users begin one a millisecond.
         assert_eq!(sim.generator.recorder.script().created, 20, "{flow}");
     }
+}
+
+#[test]
+fn what_the_end_cuts_short_has_neither_failed_nor_been_counted() {
+    let script = script("ensure: {maxErrorRate: 1}", TWO);
+    let mut sim = play(&script, Sim::closed(5, 0, Server::Parallel(ms(100), OK)), None);
+    sim.run_until(ms(1350));
+    sim.generator.end(sim.now);
+    sim.run_until(2 * SECOND);
+    let mut counted = ScriptTally::default();
+    sim.generator.recorder.script().hand_over(&mut counted);
+    assert_eq!((counted.created, counted.completed, counted.failed), (10, 5, 0));
+    let (report, by_name) = script.outcome(counted, 1.35);
+    assert!(report.passed(), "{:?}", report.checks);
+    // Five sessions of two requests, and the first ones of the next five.
+    assert_eq!(by_name.iter().map(|named| named.requests).sum::<u64>(), 15);
+}
+
+#[test]
+fn a_session_that_has_failed_sends_nothing_more() {
+    let script = script(
+        "phases: [{duration: 1, arrivalCount: 1}], http: {maxSockets: 1}",
+        "{parallel: [{get: {url: /a, match: {json: $.a, value: 1}}}, {get: {url: /b}}]}",
+    );
+    let mut sim = arriving(&script, Server::Parallel(ms(100), OK));
+    sim.run_until(SECOND);
+    let counted = sim.generator.recorder.script().clone();
+    assert_eq!((counted.requests, counted.failed), (1, 1));
 }

@@ -16,8 +16,8 @@ use super::lines::{Holdings, Lines, Place};
 use super::payload::Dealer;
 use super::session::{Act, IDLE_PAUSE, Session, World};
 use super::steps::BlockId;
-use super::tally::{Moments, OpenScriptTally};
-use super::template::Scope;
+use super::tally::{Moments, OpenScriptTally, code};
+use super::template::{Scope, identifier};
 use super::{Connections, Script};
 use crate::clock::Nanos;
 use crate::error_kind::ErrorKind;
@@ -64,8 +64,9 @@ pub(crate) type Outcome = Arc<Mutex<Option<(Result<(), String>, Scope)>>>;
 /// What the generator is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Sends the request of a slot, which was meant to go out at this time.
-    Begin(u32, Nanos),
+    /// Sends the request of a slot, which was meant to go out at this time; whether what it is late
+    /// by now is the generator's lag.
+    Begin(u32, Nanos, bool),
     /// Notes that a session waits for a connection: there may be no more.
     Wait,
     /// Closes the connection of a slot.
@@ -93,8 +94,18 @@ struct Actor {
     scenario: usize,
     started: Nanos,
     holdings: Holdings,
-    /// Strands that want to send, and since when.
-    waiting: VecDeque<(u32, Nanos)>,
+    /// The session itself was late, by the target's slowness, and this is still its first turn.
+    overdue: bool,
+    waiting: VecDeque<Wish>,
+}
+
+/// A strand wants to send.
+#[derive(Debug, Clone, Copy)]
+struct Wish {
+    strand: u32,
+    since: Nanos,
+    /// Nobody has looked for a connection for it.
+    unnoticed: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -191,8 +202,14 @@ impl Cast {
         (!wanted).then_some(kind)
     }
 
-    /// A session begins.
-    pub(crate) fn enter(&mut self, user: Option<u32>, now: Nanos, tally: &mut OpenScriptTally) {
+    /// A session begins; whether it is overdue, because the one before took so long.
+    pub(crate) fn enter(
+        &mut self,
+        user: Option<u32>,
+        now: Nanos,
+        overdue: bool,
+        tally: &mut OpenScriptTally,
+    ) {
         let (block, scenario) = match &self.part {
             Part::Solo(block, _) => (*block, 0),
             Part::Scenarios => {
@@ -204,6 +221,7 @@ impl Cast {
         let id = self.take_actor(block);
         let actor = &mut self.actors[id as usize];
         (actor.user, actor.scenario, actor.started) = (user, scenario, now);
+        actor.overdue = overdue;
         let scope = actor.session.scope_mut();
         self.dealer.deal(&self.script.payloads, scope, &mut self.random);
         for (variable, values) in &self.script.choices {
@@ -216,6 +234,7 @@ impl Cast {
             scope.set(variable, Value::String(identifier(&mut self.random)));
         }
         self.drive(id, now, tally);
+        self.actors[id as usize].overdue = false;
         self.feed(now, tally);
     }
 
@@ -336,6 +355,7 @@ impl Cast {
             user: None,
             scenario: 0,
             started: 0,
+            overdue: false,
             holdings: Holdings::default(),
             waiting: VecDeque::new(),
         });
@@ -354,7 +374,10 @@ impl Cast {
                 scratch: &mut self.scratch,
             };
             match actor.session.poll(&mut world) {
-                Act::Send(strand) => actor.waiting.push_back((strand, now)),
+                Act::Send(strand) => {
+                    let unnoticed = !actor.overdue;
+                    actor.waiting.push_back(Wish { strand, since: now, unnoticed });
+                }
                 Act::Pause(strand, length) => {
                     let wake = Wake { actor: id, serial: actor.serial, strand };
                     self.wakes.push(Reverse((now.saturating_add(length), wake)));
@@ -372,20 +395,24 @@ impl Cast {
 
     /// Gives the session connections for what it wants to send, as far as there are any.
     fn serve(&mut self, id: u32, tally: &mut OpenScriptTally) {
-        while let Some((strand, since)) = self.actors[id as usize].waiting.front().copied() {
-            let slot = match self.lines.acquire(&mut self.actors[id as usize].holdings) {
-                Place::Slot(slot) => slot,
-                Place::Full => return,
-                Place::Starved => {
-                    let entry = (id, self.actors[id as usize].serial);
-                    if !self.starved.contains(&entry) {
-                        self.starved.push_back(entry);
-                        self.orders.push_back(Order::Wait);
-                    }
-                    return;
-                }
-            };
+        let actor = &mut self.actors[id as usize];
+        if actor.session.has_failed() {
+            actor.waiting.clear();
+        }
+        while let Some(wish) = self.actors[id as usize].waiting.front().copied() {
+            let Wish { strand, since, unnoticed } = wish;
             let actor = &mut self.actors[id as usize];
+            let place = self.lines.acquire(&mut actor.holdings);
+            let Place::Slot(slot) = place else {
+                // Noticed in time; what follows is the target's slowness or the limit's.
+                actor.waiting.iter_mut().for_each(|wish| wish.unnoticed = false);
+                let entry = (id, actor.serial);
+                if place == Place::Starved && !self.starved.contains(&entry) {
+                    self.starved.push_back(entry);
+                    self.orders.push_back(Order::Wait);
+                }
+                return;
+            };
             actor.waiting.pop_front();
             let mut world = World {
                 script: &self.script,
@@ -400,7 +427,7 @@ impl Cast {
                     line.kept.restart(interest);
                     actor.session.sent();
                     tally.requests += 1;
-                    self.orders.push_back(Order::Begin(slot, since));
+                    self.orders.push_back(Order::Begin(slot, since, unnoticed));
                 }
                 Err(error) => {
                     actor.session.fail(error);
@@ -466,24 +493,4 @@ impl Cast {
             self.drive(id, now, tally);
         }
     }
-}
-
-/// The names under which scripts know what went wrong.
-fn code(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::Connect => "ECONNREFUSED",
-        ErrorKind::ConnectTimeout | ErrorKind::Timeout => "ETIMEDOUT",
-        ErrorKind::Reset | ErrorKind::ClosedEarly => "ECONNRESET",
-        ErrorKind::Resources => "EMFILE",
-        ErrorKind::Malformed => "HPE_INVALID",
-        other => other.name(),
-    }
-}
-
-/// A version 4 UUID (RFC 9562, 5.4).
-fn identifier(random: &mut SmallRng) -> String {
-    let bits: u128 = random.random();
-    let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
-    let hex = format!("{bits:032x}");
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }

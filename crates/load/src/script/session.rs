@@ -219,6 +219,10 @@ impl Session {
         self.fail(error);
     }
 
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
     /// The session cannot go on.
     pub(crate) fn fail(&mut self, error: &str) {
         self.failed.get_or_insert_with(|| error.to_owned());

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::clock::Nanos;
 use crate::counts::Counts;
+use crate::error_kind::ErrorKind;
 use crate::histogram::Histogram;
 
 /// Different errors that are told apart; texts of errors can hold anything.
@@ -248,6 +249,18 @@ impl Lazy<Histogram> {
         if let Some(other) = other.histogram() {
             self.0.get_or_insert_default().merge(other);
         }
+    }
+}
+
+/// The names under which scripts know what went wrong.
+pub(crate) fn code(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Connect => "ECONNREFUSED",
+        ErrorKind::ConnectTimeout | ErrorKind::Timeout => "ETIMEDOUT",
+        ErrorKind::Reset | ErrorKind::ClosedEarly => "ECONNRESET",
+        ErrorKind::Resources => "EMFILE",
+        ErrorKind::Malformed => "HPE_INVALID",
+        other => other.name(),
     }
 }
 

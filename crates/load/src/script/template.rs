@@ -221,6 +221,14 @@ fn write_random_string(length: usize, random: &mut SmallRng, out: &mut Vec<u8>) 
     out.extend((0..length).map(|_| ALPHABET[random.random_range(0..ALPHABET.len())]));
 }
 
+/// A version 4 UUID (RFC 9562, 5.4).
+pub(crate) fn identifier(random: &mut SmallRng) -> String {
+    let bits: u128 = random.random();
+    let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
+    let hex = format!("{bits:032x}");
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
 fn into_string(bytes: Vec<u8>) -> String {
     match String::from_utf8(bytes) {
         Ok(text) => text,
