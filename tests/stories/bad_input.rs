@@ -114,6 +114,8 @@ fn a_flag_that_would_do_nothing() {
     }
     refused(&format!("{load} --latency"), 2, &["--format wrk"]);
     refused(&format!("load --exit-code-on-error {load}"), 2, &["--exit-code-on-error 1"]);
+    refused(&format!("{load} -c 5 --max-connections 2"), 2, &["give fewer --users"]);
+    refused(&format!("{load} --threads 2 -t 2 -d 1s"), 2, &["keep one of --threads and -t N"]);
 }
 
 #[test]

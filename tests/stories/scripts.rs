@@ -48,6 +48,8 @@ scenarios:
     assert!(matches!(output.status.code(), Some(3 | 4)), "{}", said(&output));
     let said = said(&output);
     assert!(said.contains("Not met: vusers.failed > 0: vusers.failed = 0"), "{said}");
+    let output = home.run("load s.yml -c 2 -t 2 -d 1 --quiet --json -");
+    assert_eq!(json(&output)["threads"], 2, "as of a URL");
 }
 
 #[test]
@@ -145,7 +147,14 @@ fn a_script_that_cannot_run_is_refused_before_a_request_is_sent() {
         "{}",
         said(&output)
     );
-    for flags in ["--http2", "--insecure", "--json /nonexistent/a.json", "--rate 1e9"] {
+    for flags in [
+        "--http2",
+        "--insecure",
+        "--json /nonexistent/a.json",
+        "--rate 1e9",
+        "--max-in-system 5",
+        "--threads 2 -t 2 -d 1s",
+    ] {
         let output = home.run(&format!("load s.yml --check {flags}"));
         assert_eq!(output.status.code(), Some(2), "{flags}: {}", said(&output));
     }

@@ -49,7 +49,7 @@ pub struct ConnectionArguments {
     local_address: Vec<IpAddr>,
     /// The most connections at once of a load at a rate [default: 4096]
     #[arg(long, value_name = "N", value_parser = quantity::count)]
-    max_connections: Option<usize>,
+    pub max_connections: Option<usize>,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]

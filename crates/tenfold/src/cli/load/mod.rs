@@ -28,7 +28,7 @@ use load::{Config, Interrupt, Report, Run, Script, StartError, Trust, Workload};
 
 use self::connections::ConnectionArguments;
 pub use self::outputs::OutputArguments;
-use self::pattern::PatternArguments;
+use self::pattern::{PatternArguments, Timing};
 use self::peers::PeerArguments;
 use self::reach::reach;
 use self::script::ScriptArguments;
@@ -146,6 +146,7 @@ impl Arguments {
             config.trim = self.pattern.trim();
             order.workload = self.pattern.described().replace("requests/s", "sessions/s");
             order.length = timing.length;
+            order.threads = self.threads(&timing)?;
         }
         config.seed = self.pattern.seed;
         config.threads = order.threads;
@@ -163,11 +164,16 @@ impl Arguments {
         let (target, url) = self.target.resolve()?;
         let timing = self.pattern.timing()?;
         let workload = self.pattern.workload(&timing)?;
+        if let (Some(_), Some(_)) = (workload.users(), self.connections.max_connections) {
+            return Err(misuse(
+                "--max-connections bounds a load at a rate: users have connections of their own, so give fewer --users",
+            ));
+        }
         let order = Order {
             method: target.method.clone(),
             target: url,
             workload: self.pattern.described() + &self.connections.described(),
-            threads: self.connections.threads.or(timing.threads).unwrap_or(1),
+            threads: self.threads(&timing)?,
             keep_alive: self.connections.keep_alive(),
             users: users(&workload),
             length: timing.length,
@@ -180,6 +186,15 @@ impl Arguments {
         config.keep_alive = order.keep_alive.into();
         self.connections.apply(&mut config)?;
         Ok((config, order))
+    }
+
+    fn threads(&self, timing: &Timing) -> anyhow::Result<usize> {
+        match (self.connections.threads, timing.threads) {
+            (Some(_), Some(_)) => {
+                Err(misuse("the threads are given twice: keep one of --threads and -t N"))
+            }
+            (threads, of_t) => Ok(threads.or(of_t).unwrap_or(1)),
+        }
     }
 }
 

@@ -114,7 +114,7 @@ impl PatternArguments {
         let counted = counts.iter().any(Option::is_some) || rates.iter().any(Option::is_some);
         let timed = self.duration.or(self.d).is_some() || self.t.is_some();
         let shaped = self.shape.pausing().or(self.shape.planning()).is_some();
-        counted || timed || shaped || self.poisson
+        counted || timed || shaped || self.poisson || self.shape.max_in_system.is_some()
     }
 
     pub fn timing(&self) -> anyhow::Result<Timing> {
@@ -239,6 +239,9 @@ impl PatternArguments {
             (None, Some(_)) if ramp.is_some() => {
                 Err(misuse("--ramp starts users: give --users, or --ramp-to to change a rate"))
             }
+            (None, Some(_)) if self.ramp_to.is_some() && self.requests.is_some() => Err(misuse(
+                "--ramp-to changes a rate over the duration, which -n leaves open: give --duration, or --steps R-R2:TIME beside -n",
+            )),
             (_, None) if self.ramp_to.is_some() => Err(misuse(
                 "--ramp-to changes a rate: give --rate, or --ramp to start users slowly",
             )),
@@ -355,6 +358,7 @@ mod tests {
             ("--ramp 5", "with --users"),
             ("--ramp-to 5", "give --rate"),
             ("-u 5 --poisson", "give --rate"),
+            ("--rate 5 --ramp-to 9 -n 5", "--steps R-R2:TIME"),
         ] {
             let error = pattern(line).load().unwrap_err().to_string();
             assert!(error.contains(remedy), "{line}: {error}");
