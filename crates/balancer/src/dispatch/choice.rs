@@ -6,7 +6,6 @@ use super::lineup::Lineup;
 use super::list::End;
 use super::{Dispatch, Member, Tried, Wish};
 use crate::backend::Cpu;
-use crate::health::BackendHealth;
 use crate::policy::Policy;
 
 pub(super) enum Choice {
@@ -63,13 +62,10 @@ impl<B: Clone> Dispatch<B> {
         fitting.or_else(|| order.first(|index| self.is_new(index, tried)))
     }
 
-    /// A request may go there, or wait for it. Not where one is on trial that may never be answered,
-    /// as long as somebody else serves.
+    /// A request may go there, or wait for it; not where that may be for ever, as long as somebody
+    /// else serves.
     fn fits(&self, index: u32, tried: &Tried) -> bool {
-        let on_trial = |member: &Member<B>| {
-            member.condition.health == BackendHealth::Trial && !member.is_free()
-        };
-        self.is_new(index, tried) && !self.at(index).is_some_and(on_trial)
+        self.is_new(index, tried) && !self.at(index).is_some_and(Member::is_stuck)
     }
 
     /// Puts a backend where the policy's order has it now.

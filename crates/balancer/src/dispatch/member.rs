@@ -102,6 +102,13 @@ impl<B> Member<B> {
         self.takes() && self.in_flight < self.room() && nobody_waits
     }
 
+    /// It has no room before something comes that may never: the answer to the one request of its
+    /// trial, or the end of an upgraded connection.
+    pub(super) fn is_stuck(&self) -> bool {
+        let waits = self.condition.health == BackendHealth::Trial || self.room() == 0;
+        waits && !self.is_free()
+    }
+
     /// Requests in flight and waiting for it.
     pub(super) fn load(&self) -> u64 {
         (self.in_flight + self.bound.len()) as u64

@@ -312,3 +312,21 @@ fn a_wait_before_a_pause_says_nothing_of_one_after_it() {
         waiting(ask(&mut d));
     }
 }
+
+/// An upgraded connection may last for days.
+#[test]
+fn nobody_waits_where_upgraded_connections_have_all_the_room() {
+    for policy in early() {
+        let mut d = new(policy.clone(), 100);
+        let full = d.add("a", Slots::Fixed(4), Terms { connections: 2, ..terms() }).0;
+        for _ in 0..2 {
+            let grant = d.grant(full.index);
+            d.upgrade(full, grant.ordinal, Report::Nothing).unwrap();
+        }
+        add(&mut d, "b", 99);
+        for key in 0..40 {
+            let asked = d.ask(Wish { key: Some(key), ..Wish::default() });
+            assert_eq!(granted(asked).backend, "b", "{policy}");
+        }
+    }
+}
