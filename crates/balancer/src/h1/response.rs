@@ -115,7 +115,10 @@ pub(crate) fn parse_response(
     };
     let client = if onward == Framing::UntilClose { Persistence::Close } else { asker.persistence };
     let options = gathered.options;
+    // What a 204 must not announce (RFC 9110 8.6) may come all the same, for the next answer.
+    let announced = status == 204 && (gathered.chunked || gathered.length.is_some_and(|n| n > 0));
     let keep = body != Framing::UntilClose
+        && !announced
         && !options.close
         && !gathered.authenticates_connection
         && (version == Version::Http11 || options.keep_alive);

@@ -255,3 +255,20 @@ fn expectation_refused_ends_both_connections() {
         "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     );
 }
+
+/// It comes right after, or while somebody else's answer is awaited.
+#[test]
+fn a_body_that_a_204_announces_is_nobodys_answer() {
+    for framing in ["Content-Length: 2", "Transfer-Encoding: chunked"] {
+        let origin = Origin::new(move |mut peer| {
+            peer.request();
+            peer.send(format!("HTTP/1.1 204 No Content\r\n{framing}\r\n\r\n"));
+            peer.request();
+            peer.send("ok");
+        });
+        let stage = Stage::before(&origin, 1);
+        for _ in 0..2 {
+            assert_eq!(stage.client_asks(GET), "HTTP/1.1 204 No Content\r\n\r\n", "{framing}");
+        }
+    }
+}
