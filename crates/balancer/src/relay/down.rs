@@ -18,6 +18,8 @@ pub(super) enum Download {
         /// None before the parser has said that more is to come, which is seldom.
         scanner: Option<Scanner>,
         interim: u32,
+        /// One of the interim answers asked for the body.
+        continued: bool,
     },
     Body {
         response: Response,
@@ -153,7 +155,7 @@ impl<'w> Relay<'_, 'w> {
                 self.download = Download::Switched;
                 Ok(())
             }
-            100..200 => self.on_interim(),
+            status @ 100..200 => self.on_interim(status),
             status => {
                 self.status = Some(status);
                 self.download = Download::Body {
@@ -170,16 +172,17 @@ impl<'w> Relay<'_, 'w> {
     }
 
     /// RFC 9110 15.2: interim answers are passed on, but not to clients that do not know them.
-    fn on_interim(&mut self) -> Result<(), Outcome<'w>> {
+    fn on_interim(&mut self, status: u16) -> Result<(), Outcome<'w>> {
         if self.request.version == Version::Http10 {
             self.moved.heads -= self.space.downward.lead.len() as u64;
             self.space.downward.clear();
         }
         self.moved.from_backend += 1;
         match &mut self.download {
-            Download::Head { interim, scanner } if *interim < MAX_INTERIM => {
+            Download::Head { interim, scanner, continued } if *interim < MAX_INTERIM => {
                 *interim += 1;
                 *scanner = None;
+                *continued |= status == 100;
                 Ok(())
             }
             _ => Err(self.malformed("it has too many interim answers")),

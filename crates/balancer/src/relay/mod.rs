@@ -104,7 +104,7 @@ impl<'r, 'w> Relay<'r, 'w> {
             lease: Some(lease),
             began,
             upload: Upload::Head { sent: 0, body },
-            download: Download::Head { scanner: None, interim: 0 },
+            download: Download::Head { scanner: None, interim: 0, continued: false },
             watch: Watch::new(),
             moved: Moved::default(),
             status: None,
@@ -173,7 +173,7 @@ impl<'r, 'w> Relay<'r, 'w> {
     fn waits_for_body(&self) -> bool {
         let untold = self.request.expect == Expect::Continue
             && !self.upload.has_taken_body()
-            && matches!(self.download, Download::Head { interim: 0, .. });
+            && matches!(self.download, Download::Head { continued: false, .. });
         self.upload.waits_for_client(self.space) && !untold
     }
 

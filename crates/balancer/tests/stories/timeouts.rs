@@ -113,6 +113,21 @@ fn a_body_has_one_deadline_as_a_whole() {
     }
 }
 
+/// The backend has not said that it wants the body: it is the one that is waited for.
+#[test]
+fn early_hints_do_not_ask_for_a_body() {
+    let (origin, _over) = silent(|peer| {
+        peer.head();
+        peer.send("HTTP/1.1 103 Early Hints\r\n\r\n");
+    });
+    let stage = stage(&origin, |timeouts| (timeouts.body, timeouts.response) = (SHORT, 2 * SHORT));
+    let mut client = stage.client();
+    client.send(EXPECTING);
+    client.expect("HTTP/1.1 103 Early Hints\r\n\r\n");
+    let answer = client.rest();
+    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+}
+
 /// The same with a slot, once the backend or the client has begun with the body.
 #[test]
 fn a_body_that_was_expected_and_stops_coming_is_408() {
