@@ -68,7 +68,7 @@ impl Arrivals {
     }
 
     /// Finds a connection for an arrival. Those in the backlog were there first, but a free slot
-    /// and a backlog never exist together.
+    /// and a backlog exist together only in a pause, in which nothing arrives.
     pub(crate) fn place(&mut self, intended: Nanos, limit: Option<usize>) -> Place {
         if limit.is_some_and(|limit| self.in_system() >= self.own(limit)) {
             return Place::Dropped;
@@ -96,6 +96,19 @@ impl Arrivals {
     /// The request that waits longest.
     pub(crate) fn pop_backlog(&mut self) -> Option<Nanos> {
         self.backlog.pop_front()
+    }
+
+    /// The same, and a connection for it. Only after a pause there are both.
+    pub(crate) fn match_up(&mut self) -> Option<(u32, Nanos)> {
+        let intended = *self.backlog.front()?;
+        let slot = self.free.pop_back()?;
+        self.backlog.pop_front();
+        Some((slot, intended))
+    }
+
+    /// All that waits was meant to go out so much later.
+    pub(crate) fn delay_backlog(&mut self, length: Nanos) {
+        self.backlog.iter_mut().for_each(|intended| *intended += length);
     }
 
     pub(crate) fn free_open(&mut self, slot: u32) {

@@ -240,6 +240,9 @@ impl Generator {
     pub(crate) fn follow(&mut self, plan: &Plan, clockwork: Clockwork, now: Nanos) {
         self.tick(now);
         self.hold_sessions(clockwork, now);
+        if let Traffic::Open(arrivals) = &mut self.traffic {
+            arrivals.delay_backlog(clockwork.held().saturating_sub(self.clockwork.held()));
+        }
         self.clockwork = clockwork;
         match (&mut self.traffic, plan) {
             (Traffic::Closed(users), Plan::Closed(headcount)) => users.follow(*headcount),

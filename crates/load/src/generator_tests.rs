@@ -460,6 +460,24 @@ fn a_pause_sends_nothing_and_hides_nothing() {
 }
 
 #[test]
+fn what_waits_for_a_connection_stands_still_in_a_pause() {
+    let mut sim = Sim::open(20.0, 1, Server::Serial(ms(100)));
+    for (until, paused) in [(1050, true), (3050, false)] {
+        sim.run_until(ms(until));
+        match paused {
+            true => sim.clockwork.pause(sim.now),
+            false => sim.clockwork.resume(sim.now),
+        }
+        sim.steer(|_, _| {});
+    }
+    let (tally, windows) = sim.run_until(4 * SECOND).finish();
+    assert_eq!(windows[1].answered + windows[2].answered, 2, "at 1.0 and 1.1 s");
+    assert_eq!(windows[3].answered, 9);
+    let longest = tally.response.max().unwrap();
+    assert!(longest <= Duration::from_millis(1001), "{longest:?}");
+}
+
+#[test]
 fn a_new_rate_takes_effect_at_once() {
     let mut sim = Sim::open(10.0, 50, Server::Parallel(ms(10), OK));
     sim.run_until(SECOND);

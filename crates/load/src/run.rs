@@ -246,10 +246,13 @@ impl Config {
                 self.max_connections = connections.min(connections_within(limit));
                 Ok(())
             }
-            (Workload::Open { .. }, _) => {
+            (Workload::Open { phases, .. }, _) => {
                 self.max_connections = connections.min(connections_within(limit)).max(1);
-                // A thread without a connection could never send its share.
-                self.threads = self.threads.min(self.max_connections);
+                // A thread without a connection could never send its share, nor could one that may
+                // have nothing in the system.
+                let limits = phases.iter().filter_map(|phase| phase.limit);
+                let least = limits.chain([self.max_connections]).min().unwrap_or(1);
+                self.threads = self.threads.min(least.max(1));
                 Ok(())
             }
         }

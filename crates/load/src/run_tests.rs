@@ -147,6 +147,18 @@ fn open_arrivals_keep_their_schedule() {
 }
 
 #[test]
+fn threads_share_a_limit_that_is_less_than_they_are() {
+    let mut config = config(delayed(ms(20)), Workload::open(200.0));
+    if let Workload::Open { phases, .. } = &mut config.workload {
+        phases[0].limit = Some(1);
+    }
+    config.threads = 3;
+    let report = run_for(config, ms(600));
+    let most = report.windows.iter().map(|window| window.in_flight).max();
+    assert!(report.throughput < 52.0, "{} {most:?}", report.throughput);
+}
+
+#[test]
 fn a_rate_beyond_the_connections_is_invalid() {
     let mut config = config(serial(ms(20)), Workload::open(200.0));
     config.max_connections = 2;

@@ -46,6 +46,12 @@ impl Generator {
     }
 
     pub(super) fn start_arrivals(&mut self, now: Nanos) {
+        while !self.clockwork.is_paused()
+            && let Traffic::Open(arrivals) = &mut self.traffic
+            && let Some((id, intended)) = arrivals.match_up()
+        {
+            self.begin(id, intended, false);
+        }
         while self.quota != Some(0) && !self.clockwork.is_paused() {
             let Traffic::Open(arrivals) = &mut self.traffic else {
                 return;
@@ -109,7 +115,8 @@ impl Generator {
             },
             Traffic::Open(arrivals) => {
                 let open = self.slots[id as usize].connection.phase() == Phase::Idle;
-                match arrivals.pop_backlog() {
+                let next = if self.clockwork.is_paused() { None } else { arrivals.pop_backlog() };
+                match next {
                     Some(intended) => self.begin(id, intended, false),
                     None if open => arrivals.free_open(id),
                     None => arrivals.free_closed(id),

@@ -108,6 +108,22 @@ fn a_pause_holds_sessions_where_they_are() {
 }
 
 #[test]
+fn a_session_that_waits_for_a_connection_does_not_wait_for_the_pause() {
+    let script =
+        script("phases: [{duration: 1, arrivalCount: 2}], http: {pool: 1}", "{get: {url: /}}");
+    let mut sim = arriving(&script, Server::Parallel(ms(800), OK));
+    sim.run_until(ms(600));
+    sim.clockwork.pause(sim.now);
+    sim.steer(|_, _| {});
+    sim.run_until(ms(5600));
+    sim.clockwork.resume(sim.now);
+    sim.steer(|_, _| {});
+    let (tally, _) = sim.run_until(8 * SECOND).finish();
+    // 0.1 s before the pause, and 0.8 s after it.
+    assert_eq!(tally.response.max().unwrap().as_millis(), 900);
+}
+
+#[test]
 fn a_session_with_several_answers_in_a_pause_ends_once() {
     let script = script(
         "phases: [{duration: 1, arrivalCount: 1}]",

@@ -315,6 +315,8 @@ impl Cast {
         let wakes = std::mem::take(&mut self.wakes).into_iter();
         self.wakes =
             wakes.map(|Reverse((at, wake))| Reverse((at.saturating_add(length), wake))).collect();
+        let waiting = self.actors.iter_mut().flat_map(|actor| &mut actor.waiting);
+        waiting.for_each(|wish| wish.since = wish.since.saturating_add(length));
         for (id, serial) in std::mem::take(&mut self.held) {
             self.go_on(id, serial, now, tally);
         }
