@@ -2,7 +2,7 @@
 //! dropped, trailer fields filtered.
 
 use super::fields::{Field, classify, is_ambiguous};
-use super::{Decoded, Flaw};
+use super::{Decoded, Flaw, MAX_FIELDS};
 
 /// Reads a chunked body in pieces of any size.
 #[derive(Debug, Default)]
@@ -12,6 +12,8 @@ pub(crate) struct Chunked {
     line: usize,
     /// The trailer line that is being read.
     trailer: Vec<u8>,
+    /// Trailer fields so far.
+    fields: usize,
     passed: Vec<u8>,
 }
 
@@ -106,6 +108,10 @@ impl Chunked {
     fn pass_trailer(&mut self) -> Result<(), Flaw> {
         const FLAW: Flaw = "a trailer field is malformed";
         let line = std::mem::take(&mut self.trailer);
+        self.fields += 1;
+        if self.fields > MAX_FIELDS {
+            return Err("the trailers have too many fields");
+        }
         let colon = memchr::memchr(b':', &line).filter(|&colon| colon > 0).ok_or(FLAW)?;
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         let is_token =
@@ -219,6 +225,7 @@ mod tests {
     #[test]
     fn what_is_refused() {
         let long_extension = format!("3;{}\r\nabc\r\n0\r\n\r\n", "a".repeat(300));
+        let many_trailers = format!("0\r\n{}\r\n", "a: b\r\n".repeat(MAX_FIELDS + 1));
         let long_trailer = format!("0\r\na: {}\r\n\r\n", "b".repeat(9000));
         for bad in [
             "\r\n",
@@ -249,6 +256,7 @@ mod tests {
             "0\r\na: b\rc\r\n\r\n",
             &long_extension,
             &long_trailer,
+            &many_trailers,
         ] {
             let flaw = decode(bad).unwrap_err();
             assert_ne!(flaw, "unfinished", "{bad:?}");

@@ -239,6 +239,21 @@ fn what_http2_cannot_say_is_the_clients_fault() {
     assert!(stage.ask(GET).ends_with("2\r\nok\r\n0\r\n\r\n"));
 }
 
+#[test]
+fn more_trailers_than_a_header_has_fields_are_refused() {
+    let (address, _) = backend(10, |_, (_, mut respond)| {
+        // Answers when the request is over.
+        tokio::spawn(async move { std::future::poll_fn(|cx| respond.poll_reset(cx)).await });
+        Then::Nothing
+    });
+    let stage = stage(address, 1);
+    let trailers = "a: b\r\n".repeat(129);
+    let answer = stage.client_asks(&format!(
+        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n{trailers}\r\n"
+    ));
+    assert!(answer.ends_with("the trailers have too many fields\n"), "{answer}");
+}
+
 /// A connection that is established when its backend is no longer there is for one request.
 #[test]
 fn a_connection_to_a_removed_backend_ends_with_its_request() {
