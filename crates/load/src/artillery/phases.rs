@@ -51,7 +51,12 @@ fn read_phase<'n>(
     let (duration, limit) = (fields.take("duration"), fields.take("maxVusers"));
     let (name, mode) = (fields.take("name"), fields.take("mode"));
     fields.finish()?;
-    let limit = limit.map(|node| compiler.whole(node, "maxVusers")).transpose()?;
+    let limit = limit.map(|node| match compiler.whole(node, "maxVusers")? {
+        0 => Err(node
+            .refuse("maxVusers has to be at least 1; for a phase without sessions, write pause")),
+        limit => Ok(limit),
+    });
+    let limit = limit.transpose()?;
     let name = name.map(|node| compiler.fixed(node, "a phase's name")).transpose()?;
     let mode = mode.map(|node| Ok((spacing_of(compiler, node)?, node))).transpose()?;
     let phase = |flow, length: Duration| {
@@ -65,6 +70,15 @@ fn read_phase<'n>(
     if kinds != 1 {
         let what = "a phase has exactly one of arrivalRate, arrivalCount and pause";
         return Err(node.refuse(what));
+    }
+    match (rate, pause, ramp, duration) {
+        (None, _, Some(ramp), _) => {
+            return Err(ramp.refuse("rampTo belongs to arrivalRate; give that, or take it out"));
+        }
+        (_, Some(_), _, Some(duration)) => {
+            return Err(duration.refuse("a pause has no duration; pause itself says how long"));
+        }
+        _ => {}
     }
     let phase = match (rate, count, pause) {
         (Some(rate), ..) => {

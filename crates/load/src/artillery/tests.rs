@@ -304,6 +304,19 @@ scenarios:
       - delete: {url: /d, capture: [{regexp: "(a|b)+", group: 1, flags: i, as: r}, {header: etag, as: t}], match: {json: $.x, value: "{{ n }}"}, expect: [{statusCode: [200, 201]}, {headerEquals: [a, b]}]}
 "#;
 
+#[test]
+fn what_does_not_belong_to_its_kind_of_phase_is_refused() {
+    for (phase, wanted) in [
+        ("{duration: 5, arrivalCount: 5, rampTo: 9}", "rampTo belongs to arrivalRate"),
+        ("{pause: 5, rampTo: 9}", "rampTo belongs to arrivalRate"),
+        ("{pause: 5, duration: 9}", "a pause has no duration"),
+        ("{duration: 5, arrivalRate: 5, maxVusers: 0}", "maxVusers has to be at least 1"),
+    ] {
+        let refused = read(&format!("phases: [{phase}]"), STEP).map(drop).unwrap_err();
+        assert!(refused.starts_with("s.yml:3: ") && refused.contains(wanted), "{refused}");
+    }
+}
+
 proptest::proptest! {
     /// A script is read or refused in a sentence, whatever is in it.
     #[test]
