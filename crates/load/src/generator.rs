@@ -270,6 +270,10 @@ impl Generator {
             Traffic::Closed(users) => users.overdue(self.clockwork.load_time(at)),
         };
         self.recorder.due(overdue.min(self.quota.unwrap_or(u64::MAX)));
+        if let Behaviour::Script(cast) = &self.behaviour {
+            // Requests are due when their sessions come to them.
+            self.recorder.due(cast.waiting());
+        }
         self.quota = Some(0);
         let gauges = self.gauges();
         self.recorder.end(at, gauges);

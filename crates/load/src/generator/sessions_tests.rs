@@ -230,6 +230,14 @@ fn what_the_end_cuts_short_has_neither_failed_nor_been_counted() {
 }
 
 #[test]
+fn requests_that_wait_for_a_connection_at_the_end_are_due_all_the_same() {
+    let config = "phases: [{duration: 9, arrivalRate: 10}], http: {pool: 1}";
+    let mut sim = arriving(&script(config, "{get: {url: /}}"), Server::Parallel(ms(800), OK));
+    let (tally, _) = sim.run_until(ms(4950)).finish();
+    assert_eq!((tally.due, tally.taken_up), (50, 7));
+}
+
+#[test]
 fn a_session_that_has_failed_sends_nothing_more() {
     let script = script(
         "phases: [{duration: 1, arrivalCount: 1}], http: {maxSockets: 1}",
