@@ -295,7 +295,7 @@ impl Slot<'_> {
     }
 
     fn after(&self, dispatch: Guard<'_>, freed: Freed) {
-        if freed.changes.turns.is_empty() {
+        if freed.changes.turns.is_empty() && freed.changes.wakers.is_empty() {
             drop(dispatch);
         } else {
             self.dispatcher.announce(dispatch, freed.changes);

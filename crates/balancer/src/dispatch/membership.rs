@@ -191,6 +191,18 @@ impl<B: Clone> Dispatch<B> {
         wakers
     }
 
+    /// Sends those who wait for a backend elsewhere, if it has no room for long.
+    pub(super) fn leave_stuck(&mut self, index: u32) -> Vec<Waker> {
+        let stuck = self.members[index as usize].as_mut().filter(|member| member.is_stuck());
+        let Some(member) = stuck.filter(|member| !member.bound.is_empty()) else {
+            return Vec::new();
+        };
+        member.drain_rate.reset();
+        let bound = std::mem::replace(&mut member.bound, List::EMPTY);
+        self.rank(index, End::Back);
+        self.place_again(bound)
+    }
+
     /// Tells waiters that every backend that is left has failed them.
     fn refuse_stranded(&mut self, wakers: &mut Vec<Waker>) {
         if self.lineups.iter().all(|lineup| lineup.takers.is_empty()) {

@@ -331,7 +331,9 @@ impl<B: Clone> Dispatch<B> {
             return None;
         }
         member.tunnels += 1;
-        Some(self.release(id, ordinal, report))
+        let mut freed = self.release(id, ordinal, report);
+        freed.changes.wakers.extend(self.leave_stuck(id.index));
+        Some(freed)
     }
 
     /// An upgraded connection that held no slot has ended.
