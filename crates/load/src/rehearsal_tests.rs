@@ -249,3 +249,16 @@ fn a_phase_admits_no_more_sessions_than_it_says() {
     assert_eq!(counter(&report, "vusers.created"), Some(2));
     assert_eq!(counter(&report, "vusers.skipped"), Some(8));
 }
+
+#[test]
+fn threads_share_a_pool_that_is_smaller_than_they_are() {
+    let echo = Echo::start();
+    let script = echo.script(
+        "  phases: [{duration: 0.1, arrivalCount: 10}]\n  http: {pool: 1}",
+        "scenarios: [{flow: [{get: {url: /}}]}]",
+    );
+    let mut config = config(&script);
+    config.threads = 3;
+    let report = Run::start(config).unwrap().wait();
+    assert_eq!((report.requests, report.connections_opened), (10, 1));
+}

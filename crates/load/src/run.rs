@@ -20,6 +20,7 @@ use crate::rehearsal::Casting;
 use crate::report::{Counting, Frame, Judging, Report, Snapshot, merge_windows};
 use crate::request::PreparedRequest;
 use crate::schedule::{Schedule, Share};
+use crate::script::Connections;
 use crate::script::cast::{Cast, Part};
 use crate::usage::{allow_connections, connections_within};
 use crate::users::Users;
@@ -236,6 +237,12 @@ impl Config {
         if let (Workload::Closed { users, .. }, End::Requests(_)) = (&self.workload, self.end) {
             // A thread without a user would never send its share of the requests.
             self.threads = self.threads.min((*users).max(1));
+        }
+        if let Some(Connections::Shared(most)) =
+            self.script.as_ref().map(|s| s.settings.connections)
+        {
+            // A thread without one of them would need one of its own.
+            self.threads = self.threads.min(most);
         }
         match (&self.workload, &self.script) {
             (Workload::Closed { users, .. }, _) if *users > connections_within(limit) => {
