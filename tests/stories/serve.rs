@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -96,6 +97,29 @@ fn requests_wait_for_the_first_instance() {
     });
     send(up.id(), Signal::TERM);
     assert_eq!(up.wait().unwrap().code(), Some(143));
+}
+
+#[test]
+fn a_failed_start_ends_it_whoever_waits_for_an_instance() {
+    let _machine = shared();
+    let home = Home::new();
+    let address = free_address();
+    let app = "until [ -e gate ]; do sleep 0.1; done; exit 3";
+    let mut command = home.tenfold(&format!("up --listen {address} --"));
+    let up = command.args(["sh", "-c", app]).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("it can be asked", || home.run("status").status.success());
+    let queued = || json(&home.run("status --json"))["apps"][0]["queued"].as_u64().unwrap();
+    std::thread::scope(|scope| {
+        let early = scope.spawn(|| get(address.parse().unwrap(), "/"));
+        eventually("a request waits", || queued() == 1);
+        std::fs::write(home.path().join("gate"), "").unwrap();
+        let failed = Instant::now();
+        let output = up.wait_with_output().unwrap();
+        assert!(failed.elapsed() < Duration::from_secs(20), "a request may wait for 30 s");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said(&output).contains("app-1 exited with code 3"), "{}", said(&output));
+        assert!(early.join().unwrap().is_err());
+    });
 }
 
 /// What it says may go nowhere: the reader of a pipe has ended, or a terminal is closed.

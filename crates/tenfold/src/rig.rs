@@ -178,6 +178,12 @@ impl Rig {
         self.stop(Farewell::Close(CLOSING)).await;
     }
 
+    /// Requests that instances and servers are at.
+    pub fn in_flight(&self) -> usize {
+        let apps = self.balancer.snapshot().apps;
+        apps.iter().flat_map(|app| &app.backends).map(|backend| backend.in_flight).sum()
+    }
+
     /// How often instances have died at their memory limit.
     pub fn memory_kills(&self) -> u32 {
         self.fleet().members().iter().map(|member| member.past.memory_kills).sum()

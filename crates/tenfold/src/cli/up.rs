@@ -103,10 +103,15 @@ impl Arguments {
                 all_failed(&rig, &balancing).await
             } => Err(failed),
         };
+        let drain = match &ending {
+            // Where nothing is in flight, what waits in the queue has nobody left to be answered by.
+            Err(_) if rig.in_flight() == 0 => Duration::ZERO,
+            _ => balancing.drain,
+        };
         if let Ok(ending) = &ending {
-            ending.announce(&admin, balancing.drain);
+            ending.announce(&admin, drain);
         }
-        rig.stop(Farewell::new(&admin, balancing.drain)).await;
+        rig.stop(Farewell::new(&admin, drain)).await;
         admin.close().await;
         ending.map(Ending::outcome)
     }
