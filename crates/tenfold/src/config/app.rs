@@ -204,10 +204,7 @@ impl AppTable {
         let mut servers: Vec<Backend> = Vec::new();
         for (index, Short(table)) in self.backends.iter().enumerate() {
             if servers.iter().any(|other| other.address == table.address) {
-                return Err(at.then("backends").then(&index).wrong(&format!(
-                    "{} is there twice: remove one, or give it more slots instead",
-                    table.address
-                )));
+                return Err(at.then("backends").then(&index).wrong(&twice(&table.address)));
             }
             let at = at.then("backends").then(&index);
             servers.push(table.resolve(self, slots, cpus, &at)?);
@@ -262,6 +259,11 @@ impl FromStr for BackendTable {
             cpus: None,
         })
     }
+}
+
+/// The sentence for a server that is named twice.
+pub fn twice(server: &Address) -> String {
+    format!("{server} is there twice: remove one, or give it more slots instead")
 }
 
 /// What a limit of CPU time means to the balancer.

@@ -178,7 +178,7 @@ fn resolve(
             limits: table.limits.resolve(),
             forwarding: table.forwarding.resolve(),
             acme: acme.transpose()?,
-            access_log: access_log(file, arguments),
+            access_log: access_log(file, arguments)?,
             notice: |text| output::tell(format_args!("tenfold: {text}")),
         },
         apps,
@@ -260,6 +260,10 @@ fn members(
     let cpu = cpu(cpus.or(table.cpus));
     let common = Backend { slots: slots.unwrap_or(common.slots), cpu, ..common };
     let of = |servers| Members::Servers { servers, backend: Box::new(common.clone()) };
+    if let Some(twice) = (1..to.len()).find(|&index| to[..index].iter().any(|o| o.1 == to[index].1))
+    {
+        return Err(Key::default().wrong(&super::app::twice(&to[twice].1)));
+    }
     if !to.is_empty() {
         let server = |(name, address): &(String, Address)| {
             let (name, address) = (name.clone(), address.clone());
@@ -274,15 +278,22 @@ fn members(
         )),
         (false, false) => table.servers(slots, cpus, at).map(of),
         (_, true) => match wanted {
-            Wanted::Up { app, limits, instances, slots, logs } => Ok(Members::Instances {
-                app: {
-                    let app = table.app(app, file.directory.as_deref(), logs, name, at)?;
-                    Box::new(App { limits: limits.over(app.limits), ..app })
-                },
-                count: instances.or(table.instances).unwrap_or(1),
-                slots: slots.or(table.slots),
-                backend: Box::new(common),
-            }),
+            Wanted::Up { app, limits, instances, slots, logs } => {
+                let app = table.app(app, file.directory.as_deref(), logs, name, at)?;
+                let (count, ports) =
+                    (instances.or(table.instances).unwrap_or(1), app.ports.count());
+                if count > ports {
+                    return Err(at.then("ports").wrong(&format!(
+                        "{count} instances need as many ports, and there are {ports}: widen --ports, or run {ports} at most"
+                    )));
+                }
+                Ok(Members::Instances {
+                    app: Box::new(App { limits: limits.over(app.limits), ..app }),
+                    count,
+                    slots: slots.or(table.slots),
+                    backend: Box::new(common),
+                })
+            }
             Wanted::Balance { .. } if table.command.is_empty() => Err(at.wrong(
                 "there is nothing to send requests to: write backends = [\"127.0.0.1:3000\"], or give --to \
                  127.0.0.1:3000",
@@ -295,13 +306,18 @@ fn members(
 }
 
 /// The command line's target, in the file's format.
-fn access_log(file: &File, arguments: &BalancingArguments) -> Option<AccessLog> {
+fn access_log(file: &File, arguments: &BalancingArguments) -> Result<Option<AccessLog>, Wrong> {
     let in_file = file.balancer.access_log.as_ref().map(|Short(table)| table);
-    match (&arguments.log, in_file) {
-        (None, table) => table.map(|table| table.resolve(file.directory.as_deref())),
-        (Some(to), Some(table)) => Some(table.elsewhere(to).resolve(None)),
-        (Some(to), None) => to.parse().ok().map(|table: LogTable| table.resolve(None)),
-    }
+    let (table, directory, at) = match (&arguments.log, in_file) {
+        (None, Some(table)) => {
+            let at = Key::of(&["balancer", "access_log"]);
+            (table.clone(), file.directory.as_deref(), at)
+        }
+        (None, None) => return Ok(None),
+        (Some(to), Some(table)) => (table.elsewhere(to), None, Key::default()),
+        (Some(to), None) => (LogTable::to(to), None, Key::default()),
+    };
+    table.resolve(directory, &at).map(Some)
 }
 
 /// Those of the command line take the place of the file's.

@@ -7,6 +7,9 @@ use std::str::FromStr;
 use balancer::{AccessLog, LogFormat, LogTarget};
 use serde::Deserialize;
 
+use super::source::{Key, Wrong};
+use super::tls::within;
+
 /// Also its target alone.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,19 +28,22 @@ enum Format {
 }
 
 impl LogTable {
+    /// In the default format.
+    pub fn to(to: &str) -> LogTable {
+        LogTable { to: to.to_owned(), format: Format::default() }
+    }
+
     /// Paths count from the file's directory.
-    pub fn resolve(&self, directory: Option<&Path>) -> AccessLog {
-        let file = || directory.map_or_else(|| PathBuf::from(&self.to), |d| d.join(&self.to));
-        AccessLog {
-            to: match self.to.as_str() {
-                "stdout" | "-" => LogTarget::Stdout,
-                _ => LogTarget::File(file()),
-            },
-            format: match self.format {
-                Format::Combined => LogFormat::Combined,
-                Format::Json => LogFormat::Json,
-            },
-        }
+    pub fn resolve(&self, directory: Option<&Path>, at: &Key) -> Result<AccessLog, Wrong> {
+        let to = match self.to.as_str() {
+            "stdout" | "-" => LogTarget::Stdout,
+            name => LogTarget::File(writable(within(directory, name.as_ref()), at)?),
+        };
+        let format = match self.format {
+            Format::Combined => LogFormat::Combined,
+            Format::Json => LogFormat::Json,
+        };
+        Ok(AccessLog { to, format })
     }
 
     /// The same format, elsewhere.
@@ -50,6 +56,22 @@ impl FromStr for LogTable {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(LogTable { to: text.to_owned(), format: Format::default() })
+        Ok(LogTable::to(text))
+    }
+}
+
+/// A file in a directory that is there. It is not opened: to check makes no file.
+fn writable(file: PathBuf, at: &Key) -> Result<PathBuf, Wrong> {
+    let above = file.parent().filter(|directory| !directory.as_os_str().is_empty());
+    match above {
+        Some(directory) if !directory.is_dir() => Err(at.wrong(&format!(
+            "there is no directory {} for the access log: make it, or name another file",
+            directory.display()
+        ))),
+        _ if file.is_dir() => Err(at.wrong(&format!(
+            "{} is a directory: name a file in it for the access log",
+            file.display()
+        ))),
+        _ => Ok(file),
     }
 }

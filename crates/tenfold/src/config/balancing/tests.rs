@@ -198,6 +198,35 @@ fn what_is_wrong_is_refused_with_line_and_remedy() {
     }
 }
 
+#[test]
+fn what_cannot_start_is_found_before_it_starts() {
+    let none = BalancingArguments::default();
+    let ports = "[app]\ncommand = [\"a\"]\ninstances = 3\nports = \"4201-4202\"";
+    let message = up(ports, &none).unwrap_err().to_string();
+    assert!(
+        message.starts_with("t.toml:4: 3 instances need as many ports, and there are 2: "),
+        "{message}"
+    );
+
+    let backends = "[app]\nbackends = [\"127.0.0.1:1\"]\n";
+    let log = format!("{backends}[balancer]\naccess_log = \"/nonexistent/a.log\"");
+    let message = balance(&log).unwrap_err().to_string();
+    assert!(
+        message.starts_with("t.toml:4: there is no directory /nonexistent for the"),
+        "{message}"
+    );
+    let log = Some("/".to_owned());
+    let message = up(backends, &BalancingArguments { log, ..none }).unwrap_err().to_string();
+    assert!(message.contains("/ is a directory: name a file in it"), "{message}");
+
+    let to = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:1"]
+        .map(|to| (to.to_owned(), Address::Tcp(to.parse().unwrap())));
+    let wanted = Wanted::Balance { to: &to, slots: None, cpus: None };
+    let twice = Balancing::resolve(&File::default(), &BalancingArguments::default(), &wanted);
+    let message = twice.unwrap_err().to_string();
+    assert!(message.starts_with("127.0.0.1:1 is there twice: remove one"), "{message}");
+}
+
 /// What only the library checks is told with the line all the same.
 #[test]
 fn the_key_at_fault_is_found() {
