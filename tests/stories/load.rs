@@ -116,9 +116,16 @@ fn an_output_that_is_full_is_an_error_and_one_that_is_closed_is_none() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
-    for (form, place) in [("", "/dev/full"), ("--json -", "/dev/full"), ("--json -", "closed")] {
-        let load = format!("load http://{}/ -n 20 --quiet {form}", nginx.address);
-        let mut command = home.tenfold(&load);
+    let load = format!("load http://{}/ -n 20 --quiet", nginx.address);
+    let json = format!("{load} --json -");
+    for (arguments, place) in [
+        (load.as_str(), "/dev/full"),
+        (&json, "/dev/full"),
+        (&json, "closed"),
+        ("show last", "/dev/full"),
+        ("runs", "/dev/full"),
+    ] {
+        let mut command = home.tenfold(arguments);
         match place {
             "closed" => drop(command.stdout(std::io::pipe().unwrap().1)),
             path => drop(command.stdout(std::fs::File::create(path).unwrap())),
@@ -128,7 +135,7 @@ fn an_output_that_is_full_is_an_error_and_one_that_is_closed_is_none() {
             "closed" => (0, ""),
             _ => (1, "cannot write to standard output"),
         };
-        assert_eq!(output.status.code(), Some(code), "{form} {place}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments} {place}: {}", said(&output));
         assert!(said(&output).contains(words), "{}", said(&output));
     }
 }

@@ -4,11 +4,6 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
-/// Writes `text` for people.
-pub fn print(text: impl Display) {
-    let _ = deliver(visible(&text.to_string()));
-}
-
 /// Writes `text` as it is. Somebody waits for it: a disk that is full is an error.
 pub fn deliver(text: impl Display) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
@@ -18,9 +13,9 @@ pub fn deliver(text: impl Display) -> std::io::Result<()> {
     }
 }
 
-/// Writes `text` and a newline.
+/// Writes `text` and a newline, for people.
 pub fn line(text: impl Display) {
-    print(format_args!("{text}\n"));
+    let _ = deliver(visible(&format!("{text}\n")));
 }
 
 /// Writes `text` and a newline to standard error.

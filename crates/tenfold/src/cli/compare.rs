@@ -10,7 +10,6 @@ use crate::comparison::{Allowance, Comparison, Named};
 use crate::config::quantity;
 use crate::history::{History, RunName};
 use crate::outcome::{Outcome, misuse};
-use crate::output;
 use crate::plan::Verdict;
 use crate::report::{self, file};
 
@@ -37,7 +36,7 @@ impl Arguments {
         let (a, b) = (named(&self.a)?, named(&self.b)?);
         let comparison = Comparison::of(&a, &b, &self.fail_on, self.seed);
         if !self.json.as_deref().is_some_and(file::is_standard_output) {
-            output::print(report::compare::text(&comparison));
+            file::show(&report::compare::text(&comparison))?;
         }
         self.json.as_ref().map_or(Ok(()), |to| report::json::write(&comparison, to))?;
         Ok(outcome(&comparison))

@@ -104,6 +104,6 @@ fn wanted(text: &str) -> Result<(Option<String>, usize), String> {
 }
 
 pub fn show(status: &Status) -> anyhow::Result<Outcome> {
-    output::print(report::status::text(status));
+    report::file::show(&report::status::text(status))?;
     Ok(Outcome::Done)
 }

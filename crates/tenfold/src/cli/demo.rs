@@ -40,8 +40,9 @@ impl Arguments {
         };
         // Wherever this program lies, that is what a user would type.
         plan.command[0] = "tenfold".to_owned();
-        output::print(report::plan::text(&plan));
+        let shown = report::file::show(&report::plan::text(&plan));
         plan::keep(&history, &plan)?;
+        shown?;
         output::line(format_args!(
             "\nNow your own app: tenfold plan --users 10 --think 1s --p95 500ms -- YOUR COMMAND"
         ));

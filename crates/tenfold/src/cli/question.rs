@@ -1,12 +1,11 @@
 //! What `plan` and `cost` have in common: an app to measure, prices, and where the answer goes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
 
 use crate::config::{self, AppArguments, File};
-use crate::output;
 use crate::prices::PriceArguments;
 use crate::progress::Progress;
 use crate::report;
@@ -48,9 +47,12 @@ impl Question {
         answer: &T,
         text: impl Fn(&T) -> String,
     ) -> anyhow::Result<()> {
-        if self.json.as_deref() != Some(Path::new("-")) {
-            output::print(text(answer));
-        }
-        self.json.as_ref().map_or(Ok(()), |to| report::json::write(answer, to))
+        let shown = match self.json.as_deref() {
+            Some(to) if report::file::is_standard_output(to) => Ok(()),
+            _ => report::file::show(&text(answer)),
+        };
+        // One that fails does not keep the other back.
+        let written = self.json.as_ref().map_or(Ok(()), |to| report::json::write(answer, to));
+        shown.and(written)
     }
 }

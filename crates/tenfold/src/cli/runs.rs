@@ -6,6 +6,7 @@ use crate::config::quantity;
 use crate::history::{History, Run};
 use crate::outcome::Outcome;
 use crate::output;
+use crate::report;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -20,9 +21,7 @@ impl Arguments {
         if runs.is_empty() {
             output::line(format_args!("No runs yet: `tenfold demo` makes the first one."));
         }
-        for run in runs {
-            output::line(entry(&run));
-        }
+        report::file::show(&runs.iter().map(entry).collect::<String>())?;
         Ok(Outcome::Done)
     }
 }
@@ -31,7 +30,7 @@ impl Arguments {
 fn entry(run: &Run) -> String {
     let command = run.command.split_whitespace().collect::<Vec<_>>().join(" ");
     let day = run.started_at.get(..19).unwrap_or(&run.started_at).replace('T', " ");
-    format!("{:>4}  {day}  {}  {command}\n      {}", run.id, run.kind, run.summary)
+    format!("{:>4}  {day}  {}  {command}\n      {}\n", run.id, run.kind, run.summary)
 }
 
 #[cfg(test)]
@@ -49,7 +48,7 @@ mod tests {
         };
         assert_eq!(
             entry(&run),
-            "   7  2026-11-21 10:00:00  plan  sh -c cd app exec node app.js\n      Run 2 instances"
+            "   7  2026-11-21 10:00:00  plan  sh -c cd app exec node app.js\n      Run 2 instances\n"
         );
     }
 }

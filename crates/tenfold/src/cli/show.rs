@@ -7,7 +7,6 @@ use clap::Args;
 
 use crate::history::{History, RunName};
 use crate::outcome::Outcome;
-use crate::output;
 use crate::report;
 
 #[derive(Args, Debug)]
@@ -30,20 +29,21 @@ impl Arguments {
             return Ok(Outcome::Done);
         }
         let damaged = || format!("run {run} cannot be read: --json - shows what is there");
-        match kind.as_str() {
+        let text = match kind.as_str() {
             "plan" => {
                 let plan = serde_json::from_str(&document).with_context(damaged)?;
-                output::print(report::plan::text(&plan));
+                report::plan::text(&plan)
             }
             "cost" => {
                 let sizing = serde_json::from_str(&document).with_context(damaged)?;
-                output::print(report::cost::text(&sizing));
+                report::cost::text(&sizing)
             }
             _ => {
                 let load = serde_json::from_str(&document).with_context(damaged)?;
-                output::print(report::load::text(&load));
+                report::load::text(&load)
             }
-        }
+        };
+        report::file::show(&text)?;
         Ok(Outcome::Done)
     }
 }

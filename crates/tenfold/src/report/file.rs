@@ -30,6 +30,11 @@ pub fn write(text: &str, to: &Path) -> anyhow::Result<()> {
     save().with_context(|| refusal(to))
 }
 
+/// Writes an answer for people to standard output.
+pub fn show(text: &str) -> anyhow::Result<()> {
+    write(&output::visible(text), Path::new("-"))
+}
+
 /// Refuses a place that cannot be written before anything is measured for it.
 pub fn check(to: &Path) -> anyhow::Result<()> {
     let writable = match to {

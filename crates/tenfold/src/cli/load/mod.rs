@@ -39,6 +39,7 @@ use crate::history::{self, History, NewRun};
 use crate::outcome::{Outcome, Signal, misuse};
 use crate::output;
 use crate::plan::Verdict;
+use crate::report::file;
 use crate::report::load::{self as report, Document, Order};
 use crate::signal::Stop;
 use crate::slices;
@@ -83,7 +84,7 @@ impl Arguments {
         self.outputs.check()?;
         if let Some(script) = script.filter(|_| self.script.check) {
             config.check().map_err(refusal)?;
-            output::print(script::told(&script, &order));
+            file::show(&script::told(&script, &order))?;
             return Ok(Outcome::Done);
         }
         let history = History::open()?;

@@ -83,7 +83,7 @@ impl OutputArguments {
         let taken = self.places().iter().any(|place| file::is_standard_output(place));
         let mut outcome = match taken {
             true => Ok(()),
-            false => file::write(&output::visible(&self.summary(document)), Path::new("-")),
+            false => file::show(&self.summary(document)),
         };
         if taken || self.format != Format::Text {
             // Forms without a place for it.
