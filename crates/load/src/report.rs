@@ -181,6 +181,11 @@ impl Report {
         self.response.percentile(percent)
     }
 
+    /// What the percentile is at most: the longest time, where there are too few samples to carry it.
+    pub fn at_most(&self, percent: f64) -> Option<Duration> {
+        self.percentile(percent).or(self.response.max())
+    }
+
     /// Requests that failed.
     pub fn error_count(&self) -> u64 {
         self.errors.values().sum()

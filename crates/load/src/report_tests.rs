@@ -27,6 +27,17 @@ fn thread(windows: usize, state: ThreadState) -> Snapshot {
     }
 }
 
+#[test]
+fn a_percentile_of_too_few_is_at_most_the_longest() {
+    let mut report = Report::merge(frame(), &[thread(1, ThreadState::Running)]);
+    assert_eq!(report.at_most(99.0), None, "nothing was answered");
+    (1..=299).for_each(|ms| {
+        report.response.record(Duration::from_millis(ms));
+        let longest = report.response.max();
+        assert_eq!(report.at_most(99.0) == longest, ms < 299, "{ms}");
+    });
+}
+
 fn frame() -> Frame {
     Frame {
         engine: Engine::Epoll,

@@ -146,7 +146,7 @@ impl Measurement {
             cores: self.machine.cores as f64,
         };
         let within = |limit: Option<Duration>, percent| {
-            limit.is_none_or(|limit| percentile(percent).is_some_and(|time| time <= limit))
+            limit.is_none_or(|limit| report.at_most(percent).is_some_and(|time| time <= limit))
         };
         let errors = report.error_count();
         let failed = errors as f64 / report.requests.max(1) as f64;
