@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use http::Uri;
 
 use super::Document;
-use super::document::{Named, Window};
+use super::document::{Named, Stage, Window};
 
 const PERCENTS: [(&str, f64); 11] = [
     ("50%", 50.0),
@@ -103,7 +103,12 @@ fn stats_history(document: &Document, history: History) -> anyhow::Result<String
     ]);
     let mut so_far = SoFar::new(document);
     let mut rows = Vec::new();
+    let mut stage = Stage::WarmUp;
     for window in &document.windows {
+        // The other files leave the warm-up out. As with Locust's --reset-stats, totals begin anew.
+        if std::mem::replace(&mut stage, window.stage) != window.stage {
+            so_far = SoFar::new(document);
+        }
         let figures = so_far.after(window);
         let row = |method: &str, name: &str| {
             let [time, users] = [figures[0].clone(), figures[1].clone()];
@@ -119,7 +124,7 @@ fn stats_history(document: &Document, history: History) -> anyhow::Result<String
     table(&head, rows)
 }
 
-/// What has come together since the beginning.
+/// What has come together since the beginning, or since the warm-up.
 struct SoFar {
     beginning: f64,
     content: String,

@@ -268,6 +268,17 @@ fn locusts_files() {
     assert_eq!(exceptions, "Count,Message,Traceback,Nodes\r\n");
 }
 
+// What _stats.csv says in its last row, the history says in its last row too.
+#[test]
+fn locusts_totals_leave_the_warm_up_out() {
+    let mut document = document();
+    document.windows[0].stage = Stage::WarmUp;
+    let [_, history, ..] = locust(&document, CsvHistory::Sum).unwrap();
+    let rows: Vec<&str> = history.split("\r\n").collect();
+    assert!(rows[1].contains(",52,2,250,255.0"), "{}", rows[1]);
+    assert!(rows[2].contains(",52,2,750,755.0"), "{}", rows[2]);
+}
+
 #[test]
 fn junit_fails_where_the_run_does() {
     let mut document = document();
