@@ -73,7 +73,10 @@ impl Machines {
         let listed = catalogue::machines()?;
         let is_named = |row: &MachineRow| row.list() == name;
         let rows: Vec<MachineRow> = listed.iter().filter(|row| is_named(row)).cloned().collect();
+        let given = arguments.balancer_price;
         let (rows, balancer) = match (rows.is_empty(), Path::new(name).is_file()) {
+            // A price that is not used has no part in the day and the warnings.
+            (false, _) if given.is_some() => (rows, None),
             (false, _) => (rows, catalogue::balancer(name)?),
             (true, true) => (table::read_file(Path::new(name))?, None),
             (true, false) => {
@@ -82,7 +85,7 @@ impl Machines {
         };
         let dated = rows.iter().map(MachineRow::dated);
         let origin = Origin::of(name, dated.chain(balancer.iter().map(BalancerRow::dated)))?;
-        let balancer = arguments.balancer_price.or(balancer.map(|row| row.month()));
+        let balancer = given.or(balancer.map(|row| row.month()));
         Ok(Machines { rows, origin, balancer })
     }
 }
@@ -98,7 +101,8 @@ impl Rate {
         let listed = catalogue::rates()?;
         let is_named = |row: &&RateRow| row.list() == name || row.name == name;
         let mut rows: Vec<RateRow> = listed.iter().filter(is_named).cloned().collect();
-        if rows.is_empty() && Path::new(name).is_file() {
+        let is_own = rows.is_empty() && Path::new(name).is_file();
+        if is_own {
             rows = table::read_file(Path::new(name))?;
         }
         match rows.as_slice() {
@@ -110,6 +114,9 @@ impl Rate {
                 )))
             }
             [] => Err(catalogue::unknown(name, listed.iter().map(RateRow::list))),
+            several if is_own => {
+                Err(misuse(format!("{name} holds {} rates: keep one in a file", several.len())))
+            }
             several => Err(misuse(format!(
                 "{name} holds {} rates: name one of {}",
                 several.len(),
@@ -220,6 +227,19 @@ mod tests {
         assert!((aws.balancer.unwrap() - 16.425).abs() < 1e-9);
     }
 
+    // Google's balancer was last seen in 2022, Amazon's on no day at all.
+    #[test]
+    fn a_balancer_of_ones_own_has_no_age() {
+        let ours = PriceArguments { balancer_price: Some(20.0), ..PriceArguments::default() };
+        for name in ["gcp:europe-west4", "aws:us-east-1"] {
+            let theirs = Machines::named(&PriceArguments::default(), name).unwrap().origin;
+            let Machines { rows, origin, balancer } = Machines::named(&ours, name).unwrap();
+            let oldest = rows.iter().filter_map(|row| row.dated().as_of).min().unwrap();
+            assert_eq!((balancer, origin.as_of), (Some(20.0), Some(oldest.to_string())));
+            assert!(!origin.sources.is_empty() && origin.sources.len() < theirs.sources.len());
+        }
+    }
+
     #[test]
     fn a_name_that_is_almost_right_is_answered_with_those_that_are() {
         let error =
@@ -234,6 +254,21 @@ mod tests {
         assert!(error.contains("lists whole machines") && error.contains("gcp-n2:us-central1"));
         let error = Rate::named("gcp-n2").unwrap_err().to_string();
         assert!(error.ends_with("name one of gcp-n2:europe-west4, gcp-n2:us-central1"), "{error}");
+    }
+
+    // Names within a file cannot be given.
+    #[test]
+    fn a_file_holds_one_rate() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("own.csv");
+        let head = "name,vcpu_hour,gib_hour,currency\nday,0.02,0.003,EUR\n";
+        let named = |text: String| {
+            std::fs::write(&path, text).unwrap();
+            Rate::named(path.to_str().unwrap())
+        };
+        assert_eq!(named(head.to_owned()).unwrap().row.vcpu_hour, 0.02);
+        let error = named(format!("{head}night,0.01,0.003,EUR\n")).unwrap_err().to_string();
+        assert!(error.ends_with("holds 2 rates: keep one in a file"), "{error}");
     }
 
     #[test]

@@ -61,7 +61,9 @@ pub fn text(sizing: &Sizing) -> String {
         Some(advice) => {
             let _ = writeln!(out, "\n{}", advice.reason);
         }
-        None => out.push_str("\nThere is no answer: give several sizes and several counts.\n"),
+        None => out.push_str(
+            "\nThere is no answer: it takes several sizes and several counts, each measured.\n",
+        ),
     }
     out
 }
