@@ -151,7 +151,9 @@ fn a_failed_request_ends_as_in_locust_if_asked_to() {
     let silent = home.run(&format!("{load} --format wrk --max-errors 1%"));
     assert!(said(&silent).contains("Not met: errors at most 1 %: 100 %"), "{}", said(&silent));
     assert!(said(&silent).contains("The measurement is invalid"), "{}", said(&silent));
-    assert_eq!(code("--exit-code-on-error 9"), Some(9));
+    assert_eq!(code("--exit-code-on-error 9 --junit junit.xml"), Some(9));
+    let junit = std::fs::read_to_string(home.path().join("junit.xml")).unwrap();
+    assert!(junit.contains(r#"failures="1""#) && junit.contains("20 of 20 failed"), "{junit}");
 }
 
 #[test]

@@ -62,14 +62,20 @@ impl ThresholdArguments {
             measured: format!("{} requests/s", rate(report.throughput)),
             met: report.throughput >= least,
         });
-        times.chain(errors).chain(least).collect()
+        // A code of its own is a threshold, too: what fails must fail in every form of the report.
+        let none = self.exit_code_on_error.filter(|code| *code != 0).map(|_| Check {
+            name: "no request fails".to_owned(),
+            measured: format!("{} of {} failed", report.error_count(), report.requests),
+            met: report.error_count() == 0,
+        });
+        times.chain(errors).chain(least).chain(none).collect()
     }
 }
 
 /// Where the sample cannot carry the percentile, the longest time must hold for it.
 fn within(report: &Report, percent: f64, bound: Duration) -> Check {
     let known = report.percentile(percent);
-    let value = known.or(report.response.max());
+    let value = report.at_most(percent);
     let measured = value.map_or_else(
         || "no request succeeded".to_owned(),
         |value| match known {
