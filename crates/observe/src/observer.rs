@@ -200,20 +200,33 @@ impl Observer {
         members
     }
 
-    /// Adds those whose parent is a member. `/proc` lists by number, so parents come before their
-    /// children; who started a process is asked once.
+    /// Adds those whose parent is a member. Who started a process is asked once.
     fn adopt(&mut self, outside: &[i32], group_of: &mut HashMap<i32, i32>) {
-        let mut outsiders = HashMap::with_capacity(outside.len());
+        let mut orphans = Vec::new();
         for &pid in outside {
-            let known = self.outsiders.get(&pid).copied();
-            let group = known.unwrap_or_else(|| {
-                let parent = parent_of(pid, &mut self.files)?;
-                group_of.get(&parent).copied()
-            });
-            outsiders.insert(pid, group);
-            group_of.extend(group.map(|group| (pid, group)));
+            match self.outsiders.get(&pid) {
+                Some(group) => group_of.extend(group.map(|group| (pid, group))),
+                None => orphans.extend(parent_of(pid, &mut self.files).map(|of| (pid, of))),
+            }
         }
-        self.outsiders = outsiders;
+        join_parents(orphans, group_of);
+        self.outsiders = outside.iter().map(|pid| (*pid, group_of.get(pid).copied())).collect();
+    }
+}
+
+/// Gives processes (with their parents) the group of their nearest ancestor that has one. `/proc` lists by
+/// number, and numbers begin anew when they have run out: a parent may come after its children.
+fn join_parents(mut orphans: Vec<(i32, i32)>, group_of: &mut HashMap<i32, i32>) {
+    loop {
+        let before = orphans.len();
+        orphans.retain(|(pid, parent)| {
+            let group = group_of.get(parent).copied();
+            group_of.extend(group.map(|group| (*pid, group)));
+            group.is_none()
+        });
+        if orphans.len() == before {
+            return;
+        }
     }
 }
 
@@ -301,5 +314,18 @@ impl Reading<'_> {
         let limits = GroupLimits { quota, memory };
         self.limits.insert(membership, limits.clone());
         Some(limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Each in a group of its own, once process numbers have begun anew.
+    #[test]
+    fn children_with_lower_numbers_than_their_parents_belong_to_them() {
+        let mut group_of = HashMap::from([(900, 900)]);
+        join_parents(vec![(7, 8), (8, 900), (9, 1), (950, 7)], &mut group_of);
+        assert_eq!(group_of, HashMap::from([(900, 900), (8, 900), (7, 900), (950, 900)]));
     }
 }
