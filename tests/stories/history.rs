@@ -26,6 +26,28 @@ fn runs_are_listed_and_shown_again() {
     assert!(said(&none).contains("there is no run 7: `tenfold runs` lists them"));
 }
 
+#[test]
+fn what_cannot_be_printed_is_kept_all_the_same() {
+    let home = Home::new();
+    let nowhere = std::fs::File::create("/dev/full").unwrap();
+    let sizes = "--cpus 0.5 --memory 60MB --instances 1 -n 20 -c 1 --longest 2s --p99 10s";
+    let program = env!("CARGO_BIN_EXE_tenfold");
+    let cost = format!("cost --quiet {sizes} --json cost.json -- {program} demo-app");
+    let _machine = alone();
+    let output = home.tenfold(&cost).stdout(nowhere).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    if said.contains("cannot limit") {
+        return;
+    }
+    let text = std::fs::read_to_string(home.path().join("cost.json")).unwrap();
+    let sizing: serde_json::Value = serde_json::from_str(&text).unwrap();
+    // Too few answers for the percentile: the longest stands for it.
+    let measured = &sizing["vertical"][0]["measured"];
+    assert!(measured["p99_ms"].is_null() && measured["goal_met"] == true, "{sizing:#}");
+    assert_eq!(json(&home.run("show last --json -")), sizing);
+}
+
 /// A file system of a few pages, in a mount namespace that ends with the command.
 #[test]
 fn a_full_disk() {
@@ -42,4 +64,14 @@ fn a_full_disk() {
     let output = Command::new("unshare").args(["-rm", "sh", "-c", &script]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("free some space"), "{}", said(&output));
+    // Earlier runs can still be read.
+    let script = format!(
+        "export TENFOLD_STATE_DIR={disk}; mount -t tmpfs none {disk} && {program} runs && \
+         mount -o remount,ro {disk} && exec {program} runs",
+        disk = disk.display(),
+        program = env!("CARGO_BIN_EXE_tenfold")
+    );
+    let output = Command::new("unshare").args(["-rm", "sh", "-c", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(said(&output).matches("No runs yet").count(), 2, "{}", said(&output));
 }

@@ -15,6 +15,14 @@ pub struct History {
     path: PathBuf,
 }
 
+/// What it is opened for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Write,
+    /// Where the disk is full or may not be written, earlier runs can still be read.
+    Read,
+}
+
 /// A run to keep.
 pub struct NewRun<'a> {
     /// `plan` or `load`.
@@ -65,15 +73,22 @@ const SCHEMA: &str = "
 impl History {
     /// Opens the file and proves that it can be written, so that a measurement is not made in vain.
     pub fn open() -> anyhow::Result<History> {
-        History::open_at(&state::directory()?.join("history.sqlite"))
+        History::open_at(&place()?, Purpose::Write)
     }
 
-    fn open_at(path: &Path) -> anyhow::Result<History> {
+    /// Opens the file, which need not be writable.
+    pub fn read() -> anyhow::Result<History> {
+        History::open_at(&place()?, Purpose::Read)
+    }
+
+    fn open_at(path: &Path, purpose: Purpose) -> anyhow::Result<History> {
         let explain = |error| explain(&error, path);
         let database = Connection::open(path).map_err(explain)?;
         database.busy_timeout(std::time::Duration::from_secs(5)).map_err(explain)?;
         let mut history = History { database, path: path.to_owned() };
-        history.migrate().map_err(explain)?;
+        if purpose == Purpose::Write || history.version().map_err(explain)? == 0 {
+            history.migrate().map_err(explain)?;
+        }
         match history.version().map_err(explain)? {
             SCHEMA_VERSION => Ok(history),
             newer => Err(anyhow!(
@@ -206,6 +221,10 @@ impl FromStr for RunName {
     }
 }
 
+fn place() -> anyhow::Result<PathBuf> {
+    Ok(state::directory()?.join("history.sqlite"))
+}
+
 /// The working directory, as the history keeps it.
 pub fn here() -> String {
     std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned()
@@ -245,8 +264,9 @@ mod tests {
     fn keeps_runs_across_openings() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("history.sqlite");
-        let first = History::open_at(&path).unwrap().add(&run("one", "{}")).unwrap();
-        let history = History::open_at(&path).unwrap();
+        let first =
+            History::open_at(&path, Purpose::Write).unwrap().add(&run("one", "{}")).unwrap();
+        let history = History::open_at(&path, Purpose::Write).unwrap();
         let second = history.add(&run("two", "[]")).unwrap();
         let listed: Vec<_> =
             history.list(10).unwrap().iter().map(|r| (r.id, r.summary.clone())).collect();
@@ -268,9 +288,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("history.sqlite");
         std::fs::write(&path, "something else entirely, long enough to have a header").unwrap();
-        let error = History::open_at(&path).err().unwrap().to_string();
+        let error = History::open_at(&path, Purpose::Write).err().unwrap().to_string();
         assert!(error.contains("not a history"), "{error}");
-        let error = History::open_at(directory.path()).err().unwrap().to_string();
+        let error = History::open_at(directory.path(), Purpose::Write).err().unwrap().to_string();
         assert!(error.contains("cannot write"), "{error}");
     }
 
@@ -278,8 +298,14 @@ mod tests {
     fn a_newer_schema_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("history.sqlite");
-        drop(History::open_at(&path).unwrap());
+        drop(History::open_at(&path, Purpose::Write).unwrap());
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 7).unwrap();
-        assert!(History::open_at(&path).err().unwrap().to_string().contains("newer Tenfold"));
+        assert!(
+            History::open_at(&path, Purpose::Write)
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("newer Tenfold")
+        );
     }
 }

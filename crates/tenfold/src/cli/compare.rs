@@ -78,7 +78,7 @@ fn one(name: &str) -> anyhow::Result<Named> {
 }
 
 fn of_history(run: RunName) -> anyhow::Result<Named> {
-    let history = History::open()?;
+    let history = History::read()?;
     let id = history.number(run, Some("load"))?;
     let (kind, document) = history.document(id)?;
     if kind != "load" {

@@ -17,7 +17,7 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let history = History::open()?;
+        let history = History::read()?;
         let run = history.number(self.run, Some("load"))?;
         let (kind, document) = history.document(run)?;
         if kind != "load" {

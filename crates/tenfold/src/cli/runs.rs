@@ -17,7 +17,7 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let runs = History::open()?.list(self.most)?;
+        let runs = History::read()?.list(self.most)?;
         if runs.is_empty() {
             output::line(format_args!("No runs yet: `tenfold demo` makes the first one."));
         }

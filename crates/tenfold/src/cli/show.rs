@@ -20,12 +20,15 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let history = History::open()?;
+        let history = History::read()?;
         let run = history.number(self.run, None)?;
         let (kind, document) = history.document(run)?;
         if let Some(to) = &self.json {
-            let value: serde_json::Value = serde_json::from_str(&document)?;
-            report::json::write(&value, to)?;
+            match serde_json::from_str::<serde_json::Value>(&document) {
+                Ok(value) => report::json::write(&value, to)?,
+                // Damaged: what is there.
+                Err(_) => report::file::write(&document, to)?,
+            }
             return Ok(Outcome::Done);
         }
         let damaged = || format!("run {run} cannot be read: --json - shows what is there");

@@ -196,7 +196,7 @@ fn slots(said: Option<Slots>, command: &[String]) -> (Slots, &'static str) {
     }
     let command = command_without_secrets(command).join(" ");
     // A history that cannot be read is no reason not to serve.
-    let plans = History::open()
+    let plans = History::read()
         .and_then(|history| history.documents("plan", &history::here(), &command))
         .unwrap_or_default();
     let slots = |plan: Plan| plan.balancer_slots.filter(|_| plan.verdict != Verdict::Invalid);
