@@ -247,7 +247,8 @@ fn a_change_for_the_worse_is_found_and_fails() {
     let better = home.run(&format!("compare {after} {before} --fail-on p50"));
     assert_eq!(better.status.code(), Some(0));
     assert!(said(&better).contains("better"), "{}", said(&better));
-    let short = home.run("compare last~1 last");
+    let short = home.run("compare last~1 last --fail-on p50");
+    assert_eq!(short.status.code(), Some(4), "a gate that cannot tell is not passed");
     assert!(said(&short).contains("too short to tell"), "{}", said(&short));
 }
 

@@ -197,6 +197,11 @@ impl Side {
 }
 
 impl Row {
+    /// Whether it was asked for, and cannot be told.
+    pub fn is_open(&self) -> bool {
+        self.allowed.is_some() && self.outcome == Outcome::Unknown
+    }
+
     fn of(finding: &Finding, allowances: &[Allowance]) -> Row {
         let outcome = match finding.direction() {
             None => Outcome::Unknown,
@@ -344,6 +349,22 @@ mod tests {
         for part in ["a run of B is invalid", "differ in target or workload", "too short to tell"] {
             assert!(notes.contains(part), "no `{part}` in {notes}");
         }
+    }
+
+    // A gate that nobody hears of would be open for ever.
+    #[test]
+    fn what_was_asked_for_and_cannot_be_told_is_said() {
+        let mut short = run("2", 50.0);
+        short.document.windows.truncate(3);
+        let open = |allowances: &[Allowance], b: Named| {
+            let comparison = Comparison::of(&[run("1", 50.0)], &[b], allowances, 1);
+            let is_open = comparison.metrics.iter().any(Row::is_open);
+            let said = "Not told: whether throughput is worse by more than +5.0 %: measure longer";
+            assert_eq!(text(&comparison).contains(said), is_open);
+            is_open
+        };
+        assert!(!open(&allowed(0.05), run("2", 50.0)));
+        assert!(open(&allowed(0.05), short));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use anyhow::Context;
 use capacity::comparison::Metric;
 use clap::Args;
 
-use crate::comparison::{Allowance, Comparison, Named};
+use crate::comparison::{Allowance, Comparison, Named, Row, Side};
 use crate::config::quantity;
 use crate::history::{History, RunName};
 use crate::outcome::{Outcome, misuse};
@@ -19,7 +19,7 @@ pub struct Arguments {
     a: String,
     /// Load runs after it
     b: String,
-    /// Exit code 3 if one of these is worse beyond doubt and by more, as in p95:5%,throughput:3%
+    /// Exit code 3 if one of these is worse beyond doubt and by more, as in p95:5%,throughput:3%; 4 if that cannot be told
     #[arg(long, value_name = "METRIC:SHARE,..", value_parser = allowance, value_delimiter = ',')]
     fail_on: Vec<Allowance>,
     /// Which of the sequences of random draws; the same one with the same number
@@ -44,12 +44,12 @@ impl Arguments {
 }
 
 fn outcome(comparison: &Comparison) -> Outcome {
-    match comparison.metrics.iter().any(|row| row.broken) {
-        _ if [&comparison.a, &comparison.b].iter().any(|s| s.verdict == Verdict::Invalid) => {
-            Outcome::Invalid
-        }
-        true => Outcome::GoalNotMet,
-        false => Outcome::Done,
+    let is_invalid = |side: &Side| side.verdict == Verdict::Invalid;
+    match comparison.metrics.as_slice() {
+        _ if is_invalid(&comparison.a) || is_invalid(&comparison.b) => Outcome::Invalid,
+        rows if rows.iter().any(|row| row.broken) => Outcome::GoalNotMet,
+        rows if rows.iter().any(Row::is_open) => Outcome::Invalid,
+        _ => Outcome::Done,
     }
 }
 

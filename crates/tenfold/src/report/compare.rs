@@ -41,6 +41,14 @@ pub fn text(comparison: &Comparison) -> String {
             change(row, row.change)
         );
     }
+    for row in comparison.metrics.iter().filter(|row| row.is_open()) {
+        let _ = write!(
+            out,
+            "\nNot told: whether {} is worse by more than {}: measure longer, or repeat the runs",
+            row.metric,
+            change(row, row.allowed)
+        );
+    }
     for note in &comparison.notes {
         let _ = write!(out, "\nNote: {note}.");
     }
