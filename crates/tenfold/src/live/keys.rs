@@ -38,6 +38,8 @@ impl Wish {
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
                 Some(Wish::Interrupt)
             }
+            // NUL is Ctrl-Space: `script` types it where its own input has ended.
+            _ if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => None,
             KeyCode::Char('+' | '=') | KeyCode::Up => Some(Wish::More),
             KeyCode::Char('-') | KeyCode::Down => Some(Wish::Less),
             KeyCode::Char('p' | ' ') => Some(Wish::Pause),
@@ -138,5 +140,14 @@ mod tests {
     #[test]
     fn a_tenth_is_at_least_one() {
         assert_eq!([1, 9, 10, 250].map(tenth), [1, 1, 1, 25]);
+    }
+
+    #[test]
+    fn a_key_with_control_or_alt_is_another_key() {
+        for modifier in [KeyModifiers::CONTROL, KeyModifiers::ALT] {
+            for code in [' ', 'p', 'q', 'h', '+'] {
+                assert_eq!(Wish::of(KeyEvent::new(KeyCode::Char(code), modifier)), None);
+            }
+        }
     }
 }
