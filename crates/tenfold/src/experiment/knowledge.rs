@@ -121,10 +121,16 @@ impl<'a> Knowledge<'a> {
         Some((model, bounds))
     }
 
-    /// Everything that was measured of more than one instance, and may be relied on.
+    /// Everything that was measured of more than one instance, and may be relied on; of two also what is
+    /// no worse than the first measurement of them, as they had longer to warm up.
     fn several(&self) -> Vec<Saturation> {
-        let valid = self.confirmed.iter().filter(|o| o.probe.verdict == Verdict::Valid);
-        self.second.iter().chain(valid).map(|o| self.saturation(o)).collect()
+        let is_no_worse = |o: &Observation| {
+            let second = self.second.as_ref().filter(|second| second.instances() == o.instances());
+            second.is_some_and(|second| o.probe.verdict <= second.probe.verdict)
+        };
+        let later =
+            self.confirmed.iter().filter(|o| o.probe.verdict == Verdict::Valid || is_no_worse(o));
+        self.second.iter().chain(later).map(|o| self.saturation(o)).collect()
     }
 
     fn saturation(&self, o: &Observation) -> Saturation {

@@ -284,7 +284,7 @@ impl<'a> Session<'a> {
         let mut demands = vec![last.app_demand()];
         // Of one that was not seen to fall all that it costs more than the first may be warming up.
         let mut falls = self.known.dearer(&last);
-        while falls > SETTLED && begun.elapsed() < patience {
+        while falls > SETTLED && begun.elapsed() < patience && self.holds(probe) {
             last = self.probe(probe, stage).await?;
             demands.push(last.app_demand());
             falls = capacity::warming::fall(&demands).min(self.known.dearer(&last));
@@ -300,6 +300,12 @@ impl<'a> Session<'a> {
             ));
         }
         Ok(last)
+    }
+
+    /// Whether the budget, where there is one, holds another such probe.
+    fn holds(&self, probe: &Probe) -> bool {
+        let cost = probe.pace.cost(self.known.response(probe.instances));
+        self.experiment.depth != Depth::Confirm || cost <= self.budget.left()
     }
 
     /// The same once more, with something changed.
