@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::config;
 use crate::ending::Farewell;
+use crate::slices;
 
 /// Usage of the balancer's threads goes by this name.
 pub const BALANCER: &str = "balancer";
@@ -93,7 +94,7 @@ impl Rig {
         apps: Vec<ToRun>,
         inherited: Inherited,
     ) -> anyhow::Result<Rig> {
-        let balancer = Balancer::prepare(balancing, inherited)?;
+        let balancer = slices::shortest(|| Balancer::prepare(balancing, inherited))?;
         let recorder = Recorder::start(Observer::new(), SAMPLE_EVERY, SAMPLES_KEPT).context(
             "cannot start a thread to watch the instances: raise the limit on threads (ulimit -u)",
         )?;

@@ -10,12 +10,21 @@ use libc::{SCHED_OTHER, SYS_sched_getattr, SYS_sched_setattr, c_long, sched_attr
 /// The shortest that Linux gives.
 const SHORTEST: Duration = Duration::from_micros(100);
 
-/// Asks for the shortest slices for this thread and those that it will start. A load generator that
-/// shares its cores would else send, and see what it is sent, up to a slice of others late (2.8 ms
-/// and more).
+/// Runs `start`, whose threads get the shortest slices. A load generator and a balancer that share their
+/// cores would else send, and see what they are sent, up to a slice of others late (2.8 ms and more).
 ///
+/// On a thread of its own: what this one starts besides, such as apps, would inherit them.
 /// Linux 6.12 and newer do this for whoever asks; without it all goes on as before.
-pub fn shorten() {
+pub fn shortest<T: Send>(start: impl FnOnce() -> T + Send) -> T {
+    let start = || {
+        shorten();
+        start()
+    };
+    std::thread::scope(|scope| scope.spawn(start).join())
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn shorten() {
     let Some(mut attributes) = read() else {
         return;
     };
@@ -44,19 +53,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_that_follow_have_short_slices_too() {
+    fn threads_that_follow_have_short_slices_and_this_one_has_not() {
         let slice = || read().unwrap().sched_runtime;
         let shortest = SHORTEST.as_nanos() as u64;
-        let (before, own, next) = std::thread::spawn(move || {
-            let before = slice();
-            shorten();
-            (before, slice(), std::thread::spawn(slice).join().unwrap())
-        })
-        .join()
-        .unwrap();
+        let before = slice();
+        let (own, next) = super::shortest(|| (slice(), std::thread::spawn(slice).join().unwrap()));
         // Before Linux 6.12 nobody has a slice of his own.
         if before > 0 {
-            assert_eq!((own, next), (shortest, shortest));
+            assert_eq!((own, next, slice()), (shortest, shortest, before));
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::outcome::Outcome;
 use crate::output;
 use crate::renewal;
 use crate::signal::Stop;
+use crate::slices;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -48,7 +49,8 @@ impl Arguments {
         renewal::listen()?;
         let mut takeover = Takeover::begin(&balancing).await?;
         let inherited = takeover.inherit(&balancing.config)?;
-        let mut balancer = Balancer::prepare(balancing.config.clone(), inherited)?;
+        let config = balancing.config.clone();
+        let mut balancer = slices::shortest(|| Balancer::prepare(config, inherited))?;
         balancing.add_servers(&balancer.handle());
         hangup::listen(balancer.handle())?;
         health::tell(&balancer.handle());

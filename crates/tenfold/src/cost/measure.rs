@@ -16,6 +16,7 @@ use crate::plan::{Limited, Verdict, to_ms};
 use crate::progress::Progress;
 use crate::rig::Rig;
 use crate::signal::Stop;
+use crate::slices;
 
 /// What to measure, and with what.
 pub struct Measurement {
@@ -98,7 +99,8 @@ impl Measurement {
         }
         let kills = rig.memory_kills();
         let mark = rig.recorder.mark();
-        let run = Run::start(self.load(rig)).map_err(|e| Abort::Failed(e.into()))?;
+        let run = slices::shortest(|| Run::start(self.load(rig)));
+        let run = run.map_err(|e| Abort::Failed(e.into()))?;
         let begun = Instant::now();
         while run.is_running() && !self.is_enough(begun.elapsed(), &run) {
             tokio::select! {

@@ -15,6 +15,7 @@ use crate::plan::Purpose;
 use crate::progress::Progress;
 use crate::rig::Rig;
 use crate::signal::Stop;
+use crate::slices;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -65,7 +66,8 @@ impl Probe {
         progress: &mut Progress,
         machine: &Machine,
     ) -> Result<Observation, Abort> {
-        let run = Run::start(self.load(rig, request)).map_err(|e| Abort::Failed(e.into()))?;
+        let run = slices::shortest(|| Run::start(self.load(rig, request)));
+        let run = run.map_err(|e| Abort::Failed(e.into()))?;
         let begun = Instant::now();
         // On an abort the run is dropped: nobody waits for what is in flight then.
         let edges = self.watch(rig, &run, begun, stop, progress).await?;

@@ -202,10 +202,7 @@ impl Arguments {
 /// The run, or the signal that ended what a script does before it.
 async fn begin(config: Config, stop: &Stop) -> anyhow::Result<Result<Run, Signal>> {
     let interrupt = config.interrupt.clone();
-    let mut start = tokio::task::spawn_blocking(move || {
-        slices::shorten();
-        Run::start(config)
-    });
+    let mut start = tokio::task::spawn_blocking(|| slices::shortest(|| Run::start(config)));
     tokio::select! {
         started = &mut start => Ok(Ok(started?.map_err(refusal)?)),
         signal = stop.wait() => {
