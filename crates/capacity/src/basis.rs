@@ -7,7 +7,7 @@ use crate::goal::{Goal, Measured};
 use crate::ladder::{Ladder, Rung};
 use crate::model::Model;
 use crate::quota::Quota;
-use crate::saturation::Saturation;
+use crate::saturation::{Filling, Saturation};
 use crate::shape::ServiceShape;
 
 /// Everything that was measured and that the model knows of; in seconds, and not rounded.
@@ -23,7 +23,7 @@ pub struct Basis {
     pub shape: ServiceShape,
     /// What stops each instance, if something does.
     pub quota: Option<Quota>,
-    /// Two or more instances.
+    /// The counts that were measured besides: more instances, and one again.
     pub several: Vec<Saturation>,
     /// What is wanted.
     pub goal: Goal,
@@ -34,12 +34,26 @@ pub struct Basis {
 impl Basis {
     /// The model that fits it; `None` without a rung that completed something.
     pub fn model(&self) -> Option<Model> {
-        let ladder = Ladder::new(self.rungs.clone())?;
-        let mut model =
-            Model::new(ladder, self.one, self.shape.clone(), self.cores).under(self.quota);
+        let one = self.one_again();
+        let ladder = Ladder::new(self.rungs.clone())?.scaled(one.throughput / self.one.throughput);
+        let mut model = Model::new(ladder, one, self.shape.clone(), self.cores).under(self.quota);
         model.fit(&self.several);
         model.stretch(&self.goal, &self.confirmed);
         Some(model)
+    }
+
+    /// What one instance does when it is full, by all that was measured of that: the best rung alone is by
+    /// chance a good one.
+    fn one_again(&self) -> Saturation {
+        let again = self.several.iter().filter(|s| s.instances == 1 && s.filling == Filling::Full);
+        let all: Vec<&Saturation> = std::iter::once(&self.one).chain(again).collect();
+        let mean =
+            |of: fn(&Saturation) -> f64| all.iter().map(|s| of(s)).sum::<f64>() / all.len() as f64;
+        Saturation {
+            throughput: mean(|s| s.throughput),
+            app_demand: mean(|s| s.app_demand),
+            ..self.one
+        }
     }
 }
 
@@ -49,11 +63,10 @@ mod tests {
     use crate::model::tests::saturation;
     use crate::response::{Workload, expect};
 
-    #[test]
-    fn read_back_it_predicts_the_same() {
+    fn basis() -> Basis {
         let rung = |(concurrency, throughput)| Rung { concurrency, throughput };
         let workload = Workload::Closed { users: 20, think: 0.1 };
-        let basis = Basis {
+        Basis {
             cores: 2.0,
             rungs: [(1, 48.7), (2, 95.1), (4, 101.3)].map(rung).to_vec(),
             one: saturation(1, 101.3, 0.007, 0.8),
@@ -72,12 +85,29 @@ mod tests {
                 max: Some(0.2),
                 duration: 5.0,
             }],
-        };
+        }
+    }
+
+    #[test]
+    fn read_back_it_predicts_the_same() {
+        let (basis, workload) = (basis(), Workload::Closed { users: 20, think: 0.1 });
         let text = serde_json::to_string(&basis).unwrap();
         let again: Basis = serde_json::from_str(&text).unwrap();
         let [model, again] = [&basis, &again].map(|basis| basis.model().unwrap());
         assert_eq!(again, model);
         assert_eq!(expect(&again, &workload, 3), expect(&model, &workload, 3));
         assert_eq!(Basis { rungs: Vec::new(), ..basis }.model(), None);
+    }
+
+    #[test]
+    fn one_that_was_full_again_counts_as_much_as_its_best_rung() {
+        let peak = |again: &[Saturation]| {
+            let several = [basis().several.as_slice(), again].concat();
+            Basis { several, ..basis() }.model().unwrap().ladder.peak()
+        };
+        let again = saturation(1, 95.3, 0.007, 0.8);
+        let half_full = Saturation { filling: Filling::Partial, ..saturation(1, 40.0, 0.007, 0.3) };
+        assert!((peak(&[again]) - f64::midpoint(95.3, 101.3)).abs() < 1e-9);
+        assert_eq!(peak(&[half_full]), 101.3);
     }
 }

@@ -13,8 +13,14 @@ use crate::config::Pattern;
 use crate::plan::{Purpose, StopReason};
 
 impl Session<'_> {
-    /// Measures the recommended count and the one below, until both stand, then what is least sure.
+    /// Measures the recommended count and the one below, until both stand, then what is least sure, and
+    /// whether one more would help.
     pub(super) async fn confirm(&mut self) -> Result<(), Abort> {
+        // What runs already goes first: an instance that is stopped would have to warm up again.
+        let running = self.rig.fleet().members().len();
+        if self.known.one_more() == Some(running) && self.has_time_for(running) {
+            self.confirm_at(running).await?;
+        }
         let mut beside = Vec::new();
         loop {
             while let Some(instances) = self.known.unconfirmed() {
@@ -25,12 +31,16 @@ impl Session<'_> {
                 self.confirm_at(instances).await?;
             }
             let unsure = self.known.least_sure();
-            let Some(next) = unsure.filter(|unsure| self.has_time_for(unsure.instances)) else {
+            let has_time = |instances: &usize| self.has_time_for(*instances);
+            if let Some(next) = unsure.map(|unsure| unsure.instances).filter(has_time) {
+                beside.push(next);
+                self.confirm_at(next).await?;
+            } else if let Some(next) = self.known.one_more().filter(has_time) {
+                self.confirm_at(next).await?;
+            } else {
                 self.conclude(&beside, unsure);
                 return Ok(());
-            };
-            beside.push(next.instances);
-            self.confirm_at(next.instances).await?;
+            }
         }
     }
 
@@ -57,8 +67,14 @@ impl Session<'_> {
         let Some(instances) = self.known.recommended() else { return };
         let last = self.known.confirmed_at(instances);
         let (reason, mut why) = if last.is_some_and(|last| self.known.is_valid(last)) {
-            let fewer = if instances > 1 { ", and so was one instance less" } else { "" };
-            (StopReason::Confirmed, format!("the answer was measured{fewer}"))
+            let is_known = |n: usize| self.known.confirmed_at(n).is_some() && !beside.contains(&n);
+            let neighbours = match (is_known(instances - 1), is_known(instances + 1)) {
+                (true, true) => ", and so were one instance less and one more",
+                (true, false) => ", and so was one instance less",
+                (false, true) => ", and so was one instance more",
+                (false, false) => "",
+            };
+            (StopReason::Confirmed, format!("the answer was measured{neighbours}"))
         } else {
             let why = format!("{instances} were measured twice, and not validly either time");
             (StopReason::Unsteady, why)

@@ -121,15 +121,22 @@ impl<'a> Knowledge<'a> {
         Some((model, bounds))
     }
 
-    /// Everything that was measured of more than one instance, and may be relied on; of two also what is
-    /// no worse than the first measurement of them, as they had longer to warm up.
+    /// Everything that was measured of so many instances and may be relied on; of one also what was asked
+    /// for twice in vain, as it fills the cores, and of two what is no worse than the first measurement of
+    /// them, as they had longer to warm up.
     fn several(&self) -> Vec<Saturation> {
+        let is_all_there_is = |o: &Observation| {
+            let fills_cores = self.saturation(o).is_cpu_full(self.cores());
+            o.instances() == 1 && fills_cores && self.is_confirmed(1)
+        };
         let is_no_worse = |o: &Observation| {
             let second = self.second.as_ref().filter(|second| second.instances() == o.instances());
             second.is_some_and(|second| o.probe.verdict <= second.probe.verdict)
         };
-        let later =
-            self.confirmed.iter().filter(|o| o.probe.verdict == Verdict::Valid || is_no_worse(o));
+        let later = self
+            .confirmed
+            .iter()
+            .filter(|o| o.probe.verdict == Verdict::Valid || is_all_there_is(o) || is_no_worse(o));
         self.second.iter().chain(later).map(|o| self.saturation(o)).collect()
     }
 
@@ -368,6 +375,14 @@ impl<'a> Knowledge<'a> {
         let around = answer.saturating_sub(ABOUT).max(1)..=(answer + ABOUT).min(most);
         let unmeasured = around.filter(|n| self.confirmed_at(*n).is_none());
         capacity::least_sure(&model, &self.goal().workload, unmeasured)
+    }
+
+    /// One instance more than the answer, where that may be and was not measured.
+    pub fn one_more(&self) -> Option<usize> {
+        let (_, bounds) = self.model()?;
+        let more = self.recommended()? + 1;
+        let most = bounds.max_instances.min(bounds.memory.unwrap_or(usize::MAX));
+        (more <= most && self.confirmed_at(more).is_none()).then_some(more)
     }
 
     /// The next count of a search that asks measurements alone; `None` once the bracket is closed, or
