@@ -12,6 +12,7 @@ from pathlib import Path
 import results as recorded
 import tables
 from apps import APPS, App
+from curves import Document
 from results import Results, Trial
 
 from rig import machine, options, record
@@ -79,9 +80,14 @@ def _trial(tenfold: Tenfold, app: App, wanted: Options) -> Trial:
     common = ["--quiet", "--config", str(app.config), "--budget", f"{BUDGET_S}s", *app.arguments]
     sweep = [*common, f"--sweep={wanted.sweep_s:g}s", "--max-instances", str(app.most)]
     patience_s = PATIENCE_S + app.most * (2 * wanted.sweep_s + 5)
+
+    def truth(rounds: int) -> list[Document]:
+        return [tenfold.document("plan", sweep, patience_s) for _ in range(rounds)]
+
+    # The machine wanders: of two sweeps one is before the plan, the other one after it.
+    before = truth(wanted.rounds // 2)
     plan = tenfold.document("plan", common, PATIENCE_S)
-    sweeps = [tenfold.document("plan", sweep, patience_s) for _ in range(wanted.rounds)]
-    return Trial(plan, sweeps)
+    return Trial(plan, before + truth(wanted.rounds - wanted.rounds // 2))
 
 
 if __name__ == "__main__":

@@ -88,6 +88,20 @@ def compare(plan: Document, measured: list[Measured]) -> Iterator[Compared]:
         )
 
 
+def wander(plan: Document, sweeps: list[Document]) -> Iterator[Compared]:
+    """The last sweep beside the first one, as if that had predicted it; none of a sweep alone."""
+    rate = plan["goal"]["rate"]
+    judged = {each.measured.instances: each for each in compare(plan, truth(sweeps))}
+    for first, last in zip(truth(sweeps[:1]), truth(sweeps[-1:]), strict=True):
+        if len(sweeps) < 2 or last.instances not in judged or not last.throughput:
+            continue
+        is_carried = rate and first.throughput >= CARRIED * first.offered
+        predicted = first.throughput * (last.offered / first.offered if is_carried else 1.0)
+        has_p95 = judged[last.instances].p95_error is not None
+        p95_ms = first.p95_ms if has_p95 else None
+        yield Compared(last, predicted, low=predicted, high=predicted, predicted_p95_ms=p95_ms)
+
+
 def best_count(goal: Document, measured: list[Measured]) -> int:
     """The smallest count that holds the goal; if none does, the smallest that is about as near as any."""
     top = max(each.throughput for each in measured)
