@@ -34,8 +34,9 @@ pub struct Basis {
 impl Basis {
     /// The model that fits it; `None` without a rung that completed something.
     pub fn model(&self) -> Option<Model> {
-        let one = self.one_again();
-        let ladder = Ladder::new(self.rungs.clone())?.scaled(one.throughput / self.one.throughput);
+        let ladder = Ladder::new(self.rungs.clone())?;
+        let one = self.one_again(ladder.is_saturated());
+        let ladder = ladder.scaled(one.throughput / self.one.throughput);
         let mut model = Model::new(ladder, one, self.shape.clone(), self.cores).under(self.quota);
         model.fit(&self.several);
         model.stretch(&self.goal, &self.confirmed);
@@ -43,17 +44,20 @@ impl Basis {
     }
 
     /// What one instance does when it is full, by all that was measured of that: the best rung alone is by
-    /// chance a good one.
-    fn one_again(&self) -> Saturation {
-        let again = self.several.iter().filter(|s| s.instances == 1 && s.filling == Filling::Full);
-        let all: Vec<&Saturation> = std::iter::once(&self.one).chain(again).collect();
-        let mean =
-            |of: fn(&Saturation) -> f64| all.iter().map(|s| of(s)).sum::<f64>() / all.len() as f64;
-        Saturation {
-            throughput: mean(|s| s.throughput),
-            app_demand: mean(|s| s.app_demand),
-            ..self.one
-        }
+    /// chance a good one. No law lets `n` instances do more than `n` times one: where they did, the machine
+    /// was slower when one was measured, and each of them counts as one.
+    fn one_again(&self, is_saturated: bool) -> Saturation {
+        let each = |s: &Saturation| s.throughput / s.instances as f64;
+        let counts = |s: &&Saturation| match s.instances {
+            1 => s.filling == Filling::Full,
+            _ => is_saturated && each(s) > self.one.throughput,
+        };
+        let all: Vec<&Saturation> =
+            std::iter::once(&self.one).chain(self.several.iter().filter(counts)).collect();
+        let mean = |of: &dyn Fn(&Saturation) -> f64| {
+            all.iter().map(|s| of(s)).sum::<f64>() / all.len() as f64
+        };
+        Saturation { throughput: mean(&each), app_demand: mean(&|s| s.app_demand), ..self.one }
     }
 }
 
@@ -109,5 +113,7 @@ mod tests {
         let half_full = Saturation { filling: Filling::Partial, ..saturation(1, 40.0, 0.007, 0.3) };
         assert!((peak(&[again]) - f64::midpoint(95.3, 101.3)).abs() < 1e-9);
         assert_eq!(peak(&[half_full]), 101.3);
+        let faster = saturation(4, 4.0 * 105.3, 0.0065, 1.9);
+        assert!((peak(&[faster]) - 103.3).abs() < 1e-9, "one was measured in a slow moment");
     }
 }

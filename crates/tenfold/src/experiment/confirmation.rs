@@ -18,7 +18,8 @@ impl Session<'_> {
     pub(super) async fn confirm(&mut self) -> Result<(), Abort> {
         // What runs already goes first: an instance that is stopped would have to warm up again.
         let running = self.rig.fleet().members().len();
-        if self.known.one_more() == Some(running) && self.has_time_for(running) {
+        let all = self.confirmation(running) + self.confirmations();
+        if self.known.one_more() == Some(running) && all <= self.budget.left() {
             self.confirm_at(running).await?;
         }
         let mut beside = Vec::new();

@@ -363,7 +363,7 @@ impl<'a> Session<'a> {
     }
 
     /// The recommended count and the one below, as far as they are still to be measured.
-    fn confirmations(&self) -> Duration {
+    pub(super) fn confirmations(&self) -> Duration {
         let Some(instances) = self.known.recommended() else { return Duration::ZERO };
         let is_left = |n: &usize| *n > 0 && !self.known.is_confirmed(*n);
         [instances, instances - 1].into_iter().filter(is_left).map(|n| self.confirmation(n)).sum()
