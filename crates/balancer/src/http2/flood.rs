@@ -30,7 +30,8 @@ pub(super) struct Counted<S> {
 pub(super) struct Count {
     /// Frames of any kind.
     frames: AtomicU64,
-    requests: AtomicU64,
+    /// Of those, the ones that messages are made of: HEADERS and DATA.
+    messages: AtomicU64,
     flooded: AtomicBool,
     /// Bytes that the other end, or the system on its way, has taken.
     taken: AtomicU64,
@@ -60,7 +61,9 @@ const BURST: u32 = 512;
 const REFILL: Duration = Duration::from_millis(10);
 
 const HEADERS: u8 = 1;
-const DATA: u8 = 0;
+pub(super) const DATA: u8 = 0;
+#[cfg(test)]
+pub(super) const PING: u8 = 6;
 const CONTINUATION: u8 = 9;
 /// Costs no answer and no memory, and comes with every few frames of a download.
 const WINDOW_UPDATE: u8 = 8;
@@ -91,8 +94,16 @@ impl Count {
         self.frames.load(Ordering::Relaxed)
     }
 
-    pub(super) fn requests(&self) -> u64 {
-        self.requests.load(Ordering::Relaxed)
+    pub(super) fn messages(&self) -> u64 {
+        self.messages.load(Ordering::Relaxed)
+    }
+
+    /// A frame of this kind has come.
+    pub(super) fn saw(&self, kind: u8) {
+        self.frames.fetch_add(1, Ordering::Relaxed);
+        if let HEADERS | DATA = kind {
+            self.messages.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn taken(&self) -> u64 {
@@ -135,10 +146,9 @@ impl Frames {
             let [high, middle, low, kind, ..] = self.header;
             self.skip = u32::from_be_bytes([0, high, middle, low]) as usize;
             self.have = 0;
-            count.frames.fetch_add(1, Ordering::Relaxed);
+            count.saw(kind);
             match kind {
-                HEADERS => drop(count.requests.fetch_add(1, Ordering::Relaxed)),
-                DATA | CONTINUATION | WINDOW_UPDATE => {}
+                HEADERS | DATA | CONTINUATION | WINDOW_UPDATE => {}
                 _ => self.spend(count),
             }
         }
@@ -241,7 +251,7 @@ mod tests {
             let counted = Counted::new((), Bytes::new());
             let (mut frames, count) = (counted.frames, counted.count);
             bytes.chunks(step).for_each(|piece| frames.see(piece, &count));
-            assert_eq!((count.frames(), count.requests()), (5, 1), "pieces of {step}");
+            assert_eq!((count.frames(), count.messages()), (5, 3), "pieces of {step}");
             assert_eq!(frames.budget, BURST - 2);
         }
     }

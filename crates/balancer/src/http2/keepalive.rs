@@ -12,13 +12,30 @@ use super::flood::Count;
 pub(super) struct Keepalive {
     ping: Option<PingPong>,
     period: Duration,
+    /// How long a PING may be unanswered.
+    patience: Duration,
+    /// How long after a PING there is no other one, unless a message has come meanwhile.
+    rest: Duration,
     next: Instant,
-    /// Frames and requests that had come when this was looked at last.
+    /// Frames of any kind and of messages that had come when this was looked at last.
     frames: u64,
-    requests: u64,
+    messages: u64,
     idle_since: Instant,
-    /// A PING is out.
-    asked: bool,
+    /// The last PING, if no message has come since.
+    asked: Option<Instant>,
+    /// It is not answered.
+    out: bool,
+}
+
+/// What a connection has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    Nothing,
+    /// It has streams.
+    Streams,
+    /// There is more to send than the other end takes. A PING would wait behind that, and who is
+    /// too slow is found by its pace.
+    Backlog,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,16 +48,19 @@ pub(super) enum Health {
 }
 
 impl Keepalive {
-    pub(super) fn new(ping: Option<PingPong>, period: Duration) -> Self {
+    pub(super) fn new(ping: Option<PingPong>, period: Duration, rest: Duration) -> Self {
         let now = Instant::now();
         Keepalive {
             ping,
             period,
+            patience: period,
+            rest,
             next: now + period,
             frames: 0,
-            requests: 0,
+            messages: 0,
             idle_since: now,
-            asked: false,
+            asked: None,
+            out: false,
         }
     }
 
@@ -54,38 +74,85 @@ impl Keepalive {
         self.next = self.next.min(Instant::now() + period);
     }
 
-    /// To be called at `next`. `busy` says whether there are streams; without, the connection is
-    /// idle after `limit`.
+    /// To be called at `next`. With nothing to do, the connection is idle after `limit`.
     pub(super) fn tick(
         &mut self,
         cx: &mut Context<'_>,
         count: &Count,
-        busy: bool,
+        work: Work,
         limit: Duration,
     ) -> Health {
         let now = Instant::now();
         let heard = std::mem::replace(&mut self.frames, count.frames()) != count.frames();
-        let used = std::mem::replace(&mut self.requests, count.requests()) != count.requests();
+        let used = std::mem::replace(&mut self.messages, count.messages()) != count.messages();
+        let busy = work != Work::Nothing;
         if busy || used {
             self.idle_since = now;
+        }
+        if used {
+            self.asked = None;
         }
         let idle_at = self.idle_since + limit;
         if now >= idle_at {
             return Health::Idle;
         }
         self.next = (now + self.period).min(if busy { now + self.period } else { idle_at });
-        if heard || !busy {
-            self.asked = false;
+        if heard || work != Work::Streams {
+            self.out = false;
             return Health::Fine;
         }
-        if std::mem::replace(&mut self.asked, true) {
+        let since = self.asked.map(|asked| now - asked);
+        if self.out && since >= Some(self.patience) {
             return Health::Dead;
         }
-        if let Some(ping) = &mut self.ping {
-            // The pong of the last one makes room for another.
-            let _ = ping.poll_pong(cx);
-            let _ = ping.send_ping(Ping::opaque());
+        if !self.out && since.is_none_or(|since| since >= self.rest) {
+            (self.asked, self.out) = (Some(now), true);
+            if let Some(ping) = &mut self.ping {
+                // The pong of the last one makes room for another.
+                let _ = ping.poll_pong(cx);
+                let _ = ping.send_ping(Ping::opaque());
+            }
         }
         Health::Fine
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+    use crate::http2::flood::{DATA, PING};
+
+    /// gRFC A8: a server closes the connection of a client that sends more than two PINGs in five
+    /// minutes in which it says nothing itself.
+    #[test]
+    fn one_that_only_answers_is_not_asked_again_for_long() {
+        let (count, hour) = (Count::default(), Duration::from_secs(3600));
+        let mut keepalive = Keepalive::new(None, Duration::ZERO, hour);
+        let asks = |keepalive: &mut Keepalive| {
+            let mut nobody = Context::from_waker(Waker::noop());
+            let health = keepalive.tick(&mut nobody, &count, Work::Streams, hour);
+            assert_eq!(health, Health::Fine);
+            keepalive.out
+        };
+        assert!(asks(&mut keepalive));
+        count.saw(PING);
+        assert!((0..3).all(|_| !asks(&mut keepalive)));
+        count.saw(DATA);
+        assert!(!asks(&mut keepalive) && asks(&mut keepalive));
+    }
+
+    #[test]
+    fn who_has_more_to_read_than_it_takes_is_not_asked() {
+        let (count, second) = (Count::default(), Duration::from_secs(1));
+        let mut keepalive = Keepalive::new(None, Duration::ZERO, Duration::ZERO);
+        let mut tick = |work| {
+            let mut nobody = Context::from_waker(Waker::noop());
+            keepalive.tick(&mut nobody, &count, work, second)
+        };
+        assert_eq!([tick(Work::Streams), tick(Work::Backlog)], [Health::Fine; 2]);
+        assert_eq!([tick(Work::Backlog), tick(Work::Streams)], [Health::Fine; 2]);
+        assert_eq!(tick(Work::Streams), Health::Dead);
     }
 }

@@ -15,7 +15,7 @@ use h2::server::{Builder, Connection};
 use tokio::time::{sleep_until, timeout_at};
 
 use super::flood::{Count, Counted};
-use super::keepalive::{Health, Keepalive};
+use super::keepalive::{Health, Keepalive, Work};
 use super::lane::Yard;
 use super::{MAX_WINDOW, SEND_BYTES, STREAM_BYTES};
 use crate::buffer::Buffer;
@@ -66,12 +66,13 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Serves a connection that speaks HTTP/2. `ahead` was read from it already.
 pub(crate) async fn serve(client: Client, ahead: Bytes, worker: Arc<Worker>) {
     let Client { stream, listener, peer, timer, origin, requests, upload, answered } = client;
-    let yard = Yard::new(stream.transport());
+    let transport = stream.transport();
     let mut counted = Counted::new(stream, ahead);
     if let Some(connection) = open(&mut counted, &worker).await {
         let mut session = Session::new(connection, yard, peer, listener, &worker);
         // Polled once: it wakes this task when the balancer stops.
         let mut stop = pin!(worker.shared.stop.notified());
+    let yard = Yard::new(transport, Arc::clone(&counted.count));
         poll_fn(|cx| {
             let _ = stop.as_mut().poll(cx);
             Poll::Ready(())
@@ -138,7 +139,7 @@ impl<'s> Session<'s> {
         let pace = Pace::new(client_grace, stall, limits.client_rate);
         // Looked at a few times in the time that a stalled exchange has.
         let period = (stall / 4).min(idle).max(Duration::from_millis(1));
-        let keepalive = Keepalive::new(connection.ping_pong(), period);
+        let keepalive = Keepalive::new(connection.ping_pong(), period, Duration::ZERO);
         let (worker, timer, ending) = (Arc::clone(worker), Timer::new(), Ending::No);
         Session {
             connection,
@@ -214,8 +215,14 @@ impl<'s> Session<'s> {
                 Ending::Draining => FAREWELL,
                 _ => self.worker.shared.config.timeouts.idle,
             };
-            let busy = self.yard.busy() > 0;
-            match self.keepalive.tick(cx, &self.count, busy, limit) {
+            let work = if self.count.is_blocked() {
+                Work::Backlog
+            } else if self.yard.busy() > 0 {
+                Work::Streams
+            } else {
+                Work::Nothing
+            };
+            match self.keepalive.tick(cx, &self.count, work, limit) {
                 Health::Fine => {}
                 Health::Idle => self.close(Reason::NO_ERROR),
                 Health::Dead => return Poll::Ready(()),

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use super::branch::Branch;
 use super::flood::{Count, Counted};
 use super::inbound::broken;
-use super::keepalive::{Health, Keepalive};
+use super::keepalive::{Health, Keepalive, Work};
 use super::{MAX_WINDOW, SEND_BYTES, STREAM_BYTES};
 use crate::backend::BackendState;
 use crate::limits::{Limits, Timeouts};
@@ -60,6 +60,10 @@ pub(super) struct Trunk {
 /// How long a backend may be silent while it has streams before it is asked whether it lives; as
 /// long again, and its connection is given up.
 const SILENCE: Duration = Duration::from_secs(15);
+
+/// How long it is not asked again while it says nothing of itself: to servers of gRPC, PINGs less than five
+/// minutes apart are an attack (gRFC A8).
+const REST: Duration = Duration::from_secs(6 * 60);
 
 impl Trunks {
     pub(crate) fn new(threads: usize) -> Self {
@@ -180,7 +184,7 @@ async fn connect(backend: &Arc<BackendState>) -> io::Result<Arc<Trunk>> {
         closed: AtomicBool::new(false),
         end: Notify::new(),
     });
-    let keepalive = Keepalive::new(connection.ping_pong(), SILENCE);
+    let keepalive = Keepalive::new(connection.ping_pong(), SILENCE, REST);
     tokio::spawn(drive(connection, Arc::clone(&trunk), keepalive, count, counted));
     Ok(trunk)
 }
@@ -211,7 +215,8 @@ async fn drive(
             if timer.poll(cx, keepalive.next()).is_pending() {
                 return Poll::Pending;
             }
-            if keepalive.tick(cx, &count, streams > 0, Timeouts::MAX) != Health::Fine {
+            let work = if streams > 0 { Work::Streams } else { Work::Nothing };
+            if keepalive.tick(cx, &count, work, Timeouts::MAX) != Health::Fine {
                 return Poll::Ready(());
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use balancer::Cleartext;
 
 use crate::http2::stage;
-use crate::stage::{OK, Origin, Peer, Stage};
+use crate::stage::{OK, Origin, PATIENCE, Peer, Stage, block_on};
 
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
@@ -95,12 +95,7 @@ fn frames_that_ask_for_work_are_bounded() {
 /// CVE-2019-9517: a wide window, many requests, and nothing that is sent is taken.
 #[test]
 fn a_client_that_takes_nothing_is_cut_off() {
-    let origin = Origin::new(|mut peer| {
-        while peer.head().is_some() {
-            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n");
-            peer.send(vec![b'x'; 1 << 20]);
-        }
-    });
+    let origin = origin_of(1 << 20);
     let stage = stage(&origin, 64, |config| {
         config.listeners[0].cleartext = Cleartext::H2c;
         let hour = Duration::from_secs(3600);
@@ -113,9 +108,9 @@ fn a_client_that_takes_nothing_is_cut_off() {
     client.send(PREFACE);
     client.send(frame(SETTINGS, 0, 0, &[&[0, INITIAL_WINDOW_SIZE][..], &most].concat()));
     client.send(frame(WINDOW_UPDATE, 0, 0, &(i32::MAX - 65_535).to_be_bytes()));
-    // More than any system buffers.
-    (0..64).for_each(|n| client.send(frame(HEADERS, END_STREAM | END_HEADERS, 2 * n + 1, REQUEST)));
-    stage.until("it is cut off", |now| now.clients.accepted == 1 && now.clients.open == 0);
+    let request = |n| frame(HEADERS, END_STREAM | END_HEADERS, 2 * n + 1, REQUEST);
+    client.send((0..requests).flat_map(request).collect::<Vec<_>>());
+    client
 }
 
 /// The preface, and SETTINGS that change nothing.
@@ -126,6 +121,16 @@ fn opening() -> Vec<u8> {
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// Answers of so many bytes.
+fn origin_of(size: usize) -> Origin {
+    Origin::new(move |mut peer| {
+        while peer.head().is_some() {
+            peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n"));
+            peer.send(vec![b'x'; size]);
+        }
+    })
 }
 
 /// Why the connection ended, if that was said before it did.
@@ -142,3 +147,42 @@ fn farewell(client: Peer) -> Option<u32> {
     }
     reason
 }
+    // More than any system buffers.
+    let _client = greedy(&stage, 64);
+    stage.until("it is cut off", |now| now.clients.accepted == 1 && now.clients.open == 0);
+}
+
+/// What waits for it is in the way of a PING, too.
+#[test]
+fn a_client_that_reads_slowly_is_not_taken_for_dead_at_a_stop() {
+    const SIZE: usize = 64 << 20;
+    let origin = origin_of(SIZE);
+    let stage = stage(&origin, 1, |_| ());
+    let client = greedy(&stage, 1);
+    stage.until("asked", |now| now.backends().next().unwrap().in_flight == 1);
+    let stop = std::thread::spawn(|| block_on(stage.balancer.shutdown(PATIENCE)));
+    // Longer than the client of an idle connection has.
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(client.rest_bytes().len() >= SIZE);
+    stop.join().unwrap();
+}
+
+#[test]
+fn a_connection_with_answers_that_are_not_taken_yet_is_not_idle() {
+    const SIZE: usize = 30_000;
+    const COUNT: usize = 1_000;
+    let (origin, idle) = (origin_of(SIZE), Duration::from_millis(200));
+    let stage = stage(&origin, 8, |config| {
+        config.timeouts.idle = idle;
+        config.limits.streams = 1_024;
+    });
+    let client = greedy(&stage, COUNT as u32);
+    stage.until("all are answered", |now| {
+        now.backends().next().unwrap().counts.requests == COUNT as u64
+    });
+    std::thread::sleep(3 * idle);
+    assert!(client.rest_bytes().len() >= COUNT * SIZE);
+}
+
+/// A client with the widest windows, and so many requests.
+fn greedy(stage: &Stage, requests: u32) -> Peer {
