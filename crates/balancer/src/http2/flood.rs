@@ -8,7 +8,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,8 @@ pub(super) struct Count {
     frames: AtomicU64,
     /// Of those, the ones that messages are made of: HEADERS and DATA.
     messages: AtomicU64,
+    /// Answers that have not paid for a frame yet.
+    answers: AtomicU32,
     flooded: AtomicBool,
     /// Bytes that the other end, or the system on its way, has taken.
     taken: AtomicU64,
@@ -49,6 +51,8 @@ struct Frames {
     /// Frames without a request that are still allowed.
     budget: u32,
     refilled: Option<Instant>,
+    /// Bytes that had gone out when the last PING came.
+    pinged: u64,
 }
 
 const PREFACE: usize = 24;
@@ -57,21 +61,23 @@ const HEADER: usize = 9;
 /// Frames without a request that may come at once: a browser that closes a tab resets all of its
 /// streams, and answers every SETTINGS and PING.
 const BURST: u32 = 512;
-/// One more after this time.
+/// One more after this time, and one for each answer: who gives up every other request, because
+/// they take too long, has the rest of them answered.
 const REFILL: Duration = Duration::from_millis(10);
 
 const HEADERS: u8 = 1;
 pub(super) const DATA: u8 = 0;
-#[cfg(test)]
 pub(super) const PING: u8 = 6;
+/// Bytes of the answer to a PING.
+const PONG: u64 = HEADER as u64 + 8;
 const CONTINUATION: u8 = 9;
 /// Costs no answer and no memory, and comes with every few frames of a download.
 const WINDOW_UPDATE: u8 = 8;
 
 impl<S> Counted<S> {
     pub(super) fn new(stream: S, ahead: Bytes) -> Self {
-        let frames =
-            Frames { skip: PREFACE, header: [0; HEADER], have: 0, budget: BURST, refilled: None };
+        let (skip, header, have, budget) = (PREFACE, [0; HEADER], 0, BURST);
+        let frames = Frames { skip, header, have, budget, refilled: None, pinged: 0 };
         Counted { stream, ahead, frames, count: Arc::default() }
     }
 }
@@ -104,6 +110,11 @@ impl Count {
         if let HEADERS | DATA = kind {
             self.messages.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// A request has got its answer.
+    pub(super) fn answered(&self) {
+        self.answers.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn taken(&self) -> u64 {
@@ -149,9 +160,17 @@ impl Frames {
             count.saw(kind);
             match kind {
                 HEADERS | DATA | CONTINUATION | WINDOW_UPDATE => {}
+                PING if self.is_of_use(count) => {}
                 _ => self.spend(count),
             }
         }
+    }
+
+    /// More has gone out since the last PING than the answer to it. Clients of gRPC send one for as
+    /// good as every message that they get, to measure how much is on its way in a round trip.
+    fn is_of_use(&mut self, count: &Count) -> bool {
+        let taken = count.taken();
+        taken - std::mem::replace(&mut self.pinged, taken) > PONG
     }
 
     fn spend(&mut self, count: &Count) {
@@ -159,10 +178,11 @@ impl Frames {
         let since = *self.refilled.get_or_insert(now);
         let earned = (now - since).as_millis() / REFILL.as_millis();
         if earned > 0 {
-            let earned = u32::try_from(earned).unwrap_or(BURST);
-            self.budget = self.budget.saturating_add(earned).min(BURST);
             self.refilled = Some(now);
         }
+        let earned = u32::try_from(earned).unwrap_or(BURST);
+        let earned = earned.saturating_add(count.answers.swap(0, Ordering::Relaxed));
+        self.budget = self.budget.saturating_add(earned).min(BURST);
         match self.budget.checked_sub(1) {
             Some(left) => self.budget = left,
             None => count.flooded.store(true, Ordering::Relaxed),
@@ -265,6 +285,28 @@ mod tests {
         assert!(!count.is_flooded());
         // So many that no pause of the machine refills the budget.
         (0..100 * BURST).for_each(|_| frames.see(&frame(3, 4), &count));
+        assert!(count.is_flooded());
+    }
+
+    #[test]
+    fn answers_pay_for_frames_and_what_goes_out_for_a_ping() {
+        let counted = Counted::new((), Bytes::new());
+        let (mut frames, count) = (counted.frames, counted.count);
+        frames.skip = 0;
+        for _ in 0..10 * BURST {
+            count.answered();
+            frames.see(&frame(3, 4), &count);
+        }
+        assert!(!count.is_flooded());
+        for _ in 0..100 * BURST {
+            count.wrote(&Poll::Ready(Ok(HEADER + 9)));
+            frames.see(&frame(PING, 8), &count);
+        }
+        assert!(!count.is_flooded());
+        for _ in 0..100 * BURST {
+            count.wrote(&Poll::Ready(Ok(PONG as usize)));
+            frames.see(&frame(PING, 8), &count);
+        }
         assert!(count.is_flooded());
     }
 

@@ -15,6 +15,7 @@ use h2::{Reason, RecvStream};
 use http::{Method, Request};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::flood::Count;
 use super::head::{read_response, write_request};
 use super::inbound::{Inbound, broken};
 use super::outbound::{Outbound, is_empty_body};
@@ -27,6 +28,7 @@ pub(super) type Incoming = (Request<RecvStream>, SendResponse<Bytes>);
 #[derive(Debug)]
 pub(super) struct Yard {
     transport: Transport,
+    count: Arc<Count>,
     places: Mutex<Places>,
 }
 
@@ -72,9 +74,9 @@ enum State {
 
 impl Yard {
     /// Of a connection over this transport.
-    pub(super) fn new(transport: Transport) -> Arc<Self> {
+    pub(super) fn new(transport: Transport, count: Arc<Count>) -> Arc<Self> {
         let transport = Transport { http: Some("HTTP/2.0"), ..transport };
-        Arc::new(Yard { transport, places: Mutex::default() })
+        Arc::new(Yard { transport, count, places: Mutex::default() })
     }
 
     /// Gives a stream to a lane that waits for one; else it is for a new lane.
@@ -219,6 +221,7 @@ impl Lane {
         let empty = chunked && is_empty_body(&text[parsed.len..]);
         let ended = empty || parsed.framing == crate::h1::Framing::Empty;
         let stream = respond.send_response(parsed.head, ended).map_err(broken)?;
+        self.yard.count.answered();
         self.state = State::Answering(match ended {
             true => Outbound::finished(stream),
             false => Outbound::new(stream, parsed.framing),

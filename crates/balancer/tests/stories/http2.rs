@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use balancer::{Cleartext, Config};
 use bytes::Bytes;
-use h2::{Reason, client};
+use h2::{Ping, Reason, client};
 use http::{HeaderMap, Request, Response, StatusCode};
 use tokio::net::TcpStream;
 
@@ -418,6 +418,46 @@ fn h2spec_passes_every_test() {
 }
 
 fn h2spec(stage: &Stage, arguments: &[&str]) {
+/// As clients of gRPC do, to see how much a round trip carries.
+#[test]
+fn a_ping_for_every_answer_is_no_flood() {
+    let (origin, _seen) = Origin::answering(OK);
+    let stage = stage(&origin, 1, |_| ());
+    play(async {
+        let stream = TcpStream::connect(stage.address()).await.unwrap();
+        let (send, mut connection) = client::handshake(stream).await.unwrap();
+        let mut ping = connection.ping_pong().unwrap();
+        let connection = tokio::spawn(connection);
+        let mut client = Client { send, connection };
+        for _ in 0..2_000 {
+            assert_eq!(client.ask(get("/")).await.unwrap().body, "ok");
+            ping.ping(Ping::opaque()).await.unwrap();
+        }
+    });
+}
+
+/// As in an app that answers some requests too late: the rest need the connection.
+#[test]
+fn giving_up_every_other_request_is_no_flood() {
+    let origin = Origin::new(|mut peer| {
+        while let Some(request) = peer.request() {
+            if !request.starts_with("GET /late ") {
+                peer.send(OK);
+            }
+        }
+    });
+    let stage = stage(&origin, 2, |_| ());
+    play(async {
+        let mut client = Client::new(&stage).await;
+        for _ in 0..1_000 {
+            let request = get("/late").body(()).unwrap();
+            let (_late, mut stream) = client.send.send_request(request, true).unwrap();
+            assert_eq!(client.ask(get("/")).await.unwrap().body, "ok");
+            stream.send_reset(Reason::CANCEL);
+        }
+    });
+}
+
     let h2spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.deps/bin/h2spec");
     // Long enough to be cut by small windows.
     let (origin, _seen) =
