@@ -60,6 +60,10 @@ enum Ending {
 /// (CVE-2025-8671).
 const MAX_FAULTS: usize = 128;
 
+/// Streams that were answered before their body had come whole, of a second: what then comes of it is
+/// no fault. Some hundred bytes each.
+const REMEMBERED: usize = 1024;
+
 /// How long a client is given to hear why its connection ends.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -68,11 +72,11 @@ pub(crate) async fn serve(client: Client, ahead: Bytes, worker: Arc<Worker>) {
     let Client { stream, listener, peer, timer, origin, requests, upload, answered } = client;
     let transport = stream.transport();
     let mut counted = Counted::new(stream, ahead);
+    let yard = Yard::new(transport, Arc::clone(&counted.count));
     if let Some(connection) = open(&mut counted, &worker).await {
         let mut session = Session::new(connection, yard, peer, listener, &worker);
         // Polled once: it wakes this task when the balancer stops.
         let mut stop = pin!(worker.shared.stop.notified());
-    let yard = Yard::new(transport, Arc::clone(&counted.count));
         poll_fn(|cx| {
             let _ = stop.as_mut().poll(cx);
             Poll::Ready(())
@@ -122,6 +126,9 @@ fn builder(config: &Config) -> Builder {
             config.limits.streams.saturating_mul(STREAM_BYTES).min(MAX_WINDOW),
         )
         .max_send_buffer_size(SEND_BYTES)
+        // All streams at once may be given up before they are looked at.
+        .max_pending_accept_reset_streams(config.limits.streams as usize)
+        .max_concurrent_reset_streams(REMEMBERED)
         .max_local_error_reset_streams(Some(MAX_FAULTS));
     builder
 }

@@ -165,6 +165,9 @@ async fn connect(backend: &Arc<BackendState>) -> io::Result<Arc<Trunk>> {
         // So that an answer that its client does not take cannot stop the others.
         .initial_connection_window_size(MAX_WINDOW)
         .max_send_buffer_size(SEND_BYTES)
+        // A backend that was busy answers requests that were given up meanwhile. That would end the
+        // connection when it has happened so often, and all that is in flight with it.
+        .max_local_error_reset_streams(None)
         .max_header_list_size(Limits::MAX_HEADER_BYTES as u32)
         .handshake(stream)
         .await

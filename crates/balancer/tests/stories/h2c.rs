@@ -1,6 +1,6 @@
 //! HTTP/2 to backends: gRPC from end to end, and what a backend may do to a stream.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,7 +13,12 @@ use h2::server::{self, SendResponse};
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, Request, Response};
 
-use crate::stage::{GET, PATIENCE, Stage, block_on};
+use crate::http2_abuse::{END_HEADERS, END_STREAM, HEADERS, RST_STREAM, SETTINGS, frame};
+use crate::stage::{GET, PATIENCE, Stage, block_on, eventually};
+
+const ACK: u8 = 1;
+/// `:status: 200`.
+const STATUS_200: &[u8] = &[0x88];
 
 type Stream = (Request<RecvStream>, SendResponse<Bytes>);
 
@@ -250,6 +255,65 @@ fn more_trailers_than_a_header_has_fields_are_refused() {
     let trailers = "a: b\r\n".repeat(129);
     let answer = stage.client_asks(&format!(
         "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n{trailers}\r\n"
+/// A server that, once so many requests were given up, answers them all, and from then on each that
+/// comes. Counts connections and requests.
+fn late_backend(given_up: usize) -> (SocketAddr, Arc<[AtomicUsize; 2]>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let counts = Arc::new([const { AtomicUsize::new(0) }; 2]);
+    let counted = Arc::clone(&counts);
+    let answer = |stream: &u32| frame(HEADERS, END_STREAM | END_HEADERS, *stream, STATUS_200);
+    let play = move |mut peer: std::net::TcpStream, asked: &AtomicUsize| {
+        let (mut late, mut header) = (Vec::new(), [0; 9]);
+        peer.read_exact(&mut [0; 24]).unwrap();
+        peer.write_all(&frame(SETTINGS, 0, 0, &[])).unwrap();
+        while peer.read_exact(&mut header).is_ok() {
+            let [_, middle, low, kind, flags, stream @ ..] = header;
+            let mut payload = vec![0; usize::from(middle) << 8 | usize::from(low)];
+            peer.read_exact(&mut payload).unwrap();
+            let stream = u32::from_be_bytes(stream);
+            asked.fetch_add(usize::from(kind == HEADERS), Ordering::SeqCst);
+            match kind {
+                SETTINGS if flags != ACK => peer.write_all(&frame(SETTINGS, ACK, 0, &[])).unwrap(),
+                HEADERS if late.len() == given_up => peer.write_all(&answer(&stream)).unwrap(),
+                RST_STREAM if late.len() < given_up => {
+                    late.push(stream);
+                    if late.len() == given_up {
+                        peer.write_all(&late.iter().flat_map(answer).collect::<Vec<_>>()).unwrap();
+                    }
+                }
+                _ => {}
+            }
+        }
+    };
+    std::thread::spawn(move || {
+        for peer in listener.incoming() {
+            counted[0].fetch_add(1, Ordering::SeqCst);
+            let counted = Arc::clone(&counted);
+            std::thread::spawn(move || play(peer.unwrap(), &counted[1]));
+        }
+    });
+    (address, counts)
+}
+
+#[test]
+fn answers_to_requests_that_were_given_up_do_no_harm() {
+    // More than the library takes of what it thinks are faults.
+    const GIVEN_UP: usize = 1_200;
+    let (address, counts) = late_backend(GIVEN_UP);
+    let [connections, asked] = &*counts;
+    let stage = stage(address, 1);
+    for count in 1..=GIVEN_UP {
+        let mut client = stage.client();
+        client.send(GET);
+        eventually("asked", || asked.load(Ordering::SeqCst) == count);
+        client.reset();
+        eventually("given up", || stage.backend().in_flight == 0);
+    }
+    assert!(stage.ask(GET).starts_with("HTTP/1.1 200"));
+    assert_eq!(connections.load(Ordering::SeqCst), 1);
+}
+
     ));
     assert!(answer.ends_with("the trailers have too many fields\n"), "{answer}");
 }

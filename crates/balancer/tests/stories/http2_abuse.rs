@@ -7,16 +7,18 @@ use balancer::Cleartext;
 use crate::http2::stage;
 use crate::stage::{OK, Origin, PATIENCE, Peer, Stage, block_on};
 
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
+const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
+pub(crate) const RST_STREAM: u8 = 3;
+pub(crate) const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const INITIAL_WINDOW_SIZE: u8 = 4;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub(crate) const END_STREAM: u8 = 1;
+pub(crate) const END_HEADERS: u8 = 4;
+const NO_ERROR: u32 = 0;
 const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// RFC 9113 3.4.
@@ -49,6 +51,40 @@ fn cve_2023_44487_rapid_reset() {
     }
     assert_eq!(farewell(client), Some(ENHANCE_YOUR_CALM));
     assert!(stage.backend().counts.requests < 2_000);
+}
+
+/// Their requests and resets come in one piece, as where this machine was busy meanwhile.
+#[test]
+fn a_browser_that_closes_a_tab_resets_all_its_streams() {
+    let (origin, _seen) = Origin::answering(OK);
+    let stage = stage(&origin, 4, |config| config.timeouts.idle = Duration::from_millis(100));
+    let asks = (0..100).flat_map(|n| frame(HEADERS, END_STREAM | END_HEADERS, 2 * n + 1, REQUEST));
+    let resets = (0..100).flat_map(|n| frame(RST_STREAM, 0, 2 * n + 1, &8_u32.to_be_bytes()));
+    let mut client = stage.client();
+    client.send(opening().into_iter().chain(asks).chain(resets).collect::<Vec<_>>());
+    assert_eq!(farewell(client), Some(NO_ERROR));
+}
+
+/// RFC 9113 8.1: what is on its way of a body when its answer comes is no fault of the client.
+#[test]
+fn bodies_of_calls_that_are_refused_at_once_may_follow() {
+    let stage = Stage::new(|config| {
+        config.listeners[0].cleartext = Cleartext::H2c;
+        config.timeouts.idle = Duration::from_millis(300);
+        config.apps[0].queue.length = 0;
+    });
+    let mut client = stage.client();
+    client.send(opening());
+    let call = [&REQUEST[1..], &[0x83, 0x0f, 16, 16], b"application/grpc"].concat();
+    for count in 0..384 {
+        client.send(frame(HEADERS, END_HEADERS, 2 * count + 1, &call));
+        // Well below what may be open at once.
+        if count % 64 == 63 {
+            stage.until("refused", |now| now.clients.own_5xx == u64::from(count + 1));
+        }
+    }
+    (0..384).for_each(|n| client.send(frame(DATA, 0, 2 * n + 1, b"more")));
+    assert_eq!(farewell(client), Some(NO_ERROR));
 }
 
 #[test]
@@ -92,6 +128,16 @@ fn frames_that_ask_for_work_are_bounded() {
     }
 }
 
+/// Answers of so many bytes.
+fn origin_of(size: usize) -> Origin {
+    Origin::new(move |mut peer| {
+        while peer.head().is_some() {
+            peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n"));
+            peer.send(vec![b'x'; size]);
+        }
+    })
+}
+
 /// CVE-2019-9517: a wide window, many requests, and nothing that is sent is taken.
 #[test]
 fn a_client_that_takes_nothing_is_cut_off() {
@@ -103,50 +149,6 @@ fn a_client_that_takes_nothing_is_cut_off() {
         config.timeouts.client_grace = Duration::from_millis(200);
         config.limits.client_rate = 1 << 40;
     });
-    let mut client = stage.client();
-    let most = i32::MAX.to_be_bytes();
-    client.send(PREFACE);
-    client.send(frame(SETTINGS, 0, 0, &[&[0, INITIAL_WINDOW_SIZE][..], &most].concat()));
-    client.send(frame(WINDOW_UPDATE, 0, 0, &(i32::MAX - 65_535).to_be_bytes()));
-    let request = |n| frame(HEADERS, END_STREAM | END_HEADERS, 2 * n + 1, REQUEST);
-    client.send((0..requests).flat_map(request).collect::<Vec<_>>());
-    client
-}
-
-/// The preface, and SETTINGS that change nothing.
-fn opening() -> Vec<u8> {
-    [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
-}
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
-/// Answers of so many bytes.
-fn origin_of(size: usize) -> Origin {
-    Origin::new(move |mut peer| {
-        while peer.head().is_some() {
-            peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n"));
-            peer.send(vec![b'x'; size]);
-        }
-    })
-}
-
-/// Why the connection ended, if that was said before it did.
-fn farewell(client: Peer) -> Option<u32> {
-    let mut bytes = &client.rest_bytes()[..];
-    let mut reason = None;
-    while let [0, middle, low, kind, _, _, _, _, _, rest @ ..] = bytes {
-        let (payload, rest) =
-            rest.split_at_checked(usize::from(*middle) << 8 | usize::from(*low))?;
-        if *kind == GOAWAY {
-            reason = Some(u32::from_be_bytes(payload[4..8].try_into().unwrap()));
-        }
-        bytes = rest;
-    }
-    reason
-}
     // More than any system buffers.
     let _client = greedy(&stage, 64);
     stage.until("it is cut off", |now| now.clients.accepted == 1 && now.clients.open == 0);
@@ -186,3 +188,37 @@ fn a_connection_with_answers_that_are_not_taken_yet_is_not_idle() {
 
 /// A client with the widest windows, and so many requests.
 fn greedy(stage: &Stage, requests: u32) -> Peer {
+    let mut client = stage.client();
+    let most = i32::MAX.to_be_bytes();
+    client.send(PREFACE);
+    client.send(frame(SETTINGS, 0, 0, &[&[0, INITIAL_WINDOW_SIZE][..], &most].concat()));
+    client.send(frame(WINDOW_UPDATE, 0, 0, &(i32::MAX - 65_535).to_be_bytes()));
+    let request = |n| frame(HEADERS, END_STREAM | END_HEADERS, 2 * n + 1, REQUEST);
+    client.send((0..requests).flat_map(request).collect::<Vec<_>>());
+    client
+}
+
+/// The preface, and SETTINGS that change nothing.
+fn opening() -> Vec<u8> {
+    [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
+}
+
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// Why the connection ended, if that was said before it did.
+fn farewell(client: Peer) -> Option<u32> {
+    let mut bytes = &client.rest_bytes()[..];
+    let mut reason = None;
+    while let [0, middle, low, kind, _, _, _, _, _, rest @ ..] = bytes {
+        let (payload, rest) =
+            rest.split_at_checked(usize::from(*middle) << 8 | usize::from(*low))?;
+        if *kind == GOAWAY {
+            reason = Some(u32::from_be_bytes(payload[4..8].try_into().unwrap()));
+        }
+        bytes = rest;
+    }
+    reason
+}
