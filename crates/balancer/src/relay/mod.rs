@@ -19,6 +19,7 @@ use crate::dispatch::{BackendId, Report};
 use crate::h1::{Dialogue, Expect, Flaw, Framing, Persistence, Request};
 use crate::lease::{History, Lease};
 use crate::pace::Pace;
+use crate::stream::ClientStream;
 use crate::worker::Worker;
 use down::Download;
 use up::Upload;
@@ -129,8 +130,13 @@ impl<'r, 'w> Relay<'r, 'w> {
         if let Poll::Ready(outcome) = self.poll_download(cx) {
             return Poll::Ready(outcome);
         }
-        let reading = matches!(self.upload, Upload::Body(_));
-        if !reading && self.watch.poll_reset(cx, &mut self.client.stream).is_ready() {
+        // Looking for one would meet the body; a stream is told of it, also where the backend takes no
+        // more of the body.
+        let sees_reset = match self.upload {
+            Upload::Body(_) => matches!(self.client.stream, ClientStream::Http2(_)),
+            _ => true,
+        };
+        if sees_reset && self.watch.poll_reset(cx, &mut self.client.stream).is_ready() {
             return Poll::Ready(Outcome::ClientGone);
         }
         let moved = self.moved.total();

@@ -298,6 +298,31 @@ fn a_stream_that_the_client_resets_is_given_up() {
 }
 
 #[test]
+fn so_is_an_upload_that_the_backend_takes_no_more_of() {
+    let origin = Origin::new(|mut peer| {
+        peer.head().unwrap();
+        std::thread::park();
+    });
+    let stage = stage(&origin, 1, |_| ());
+    play(async {
+        let mut client = Client::new(&stage).await;
+        let request = Request::post("http://h/").body(()).unwrap();
+        let (_answer, mut body) = client.send.send_request(request, false).unwrap();
+        loop {
+            body.reserve_capacity(1 << 16);
+            let room = std::future::poll_fn(|cx| body.poll_capacity(cx));
+            let room = tokio::time::timeout(Duration::from_millis(200), room).await;
+            let Ok(Some(Ok(room))) = room else { break };
+            body.send_data(vec![b'x'; room].into(), false).unwrap();
+        }
+        body.send_reset(Reason::CANCEL);
+        while stage.backend().counts.client_aborts == 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+#[test]
 fn an_answer_that_breaks_off_is_a_reset() {
     let origin = Origin::new(|mut peer| {
         peer.request().unwrap();
@@ -393,31 +418,6 @@ fn an_idle_connection_is_closed() {
     stage.until("closed", |now| now.clients.open == 0);
 }
 
-#[test]
-fn a_stream_that_takes_nothing_is_cut_off() {
-    let (origin, _seen) = Origin::answering(OK);
-    let stage = stage(&origin, 4, |config| {
-        config.timeouts.stall = Duration::from_secs(3600);
-        config.timeouts.client_grace = Duration::from_millis(200);
-    });
-    play(async {
-        let mut client = Client::with(&stage, client::Builder::new().initial_window_size(0)).await;
-        let error = client.ask(get("/")).await.unwrap_err();
-        assert_eq!(error.reason(), Some(Reason::INTERNAL_ERROR));
-    });
-}
-
-#[test]
-fn h2spec_passes_every_test() {
-    let authority = Authority::new();
-    authority.issue("h", &["127.0.0.1"]);
-    let plain = Stage::new(|config| config.listeners[0].cleartext = Cleartext::H2c);
-    h2spec(&plain, &[]);
-    let tls = Stage::new(|config| config.listeners = vec![authority.listener(&["h"])]);
-    h2spec(&tls, &["--tls", "--insecure"]);
-}
-
-fn h2spec(stage: &Stage, arguments: &[&str]) {
 /// As clients of gRPC do, to see how much a round trip carries.
 #[test]
 fn a_ping_for_every_answer_is_no_flood() {
@@ -458,6 +458,31 @@ fn giving_up_every_other_request_is_no_flood() {
     });
 }
 
+#[test]
+fn a_stream_that_takes_nothing_is_cut_off() {
+    let (origin, _seen) = Origin::answering(OK);
+    let stage = stage(&origin, 4, |config| {
+        config.timeouts.stall = Duration::from_secs(3600);
+        config.timeouts.client_grace = Duration::from_millis(200);
+    });
+    play(async {
+        let mut client = Client::with(&stage, client::Builder::new().initial_window_size(0)).await;
+        let error = client.ask(get("/")).await.unwrap_err();
+        assert_eq!(error.reason(), Some(Reason::INTERNAL_ERROR));
+    });
+}
+
+#[test]
+fn h2spec_passes_every_test() {
+    let authority = Authority::new();
+    authority.issue("h", &["127.0.0.1"]);
+    let plain = Stage::new(|config| config.listeners[0].cleartext = Cleartext::H2c);
+    h2spec(&plain, &[]);
+    let tls = Stage::new(|config| config.listeners = vec![authority.listener(&["h"])]);
+    h2spec(&tls, &["--tls", "--insecure"]);
+}
+
+fn h2spec(stage: &Stage, arguments: &[&str]) {
     let h2spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.deps/bin/h2spec");
     // Long enough to be cut by small windows.
     let (origin, _seen) =
