@@ -43,6 +43,14 @@ impl Decoder {
         }
     }
 
+    /// Of a backend's answer.
+    pub(crate) fn of_answer(framing: Framing) -> Self {
+        match framing {
+            Framing::Chunked => Decoder::Chunked(Chunked::of_answer()),
+            framing => Decoder::new(framing),
+        }
+    }
+
     pub(crate) fn decode(&mut self, input: &mut [u8]) -> Result<Decoded, Flaw> {
         match self {
             Decoder::Length(left) => {

@@ -8,6 +8,7 @@ use super::{Decoded, Flaw, MAX_FIELDS};
 #[derive(Debug, Default)]
 pub(crate) struct Chunked {
     state: State,
+    names: Names,
     /// Bytes of the current size line or of all trailers so far.
     line: usize,
     /// The trailer line that is being read.
@@ -15,6 +16,15 @@ pub(crate) struct Chunked {
     /// Trailer fields so far.
     fields: usize,
     passed: Vec<u8>,
+}
+
+/// Which names trailer fields may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Names {
+    /// Those that CGI-like servers do not read as others.
+    #[default]
+    Unambiguous,
+    Any,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +48,11 @@ const MAX_SIZE_LINE: usize = 256;
 const MAX_TRAILERS: usize = 8 * 1024;
 
 impl Chunked {
+    /// As in its header, names with underscores mean nothing to a client; gRPC knows them.
+    pub(super) fn of_answer() -> Self {
+        Chunked { names: Names::Any, ..Chunked::default() }
+    }
+
     pub(crate) fn decode(&mut self, input: &mut [u8]) -> Result<Decoded, Flaw> {
         let (mut at, mut content) = (0, 0);
         while at < input.len() && self.state != State::End {
@@ -150,7 +165,7 @@ impl Chunked {
             "www-authenticate",
         ];
         let allowed = classify(name) == Field::EndToEnd
-            && !is_ambiguous(name)
+            && (self.names == Names::Any || !is_ambiguous(name))
             && !NEVER.iter().any(|never| name.eq_ignore_ascii_case(never));
         if allowed {
             super::fields::write_field(&mut self.passed, name, value);
@@ -220,6 +235,16 @@ mod tests {
     fn rfc9110_6_5_1_trailers_are_filtered() {
         let input = "0\r\nDigest: x\r\nContent-Length: 5\r\nHost: a\r\nX-Forwarded-For: b\r\nAuthorization: c\r\n\r\n";
         assert_eq!(decode(input), ok("", "Digest: x\r\n", ""));
+    }
+
+    #[test]
+    fn names_with_underscores_are_for_clients() {
+        for (mut chunked, passed) in
+            [(Chunked::default(), &b""[..]), (Chunked::of_answer(), b"a_b: c\r\n")]
+        {
+            assert!(chunked.decode(&mut b"0\r\na_b: c\r\n\r\n".to_vec()).unwrap().end);
+            assert_eq!(chunked.trailers(), passed);
+        }
     }
 
     #[test]

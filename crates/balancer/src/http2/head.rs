@@ -7,8 +7,8 @@ use std::mem::MaybeUninit;
 use bytes::Bytes;
 use h2::Reason;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, TE,
-    TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::{Authority, InvalidUri, PathAndQuery, Scheme, Uri};
 use http::{Method, Request, Response, StatusCode, Version};
@@ -75,18 +75,23 @@ pub(super) fn write_response(
     bodiless: bool,
     out: &mut Vec<u8>,
 ) -> Framing {
-    let status = response.status();
+    let (status, fields) = (response.status(), response.headers());
+    let bodiless = bodiless || status.is_informational();
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(status.as_str().as_bytes());
     out.push(b' ');
     out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
     out.extend_from_slice(b"\r\n");
-    for (name, value) in response.headers() {
-        write_field(out, name.as_str(), value.as_bytes());
+    // HTTP/1.1 has no place for trailers after a body with a length.
+    let untold = !ended && !bodiless && expects_trailers(fields);
+    for (name, value) in fields {
+        if !(untold && name == CONTENT_LENGTH) {
+            write_field(out, name.as_str(), value.as_bytes());
+        }
     }
-    let length = response.headers().get(CONTENT_LENGTH);
+    let length = fields.get(CONTENT_LENGTH).filter(|_| !untold);
     let framing = match length.map(|value| content_length(value.as_bytes())) {
-        _ if bodiless || status.is_informational() => Framing::Empty,
+        _ if bodiless => Framing::Empty,
         Some(Ok(length)) if length > 0 && !ended => Framing::Length(length),
         // One that is no number is for the relay to refuse.
         Some(_) => Framing::Empty,
@@ -99,6 +104,13 @@ pub(super) fn write_response(
     };
     out.extend_from_slice(b"\r\n");
     framing
+}
+
+/// RFC 9110 6.6.2 has them announced; gRPC always has them. Servers tell the length of a small body all the
+/// same.
+fn expects_trailers(fields: &HeaderMap) -> bool {
+    let kind = fields.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    fields.contains_key(TRAILER) || kind.starts_with(b"application/grpc")
 }
 
 /// Appends trailer fields, without the empty line.

@@ -160,7 +160,7 @@ impl<'w> Relay<'_, 'w> {
                 self.status = Some(status);
                 self.download = Download::Body {
                     response,
-                    decoder: Decoder::new(response.body),
+                    decoder: Decoder::of_answer(response.body),
                     used: 0,
                     told: false,
                 };

@@ -142,6 +142,35 @@ fn http1_clients_get_what_an_h2c_backend_sends() {
     client.expect("no");
 }
 
+/// As Go's server answers that has the whole of a small body when it begins.
+#[test]
+fn trailers_follow_a_body_with_a_length() {
+    let (address, _) = backend(10, |_, (request, mut respond)| {
+        let (field, value, content) = match request.uri().path() {
+            "/call" => ("content-type", "application/grpc", ""),
+            _ => ("trailer", "x-end", "ab"),
+        };
+        let response = Response::builder().header(field, value);
+        let response = response.header("content-length", content.len()).body(()).unwrap();
+        let mut body = respond.send_response(response, false).unwrap();
+        if !content.is_empty() {
+            body.send_data(content.into(), false).unwrap();
+        }
+        let trailers = [("x-end".parse().unwrap(), "1".parse().unwrap())];
+        body.send_trailers(HeaderMap::from_iter(trailers)).unwrap();
+        Then::Nothing
+    });
+    let stage = stage(address, 2);
+    let mut client = stage.client();
+    for (path, body) in [("/call", ""), ("/else", "2\r\nab\r\n")] {
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n"));
+        let head = client.head().unwrap();
+        assert!(head.contains("\r\nTransfer-Encoding: chunked\r\n"), "{head}");
+        client.expect(body);
+        client.expect("0\r\nx-end: 1\r\n\r\n");
+    }
+}
+
 #[test]
 fn requests_share_a_connection_up_to_what_the_backend_allows() {
     let together = Arc::new(Barrier::new(6));
@@ -226,35 +255,6 @@ fn a_client_that_leaves_resets_its_stream() {
     assert_eq!(told.recv_timeout(crate::stage::PATIENCE), Ok(Some(Reason::CANCEL)));
 }
 
-/// HTTP/2 by its library has fewer characters for targets and hosts than HTTP/1.1.
-#[test]
-fn what_http2_cannot_say_is_the_clients_fault() {
-    let (address, _) = backend(10, |_, stream| {
-        answer(stream, "ok");
-        Then::Nothing
-    });
-    let stage = stage(address, 1);
-    for request in ["GET /<a> HTTP/1.1\r\nHost: h\r\n\r\n", "GET / HTTP/1.1\r\nHost: %61\r\n\r\n"] {
-        for _ in 0..4 {
-            let answer = stage.client_asks(request);
-            assert!(answer.starts_with("HTTP/1.1 400"), "{request}{answer}");
-        }
-    }
-    assert_eq!(stage.backend().counts.closed, 0);
-    assert!(stage.ask(GET).ends_with("2\r\nok\r\n0\r\n\r\n"));
-}
-
-#[test]
-fn more_trailers_than_a_header_has_fields_are_refused() {
-    let (address, _) = backend(10, |_, (_, mut respond)| {
-        // Answers when the request is over.
-        tokio::spawn(async move { std::future::poll_fn(|cx| respond.poll_reset(cx)).await });
-        Then::Nothing
-    });
-    let stage = stage(address, 1);
-    let trailers = "a: b\r\n".repeat(129);
-    let answer = stage.client_asks(&format!(
-        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n{trailers}\r\n"
 /// A server that, once so many requests were given up, answers them all, and from then on each that
 /// comes. Counts connections and requests.
 fn late_backend(given_up: usize) -> (SocketAddr, Arc<[AtomicUsize; 2]>) {
@@ -314,6 +314,35 @@ fn answers_to_requests_that_were_given_up_do_no_harm() {
     assert_eq!(connections.load(Ordering::SeqCst), 1);
 }
 
+/// HTTP/2 by its library has fewer characters for targets and hosts than HTTP/1.1.
+#[test]
+fn what_http2_cannot_say_is_the_clients_fault() {
+    let (address, _) = backend(10, |_, stream| {
+        answer(stream, "ok");
+        Then::Nothing
+    });
+    let stage = stage(address, 1);
+    for request in ["GET /<a> HTTP/1.1\r\nHost: h\r\n\r\n", "GET / HTTP/1.1\r\nHost: %61\r\n\r\n"] {
+        for _ in 0..4 {
+            let answer = stage.client_asks(request);
+            assert!(answer.starts_with("HTTP/1.1 400"), "{request}{answer}");
+        }
+    }
+    assert_eq!(stage.backend().counts.closed, 0);
+    assert!(stage.ask(GET).ends_with("2\r\nok\r\n0\r\n\r\n"));
+}
+
+#[test]
+fn more_trailers_than_a_header_has_fields_are_refused() {
+    let (address, _) = backend(10, |_, (_, mut respond)| {
+        // Answers when the request is over.
+        tokio::spawn(async move { std::future::poll_fn(|cx| respond.poll_reset(cx)).await });
+        Then::Nothing
+    });
+    let stage = stage(address, 1);
+    let trailers = "a: b\r\n".repeat(129);
+    let answer = stage.client_asks(&format!(
+        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n{trailers}\r\n"
     ));
     assert!(answer.ends_with("the trailers have too many fields\n"), "{answer}");
 }

@@ -14,7 +14,7 @@ CHUNK = b"x" * (1 << 20)
 
 def unary(request, context):
     context.send_initial_metadata((("first", "1"),))
-    context.set_trailing_metadata((("last", "2"), ("sum-bin", b"\x00\xff")))
+    context.set_trailing_metadata((("last", "2"), ("in_all", "3"), ("sum-bin", b"\x00\xff")))
     return request
 
 
@@ -59,7 +59,8 @@ def ask(port):
         answer, call = channel.unary_unary("/Echo/Unary").with_call(b"hello", timeout=20)
         assert answer == b"hello", answer
         assert ("first", "1") in call.initial_metadata(), call.initial_metadata()
-        assert {("last", "2"), ("sum-bin", b"\x00\xff")} <= set(call.trailing_metadata())
+        last = {("last", "2"), ("in_all", "3"), ("sum-bin", b"\x00\xff")}
+        assert last <= set(call.trailing_metadata())
 
         try:
             channel.unary_unary("/Echo/Fail")(b"", timeout=20)
