@@ -16,10 +16,12 @@ pub(crate) enum Field {
     Authentication,
     /// Ends at this hop (RFC 9110 7.6.1), or is for this hop only.
     HopByHop,
-    /// Says where a request came from or how long it waited: ours to say (`X-Forwarded-*`,
-    /// `Forwarded`, `X-Real-IP`, `X-Queue-Time`), or is read by CGI-like servers as a variable of
+    /// Says where a request came from or how long it waited: ours to say (`X-Forwarded-For` and its
+    /// kin, `Forwarded`, `X-Real-IP`, `X-Queue-Time`), or is read by CGI-like servers as a variable of
     /// theirs (`Proxy`).
     Forged,
+    /// Any other `X-Forwarded-*`, such as `-Prefix` or `-User`: a trusted proxy's to say.
+    Told,
     /// Says when a request reached the first proxy: a trusted one's to say.
     Timing,
     RequestId,
@@ -71,7 +73,12 @@ pub(crate) fn classify(name: &str) -> Field {
         18 if is(name, b"proxy-authenticate") => Field::HopByHop,
         19 if is(name, b"proxy-authorization") => Field::HopByHop,
         25 if is(name, b"proxy-authentication-info") => Field::HopByHop,
-        len if len > 12 && is(&name[..12], b"x-forwarded-") => Field::Forged,
+        len if len > 12 && is(&name[..12], b"x-forwarded-") => match &name[12..] {
+            kin if is(kin, b"for") || is(kin, b"proto") || is(kin, b"host") || is(kin, b"port") => {
+                Field::Forged
+            }
+            _ => Field::Told,
+        },
         _ => Field::EndToEnd,
     }
 }
@@ -199,7 +206,8 @@ mod tests {
     #[test]
     fn fields_that_a_proxy_acts_on() {
         assert_eq!(classify("Transfer-encoding"), Field::TransferEncoding);
-        assert_eq!(classify("X-FORWARDED-Prefix"), Field::Forged);
+        assert_eq!(classify("X-FORWARDED-Proto"), Field::Forged);
+        assert_eq!(classify("X-FORWARDED-Prefix"), Field::Told);
         assert_eq!(classify("X-Forwarded-"), Field::EndToEnd);
         assert!(is_ambiguous("X_Forwarded_For") && !is_ambiguous("X-Forwarded-For"));
         assert_eq!(classify("Proxy"), Field::Forged);

@@ -11,7 +11,7 @@ use super::lines::{Copyist, check_ends, first_line};
 use super::target::{Target, check_host, parse_target};
 use super::{Flaw, Framing, MAX_FIELDS, Persistence, Version};
 use crate::forwarded::{Caller, Origin, Trust};
-use crate::forwarding::Forwarding;
+use crate::forwarding::{Forwarding, XForwarded};
 use crate::log::Record;
 use crate::peer::Scheme;
 use crate::request_id;
@@ -103,6 +103,7 @@ struct Gathered<'b> {
 struct Kept {
     request_id: bool,
     timing: bool,
+    told: bool,
     /// Some are named by `Connection`.
     nominates: bool,
 }
@@ -171,9 +172,11 @@ pub(crate) fn parse_request(
     });
 
     let identify = forwarding.request_id.is_on();
+    let trusted = origin.trust() == Trust::Trusted;
     let kept = Kept {
         request_id: !identify,
-        timing: origin.trust() == Trust::Trusted,
+        timing: trusted,
+        told: trusted && forwarding.x_forwarded != XForwarded::Off,
         nominates: gathered.options.nominates,
     };
     // Never none: backends hear HTTP/1.1, whatever the client speaks.
@@ -295,7 +298,8 @@ fn gather<'b>(
                 gathered.authenticates_connection |= authenticates_connection(header.value);
             }
             Field::Timing => gathered.timed = true,
-            Field::HopByHop | Field::Forged | Field::RequestId | Field::Date | Field::EndToEnd => {}
+            Field::HopByHop | Field::Forged | Field::Told => {}
+            Field::RequestId | Field::Date | Field::EndToEnd => {}
         }
     }
     if gathered.chunked && gathered.length.is_some() {
@@ -354,6 +358,7 @@ fn copy_fields(
             Field::Authentication | Field::Date => true,
             Field::RequestId => kept.request_id,
             Field::Timing => kept.timing,
+            Field::Told => kept.told && !is_ambiguous(header.name),
             _ => false,
         };
         if passes && !(kept.nominates && nominated(headers, header.name)) {
