@@ -129,7 +129,8 @@ impl Arrivals {
         self.backlog.len() as u64
     }
 
-    pub(crate) fn drop_backlog(&mut self) {
-        self.backlog.clear();
+    /// The intended times of all that waits, which now waits no more.
+    pub(crate) fn take_backlog(&mut self) -> impl Iterator<Item = Nanos> {
+        self.backlog.drain(..)
     }
 }

@@ -279,7 +279,9 @@ impl Generator {
         self.recorder.end(at, gauges);
         self.end_sessions();
         if let Traffic::Open(arrivals) = &mut self.traffic {
-            arrivals.drop_backlog();
+            for intended in arrivals.take_backlog() {
+                self.recorder.unanswered(at.saturating_sub(intended));
+            }
         }
         for id in 0..self.slots.len() as u32 {
             let slot = &mut self.slots[id as usize];

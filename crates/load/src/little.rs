@@ -30,8 +30,8 @@ const STAYS: f64 = 20.0;
 const REQUESTS: u64 = 100;
 
 impl Little {
-    /// `unanswered` are the ages of requests under way at the end. `None` where too little was measured, and for paced users who were late: their response
-    /// times overlap.
+    /// `unanswered` are the ages of requests that were in the system at the end. `None` where too
+    /// little was measured, and for paced users who were late: their response times overlap.
     pub(crate) fn of<'a>(
         judging: Judging,
         tally: &Tally,

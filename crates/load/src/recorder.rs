@@ -171,7 +171,7 @@ impl Recorder {
         self.phase == Phase::Settling
     }
 
-    /// A request that was due so long ago is under way at the end.
+    /// A request that was due so long ago is under way at the end, or waits for a connection.
     pub(crate) fn unanswered(&mut self, age: Nanos) {
         self.unanswered.push(age);
     }

@@ -175,6 +175,8 @@ fn what_hangs_at_the_end_is_known_and_keeps_the_books_right() {
     let end = ms(6300);
     for (mut sim, users, hung) in [
         (Sim::open(50.0, 1000, Server::Telling(hanging)), 0, 25),
+        // Most wait for one of ten connections.
+        (Sim::open(50.0, 10, Server::Telling(hanging)), 0, 25),
         (Sim::closed(5, ms(50), Server::Telling(hanging)), 5, 5),
     ] {
         let (tally, windows) = sim.run_until(end).finish();
