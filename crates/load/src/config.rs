@@ -67,8 +67,8 @@ pub struct Config {
 pub enum End {
     /// Only when told.
     Never,
-    /// When this much time has been measured: since the start or, if there was one, since the
-    /// last [`crate::Run::mark`].
+    /// When this much time has been measured, without pauses: since the start or, if there was
+    /// one, since the last [`crate::Run::mark`].
     Duration(Duration),
     /// When this many requests, counted from the start, have been sent and have ended.
     Requests(u64),

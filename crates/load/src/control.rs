@@ -23,7 +23,7 @@ pub struct Control {
 /// What is asked of the target at a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Present {
-    /// Since the start.
+    /// Since the start, without pauses.
     pub elapsed: Duration,
     /// Nothing is sent until it goes on.
     pub paused: bool,
@@ -180,7 +180,7 @@ impl Control {
             }
         };
         Present {
-            elapsed: Duration::from_nanos(now.saturating_sub(self.shared.start)),
+            elapsed: Duration::from_nanos(at.saturating_sub(self.shared.start)),
             paused: steering.clockwork.is_paused(),
             demand,
             phase,

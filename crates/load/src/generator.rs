@@ -253,6 +253,11 @@ impl Generator {
         }
     }
 
+    /// The clock's time at a time of the load; `None` while that stands still.
+    pub(crate) fn real(&self, at: Nanos) -> Option<Nanos> {
+        self.clockwork.real(at)
+    }
+
     /// When the workload is over; `None` if it has no end, or stands still.
     pub(crate) fn ends_at(&self) -> Option<Nanos> {
         match self.behaviour {

@@ -16,6 +16,8 @@ pub(crate) struct Worker {
     thread: usize,
     /// Measured time after which the run ends by itself.
     length: Option<Nanos>,
+    /// When that is, in the load's time.
+    ends: Option<Nanos>,
     meter: UsageMeter,
     /// When the measuring began.
     usage_then: Usage,
@@ -56,10 +58,12 @@ impl Worker {
         length: Option<Nanos>,
     ) -> Worker {
         let meter = UsageMeter::for_this_thread();
+        let start = http.generator().recorder.since();
         Worker {
             http,
             thread,
             length,
+            ends: length.map(|length| start + length),
             usage_then: meter.read(),
             usage_measured: None,
             meter,
@@ -118,6 +122,7 @@ impl Worker {
         self.stop = steering.stop;
         if let Some(at) = steering.mark.filter(|_| steering.mark != self.marked) {
             self.marked = steering.mark;
+            self.ends = self.length.map(|length| steering.clockwork.load_time(at) + length);
             self.http.generator_mut().recorder.mark(at);
             self.usage_then = self.meter.read();
         }
@@ -150,8 +155,9 @@ impl Worker {
     }
 
     fn end_time(&self) -> Option<Nanos> {
-        let own = self.length.map(|length| self.http.generator().recorder.since() + length);
-        [own, self.http.generator().ends_at(), self.stop].into_iter().flatten().min()
+        let generator = self.http.generator();
+        let own = self.ends.and_then(|at| generator.real(at));
+        [own, generator.ends_at(), self.stop].into_iter().flatten().min()
     }
 
     fn end(&mut self, at: Nanos) {
@@ -172,5 +178,56 @@ impl Worker {
 
     fn usage(&self) -> Usage {
         self.usage_measured.unwrap_or_else(|| self.meter.read().since(self.usage_then))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::behaviour::Behaviour;
+    use crate::clock::{Clock, MILLISECOND, SECOND};
+    use crate::config::KeepAlive;
+    use crate::control::{Control, Plan};
+    use crate::generator::{Generator, Terms, Traffic};
+    use crate::headcount::Headcount;
+    use crate::recorder::{Published, Recorder};
+    use crate::request::PreparedRequest;
+    use crate::schedule::Share;
+    use crate::target::Target;
+    use crate::users::Users;
+    use crate::workload::{Rhythm, Think};
+
+    #[test]
+    fn a_pause_takes_nothing_of_the_time_to_run() {
+        const LENGTH: Nanos = 2 * MILLISECOND;
+        let headcount = Headcount::new(1, None, 0);
+        let rhythm = Rhythm::Think(Think::Constant(Duration::ZERO));
+        let users = Users::new(headcount, rhythm, Share { thread: 0, threads: 1 }, 1);
+        let target = Target::parse("http://127.0.0.1:1/").unwrap();
+        let request = PreparedRequest::build(&target, KeepAlive::Reuse).unwrap();
+        let generator = Generator::new(
+            Terms { keep_alive: KeepAlive::Reuse, timeout: SECOND, connect_timeout: SECOND },
+            Traffic::Closed(users),
+            Behaviour::single(request),
+            Recorder::new(0, SECOND),
+            None,
+        );
+        let published = vec![Mutex::new(Published::new(0))];
+        let plan = Plan::Closed(headcount);
+        let shared = Arc::new(Shared::new(Clock::start(), 0, plan, 0, published, Vec::new()));
+        let control = Control::new(Arc::clone(&shared));
+        let mut worker = Worker::new(Http::One(generator), shared, 0, Some(LENGTH));
+        control.pause();
+        assert_eq!(worker.turn(LENGTH), Turn::Continue, "however long it is");
+        let elapsed = control.present().elapsed;
+        thread::sleep(Duration::from_nanos(LENGTH));
+        assert_eq!(control.present().elapsed, elapsed);
+        control.resume();
+        assert_eq!(worker.turn(2 * LENGTH - 1), Turn::Continue, "so much later");
+        assert_eq!(worker.turn(60 * SECOND), Turn::Finished);
     }
 }
