@@ -5,9 +5,9 @@
 //! differs from run to run is not. Rates and times are compared by their ratio, on a logarithmic
 //! scale, so that twice and half are equally far; shares of errors by their difference.
 //!
-//! Times come from the buckets of histograms, and errors are few. Where they coincide in all repetitions
-//! or windows, they seem to vary by nothing; the standard error of a difference is a bucket at least, or
-//! a request.
+//! Times come from the buckets of histograms, and errors are few; of a load at a rate, one request more
+//! or less may be under way at the end. Where they coincide in all repetitions or windows, they seem to
+//! vary by nothing; the standard error of a difference is a bucket at least, or a request.
 //!
 //! The intervals hold together: each is so much wider that the chance of one of them missing its
 //! truth is 5 % (Bonferroni's inequality). Six figures of the same system would else differ once in
@@ -69,7 +69,7 @@ pub struct Resolution {
     pub step: f64,
     /// Of a time, where that is more.
     pub share: f64,
-    /// Of shares of errors: one request's share of a run.
+    /// Of throughputs and of shares of errors: one request's share of a run.
     pub request: f64,
 }
 
@@ -178,8 +178,8 @@ impl Metric {
     /// An estimate on the scale of differences, no surer than what it was made of.
     fn rounded(self, estimate: Estimate, resolution: Resolution) -> Estimate {
         match self {
-            Metric::Throughput => estimate,
-            Metric::Errors => estimate.rounded_to(resolution.request),
+            // Of a logarithm, one request of all is its share.
+            Metric::Throughput | Metric::Errors => estimate.rounded_to(resolution.request),
             Metric::Mean | Metric::P50 | Metric::P95 | Metric::P99 => {
                 // Of a logarithm, a step is its share of the time.
                 let share = resolution.step / estimate.value.exp();

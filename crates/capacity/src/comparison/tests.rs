@@ -114,6 +114,21 @@ fn an_hour_is_compared_like_two_minutes() {
     assert_eq!(Series::new(&hour).windows.len(), MOST_WINDOWS);
 }
 
+// That it was under way at the end of each run is no less throughput.
+#[test]
+fn one_request_is_no_difference_though_nothing_varies() {
+    let resolution = Resolution { request: 0.01, ..FINE };
+    let runs = |rate| Side::Runs(vec![[Some(rate), None, None, None, None, None]; 3]);
+    let window = |throughput| Window { throughput, requests: 10, ..Window::default() };
+    let windows = |rate| Side::Windows(vec![window(rate); 10]);
+    for (rate, differ) in [(50.0, 0), (49.5, 0), (30.0, 1)] {
+        let findings = compare(&runs(50.0), &runs(rate), resolution, 1);
+        assert_eq!(differing(&findings[..1]), differ, "{findings:?}");
+        let findings = compare(&windows(50.0), &windows(rate), resolution, 1);
+        assert_eq!(differing(&findings[..1]), differ, "{findings:?}");
+    }
+}
+
 #[test]
 fn one_bucket_is_no_difference_though_nothing_varies() {
     let figures = |time| [Some(100.0), Some(time), Some(time), Some(time), Some(time), Some(0.0)];
