@@ -151,9 +151,13 @@ impl Trace {
 }
 
 fn cells(line: &str) -> Vec<&str> {
-    match line.contains([',', ';']) {
-        true => line.split([',', ';']).map(|cell| cell.trim().trim_matches('"')).collect(),
-        false => line.split_whitespace().collect(),
+    // Where semicolons part, a comma is a decimal one: read as the end of a cell, it would cut 2,5
+    // to 2 without a word.
+    match [';', ','].into_iter().find(|separator| line.contains(*separator)) {
+        Some(separator) => {
+            line.split(separator).map(|cell| cell.trim().trim_matches('"')).collect()
+        }
+        None => line.split_whitespace().collect(),
     }
 }
 
@@ -226,6 +230,7 @@ mod tests {
             ("0,5\n2,6\n2,7", "line 3: its time"),
             ("0,5\n1,-6", "'-6' is not a rate"),
             ("0,5\n1,NaN", "'NaN' is not a rate"),
+            ("0;5\n1;2,5", "'2,5' is not a rate"),
         ] {
             let error = Trace::parse(text, &Replay::default()).unwrap_err().to_string();
             assert!(error.contains(wanted), "{text}: {error}");
