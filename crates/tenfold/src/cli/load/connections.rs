@@ -81,6 +81,8 @@ impl ConnectionArguments {
             )));
         }
         config.timeout = self.timeout.unwrap_or(config.timeout);
+        // To open a connection is a part of what takes so long at most.
+        config.connect_timeout = config.connect_timeout.min(config.timeout);
         config.local_addresses.clone_from(&self.local_address);
         config.max_connections = self.max_connections.unwrap_or(config.max_connections);
         config.protocol = match self.http2 {
@@ -113,5 +115,31 @@ impl ConnectionArguments {
             ("--no-tls-resumption", self.no_tls_resumption),
         ];
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use load::{Target, Workload};
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        connections: ConnectionArguments,
+    }
+
+    #[test]
+    fn a_connection_takes_no_longer_to_open_than_a_request_may() {
+        for (line, opening) in [("", 5000), ("--timeout 30", 5000), ("--timeout 300ms", 300)] {
+            let words = std::iter::once("load").chain(line.split_whitespace());
+            let connections = Line::try_parse_from(words).unwrap().connections;
+            let target = Target::parse("http://127.0.0.1:81/").unwrap();
+            let mut config = Config::new(target, Workload::open(1.0));
+            connections.apply(&mut config).unwrap();
+            assert_eq!(config.connect_timeout, Duration::from_millis(opening), "{line}");
+        }
     }
 }
