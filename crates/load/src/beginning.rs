@@ -106,6 +106,7 @@ mod tests {
     fn report(judging: Judging) -> Report {
         let frame = Frame {
             engine: Engine::Epoll,
+            threads: 2,
             started_at: SystemTime::UNIX_EPOCH,
             since: SECOND,
             connection_limit: 2,

@@ -30,6 +30,8 @@ use crate::windows::{Folding, Windows};
 pub struct Report {
     /// What carried the bytes: never [`Engine::Auto`].
     pub engine: Engine,
+    /// Generator threads: fewer than were asked for where there was not something to do for each.
+    pub threads: usize,
     /// When the run began, or was marked; a warm-up begins here.
     pub started_at: SystemTime,
     /// What was cut from the beginning; `None` if nothing was.
@@ -136,6 +138,7 @@ pub(crate) struct Frame {
     /// When the measuring began.
     pub(crate) since: Nanos,
     pub(crate) engine: Engine,
+    pub(crate) threads: usize,
     pub(crate) connection_limit: usize,
     pub(crate) counting: Counting,
     pub(crate) judging: Judging,
@@ -248,6 +251,7 @@ impl Report {
         let waits: Option<Vec<Nanos>> = usage.iter().map(|usage| usage.run_wait).collect();
         Report {
             engine: frame.engine,
+            threads: frame.threads,
             started_at: frame.started_at,
             warm_up: beginning.warm_up(frame.since),
             duration: Duration::from_nanos(length),

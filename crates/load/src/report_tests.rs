@@ -41,6 +41,7 @@ fn a_percentile_of_too_few_is_at_most_the_longest() {
 fn frame() -> Frame {
     Frame {
         engine: Engine::Epoll,
+        threads: 1,
         started_at: SystemTime::UNIX_EPOCH,
         since: 5 * SECOND,
         connection_limit: 1,

@@ -207,6 +207,7 @@ impl Run {
             started_at: self.epoch + Duration::from_nanos(since),
             since,
             engine: self.engine,
+            threads: self.shared.published.len(),
             connection_limit: self.connection_limit,
             // Before a mark the first users' queue is still building.
             counting: if since > self.start { self.counting } else { Counting::Ends },

@@ -373,7 +373,8 @@ fn a_quota_over_threads_is_exact_and_stop_ends_a_wait() {
     let mut fewer_users = config(address, users(1));
     fewer_users.threads = 3;
     fewer_users.end = End::Requests(10);
-    assert_eq!(Run::start(fewer_users).unwrap().wait().requests, 10);
+    let report = Run::start(fewer_users).unwrap().wait();
+    assert_eq!((report.requests, report.threads), (10, 1));
 
     // A thread left without users would never send its share.
     let mut steered = config(address, users(4));

@@ -133,11 +133,11 @@ impl Arguments {
             method: "SCRIPT".to_owned(),
             target: self.target.url().unwrap_or_default().to_owned(),
             workload: script.described(),
-            threads: self.connections.threads.unwrap_or(1),
             keep_alive: self.connections.keep_alive(),
             users: users(&config.workload),
             length: Some(script.duration()),
         };
+        let mut threads = self.connections.threads.unwrap_or(1);
         if self.pattern.is_given() {
             self.pattern.ask_environment_for_pauses()?;
             let timing = self.pattern.timing()?;
@@ -147,10 +147,10 @@ impl Arguments {
             config.trim = self.pattern.trim();
             order.workload = self.pattern.described().replace("requests/s", "sessions/s");
             order.length = timing.length;
-            order.threads = self.threads(&timing)?;
+            threads = self.threads(&timing)?;
         }
         config.seed = self.pattern.seed;
-        config.threads = order.threads;
+        config.threads = threads;
         config.keep_alive = order.keep_alive.into();
         self.connections.apply(&mut config)?;
         if config.tls.trust == Trust::System && script.trusts_anyone() {
@@ -174,7 +174,6 @@ impl Arguments {
             method: target.method.clone(),
             target: url,
             workload: self.pattern.described() + &self.connections.described(),
-            threads: self.threads(&timing)?,
             keep_alive: self.connections.keep_alive(),
             users: users(&workload),
             length: timing.length,
@@ -183,7 +182,7 @@ impl Arguments {
         config.end = timing.end;
         config.seed = self.pattern.seed;
         config.trim = self.pattern.trim();
-        config.threads = order.threads;
+        config.threads = self.threads(&timing)?;
         config.keep_alive = order.keep_alive.into();
         self.connections.apply(&mut config)?;
         Ok((config, order))

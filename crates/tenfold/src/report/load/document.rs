@@ -94,7 +94,6 @@ pub struct Order {
     pub target: String,
     pub method: String,
     pub workload: String,
-    pub threads: usize,
     pub keep_alive: KeepAlive,
     /// As far as there are any.
     pub users: Option<usize>,
@@ -228,7 +227,7 @@ impl Document {
             target: order.target,
             method: order.method,
             workload: order.workload,
-            threads: Some(order.threads),
+            threads: Some(report.threads),
             engine: Some(report.engine.to_string()),
             keep_alive: order.keep_alive,
             started_at: timestamp(report.started_at).unwrap_or_default(),
