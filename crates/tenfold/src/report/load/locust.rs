@@ -213,7 +213,8 @@ fn short(name: &str, document: &Document) -> String {
     let (Ok(uri), Ok(target)) = (name.parse::<Uri>(), document.target.parse::<Uri>()) else {
         return name.to_owned();
     };
-    match uri.authority().is_some() && uri.authority() == target.authority() {
+    // The name of a script, as shop.yml, looks like a host alone.
+    match uri.scheme().is_some() && uri.authority() == target.authority() {
         true => uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
         false => name.to_owned(),
     }

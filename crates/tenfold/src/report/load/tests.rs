@@ -211,6 +211,9 @@ Transfer/sec:      5.03KB
     let text = wrk(&document(), Latency::Distribution);
     assert_eq!(text, expected);
     assert!(!wrk(&document(), Latency::Summary).contains("Distribution"));
+    let mut cut = document();
+    cut.windows.push(Window { seconds: 0.003, throughput: 333.3, ..document().windows.remove(1) });
+    assert_eq!(wrk(&cut, Latency::Distribution), expected, "a moment is no window");
 }
 
 #[test]
@@ -266,6 +269,17 @@ fn locusts_files() {
          GET,/a?b=1,status_5xx,3,2026-11-21T10:00:00Z,2026-11-21T10:00:01Z\r\n"
     );
     assert_eq!(exceptions, "Count,Message,Traceback,Nodes\r\n");
+}
+
+#[test]
+fn a_script_keeps_its_name_in_locusts_files() {
+    let mut document = document();
+    document.target = "shop.yml".to_owned();
+    for failure in &mut document.failures {
+        (failure.method, failure.name) = ("SCRIPT".to_owned(), "shop.yml".to_owned());
+    }
+    let [_, _, failures, _] = locust(&document, CsvHistory::Sum).unwrap();
+    assert!(failures.contains("\r\nSCRIPT,shop.yml,reset,1,"), "{failures}");
 }
 
 // What _stats.csv says in its last row, the history says in its last row too.

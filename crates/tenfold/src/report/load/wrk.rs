@@ -8,7 +8,7 @@ use std::fmt::Write;
 use hdrhistogram::Histogram;
 
 use super::Document;
-use super::document::Stage;
+use super::document::{Stage, Window};
 
 const CONNECT: [&str; 5] = ["connect", "resources", "ports", "tls", "no_http2"];
 const READ: [&str; 7] = [
@@ -42,8 +42,15 @@ pub fn wrk(document: &Document, latency: Latency) -> String {
     );
     out.push_str("  Thread Stats   Avg      Stdev     Max   +/- Stdev\n");
     line(&mut out, "Latency", time_us, Spread::of(&micros));
-    let measured = document.windows.iter().filter(|w| w.stage == Stage::Measured);
-    let rates: Vec<f64> = measured.map(|w| w.throughput / threads as f64).collect();
+    let mut measured: Vec<&Window> =
+        document.windows.iter().filter(|w| w.stage == Stage::Measured).collect();
+    // The end may cut the last one to a moment, whose rate is chance.
+    if let [.., before, last] = measured[..]
+        && last.seconds < 0.9 * before.seconds
+    {
+        measured.pop();
+    }
+    let rates: Vec<f64> = measured.iter().map(|w| w.throughput / threads as f64).collect();
     line(
         &mut out,
         "Req/Sec",
