@@ -167,7 +167,11 @@ async fn forward<'w>(
         let asked = if unserved.is_none() { arrived } else { Instant::now() };
         let (slot, waited) = match slot(client, worker, app, wish).await {
             Ok(granted) => granted,
-            Err(Refused::Outcome(outcome)) => return outcome,
+            Err(Refused::Outcome(outcome)) => {
+                // For the log: it may have waited for nothing.
+                space.queued += asked.elapsed();
+                return outcome;
+            }
             Err(Refused::NobodyLeft) => {
                 return unserved.map_or(Outcome::ClientGone, |it| Outcome::Failed(it.failure));
             }

@@ -1,6 +1,7 @@
 //! The access log: a line for whatever was asked, and none lost at a clean stop.
 
 use std::path::Path;
+use std::time::Duration;
 
 use balancer::{AccessLog, LogFormat, LogTarget, Switch};
 
@@ -77,6 +78,21 @@ fn an_object_tells_who_answered() {
     ] {
         assert!(lines[0].contains(part), "{part} in {}", lines[0]);
     }
+}
+
+#[test]
+fn who_waited_for_nothing_is_told_to_have_waited() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = Stage::new(|config| {
+        let to = LogTarget::File(folder.path().join("access.log"));
+        config.access_log = Some(AccessLog { to, format: LogFormat::Json });
+        config.apps[0].queue.wait = Duration::from_millis(30);
+    });
+    let answer = stage.client_asks(GET);
+    assert!(answer.contains("no instance was free"), "{answer}");
+    let line = lines(stage, folder.path()).remove(0);
+    let queued = line.split_once("\"queue_ms\":").unwrap().1.split_once(',').unwrap().0;
+    assert!(queued.parse::<f64>().unwrap() >= 30.0, "{line}");
 }
 
 #[test]
