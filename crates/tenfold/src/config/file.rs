@@ -164,6 +164,25 @@ mod tests {
     }
 
     #[test]
+    fn the_remedy_is_for_what_was_written() {
+        let error = |text| File::parse(text, "t.toml").unwrap_err().to_string();
+        for (text, remedy) in [
+            ("[app]\nenv = { PORT = 3000 }", "`): write it in quotes, as in \"4201-4210\" or"),
+            ("[goal]\nmax_errors = 0.5", "`): write it in quotes"),
+            ("[app]\ncommand = \"node app.js\"", "`): write it as [\"node\", \"app.js\"]"),
+            (
+                "[workload]\nheaders = [\"a: b\"]",
+                "expected a table (in `headers = [\"a: b\"]`): write",
+            ),
+            ("[workload]\nusers = \"3\"", "`): write it as 3, without a sign or quotes"),
+            ("[balancer]\naccess_log = { format = \"json\" }", "missing field `to` (in"),
+            ("[balancer]\nlisteners = [8080]", "`): write it in quotes, or as { address"),
+        ] {
+            assert!(error(text).contains(remedy), "{}", error(text));
+        }
+    }
+
+    #[test]
     fn an_error_names_file_and_line() {
         let error = |text| File::parse(text, "t.toml").unwrap_err().to_string();
         assert!(

@@ -25,9 +25,21 @@ pub struct Wrong {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Key(Vec<String>);
 
-/// What follows the kinds of errors that say nothing of what to write instead.
-const SHAPES: &str = "a list is written as [\"node\", \"app.js\"], a table as { path = \"/\" }, a time a string as \"200ms\", a number stands \
-                      without quotes";
+/// What to write, where the parser only names what it expected. Longer names say it themselves.
+fn remedy(message: &str) -> &'static str {
+    let expected = message.rsplit_once("expected ").map_or("", |(_, expected)| expected);
+    match expected {
+        "a list" => "write it as [\"node\", \"app.js\"]",
+        "a table" => "write it as { path = \"/\" }, or below a [header] of its own",
+        "a string" => "write it in quotes, as in \"4201-4210\" or \"0.1%\"",
+        "a string or a table" => "write it in quotes, or as { address = \"127.0.0.1:3000\" }",
+        "a whole number" => "write it as 3, without a sign or quotes",
+        "a number" => "write it as 0.5, without quotes",
+        "a boolean" => "write true or false, without quotes",
+        _ if message.starts_with("missing ") => "add it",
+        _ => "",
+    }
+}
 
 /// The parser's words for what users know by others.
 fn plain(message: &str) -> String {
@@ -37,6 +49,7 @@ fn plain(message: &str) -> String {
         return format!("{before}expected a table{rest}");
     }
     match message.rsplit_once("expected ") {
+        Some((before, "a map")) => format!("{before}expected a table"),
         Some((before, "u16" | "u32" | "u64" | "usize")) => {
             format!("{before}expected a whole number")
         }
@@ -62,7 +75,7 @@ impl Source {
             }
             // Our own sentences end with what to write.
             _ if !["invalid ", "missing ", "unknown "].iter().any(|k| message.starts_with(k)) => "",
-            _ => SHAPES,
+            _ => self::remedy(&message),
         };
         let written = self.line_at(start).1;
         let separator = if remedy.is_empty() { "" } else { ": " };
