@@ -26,7 +26,7 @@ const BACKGROUND: f64 = 0.25;
 
 impl CpuUse {
     pub fn of(usage: &Usage, report: &Report, machine: &Machine) -> CpuUse {
-        let app = instances(usage).map(|u| cores(u, usage.seconds)).sum();
+        let app = app(usage);
         let balancer = usage.targets.get(BALANCER);
         let generator = report.cpu_seconds / report.duration.as_secs_f64().max(1e-3);
         let busy =
@@ -79,6 +79,11 @@ pub fn instances(usage: &Usage) -> impl Iterator<Item = &TargetUsage> + Clone {
     usage.targets.iter().filter(|(name, _)| *name != BALANCER).map(|(_, usage)| usage)
 }
 
+/// Cores of all instances together. The sum of none is -0.0, which nobody would understand.
+fn app(usage: &Usage) -> f64 {
+    instances(usage).fold(0.0, |sum, u| sum + cores(u, usage.seconds))
+}
+
 /// Cores of the busiest thread.
 pub fn busiest(u: &TargetUsage) -> Option<f64> {
     u.busiest_thread.as_ref().map(|thread| thread.cores)
@@ -99,7 +104,7 @@ fn cores(u: &TargetUsage, seconds: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use observe::BusiestThread;
+    use observe::{BusiestThread, MachineUsage};
 
     use super::*;
 
@@ -128,6 +133,18 @@ mod tests {
             throttling: None,
             memory: None,
         }
+    }
+
+    #[test]
+    fn instances_that_have_gone_use_nothing() {
+        let usage = Usage {
+            seconds: 2.0,
+            machine: MachineUsage::default(),
+            targets: [].into(),
+            absent: [].into(),
+            missing: [].into(),
+        };
+        assert_eq!(format!("{:.2}", app(&usage)), "0.00");
     }
 
     // As Python's ThreadingHTTPServer has: only the thread that accepts lives on.
