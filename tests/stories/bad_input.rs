@@ -157,8 +157,16 @@ fn a_command_that_listens_elsewhere() {
 
 #[test]
 fn a_command_that_never_becomes_ready() {
-    refused("plan --quiet --users 3 --ready-timeout 1s -- sleep 4711", 1, &["not ready within"]);
+    let within = ["not ready within 1 s", "raise --ready-timeout"];
+    refused("plan --quiet --users 3 --ready-timeout 1s -- sleep 4711", 1, &within);
     assert!(processes("sleep 4711").is_empty());
+}
+
+#[test]
+fn a_measurement_that_ends_before_the_app_is_ready() {
+    let within = ["not ready within 5 s", "raise --budget"];
+    refused("plan --quiet --users 3 --budget 5s -- sleep 4714", 1, &within);
+    assert!(processes("sleep 4714").is_empty());
 }
 
 #[test]

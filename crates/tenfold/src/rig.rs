@@ -9,7 +9,7 @@ use anyhow::Context;
 use async_trait::async_trait;
 use balancer::{Address, AppId, Backend, BackendId, Balancer, Inherited};
 use capacity::Room;
-use fleet::{App, Driver, Fleet, Member, Membership, ProcessDriver};
+use fleet::{App, Driver, Fleet, FleetError, Member, Membership, ProcessDriver, StartError};
 use observe::{Observer, Recorder, Target};
 use rustix::process::{Resource, getrlimit};
 use tokio::task::JoinSet;
@@ -148,6 +148,17 @@ impl Rig {
         let rig = Rig::new(balancing, vec![ToRun::only(app, slots)], Inherited::default())?;
         rig.open();
         Ok(rig)
+    }
+
+    /// Where a measurement gives instances less time to become ready than the app has, its `option` is
+    /// the one to raise.
+    pub fn late(mut error: FleetError, app: &App, option: &str) -> FleetError {
+        if let FleetError::Start(StartError::NotReady { deadline, remedy, .. }) = &mut error
+            && *deadline < app.readiness.deadline
+        {
+            *remedy = remedy.replace("--ready-timeout", option);
+        }
+        error
     }
 
     /// What the limit on open files leaves to a measurement.

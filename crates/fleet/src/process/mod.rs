@@ -238,9 +238,11 @@ fn remedy(answer: &Answer, probe: &ReadyProbe, port: u16, listening: &[u16]) -> 
             Some(other) => format!(
                 "it listens on port {other}, not on {port}: pass {{port}} in the command, or let the app read PORT"
             ),
-            None => "raise the deadline if it starts slowly, or check that it serves at all".into(),
+            None => {
+                "raise --ready-timeout if it starts slowly, or check that it serves at all".into()
+            }
         },
-        (_, ReadyProbe::Tcp) => "raise the deadline, or check that it serves at all".into(),
+        (_, ReadyProbe::Tcp) => "raise --ready-timeout, or check that it serves at all".into(),
         (_, ReadyProbe::Http { path }) => {
             format!("make {path} answer 2xx, name another path, or test for the open port only")
         }

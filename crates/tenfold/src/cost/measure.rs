@@ -95,7 +95,9 @@ impl Measurement {
         progress.step(format!("measuring {what}"), self.longest);
         tokio::select! {
             signal = stop.wait() => return Err(Abort::Stopped(signal)),
-            scaled = rig.fleet().scale(instances) => scaled.map_err(|e| Abort::Failed(e.into()))?,
+            scaled = rig.fleet().scale(instances) => scaled.map_err(|error| {
+                Abort::Failed(Rig::late(error, &self.app, "--longest").into())
+            })?,
         }
         let kills = rig.memory_kills();
         let mark = rig.recorder.mark();

@@ -244,7 +244,9 @@ impl<'a> Session<'a> {
     pub(super) async fn scale(&mut self, instances: usize) -> Result<(), Abort> {
         tokio::select! {
             signal = self.stop.wait() => Err(Abort::Stopped(signal)),
-            scaled = self.rig.fleet().scale(instances) => scaled.map_err(|e| Abort::Failed(e.into())),
+            scaled = self.rig.fleet().scale(instances) => scaled.map_err(|error| {
+                Abort::Failed(Rig::late(error, &self.experiment.app, "--budget").into())
+            }),
         }
     }
 
