@@ -147,7 +147,7 @@ pub fn server(text: &str) -> Result<balancer::Address, String> {
 
 /// `127.0.0.1:8080` or `localhost:8080`.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
-    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    let found = text.to_socket_addrs().ok().and_then(|found| meant(&found.collect::<Vec<_>>()));
     found.ok_or_else(|| match text.rsplit_once(':') {
         Some((host, port)) if is_name(host) && port.parse::<u16>().is_ok() => {
             format!("`{host}` has no address: check the name, or write an IP address in its place")
@@ -210,6 +210,12 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Discreet<T> {
             clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
         })
     }
+}
+
+/// The address that a name stands for. On many machines `localhost` is ::1 first, where most servers
+/// that listen on 127.0.0.1 are not; who listens on all of IPv6 is on IPv4, too.
+fn meant(found: &[SocketAddr]) -> Option<SocketAddr> {
+    found.iter().find(|address| address.is_ipv4()).or(found.first()).copied()
 }
 
 /// Whether it can be the name of a machine.
@@ -315,6 +321,14 @@ mod tests {
             assert!(address(bad).unwrap_err().contains("write HOST:PORT"), "{bad}");
         }
         assert!(ip("127.0.0").unwrap_err().contains("of this machine"));
+    }
+
+    #[test]
+    fn a_name_stands_for_its_ipv4_address_if_it_has_one() {
+        let [v6, v4, other] =
+            ["[::1]:80", "127.0.0.1:80", "127.0.0.2:80"].map(|a| a.parse().unwrap());
+        assert_eq!(meant(&[v6, v4, other]), Some(v4));
+        assert_eq!((meant(&[v6]), meant(&[])), (Some(v6), None));
     }
 
     #[test]
