@@ -41,6 +41,17 @@ fn more_instances_than_ports() {
 }
 
 #[test]
+fn a_sweep_without_an_end() {
+    refused("plan --users 3 --sweep -- true", 2, &["say up to which, with --max-instances"]);
+    let home = Home::new();
+    let text =
+        "app = { command = [\"true\"] }\nplan = { max_instances = 2 }\nworkload = { users = 1 }";
+    std::fs::write(home.path().join("tenfold.toml"), text).unwrap();
+    let output = home.run("plan --quiet --sweep=1s");
+    assert!(said(&output).contains("before it was ready"), "the file says: {}", said(&output));
+}
+
+#[test]
 fn a_time_beyond_all_time() {
     refused("up --drain 1e19 -- true", 2, &["`1e19` is more than a year"]);
 }

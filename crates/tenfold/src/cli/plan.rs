@@ -45,8 +45,7 @@ pub struct Arguments {
         value_name = "TIME",
         num_args = 0..=1,
         require_equals = true,
-        value_parser = quantity::positive_seconds,
-        requires = "max_instances"
+        value_parser = quantity::positive_seconds
     )]
     sweep: Option<Option<Duration>>,
     #[command(flatten)]
@@ -84,6 +83,11 @@ impl Arguments {
         let app = config::app(&self.question.app, file, &state::logs()?)?;
         let ports = app.ports.count();
         let max_instances = match self.max_instances.or(file.plan.max_instances) {
+            None if self.sweep.is_some() => {
+                return Err(misuse(
+                    "--sweep measures every count: say up to which, with --max-instances 8",
+                ));
+            }
             Some(most) if most > ports => {
                 return Err(misuse(format!(
                     "{most} instances need as many ports, and there are {ports}: widen --ports, or give --max-instances {ports}"
