@@ -147,8 +147,11 @@ pub fn workload(
 pub fn request(arguments: &RequestArguments, file: &File) -> anyhow::Result<Request> {
     let section = &file.workload;
     let body = match &arguments.body {
-        Some(text) => Some(self::body(text)?),
-        None => section.body.clone().map(String::into_bytes),
+        Some(text) => Some(self::body(text, None)?),
+        None => {
+            let body = section.body.as_deref().map(|t| self::body(t, file.directory.as_deref()));
+            body.transpose()?
+        }
     };
     let method = arguments.method.clone().or_else(|| section.method.clone());
     let path = arguments.path.clone().or_else(|| section.path.clone());
@@ -169,14 +172,16 @@ pub fn request(arguments: &RequestArguments, file: &File) -> anyhow::Result<Requ
     Ok(request)
 }
 
-/// What `--body` says: the text, or what is in a file.
-pub fn body(text: &str) -> anyhow::Result<Vec<u8>> {
+/// What `--body` says: the text, or what is in a file, whose path counts from `directory`.
+pub fn body(text: &str, directory: Option<&Path>) -> anyhow::Result<Vec<u8>> {
     let Some(file) = text.strip_prefix('@') else {
         return Ok(text.as_bytes().to_vec());
     };
-    std::fs::read(file).map_err(|error| {
+    let file = tls::within(directory, file.as_ref());
+    std::fs::read(&file).map_err(|error| {
         misuse(format!(
-            "the body {file} cannot be read: {error}; give --body a text, or @ and a file"
+            "the body {} cannot be read: {error}; give a text as body, or @ and a file",
+            file.display()
         ))
     })
 }
@@ -247,6 +252,19 @@ mod tests {
         let users = WorkloadArguments { users: Some(3), ..WorkloadArguments::default() };
         let think = Duration::from_secs(1);
         assert_eq!(pattern(&users, &file), Ok(Pattern::Closed { users: 3, think }));
+    }
+
+    #[test]
+    fn a_body_of_a_file_is_what_the_file_holds() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("order.json"), "{}").unwrap();
+        let here = Some(directory.path().to_owned());
+        let mut file = File { directory: here, ..File::default() };
+        file.workload.body = Some("@order.json".to_owned());
+        let sent = |file: &File| request(&RequestArguments::default(), file);
+        assert_eq!(sent(&file).unwrap().body, b"{}");
+        file.workload.body = Some("@nowhere".to_owned());
+        assert!(sent(&file).unwrap_err().to_string().contains("nowhere cannot be read"));
     }
 
     #[test]

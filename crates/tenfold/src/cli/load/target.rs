@@ -79,7 +79,8 @@ impl TargetArguments {
         if let Some(authorization) = bare.authorization.filter(|_| !named("authorization")) {
             target.headers.push(authorization);
         }
-        target.body = self.body.as_deref().map_or(Ok(Vec::new()), config::body)?;
+        target.body =
+            self.body.as_deref().map_or(Ok(Vec::new()), |text| config::body(text, None))?;
         let method = if self.body.is_some() { "POST" } else { "GET" };
         target.method = self.method.clone().unwrap_or_else(|| method.to_owned());
         Ok((target, without_secrets(&bare.url)))
