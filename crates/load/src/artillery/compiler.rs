@@ -306,9 +306,9 @@ impl Compiler {
             Item::Null => template.raw(b"null"),
             Item::Bool(truth) => template.raw(truth.to_string().as_bytes()),
             Item::Integer(number) => template.raw(number.to_string().as_bytes()),
-            Item::Float(number) => template.raw(Value::from(*number).to_string().as_bytes()),
+            Item::Float(number) => template.value(&Value::from(*number)),
             Item::Text(text) => match self.lone_known(text) {
-                Some(value) => template.raw(value.to_string().as_bytes()),
+                Some(value) => template.value(&value),
                 None => {
                     let text = self.template(text, node.line)?;
                     write_text(text, template, JsonPart::Value);

@@ -210,6 +210,13 @@ fn a_variable_takes_the_place_of_what_scripts_know_of_themselves() {
 }
 
 #[test]
+fn whole_numbers_are_sent_as_such_however_they_were_written() {
+    let flow = "- get: {url: /, capture: {json: $.price, as: price}}\n- post: {url: /, json: {a: 10.00, b: '{{ price }}'}}";
+    let played = play(&script("", flow), |_, _| json(r#"{"price": 5.0}"#));
+    assert!(played.requests[1].ends_with(r#"{"a":10,"b":5}"#), "{}", played.requests[1]);
+}
+
+#[test]
 fn a_redirect_may_go_upwards_or_nowhere() {
     let script = script("", "- get: {url: /a/b/c?q}");
     let to = ["../d", "./e/..", "#top", "/x/../y/.?z=/../", "."];

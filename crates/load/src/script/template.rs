@@ -1,8 +1,12 @@
 //! Texts and values with holes, compiled once, filled in for each request.
 
+use std::io::{self, Write};
+
 use rand::RngExt;
 use rand::rngs::SmallRng;
+use serde::Serialize;
 use serde_json::Value;
+use serde_json::ser::{CompactFormatter, Formatter};
 
 /// The variables of a session, by number.
 #[derive(Debug, Clone, Default)]
@@ -177,6 +181,13 @@ impl JsonTemplate {
         }
     }
 
+    /// Appends a value to what is fixed.
+    pub(crate) fn value(&mut self, value: &Value) {
+        let mut bytes = Vec::new();
+        write_serialized(value, &mut bytes);
+        self.raw(&bytes);
+    }
+
     /// Appends serialized text to what is fixed.
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         match self.parts.last_mut() {
@@ -191,12 +202,6 @@ pub(crate) fn write_plain(value: Option<&Value>, out: &mut Vec<u8>) {
     match value {
         None => out.extend_from_slice(b"undefined"),
         Some(Value::String(text)) => out.extend_from_slice(text.as_bytes()),
-        Some(Value::Number(number)) => match number.as_f64().filter(|_| number.is_f64()) {
-            // JavaScript has one kind of number: 1.0 is written 1, and few have an exponent.
-            Some(0.0) => out.push(b'0'),
-            Some(float) if (1e-6..1e21).contains(&float.abs()) => write_display(float, out),
-            _ => write_display(number, out),
-        },
         Some(value) => write_serialized(value, out),
     }
 }
@@ -207,12 +212,25 @@ pub(crate) fn plain(value: Option<&Value>) -> String {
     into_string(out)
 }
 
-fn write_serialized(value: &impl serde::Serialize, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, value).expect("values and texts serialize, and memory takes them");
+fn write_serialized(value: &impl Serialize, out: &mut Vec<u8>) {
+    let mut serializer = serde_json::Serializer::with_formatter(out, JavaScript);
+    value.serialize(&mut serializer).expect("values and texts serialize, and memory takes them");
+}
+
+/// JavaScript has one kind of number: 1.0 is written 1, and few have an exponent.
+struct JavaScript;
+
+impl Formatter for JavaScript {
+    fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> io::Result<()> {
+        match value {
+            0.0 => out.write_all(b"0"),
+            _ if (1e-6..1e21).contains(&value.abs()) => write!(out, "{value}"),
+            _ => CompactFormatter.write_f64(out, value),
+        }
+    }
 }
 
 pub(crate) fn write_display(value: impl std::fmt::Display, out: &mut Vec<u8>) {
-    use std::io::Write;
     write!(out, "{value}").expect("memory takes it");
 }
 
@@ -319,6 +337,7 @@ mod tests {
             (json!(u64::MAX), "18446744073709551615"),
         ] {
             assert_eq!(plain(Some(&number)), wanted);
+            assert_eq!(plain(Some(&json!([number]))), format!("[{wanted}]"));
         }
     }
 
