@@ -96,6 +96,7 @@ pub(crate) async fn converse(
         match after {
             After::KeepAlive => continue,
             After::Abort => client.stream.abort(),
+            After::Refuse => client.stream.refuse(),
             After::Close => {
                 let space = client.workspace(&mut space);
                 client.linger(&mut space.input).await;

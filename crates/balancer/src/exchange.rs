@@ -34,6 +34,8 @@ pub(crate) enum After {
     Close,
     /// The client must not take what it has for an answer.
     Abort,
+    /// The client can send the request again, whatever it asks for.
+    Refuse,
     Gone,
 }
 
@@ -64,6 +66,13 @@ pub(crate) async fn run(
             tunnel::run(client, space, *lease, worker).await;
             log(client, space, request, worker, Some(app));
             return After::Gone;
+        }
+        Outcome::Refused => {
+            if let Some(record) = &mut space.record {
+                // As who speaks HTTP/1.1 would be told.
+                record.status = Some(502);
+            }
+            After::Refuse
         }
         // The first two have been tried again.
         Outcome::Stale(_) | Outcome::Unserved(_) | Outcome::Broken => After::Abort,

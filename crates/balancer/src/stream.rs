@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use h2::Reason;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustls::ProtocolVersion;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
@@ -169,7 +170,15 @@ impl ClientStream {
             ClientStream::Tls(stream) => drop(stream.get_ref().0.set_zero_linger()),
             // Closing with unread bytes is all the reset that there is.
             ClientStream::Unix(_) => {}
-            ClientStream::Http2(lane) => lane.abort(),
+            ClientStream::Http2(lane) => lane.abort(Reason::INTERNAL_ERROR),
+        }
+    }
+
+    /// The same, saying that nothing was done about the request, where that can be said (RFC 9113 8.7).
+    pub(crate) fn refuse(&mut self) {
+        match self {
+            ClientStream::Http2(lane) => lane.abort(Reason::REFUSED_STREAM),
+            stream => stream.abort(),
         }
     }
 

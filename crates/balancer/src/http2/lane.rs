@@ -154,11 +154,11 @@ impl Lane {
     }
 
     /// Tells the client that what it has is not a whole answer.
-    pub(crate) fn abort(&mut self) {
+    pub(crate) fn abort(&mut self, reason: Reason) {
         match std::mem::replace(&mut self.state, State::Closed) {
-            State::Asked { mut respond, .. } => respond.send_reset(Reason::INTERNAL_ERROR),
+            State::Asked { mut respond, .. } => respond.send_reset(reason),
             State::Answering(mut outbound) if !outbound.is_done() => {
-                outbound.stream().send_reset(Reason::INTERNAL_ERROR);
+                outbound.stream().send_reset(reason);
             }
             _ => {}
         }

@@ -54,6 +54,9 @@ pub(crate) enum Outcome<'w> {
     Stale(Box<Lease<'w>>),
     /// The backend was not there, or died before an answer; another one may get the request.
     Unserved(Box<Unserved>),
+    /// The backend did nothing about it. The client can send it again, and we cannot: a part of its
+    /// body is gone.
+    Refused,
     /// The client has a part of an answer that will never be complete.
     Broken,
     ClientGone,
@@ -235,8 +238,10 @@ impl<'r, 'w> Relay<'r, 'w> {
         match (id, self.backend()) {
             (Some(id), Some(backend)) => {
                 let failure = Box::new(Failure::Closed(Arc::clone(&backend)));
+                let resets = matches!(self.client.stream, ClientStream::Http2(_));
                 match again {
                     true => Outcome::Unserved(Box::new(Unserved { id, backend, failure })),
+                    false if untouched && unanswered && resets => Outcome::Refused,
                     false => Outcome::Failed(failure),
                 }
             }

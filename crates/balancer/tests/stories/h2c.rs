@@ -209,6 +209,28 @@ fn what_a_backend_refused_is_sent_again() {
     assert_eq!((stage.backend().counts.retries, stage.backend().counts.closed), (1, 0));
 }
 
+/// A call of gRPC, whose beginning we no longer have: its client sends it again.
+#[test]
+fn a_refusal_is_passed_on_where_it_cannot_be_sent_again() {
+    let (address, _) = backend(10, |_, (mut request, mut respond)| {
+        tokio::spawn(async move {
+            request.body_mut().data().await.unwrap().unwrap();
+            respond.send_reset(Reason::REFUSED_STREAM);
+        });
+        Then::Nothing
+    });
+    let stage = stage(address, 1);
+    block_on(async {
+        let stream = tokio::net::TcpStream::connect(stage.address()).await.unwrap();
+        let (mut send, connection) = h2::client::handshake(stream).await.unwrap();
+        tokio::spawn(connection);
+        let call = Request::post("http://h/").header("content-type", "application/grpc");
+        let (answer, mut body) = send.send_request(call.body(()).unwrap(), false).unwrap();
+        body.send_data("hello".into(), false).unwrap();
+        assert_eq!(answer.await.unwrap_err().reason(), Some(Reason::REFUSED_STREAM));
+    });
+}
+
 #[test]
 fn a_stream_that_is_reset_otherwise_may_have_been_acted_on() {
     let (address, _) = backend(10, |_, mut stream| {
