@@ -41,6 +41,9 @@ pub struct Measured {
     pub duration: f64,
 }
 
+/// The name of a percentile, its bound, and what was seen of it.
+pub(crate) type Bound = (&'static str, f64, Option<f64>);
+
 /// Requests a second of the goal's workload, beside what the model says of the same instances.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
@@ -81,16 +84,24 @@ impl Goal {
             bound.is_none_or(|b| value.unwrap_or(slowest) <= b)
         };
         let enough = match self.workload {
-            Workload::Open { .. } => m.is_carried(slowest),
+            Workload::Open { .. } => self.is_answered(m, slowest),
             Workload::Closed { .. } => self.is_enough(m.throughput, best),
         };
         enough && within(self.p95, m.p95) && within(self.p99, m.p99) && m.errors <= self.max_errors
     }
 
+    /// Whether what was sent came back, be it as a failure: whether so much may fail is another question.
+    pub(crate) fn is_answered(&self, m: &Measured, slowest: f64) -> bool {
+        match self.workload {
+            Workload::Open { .. } => m.is_carried(slowest, 1.0 - m.errors),
+            Workload::Closed { .. } => true,
+        }
+    }
+
     /// Whether what was sent then was completed too. Users wait, so that theirs always is.
     pub(crate) fn is_carried_in(&self, m: &Measured) -> bool {
         match self.workload {
-            Workload::Open { .. } => m.max.is_some_and(|slowest| m.is_carried(slowest)),
+            Workload::Open { .. } => m.max.is_some_and(|slowest| m.is_carried(slowest, 1.0)),
             Workload::Closed { .. } => true,
         }
     }
@@ -109,6 +120,12 @@ impl Goal {
         self.p95.is_some() || self.p99.is_some() || throughput >= NEARLY_BEST * best
     }
 
+    /// Every bound on latency, beside what was seen of it.
+    pub(crate) fn bounds(&self, p95: Option<f64>, p99: Option<f64>) -> Vec<Bound> {
+        let of = |name, bound: Option<f64>, seen| bound.map(|bound| (name, bound, seen));
+        [of("p95", self.p95, p95), of("p99", self.p99, p99)].into_iter().flatten().collect()
+    }
+
     /// The bound that is named in the answer.
     pub(crate) fn bound(&self) -> Option<(&'static str, f64)> {
         self.p95.map(|b| ("p95", b)).or(self.p99.map(|b| ("p99", b)))
@@ -121,10 +138,11 @@ impl Goal {
 }
 
 impl Measured {
-    fn is_carried(&self, slowest: f64) -> bool {
+    /// Whether of so large a share of what was sent as much was completed as can be asked.
+    fn is_carried(&self, slowest: f64, share: f64) -> bool {
         let in_flight = self.offered * self.p50.unwrap_or(slowest);
         let chance = CHANCE * (2.0 * in_flight).sqrt() / (self.offered * self.duration).max(1.0);
-        self.throughput >= (CARRIED - chance) * self.offered
+        self.throughput >= (CARRIED - chance) * share * self.offered
     }
 
     /// Requests a second by which the count of a probe may be off.
@@ -199,6 +217,16 @@ pub(crate) mod tests {
         assert!(outcome(36.0).agrees() && !outcome(36.0).falls_short());
         assert!(!outcome(32.0).agrees() && !outcome(32.0).falls_short(), "160 requests by chance");
         assert!(outcome(3.6).falls_short());
+    }
+
+    // One in twenty may fail, and does: all that was sent came back.
+    #[test]
+    fn errors_that_are_allowed_are_no_shortfall() {
+        let goal = Goal { max_errors: 0.1, ..open(400.0, 0.1) };
+        let m = Measured { throughput: 380.0, errors: 0.05, p50: Some(0.01), ..measured(2, 0.05) };
+        assert!(goal.is_met_by(&m, 0.0));
+        assert!(!goal.is_met_by(&Measured { throughput: 360.0, ..m }, 0.0));
+        assert!(!goal.is_met_by(&Measured { throughput: 340.0, errors: 0.15, ..m }, 0.0));
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //! next, and whether more would help.
 
 use crate::finding::Kind;
-use crate::goal::Outcome;
+use crate::goal::{Bound, Measured, Outcome};
 use crate::laws;
 use crate::recommendation::{NextLimit, Recommendation, SLOWER, Search, WORTH};
 use crate::response::Workload;
-use crate::words::{rate, time};
+use crate::words::{percent, rate, time};
 
 impl Search<'_> {
     /// The sentence for `r`, from all that the search knows.
@@ -54,7 +54,7 @@ impl Search<'_> {
         let n = count(r.instances);
         let s = if r.instances == 1 { "s" } else { "" };
         if let Some(share) = self.bounds.failing {
-            return format!("{:.1} % of the requests fail without any overload", share * 100.0);
+            return format!("{} of the requests fail without any overload", percent(share));
         }
         let alone = self.model.ladder.light_service();
         if let Some((name, bound)) = self.goal.bound().filter(|(_, bound)| *bound < alone) {
@@ -75,27 +75,42 @@ impl Search<'_> {
         }
     }
 
-    /// What a count does about the bound: measured if it was, else predicted.
+    /// What a count does about the goal: measured if it was, else predicted.
     fn latency(&self, n: usize) -> String {
-        let predicted = self.prediction(n);
-        let Some((name, _)) = self.goal.bound() else {
-            return self.measurement(n).map_or_else(
-                || format!(" ({} requests/s predicted)", rate(predicted.throughput)),
-                |m| format!(" ({} requests/s measured)", rate(m.throughput)),
-            );
-        };
         if let Some(m) = self.measurement(n) {
-            let of_sample = if name == "p95" { m.p95 } else { m.p99 };
-            return match (of_sample, m.max) {
-                (Some(value), _) => format!(" ({name} {} measured)", time(value)),
-                (None, Some(slowest)) => format!(" (slowest answer {} measured)", time(slowest)),
-                (None, None) => " (no answer came)".to_owned(),
-            };
+            return format!(" ({})", self.measured_in_words(m));
         }
-        predicted.response.map_or_else(
-            || " (the queue would grow without end)".to_owned(),
-            |p| format!(" ({name} {} predicted)", time(if name == "p95" { p.p95 } else { p.p99 })),
-        )
+        let p = self.prediction(n);
+        let bounds = p.response.map_or_else(
+            || self.goal.bounds(None, None),
+            |r| self.goal.bounds(Some(r.p95), Some(r.p99)),
+        );
+        match told(&bounds, f64::INFINITY) {
+            Some((name, _, Some(value))) => format!(" ({name} {} predicted)", time(value)),
+            Some((_, _, None)) => " (the queue would grow without end)".to_owned(),
+            None => format!(" ({} requests/s predicted)", rate(p.throughput)),
+        }
+    }
+
+    /// The figure that misses the goal; of one that holds it, what it does about the first bound.
+    fn measured_in_words(&self, m: &Measured) -> String {
+        let Some(slowest) = m.max else { return "no answer came".to_owned() };
+        let bounds = self.goal.bounds(m.p95, m.p99);
+        let shown = told(&bounds, slowest);
+        if shown.is_none_or(|bound| holds(bound, slowest)) {
+            if m.errors > self.goal.max_errors {
+                return format!("{} of the requests failed", percent(m.errors));
+            }
+            if !self.goal.is_answered(m, slowest) {
+                let (done, sent) = (rate(m.throughput), rate(m.offered));
+                return format!("{done} of {sent} requests/s measured");
+            }
+        }
+        match shown {
+            Some((name, _, Some(value))) => format!("{name} {} measured", time(value)),
+            Some((_, _, None)) => format!("slowest answer {} measured", time(slowest)),
+            None => format!("{} requests/s measured", rate(m.throughput)),
+        }
     }
 
     fn limit_in_words(&self, r: &Recommendation) -> Option<String> {
@@ -211,6 +226,17 @@ impl Search<'_> {
     }
 }
 
+/// The first bound that is missed, or else the first.
+fn told(bounds: &[Bound], slowest: f64) -> Option<Bound> {
+    let missed = bounds.iter().find(|bound| !holds(**bound, slowest));
+    missed.or(bounds.first()).copied()
+}
+
+/// Without enough samples for a percentile the slowest answer counts.
+fn holds((_, most, value): Bound, slowest: f64) -> bool {
+    value.unwrap_or(slowest) <= most
+}
+
 /// Said where less was measured than the model explains.
 fn unexplained(outcome: Outcome) -> String {
     format!(
@@ -245,6 +271,7 @@ fn ordinal(n: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::goal::Goal;
     use crate::goal::tests::{measured, open};
     use crate::model::tests::{model, saturation};
     use crate::recommendation::{Bounds, recommend};
@@ -269,6 +296,46 @@ mod tests {
         let known = answer(&[measured(n, 0.05), measured(n - 1, 0.3)]).reason;
         assert!(known.starts_with(&format!("Run {n} instances: they hold the goal (p95 50 ms")));
         assert!(known.contains(&format!(", {} do not (p95 300 ms measured)", n - 1)), "{known}");
+    }
+
+    // What a count is said to miss is what it missed.
+    #[test]
+    fn the_figure_that_misses_its_bound_is_named() {
+        let mut m = model(1, 0.0205, 0.0001, 2.0);
+        m.fit(&[saturation(2, 2.0 / 0.0205, 0.0001, 0.1)]);
+        let bounds = Bounds {
+            max_instances: 32,
+            memory: None,
+            instance_limit: Kind::Serialized,
+            failing: None,
+        };
+        let goal = Goal { p99: Some(0.2), ..open(400.0, 0.1) };
+        let fewer = recommend(&m, &goal, &bounds, &[]).instances - 1;
+        let said = |fewer: Measured| {
+            let n = fewer.instances + 1;
+            recommend(&m, &goal, &bounds, &[fewer, measured(n, 0.04)]).reason
+        };
+        let good = measured(fewer, 0.05);
+        let failing = said(Measured { errors: 0.05, ..good });
+        assert!(failing.contains(" do not (5 % of the requests failed)"), "{failing}");
+        let late = said(Measured { p99: Some(0.3), ..good });
+        assert!(late.contains(" do not (p99 300 ms measured)"), "{late}");
+        let behind = said(Measured { throughput: 350.0, ..good });
+        assert!(behind.contains(" do not (350 of 400 requests/s measured)"), "{behind}");
+    }
+
+    // One in five thousand, where one in ten thousand may.
+    #[test]
+    fn a_small_share_that_fails_is_not_none() {
+        let m = model(1, 0.0205, 0.0001, 2.0);
+        let bounds = Bounds {
+            max_instances: 1,
+            memory: None,
+            instance_limit: Kind::Serialized,
+            failing: Some(0.0002),
+        };
+        let reason = recommend(&m, &open(10.0, 0.1), &bounds, &[]).reason;
+        assert!(reason.contains("0.02 % of the requests fail without any overload"), "{reason}");
     }
 
     #[test]

@@ -366,7 +366,7 @@ mod tests {
         let b = Bounds { failing: Some(0.05), ..bounds(Kind::Serialized) };
         let r = recommend(&sleeper(0.02), &open(60.0, 0.3), &b, &[]);
         assert_eq!((r.goal_met, r.limited_by), (false, Kind::Failing));
-        assert!(r.reason.contains("5.0 % of the requests fail"), "{}", r.reason);
+        assert!(r.reason.contains("5 % of the requests fail"), "{}", r.reason);
     }
 
     #[test]
