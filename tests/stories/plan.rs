@@ -2,12 +2,13 @@
 //!
 //! Times are asserted as ratios: the machine is noisy, and the tests' build is not optimised.
 
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use capacity::Basis;
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::house::{Home, alone, example, json, said, sound};
+use crate::house::{Home, alone, eventually, example, json, processes, said, send, sound};
 
 /// A plan of an example with further arguments, as JSON; none if Tenfold itself doubts it each time, as
 /// on a machine that is busy with something else.
@@ -164,4 +165,63 @@ fn the_json_follows_the_contract() {
         ["app", "balancer", "generator", "machine"].iter().all(|k| cpu[k].is_number()),
         "{probe:#}"
     );
+}
+
+/// The demo as an app of which only so many instances run; what becomes of the others, in shell.
+fn no_more_than(home: &Home, most: usize, others: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_tenfold");
+    let script = format!("[ $TENFOLD_INSTANCE -le {most} ] && exec {program} demo-app\n{others}\n");
+    let path = home.path().join("few.sh");
+    std::fs::write(&path, script).unwrap();
+    format!("sh {}", path.display())
+}
+
+// Two users keep two busy. The third is asked for to see whether more would help.
+#[test]
+fn an_instance_too_many_that_does_not_start_costs_no_answer() {
+    let _machine = alone();
+    let home = Home::new();
+    let app = no_more_than(&home, 2, "echo no more than two of me >&2; exit 7");
+    let arguments = "plan --quiet --json - --users 2 --budget 60s";
+    let Some(plan) = sound(json(&home.measure(&format!("{arguments} -- {app}")))) else { return };
+    assert_eq!(plan["recommendation"]["instances"], 2, "{plan:#}");
+    let curve = plan["curve"].as_array().unwrap();
+    assert!(curve[1]["measured"]["throughput"].is_number(), "{plan:#}");
+    let notes = plan["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
+    let told: Vec<&str> = notes.filter(|note| note.contains("nothing could be measured")).collect();
+    let [note] = told[..] else { panic!("{plan:#}") };
+    let start =
+        "With 3 running nothing could be measured: app-3 exited with code 7 before it was ready";
+    assert!(note.starts_with(start) && note.ends_with("\n  | no more than two of me"), "{note}");
+    let why = plan["stop"]["explanation"].as_str().unwrap();
+    assert!(why.ends_with("; 3 could not be measured"), "{why}");
+    assert_eq!(plan["stop"]["reason"], "confirmed", "{plan:#}");
+}
+
+// It might be waited for for a minute.
+#[test]
+fn an_instance_too_many_that_is_never_ready_does_not_outlast_the_budget() {
+    let _machine = alone();
+    let home = Home::new();
+    let app = no_more_than(&home, 2, "exec sleep 4714");
+    let arguments = "plan --quiet --json - --users 2 --budget 45s --ready-timeout 60s";
+    let Some(plan) = sound(json(&home.run(&format!("{arguments} -- {app}")))) else { return };
+    assert_eq!(plan["recommendation"]["instances"], 2, "{plan:#}");
+    assert!(plan["duration_s"].as_f64().unwrap() < 50.0, "{plan:#}");
+    assert!(plan["notes"].to_string().contains("when the budget was over"), "{plan:#}");
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_an_instance_too_many() {
+    let _machine = alone();
+    let home = Home::new();
+    let app = no_more_than(&home, 2, "exec sleep 4715");
+    let mut plan = home.tenfold(&format!("plan --quiet --json - --users 2 -- {app}"));
+    let plan = plan.stdout(Stdio::piped()).spawn().unwrap();
+    eventually("the third starts", || !processes("sleep 4715").is_empty());
+    send(plan.id(), Signal::INT);
+    let output = plan.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    assert_eq!(json(&output)["stop"]["reason"], "interrupted");
+    assert!(processes("sleep 4715").is_empty());
 }

@@ -79,6 +79,8 @@ pub enum StopReason {
     GeneratorBound,
     /// Measured twice, and not valid either time.
     Unsteady,
+    /// So many instances did not start, or not run for as long as it takes.
+    Unmeasurable,
     /// A signal came.
     Interrupted,
 }

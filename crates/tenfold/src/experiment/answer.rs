@@ -43,7 +43,7 @@ pub fn plan(
         findings: Vec::new(),
         interventions: Vec::new(),
         recommendation: None,
-        notes: known.notes.clone(),
+        notes: known.notes(),
         stop: known.stop.clone(),
         second_opinion: known.second_opinion(),
         cost: None,

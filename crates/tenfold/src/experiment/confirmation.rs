@@ -20,7 +20,7 @@ impl Session<'_> {
         let running = self.rig.fleet().members().len();
         let all = self.confirmation(running) + self.confirmations();
         if self.known.one_more() == Some(running) && all <= self.budget.left() {
-            self.confirm_at(running).await?;
+            self.attempt(running).await?;
         }
         let mut beside = Vec::new();
         loop {
@@ -29,19 +29,40 @@ impl Session<'_> {
                     self.give_up(instances);
                     return Ok(());
                 }
-                self.confirm_at(instances).await?;
+                self.require(instances).await?;
             }
             let unsure = self.known.least_sure();
             let has_time = |instances: &usize| self.has_time_for(*instances);
             if let Some(next) = unsure.map(|unsure| unsure.instances).filter(has_time) {
-                beside.push(next);
-                self.confirm_at(next).await?;
+                self.attempt(next).await?;
+                if self.known.confirmed_at(next).is_some() {
+                    beside.push(next);
+                }
             } else if let Some(next) = self.known.one_more().filter(has_time) {
-                self.confirm_at(next).await?;
+                self.attempt(next).await?;
             } else {
                 self.conclude(&beside, unsure);
                 return Ok(());
             }
+        }
+    }
+
+    /// Measures a count that the plan rests on. Once there is any, it can do without another.
+    async fn require(&mut self, instances: usize) -> Result<(), Abort> {
+        match self.known.confirmed.is_empty() {
+            true => self.confirm_at(instances).await,
+            false => self.attempt(instances).await,
+        }
+    }
+
+    /// Measures a count if it can be: instances that do not start, or die, cost none of what is known.
+    async fn attempt(&mut self, instances: usize) -> Result<(), Abort> {
+        match self.confirm_at(instances).await {
+            Err(Abort::Failed(why)) => {
+                self.known.lose(instances, &why);
+                Ok(())
+            }
+            done => done,
         }
     }
 
@@ -76,6 +97,8 @@ impl Session<'_> {
                 (false, false) => "",
             };
             (StopReason::Confirmed, format!("the answer was measured{neighbours}"))
+        } else if self.known.lost().any(|lost| lost == instances) {
+            (StopReason::Unmeasurable, "the answer could not be measured".to_owned())
         } else {
             let why = format!("{instances} were measured twice, and not validly either time");
             (StopReason::Unsteady, why)
@@ -83,6 +106,11 @@ impl Session<'_> {
         if !beside.is_empty() {
             let counts: Vec<String> = beside.iter().map(usize::to_string).collect();
             why += &format!(", then {}, where the model was least sure", counts.join(" and "));
+        }
+        let lost = self.known.lost().filter(|lost| *lost != instances);
+        let lost: Vec<String> = lost.map(|lost| lost.to_string()).collect();
+        if !lost.is_empty() {
+            why += &format!("; {} could not be measured", lost.join(" and "));
         }
         if let Some(Unsure { instances, half_width }) = unsure {
             let percent = 100.0 * half_width;
@@ -97,16 +125,32 @@ impl Session<'_> {
     /// they have run for a while.
     pub(super) async fn sweep(&mut self) -> Result<(), Abort> {
         for instances in (1..=self.experiment.max_instances).rev() {
-            self.confirm_at(instances).await?;
+            self.require(instances).await?;
         }
         let most = self.experiment.max_instances;
-        self.known.end(StopReason::Swept, format!("every count up to {most} was measured"));
+        let lost: Vec<String> = self.known.lost().map(|lost| lost.to_string()).collect();
+        let (reason, but) = match lost.is_empty() {
+            true => (StopReason::Swept, String::new()),
+            false => (StopReason::Unmeasurable, format!(" but {}", lost.join(" and "))),
+        };
+        self.known.end(reason, format!("every count up to {most} was measured{but}"));
         Ok(())
     }
 
     async fn confirm_at(&mut self, instances: usize) -> Result<(), Abort> {
         let are_new = instances > self.rig.fleet().members().len();
-        self.scale(instances).await?;
+        // New ones are waited for past the budget only where nothing else is known.
+        let patience = match self.experiment.depth {
+            Depth::Confirm if are_new && !self.known.confirmed.is_empty() => self.budget.left(),
+            _ => Duration::MAX,
+        };
+        tokio::select! {
+            scaled = self.scale(instances) => scaled?,
+            () = tokio::time::sleep(patience) => {
+                let why = "they were not ready when the budget was over; raise --budget";
+                return Err(Abort::Failed(anyhow::anyhow!(why)));
+            }
+        }
         let pace = self.confirming(instances);
         let response = self.known.response(instances);
         let workload = match self.experiment.workload.pattern {

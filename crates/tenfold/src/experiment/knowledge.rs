@@ -27,9 +27,18 @@ pub struct Knowledge<'a> {
     pub trials: Vec<Trial>,
     /// How often the model had been wrong about a count.
     pub misses: usize,
+    /// Counts that could not be measured.
+    lost: Vec<Lost>,
     /// Why no more was measured.
     pub stop: Option<Stop>,
     pub notes: Vec<String>,
+}
+
+/// So many instances did not start, or not run for as long as it takes.
+struct Lost {
+    instances: usize,
+    /// Why, with the app's last words.
+    why: String,
 }
 
 /// A request shorter than this (s) leaves its slot idle for a noticeable share of the time until the
@@ -57,6 +66,7 @@ impl<'a> Knowledge<'a> {
             confirmed: Vec::new(),
             trials: Vec::new(),
             misses: 0,
+            lost: Vec::new(),
             stop: None,
             notes: Vec::new(),
         }
@@ -342,10 +352,34 @@ impl<'a> Knowledge<'a> {
         Some(capacity::recommended(&model, &self.goal(), &bounds, &self.measurements()))
     }
 
-    /// Whether the goal's workload was measured there, and well or often enough.
+    /// Whether the goal's workload was measured there, and well or often enough, or cannot be.
     pub fn is_confirmed(&self, instances: usize) -> bool {
         let mut tries = self.confirmed.iter().filter(|o| o.instances() == instances);
-        tries.clone().count() >= TRIES || tries.any(|o| self.is_valid(o))
+        let is_done = tries.clone().count() >= TRIES || tries.any(|o| self.is_valid(o));
+        is_done || self.lost().any(|lost| lost == instances)
+    }
+
+    /// So many could not be measured.
+    pub fn lose(&mut self, instances: usize, why: &anyhow::Error) {
+        self.lost.push(Lost { instances, why: format!("{why:#}") });
+    }
+
+    /// The counts that could not be measured.
+    pub fn lost(&self) -> impl Iterator<Item = usize> {
+        self.lost.iter().map(|lost| lost.instances)
+    }
+
+    /// Everything that was noticed.
+    pub fn notes(&self) -> Vec<String> {
+        let told = |Lost { instances, why }: &Lost| {
+            format!("With {instances} running nothing could be measured: {why}")
+        };
+        self.notes.iter().cloned().chain(self.lost.iter().map(told)).collect()
+    }
+
+    /// Whether so many may be measured beside the answer: not where counts were lost already.
+    fn is_open(&self, instances: usize) -> bool {
+        self.confirmed_at(instances).is_none() && self.lost.is_empty()
     }
 
     /// Whether a measurement may be relied on; other programs that work for the app do not disturb it.
@@ -373,8 +407,8 @@ impl<'a> Knowledge<'a> {
         let answer = capacity::recommended(&model, &self.goal(), &bounds, &measured);
         let most = bounds.max_instances.min(bounds.memory.unwrap_or(usize::MAX));
         let around = answer.saturating_sub(ABOUT).max(1)..=(answer + ABOUT).min(most);
-        let unmeasured = around.filter(|n| self.confirmed_at(*n).is_none());
-        capacity::least_sure(&model, &self.goal().workload, unmeasured)
+        let open = around.filter(|n| self.is_open(*n));
+        capacity::least_sure(&model, &self.goal().workload, open)
     }
 
     /// One instance more than the answer, where that may be and was not measured.
@@ -382,7 +416,7 @@ impl<'a> Knowledge<'a> {
         let (_, bounds) = self.model()?;
         let more = self.recommended()? + 1;
         let most = bounds.max_instances.min(bounds.memory.unwrap_or(usize::MAX));
-        (more <= most && self.confirmed_at(more).is_none()).then_some(more)
+        (more <= most && self.is_open(more)).then_some(more)
     }
 
     /// The next count of a search that asks measurements alone; `None` once the bracket is closed, or
