@@ -85,7 +85,12 @@ impl Match {
         if self.strictness == Strictness::Lenient {
             return true;
         }
-        let found = self.source.find(answer, near).unwrap_or(Value::String(String::new()));
+        let found = match (self.source.find(answer, near), &self.source) {
+            (Some(found), _) => found,
+            // What is not there is no empty text: only expressions and headers that find nothing are.
+            (None, Source::Json(_)) => return false,
+            (None, Source::Regexp(..) | Source::Header(_)) => Value::String(String::new()),
+        };
         match &self.wanted {
             Wanted::Value(value) => same(&found, value),
             Wanted::Text(text) => {

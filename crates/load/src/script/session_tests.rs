@@ -233,6 +233,7 @@ fn a_capture_or_match_that_fails_ends_the_session() {
     for step in [
         "- get: {url: /, capture: {json: $.none, as: x}}",
         "- get: {url: /, match: {json: $.a, value: 2}}",
+        "- get: {url: /, match: {json: $.none, value: ''}}",
         "- get: {url: /, capture: {regexp: nothing, as: x}}",
     ] {
         let played = play(&script("", &format!("{step}\n- get: {{url: /never}}")), |_, _| {
