@@ -143,7 +143,11 @@ impl Search<'_> {
                 rate(self.model.cpu_limit(n))
             ),
             Kind::CpuBound => {
-                format!("the one core that an instance keeps busy ({each} requests/s)")
+                // One thread's, and a little that others of the instance use beside it; or several workers'.
+                let busy = self.model.app_demand * self.model.ladder.peak();
+                let cores =
+                    if busy < 1.2 { "one core".to_owned() } else { format!("{busy:.1} cores") };
+                format!("the {cores} that an instance keeps busy ({each} requests/s)")
             }
             Kind::Oversubscribed => {
                 format!("the CPU: one instance already keeps the {cores} cores busy")
@@ -336,6 +340,22 @@ mod tests {
         };
         let reason = recommend(&m, &open(10.0, 0.1), &bounds, &[]).reason;
         assert!(reason.contains("0.02 % of the requests fail without any overload"), "{reason}");
+    }
+
+    // One thread, and a cluster of two workers, on a machine that has more cores.
+    #[test]
+    fn as_many_cores_are_told_as_an_instance_keeps_busy() {
+        for (workers, cores) in [(1, "the one core that"), (2, "the 1.9 cores that")] {
+            let m = model(workers, 0.01, 0.0095, 8.0);
+            let bounds = Bounds {
+                max_instances: 8,
+                memory: None,
+                instance_limit: Kind::CpuBound,
+                failing: None,
+            };
+            let reason = recommend(&m, &open(80.0, 0.1), &bounds, &[]).reason;
+            assert!(reason.contains(&format!("{cores} an instance keeps busy")), "{reason}");
+        }
     }
 
     #[test]
