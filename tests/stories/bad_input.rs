@@ -190,7 +190,10 @@ fn a_range_of_ports_in_use() {
 
 #[test]
 fn a_budget_too_short_for_the_app() {
-    refused("plan --quiet --users 3 --budget 1s -- sleep 4713", 2, &["--budget"]);
+    refused("plan --quiet --users 3 --budget 1s -- sleep 4713", 2, &["--budget 5s or more"]);
+    let patient = "plan --quiet --users 3 --think 5m --budget 20s --";
+    let app = env!("CARGO_BIN_EXE_tenfold");
+    refused(&format!("{patient} {app} demo-app"), 2, &["and a user thinks for 300 s"]);
     let slow = "import http.server as h,os,time
 class H(h.BaseHTTPRequestHandler):
  def do_GET(s):time.sleep(1.5);s.send_response(200);s.end_headers()

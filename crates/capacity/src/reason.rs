@@ -194,6 +194,7 @@ impl Search<'_> {
         let is_last = r.instances == self.most;
         is_last.then(|| match self.bounds.memory {
             Some(fit) if fit == self.most => format!("no more than {fit} fit into the memory"),
+            _ if self.most == 1 => "more than one was not allowed (--max-instances)".to_owned(),
             _ => format!("more than {} instances were not allowed (--max-instances)", self.most),
         })
     }
@@ -326,6 +327,19 @@ mod tests {
         assert!(late.contains(" do not (p99 300 ms measured)"), "{late}");
         let behind = said(Measured { throughput: 350.0, ..good });
         assert!(behind.contains(" do not (350 of 400 requests/s measured)"), "{behind}");
+    }
+
+    #[test]
+    fn one_may_be_all_that_is_allowed() {
+        let m = model(1, 0.0205, 0.0001, 2.0);
+        let bounds = Bounds {
+            max_instances: 1,
+            memory: None,
+            instance_limit: Kind::Serialized,
+            failing: None,
+        };
+        let reason = recommend(&m, &open(400.0, 0.1), &bounds, &[]).reason;
+        assert!(reason.contains("; more than one was not allowed (--max-instances)"), "{reason}");
     }
 
     // One in five thousand, where one in ten thousand may.

@@ -100,8 +100,8 @@ impl Session<'_> {
         } else if self.known.lost().any(|lost| lost == instances) {
             (StopReason::Unmeasurable, "the answer could not be measured".to_owned())
         } else {
-            let why = format!("{instances} were measured twice, and not validly either time");
-            (StopReason::Unsteady, why)
+            let why = "the answer was measured twice, and not validly either time";
+            (StopReason::Unsteady, why.to_owned())
         };
         if !beside.is_empty() {
             let counts: Vec<String> = beside.iter().map(usize::to_string).collect();

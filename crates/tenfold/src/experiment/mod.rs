@@ -68,7 +68,7 @@ impl Experiment {
     ) -> anyhow::Result<(Plan, Option<Signal>)> {
         if self.budget < LEAST_BUDGET {
             return Err(misuse(format!(
-                "a budget of {} s is too short for any app: give --budget {} s or more",
+                "a budget of {} s is too short for any app: give --budget {}s or more",
                 self.budget.as_secs_f64(),
                 LEAST_BUDGET.as_secs()
             )));

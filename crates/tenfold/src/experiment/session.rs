@@ -38,7 +38,7 @@ const WARMING: u32 = 4;
 /// They have when a request costs no more than this share less CPU than it did a probe before: as
 /// exact as a probe is.
 const SETTLED: f64 = 0.02;
-/// A rung of the ladder on which more fail than this does not count.
+/// A rung of the ladder on which more fail than this, and than the goal allows, does not count.
 const SPOILED: f64 = 0.01;
 
 impl<'a> Session<'a> {
@@ -157,14 +157,16 @@ impl<'a> Session<'a> {
             }
             rung => rung?,
         };
-        if rung.slowest.is_some() && rung.error_ratio() <= SPOILED {
+        let allowed = self.experiment.goal.max_errors.max(SPOILED);
+        if rung.slowest.is_some() && rung.error_ratio() <= allowed {
             return Ok(Some(rung));
         }
+        let what = match &rung.top_error {
+            Some(error) => format!("failed {:.0} % of them ({error})", rung.error_ratio() * 100.0),
+            None => "answered none of them".to_owned(),
+        };
         self.known.notes.push(format!(
-            "With {concurrency} requests at once one instance failed {:.0} % of them ({}); the plan stays \
-             below.",
-            rung.error_ratio() * 100.0,
-            rung.top_error.as_deref().unwrap_or("no answer came")
+            "With {concurrency} requests at once one instance {what}; the plan stays below."
         ));
         Ok(None)
     }
@@ -211,8 +213,12 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         let total = (self.budget.elapsed() + needed).as_secs_f64();
+        let thinks = match think {
+            Duration::ZERO => String::new(),
+            think => format!(" and a user thinks for {} s", think.as_secs_f64()),
+        };
         Err(Abort::Failed(misuse(format!(
-            "the budget of {} s is too short: a request takes {:.2} s here, so that a plan needs about \
+            "the budget of {} s is too short: a request takes {:.2} s here{thinks}, so that a plan needs about \
              {:.0} s; give --budget {:.0}s",
             self.budget.total().as_secs_f64(),
             1.0 / self.known.peak(),
