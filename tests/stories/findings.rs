@@ -216,6 +216,24 @@ fn errors_are_not_cured_by_instances() {
     assert_eq!(plan["recommendation"]["limited_by"], "failing", "{plan:#}");
 }
 
+// All but the first fail a fifth of theirs, which is less than was sent, and no overload.
+#[test]
+fn errors_of_further_instances_are_found() {
+    let _machine = alone();
+    let ill = "import http.server as h,itertools,os,time
+n,ill=itertools.count(1),os.environ['TENFOLD_INSTANCE']!='1'
+class H(h.BaseHTTPRequestHandler):
+ def do_GET(s):time.sleep(.02);s.send_response(500 if ill and next(n)%5==0 else 200);s.end_headers()
+ def log_message(s,*a):pass
+h.HTTPServer(('127.0.0.1',int(os.environ['PORT'])),H).serve_forever()";
+    let home = Home::new();
+    let app = home.path().join("ill.py");
+    std::fs::write(&app, ill).unwrap();
+    let arguments = "plan --quiet --json - --rate 60 --p95 200ms --max-instances 2 --budget 25s";
+    let plan = json(&home.run(&format!("{arguments} -- python3 {}", app.display())));
+    assert_eq!(kinds(&plan)[0], "failing", "{plan:#}");
+}
+
 // One instance has its CPU full and two have the lock: only a core less can tell one from the other.
 #[test]
 fn a_core_less_tells_a_lock_from_the_cpu() {

@@ -5,7 +5,7 @@ use capacity::quota::Halting;
 use capacity::words::percent;
 use capacity::{Filling, Measured, Quota, Saturation, ServiceShape, laws};
 use hdrhistogram::Histogram;
-use load::{Reason, Report};
+use load::{ErrorKind, Reason, Report};
 use observe::{Machine, Sample, Sockets, TargetUsage, Usage};
 
 use super::probe::Probe;
@@ -65,6 +65,8 @@ pub struct Observation {
     /// Memory that was still free (bytes).
     pub memory_available: Option<u64>,
     pub connect_failures: u64,
+    /// Requests that failed because they would have waited, or did, for too long.
+    unserved: u64,
     /// Page faults of the instance that has most, that waited for a disk, a second.
     pub faults: f64,
     /// Open files of the instance that has most.
@@ -138,6 +140,7 @@ impl Observation {
             memory_pressure: usage.machine.pressure.map(|p| p.memory.some),
             memory_available: usage.machine.memory.map(|m| m.available),
             connect_failures: edges.connect_failures(),
+            unserved: edges.refused() + report.errors.get(&ErrorKind::Timeout).unwrap_or(&0),
             faults: apps.iter().map(|u| u.major_faults).fold(0.0, f64::max),
             files: apps.iter().filter_map(|u| u.open_files).max(),
             sockets: edges.sockets.clone(),
@@ -212,9 +215,12 @@ impl Observation {
         (ratio >= STOPPED).then(|| Quota::seen(cores, demands, &alone))
     }
 
-    /// Whether more was sent than could be completed, so that what failed may just have waited.
+    /// Whether more was sent than could be completed, so that what failed may just have waited. What the
+    /// app itself failed it had time for.
     pub fn is_overloaded(&self) -> bool {
-        self.probe.rate.is_some() && self.throughput() < 0.97 * self.offered
+        let own = self.probe.errors.saturating_sub(self.unserved);
+        let answered = self.throughput() + own as f64 / self.probe.duration_s.max(1e-3);
+        self.probe.rate.is_some() && answered < 0.97 * self.offered
     }
 
     /// Open files of an instance, and how many it may have.
