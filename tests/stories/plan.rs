@@ -198,6 +198,21 @@ fn an_instance_too_many_that_does_not_start_costs_no_answer() {
     assert_eq!(plan["stop"]["reason"], "confirmed", "{plan:#}");
 }
 
+// A measurement goes on while the instance is started again.
+#[test]
+fn an_instance_that_dies_while_it_is_measured_is_told() {
+    let _machine = alone();
+    let home = Home::new();
+    let program = env!("CARGO_BIN_EXE_tenfold");
+    let script = format!("{program} demo-app & sleep 2; [ -e died ] && wait; touch died; exit 3\n");
+    std::fs::write(home.path().join("mortal.sh"), script).unwrap();
+    let output = home.run("plan --quiet --json - --users 2 --max-instances 1 -- sh mortal.sh");
+    let plan = json(&output);
+    assert_eq!(plan["verdict"], "suspect", "{plan:#}");
+    let told = "app-1 died once while it was measured (exited with code 3); see why";
+    assert!(plan["verdict_reasons"].to_string().contains(told), "{plan:#}");
+}
+
 // It might be waited for for a minute.
 #[test]
 fn an_instance_too_many_that_is_never_ready_does_not_outlast_the_budget() {

@@ -91,6 +91,13 @@ fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
         let n = answer.instances;
         plan.verdict_reasons.push(format!("the goal's workload was not measured with {n} running"));
     }
+    for (name, (times, cause)) in &known.deaths {
+        plan.verdict = plan.verdict.max(Verdict::Suspect);
+        let times = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
+        plan.verdict_reasons.push(format!(
+            "{name} died {times} while it was measured ({cause}); see why, and measure again"
+        ));
+    }
 }
 
 fn probes<'a>(known: &'a Knowledge<'_>) -> impl Iterator<Item = &'a Observation> {

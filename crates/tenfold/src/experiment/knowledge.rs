@@ -1,5 +1,7 @@
 //! What is known so far, and what follows from it. No I/O: the science is asked here.
 
+use std::collections::BTreeMap;
+
 use capacity::{
     Admission, Basis, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Measured, Memory, Model,
     Pool, Question, Recommendation, Room, Rung, Saturation, Scaling, Shortage, Trial, Unsure, Usl,
@@ -29,6 +31,8 @@ pub struct Knowledge<'a> {
     pub misses: usize,
     /// Counts that could not be measured.
     lost: Vec<Lost>,
+    /// Instances that died and were started again while something was measured: how often, and how last.
+    pub deaths: BTreeMap<String, (u32, String)>,
     /// Why no more was measured.
     pub stop: Option<Stop>,
     pub notes: Vec<String>,
@@ -67,6 +71,7 @@ impl<'a> Knowledge<'a> {
             trials: Vec::new(),
             misses: 0,
             lost: Vec::new(),
+            deaths: BTreeMap::new(),
             stop: None,
             notes: Vec::new(),
         }

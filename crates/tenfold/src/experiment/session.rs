@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use fleet::MemberStatus;
 use observe::Machine;
 
 use super::intervention::Setting;
@@ -338,10 +339,18 @@ impl<'a> Session<'a> {
     ) -> Result<Observation, Abort> {
         self.progress.step(describe(probe), self.forecast(stage).min(self.budget.left()));
         let request = &self.experiment.workload.request;
-        tokio::select! {
+        let observed = tokio::select! {
             observed = probe.measure(&self.rig, request, self.stop, self.progress, &self.known.machine) => observed,
             failed = self.rig.fleet().failed() => Err(Abort::Failed(failed.into())),
+        };
+        for MemberStatus { member, past, .. } in self.rig.fleet().members() {
+            // Those at the memory limit are told as such.
+            let deaths = past.restarts.saturating_sub(past.memory_kills);
+            if let Some(cause) = past.last_crash.filter(|_| deaths > 0) {
+                self.known.deaths.insert(member.name, (deaths, cause));
+            }
         }
+        observed
     }
 
     fn start_up_of(&self, instances: usize) -> Duration {
