@@ -48,6 +48,9 @@ fn prices_that_do_not_exist_are_refused_before_anything_is_measured() {
     let cost = home.run("cost --cpus 1,2 --memory 1G,2G,3G --instances 1,2 -- sleep 60");
     assert_eq!(cost.status.code(), Some(2));
     assert!(said(&cost).contains("--cpus has 2 sizes and --memory 3"), "{}", said(&cost));
+    let same = home.run("cost --cpus 1,1 --memory 1G --instances 1,2 -- false");
+    assert_eq!(same.status.code(), Some(2), "{}", said(&same));
+    assert!(said(&same).contains("the sizes do not grow"), "{}", said(&same));
 }
 
 // Each request at once takes three of its files.

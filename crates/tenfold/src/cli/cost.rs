@@ -103,7 +103,7 @@ impl Arguments {
         let memory = self.memory.iter().chain(std::iter::repeat(&self.memory[0]));
         let sizes: Vec<Size> =
             self.cpus.iter().zip(memory).map(|(&cpus, &memory)| Size { cpus, memory }).collect();
-        if !sizes.is_sorted_by_key(|size| (size.cpus, size.memory)) {
+        if !sizes.is_sorted_by(|a, b| (a.cpus, a.memory) < (b.cpus, b.memory)) {
             return Err(misuse(
                 "the sizes do not grow: give the smallest first, it is the one to multiply",
             ));
