@@ -119,8 +119,11 @@ pub fn response(kind: u8, bytes: &[u8]) {
         _ => {
             assert_eq!(head.values("x-request-id"), [b"a"]);
             assert!(!head.values("date").is_empty());
-            let closes = connection == [b"close"];
+            let (closes, upgrades) =
+                (connection.contains(&&b"close"[..]), connection.contains(&&b"upgrade"[..]));
             assert_eq!(closes, client == Persistence::Close);
+            assert_eq!(upgrades, !head.values("upgrade").is_empty());
+            assert!(status == 426 || !upgrades);
             assert!(closes || onward != Framing::UntilClose);
             assert!(
                 asker.version == Version::Http11 || head.values("transfer-encoding").is_empty()

@@ -184,6 +184,12 @@ pub(crate) fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// RFC 9110 7.8: it is for this connection alone, and says so.
+pub(super) fn write_upgrade(out: &mut Vec<u8>, protocols: &[u8]) {
+    out.extend_from_slice(b"Connection: upgrade\r\n");
+    write_field(out, "Upgrade", protocols);
+}
+
 pub(crate) fn write_decimal(out: &mut Vec<u8>, number: u64) {
     let mut digits = [0; 20];
     let mut at = digits.len();

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::fields::{
     Field, Meanings, Options, authenticates_connection, content_length, is_ambiguous, list,
-    nominated, write_decimal, write_field,
+    nominated, write_decimal, write_field, write_upgrade,
 };
 use super::lines::{Copyist, check_ends, first_line};
 use super::target::{Target, check_host, parse_target};
@@ -194,8 +194,7 @@ pub(crate) fn parse_request(
     let out = copyist.written();
     write_framing(out, &gathered);
     if let Some(protocols) = upgrade {
-        out.extend_from_slice(b"Connection: upgrade\r\n");
-        write_field(out, "Upgrade", protocols);
+        write_upgrade(out, protocols);
     }
     if expect == Expect::Continue {
         out.extend_from_slice(b"Expect: 100-continue\r\n");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::fields::{
     Field, Meanings, Options, authenticates_connection, content_length, nominated, write_decimal,
-    write_field,
+    write_upgrade,
 };
 use super::lines::{Copyist, check_ends, first_line};
 use super::{Flaw, Framing, MAX_FIELDS, Version};
@@ -136,14 +136,15 @@ pub(crate) fn parse_response(
     let out = copyist.written();
     write_framing(out, status, &gathered, onward);
     match (status, gathered.upgrade) {
-        (101, Some(protocols)) => {
-            out.extend_from_slice(b"Connection: upgrade\r\n");
-            write_field(out, "Upgrade", protocols);
-        }
+        (101, Some(protocols)) => write_upgrade(out, protocols),
         (101, None) => return Err("it changes protocols without saying to which"),
         (100..=199, _) => {}
-        _ => {
+        (_, protocols) => {
             write_persistence(out, client, asker.version);
+            // RFC 9110 15.5.22: a client that must ask for another protocol has to know which.
+            if let (426, Some(protocols)) = (status, protocols) {
+                write_upgrade(out, protocols);
+            }
             out.extend_from_slice(asker.added);
             if let Some((queue, service)) = asker.waited {
                 write_timing(out, queue, service);
