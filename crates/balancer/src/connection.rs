@@ -132,6 +132,7 @@ async fn request(
         max_target: limits.target_bytes,
         origin: &client.origin,
         forwarding,
+        carrier: client.stream.carrier(),
     };
     let passed =
         Passed { head: &mut space.request, id: &mut space.id, record: space.record.as_deref_mut() };

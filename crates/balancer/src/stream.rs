@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::address::Address;
+use crate::h1::Carrier;
 use crate::http2::{self, Branch, Lane};
 use crate::log::Transport;
 
@@ -88,6 +89,13 @@ impl ClientStream {
                 Transport { tls, http: None }
             }
             ClientStream::Http2(lane) => lane.transport(),
+        }
+    }
+
+    pub(crate) fn carrier(&self) -> Carrier {
+        match self {
+            ClientStream::Http2(_) => Carrier::Http2,
+            _ => Carrier::Http1,
         }
     }
 

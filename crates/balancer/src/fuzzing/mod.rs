@@ -13,8 +13,8 @@ use std::time::Duration;
 use crate::forwarded::{Origin, Trust};
 use crate::forwarding::{Forwarding, Switch, XForwarded};
 use crate::h1::{
-    Asker, Decoder, Expect, Framing, Passed, Persistence, Request, Response, Scan, Scanner, Terms,
-    Version, parse_request, parse_response,
+    Asker, Carrier, Decoder, Expect, Framing, Passed, Persistence, Request, Response, Scan,
+    Scanner, Terms, Version, parse_request, parse_response,
 };
 use crate::peer::{Peer, Scheme};
 use strict::{Body, Head};
@@ -218,8 +218,8 @@ fn rewritten(header: &[u8], trust: Trust) -> Option<(Request, Vec<u8>)> {
     }
     let address = Some(([192, 0, 2, 1], 80).into());
     let origin = Origin::new(Peer { address, scheme: Scheme::Http }, &forwarding);
-    let (origin, forwarding) = (&origin, &forwarding);
-    let terms = Terms { max_fields: FIELDS, max_target: usize::MAX, origin, forwarding };
+    let (origin, forwarding, carrier) = (&origin, &forwarding, Carrier::Http1);
+    let terms = Terms { max_fields: FIELDS, max_target: usize::MAX, origin, forwarding, carrier };
     let (mut out, mut id) = (Vec::new(), Vec::new());
     let passed = Passed { head: &mut out, id: &mut id, record: None };
     let request = parse_request(header, terms, passed).ok()?;

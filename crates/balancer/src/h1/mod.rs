@@ -16,7 +16,7 @@ mod tests;
 pub(crate) use body::{Decoded, Decoder, Framing};
 pub(crate) use fields::{content_length, list, write_decimal, write_field};
 pub(crate) use outline::Outline;
-pub(crate) use request::{Dialogue, Expect, Passed, Request, Terms, parse_request};
+pub(crate) use request::{Carrier, Dialogue, Expect, Passed, Request, Terms, parse_request};
 pub(crate) use response::{Asker, Persistence, Response, parse_response};
 pub(crate) use scan::{Scan, Scanner};
 pub(crate) use target::check_host;

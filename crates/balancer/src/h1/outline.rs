@@ -29,7 +29,7 @@ mod tests {
     use super::*;
     use crate::forwarded::Origin;
     use crate::forwarding::Forwarding;
-    use crate::h1::{Passed, Terms, parse_request};
+    use crate::h1::{Carrier, Passed, Terms, parse_request};
     use crate::peer::{Peer, Scheme};
 
     #[test]
@@ -42,8 +42,8 @@ mod tests {
         ] {
             let forwarding = Forwarding::default();
             let origin = Origin::new(Peer { address: None, scheme: Scheme::Http }, &forwarding);
-            let terms =
-                Terms { max_fields: 100, max_target: 99, origin: &origin, forwarding: &forwarding };
+            let (origin, forwarding, carrier) = (&origin, &forwarding, Carrier::Http1);
+            let terms = Terms { max_fields: 100, max_target: 99, origin, forwarding, carrier };
             let mut head = Vec::new();
             let passed = Passed { head: &mut head, id: &mut Vec::new(), record: None };
             parse_request(request.as_bytes(), terms, passed).unwrap();

@@ -65,6 +65,14 @@ pub(crate) struct Terms<'a> {
     pub(crate) max_target: usize,
     pub(crate) origin: &'a Origin,
     pub(crate) forwarding: &'a Forwarding,
+    pub(crate) carrier: Carrier,
+}
+
+/// What a request came over: its text is that of HTTP/1 either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    Http1,
+    Http2,
 }
 
 /// What a request becomes; appended to.
@@ -125,7 +133,7 @@ pub(crate) fn parse_request(
     passed: Passed<'_>,
 ) -> Result<Request, Reject> {
     let Passed { head: out, id, record } = passed;
-    let Terms { max_target, origin, forwarding, .. } = terms;
+    let Terms { max_target, origin, forwarding, carrier, .. } = terms;
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
     let max_fields = terms.max_fields.min(MAX_FIELDS);
@@ -200,9 +208,10 @@ pub(crate) fn parse_request(
         out.extend_from_slice(b"Expect: 100-continue\r\n");
     }
     if forwarding.via.is_on() {
-        out.extend_from_slice(match version {
-            Version::Http10 => b"Via: 1.0 tenfold\r\n",
-            Version::Http11 => b"Via: 1.1 tenfold\r\n",
+        out.extend_from_slice(match (carrier, version) {
+            (Carrier::Http2, _) => b"Via: 2.0 tenfold\r\n",
+            (Carrier::Http1, Version::Http10) => b"Via: 1.0 tenfold\r\n",
+            (Carrier::Http1, Version::Http11) => b"Via: 1.1 tenfold\r\n",
         });
     }
     let Caller { address: client, scheme } = origin.write(out, host, parsed.headers, forwarding);

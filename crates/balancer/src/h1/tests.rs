@@ -11,8 +11,8 @@ fn request(head: &str) -> Result<(Request, String), u16> {
     let forwarding = Forwarding::default();
     let peer = Peer { address: Some(([10, 0, 0, 9], 5000).into()), scheme: Scheme::Http };
     let origin = Origin::new(peer, &forwarding);
-    let terms =
-        Terms { max_fields: 100, max_target: 8192, origin: &origin, forwarding: &forwarding };
+    let (origin, forwarding, carrier) = (&origin, &forwarding, Carrier::Http1);
+    let terms = Terms { max_fields: 100, max_target: 8192, origin, forwarding, carrier };
     let mut out = Vec::new();
     let bytes = head.as_bytes();
     match Scanner::default().scan(bytes) {

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use balancer::{Cleartext, Config};
+use balancer::{Cleartext, Config, Switch};
 use bytes::Bytes;
 use h2::{Ping, Reason, client};
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -93,7 +93,7 @@ fn a_stream_is_a_request() {
     let (origin, seen) = Origin::answering(
         "HTTP/1.1 200 OK\r\nX-A: 1\r\nConnection: x-b\r\nX-B: 2\r\nContent-Length: 2\r\n\r\nok",
     );
-    let stage = stage(&origin, 4, |_| ());
+    let stage = stage(&origin, 4, |config| config.forwarding.via = Switch::On);
     play(async {
         let mut client = Client::new(&stage).await;
         let request = get("/a?b=%20").header("cookie", "a=1").header("x-c", "3");
@@ -105,7 +105,7 @@ fn a_stream_is_a_request() {
             assert_eq!(field(&answer.fields, hop), None);
         }
         let head = format!(
-            "GET /a?b=%20 HTTP/1.1\r\nHost: h\r\nx-c: 3\r\ncookie: a=1; b=2\r\n{ADDED}\r\n"
+            "GET /a?b=%20 HTTP/1.1\r\nHost: h\r\nx-c: 3\r\ncookie: a=1; b=2\r\nVia: 2.0 tenfold\r\n{ADDED}\r\n"
         );
         assert_eq!(seen.recv().unwrap(), head);
         // The next stream, over the same connections.
