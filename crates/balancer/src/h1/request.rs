@@ -46,7 +46,8 @@ pub(crate) struct Request {
 pub(crate) enum Dialogue {
     /// The request, then the answer.
     Turns,
-    /// gRPC: either may wait for the other in the middle, for as long as upgraded connections may.
+    /// Calls of gRPC, and streams of Connect: either may wait for the other in the middle, for as long as
+    /// upgraded connections may.
     Interleaved,
 }
 
@@ -335,11 +336,12 @@ fn expectation(gathered: &Gathered<'_>, version: Version, body: Framing) -> Resu
 }
 
 fn dialogue(headers: &[httparse::Header<'_>], body: Framing) -> Dialogue {
-    let is_grpc = |header: &httparse::Header<'_>| {
+    let is_call = |header: &httparse::Header<'_>| {
+        let kinds = [&b"application/grpc"[..], b"application/connect+"];
         header.name.eq_ignore_ascii_case("content-type")
-            && header.value.starts_with(b"application/grpc")
+            && kinds.iter().any(|kind| header.value.starts_with(kind))
     };
-    match body == Framing::Chunked && headers.iter().any(is_grpc) {
+    match body == Framing::Chunked && headers.iter().any(is_call) {
         true => Dialogue::Interleaved,
         false => Dialogue::Turns,
     }

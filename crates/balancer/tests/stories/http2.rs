@@ -54,9 +54,9 @@ impl Client {
         Client { send: send.ready().await.unwrap(), connection: tokio::spawn(connection) }
     }
 
-    /// A call of gRPC that the server has begun to answer.
-    async fn call(&mut self) -> (h2::SendStream<Bytes>, h2::RecvStream) {
-        let request = Request::post("http://h/").header("content-type", "application/grpc");
+    /// A call of this type that the server has begun to answer.
+    async fn call(&mut self, kind: &str) -> (h2::SendStream<Bytes>, h2::RecvStream) {
+        let request = Request::post("http://h/").header("content-type", kind);
         let (answer, body) = self.send.send_request(request.body(()).unwrap(), false).unwrap();
         (body, answer.await.unwrap().into_body())
     }
@@ -140,7 +140,7 @@ fn bodies_and_trailers_go_both_ways() {
     let stage = stage(&origin, 1, |_| ());
     play(async {
         let mut client = Client::new(&stage).await;
-        let (mut body, mut answer) = client.call().await;
+        let (mut body, mut answer) = client.call("application/grpc").await;
         assert_eq!(answer.data().await.unwrap().unwrap(), "hi");
         body.send_data("one".into(), false).unwrap();
         assert_eq!(answer.data().await.unwrap().unwrap(), "you");
@@ -171,7 +171,7 @@ fn a_call_that_goes_on_may_last_longer_than_an_upload() {
     let stage = stage(&origin, 1, |config| config.timeouts.upload = upload);
     play(async {
         let mut client = Client::new(&stage).await;
-        let (mut body, mut answer) = client.call().await;
+        let (mut body, mut answer) = client.call("application/connect+proto").await;
         let began = Instant::now();
         while began.elapsed() < 2 * upload {
             body.send_data("one".into(), false).unwrap();
