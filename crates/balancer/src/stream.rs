@@ -150,6 +150,18 @@ impl ClientStream {
         matches!(arrived, Ok(1..))
     }
 
+    /// The connection is no more, whatever has arrived over it before.
+    pub(crate) fn has_failed(&self) -> bool {
+        let error = match self {
+            ClientStream::Tcp(stream) => stream.take_error(),
+            ClientStream::Unix(stream) => stream.take_error(),
+            ClientStream::Tls(stream) => stream.get_ref().0.take_error(),
+            // Its resets are told, not looked for.
+            ClientStream::Http2(_) => Ok(None),
+        };
+        !matches!(error, Ok(None))
+    }
+
     /// The client has chosen HTTP/2 in its TLS handshake (ALPN, RFC 7301).
     pub(crate) fn has_chosen_http2(&self) -> bool {
         matches!(self, ClientStream::Tls(stream)

@@ -6,7 +6,7 @@ mod up;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use crate::answer::Failure;
@@ -39,8 +39,10 @@ pub(crate) struct Relay<'r, 'w> {
     moved: Moved,
     /// The status of the final answer.
     status: Option<u16>,
-    /// When more must have moved than had when this was decided.
-    deadline: Option<(Instant, u64)>,
+    /// Since when no more has moved than this.
+    still: Option<(Instant, u64)>,
+    /// When a client that nothing tells of was looked at last.
+    looked: Instant,
     pace: Pace,
 }
 
@@ -84,6 +86,10 @@ struct Moved {
     heads: u64,
 }
 
+/// How often to look whether a client has reset its connection, behind bytes of a body that the backend
+/// does not take.
+const LOOK: Duration = Duration::from_secs(1);
+
 impl<'r, 'w> Relay<'r, 'w> {
     /// `body` is what the client has yet to send; the request header, and a body that has arrived
     /// whole, are in the workspace.
@@ -112,7 +118,8 @@ impl<'r, 'w> Relay<'r, 'w> {
             watch: Watch::new(),
             moved: Moved::default(),
             status: None,
-            deadline: None,
+            still: None,
+            looked: began,
             pace: Pace::new(timeouts.client_grace, timeouts.stall, limits.client_rate),
         }
     }
@@ -143,19 +150,32 @@ impl<'r, 'w> Relay<'r, 'w> {
             return Poll::Ready(Outcome::ClientGone);
         }
         let moved = self.moved.total();
-        let deadline = match self.deadline {
-            Some((deadline, then)) if then == moved => deadline,
-            Some(_) => Instant::now() + self.patience(),
+        let since = match self.still {
+            Some((since, then)) if then == moved => since,
+            Some(_) => Instant::now(),
             // It has just begun.
-            None => self.began + self.patience(),
+            None => self.began,
         };
-        self.deadline = Some((deadline, moved));
+        self.still = Some((since, moved));
+        let deadline = since + self.patience();
         let limit = match self.client.upload {
             Some(upload) if self.waits_for_body() && !self.is_interleaved() => upload.min(deadline),
             _ => deadline,
         };
         let client = self.moved.from_client + self.moved.to_client;
-        match self.pace.deadline(self.waits_for_client(), client) {
+        let slow = self.pace.deadline(self.waits_for_client(), client);
+        while !sees_reset && self.upload.waits_for_backend(self.space) {
+            let look = self.looked.max(since) + LOOK;
+            if look >= slow.unwrap_or(limit).min(limit) {
+                break;
+            }
+            ready!(self.client.timer.poll(cx, look));
+            if self.client.stream.has_failed() {
+                return Poll::Ready(Outcome::ClientGone);
+            }
+            self.looked = look;
+        }
+        match slow {
             Some(slow) if slow < limit => {
                 self.client.timer.poll(cx, slow).map(|()| self.too_slow())
             }

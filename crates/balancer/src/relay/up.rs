@@ -117,6 +117,11 @@ impl Upload {
         matches!(self, Upload::Body(_)) && space.upward.is_empty()
     }
 
+    /// Nothing more is read before the backend takes more.
+    pub(super) fn waits_for_backend(&self, space: &Workspace) -> bool {
+        matches!(self, Upload::Body(_)) && !space.upward.is_empty()
+    }
+
     /// Bytes of the body have left the input: the request cannot be sent again.
     pub(super) fn has_taken_body(&self) -> bool {
         match self {

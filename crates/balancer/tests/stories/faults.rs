@@ -350,6 +350,21 @@ fn a_client_that_leaves_within_its_body_frees_its_slot() {
     stage.until("the slot is free", |snapshot| snapshot.apps[0].backends[0].in_flight == 0);
 }
 
+#[test]
+fn so_does_one_that_resets_while_the_backend_takes_no_more_of_its_body() {
+    let origin = Origin::new(|mut peer| {
+        peer.head();
+        std::thread::park();
+    });
+    let stage = Stage::before(&origin, 1);
+    let mut client = stage.client();
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000\r\n\r\n");
+    while client.write_until_stalled() > 0 {}
+    client.reset();
+    stage.until("it is counted", |snapshot| snapshot.apps[0].backends[0].counts.client_aborts == 1);
+    stage.until("the slot is free", |snapshot| snapshot.apps[0].backends[0].in_flight == 0);
+}
+
 /// NTLM and Negotiate authenticate a connection: nobody else may get it.
 #[test]
 fn an_authenticated_connection_is_not_shared() {
