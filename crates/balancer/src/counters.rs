@@ -119,6 +119,7 @@ pub(crate) struct Tally {
     pub(crate) open: u64,
     /// Requests answered by the balancer itself, by status class (3xx, 4xx, 5xx).
     pub(crate) own_answers: [u64; 3],
+    pub(crate) http2_floods: u64,
     pub(crate) entrance: EntranceCounts,
 }
 

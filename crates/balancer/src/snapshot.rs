@@ -123,6 +123,8 @@ pub struct ClientsSnapshot {
     pub own_4xx: u64,
     /// Requests that the balancer answered itself with a 5xx.
     pub own_5xx: u64,
+    /// HTTP/2 connections closed because their client asked for too much work without requests.
+    pub http2_floods: u64,
     /// What came of connections before their first request.
     pub entrance: EntranceCounts,
 }
@@ -142,6 +144,7 @@ impl Snapshot {
             clients.own_3xx += tally.own_answers[0];
             clients.own_4xx += tally.own_answers[1];
             clients.own_5xx += tally.own_answers[2];
+            clients.http2_floods += tally.http2_floods;
             clients.entrance.add(tally.entrance);
         }
         let apps = shared.apps.iter().enumerate();

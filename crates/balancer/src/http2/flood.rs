@@ -134,7 +134,11 @@ impl Count {
         }
     }
 
-    /// The client asks for more than it may.
+    /// The client asks for more work than it may.
+    pub(super) fn flood(&self) {
+        self.flooded.store(true, Ordering::Relaxed);
+    }
+
     pub(super) fn is_flooded(&self) -> bool {
         self.flooded.load(Ordering::Relaxed)
     }
@@ -185,7 +189,7 @@ impl Frames {
         self.budget = self.budget.saturating_add(earned).min(BURST);
         match self.budget.checked_sub(1) {
             Some(left) => self.budget = left,
-            None => count.flooded.store(true, Ordering::Relaxed),
+            None => count.flood(),
         }
     }
 }

@@ -84,6 +84,9 @@ pub(crate) async fn serve(client: Client, ahead: Bytes, worker: Arc<Worker>) {
         .await;
         poll_fn(|cx| session.poll(cx)).await;
     }
+    if counted.count.is_flooded() {
+        worker.tally(|tally| tally.http2_floods += 1);
+    }
     if counted.count.is_blocked() {
         // Neither will it hear why: what it did not take would stay with the system.
         return counted.into_inner().abort();
@@ -131,6 +134,11 @@ fn builder(config: &Config) -> Builder {
         .max_concurrent_reset_streams(REMEMBERED)
         .max_local_error_reset_streams(Some(MAX_FAULTS));
     builder
+}
+
+/// One that the library found.
+fn is_flood(error: &h2::Error) -> bool {
+    error.is_library() && error.reason() == Some(Reason::ENHANCE_YOUR_CALM)
 }
 
 impl<'s> Session<'s> {
@@ -189,7 +197,15 @@ impl<'s> Session<'s> {
     }
 
     fn poll_streams(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while let Some(Ok(incoming)) = ready!(self.connection.poll_accept(cx)) {
+        loop {
+            let incoming = match ready!(self.connection.poll_accept(cx)) {
+                Some(Ok(incoming)) => incoming,
+                Some(Err(error)) if is_flood(&error) => {
+                    self.count.flood();
+                    return Poll::Ready(());
+                }
+                _ => return Poll::Ready(()),
+            };
             self.requests += 1;
             let Some(lane) = self.yard.assign(incoming) else { continue };
             let mut client = Client::new(
@@ -203,7 +219,6 @@ impl<'s> Session<'s> {
                 connection::converse(&mut client, Cleartext::Http1, &worker).await
             });
         }
-        Poll::Ready(())
     }
 
     fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -51,6 +51,7 @@ fn cve_2023_44487_rapid_reset() {
     }
     assert_eq!(farewell(client), Some(ENHANCE_YOUR_CALM));
     assert!(stage.backend().counts.requests < 2_000);
+    stage.until("it is counted", |now| now.clients.http2_floods == 1);
 }
 
 /// Their requests and resets come in one piece, as where this machine was busy meanwhile.
@@ -100,6 +101,7 @@ fn cve_2025_8671_resets_that_a_client_provokes() {
     }
     assert_eq!(farewell(client), Some(ENHANCE_YOUR_CALM));
     assert!(stage.backend().counts.requests < 300);
+    stage.until("it is counted", |now| now.clients.http2_floods == 1);
 }
 
 #[test]
@@ -125,6 +127,7 @@ fn frames_that_ask_for_work_are_bounded() {
         (0..20).for_each(|_| client.send(flood.repeat(500)));
         farewell(client);
         stage.until("closed", |now| now.clients.accepted == 1 && now.clients.open == 0);
+        assert_eq!(stage.handle.snapshot().clients.http2_floods, 1);
     }
 }
 

@@ -177,6 +177,11 @@ impl Scrape {
                 entrance.proxy_failures,
             ),
             (
+                "http2_floods",
+                "HTTP/2 connections closed because their client asked for too much work without requests",
+                clients.http2_floods,
+            ),
+            (
                 "access_log_dropped_lines",
                 "Lines of the access log that were not written",
                 self.snapshot.log_lines_dropped,
