@@ -68,6 +68,7 @@ enum Then {
 fn stage(address: SocketAddr, slots: usize) -> Stage {
     let stage = Stage::new(|config: &mut Config| {
         config.threads = 1;
+        config.timeouts.backend_idle = PATIENCE;
         config.apps[0].protocol = Protocol::H2c;
         config.listeners[0].cleartext = Cleartext::Http1AndH2c;
     });
