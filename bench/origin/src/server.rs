@@ -29,6 +29,8 @@ struct Connection {
     input: Vec<u8>,
     /// Bytes of a request body that are still to be thrown away.
     body: usize,
+    /// The answer to that request, which follows the body as an app's would.
+    held: Option<Rc<[u8]>>,
     /// Answers that the client has not taken yet, the first one from this byte on.
     output: VecDeque<Rc<[u8]>>,
     sent: usize,
@@ -80,7 +82,9 @@ pub fn serve(address: SocketAddr, mut answers: impl Answers) -> Result<()> {
             }
             let slot = event.token().0;
             let Some(connection) = &mut connections[slot] else { continue };
-            if connection.advance(&mut block, &mut answers, &mut counts) == Next::Ends {
+            let next = connection.advance(&mut block, &mut answers, &mut counts);
+            // An end that came with the last bytes is not told again.
+            if next == Next::Ends || event.is_read_closed() {
                 connections[slot] = None;
                 counts.connections -= 1;
                 free.push(slot);
@@ -112,7 +116,8 @@ impl Counts {
 
 impl Connection {
     fn new(stream: TcpStream) -> Self {
-        Connection { stream, input: Vec::new(), body: 0, output: VecDeque::new(), sent: 0 }
+        let (input, output) = (Vec::new(), VecDeque::new());
+        Connection { stream, input, body: 0, held: None, output, sent: 0 }
     }
 
     /// Takes and sends what can be taken and sent now.
@@ -147,6 +152,12 @@ impl Connection {
             let discarded = self.body.min(bytes.len());
             self.body -= discarded;
             bytes = &bytes[discarded..];
+            if self.body == 0 && let Some(answer) = self.held.take() {
+                self.output.push_back(answer);
+                if self.flush() == Next::Ends {
+                    return Next::Ends;
+                }
+            }
             if bytes.is_empty() {
                 return Next::Waits;
             }
@@ -162,10 +173,7 @@ impl Connection {
                     self.body = body_length(&request);
                     counts.requests += 1;
                     let path = request.path.unwrap_or("/");
-                    self.output.push_back(answers.answer(path, *counts));
-                    if self.flush() == Next::Ends {
-                        return Next::Ends;
-                    }
+                    self.held = Some(answers.answer(path, *counts));
                     bytes = &bytes[length..];
                 }
                 Ok(httparse::Status::Partial) => {
