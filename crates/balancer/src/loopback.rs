@@ -9,7 +9,8 @@ use rustix::net::sockopt::set_tcp_congestion;
 const PLAIN: &str = "reno";
 
 /// Has TCP do without what finds the pace of a network, where there is none: BBR, the default of
-/// many systems, models and paces what never waits. A listener's connections do as it does.
+/// many systems, models and paces what never waits. A listener's connections do as it does; a socket
+/// that is to connect is told before: what BBR has begun to pace stays paced.
 pub(crate) fn plain_congestion_control(socket: impl AsFd, address: SocketAddr) {
     if address.ip().to_canonical().is_loopback() {
         // Where it is not to be had, what there is works.

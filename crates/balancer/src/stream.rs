@@ -3,6 +3,7 @@
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
@@ -12,12 +13,13 @@ use h2::Reason;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustls::ProtocolVersion;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 use crate::address::Address;
 use crate::h1::Carrier;
 use crate::http2::{self, Branch, Lane};
 use crate::log::Transport;
+use crate::loopback::plain_congestion_control;
 
 /// What a buffer is filled from and emptied into.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {
@@ -216,7 +218,12 @@ impl BackendStream {
     pub(crate) async fn connect(address: &Address) -> io::Result<Self> {
         match address {
             Address::Tcp(address) => {
-                let stream = TcpStream::connect(address).await?;
+                let socket = match address {
+                    SocketAddr::V4(_) => TcpSocket::new_v4()?,
+                    SocketAddr::V6(_) => TcpSocket::new_v6()?,
+                };
+                plain_congestion_control(&socket, *address);
+                let stream = socket.connect(*address).await?;
                 stream.set_nodelay(true)?;
                 Ok(BackendStream::Tcp(stream))
             }
@@ -421,4 +428,20 @@ pub(crate) async fn pair() -> (TcpStream, TcpStream) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     (near, listener.accept().await.unwrap().0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::sockopt::tcp_congestion;
+
+    #[tokio::test]
+    async fn a_backend_on_loopback_is_not_paced() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Tcp(listener.local_addr().unwrap());
+        let BackendStream::Tcp(stream) = BackendStream::connect(&address).await.unwrap() else {
+            panic!("no TCP")
+        };
+        assert_eq!(tcp_congestion(stream).unwrap(), "reno");
+    }
 }
