@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt::IpBindAddressNoPort};
 use rustix::io::Errno;
+use rustix::net::sockopt::set_tcp_congestion;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::config::{Config, StartError};
@@ -68,6 +69,12 @@ impl Route {
         self.departures = self.departures.wrapping_add(1);
         let source = self.sources.get(round % self.sources.len().max(1));
         let socket = bound(self.targets[target].domain(), source)?;
+        let address = self.targets[target].as_socket();
+        if address.is_some_and(|address| address.ip().to_canonical().is_loopback()) {
+            // BBR, the default of many systems, sends by timers to spare a network that is not there.
+            // Where reno is not to be had, what there is works.
+            let _ = set_tcp_congestion(&socket, "reno");
+        }
         Ok(Departure { socket, target })
     }
 
@@ -126,4 +133,25 @@ fn bound(domain: Domain, source: Option<&SockAddr>) -> io::Result<Socket> {
         socket.bind(source)?;
     }
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::sockopt::tcp_congestion;
+
+    #[test]
+    fn a_target_on_loopback_is_sent_to_without_pacing() {
+        let uses = |target: &str| {
+            let target: SocketAddr = target.parse().unwrap();
+            let targets = vec![target.into()];
+            let departure = Route { targets, sources: Vec::new(), departures: 0 }.depart().unwrap();
+            tcp_congestion(departure.socket).unwrap()
+        };
+        assert_eq!(uses("127.0.0.1:80"), "reno");
+        assert_eq!(
+            uses("192.0.2.1:80"),
+            tcp_congestion(bound(Domain::IPV4, None).unwrap()).unwrap()
+        );
+    }
 }
