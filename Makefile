@@ -4,8 +4,12 @@ FUZZ_SECONDS ?= 600
 SOAK_SECONDS ?= 240
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TENFOLD := $(TARGET)/release/tenfold
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+PROFILE := $(abspath $(TARGET))/profile
+RELEASE := $(TARGET)/$(HOST)/release/tenfold
+ORIGIN := $(TARGET)/bench/release/bench-origin
 
-.PHONY: help demo build deps test soak fuzz lint fmt install clean bench-balancer bench-load bench-accuracy bench-choosing bench-docs systems
+.PHONY: help demo build release origin deps test soak fuzz lint fmt install clean bench-balancer bench-load bench-accuracy bench-choosing bench-docs systems
 
 help: ## List these words
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -15,6 +19,19 @@ demo: build ## Build Tenfold and answer the question for the bundled app
 
 build: ## Build the program
 	$(CARGO) build --release --locked -p tenfold
+
+# Named by its platform, the build keeps these flags from the compiler's own plugins.
+release: origin ## Build the program for what it does most: it runs, and is optimised by what it ran (10 min)
+	scripts/deps release
+	rm -rf $(PROFILE)
+	RUSTFLAGS="-C profile-generate=$(PROFILE)" $(CARGO) build --release --locked -p tenfold --target $(HOST) --target-dir $(TARGET)/profiled
+	TENFOLD=$(TARGET)/profiled/$(HOST)/release/tenfold ORIGIN=$(ORIGIN) PYTHONPATH=bench python3 -B bench/train
+	$$(rustc --print sysroot)/lib/rustlib/$(HOST)/bin/llvm-profdata merge -o $(PROFILE)/all.profdata $(PROFILE)
+	RUSTFLAGS="-C profile-use=$(PROFILE)/all.profdata" $(CARGO) build --release --locked -p tenfold --target $(HOST)
+	@echo $(RELEASE)
+
+origin:
+	$(CARGO) build --release --locked --manifest-path bench/origin/Cargo.toml --target-dir $(TARGET)/bench
 
 deps: ## Install what the tests need (Debian's apt, npm)
 	scripts/deps
@@ -47,18 +64,16 @@ fmt: ## Format
 	$(CARGO) fmt --all
 
 # WORKS="small tls" and ROUNDS=3 narrow these; see bench/README.md.
-bench-balancer: build ## Measure the balancer beside nginx, HAProxy, Caddy and Pingora (40 min)
+bench-balancer: release ## Measure the balancer beside nginx, HAProxy, Caddy and Pingora (40 min)
 	scripts/deps bench-balancer
-	$(CARGO) build --release --locked --manifest-path bench/origin/Cargo.toml --target-dir $(TARGET)/bench
 	$(CARGO) build --release --locked --manifest-path bench/pingora/Cargo.toml --target-dir $(TARGET)/bench
-	$(CARGO) build --release --locked -p tenfold -p load --example arrivals
-	TENFOLD=$(TENFOLD) ORIGIN=$(TARGET)/bench/release/bench-origin \
+	$(CARGO) build --release --locked -p load --example arrivals
+	TENFOLD=$(RELEASE) ORIGIN=$(ORIGIN) \
 		PINGORA=$(TARGET)/bench/release/pingora-peer ARRIVALS=$(TARGET)/release/examples/arrivals PYTHONPATH=bench python3 -B bench/balancer
 
-bench-load: build ## Measure the load generator beside wrk, h2load, oha, k6, Locust and others (25 min)
+bench-load: release ## Measure the load generator beside wrk, h2load, oha, k6, Locust and others (25 min)
 	scripts/deps bench-load
-	$(CARGO) build --release --locked --manifest-path bench/origin/Cargo.toml --target-dir $(TARGET)/bench
-	TENFOLD=$(TENFOLD) ORIGIN=$(TARGET)/bench/release/bench-origin \
+	TENFOLD=$(RELEASE) ORIGIN=$(ORIGIN) \
 		PYTHONPATH=bench python3 -B bench/load
 
 # APPS="cpu lock", SWEEP=5 (seconds for a count) and ROUNDS=3 narrow and widen it.
