@@ -1,5 +1,6 @@
 //! What all parts of a script share while it is compiled: variables, names, and texts with holes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ use crate::script::RequestName;
 use crate::script::outgoing::Origin;
 use crate::script::steps::Steps;
 use crate::script::template::{
-    JsonPart, JsonTemplate, Key, Part, Reference, Scope, Text, plain, property_path,
+    JsonPart, JsonTemplate, Key, Part, Reference, Scope, Text, inside, plain, property_path,
 };
 
 #[derive(Debug)]
@@ -283,13 +284,8 @@ impl Compiler {
             })?;
             return Ok(Some(Value::String(value)));
         }
-        let Some(mut value) = self.known.get(&**root) else {
-            return Ok(None);
-        };
-        for key in keys {
-            value = key.of(value).unwrap_or(&Value::Null);
-        }
-        Ok(Some(value.clone()))
+        let known = self.known.get(&**root);
+        Ok(known.map(|value| inside(value, keys).map_or(Value::Null, Cow::into_owned)))
     }
 
     /// The value of a text that is one hole and nothing else.

@@ -117,14 +117,14 @@ impl Source {
         match self {
             Source::Json(path) => path.with(near, |query, near| match query {
                 Query::Place(steps) => query::at_place(steps, answer.text()?),
-                Query::Path(path) => {
-                    let nodes = path.query(answer.json()?);
-                    let chosen = match nodes.len() {
+                Query::Places(places) => {
+                    let mut found = places.find(answer.json()?);
+                    let chosen = match found.len() {
                         0 => return None,
                         1 => 0,
                         several => near.random.random_range(0..several),
                     };
-                    nodes.get(chosen).cloned()
+                    Some(found.swap_remove(chosen).into_owned())
                 }
             }),
             Source::Regexp(regex, group) => {
@@ -199,6 +199,7 @@ mod tests {
         assert_eq!(find(&json_path("$.id"), body), Some(json!(7)));
         assert_eq!(find(&json_path("$.list[1].a"), body), Some(json!(2)));
         assert!([json!(1), json!(2)].contains(&find(&json_path("$.list[*].a"), body).unwrap()));
+        assert_eq!(find(&json_path("$.list.length"), body), Some(json!(2)));
         assert_eq!(find(&json_path("$.none"), body), None);
         assert_eq!(find(&json_path("$.id"), "<html>"), None);
         let header = Source::Header(Pattern::Ready("etag".into()));

@@ -4,7 +4,7 @@ use fancy_regex::Regex;
 
 use super::answer::Answered;
 use super::capture::{Pattern, Surroundings};
-use super::template::{Text, property_path};
+use super::template::{Text, inside, property_path};
 
 /// One expectation.
 #[derive(Debug)]
@@ -118,14 +118,7 @@ fn has_type(wanted: &str, answer: &Answered<'_>) -> bool {
 /// `None` where the body is no document that could have properties.
 fn has_property(path: &str, answer: &Answered<'_>) -> Option<bool> {
     let document = answer.json().filter(|v| answer.says_json() && (v.is_object() || v.is_array()));
-    let mut value = document?;
-    for key in property_path(path)? {
-        match key.of(value) {
-            Some(inner) => value = inner,
-            None => return Some(false),
-        }
-    }
-    Some(true)
+    Some(inside(document?, &property_path(path)?).is_some())
 }
 
 fn was_cached(cache: Cache, answer: &Answered<'_>) -> bool {

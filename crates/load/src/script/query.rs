@@ -1,10 +1,13 @@
 //! What is looked for in a JSON body.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json_path::{JsonPath, ParseError};
+
+use super::template::length;
 
 /// A path, compiled.
 #[derive(Debug)]
@@ -12,7 +15,15 @@ pub(crate) enum Query {
     /// It leads to one place, as most do: read on the way there, without a tree of the whole body.
     Place(Vec<Step>),
     /// Any other: wildcards, slices, filters, descendants.
-    Path(JsonPath),
+    Places(Places),
+}
+
+/// A path that may lead to several places.
+#[derive(Debug)]
+pub(crate) struct Places {
+    path: JsonPath,
+    /// What stands before `.length`, if the path ends so.
+    measured: Option<JsonPath>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -33,7 +44,21 @@ impl Query {
     /// What is wrong with a path that is none (RFC 9535).
     pub(crate) fn parse(path: &str) -> Result<Query, ParseError> {
         let parsed = JsonPath::parse(path)?;
-        Ok(steps(path).map_or(Query::Path(parsed), Query::Place))
+        Ok(steps(path).map_or_else(|| Query::Places(Places::new(path, parsed)), Query::Place))
+    }
+}
+
+impl Places {
+    fn new(text: &str, path: JsonPath) -> Places {
+        let measured = text.strip_suffix(".length").and_then(|text| JsonPath::parse(text).ok());
+        Places { path, measured }
+    }
+
+    /// Everything there; lists and texts have a length, as in JavaScript.
+    pub(crate) fn find<'v>(&self, tree: &'v Value) -> Vec<Cow<'v, Value>> {
+        let found = self.path.query(tree).all().into_iter().map(Cow::Borrowed);
+        let measured = self.measured.iter().flat_map(|path| path.query(tree).all());
+        found.chain(measured.filter_map(length).map(Cow::Owned)).collect()
     }
 }
 
@@ -44,6 +69,13 @@ pub(crate) fn at_place(steps: &[Step], text: &str) -> Option<Value> {
     let found = Seek(steps).deserialize(&mut deserializer).ok()?;
     deserializer.end().ok()?;
     found
+}
+
+impl Seek<'_> {
+    /// Whether it is the length of a list or a text that is looked for.
+    fn measures(self) -> bool {
+        matches!(self.0, [Step::Member(name)] if &**name == "length")
+    }
 }
 
 /// The steps of `$.items[0]['id']`; `None` if there is anything else in the path, or a name that
@@ -119,8 +151,11 @@ impl<'de> Visitor<'de> for Seek<'_> {
             }
             found = list.next_element_seed(Seek(rest))?.flatten();
         }
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(found)
+        let mut rest = 0_usize;
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            rest += 1;
+        }
+        Ok(if self.measures() { Some(rest.into()) } else { found })
     }
 
     // Nothing is inside of these.
@@ -141,8 +176,8 @@ impl<'de> Visitor<'de> for Seek<'_> {
         Ok(None)
     }
 
-    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(None)
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(if self.measures() { length(&text.into()) } else { None })
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
@@ -189,7 +224,7 @@ mod tests {
     fn in_place(path: &str, body: &str) -> Option<Value> {
         match Query::parse(path).unwrap() {
             Query::Place(steps) => at_place(&steps, body),
-            Query::Path(_) => panic!("{path} leads to one place"),
+            Query::Places(_) => panic!("{path} leads to one place"),
         }
     }
 
@@ -227,9 +262,29 @@ mod tests {
         for path in
             ["$..a", "$.a[*]", "$.a[-1]", "$.a[0:2]", "$.a[?@.d]", "$['a','b']", "$['a\\'b']"]
         {
-            assert!(matches!(Query::parse(path), Ok(Query::Path(_))), "{path}");
+            assert!(matches!(Query::parse(path), Ok(Query::Places(_))), "{path}");
         }
         assert!(Query::parse("$.a[").is_err());
+    }
+
+    // As jsonpath-plus finds them, with which scripts were written.
+    #[test]
+    fn lists_and_texts_have_a_length() {
+        let body = r#"{"list": [[1, 2], "été", {"length": "own"}], "n": 1}"#;
+        for (path, wanted) in [
+            ("$.list.length", json!(3)),
+            ("$.list[0].length", json!(2)),
+            ("$.list[1].length", json!(3)),
+            ("$.list[2]['length']", json!("own")),
+        ] {
+            assert_eq!(in_place(path, body), Some(wanted), "{path}");
+        }
+        assert_eq!(in_place("$.n.length", body), None);
+        assert_eq!(in_place("$.length", body), None);
+        let Ok(Query::Places(places)) = Query::parse("$.list[*].length") else { panic!() };
+        let tree = serde_json::from_str(body).unwrap();
+        let found: Vec<_> = places.find(&tree).into_iter().map(Cow::into_owned).collect();
+        assert_eq!(found, [json!("own"), json!(2), json!(3)]);
     }
 
     fn json() -> impl Strategy<Value = Value> {

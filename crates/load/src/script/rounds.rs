@@ -43,7 +43,7 @@ impl Session {
             }
             Rounds::List(list) => (0, Some(list.len() as i64)),
             Rounds::Over(reference) => {
-                if let Some(Value::Array(elements)) = self.scope.get(reference) {
+                if let Some(Value::Array(elements)) = self.scope.get(reference).as_deref() {
                     list.clone_from(elements);
                 }
                 (0, Some(list.len() as i64))

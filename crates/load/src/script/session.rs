@@ -334,7 +334,8 @@ impl Session {
     }
 
     fn holds(&self, condition: &Condition) -> bool {
-        condition.expression.holds(&|name| match self.scope.get(&condition.variables[name]) {
+        let value = |name: usize| self.scope.get(&condition.variables[name]);
+        condition.expression.holds(&|name| match value(name).as_deref() {
             Some(Value::String(text)) => Operand::Text(text.clone()),
             Some(Value::Number(number)) => Operand::Number(number.as_f64().unwrap_or(f64::NAN)),
             Some(Value::Bool(truth)) => Operand::Number(f64::from(u8::from(*truth))),

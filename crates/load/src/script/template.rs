@@ -1,5 +1,6 @@
 //! Texts and values with holes, compiled once, filled in for each request.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use rand::RngExt;
@@ -65,12 +66,8 @@ pub(crate) enum JsonPart {
 }
 
 impl Scope {
-    pub(crate) fn get(&self, reference: &Reference) -> Option<&Value> {
-        let mut value = self.values.get(reference.variable as usize)?.as_ref()?;
-        for key in &reference.keys {
-            value = key.of(value)?;
-        }
-        Some(value)
+    pub(crate) fn get(&self, reference: &Reference) -> Option<Cow<'_, Value>> {
+        inside(self.values.get(reference.variable as usize)?.as_ref()?, &reference.keys)
     }
 
     #[cfg(test)]
@@ -94,12 +91,33 @@ impl Scope {
 
 impl Key {
     /// What is under this key.
-    pub(crate) fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+    fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         match (self, value) {
             (Key::Name(name), _) => value.get(&**name),
             (Key::Index(index), Value::Object(map)) => map.get(&index.to_string()),
             (Key::Index(index), _) => value.get(*index),
         }
+    }
+}
+
+/// What is at the end of these keys: as in JavaScript, the length of a list or a text, too.
+pub(crate) fn inside<'v>(value: &'v Value, keys: &[Key]) -> Option<Cow<'v, Value>> {
+    match keys {
+        [] => Some(Cow::Borrowed(value)),
+        [key, rest @ ..] => match (key.of(value), key, rest) {
+            (Some(inner), ..) => inside(inner, rest),
+            (None, Key::Name(name), []) if &**name == "length" => length(value).map(Cow::Owned),
+            _ => None,
+        },
+    }
+}
+
+/// Of a list or a text; JavaScript counts in units of UTF-16.
+pub(crate) fn length(value: &Value) -> Option<Value> {
+    match value {
+        Value::Array(list) => Some(list.len().into()),
+        Value::String(text) => Some(text.encode_utf16().count().into()),
+        _ => None,
     }
 }
 
@@ -134,7 +152,7 @@ impl Text {
         for part in &self.parts {
             match part {
                 Part::Fixed(text) => out.extend_from_slice(text.as_bytes()),
-                Part::Variable(reference) => write_plain(scope.get(reference), out),
+                Part::Variable(reference) => write_plain(scope.get(reference).as_deref(), out),
                 Part::RandomNumber { from, to } => {
                     let number = random.random_range(*from..=*to);
                     write_display(number, out);
@@ -153,7 +171,7 @@ impl Text {
     /// The value that the text stands for: a lone variable keeps its type, and may be undefined.
     pub(crate) fn value(&self, scope: &Scope, random: &mut SmallRng) -> Option<Value> {
         match &self.parts[..] {
-            [Part::Variable(reference)] => scope.get(reference).cloned(),
+            [Part::Variable(reference)] => scope.get(reference).map(Cow::into_owned),
             _ => Some(Value::String(self.to_string(scope, random))),
         }
     }
@@ -161,7 +179,7 @@ impl Text {
     fn write_json(&self, scope: &Scope, random: &mut SmallRng, out: &mut Vec<u8>) {
         if let [Part::Variable(reference)] = &self.parts[..] {
             return match scope.get(reference) {
-                Some(value) => write_serialized(value, out),
+                Some(value) => write_serialized(&*value, out),
                 None => out.extend_from_slice(b"null"),
             };
         }
@@ -321,6 +339,11 @@ mod tests {
         ];
         let text = Text::new(parts).to_string(&scope(), &mut random);
         assert_eq!(text, "/x/7/1/undefined");
+        let lengths = ["list", "name"].map(|name| {
+            let part = variable(0, vec![Key::Name(name.into()), Key::Name("length".into())]);
+            Text::new(vec![part]).value(&scope(), &mut random)
+        });
+        assert_eq!(lengths, [Some(json!(1)), Some(json!(3))]);
         let list = variable(0, vec![Key::Name("list".into())]);
         assert_eq!(Text::new(vec![list]).to_string(&scope(), &mut random), r#"[{"id":7}]"#);
     }
