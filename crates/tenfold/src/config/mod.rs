@@ -133,6 +133,12 @@ pub fn workload(
         (None, Some(_)) if arguments.think.is_some() => {
             return Err(misuse("--think belongs to --users: arrivals at a rate wait for nobody"));
         }
+        (None, Some(_)) if !said && section.think.is_some() => {
+            let think = Key::of(&["workload", "think"]);
+            return Err(file.source.wrong(&think.wrong(
+                "think belongs to users: arrivals at a rate wait for nobody, so take out think or the rate",
+            )));
+        }
         (None, Some(rate)) if rate.is_finite() && rate > 0.0 => Pattern::Open { rate },
         (None, Some(rate)) => {
             return Err(misuse(format!(
@@ -252,6 +258,15 @@ mod tests {
         let users = WorkloadArguments { users: Some(3), ..WorkloadArguments::default() };
         let think = Duration::from_secs(1);
         assert_eq!(pattern(&users, &file), Ok(Pattern::Closed { users: 3, think }));
+    }
+
+    #[test]
+    fn a_pause_beside_a_rate_is_refused_in_the_file_too() {
+        let file = File::parse("[workload]\nrate = 5\nthink = \"1s\"", "t.toml").unwrap();
+        let refused = pattern(&WorkloadArguments::default(), &file).unwrap_err();
+        assert!(refused.starts_with("t.toml:3: think belongs to users"), "{refused}");
+        let users = WorkloadArguments { users: Some(3), ..WorkloadArguments::default() };
+        assert!(pattern(&users, &file).is_ok(), "the rate does not count");
     }
 
     #[test]
