@@ -53,6 +53,31 @@ scenarios:
 }
 
 #[test]
+fn failures_have_the_names_of_the_requests_in_locusts_files() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    script(
+        &home,
+        &format!(
+            "config: {{target: \"http://{}\"}}
+scenarios:
+  - flow:
+      - get: {{url: /, name: home}}
+      - get: {{url: /missing, name: gone}}
+      - post: {{url: /missing}}",
+            nginx.address
+        ),
+    );
+    let output = home.run("load s.yml --quiet --csv r");
+    let failures = std::fs::read_to_string(home.path().join("r_failures.csv")).unwrap();
+    let rows: Vec<_> = failures.lines().map(|row| row.rsplitn(3, ',').last().unwrap()).collect();
+    let wanted =
+        ["Method,Name,Error,Occurrences", "GET,gone,status_4xx,1", "POST,/missing,status_4xx,1"];
+    assert_eq!(rows, wanted, "{}", said(&output));
+}
+
+#[test]
 fn what_a_script_knows_in_secret_stays_there() {
     let _machine = shared();
     let home = Home::new();

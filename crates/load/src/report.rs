@@ -114,6 +114,8 @@ pub struct Named {
     pub requests: u64,
     /// Those of them that failed.
     pub errors: u64,
+    /// How often they failed, and when, by kind; kinds that did not occur are absent.
+    pub failures: BTreeMap<ErrorKind, (u64, Seen)>,
     /// Bytes of the bodies of their answers.
     pub body_bytes: u64,
     /// Of successful ones, from the intended send to the last byte.
@@ -205,7 +207,12 @@ impl Report {
     }
 
     /// Adds what was counted of a script: all of it, whatever was cut from the rest.
-    pub(crate) fn with_script(mut self, script: &Script, threads: &[Snapshot]) -> Report {
+    pub(crate) fn with_script(
+        mut self,
+        frame: Frame,
+        script: &Script,
+        threads: &[Snapshot],
+    ) -> Report {
         let mut tally = ScriptTally::default();
         for thread in threads {
             tally.merge(&thread.script);
@@ -215,7 +222,8 @@ impl Report {
             self.reasons.extend(sessions_failed(&tally));
             self.verdict = Verdict::of(&self.reasons);
         }
-        let (report, by_name) = script.outcome(tally, self.duration.as_secs_f64());
+        let seconds = self.duration.as_secs_f64();
+        let (report, by_name) = script.outcome(tally, seconds, |times| frame.seen(times));
         (self.script, self.by_name) = (Some(report), by_name);
         self
     }

@@ -118,9 +118,10 @@ impl Run {
     pub fn snapshot(&self) -> Report {
         let since = self.since();
         let snapshots = self.snapshots(since);
-        let report = Report::merge(self.frame(since), &snapshots);
+        let frame = self.frame(since);
+        let report = Report::merge(frame, &snapshots);
         match &self.script {
-            Some((casting, _)) => report.with_script(&casting.script, &snapshots),
+            Some((casting, _)) => report.with_script(frame, &casting.script, &snapshots),
             None => report,
         }
     }

@@ -112,7 +112,7 @@ impl Generator {
             Some(kind) => {
                 self.recorder.failed(intended, Some(sent), now, kind, Some(status));
                 if measures {
-                    self.recorder.script().failed_by_name(name);
+                    self.recorder.script().failed_by_name(name, kind, now);
                 }
             }
         }
@@ -130,7 +130,7 @@ impl Generator {
         let measures = !self.recorder.has_ended();
         let tally = self.recorder.script();
         if measures {
-            tally.failed_by_name(cast.name(id));
+            tally.failed_by_name(cast.name(id), kind, now);
         }
         cast.failed(id, kind, now, tally);
         self.carry_out(now);

@@ -179,7 +179,7 @@ fn what_goes_wrong_has_the_names_that_scripts_know() {
         sim.run_until(10 * SECOND);
         let counted = sim.generator.recorder.script().clone();
         assert_eq!((counted.failed, counted.errors.get(name)), (3, Some(&3)));
-        assert_eq!((counted.by_name[0].errors, counted.completed), (3, 0));
+        assert_eq!((counted.by_name[0].errors(), counted.completed), (3, 0));
     }
 }
 
@@ -223,7 +223,7 @@ fn what_the_end_cuts_short_has_neither_failed_nor_been_counted() {
     let mut counted = ScriptTally::default();
     sim.generator.recorder.script().hand_over(&mut counted);
     assert_eq!((counted.created, counted.completed, counted.failed), (10, 5, 0));
-    let (report, by_name) = script.outcome(counted, 1.35);
+    let (report, by_name) = script.outcome(counted, 1.35, |_| unreachable!());
     assert!(report.passed(), "{:?}", report.checks);
     // Five sessions of two requests, and the first ones of the next five.
     assert_eq!(by_name.iter().map(|named| named.requests).sum::<u64>(), 15);

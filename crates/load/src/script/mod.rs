@@ -26,7 +26,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::clock::Nanos;
-use crate::report::Named;
+use crate::report::{Named, Seen};
 use goal::Goal;
 use outgoing::Origin;
 use payload::Payload;
@@ -127,8 +127,14 @@ impl Script {
         self.phases.iter().filter_map(|phase| phase.length).sum()
     }
 
-    /// What the run's counts amount to, and the figures of each name that occurred.
-    pub(crate) fn outcome(&self, tally: ScriptTally, seconds: f64) -> (ScriptReport, Vec<Named>) {
+    /// What the run's counts amount to, and the figures of each name that occurred. `seen` says what the
+    /// clock's times were.
+    pub(crate) fn outcome(
+        &self,
+        tally: ScriptTally,
+        seconds: f64,
+        seen: impl Fn((Nanos, Nanos)) -> Seen,
+    ) -> (ScriptReport, Vec<Named>) {
         let report = ScriptReport::new(self, &tally, seconds);
         let named = self.request_names.iter().zip(tally.by_name);
         let by_name =
@@ -137,7 +143,12 @@ impl Script {
                 method: name.method.clone(),
                 body_bytes: counted.body_bytes,
                 requests: counted.requests,
-                errors: counted.errors,
+                errors: counted.errors(),
+                failures: counted
+                    .failures
+                    .iter()
+                    .map(|(kind, met)| (*kind, (met.count, seen((met.first, met.last)))))
+                    .collect(),
                 response: counted.response.into_histogram(),
                 service: counted.service.into_histogram(),
             });

@@ -62,10 +62,18 @@ pub(crate) struct Apdex {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NameTally<Times> {
     pub(crate) requests: u64,
-    pub(crate) errors: u64,
+    pub(crate) failures: BTreeMap<ErrorKind, Met>,
     pub(crate) body_bytes: u64,
     pub(crate) response: Times,
     pub(crate) service: Times,
+}
+
+/// How often something was met, and when at first and last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Met {
+    pub(crate) count: u64,
+    pub(crate) first: Nanos,
+    pub(crate) last: Nanos,
 }
 
 /// When what happened to a request that was answered.
@@ -123,10 +131,10 @@ impl OpenScriptTally {
         tally.service.record(moments.last_byte.saturating_sub(moments.sent));
     }
 
-    pub(crate) fn failed_by_name(&mut self, name: u32) {
+    pub(crate) fn failed_by_name(&mut self, name: u32, kind: ErrorKind, now: Nanos) {
         let tally = at(&mut self.by_name, name as usize);
         tally.requests += 1;
-        tally.errors += 1;
+        tally.met(kind, Met { count: 1, first: now, last: now });
     }
 
     /// Adds everything to `sum`; nothing is left but memory for times.
@@ -137,7 +145,8 @@ impl OpenScriptTally {
         }
         let mut by_name = std::mem::take(&mut self.by_name);
         for tally in &mut by_name {
-            (tally.requests, tally.errors, tally.body_bytes) = (0, 0, 0);
+            (tally.requests, tally.body_bytes) = (0, 0);
+            tally.failures.clear();
         }
         *self = ScriptTally {
             by_class: std::mem::take(&mut self.by_class),
@@ -215,9 +224,23 @@ impl<Times: Default> ScriptTally<Times> {
         for (index, others) in other.by_name.iter().enumerate() {
             let mine = at(&mut self.by_name, index);
             mine.requests += others.requests;
-            mine.errors += others.errors;
             mine.body_bytes += others.body_bytes;
+            others.failures.iter().for_each(|(kind, met)| mine.met(*kind, *met));
         }
+    }
+}
+
+impl<Times> NameTally<Times> {
+    /// Requests that failed.
+    pub(crate) fn errors(&self) -> u64 {
+        self.failures.values().map(|met| met.count).sum()
+    }
+
+    fn met(&mut self, kind: ErrorKind, met: Met) {
+        let sum = self.failures.entry(kind).or_insert(Met { count: 0, ..met });
+        sum.count += met.count;
+        sum.first = sum.first.min(met.first);
+        sum.last = sum.last.max(met.last);
     }
 }
 
@@ -283,13 +306,13 @@ mod tests {
         last_byte: 6 * MILLISECOND,
     };
 
-    fn filled() -> OpenScriptTally {
+    fn filled(now: Nanos) -> OpenScriptTally {
         let mut tally = OpenScriptTally::default();
         tally.created(1);
         tally.answered(404, 10, MOMENTS);
         tally.judged(2 * MILLISECOND, MOMENTS);
         tally.succeeded_by_name(2, 10, MOMENTS);
-        tally.failed_by_name(0);
+        tally.failed_by_name(0, ErrorKind::Reset, now);
         tally.checked("statusCode", false);
         tally.error("ETIMEDOUT");
         tally
@@ -297,16 +320,18 @@ mod tests {
 
     #[test]
     fn tallies_add_up_and_are_handed_over_once() {
-        let (mut one, mut sum) = (filled(), ScriptTally::default());
+        let (mut one, mut sum) = (filled(7), ScriptTally::default());
         one.hand_over(&mut sum);
         one.hand_over(&mut sum);
         let mut other = ScriptTally::default();
-        filled().hand_over(&mut other);
+        filled(5).hand_over(&mut other);
         sum.merge(&other);
         assert_eq!((sum.created, &sum.created_by_scenario[..]), (2, &[0, 2][..]));
         assert_eq!((sum.codes[&404], sum.downloaded, sum.responses), (2, 20, 2));
         assert_eq!(sum.apdex, Apdex { tolerated: 2, ..Apdex::default() });
-        assert_eq!((sum.by_name[2].requests, sum.by_name[0].errors), (2, 2));
+        assert_eq!((sum.by_name[2].requests, sum.by_name[0].errors()), (2, 2));
+        let resets = Met { count: 2, first: 5, last: 7 };
+        assert_eq!(sum.by_name[0].failures, BTreeMap::from([(ErrorKind::Reset, resets)]));
         assert_eq!(sum.by_name[2].body_bytes, 20);
         assert_eq!((sum.checks["statusCode"].failed, sum.errors["ETIMEDOUT"]), (2, 2));
         let first_byte = sum.by_class[2].histogram().unwrap();

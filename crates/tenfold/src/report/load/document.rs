@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use load::{Report, ScriptReport};
+use load::{ErrorKind, Report, ScriptReport, Seen};
 use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
@@ -322,18 +322,27 @@ impl From<&load::Named> for Named {
 }
 
 fn failures(order: &Order, report: &Report) -> Vec<Failure> {
-    let rows = report.errors.iter().map(|(kind, occurrences)| {
-        let seen = report.errors_seen.get(kind);
-        Failure {
-            method: order.method.clone(),
-            name: order.target.clone(),
+    let failure =
+        |method: &str, name: &str, kind: ErrorKind, occurrences, seen: Option<&Seen>| Failure {
+            method: method.to_owned(),
+            name: name.to_owned(),
+/// By kind; those of a script by the requests that failed, too.
             error: kind.to_string(),
-            occurrences: *occurrences,
+            occurrences,
             first_seen: seen.and_then(|seen| timestamp(seen.first)),
             last_seen: seen.and_then(|seen| timestamp(seen.last)),
-        }
+        };
+    let of_names = report.by_name.iter().flat_map(|named| {
+        let failures = named.failures.iter();
+        failures.map(|(kind, (count, seen))| {
+            failure(&named.method, &named.name, *kind, *count, Some(seen))
+        })
     });
-    rows.collect()
+    let only = report.errors.iter().filter(|_| report.by_name.is_empty());
+    let only = only.map(|(kind, count)| {
+        failure(&order.method, &order.target, *kind, *count, report.errors_seen.get(kind))
+    });
+    of_names.chain(only).collect()
 }
 
 fn timestamp(time: SystemTime) -> Option<String> {
