@@ -233,7 +233,10 @@ impl Report {
         let whole = sum(threads, frame.since);
         let tally =
             if beginning.cut > frame.since { sum(threads, beginning.cut) } else { whole.clone() };
-        let windows = merge_windows(threads);
+        let mut windows = merge_windows(threads);
+        if threads.iter().all(|thread| thread.whole.is_some()) {
+            absorb_moment(&mut windows, beginning.cut);
+        }
         let measured = windows.iter().filter(|window| window.start >= beginning.cut);
         let until = windows.last().map_or(frame.since, |last| last.end);
         let length = until.saturating_sub(beginning.cut);
@@ -391,6 +394,19 @@ pub(crate) fn merge_windows(threads: &[Snapshot]) -> Vec<WindowTally> {
         }
     }
     merged
+}
+
+/// The end may leave a moment of the last window, whose rate is chance: the one before takes it in.
+fn absorb_moment(windows: &mut Vec<WindowTally>, cut: Nanos) {
+    const MOMENT: f64 = 0.1;
+    if let [.., before, last] = windows.as_slice()
+        && before.start >= cut
+        && last.seconds() < MOMENT * before.seconds()
+        && let Some(last) = windows.pop()
+        && let Some(before) = windows.last_mut()
+    {
+        before.append(&last);
+    }
 }
 
 fn evidence(

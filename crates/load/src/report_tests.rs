@@ -85,6 +85,25 @@ fn windows_are_those_that_every_running_thread_has_closed() {
 }
 
 #[test]
+fn a_moment_at_the_end_is_no_window() {
+    let seconds = |last: Nanos, cut: Nanos| {
+        let window = |start: Nanos, end: Nanos| WindowTally {
+            start,
+            end,
+            answered: 1,
+            ..WindowTally::default()
+        };
+        let mut windows = vec![window(0, SECOND), window(SECOND, SECOND + last)];
+        absorb_moment(&mut windows, cut);
+        assert_eq!(windows.iter().map(|w| w.answered).sum::<u64>(), 2, "nothing is lost");
+        windows.iter().map(WindowTally::seconds).collect::<Vec<_>>()
+    };
+    assert_eq!(seconds(SECOND / 20, 0), [1.05]);
+    assert_eq!(seconds(SECOND / 5, 0), [1.0, 0.2]);
+    assert_eq!(seconds(SECOND / 20, SECOND), [1.0, 0.05], "the warm-up stays apart");
+}
+
+#[test]
 fn a_failed_thread_makes_the_run_invalid() {
     let threads = [thread(1, ThreadState::Failed("no memory".into()))];
     let report = Report::merge(frame(), &threads);

@@ -14,7 +14,7 @@ use crate::usage::Usage;
 pub struct Window {
     /// From the beginning of the measuring to the beginning of the window.
     pub start: Duration,
-    /// Its length in seconds; the last one may be shorter than the others.
+    /// Its length in seconds; the last one may be shorter than the others, or up to a tenth longer.
     pub seconds: f64,
     /// Successful requests, each counted by the share of its service time that lies in the window.
     pub completed: f64,
