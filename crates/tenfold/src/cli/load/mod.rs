@@ -113,7 +113,8 @@ impl Arguments {
         if steered {
             document.workload.push_str(", changed while it ran");
         }
-        document.thresholds.extend(self.thresholds.checked(&measured));
+        let checked = self.thresholds.checked(&measured, &document);
+        document.thresholds.extend(checked);
         // Shown before it is kept: what was measured must not be lost with the disk.
         let shown = self.outputs.write(&document);
         keep(&history, &document)?;
@@ -248,7 +249,7 @@ fn users(workload: &Workload) -> Option<usize> {
 fn outcome(document: &Document, signal: Option<Signal>, on_error: Option<u8>) -> Outcome {
     match signal {
         Some(signal) => Outcome::Stopped(signal),
-        None if document.error_count() > 0 && on_error.is_some() => {
+        None if document.ended_and_failed().1 > 0 && on_error.is_some() => {
             Outcome::Failed(on_error.unwrap_or_default())
         }
         None if document.verdict == Verdict::Invalid => Outcome::Invalid,
@@ -267,4 +268,21 @@ fn keep(history: &History, document: &Document) -> anyhow::Result<()> {
         document: &serde_json::to_string(document)?,
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::load::{Stage, tests::document};
+
+    #[test]
+    fn failures_in_a_warm_up_end_as_in_locust_too() {
+        let mut document = document();
+        document.errors.clear();
+        document.windows[0].stage = Stage::WarmUp;
+        document.windows[1].errors = 0;
+        assert_eq!(outcome(&document, None, Some(9)), Outcome::Failed(9));
+        document.windows[0].errors = 0;
+        assert_ne!(outcome(&document, None, Some(9)), Outcome::Failed(9));
+    }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use load::Report;
 
 use crate::config::quantity;
-use crate::report::load::Check;
+use crate::report::load::{Check, Document};
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Thresholds (exit code 3 if one is broken)")]
@@ -33,14 +33,14 @@ pub struct ThresholdArguments {
     /// The least throughput, in successful requests a second
     #[arg(long, value_name = "R", value_parser = quantity::rate)]
     min_rate: Option<f64>,
-    /// End with CODE if any request failed, whatever else holds; as in Locust
+    /// End with CODE if any request failed, also in a warm-up, whatever else holds; as in Locust
     #[arg(long, value_name = "CODE", value_parser = exit_code)]
     pub exit_code_on_error: Option<u8>,
 }
 
 impl ThresholdArguments {
     /// Every threshold that was given, and whether it held.
-    pub fn checked(&self, report: &Report) -> Vec<Check> {
+    pub fn checked(&self, report: &Report, document: &Document) -> Vec<Check> {
         let times = [
             (50.0, self.p50),
             (90.0, self.p90),
@@ -63,10 +63,13 @@ impl ThresholdArguments {
             met: report.throughput >= least,
         });
         // A code of its own is a threshold, too: what fails must fail in every form of the report.
-        let none = self.exit_code_on_error.filter(|code| *code != 0).map(|_| Check {
-            name: "no request fails".to_owned(),
-            measured: format!("{} of {} failed", report.error_count(), report.requests),
-            met: report.error_count() == 0,
+        let none = self.exit_code_on_error.filter(|code| *code != 0).map(|_| {
+            let (ended, failed) = document.ended_and_failed();
+            Check {
+                name: "no request fails".to_owned(),
+                measured: format!("{failed} of {ended} failed"),
+                met: failed == 0,
+            }
         });
         times.chain(errors).chain(least).chain(none).collect()
     }

@@ -273,6 +273,12 @@ impl Document {
         self.errors.values().sum()
     }
 
+    /// Requests that ended, and those of them that failed, also in a warm-up.
+    pub fn ended_and_failed(&self) -> (u64, u64) {
+        let counts = self.windows.iter().map(|window| (window.requests, window.errors));
+        counts.fold((0, 0), |sum, counts| (sum.0 + counts.0, sum.1 + counts.1))
+    }
+
     /// When the measuring began, in seconds since 1970; 0 if that is not known.
     pub fn started_at_s(&self) -> f64 {
         let begun = self.started_at.parse::<jiff::Timestamp>();
@@ -321,12 +327,12 @@ impl From<&load::Named> for Named {
     }
 }
 
+/// By kind; those of a script by the requests that failed, too.
 fn failures(order: &Order, report: &Report) -> Vec<Failure> {
     let failure =
         |method: &str, name: &str, kind: ErrorKind, occurrences, seen: Option<&Seen>| Failure {
             method: method.to_owned(),
             name: name.to_owned(),
-/// By kind; those of a script by the requests that failed, too.
             error: kind.to_string(),
             occurrences,
             first_seen: seen.and_then(|seen| timestamp(seen.first)),
