@@ -75,17 +75,19 @@ fn an_app_that_never_answers_does_not_hold_an_interrupt_up() {
 s=socket.create_server(('127.0.0.1',int(os.environ['PORT'])))
 time.sleep(60)";
     std::fs::write(home.path().join("silent.py"), app).unwrap();
-    let mut plan = home.tenfold("plan --users 4 -- python3 silent.py");
-    let plan = plan.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    eventually("its instance runs", || processes("silent.py").len() == 2);
-    // Long enough that it is asked; what follows holds before it is, too.
-    std::thread::sleep(Duration::from_secs(1));
-    send(plan.id(), Signal::INT);
-    let interrupted = Instant::now();
-    let output = plan.wait_with_output().unwrap();
-    assert!(interrupted.elapsed() < Duration::from_secs(20), "the budget is 90 s");
-    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
-    assert!(processes("silent.py").is_empty());
+    for (signal, code) in [(Signal::INT, 130), (Signal::HUP, 129)] {
+        let mut plan = home.tenfold("plan --users 4 -- python3 silent.py");
+        let plan = plan.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        eventually("its instance runs", || processes("silent.py").len() == 2);
+        // Long enough that it is asked; what follows holds before it is, too.
+        std::thread::sleep(Duration::from_secs(1));
+        send(plan.id(), signal);
+        let interrupted = Instant::now();
+        let output = plan.wait_with_output().unwrap();
+        assert!(interrupted.elapsed() < Duration::from_secs(20), "the budget is 90 s");
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+        assert!(processes("silent.py").is_empty());
+    }
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! `load` on a real terminal: a pseudo-terminal that script(1) opens.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use rustix::process::Signal;
 
-use crate::house::{Home, eventually, processes, send, shared};
+use crate::house::{Home, eventually, processes, said, send, shared};
 use crate::nginx::Nginx;
 
 const ROWS: u16 = 30;
@@ -118,6 +118,40 @@ fn ctrl_c_and_signals_give_the_terminal_back() {
     send(pid, Signal::TERM);
     let text = terminal.closed(home.path());
     assert!(text.contains("2 users (thinking 50 ms) for") && text.contains("code 143"), "{text}");
+}
+
+#[test]
+fn what_was_measured_outlives_the_terminal() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let load = format!("load http://{}/ --users 2 --think 50ms --duration 10m", nginx.address);
+    let mut terminal = Terminal::open(&home, &load);
+    terminal.waits_for("2 users");
+    terminal.script.kill().unwrap();
+    terminal.script.wait().unwrap();
+    eventually("the run is kept", || said(&home.run("runs")).contains("2 users"));
+    let mark = format!("load http://{}/", nginx.address);
+    eventually("nothing is left", || processes(&mark).is_empty());
+}
+
+#[test]
+fn a_hangup_ends_the_load_unless_it_is_ignored_as_by_nohup() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let load = home.tenfold(&format!("load http://{}/ --rate 50 --duration 3s", nginx.address));
+    for (setting, codes) in [("true", [129, 129]), ("trap '' HUP", [0, 4])] {
+        let mut load = home.within(setting, &load);
+        let mut load = load.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut told = BufReader::new(load.stderr.take().unwrap()).lines();
+        assert!(told.next().unwrap().unwrap().starts_with("50 requests/s on"), "it has begun");
+        send(load.id(), Signal::HUP);
+        // The terminal and its shell both send one.
+        send(load.id(), Signal::HUP);
+        let code = load.wait().unwrap().code().unwrap();
+        assert!(codes.contains(&code), "{setting}: {code}");
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! How a command ends, as an exit code: 0 done and goal met, 1 failed to run, 2 wrong usage or
-//! configuration, 3 goal not met, 4 measurement invalid, 130 and 143 on signals.
+//! configuration, 3 goal not met, 4 measurement invalid, 129, 130 and 143 on signals.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -20,6 +20,8 @@ pub enum Outcome {
 pub enum Signal {
     Interrupt,
     Terminate,
+    /// The terminal has gone.
+    Hangup,
 }
 
 /// Wrong usage or configuration, in one sentence with a remedy.
@@ -34,10 +36,22 @@ impl From<Outcome> for ExitCode {
             Outcome::Done => 0,
             Outcome::GoalNotMet => 3,
             Outcome::Invalid => 4,
-            Outcome::Stopped(Signal::Interrupt) => 130,
-            Outcome::Stopped(Signal::Terminate) => 143,
+            Outcome::Stopped(signal) => signal.code(),
             Outcome::Failed(code) => code,
         })
+    }
+}
+
+// === impl Signal ===
+
+impl Signal {
+    /// The exit code, as shells have it: 128 and the signal's number.
+    pub fn code(self) -> u8 {
+        match self {
+            Signal::Hangup => 129,
+            Signal::Interrupt => 130,
+            Signal::Terminate => 143,
+        }
     }
 }
 

@@ -1,7 +1,8 @@
-//! SIGINT and SIGTERM as a value that everything can wait for.
+//! SIGINT, SIGTERM and, where a closed terminal is the end, SIGHUP as a value that everything can
+//! wait for.
 
 use anyhow::Context;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::outcome::Signal;
@@ -12,25 +13,40 @@ pub struct Stop {
     received: watch::Receiver<Option<Signal>>,
 }
 
+const WHY: &str =
+    "cannot handle signals: run Tenfold where SIGINT, SIGTERM and SIGHUP are not blocked";
+
 impl Stop {
-    /// Takes over both signals. A second one ends the program at once, with its exit code.
+    /// Takes over SIGINT and SIGTERM. A second one ends the program at once, with its exit code.
     pub fn listen() -> anyhow::Result<Stop> {
-        let why = "cannot handle signals: run Tenfold where SIGINT and SIGTERM are not blocked";
-        let mut interrupt = signal(SignalKind::interrupt()).context(why)?;
-        let mut terminate = signal(SignalKind::terminate()).context(why)?;
+        Stop::listen_to(None)
+    }
+
+    /// And SIGHUP, for what ends with its terminal; not where it is ignored, as by nohup.
+    pub fn listen_on_a_terminal() -> anyhow::Result<Stop> {
+        let hangup = (!is_hangup_ignored()).then(|| signal(SignalKind::hangup()));
+        Stop::listen_to(hangup.transpose().context(WHY)?)
+    }
+
+    fn listen_to(mut hangup: Option<unix::Signal>) -> anyhow::Result<Stop> {
+        let mut interrupt = signal(SignalKind::interrupt()).context(WHY)?;
+        let mut terminate = signal(SignalKind::terminate()).context(WHY)?;
         // Whoever started Tenfold may ignore it, and ignored it is inherited: then the kernel forgets how
         // instances end. Listening ends that; nobody reads it.
-        drop(signal(SignalKind::child()).context(why)?);
+        drop(signal(SignalKind::child()).context(WHY)?);
         let (sender, received) = watch::channel(None);
         tokio::spawn(async move {
             loop {
                 let signal = tokio::select! {
                     _ = interrupt.recv() => Signal::Interrupt,
                     _ = terminate.recv() => Signal::Terminate,
+                    Some(_) = next(&mut hangup) => Signal::Hangup,
                 };
-                if sender.send_replace(Some(signal)).is_some() {
+                // A terminal that closes and its shell both send one: the second means nothing.
+                let repeated = signal == Signal::Hangup && sender.borrow().is_some();
+                if !repeated && sender.send_replace(Some(signal)).is_some() {
                     // The guard ends the instances.
-                    std::process::exit(if signal == Signal::Interrupt { 130 } else { 143 });
+                    std::process::exit(signal.code().into());
                 }
             }
         });
@@ -45,4 +61,16 @@ impl Stop {
             _ => std::future::pending().await,
         }
     }
+}
+
+/// The next one, if it is listened to.
+async fn next(signal: &mut Option<unix::Signal>) -> Option<()> {
+    signal.as_mut()?.recv().await
+}
+
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // SIGHUP is the first of the mask.
+    ignored.is_some_and(|mask| mask.ends_with(['1', '3', '5', '7', '9', 'b', 'd', 'f']))
 }

@@ -77,7 +77,7 @@ impl Arguments {
                 "{most} instances need as many ports, and there are {ports}: widen --ports"
             )));
         }
-        let stop = Stop::listen()?;
+        let stop = Stop::listen_on_a_terminal()?;
         let mut sizing = empty(&measurement, rate);
         let begun = Instant::now();
         let signal = {

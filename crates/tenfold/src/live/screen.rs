@@ -1,6 +1,7 @@
 //! The terminal in raw mode, on its alternate screen, for as long as this lives.
 
 use std::io::{IsTerminal, stdin, stdout};
+use std::mem::ManuallyDrop;
 
 use anyhow::Context;
 use ratatui::DefaultTerminal;
@@ -8,9 +9,10 @@ use ratatui::DefaultTerminal;
 use super::View;
 use super::draw::{self, Help};
 
-/// Dropped, it gives the terminal back. A panic does so before its message.
+/// Dropped, it gives the terminal back, if that is still there. A panic does so before its message.
 pub struct Screen {
-    terminal: DefaultTerminal,
+    /// Its own farewell would panic where the terminal has gone, as it says so on standard error.
+    terminal: ManuallyDrop<DefaultTerminal>,
 }
 
 impl Screen {
@@ -26,7 +28,7 @@ impl Screen {
         let terminal = ratatui::try_init().inspect_err(|_| ratatui::restore()).context(
             "cannot set up the terminal: run it with --headless, or redirect standard output",
         )?;
-        Ok(Screen { terminal })
+        Ok(Screen { terminal: ManuallyDrop::new(terminal) })
     }
 
     pub fn show(&mut self, view: &View, help: Help) -> anyhow::Result<()> {
@@ -39,6 +41,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        ratatui::restore();
+        let _ = ratatui::try_restore();
+        let _ = self.terminal.show_cursor();
     }
 }
