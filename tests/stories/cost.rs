@@ -1,8 +1,9 @@
 //! Bigger or more, on the example that it was published with.
 
+use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
 
-use crate::house::{Home, alone, example, json, said};
+use crate::house::{Home, alone, example, free_address, json, said, shared};
 
 // Two sizes and two counts, a moment each: the tables are whole, and are kept.
 #[test]
@@ -51,6 +52,33 @@ fn prices_that_do_not_exist_are_refused_before_anything_is_measured() {
     let same = home.run("cost --cpus 1,1 --memory 1G --instances 1,2 -- false");
     assert_eq!(same.status.code(), Some(2), "{}", said(&same));
     assert!(said(&same).contains("the sizes do not grow"), "{}", said(&same));
+}
+
+// The second instance has no port.
+#[test]
+fn what_was_measured_before_a_row_that_cannot_be_is_printed() {
+    let _machine = shared();
+    let home = Home::new();
+    let (first, _taken) = loop {
+        let first: SocketAddr = free_address().parse().unwrap();
+        if let Ok(taken) = TcpListener::bind((first.ip(), first.port() + 1)) {
+            break (first.port(), taken);
+        }
+    };
+    let sizes = "--cpus 0.5 --memory 60MB --instances 1,2 -n 20 -c 1 --longest 2s";
+    let (ports, program) = (format!("{first}-{}", first + 1), env!("CARGO_BIN_EXE_tenfold"));
+    let output =
+        home.run(&format!("cost --quiet --json - {sizes} --ports {ports} -- {program} demo-app"));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    if said(&output).contains("cannot limit") {
+        return;
+    }
+    let sizing = json(&output);
+    assert!(sizing["vertical"][0]["measured"]["throughput"].is_number(), "{sizing:#}");
+    let told = format!("Nothing was measured from 2 of 0.5 cores on: every port from {first}");
+    assert!(sizing["notes"].to_string().contains(&told), "{sizing:#}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("every port from"));
+    assert_eq!(json(&home.run("show last --json -")), sizing);
 }
 
 // Each request at once takes three of its files.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::question::Question;
 use crate::config::{self, GoalArguments, RequestArguments, quantity};
-use crate::cost::{self, Measurement, Size, Sizing};
+use crate::cost::{self, Measurement, Size, Sizing, row_name, summary};
 use crate::experiment::Abort;
 use crate::history::{self, History, NewRun};
 use crate::outcome::{Outcome, Signal, misuse};
@@ -80,16 +80,21 @@ impl Arguments {
         let stop = Stop::listen_on_a_terminal()?;
         let mut sizing = empty(&measurement, rate);
         let begun = Instant::now();
-        let signal = {
+        let ended = {
             let mut progress = self.question.progress();
-            self.measure(&measurement, &sizes, &mut sizing, &stop, &mut progress).await?
+            self.measure(&measurement, &sizes, &mut sizing, &stop, &mut progress).await
         };
+        if sizing.vertical.is_empty()
+            && let Err(error) = ended
+        {
+            return Err(error);
+        }
         sizing.duration_s = (begun.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         sizing.conclude();
         let shown = self.question.show(&sizing, report::cost::text);
         keep(&history, &sizing)?;
         shown?;
-        Ok(outcome(&sizing, signal))
+        Ok(outcome(&sizing, ended?))
     }
 
     /// Cores and memory side by side.
@@ -125,7 +130,7 @@ impl Arguments {
         )
     }
 
-    /// A signal ends it early, with the rows that are whole.
+    /// A signal ends it early, and so does what the machine cannot give: with the rows that are whole.
     async fn measure(
         &self,
         measurement: &Measurement,
@@ -139,7 +144,11 @@ impl Arguments {
         for (instances, size) in ones.chain(counts) {
             let row = match measurement.row(instances, size, stop, progress).await {
                 Ok(row) => row,
-                Err(Abort::Failed(error)) => return Err(error),
+                Err(Abort::Failed(error)) => {
+                    let (which, why) = (row_name(instances, size.cpus.cores()), summary(&error));
+                    sizing.notes.push(format!("Nothing was measured from {which} on: {why}"));
+                    return Err(error);
+                }
                 Err(Abort::Stopped(signal)) => {
                     sizing.notes.push("Interrupted: this is what was known by then.".to_owned());
                     return Ok(Some(signal));

@@ -206,16 +206,13 @@ fn cannot_run(error: anyhow::Error) -> Result<String, Abort> {
         Some(FleetError::Stopped) | None => return Err(Abort::Failed(error)),
     };
     match start {
-        Some(StartError::Exited { .. } | StartError::NotReady { .. }) | None => {
-            let said = error.to_string();
-            // What the app wrote follows in lines of its own.
-            Ok(said
-                .lines()
-                .next()
-                .unwrap_or(&said)
-                .trim_end_matches("; its last output:")
-                .to_owned())
-        }
+        Some(StartError::Exited { .. } | StartError::NotReady { .. }) | None => Ok(summary(&error)),
         Some(_) => Err(Abort::Failed(error)),
     }
+}
+
+/// Its sentence. What the app wrote follows in lines of its own.
+pub fn summary(error: &anyhow::Error) -> String {
+    let said = error.to_string();
+    said.lines().next().unwrap_or(&said).trim_end_matches("; its last output:").to_owned()
 }

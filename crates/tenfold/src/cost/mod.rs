@@ -6,10 +6,11 @@
 mod measure;
 
 use capacity::cost::{self, Advice, Answers};
+use capacity::words::cores;
 use fleet::{Cpus, Limits};
 use serde::{Deserialize, Serialize};
 
-pub use measure::Measurement;
+pub use measure::{Measurement, summary};
 
 use crate::plan::{self, CpuCores, Limited, Verdict};
 use crate::prices::Origin;
@@ -108,6 +109,11 @@ impl Size {
     pub fn limits(self) -> Limits {
         Limits { cpus: Some(self.cpus), memory: Some(self.memory) }
     }
+}
+
+/// What a row is called in sentences.
+pub fn row_name(instances: usize, cpus: f64) -> String {
+    format!("{instances} of {}", cores(cpus))
 }
 
 impl Row {

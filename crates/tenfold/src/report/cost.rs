@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use capacity::cost::Limit;
-use capacity::words::{cores, percent, rate, time};
+use capacity::words::{percent, rate, time};
 use ratatui::symbols::Marker;
 use ratatui::widgets::{Dataset, GraphType};
 
 use super::table::Table;
 use crate::chart::{self, Span};
-use crate::cost::{Measured, Row, Sizing};
+use crate::cost::{Measured, Row, Sizing, row_name};
 use crate::plan::Verdict;
 
 /// A percentile that the goal bounds.
@@ -168,7 +168,7 @@ fn remarks(sizing: &Sizing) -> String {
     let mut out = String::new();
     let rows = sizing.vertical.iter().chain(sizing.horizontal.iter().skip(1));
     for row in rows {
-        let name = format!("{} of {}", row.instances, cores(row.cpus));
+        let name = row_name(row.instances, row.cpus);
         if let Some(failure) = &row.failure {
             let _ = writeln!(out, "{name}: {failure}");
         }
@@ -183,7 +183,13 @@ fn remarks(sizing: &Sizing) -> String {
         if m.limited_by != Limit::Instances {
             let _ = writeln!(out, "{name}: {}, so they may do more", m.limited_by.explanation());
         }
-        if !m.goal_met {
+        if m.requests == 0 {
+            let _ = writeln!(
+                out,
+                "{name}: answered nothing in {}; raise --longest, or give a --path that answers sooner",
+                time(m.duration_s)
+            );
+        } else if !m.goal_met {
             let bounds = bounds(sizing);
             let seen = bounds.iter().map(|b| format!("{} {}, ", b.name, millis((b.of)(m))));
             let seen: String = seen.collect();
@@ -303,6 +309,10 @@ mod tests {
         assert!(said.contains("min      p95     max"), "{said}");
         let missed = "1 of 0.2 cores: misses the goal (p95 6.67 ms, 0 of 10000 failed)";
         assert!(said.contains(missed), "{said}");
+        sizing.vertical[1].measured.as_mut().unwrap().requests = 0;
+        let silent = text(&sizing);
+        assert!(silent.contains("1 of 0.2 cores: answered nothing in 2.00 s; raise"), "{silent}");
+        assert!(!silent.contains("misses the goal"), "{silent}");
         assert!(!said.contains("What they do for their price"), "{said}");
     }
 }
