@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::house::{Home, alone, json, said, shared};
+use crate::house::{Home, alone, json, said, shared, skip};
 
 #[test]
 fn runs_are_listed_and_shown_again() {
@@ -38,7 +38,7 @@ fn what_cannot_be_printed_is_kept_all_the_same() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     if said.contains("cannot limit") {
-        return;
+        return skip("this user may make no control groups");
     }
     let text = std::fs::read_to_string(home.path().join("cost.json")).unwrap();
     let sizing: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -205,12 +205,20 @@ pub fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(output)))
 }
 
+/// Says that the rest of a story is not told, where it is seen: what a test prints is shown only if it
+/// fails, what it writes is not held back.
+pub fn skip(why: &str) {
+    let story = std::thread::current();
+    let line = format!("\nskipped the rest of {}: {why}\n", story.name().unwrap_or("a story"));
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+}
+
 /// A plan that Tenfold stands for: what rests on rates holds of no other.
 pub fn sound(plan: Value) -> Option<Value> {
     let is_sound = plan["verdict"] == "valid";
     if !is_sound {
         assert!(!plan["verdict_reasons"].as_array().unwrap().is_empty(), "{plan:#}");
-        eprintln!("nothing can be said here: {}", plan["verdict_reasons"]);
+        skip(&format!("the measurement is not valid: {}", plan["verdict_reasons"]));
     }
     is_sound.then_some(plan)
 }
