@@ -91,23 +91,3 @@ fn more_at_once_than_files_allow_is_refused_before_anything_is_measured() {
     let text = said(&refused);
     assert!(text.contains("ulimit -n 514") && text.contains("give -c 85 at most"), "{text}");
 }
-
-// A blocking app that holds its goal with one instance, and what that costs.
-#[test]
-fn a_plan_is_priced_with_a_machine_to_spare() {
-    let _machine = alone();
-    let home = Home::new();
-    let program = env!("CARGO_BIN_EXE_tenfold");
-    let goal = "--rate 10 --budget 20s --max-instances 2 --prices aws:us-east-1";
-    let output = home.run(&format!("plan --quiet --json - {goal} -- {program} demo-app"));
-    let plan = json(&output);
-    let cost = &plan["cost"];
-    assert_eq!(cost["origin"]["as_of"], "2026-07-20", "{plan:#}");
-    let instances = plan["recommendation"]["instances"].as_u64().unwrap();
-    let offers = cost["offers"].as_array().unwrap();
-    assert!(offers.len() >= 4, "{cost:#}");
-    for offer in offers {
-        let number = |key: &str| offer[key].as_u64().unwrap();
-        assert_eq!(number("machines"), instances.div_ceil(number("instances_each")) + 1);
-    }
-}

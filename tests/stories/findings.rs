@@ -207,32 +207,6 @@ fn a_goal_beyond_the_limit_on_files_is_generator_bound() {
     }
 }
 
-#[test]
-fn errors_are_not_cured_by_instances() {
-    let _machine = alone();
-    let plan = plan("failing/app.py", "--rate 50 --p95 1s");
-    assert_eq!(kinds(&plan)[0], "failing", "{plan:#}");
-    assert_eq!(plan["recommendation"]["limited_by"], "failing", "{plan:#}");
-}
-
-// All but the first fail a fifth of theirs, which is less than was sent, and no overload.
-#[test]
-fn errors_of_further_instances_are_found() {
-    let _machine = alone();
-    let ill = "import http.server as h,itertools,os,time
-n,ill=itertools.count(1),os.environ['TENFOLD_INSTANCE']!='1'
-class H(h.BaseHTTPRequestHandler):
- def do_GET(s):time.sleep(.02);s.send_response(500 if ill and next(n)%5==0 else 200);s.end_headers()
- def log_message(s,*a):pass
-h.HTTPServer(('127.0.0.1',int(os.environ['PORT'])),H).serve_forever()";
-    let home = Home::new();
-    let app = home.path().join("ill.py");
-    std::fs::write(&app, ill).unwrap();
-    let arguments = "plan --quiet --json - --rate 60 --p95 200ms --max-instances 2 --budget 25s";
-    let plan = json(&home.run(&format!("{arguments} -- python3 {}", app.display())));
-    assert_eq!(kinds(&plan)[0], "failing", "{plan:#}");
-}
-
 // One instance has its CPU full and two have the lock: only a core less can tell one from the other.
 #[test]
 fn a_core_less_tells_a_lock_from_the_cpu() {
@@ -244,17 +218,4 @@ fn a_core_less_tells_a_lock_from_the_cpu() {
     assert_eq!(shown(&plan, "one_core_less"), "shared_dependency");
     let evidence = plan["findings"][0]["evidence"].as_str().unwrap();
     assert!(evidence.contains("; with a core less it was "), "{evidence}");
-}
-
-#[test]
-fn what_the_queue_refuses_is_not_laid_to_the_app() {
-    let _machine = alone();
-    let app = folder().join("serialized/app.rb");
-    let arguments = "--rate 150 --p95 100ms --max-instances 1 --budget 15s";
-    let output =
-        Home::new().run(&format!("plan --quiet --json - {arguments} -- ruby {}", app.display()));
-    let plan = json(&output);
-    let reasons = plan["verdict_reasons"].to_string();
-    assert!(reasons.contains("503 from Tenfold's own queue"), "{plan:#}");
-    assert!(!reasons.contains("the target's log"), "{reasons}");
 }

@@ -5,28 +5,6 @@ use std::process::Command;
 use crate::house::{Home, alone, json, said, shared, skip};
 
 #[test]
-fn runs_are_listed_and_shown_again() {
-    let _machine = alone();
-    let home = Home::new();
-    assert!(said(&home.run("runs")).contains("No runs yet"));
-    let program = env!("CARGO_BIN_EXE_tenfold");
-    let first = home.measure(&format!(
-        "plan --quiet --rate 30 --p95 500ms --budget 30s --env PASSWORD=s3cret \
-         -- env TOKEN=s3cret {program} demo-app"
-    ));
-    assert_eq!(first.status.code(), Some(0), "{}", said(&first));
-    assert!(said(&first).contains("env TOKEN=*** "), "{}", said(&first));
-    assert!(said(&home.run("runs")).contains("demo-app"));
-    assert_eq!(home.files_with("s3cret"), [""; 0]);
-    let again = home.run("show last");
-    assert_eq!(said(&again), said(&first));
-    assert_eq!(json(&home.run("show last --json -"))["schema"], "tenfold/plan/1");
-    let none = home.run("show 7");
-    assert_eq!(none.status.code(), Some(2));
-    assert!(said(&none).contains("there is no run 7: `tenfold runs` lists them"));
-}
-
-#[test]
 fn what_cannot_be_printed_is_kept_all_the_same() {
     let home = Home::new();
     let nowhere = std::fs::File::create("/dev/full").unwrap();

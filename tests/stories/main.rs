@@ -14,6 +14,7 @@ mod house;
 mod kill;
 mod limits;
 mod load;
+mod mishaps;
 mod nginx;
 mod operation;
 mod plan;

@@ -1,0 +1,146 @@
+//! Plans of apps that fail, hang, die or do not start. No rate is asserted, so that others may run beside.
+
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::house::{Home, eventually, json, processes, said, send, shared};
+
+/// A plan as JSON, whatever its verdict.
+fn plan(home: &Home, arguments: &str) -> Value {
+    json(&home.run(&format!("plan --quiet --json - {arguments}")))
+}
+
+/// An app of `tests/apps`.
+fn app(name: &str) -> String {
+    format!("{}/../../tests/apps/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+// The first such request comes with two in flight: the budget would go by with waiting for it.
+#[test]
+fn requests_that_never_end_do_not_hold_up_a_plan() {
+    let _machine = shared();
+    let hanging = "import http.server as h,itertools,os,time
+n=itertools.count(1)
+class H(h.BaseHTTPRequestHandler):
+ def do_GET(s):time.sleep(999 if next(n)%80==0 else .05);s.send_response(200);s.end_headers()
+ def log_message(s,*a):pass
+h.ThreadingHTTPServer(('127.0.0.1',int(os.environ['PORT'])),H).serve_forever()";
+    let home = Home::new();
+    let app = home.path().join("hanging.py");
+    std::fs::write(&app, hanging).unwrap();
+    let arguments = format!("--rate 20 --budget 20s -- python3 {}", app.display());
+    let plan = plan(&home, &arguments);
+    let probes = plan["probes"].as_array().unwrap();
+    let rungs = probes.iter().filter(|p| p["purpose"] == "ladder").count();
+    assert!(rungs > 2, "{plan:#}");
+}
+
+#[test]
+fn errors_are_not_cured_by_instances() {
+    let _machine = shared();
+    let arguments = format!("--rate 50 --p95 1s --budget 20s -- python3 {}", app("failing/app.py"));
+    let plan = plan(&Home::new(), &arguments);
+    assert_eq!(plan["findings"][0]["kind"], "failing", "{plan:#}");
+    assert_eq!(plan["recommendation"]["limited_by"], "failing", "{plan:#}");
+}
+
+// All but the first fail a fifth of theirs, which is less than was sent, and no overload.
+#[test]
+fn errors_of_further_instances_are_found() {
+    let _machine = shared();
+    let ill = "import http.server as h,itertools,os,time
+n,ill=itertools.count(1),os.environ['TENFOLD_INSTANCE']!='1'
+class H(h.BaseHTTPRequestHandler):
+ def do_GET(s):time.sleep(.02);s.send_response(500 if ill and next(n)%5==0 else 200);s.end_headers()
+ def log_message(s,*a):pass
+h.HTTPServer(('127.0.0.1',int(os.environ['PORT'])),H).serve_forever()";
+    let home = Home::new();
+    let app = home.path().join("ill.py");
+    std::fs::write(&app, ill).unwrap();
+    let arguments = "--rate 60 --p95 200ms --max-instances 2 --budget 25s";
+    let plan = plan(&home, &format!("{arguments} -- python3 {}", app.display()));
+    assert_eq!(plan["findings"][0]["kind"], "failing", "{plan:#}");
+}
+
+#[test]
+fn what_the_queue_refuses_is_not_laid_to_the_app() {
+    let _machine = shared();
+    let arguments = "--rate 150 --p95 100ms --max-instances 1 --budget 15s -- ruby";
+    let plan = plan(&Home::new(), &format!("{arguments} {}", app("serialized/app.rb")));
+    let reasons = plan["verdict_reasons"].to_string();
+    assert!(reasons.contains("503 from Tenfold's own queue"), "{plan:#}");
+    assert!(!reasons.contains("the target's log"), "{reasons}");
+}
+
+/// The demo as an app of which only so many instances run; what becomes of the others, in shell.
+fn no_more_than(home: &Home, most: usize, others: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_tenfold");
+    let script = format!("[ $TENFOLD_INSTANCE -le {most} ] && exec {program} demo-app\n{others}\n");
+    let path = home.path().join("few.sh");
+    std::fs::write(&path, script).unwrap();
+    format!("sh {}", path.display())
+}
+
+// Two users keep two busy. The third is asked for to see whether more would help.
+#[test]
+fn an_instance_too_many_that_does_not_start_costs_no_answer() {
+    let _machine = shared();
+    let home = Home::new();
+    let app = no_more_than(&home, 2, "echo no more than two of me >&2; exit 7");
+    let plan = plan(&home, &format!("--users 2 --budget 60s -- {app}"));
+    assert_eq!(plan["recommendation"]["instances"], 2, "{plan:#}");
+    let curve = plan["curve"].as_array().unwrap();
+    assert!(curve[1]["measured"]["throughput"].is_number(), "{plan:#}");
+    let notes = plan["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
+    let told: Vec<&str> = notes.filter(|note| note.contains("nothing could be measured")).collect();
+    let [note] = told[..] else { panic!("{plan:#}") };
+    let start =
+        "With 3 running nothing could be measured: app-3 exited with code 7 before it was ready";
+    assert!(note.starts_with(start) && note.ends_with("\n  | no more than two of me"), "{note}");
+    let why = plan["stop"]["explanation"].as_str().unwrap();
+    assert!(why.ends_with("; 3 could not be measured"), "{why}");
+    assert_ne!(plan["stop"]["reason"], "unmeasurable", "{plan:#}");
+}
+
+// A measurement goes on while the instance is started again.
+#[test]
+fn an_instance_that_dies_while_it_is_measured_is_told() {
+    let _machine = shared();
+    let home = Home::new();
+    let program = env!("CARGO_BIN_EXE_tenfold");
+    let script = format!("{program} demo-app & sleep 2; [ -e died ] && wait; touch died; exit 3\n");
+    std::fs::write(home.path().join("mortal.sh"), script).unwrap();
+    let plan = plan(&home, "--users 2 --max-instances 1 --budget 20s -- sh mortal.sh");
+    assert_eq!(plan["verdict"], "suspect", "{plan:#}");
+    let told = "app-1 died once while it was measured (exited with code 3); see why";
+    assert!(plan["verdict_reasons"].to_string().contains(told), "{plan:#}");
+}
+
+// It might be waited for for a minute.
+#[test]
+fn an_instance_too_many_that_is_never_ready_does_not_outlast_the_budget() {
+    let _machine = shared();
+    let home = Home::new();
+    let app = no_more_than(&home, 2, "exec sleep 4714");
+    let plan = plan(&home, &format!("--users 2 --budget 45s --ready-timeout 60s -- {app}"));
+    assert_eq!(plan["recommendation"]["instances"], 2, "{plan:#}");
+    assert!(plan["duration_s"].as_f64().unwrap() < 50.0, "{plan:#}");
+    assert!(plan["notes"].to_string().contains("when the budget was over"), "{plan:#}");
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_an_instance_too_many() {
+    let _machine = shared();
+    let home = Home::new();
+    let app = no_more_than(&home, 2, "exec sleep 4715");
+    let mut plan = home.tenfold(&format!("plan --quiet --json - --users 2 -- {app}"));
+    let plan = plan.stdout(Stdio::piped()).spawn().unwrap();
+    eventually("the third starts", || !processes("sleep 4715").is_empty());
+    send(plan.id(), Signal::INT);
+    let output = plan.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    assert_eq!(json(&output)["stop"]["reason"], "interrupted");
+    assert!(processes("sleep 4715").is_empty());
+}
