@@ -62,6 +62,9 @@ h.HTTPServer(('127.0.0.1',int(os.environ['PORT'])),H).serve_forever()";
     let arguments = "--rate 60 --p95 200ms --max-instances 2 --budget 25s";
     let plan = plan(&home, &format!("{arguments} -- python3 {}", app.display()));
     assert_eq!(plan["findings"][0]["kind"], "failing", "{plan:#}");
+    // Nothing is concluded from two of them: what failed is no throughput that they lack.
+    assert!(plan["notes"].to_string().contains("two instances failed"), "{plan:#}");
+    assert_eq!(plan["interventions"].as_array().unwrap().len(), 0, "{plan:#}");
 }
 
 #[test]

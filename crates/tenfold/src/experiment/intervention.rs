@@ -77,7 +77,7 @@ impl Session<'_> {
         let purpose = if instances == 1 { Purpose::Ladder } else { Purpose::Saturation };
         let observed = self.saturated(purpose, instances, users, pace, setting).await?;
         // Where nothing comes through, the change broke more than it asked.
-        if observed.throughput() > 0.0 && observed.error_ratio() < 0.01 {
+        if self.spoilt(&observed).is_none() {
             self.known.trials.push(question.answer(instances, before, observed.throughput()));
         }
         Ok(())

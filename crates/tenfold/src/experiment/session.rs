@@ -39,7 +39,8 @@ const WARMING: u32 = 4;
 /// They have when a request costs no more than this share less CPU than it did a probe before: as
 /// exact as a probe is.
 const SETTLED: f64 = 0.02;
-/// A rung of the ladder on which more fail than this, and than the goal allows, does not count.
+/// A probe of one or two full instances in which more fail than this, and than the goal allows, does not
+/// count.
 const SPOILED: f64 = 0.01;
 
 impl<'a> Session<'a> {
@@ -158,18 +159,20 @@ impl<'a> Session<'a> {
             }
             rung => rung?,
         };
-        let allowed = self.experiment.goal.max_errors.max(SPOILED);
-        if rung.slowest.is_some() && rung.error_ratio() <= allowed {
-            return Ok(Some(rung));
-        }
-        let what = match &rung.top_error {
-            Some(error) => format!("failed {:.0} % of them ({error})", rung.error_ratio() * 100.0),
-            None => "answered none of them".to_owned(),
-        };
+        let Some(what) = self.spoilt(&rung) else { return Ok(Some(rung)) };
         self.known.notes.push(format!(
             "With {concurrency} requests at once one instance {what}; the plan stays below."
         ));
         Ok(None)
+    }
+
+    /// What became of the requests where too many failed to tell what the instances can do.
+    pub(super) fn spoilt(&self, o: &Observation) -> Option<String> {
+        let allowed = self.experiment.goal.max_errors.max(SPOILED);
+        (o.slowest.is_none() || o.error_ratio() > allowed).then(|| match &o.top_error {
+            Some(error) => format!("failed {:.0} % of them ({error})", o.error_ratio() * 100.0),
+            None => "answered none of them".to_owned(),
+        })
     }
 
     /// Beyond what the goal asks of one instance, and for the second flat step that makes sure, a rung
@@ -242,7 +245,13 @@ impl<'a> Session<'a> {
         self.scale(2).await?;
         let cycle = users as f64 / (2.0 * self.known.peak());
         let probe = self.saturating(2, users, Pace::saturating(cycle), WarmUp::Time);
-        self.known.second = Some(self.settled(&probe, Stage::Two).await?);
+        let second = self.settled(&probe, Stage::Two).await?;
+        match self.spoilt(&second) {
+            Some(what) => self.known.notes.push(format!(
+                "With {users} requests at once two instances {what}; what they do together is not known from that."
+            )),
+            None => self.known.second = Some(second),
+        }
         Ok(())
     }
 
