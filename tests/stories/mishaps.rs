@@ -68,6 +68,16 @@ h.HTTPServer(('127.0.0.1',int(os.environ['PORT'])),H).serve_forever()";
 }
 
 #[test]
+fn errors_that_the_goal_allows_are_no_flaw_of_a_measurement() {
+    let _machine = shared();
+    let allowed = "--max-errors 10% --rate 50 --p95 1s --max-instances 1 --budget 12s";
+    let plan = plan(&Home::new(), &format!("{allowed} -- python3 {}", app("failing/app.py")));
+    let reasons = plan["verdict_reasons"].to_string();
+    assert!(!reasons.contains("of the requests failed"), "{plan:#}");
+    assert_eq!(plan["recommendation"]["goal_met"], true, "{plan:#}");
+}
+
+#[test]
 fn what_the_queue_refuses_is_not_laid_to_the_app() {
     let _machine = shared();
     let arguments = "--rate 150 --p95 100ms --max-instances 1 --budget 15s -- ruby";

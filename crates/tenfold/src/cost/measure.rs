@@ -159,7 +159,8 @@ impl Measurement {
         let kills_in_service: u64 = apps.clone().filter_map(|u| u.memory).map(|m| m.kills).sum();
         let disturbance = cpu::disturbance(cpu.others());
         let suspect = disturbance.iter().map(|_| Verdict::Suspect);
-        let verdicts = reasons(report).map(|reason| reason.verdict().into()).chain(suspect);
+        let reasons = || reasons(report, self.goal.max_errors);
+        let verdicts = reasons().map(|reason| reason.verdict().into()).chain(suspect);
         Measured {
             goal_met: is_right && within(self.goal.p95, 95.0) && within(self.goal.p99, 99.0),
             duration_s: (seconds * 1e3).round() / 1e3,
@@ -179,22 +180,21 @@ impl Measurement {
             limited: Limited::most(apps, usage.seconds),
             memory_kills: u64::from(kills) + kills_in_service,
             verdict: verdicts.max().unwrap_or(Verdict::Valid),
-            verdict_reasons: reasons(report).map(ToString::to_string).chain(disturbance).collect(),
+            verdict_reasons: reasons().map(ToString::to_string).chain(disturbance).collect(),
         }
     }
 }
 
 /// A size that answers little is a finding, one that fills the machine's cores makes its generator
 /// wait like everybody, and where all begin at once, each answer comes later until every one has come
-/// that they wait for.
-fn reasons(report: &Report) -> impl Iterator<Item = &Reason> {
-    report.reasons.iter().filter(|reason| {
-        !matches!(
-            reason,
-            Reason::FewSamples { .. }
-                | Reason::GeneratorWaited { .. }
-                | Reason::NotSteady { series: Series::ResponseTime, .. }
-        )
+/// that they wait for. Errors that the goal allows are no flaw of the measurement.
+fn reasons(report: &Report, max_errors: f64) -> impl Iterator<Item = &Reason> {
+    report.reasons.iter().filter(move |reason| match reason {
+        Reason::FewSamples { .. }
+        | Reason::GeneratorWaited { .. }
+        | Reason::NotSteady { series: Series::ResponseTime, .. } => false,
+        Reason::ManyErrors { ratio, .. } => *ratio > max_errors,
+        _ => true,
     })
 }
 

@@ -169,6 +169,7 @@ impl Session<'_> {
             timeout: self.timeout(response),
             pace,
             warm_up: WarmUp::Time,
+            max_errors: self.experiment.goal.max_errors,
             setting: Setting::default(),
         };
         let observation = if are_new {

@@ -28,6 +28,8 @@ pub struct Probe {
     pub pace: Pace,
     /// When the warm-up is over.
     pub warm_up: WarmUp,
+    /// Share of requests that may fail.
+    pub max_errors: f64,
     /// What it does differently from the others.
     pub setting: Setting,
 }

@@ -282,7 +282,8 @@ impl<'a> Session<'a> {
         let purpose = if instances == 1 { Purpose::Ladder } else { Purpose::Saturation };
         let workload = load::Workload::closed(users, Duration::ZERO);
         let (timeout, setting) = (self.budget.total(), Setting::default());
-        Probe { purpose, instances, workload, timeout, pace, warm_up, setting }
+        let max_errors = self.experiment.goal.max_errors;
+        Probe { purpose, instances, workload, timeout, pace, warm_up, max_errors, setting }
     }
 
     /// Some of the instances are new. While they warm up (code is compiled, caches fill) a request costs
@@ -337,7 +338,9 @@ impl<'a> Session<'a> {
     ) -> Result<Observation, Abort> {
         let workload = load::Workload::closed(users, Duration::ZERO);
         let (timeout, warm_up) = (self.budget.total(), WarmUp::Time);
-        let probe = Probe { purpose, instances, workload, timeout, pace, warm_up, setting };
+        let max_errors = self.experiment.goal.max_errors;
+        let probe =
+            Probe { purpose, instances, workload, timeout, pace, warm_up, max_errors, setting };
         self.probe(&probe, Stage::Two).await
     }
 
