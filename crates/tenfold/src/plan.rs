@@ -67,7 +67,7 @@ pub struct Stop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The answer was measured, and so was that fewer do not do; what about it was not sure, as time allowed.
+    /// The answer was measured; one instance less and one more, and what about it was not sure, as time allowed.
     Confirmed,
     /// Every count was measured.
     Swept,
