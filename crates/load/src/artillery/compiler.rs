@@ -20,6 +20,8 @@ use crate::script::template::{
 pub(super) struct Compiler {
     pub(super) steps: Steps,
     pub(super) request_names: Vec<RequestName>,
+    /// As the plugin metrics-by-endpoint calls requests.
+    pub(super) endpoints: Vec<String>,
     /// The folder of the script: files are named relative to it.
     pub(super) folder: PathBuf,
     /// Values that are known now and never change, by the name of the variable.
@@ -59,6 +61,7 @@ impl Compiler {
         Compiler {
             steps: Steps::default(),
             request_names: Vec::new(),
+            endpoints: Vec::new(),
             folder,
             known,
             given: Scope::default(),
@@ -120,6 +123,14 @@ impl Compiler {
         known.unwrap_or_else(|| {
             self.request_names.push(name);
             self.request_names.len() - 1
+        }) as u32
+    }
+
+    pub(super) fn endpoint(&mut self, name: String) -> u32 {
+        let known = self.endpoints.iter().position(|one| *one == name);
+        known.unwrap_or_else(|| {
+            self.endpoints.push(name);
+            self.endpoints.len() - 1
         }) as u32
     }
 

@@ -6,6 +6,7 @@
 mod answer;
 mod compiler;
 mod document;
+mod endpoints;
 mod ensure;
 mod fields;
 mod payload;
@@ -112,6 +113,7 @@ fn compile(text: &str, path: &Path, options: &Options) -> Result<Script, Refusal
         identifier: compiler.looked_at("$uuid"),
         steps: compiler.steps,
         request_names: compiler.request_names,
+        endpoints: compiler.endpoints,
         scenarios,
         before,
         after,

@@ -42,6 +42,7 @@ pub(super) fn read(
         (Some(name), RequestNames::Name) => name.clone(),
         _ => written.clone(),
     };
+    let endpoint = settings.endpoints.as_ref().and_then(|e| e.name(&written, name.as_deref()));
     let path = written.split('?').next().unwrap_or_default();
     let name = name.unwrap_or_else(|| path.to_owned());
     let name = RequestName { method: method.to_string(), name };
@@ -66,6 +67,7 @@ pub(super) fn read(
     fields.finish()?;
     Ok(Step::Request(Box::new(RequestStep {
         name: compiler.request_name(name),
+        endpoint: endpoint.map(|name| compiler.endpoint(name)),
         label,
         method,
         url,

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::compiler::Compiler;
 use super::document::Node;
+use super::endpoints::Endpoints;
 use super::fields::Fields;
 use super::refusal::Refusal;
 use super::{Options, ensure, payload, phases, request};
@@ -31,6 +32,8 @@ pub(super) struct Settings {
     pub(super) choices: Vec<(u32, Vec<Value>)>,
     pub(super) payloads: Vec<Payload>,
     pub(super) goals: Vec<Goal>,
+    /// Where requests are to be counted by their URLs as well.
+    pub(super) endpoints: Option<Endpoints>,
 }
 
 /// What requests have unless they say otherwise.
@@ -91,6 +94,7 @@ pub(super) fn read(
             failed_checks_end_sessions: false,
             trusts_anyone: false,
             apdex: None,
+            endpoints: String::new(),
         },
         defaults: Defaults {
             headers: Vec::new(),
@@ -104,6 +108,7 @@ pub(super) fn read(
         choices: Vec::new(),
         payloads: Vec::new(),
         goals: Vec::new(),
+        endpoints: None,
     };
     if let Some(node) = config.take("payload") {
         payload::read(compiler, node, &mut settings)?;
@@ -133,6 +138,10 @@ pub(super) fn read(
         settings.read_apdex(compiler, node)?;
     }
     config.finish()?;
+    settings.endpoints = settings.endpoints.or_else(|| Endpoints::unasked(&settings.goals));
+    if let Some(endpoints) = &settings.endpoints {
+        settings.terms.endpoints.clone_from(&endpoints.namespace);
+    }
     Ok(settings)
 }
 
@@ -215,8 +224,9 @@ impl Settings {
                 "ensure" => self.goals = ensure::read(compiler, &entry.value)?,
                 "apdex" => self.read_apdex(compiler, &entry.value)?,
                 "expect" => self.read_expect(compiler, &entry.value)?,
-                // Requests are always told apart by their names.
-                "metrics-by-endpoint" => {}
+                "metrics-by-endpoint" => {
+                    self.endpoints = Some(Endpoints::read(compiler, &entry.value)?);
+                }
                 other => {
                     let what = format!(
                         "the plugin '{other}' is not supported; there are ensure, expect, apdex and metrics-by-endpoint"

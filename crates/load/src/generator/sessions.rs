@@ -97,7 +97,7 @@ impl Generator {
             return;
         };
         let first_byte = first_byte.unwrap_or(now);
-        let name = cast.name(id);
+        let name = cast.step(id).name;
         // Its own figures are those of the requests; what scripts know counts until all is quiet.
         let measures = !self.recorder.has_ended();
         let moments = Moments { intended, sent: sent.at, first_byte, last_byte: now };
@@ -130,7 +130,7 @@ impl Generator {
         let measures = !self.recorder.has_ended();
         let tally = self.recorder.script();
         if measures {
-            tally.failed_by_name(cast.name(id), kind, now);
+            tally.failed_by_name(cast.step(id).name, kind, now);
         }
         cast.failed(id, kind, now, tally);
         self.carry_out(now);

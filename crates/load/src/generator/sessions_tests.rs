@@ -238,6 +238,46 @@ fn requests_that_wait_for_a_connection_at_the_end_are_due_all_the_same() {
 }
 
 #[test]
+fn metrics_by_endpoint_have_the_names_that_artillery_gives_them() {
+    let flow = "{get: {url: '/?a=1', name: home}}, {get: {url: '/b/{{ $randomNumber(1, 9) }}'}}";
+    let metrics = |config: &str, server| {
+        let config = format!("phases: [{{duration: 1, arrivalCount: 1}}], {config}");
+        let script = script(&config, flow);
+        let mut sim = arriving(&script, server);
+        sim.run_until(10 * SECOND);
+        let mut counted = ScriptTally::default();
+        sim.generator.recorder.script().hand_over(&mut counted);
+        let never = std::time::SystemTime::UNIX_EPOCH;
+        let seen = |_| crate::report::Seen { first: never, last: never };
+        let (report, _) = script.outcome(counted, 1.0, seen);
+        let names = report.metrics.counters.keys().chain(report.metrics.summaries.keys());
+        let own = |name: &&String| name.starts_with("ns.") || name.contains("by-endpoint");
+        (names.filter(own).cloned().collect::<Vec<_>>(), report.passed())
+    };
+    let fine = Server::Parallel(ms(100), OK);
+    let with = |options: &str, server| {
+        metrics(&format!("plugins: {{metrics-by-endpoint: {{{options}}}}}"), server).0
+    };
+    let named = [
+        "plugins.metrics-by-endpoint./?a=1 (home).codes.200",
+        "plugins.metrics-by-endpoint./b/{{ $randomNumber(1, 9) }}.codes.200",
+        "plugins.metrics-by-endpoint.response_time./?a=1 (home)",
+        "plugins.metrics-by-endpoint.response_time./b/{{ $randomNumber(1, 9) }}",
+    ];
+    assert_eq!(with("", fine), named);
+    let short = "useOnlyRequestNames: true, ignoreUnnamedRequests: true, metricsNamespace: ns";
+    assert_eq!(with(short, fine), ["ns.home.codes.200", "ns.response_time.home"]);
+    assert_eq!(with(short, Server::Dropping), ["ns.home.errors.ECONNRESET"]);
+    let condition = |times: &str| {
+        let name = "plugins.metrics-by-endpoint.response_time./ (home).p95";
+        metrics(&format!("ensure: {{conditions: [{{expression: \"'{name}' {times}\"}}]}}"), fine)
+    };
+    assert!(condition("< 101").1 && !condition("< 99").1);
+    assert_eq!(condition("< 99").0.len(), 4, "without the query");
+    assert_eq!(metrics("", fine).0, [""; 0], "nobody looks");
+}
+
+#[test]
 fn a_session_that_has_failed_sends_nothing_more() {
     let script = script(
         "phases: [{duration: 1, arrivalCount: 1}], http: {maxSockets: 1}",

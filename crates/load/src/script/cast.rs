@@ -15,7 +15,7 @@ use super::answer::Kept;
 use super::lines::{Holdings, Lines, Place};
 use super::payload::Dealer;
 use super::session::{Act, IDLE_PAUSE, Session, World};
-use super::steps::BlockId;
+use super::steps::{BlockId, RequestStep};
 use super::tally::{Moments, OpenScriptTally, code};
 use super::template::{Scope, identifier};
 use super::{Connections, Script};
@@ -180,11 +180,11 @@ impl Cast {
         (&line.request, &mut line.kept)
     }
 
-    /// The number of the name of a slot's request.
-    pub(crate) fn name(&self, slot: u32) -> u32 {
+    /// The step that a slot's request comes from.
+    pub(crate) fn step(&self, slot: u32) -> &RequestStep {
         let line = self.lines.get(slot);
         let session = &self.actors[line.actor as usize].session;
-        session.request_step(line.strand, &self.script).name
+        session.request_step(line.strand, &self.script)
     }
 
     /// Bytes of the body of a slot's answer.
@@ -195,10 +195,7 @@ impl Cast {
     /// What an answer with this status counts as: an error, unless the script expects it.
     pub(crate) fn judge(&self, slot: u32, status: u16) -> Option<ErrorKind> {
         let kind = ErrorKind::of_status(status)?;
-        let line = self.lines.get(slot);
-        let session = &self.actors[line.actor as usize].session;
-        let step = session.request_step(line.strand, &self.script);
-        let wanted = step.checks.iter().any(|check| check.accepts(status));
+        let wanted = self.step(slot).checks.iter().any(|check| check.accepts(status));
         (!wanted).then_some(kind)
     }
 
@@ -264,6 +261,7 @@ impl Cast {
     ) {
         let line = self.lines.get(slot);
         tally.answered(status, line.kept.received(), moments);
+        tally.answered_by_endpoint(self.step(slot).endpoint, status, moments);
         if let Some(threshold) = self.script.settings.apdex {
             tally.judged(threshold, moments);
         }
@@ -291,6 +289,7 @@ impl Cast {
         now: Nanos,
         tally: &mut OpenScriptTally,
     ) {
+        tally.failed_by_endpoint(self.step(slot).endpoint, code(kind));
         let id = self.lines.get(slot).actor;
         self.actors[id as usize].session.broke(code(kind));
         self.fruitless = self.fruitless.saturating_add(1);

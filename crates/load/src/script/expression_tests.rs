@@ -6,7 +6,7 @@ fn holds(text: &str) -> bool {
     let expression = Expression::parse(text).unwrap();
     expression.holds(&|index| match expression.names()[index].as_str() {
         "http.response_time.p95" => Operand::Number(200.0),
-        "http.codes.200" => Operand::Number(9.0),
+        "http.codes.200" | "plugins.metrics-by-endpoint./a-b/c.codes.200" => Operand::Number(9.0),
         "kind" => Operand::Text("admin".into()),
         _ => Operand::Number(f64::NAN),
     })
@@ -21,6 +21,7 @@ fn conditions_hold_or_do_not() {
         ("not (1 > 2) or unknown > 1", true),
         ("unknown < 1", false),
         ("1 + 2 * 3 == 7 and 2 ^ 3 % 5 == 3 and -(2 - 4) == 2", true),
+        ("plugins.metrics-by-endpoint./a-b/c.codes.200>8 and 1 == 1", true),
         ("kind == \"admin\"", true),
         ("kind in (\"user\", \"admin\")", true),
         ("kind == \"user\" ? 0 : max(1, 0)", true),

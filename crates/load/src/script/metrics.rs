@@ -100,6 +100,10 @@ impl Metrics {
             ("vusers.session_length".to_owned(), &tally.session_length),
         ];
         times.extend(classes.map(|(class, times)| (format!("http.response_time.{class}"), times)));
+        for (name, tally) in script.endpoints.iter().zip(&tally.by_endpoint) {
+            let namespace = &script.settings.endpoints;
+            times.push((format!("{namespace}.response_time.{name}"), &tally.first_byte));
+        }
         for (name, times) in times {
             if let Some(histogram) = times.histogram() {
                 metrics.summaries.insert(name, Summary::of(histogram));
@@ -131,6 +135,11 @@ impl Metrics {
         }
         for (error, count) in &tally.errors {
             add(format!("errors.{error}"), *count);
+        }
+        for (name, tally) in script.endpoints.iter().zip(&tally.by_endpoint) {
+            let name = format!("{}.{name}", script.settings.endpoints);
+            tally.codes.iter().for_each(|(code, n)| add(format!("{name}.codes.{code}"), *n));
+            tally.errors.iter().for_each(|(error, n)| add(format!("{name}.errors.{error}"), *n));
         }
         let (mut ok, mut failed) = (0, 0);
         for (name, outcomes) in &tally.checks {

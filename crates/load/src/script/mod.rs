@@ -59,6 +59,8 @@ pub struct Script {
     pub(crate) identifier: Option<u32>,
     /// Names of requests, as steps number them.
     pub(crate) request_names: Vec<RequestName>,
+    /// Names of endpoints, as steps number them.
+    pub(crate) endpoints: Vec<String>,
     pub(crate) settings: Settings,
     pub(crate) goals: Vec<Goal>,
     pub(crate) target: crate::Target,
@@ -90,6 +92,8 @@ pub(crate) struct Settings {
     pub(crate) trusts_anyone: bool,
     /// The time that satisfies, where satisfaction is to be counted.
     pub(crate) apdex: Option<Nanos>,
+    /// What the names of metrics of endpoints begin with.
+    pub(crate) endpoints: String,
 }
 
 /// Whose connections are.

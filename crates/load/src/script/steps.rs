@@ -30,6 +30,8 @@ pub(crate) enum Step {
 pub(crate) struct RequestStep {
     /// Of the names in the report.
     pub(crate) name: u32,
+    /// Of the endpoints, if it counts as one.
+    pub(crate) endpoint: Option<u32>,
     /// As a reader of the script would call it, for messages.
     pub(crate) label: String,
     pub(crate) method: http::Method,

@@ -35,6 +35,8 @@ pub(crate) struct ScriptTally<Times = Lazy<Histogram>> {
     pub(crate) apdex: Apdex,
     /// By number of name.
     pub(crate) by_name: Vec<NameTally<Times>>,
+    /// By number of endpoint.
+    pub(crate) by_endpoint: Vec<EndpointTally<Times>>,
 }
 
 /// Since it was last handed over.
@@ -66,6 +68,15 @@ pub(crate) struct NameTally<Times> {
     pub(crate) body_bytes: u64,
     pub(crate) response: Times,
     pub(crate) service: Times,
+}
+
+/// The requests of one endpoint.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EndpointTally<Times> {
+    pub(crate) codes: BTreeMap<u16, u64>,
+    pub(crate) errors: BTreeMap<&'static str, u64>,
+    /// From the send to the first byte of the answer, whatever its status.
+    pub(crate) first_byte: Times,
 }
 
 /// How often something was met, and when at first and last.
@@ -111,6 +122,25 @@ impl OpenScriptTally {
         self.by_class[class].record(time);
     }
 
+    /// Where the request counts as one of an endpoint.
+    pub(crate) fn answered_by_endpoint(
+        &mut self,
+        endpoint: Option<u32>,
+        status: u16,
+        moments: Moments,
+    ) {
+        let Some(endpoint) = endpoint else { return };
+        let tally = at(&mut self.by_endpoint, endpoint as usize);
+        *tally.codes.entry(status).or_default() += 1;
+        tally.first_byte.record(moments.first_byte.saturating_sub(moments.sent));
+    }
+
+    pub(crate) fn failed_by_endpoint(&mut self, endpoint: Option<u32>, error: &'static str) {
+        let Some(endpoint) = endpoint else { return };
+        let tally = at(&mut self.by_endpoint, endpoint as usize);
+        *tally.errors.entry(error).or_default() += 1;
+    }
+
     /// `threshold` is the time that satisfies; four times as much is bearable.
     pub(crate) fn judged(&mut self, threshold: Nanos, moments: Moments) {
         let time = moments.last_byte.saturating_sub(moments.sent);
@@ -143,15 +173,24 @@ impl OpenScriptTally {
         for (sum, counts) in sum.times_mut().zip(self.times_mut()) {
             counts.drain_into(sum);
         }
+        for (sum, own) in sum.by_endpoint.iter_mut().zip(&mut self.by_endpoint) {
+            own.first_byte.drain_into(&mut sum.first_byte);
+        }
         let mut by_name = std::mem::take(&mut self.by_name);
         for tally in &mut by_name {
             (tally.requests, tally.body_bytes) = (0, 0);
             tally.failures.clear();
         }
+        let mut by_endpoint = std::mem::take(&mut self.by_endpoint);
+        for tally in &mut by_endpoint {
+            tally.codes.clear();
+            tally.errors.clear();
+        }
         *self = ScriptTally {
             by_class: std::mem::take(&mut self.by_class),
             session_length: std::mem::take(&mut self.session_length),
             by_name,
+            by_endpoint,
             ..ScriptTally::default()
         };
     }
@@ -170,6 +209,9 @@ impl ScriptTally {
         self.count(other);
         for (sum, others) in self.times_mut().zip(other.times()) {
             sum.merge(others);
+        }
+        for (sum, others) in self.by_endpoint.iter_mut().zip(&other.by_endpoint) {
+            sum.first_byte.merge(&others.first_byte);
         }
     }
 
@@ -226,6 +268,15 @@ impl<Times: Default> ScriptTally<Times> {
             mine.requests += others.requests;
             mine.body_bytes += others.body_bytes;
             others.failures.iter().for_each(|(kind, met)| mine.met(*kind, *met));
+        }
+        for (index, others) in other.by_endpoint.iter().enumerate() {
+            let mine = at(&mut self.by_endpoint, index);
+            for (code, count) in &others.codes {
+                *mine.codes.entry(*code).or_default() += count;
+            }
+            for (error, count) in &others.errors {
+                *mine.errors.entry(error).or_default() += count;
+            }
         }
     }
 }
@@ -313,6 +364,8 @@ mod tests {
         tally.judged(2 * MILLISECOND, MOMENTS);
         tally.succeeded_by_name(2, 10, MOMENTS);
         tally.failed_by_name(0, ErrorKind::Reset, now);
+        tally.answered_by_endpoint(Some(1), 404, MOMENTS);
+        tally.failed_by_endpoint(Some(0), "ECONNRESET");
         tally.checked("statusCode", false);
         tally.error("ETIMEDOUT");
         tally
@@ -330,6 +383,14 @@ mod tests {
         assert_eq!((sum.codes[&404], sum.downloaded, sum.responses), (2, 20, 2));
         assert_eq!(sum.apdex, Apdex { tolerated: 2, ..Apdex::default() });
         assert_eq!((sum.by_name[2].requests, sum.by_name[0].errors()), (2, 2));
+        let (mut endpoints, mut alone) = (OpenScriptTally::default(), ScriptTally::default());
+        endpoints.answered_by_endpoint(Some(1), 404, MOMENTS);
+        endpoints.hand_over(&mut alone);
+        sum.merge(&alone);
+        assert!(sum.by_name[0].response.histogram().is_none(), "of threads that met other names");
+        assert_eq!(sum.by_endpoint[0].errors, BTreeMap::from([("ECONNRESET", 2)]));
+        assert_eq!(sum.by_endpoint[1].codes, BTreeMap::from([(404, 3)]));
+        assert_eq!(sum.by_endpoint[1].first_byte.histogram().unwrap().count(), 3);
         let resets = Met { count: 2, first: 5, last: 7 };
         assert_eq!(sum.by_name[0].failures, BTreeMap::from([(ErrorKind::Reset, resets)]));
         assert_eq!(sum.by_name[2].body_bytes, 20);
