@@ -297,6 +297,13 @@ impl FromStr for PathPrefix {
     type Err = BadRoute;
 
     fn from_str(text: &str) -> Result<Self, BadRoute> {
+        if let Some((before, _)) = text.split_once('*') {
+            let whole = before.rsplit_once('/').map_or("", |(whole, _)| whole);
+            let whole = PathPrefix(whole.to_owned());
+            return Err(BadRoute(format!(
+                "path {text:?} has a star, which stands for nothing here; use {whole}, which is for what is below it, too"
+            )));
+        }
         let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'?' && byte != b'#';
         if !text.starts_with('/') || !text.bytes().all(plain) {
             return Err(BadRoute(format!(
@@ -363,6 +370,10 @@ mod tests {
         }
         for bad in ["", "a", "/a?b", "/a b", "/ä", "/a#b"] {
             assert!(bad.parse::<PathPrefix>().is_err(), "{bad}");
+        }
+        for (bad, remedy) in [("/a/*", "/a"), ("/*", "/"), ("/a/*/b", "/a"), ("*", "/")] {
+            let message = bad.parse::<PathPrefix>().unwrap_err().to_string();
+            assert!(message.contains(&format!("use {remedy}, which")), "{message}");
         }
     }
 

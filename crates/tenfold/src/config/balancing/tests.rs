@@ -175,6 +175,7 @@ fn what_is_wrong_is_refused_with_line_and_remedy() {
         ("[[routes]]\napp = \"b\"", "t.toml:4: there is no app b: write one of a, or add [apps.b]"),
         ("[[routes]]\nhost = \"a.b/c\"", "t.toml:4: host \"a.b/c\" is no pattern of hosts; use"),
         ("[[routes]]\npath = \"a\"", "t.toml:4: path \"a\" is no prefix of paths; begin it with /"),
+        ("[[routes]]\npath = \"/a/*\"", "t.toml:4: path \"/a/*\" has a star,"),
         ("[[routes]]\nredirect = \"b\"", "t.toml:4: redirect location \"b\" is neither"),
         ("[[routes]]\nredirect = \"/b\"\nstatus = 200", "t.toml:5: 200 is no status of a redirect"),
         ("[[routes]]\napp = \"a\"\nstatus = 301", "t.toml:5: status belongs to a redirect"),
