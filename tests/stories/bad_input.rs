@@ -30,14 +30,17 @@ fn a_goal_without_a_number() {
 
 #[test]
 fn more_instances_than_ports() {
-    let ports = "--ports 4201-4202";
-    refused(
-        &format!("plan --users 3 --max-instances 3 {ports} -- true"),
-        2,
-        &["there are 2", "widen --ports"],
-    );
-    let cost = "cost --cpus 0.5 --memory 20MB --instances 1,3";
-    refused(&format!("{cost} {ports} -- true"), 2, &["there are 2", "widen --ports"]);
+    for command in [
+        "plan --users 3 --max-instances 3",
+        "cost --cpus 0.5 --memory 20MB --instances 1,3",
+        "up -n 3",
+    ] {
+        refused(
+            &format!("{command} --ports 4201-4202 -- true"),
+            2,
+            &["3 instances need as many ports, and there are 2: widen --ports", "run 2 at most"],
+        );
+    }
 }
 
 #[test]

@@ -29,6 +29,8 @@ fn scales_reports_and_stops() {
     let nothing = home.run("status");
     assert_eq!(nothing.status.code(), Some(1));
     assert!(said(&nothing).contains("nothing runs here"), "{}", said(&nothing));
+    let nobody = said(&home.run("status --listen 127.0.0.1:1"));
+    assert!(nobody.contains("127.0.0.1:1.sock: say") && nobody.contains("--listen"), "{nobody}");
 }
 
 #[test]

@@ -24,7 +24,10 @@ pub async fn ask<T: DeserializeOwned>(
 ) -> anyhow::Result<T> {
     let stream = UnixStream::connect(socket).await.with_context(|| {
         let socket = socket.display();
-        format!("nothing listens on {socket}: name the socket of a running `up` or `balance`")
+        format!(
+            "no running Tenfold has the socket {socket}: say which one is meant with the first --listen that it was \
+             started with, or with its --socket"
+        )
     })?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.context(LOST)?;

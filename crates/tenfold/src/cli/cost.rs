@@ -70,13 +70,8 @@ impl Arguments {
             rate: rate.rate(),
             balancer: prices.balancer_price.unwrap_or(0.0),
         };
-        let (most, ports) =
-            (self.instances.iter().max().copied().unwrap_or(1), measurement.app.ports.count());
-        if most > ports {
-            return Err(misuse(format!(
-                "{most} instances need as many ports, and there are {ports}: widen --ports"
-            )));
-        }
+        let most = self.instances.iter().max().copied().unwrap_or(1);
+        config::check_ports(&measurement.app, most).map_err(misuse)?;
         let stop = Stop::listen_on_a_terminal()?;
         let mut sizing = empty(&measurement, rate);
         let begun = Instant::now();

@@ -81,20 +81,15 @@ impl Arguments {
         let asked = self.workload.clone().or_environment(file)?;
         let workload = config::workload(&asked, &self.request, file)?;
         let app = config::app(&self.question.app, file, &state::logs()?)?;
-        let ports = app.ports.count();
         let max_instances = match self.max_instances.or(file.plan.max_instances) {
             None if self.sweep.is_some() => {
                 return Err(misuse(
                     "--sweep measures every count: say up to which, with --max-instances 8",
                 ));
             }
-            Some(most) if most > ports => {
-                return Err(misuse(format!(
-                    "{most} instances need as many ports, and there are {ports}: widen --ports, or give --max-instances {ports}"
-                )));
-            }
-            most => most.unwrap_or(MAX_INSTANCES.min(ports)),
+            most => most.unwrap_or(MAX_INSTANCES.min(app.ports.count())),
         };
+        config::check_ports(&app, max_instances).map_err(misuse)?;
         Ok(Experiment {
             app: App { limits: self.limits.over(app.limits), ..app },
             workload,

@@ -274,3 +274,15 @@ pub fn cpu(limit: Option<Cpus>) -> Cpu {
 fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Address, D::Error> {
     quantity::server(&String::deserialize(from)?).map_err(serde::de::Error::custom)
 }
+
+/// Refuses more instances than there are ports for.
+pub fn check_ports(app: &App, instances: usize) -> Result<(), String> {
+    let ports = app.ports.count();
+    if instances <= ports {
+        return Ok(());
+    }
+    Err(format!(
+        "{instances} instances need as many ports, and there are {ports}: widen --ports (`ports` in tenfold.toml), or run \
+         {ports} at most"
+    ))
+}

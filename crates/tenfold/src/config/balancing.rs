@@ -280,13 +280,9 @@ fn members(
         (_, true) => match wanted {
             Wanted::Up { app, limits, instances, slots, logs } => {
                 let app = table.app(app, file.directory.as_deref(), logs, name, at)?;
-                let (count, ports) =
-                    (instances.or(table.instances).unwrap_or(1), app.ports.count());
-                if count > ports {
-                    return Err(at.then("ports").wrong(&format!(
-                        "{count} instances need as many ports, and there are {ports}: widen --ports, or run {ports} at most"
-                    )));
-                }
+                let count = instances.or(table.instances).unwrap_or(1);
+                super::app::check_ports(&app, count)
+                    .map_err(|sentence| at.then("ports").wrong(&sentence))?;
                 Ok(Members::Instances {
                     app: Box::new(App { limits: limits.over(app.limits), ..app }),
                     count,

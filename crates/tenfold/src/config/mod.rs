@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use fleet::App;
 
-pub use app::{SLOTS, cpu};
+pub use app::{SLOTS, check_ports, cpu};
 pub use arguments::{
     AppArguments, BalancingArguments, GoalArguments, LimitArguments, RequestArguments,
     WorkloadArguments,
