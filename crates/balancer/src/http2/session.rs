@@ -151,7 +151,8 @@ impl<'s> Session<'s> {
     ) -> Self {
         let Config { timeouts, limits, .. } = &worker.shared.config;
         let Timeouts { stall, idle, client_grace, .. } = *timeouts;
-        let pace = Pace::new(client_grace, stall, limits.client_rate);
+        // Where any rate will do, nothing is still too slow: a PING cannot tell.
+        let pace = Pace::new(client_grace, stall, limits.client_rate.max(1));
         // Looked at a few times in the time that a stalled exchange has.
         let period = (stall / 4).min(idle).max(Duration::from_millis(1));
         let keepalive = Keepalive::new(connection.ping_pong(), period, Duration::ZERO);

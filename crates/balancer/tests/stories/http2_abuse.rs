@@ -144,16 +144,19 @@ fn origin_of(size: usize) -> Origin {
 #[test]
 fn a_client_that_takes_nothing_is_cut_off() {
     let origin = origin_of(1 << 20);
-    let stage = stage(&origin, 64, |config| {
-        config.listeners[0].cleartext = Cleartext::H2c;
-        let hour = Duration::from_secs(3600);
-        (config.timeouts.stall, config.timeouts.idle) = (hour, hour);
-        config.timeouts.client_grace = Duration::from_millis(200);
-        config.limits.client_rate = 1 << 40;
-    });
-    // More than any system buffers.
-    let _client = greedy(&stage, 64);
-    stage.until("it is cut off", |now| now.clients.accepted == 1 && now.clients.open == 0);
+    let (short, hour) = (Duration::from_millis(200), Duration::from_secs(3600));
+    // Where any rate will do, nothing is still too slow.
+    for (rate, stall) in [(1 << 40, hour), (0, short)] {
+        let stage = stage(&origin, 64, |config| {
+            config.listeners[0].cleartext = Cleartext::H2c;
+            (config.timeouts.stall, config.timeouts.idle) = (stall, hour);
+            config.timeouts.client_grace = short;
+            config.limits.client_rate = rate;
+        });
+        // More than any system buffers.
+        let _client = greedy(&stage, 64);
+        stage.until("it is cut off", |now| now.clients.accepted == 1 && now.clients.open == 0);
+    }
 }
 
 /// What waits for it is in the way of a PING, too.
