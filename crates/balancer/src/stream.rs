@@ -257,6 +257,11 @@ impl BackendStream {
         matches!(self, BackendStream::Http2(branch) if branch.is_untouched())
     }
 
+    /// The backend has ended the connection that carried the request, as it may at any time.
+    pub(crate) fn has_left(&self) -> bool {
+        matches!(self, BackendStream::Http2(branch) if branch.has_left())
+    }
+
     /// It can carry another request.
     pub(crate) fn is_reusable(&self) -> bool {
         !matches!(self, BackendStream::Http2(_))

@@ -46,6 +46,8 @@ enum Failed {
     /// The backend has done nothing about it: REFUSED_STREAM, or a GOAWAY that leaves it out (RFC
     /// 9113 8.7), or it never went out.
     Untouched,
+    /// The same, as the backend ends its connection for no error.
+    Left,
     Perhaps,
 }
 
@@ -56,7 +58,12 @@ impl Branch {
 
     /// The request may be sent again whatever it asks for.
     pub(crate) fn is_untouched(&self) -> bool {
-        matches!(self.state, State::Failed(Failed::Untouched))
+        matches!(self.state, State::Failed(Failed::Untouched | Failed::Left))
+    }
+
+    /// The backend has ended its connection, as it may.
+    pub(crate) fn has_left(&self) -> bool {
+        matches!(self.state, State::Failed(Failed::Left))
     }
 
     /// Ready when there is something to read, the end included.
@@ -103,10 +110,12 @@ impl Branch {
     }
 
     fn fail(&mut self, error: h2::Error) -> io::Error {
-        let refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
-        let failed = match error.is_remote() && (refused || error.is_go_away()) {
-            true => Failed::Untouched,
-            false => Failed::Perhaps,
+        let failed = match error.reason() {
+            _ if !error.is_remote() => Failed::Perhaps,
+            Some(Reason::NO_ERROR) if error.is_go_away() => Failed::Left,
+            _ if error.is_go_away() => Failed::Untouched,
+            Some(Reason::REFUSED_STREAM) if error.is_reset() => Failed::Untouched,
+            _ => Failed::Perhaps,
         };
         self.state = State::Failed(failed);
         broken(error)

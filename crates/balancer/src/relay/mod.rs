@@ -255,6 +255,12 @@ impl<'r, 'w> Relay<'r, 'w> {
         }
         let id = self.lease.as_ref().map(|lease| lease.slot.id);
         self.settle(Some(BackendFault::Closed));
+        // Says nothing about its health, as an idle connection that it closes does not.
+        if let Some(lease) = &mut self.lease
+            && lease.stream().has_left()
+        {
+            lease.slot.report = Report::Nothing;
+        }
         match (id, self.backend()) {
             (Some(id), Some(backend)) => {
                 let failure = Box::new(Failure::Closed(Arc::clone(&backend)));

@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
-use balancer::{Cleartext, Config, Protocol};
+use balancer::{BackendHealth, Cleartext, Config, Protocol};
 use bytes::Bytes;
 use h2::server::{self, SendResponse};
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, Request, Response};
 
-use crate::http2_abuse::{END_HEADERS, END_STREAM, HEADERS, RST_STREAM, SETTINGS, frame};
-use crate::stage::{GET, PATIENCE, Stage, block_on, eventually};
+use crate::http2_abuse::{END_HEADERS, END_STREAM, GOAWAY, HEADERS, RST_STREAM, SETTINGS, frame};
+use crate::stage::{GET, PATIENCE, Peer, Stage, block_on, eventually};
 
 const ACK: u8 = 1;
 /// `:status: 200`.
@@ -230,6 +230,37 @@ fn a_refusal_is_passed_on_where_it_cannot_be_sent_again() {
         body.send_data("hello".into(), false).unwrap();
         assert_eq!(answer.await.unwrap_err().reason(), Some(Reason::REFUSED_STREAM));
     });
+}
+
+/// As servers of gRPC do whose connection is old, with whatever calls are on their way.
+#[test]
+fn a_server_that_goes_away_is_fit_all_the_same() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for peer in listener.incoming() {
+            let mut peer = Peer::new(peer.unwrap());
+            peer.send(frame(SETTINGS, 0, 0, &[]));
+            peer.until(b"hello");
+            // The last stream that it will answer is none.
+            peer.send(frame(GOAWAY, 0, 0, &[0; 8]));
+        }
+    });
+    let stage = stage(address, 1);
+    stage.add_address("another", address, 1);
+    block_on(async {
+        let stream = tokio::net::TcpStream::connect(stage.address()).await.unwrap();
+        let (mut send, connection) = h2::client::handshake(stream).await.unwrap();
+        tokio::spawn(connection);
+        for _ in 0..6 {
+            let call = Request::post("http://h/").header("content-type", "application/grpc");
+            let (answer, mut body) = send.send_request(call.body(()).unwrap(), false).unwrap();
+            body.send_data("hello".into(), false).unwrap();
+            assert_eq!(answer.await.unwrap_err().reason(), Some(Reason::REFUSED_STREAM));
+        }
+    });
+    let snapshot = stage.handle.snapshot();
+    assert!(snapshot.backends().all(|backend| backend.health == BackendHealth::Up));
 }
 
 #[test]

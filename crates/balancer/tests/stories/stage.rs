@@ -252,6 +252,11 @@ impl Peer {
         Some(head)
     }
 
+    /// Reads until these bytes have come, or the end.
+    pub(crate) fn until(&mut self, bytes: &[u8]) {
+        while !self.ahead.windows(bytes.len()).any(|window| window == bytes) && self.more() > 0 {}
+    }
+
     /// Exactly so many bytes.
     pub(crate) fn take(&mut self, count: usize) -> String {
         while self.ahead.len() < count {
