@@ -33,7 +33,7 @@ release: origin ## Build the program for what it does most: it runs, and is opti
 origin:
 	$(CARGO) build --release --locked --manifest-path bench/origin/Cargo.toml --target-dir $(TARGET)/bench
 
-deps: ## Install what the tests need (Debian's apt, npm)
+deps: ## Install what the tests need (Debian's apt, npm, Go and pip)
 	scripts/deps
 
 test: deps ## Run every test
@@ -77,7 +77,7 @@ bench-load: release ## Measure the load generator beside wrk, h2load, oha, k6, L
 		PYTHONPATH=bench python3 -B bench/load
 
 # APPS="cpu lock", SWEEP=5 (seconds for a count) and ROUNDS=3 narrow and widen it.
-bench-accuracy: build ## Measure twelve apps and more at every count, and compare what plans predict (30 min)
+bench-accuracy: build ## Measure 15 apps at every count, and compare what plans predict (30 min)
 	scripts/deps bench-accuracy
 	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/accuracy
 
