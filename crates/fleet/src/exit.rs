@@ -53,8 +53,8 @@ impl fmt::Display for Exit {
         match *self {
             Exit::Code(code) => write!(f, "exited with code {code}"),
             Exit::Signal(signal) => match signal_name(signal) {
-                Some(name) => write!(f, "killed by signal {signal} ({name})"),
-                None => write!(f, "killed by signal {signal}"),
+                Some(name) => write!(f, "was killed by signal {signal} ({name})"),
+                None => write!(f, "was killed by signal {signal}"),
             },
             Exit::OutOfMemory { limit, code: None } => {
                 write!(f, "was killed at its limit of {} of memory", Bytes(limit))
@@ -102,8 +102,8 @@ mod tests {
     fn says_how_it_ended() {
         let exit = |raw| Exit::from(ExitStatus::from_raw(raw)).to_string();
         assert_eq!(exit(3 << 8), "exited with code 3");
-        assert_eq!(exit(9), "killed by signal 9 (SIGKILL)");
-        assert_eq!(exit(40), "killed by signal 40");
+        assert_eq!(exit(9), "was killed by signal 9 (SIGKILL)");
+        assert_eq!(exit(40), "was killed by signal 40");
         let at_limit = |exit: Exit| exit.at_memory_limit(20_000_000).to_string();
         assert_eq!(at_limit(Exit::Signal(9)), "was killed at its limit of 20 MB of memory");
         assert!(at_limit(Exit::Code(137)).starts_with("exited with code 137 after a process"));

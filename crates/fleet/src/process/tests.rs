@@ -111,7 +111,7 @@ async fn an_instance_knows_who_it_is_and_serves_where_it_should() {
     line(&*instance, "read ''").await;
 
     let exit = instance.stop(bench.app.grace).await;
-    assert_eq!(exit.to_string(), "killed by signal 15 (SIGTERM)");
+    assert_eq!(exit.to_string(), "was killed by signal 15 (SIGTERM)");
     assert!(!lives(instance.pid()));
     let log = bench.directory.path().join("logs/app-2.log");
     assert!(std::fs::read_to_string(log).unwrap().starts_with(&up));
@@ -221,7 +221,7 @@ async fn stop_gives_everybody_the_grace_and_then_kills() {
     let child = pid(&*instance, "child").await;
     assert!(lives(child));
     let exit = instance.stop(Duration::from_millis(50)).await;
-    assert_eq!(exit.to_string(), "killed by signal 9 (SIGKILL)");
+    assert_eq!(exit.to_string(), "was killed by signal 9 (SIGKILL)");
     assert!(!lives(child));
 }
 
