@@ -155,6 +155,16 @@ fn a_hangup_ends_the_load_unless_it_is_ignored_as_by_nohup() {
 }
 
 #[test]
+fn a_dumb_terminal_gets_plain_lines() {
+    let _machine = shared();
+    let home = Home::new();
+    let plan = format!("{} plan --users 1 -- false", env!("CARGO_BIN_EXE_tenfold"));
+    Terminal::run(&home, &format!("TERM=dumb script -q -c '{plan}' raw; true")).closed(home.path());
+    let raw = std::fs::read_to_string(home.path().join("raw")).unwrap();
+    assert!(raw.contains("starting the app") && !raw.contains('\u{1b}'), "{raw:?}");
+}
+
+#[test]
 fn in_the_background_it_leaves_the_terminal_alone() {
     let _machine = shared();
     let home = Home::new();

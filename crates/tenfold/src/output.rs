@@ -29,6 +29,11 @@ pub fn tell_on(text: impl Display) {
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
+/// Whether the terminal obeys no control characters, as those within editors.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
 /// What names of apps, scripts and servers must not do is shown instead: a terminal would obey
 /// control characters.
 pub fn visible(text: &str) -> Cow<'_, str> {

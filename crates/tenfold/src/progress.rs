@@ -29,7 +29,7 @@ enum Output {
 impl Progress {
     /// To standard error, or nowhere.
     pub fn new(quiet: bool) -> Progress {
-        let output = match (quiet, stderr().is_terminal()) {
+        let output = match (quiet, stderr().is_terminal() && !output::is_dumb()) {
             (true, _) => Output::Nothing,
             (false, true) => Output::Terminal,
             (false, false) => Output::Lines,

@@ -8,6 +8,7 @@ use ratatui::DefaultTerminal;
 
 use super::View;
 use super::draw::{self, Help};
+use crate::output;
 
 /// Dropped, it gives the terminal back, if that is still there. A panic does so before its message.
 pub struct Screen {
@@ -18,10 +19,9 @@ pub struct Screen {
 impl Screen {
     /// Whether there is somebody who looks and types.
     pub fn is_possible() -> bool {
-        let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
         // A job in the background would be stopped for touching the terminal.
         let in_front = rustix::termios::tcgetpgrp(stdin()) == Ok(rustix::process::getpgrp());
-        stdin().is_terminal() && stdout().is_terminal() && in_front && !dumb
+        stdin().is_terminal() && stdout().is_terminal() && in_front && !output::is_dumb()
     }
 
     pub fn open() -> anyhow::Result<Screen> {
