@@ -157,3 +157,18 @@ fn a_signal_ends_the_wait_for_an_instance_too_many() {
     assert_eq!(json(&output)["stop"]["reason"], "interrupted");
     assert!(processes("sleep 4715").is_empty());
 }
+
+#[test]
+fn a_plan_of_redirects_says_so() {
+    let _machine = shared();
+    let home = Home::new();
+    let app = "import http.server as h,os
+class H(h.BaseHTTPRequestHandler):
+ def do_GET(s):s.send_response(302);s.send_header('Location','/login');s.end_headers()
+ def log_message(s,*a):pass
+h.HTTPServer(('127.0.0.1',int(os.environ['PORT'])),H).serve_forever()";
+    std::fs::write(home.path().join("moved.py"), app).unwrap();
+    let plan = "plan --quiet --json - --budget 30s --users 1 --max-instances 1 -- python3 moved.py";
+    let plan = json(&home.run(plan));
+    assert!(plan["notes"].to_string().contains("was a redirect (302)"), "{plan:#}");
+}

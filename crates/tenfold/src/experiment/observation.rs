@@ -75,6 +75,8 @@ pub struct Observation {
     pub sockets: Option<Sockets>,
     /// The most frequent error in words.
     pub top_error: Option<String>,
+    /// A status of the answers, where all of them sent the client elsewhere.
+    pub redirect: Option<u16>,
 }
 
 // === impl Mark ===
@@ -149,6 +151,7 @@ impl Observation {
                 .iter()
                 .max_by_key(|(_, n)| **n)
                 .map(|(kind, _)| kind.to_string()),
+            redirect: redirect(report),
         }
     }
 
@@ -298,6 +301,12 @@ impl Edges {
             Err(_) => Times::default(),
         }
     }
+}
+
+/// Redirects alone are fast, whatever the app takes for what it redirects to.
+fn redirect(report: &Report) -> Option<u16> {
+    let all = report.status.keys().all(|status| (300..400).contains(status));
+    report.status.keys().next().copied().filter(|_| all)
 }
 
 fn first_sockets(rig: &Rig) -> Option<Sockets> {

@@ -187,7 +187,13 @@ impl<'a> Session<'a> {
         cost <= if is_needed { self.budget.left() / 3 } else { self.budget.total() / 30 }
     }
 
-    fn check_first(&self, first: &Observation) -> Result<(), Abort> {
+    fn check_first(&mut self, first: &Observation) -> Result<(), Abort> {
+        if let Some(status) = first.redirect {
+            self.known.notes.push(format!(
+                "Every answer was a redirect ({status}), which is not followed: this is a plan of redirects, unless \
+                 --path names what users come to."
+            ));
+        }
         if first.slowest.is_some() && first.error_ratio() < 0.5 {
             return Ok(());
         }
