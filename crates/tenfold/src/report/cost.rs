@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use capacity::cost::Limit;
-use capacity::words::{percent, rate, time};
+use capacity::words::{cores, percent, rate, time};
 use ratatui::symbols::Marker;
 use ratatui::widgets::{Dataset, GraphType};
 
@@ -26,9 +26,9 @@ const SIZE: (u16, u16) = (78, 16);
 /// Both tables and their lines, what they cannot show, and the answer as its last line.
 pub fn text(sizing: &Sizing) -> String {
     let mut out = format!(
-        "{}\n{} cores, {}; {} requests, {} at once; {:.0} s in all\nGoal: {}\nPrices: {}\n\n",
+        "{}\n{}, {}; {} requests, {} at once; {:.0} s in all\nGoal: {}\nPrices: {}\n\n",
         sizing.command.join(" "),
-        sizing.machine.cores,
+        cores(sizing.machine.cores),
         sizing.machine.kernel,
         sizing.requests,
         sizing.concurrency,

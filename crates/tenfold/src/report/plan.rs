@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use capacity::price::CpuKind;
-use capacity::words::{percent, rate, time};
+use capacity::words::{cores, percent, rate, time};
 
 use super::table::Table;
 use crate::plan::{Cost, Goal, Limits, NeedsFrom, Plan, Point, Purpose, Verdict};
@@ -59,9 +59,9 @@ fn head(plan: &Plan) -> String {
         optional(m.memory_bytes, |bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)));
     let limits = plan.limits.map_or_else(String::new, |l| format!("{}\n", limits(&l)));
     format!(
-        "{}\n{} cores, {memory}, {}, shared by app, balancer and load generator; {:.0} s\n{limits}Goal: {}\n\n",
+        "{}\n{}, {memory}, {}, shared by app, balancer and load generator; {:.0} s\n{limits}Goal: {}\n\n",
         plan.command.join(" "),
-        m.cores,
+        cores(m.cores),
         m.kernel,
         plan.duration_s,
         goal(&plan.goal)
@@ -69,7 +69,7 @@ fn head(plan: &Plan) -> String {
 }
 
 fn limits(limits: &Limits) -> String {
-    let cpus = limits.cpus.map(|cpus| format!("{cpus} cores"));
+    let cpus = limits.cpus.map(cores);
     let memory = limits.memory_bytes.map(|bytes| format!("{:.1} MB of memory", bytes as f64 / 1e6));
     let both: Vec<String> = cpus.into_iter().chain(memory).collect();
     format!("Each instance is held to {}", both.join(" and "))
@@ -211,9 +211,9 @@ fn cost(cost: &Cost) -> String {
         ]);
     }
     let mut out = format!(
-        "What {} cost, each with {} cores ({}) and {:.0} MiB ({}), one machine to spare; a listed core is taken for one of this machine's\n{}",
+        "What {} cost, each with {} ({}) and {:.0} MiB ({}), one machine to spare; a listed core is taken for one of this machine's\n{}",
         instances(needs.instances),
-        needs.cores_each,
+        cores(needs.cores_each),
         from(needs.cores_from),
         needs.memory_bytes_each as f64 / f64::from(1 << 20),
         from(needs.memory_from),
@@ -326,6 +326,12 @@ mod tests {
         priced.offers.push(offer("others", CpuKind::Shared));
         let said = cost(&priced);
         assert!(said.contains("shared") && said.contains("Shared cores are slower"), "{said}");
+    }
+
+    #[test]
+    fn one_core_is_no_cores() {
+        let one = Limits { cpus: Some(1.0), memory_bytes: None };
+        assert_eq!(limits(&one), "Each instance is held to 1 core");
     }
 
     #[test]
