@@ -1,6 +1,7 @@
 //! Who used the CPU while something was measured.
 
-use load::Report;
+use capacity::words::time;
+use load::{Reason, Report};
 use observe::{Machine, TargetUsage, Usage};
 
 use crate::plan::CpuCores;
@@ -74,6 +75,19 @@ pub fn disturbance(beside: f64) -> Option<String> {
     })
 }
 
+/// What speaks against a measurement's numbers. Here nobody chooses the generator's rate and threads.
+pub fn told(reason: &Reason) -> String {
+    match reason {
+        Reason::ScheduleLag { p99, median } => format!(
+            "requests went out late by up to {} (p99) where the median answer takes {}; leave a core to the \
+             generator",
+            time(*p99),
+            time(*median)
+        ),
+        _ => reason.to_string(),
+    }
+}
+
 /// The usage of each instance.
 pub fn instances(usage: &Usage) -> impl Iterator<Item = &TargetUsage> + Clone {
     usage.targets.iter().filter(|(name, _)| *name != BALANCER).map(|(_, usage)| usage)
@@ -107,6 +121,15 @@ mod tests {
     use observe::{BusiestThread, MachineUsage};
 
     use super::*;
+
+    #[test]
+    fn a_late_generator_is_told_without_flags_that_plans_do_not_have() {
+        let said = told(&Reason::ScheduleLag { p99: 0.0125, median: 0.1 });
+        assert!(
+            said.ends_with("median answer takes 100 ms; leave a core to the generator"),
+            "{said}"
+        );
+    }
 
     /// Cores by the process's count and, if one lived all along, by its busiest thread's.
     fn seen(process: f64, thread: Option<f64>, threads: usize) -> TargetUsage {

@@ -180,7 +180,7 @@ impl Measurement {
             limited: Limited::most(apps, usage.seconds),
             memory_kills: u64::from(kills) + kills_in_service,
             verdict: verdicts.max().unwrap_or(Verdict::Valid),
-            verdict_reasons: reasons().map(ToString::to_string).chain(disturbance).collect(),
+            verdict_reasons: reasons().map(cpu::told).chain(disturbance).collect(),
         }
     }
 }

@@ -363,7 +363,7 @@ fn told(reason: &Reason, report: &Report, edges: &Edges) -> String {
              than the instances complete; lower the rate, or allow more of them (--max-instances)",
             percent(*ratio)
         ),
-        _ => reason.to_string(),
+        _ => cpu::told(reason),
     }
 }
 
