@@ -25,7 +25,7 @@ enum Purpose {
 
 /// A run to keep.
 pub struct NewRun<'a> {
-    /// `plan` or `load`.
+    /// `plan`, `cost` or `load`.
     pub kind: &'a str,
     /// RFC 3339.
     pub started_at: &'a str,

@@ -35,7 +35,7 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Measure an app and say how many instances it needs, limited by what
+    /// Measure an app and say how many instances it needs, and what limits it
     Plan(plan::Arguments),
     /// Run an app as N instances behind the balancer
     Up(up::Arguments),
@@ -45,7 +45,7 @@ enum Command {
     Balance(balance::Arguments),
     /// Change the number of instances of a running `up`
     Scale(control::ScaleArguments),
-    /// Show the instances of a running `up`
+    /// Show the instances of a running `up`, or the servers of a running `balance`
     Status(control::StatusArguments),
     /// Replace every instance of a running `up`, one at a time, each after its successor is ready
     Reload(control::ReloadArguments),

@@ -78,8 +78,8 @@ impl Session<'_> {
                 "The budget ended before {instances} could be measured; raise --budget to confirm it."
             ));
         }
-        let again = if is_new { "measure" } else { "measure again" };
-        let why = format!("the budget had no time left to {again} {instances}");
+        let again = if is_new { "" } else { " again" };
+        let why = format!("the budget had no time left to measure {instances}{again}");
         self.known.end(StopReason::Budget, why);
     }
 

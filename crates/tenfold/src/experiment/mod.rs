@@ -1,5 +1,5 @@
 //! The main job: one instance under doubling concurrency, two instances, the model, and its
-//! confirmation at the recommended count and one below, and where it is least sure.
+//! confirmation at the recommended count and those beside it, and where it is least sure.
 //!
 //! - `pace`: how long each probe takes, and the budget of all.
 //! - `probe`: one measurement, until its interval is tight.
@@ -47,7 +47,7 @@ pub struct Experiment {
 /// How many counts are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// One, two, the recommended count and one below, and what about them is not sure.
+    /// One, two, the recommended count and those beside it, and what about them is not sure.
     Confirm,
     /// Every count up to the most allowed, however long it takes: the truth to compare with.
     Sweep {
