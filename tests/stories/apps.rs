@@ -71,6 +71,9 @@ fn up_runs_several_apps_behind_one_address() {
         (&status["apps"][0]["name"], &status["apps"][0]["queued"]),
         (&"api".into(), &0.into())
     );
+    let table = said(&home.run("status"));
+    let row = table.lines().find(|line| line.contains("site-1")).unwrap_or_default();
+    assert_eq!(row.split_whitespace().nth(1), Some("site"), "{table}");
     let which = home.run("scale 2");
     assert!(said(&which).contains("say which, as in `tenfold scale api=3`"), "{}", said(&which));
     let scaled = said(&home.run("scale site=2 api=1"));

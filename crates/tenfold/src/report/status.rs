@@ -6,7 +6,7 @@ use crate::plan::Limited;
 
 /// Tables of the apps, if there are several, and of the instances.
 pub fn text(status: &Status) -> String {
-    let head = [
+    let mut head = vec![
         "instance",
         "state",
         "address",
@@ -17,9 +17,18 @@ pub fn text(status: &Status) -> String {
         "memory",
         "restarts",
     ];
+    // Several apps may share a server.
+    let is_one_app = status.apps.len() < 2;
+    if !is_one_app {
+        head.insert(1, "app");
+    }
     let mut table = Table::new(&head);
     for instance in &status.instances {
-        table.row(cells(instance));
+        let mut row = cells(instance);
+        if !is_one_app {
+            row.insert(1, instance.app.clone());
+        }
+        table.row(row);
     }
     let warnings = status
         .instances
