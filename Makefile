@@ -20,10 +20,11 @@ demo: build ## Build Tenfold and answer the question for the bundled app
 build: ## Build the program
 	$(CARGO) build --release --locked -p tenfold
 
-# Named by its platform, the build keeps these flags from the compiler's own plugins.
+# Named by its platform, the build keeps these flags from the compiler's own plugins. It begins afresh: cargo would keep
+# libraries that another profile has optimised, and the linker does not join the two.
 release: origin ## Build the program for what it does most: it runs, and is optimised by what it ran (10 min)
 	scripts/deps release
-	rm -rf $(PROFILE)
+	rm -rf $(PROFILE) $(TARGET)/$(HOST)
 	RUSTFLAGS="-C profile-generate=$(PROFILE)" $(CARGO) build --release --locked -p tenfold --target $(HOST) --target-dir $(TARGET)/profiled
 	TENFOLD=$(TARGET)/profiled/$(HOST)/release/tenfold ORIGIN=$(ORIGIN) PYTHONPATH=bench python3 -B bench/train
 	$$(rustc --print sysroot)/lib/rustlib/$(HOST)/bin/llvm-profdata merge -o $(PROFILE)/all.profdata $(PROFILE)
