@@ -99,7 +99,16 @@ impl<'w> Relay<'_, 'w> {
     /// Reads from the backend.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Outcome<'w>>> {
         let Some(lease) = self.lease.as_mut() else { return Poll::Ready(Err(Outcome::Broken)) };
-        let read = ready!(self.space.answer.poll_fill(cx, lease.stream()));
+        let Poll::Ready(read) = self.space.answer.poll_fill(cx, lease.stream()) else {
+            let begun = match self.download {
+                Download::Body { .. } => true,
+                _ => !self.space.answer.is_empty(),
+            };
+            if begun && !std::mem::replace(&mut self.acknowledged, true) {
+                lease.stream().acknowledge();
+            }
+            return Poll::Pending;
+        };
         Poll::Ready(match (&self.download, read) {
             (Download::Body { .. }, Ok(count)) if count > 0 => {
                 self.moved.from_backend += count as u64;

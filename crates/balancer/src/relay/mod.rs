@@ -37,6 +37,8 @@ pub(crate) struct Relay<'r, 'w> {
     download: Download,
     watch: Watch,
     moved: Moved,
+    /// The backend was told at once that the beginning of its answer has come.
+    acknowledged: bool,
     /// The status of the final answer.
     status: Option<u16>,
     /// Since when no more has moved than this.
@@ -117,6 +119,7 @@ impl<'r, 'w> Relay<'r, 'w> {
             download: Download::Head { scanner: None, interim: 0, continued: false },
             watch: Watch::new(),
             moved: Moved::default(),
+            acknowledged: false,
             status: None,
             still: None,
             looked: began,

@@ -1,5 +1,7 @@
 //! Requests and answers as they are passed on.
 
+use std::time::{Duration, Instant};
+
 use crate::stage::{ADDED, GET, OK, Origin, Stage};
 
 #[test]
@@ -29,6 +31,32 @@ fn keep_alive_on_both_sides() {
         (snapshot.apps[0].queue_time.len(), snapshot.clients.open, snapshot.clients.accepted),
         (3, 1, 1)
     );
+}
+
+/// Nagle's algorithm keeps the body back until the header is acknowledged, which Linux does after
+/// 40 ms; not so the first few times on a connection.
+#[test]
+fn a_body_that_follows_its_header_is_not_waited_for() {
+    let origin = Origin::new(|mut peer| {
+        peer.nagle();
+        while peer.head().is_some() {
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
+            peer.send("ok");
+        }
+    });
+    let stage = Stage::before(&origin, 1);
+    let mut client = stage.client();
+    let mut took: Vec<Duration> = (0..40)
+        .map(|_| {
+            let began = Instant::now();
+            client.send(GET);
+            client.expect("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+            began.elapsed()
+        })
+        .collect();
+    let later = &mut took[20..];
+    later.sort();
+    assert!(later[10] < Duration::from_millis(30), "{later:?}");
 }
 
 #[test]

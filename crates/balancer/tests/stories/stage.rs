@@ -206,6 +206,11 @@ impl Peer {
         let _ = self.stream.write_all(bytes.as_ref());
     }
 
+    /// Sends as a socket does that nobody has told otherwise (RFC 896).
+    pub(crate) fn nagle(&mut self) {
+        self.stream.set_nodelay(false).unwrap();
+    }
+
     /// Another handle of the same connection.
     pub(crate) fn twin(&self) -> Peer {
         Peer::new(self.stream.try_clone().unwrap())
