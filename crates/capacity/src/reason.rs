@@ -279,6 +279,7 @@ mod tests {
     use crate::goal::Goal;
     use crate::goal::tests::{measured, open};
     use crate::model::tests::{model, saturation};
+    use crate::recommendation::tests::bounds;
     use crate::recommendation::{Bounds, recommend};
 
     // 400 requests a second of 20.5 ms each, one at a time.
@@ -286,12 +287,7 @@ mod tests {
     fn what_no_measurement_confirms_is_said() {
         let mut m = model(1, 0.0205, 0.0001, 2.0);
         m.fit(&[saturation(2, 2.0 / 0.0205, 0.0001, 0.1)]);
-        let bounds = Bounds {
-            max_instances: 32,
-            memory: None,
-            instance_limit: Kind::Serialized,
-            failing: None,
-        };
+        let bounds = bounds(Kind::Serialized);
         let answer = |known: &[_]| recommend(&m, &open(400.0, 0.1), &bounds, known);
         let n = answer(&[]).instances;
         let guess = answer(&[]).reason;
@@ -308,12 +304,7 @@ mod tests {
     fn the_figure_that_misses_its_bound_is_named() {
         let mut m = model(1, 0.0205, 0.0001, 2.0);
         m.fit(&[saturation(2, 2.0 / 0.0205, 0.0001, 0.1)]);
-        let bounds = Bounds {
-            max_instances: 32,
-            memory: None,
-            instance_limit: Kind::Serialized,
-            failing: None,
-        };
+        let bounds = bounds(Kind::Serialized);
         let goal = Goal { p99: Some(0.2), ..open(400.0, 0.1) };
         let fewer = recommend(&m, &goal, &bounds, &[]).instances - 1;
         let said = |fewer: Measured| {
@@ -332,12 +323,7 @@ mod tests {
     #[test]
     fn one_may_be_all_that_is_allowed() {
         let m = model(1, 0.0205, 0.0001, 2.0);
-        let bounds = Bounds {
-            max_instances: 1,
-            memory: None,
-            instance_limit: Kind::Serialized,
-            failing: None,
-        };
+        let bounds = Bounds { max_instances: 1, ..bounds(Kind::Serialized) };
         let reason = recommend(&m, &open(400.0, 0.1), &bounds, &[]).reason;
         assert!(reason.contains("; more than one was not allowed (--max-instances)"), "{reason}");
     }
@@ -346,12 +332,7 @@ mod tests {
     #[test]
     fn a_small_share_that_fails_is_not_none() {
         let m = model(1, 0.0205, 0.0001, 2.0);
-        let bounds = Bounds {
-            max_instances: 1,
-            memory: None,
-            instance_limit: Kind::Serialized,
-            failing: Some(0.0002),
-        };
+        let bounds = Bounds { max_instances: 1, failing: Some(0.0002), ..bounds(Kind::Serialized) };
         let reason = recommend(&m, &open(10.0, 0.1), &bounds, &[]).reason;
         assert!(reason.contains("0.02 % of the requests fail without any overload"), "{reason}");
     }
@@ -361,12 +342,7 @@ mod tests {
     fn as_many_cores_are_told_as_an_instance_keeps_busy() {
         for (workers, cores) in [(1, "the one core that"), (2, "the 1.9 cores that")] {
             let m = model(workers, 0.01, 0.0095, 8.0);
-            let bounds = Bounds {
-                max_instances: 8,
-                memory: None,
-                instance_limit: Kind::CpuBound,
-                failing: None,
-            };
+            let bounds = Bounds { max_instances: 8, ..bounds(Kind::CpuBound) };
             let reason = recommend(&m, &open(80.0, 0.1), &bounds, &[]).reason;
             assert!(reason.contains(&format!("{cores} an instance keeps busy")), "{reason}");
         }

@@ -293,7 +293,7 @@ impl<'a> Search<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::goal::tests::{measured, open};
     use crate::ladder::{Ladder, Rung};
@@ -301,7 +301,7 @@ mod tests {
     use crate::response::Workload;
     use crate::shape::ServiceShape;
 
-    fn bounds(instance_limit: Kind) -> Bounds {
+    pub(crate) fn bounds(instance_limit: Kind) -> Bounds {
         Bounds { max_instances: 32, memory: None, instance_limit, failing: None }
     }
 
