@@ -7,6 +7,7 @@ measured.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -20,23 +21,6 @@ PATIENCE_S = 30.0
 USERS = ["-c", "64"]
 UPLOAD_BYTES = 1 << 20
 
-BALANCER = """
-[balancer]
-threads = 1
-{log}
-
-[[balancer.listeners]]
-address = "127.0.0.1:{plain}"
-
-[[balancer.listeners]]
-address = "127.0.0.1:{tls}"
-tls = {{ certificates = [{{ chain = "{certificate}", key = "{key}" }}] }}
-
-[app]
-backends = ["{origin}"]
-slots = 2048
-"""
-
 
 class Training(Stage):
     """An origin, a balancer before it, and loads, one after the other."""
@@ -49,8 +33,8 @@ class Training(Stage):
     def run(self) -> None:
         origin = self._serve("origin", [self._origin, "files"])
         shop = self._serve("shop", [self._origin, "shop"])
-        for log in ("", f'access_log = "{self.directory}/access.log"'):
-            plain, tls, balancer = self._balance(origin, log)
+        for has_log in (False, True):
+            plain, tls, balancer = self._balance(origin, has_log)
             self._relay(plain, tls)
             balancer.stop()
         for engine in ("uring", "epoll"):
@@ -74,15 +58,17 @@ class Training(Stage):
         self._load([*USERS, "--insecure", "--http2", f"{tls}/128"])
         self._load(["-c", "640", "--streams", "10", "--insecure", "--http2", f"{tls}/128"])
 
-    def _balance(self, origin: str, log: str) -> tuple[str, str, Child]:
+    def _balance(self, origin: str, has_log: bool) -> tuple[str, str, Child]:
+        """As the benchmark has it."""
         plain, tls = free_ports(2)
         certificate, key = make_certificate(self.directory)
+        values = {"plain": plain, "tls": tls, "certificate": certificate, "key": key}
+        values |= {"origin": origin, "access_log": self.directory / "access.log"}
+        template = (options.ROOT / "bench" / "balancer" / "tenfold.toml").read_text().splitlines()
+        lines = [line for line in template if has_log or not line.startswith("access_log")]
+        text = re.sub(r"\{\{(\w+)\}\}", lambda name: str(values[name[1]]), "\n".join(lines))
         configuration = self.directory / "tenfold.toml"
-        configuration.write_text(
-            BALANCER.format(
-                log=log, plain=plain, tls=tls, certificate=certificate, key=key, origin=origin
-            )
-        )
+        configuration.write_text(text)
         command = [self._tenfold, "balance", "--config", str(configuration)]
         child = self._child("the balancer", command, [self.cores.measured])
         child.await_ports([plain, tls])
