@@ -34,7 +34,7 @@ class Rounds:
         for proxy in proxies:
             self._closed(work, proxy, WARM_UP_S)
         results.measures = self._alternation.run(
-            proxies, lambda proxy: self._closed(work, proxy, self._window_s)
+            proxies, lambda proxy: self._closed(work, proxy, self._window_s), work.repeats
         )
         if work.open_loop:
             rates = [median(m.rate for m in all_of) for all_of in results.measures.values()]

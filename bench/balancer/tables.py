@@ -32,12 +32,15 @@ def conditions(results: Results) -> str:
     siblings = results.machine["siblings"]
     alone = "" if siblings in ("", str(results.proxy_core)) else f" (one of {siblings})"
     measures = list(_measures(results))
+    more = "".join(
+        f" ({work.repeats} times as many of {work.title})" for work in WORKS if work.repeats > 1
+    )
     disturbed = sum(measure.disturbed for measure in measures)
     return (
         machine.sentence(results.machine, results.started_at, results.finished_at)
         + ", ".join(f"{name} {version}" for name, version in results.versions.items())
         + f". The proxy has core {results.proxy_core}{alone} with one worker or thread; origin and "
-        f"generator have core {cores}. {results.rounds} rounds of {results.window_s:g} s each, the "
+        f"generator have core {cores}. {results.rounds} rounds of {results.window_s:g} s each{more}, the "
         f"order of the proxies shuffled in every round (seed {results.seed}). A window in which "
         f"others used more than 0.05 cores is measured again, twice at most; {disturbed} of "
         f"{len(measures)} are disturbed all the same."

@@ -41,11 +41,14 @@ class Alternation:
         self._spare = spare
 
     def run(
-        self, contestants: Sequence[Contestant], measure: Callable[[Contestant], Value]
+        self,
+        contestants: Sequence[Contestant],
+        measure: Callable[[Contestant], Value],
+        repeats: int = 1,
     ) -> dict[str, list[Value]]:
         """By name, a value a round; the n-th values of all are of the same round."""
         results: dict[str, list[Value]] = {each.name: [] for each in contestants}
-        for _ in range(self._count):
+        for _ in range(self._count * repeats):
             for each in self._random.sample(contestants, len(contestants)):
                 results[each.name].append(self._undisturbed(partial(measure, each)))
         return results
