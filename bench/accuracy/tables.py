@@ -49,6 +49,17 @@ class Judged:
         return sum(each.is_held for each in self.compared)
 
     @property
+    def sure_throughput(self) -> list[Compared]:
+        """Where the sweeps are as near to each other as the prediction has to be to them."""
+        apart = {each.measured.instances: abs(each.throughput_error) for each in self.wander}
+        return [e for e in self.compared if apart.get(e.measured.instances, 0) <= MOST_THROUGHPUT]
+
+    @property
+    def sure_p95(self) -> list[Compared]:
+        apart = {each.measured.instances: abs(each.p95_error or 0) for each in self.wander}
+        return [e for e in self.compared if apart.get(e.measured.instances, 0) <= MOST_P95]
+
+    @property
     def recommended(self) -> int:
         return int(self.trial.plan["recommendation"]["instances"])
 
@@ -107,14 +118,18 @@ def tables(judged: list[Judged]) -> Iterator[Table]:
 def _requirements(judged: list[Judged]) -> Table:
     throughput = [error for each in judged for error in _throughput_errors(each.compared)]
     p95 = [error for each in judged for error in _p95_errors(each.compared)]
+    sure = [error for each in judged for error in _throughput_errors(each.sure_throughput)]
+    sure_p95 = [error for each in judged for error in _p95_errors(each.sure_p95)]
     wander = [point for each in judged for point in each.wander]
     first = sum(each.first_finding == each.app.limit for each in judged)
     plan, sweep = sum(each.plan_s for each in judged), sum(each.sweep_s for each in judged)
     slowest = max(each.plan_s for each in judged)
     rows = [
         _bounded("error of throughput, worst count", max, throughput, MOST_THROUGHPUT),
+        *_agreed(sure, throughput, MOST_THROUGHPUT),
         _bounded("error of throughput, median", median, throughput, MEDIAN_THROUGHPUT),
         _bounded("error of p95, worst count", max, p95, MOST_P95),
+        *_agreed(sure_p95, p95, MOST_P95),
         _bounded("error of p95, median", median, p95, MEDIAN_P95),
         _counted("intervals that hold the truth", sum(e.held for e in judged), len(throughput), HELD),
         _counted("counts the best or one off", sum(e.is_near for e in judged), len(judged), NEAR),
@@ -148,6 +163,13 @@ def _bounded(
 ) -> list[str]:
     value = of(errors) if errors else 0.0
     return [title, f"{value:.1%}", f"at most {most:.0%}", verdict(value <= most)]
+
+
+def _agreed(sure: list[float], errors: list[float], most: float) -> Iterator[list[str]]:
+    """Of those whose truth is known well enough to judge by, if that is not all."""
+    if 0 < len(sure) < len(errors):
+        title = f"the same, of the {len(sure)} of {len(errors)} whose sweeps agree to that"
+        yield _bounded(title, max, sure, most)
 
 
 def _counted(title: str, count: int, among: int, share: float) -> list[str]:
