@@ -31,6 +31,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fleet::App;
+use load::StartError;
 
 pub use app::{SLOTS, check_ports, cpu};
 pub use arguments::{
@@ -118,10 +119,16 @@ pub fn workload(
         if said { (arguments.users, arguments.rate) } else { (section.users, section.rate) };
     let think = arguments.think.or(section.think);
     let pattern = match (users, rate) {
-        (Some(_), Some(_)) => {
+        (Some(_), Some(_)) if said => {
             return Err(misuse(
                 "users and rate are two kinds of load: give one of --users and --rate",
             ));
+        }
+        (Some(_), Some(_)) => {
+            let rate = Key::of(&["workload", "rate"]);
+            return Err(file
+                .source
+                .wrong(&rate.wrong("users and rate are two kinds of load: take out one of them")));
         }
         (None, None) => {
             return Err(misuse(
@@ -139,12 +146,7 @@ pub fn workload(
                 "think belongs to users: arrivals at a rate wait for nobody, so take out think or the rate",
             )));
         }
-        (None, Some(rate)) if rate.is_finite() && rate > 0.0 => Pattern::Open { rate },
-        (None, Some(rate)) => {
-            return Err(misuse(format!(
-                "a rate of {rate} sends nothing: write more than 0 a second"
-            )));
-        }
+        (None, Some(rate)) => Pattern::Open { rate },
     };
     Ok(Workload { pattern, request: self::request(request, file)? })
 }
@@ -152,12 +154,15 @@ pub fn workload(
 /// The request: arguments first, then the file.
 pub fn request(arguments: &RequestArguments, file: &File) -> anyhow::Result<Request> {
     let section = &file.workload;
-    let body = match &arguments.body {
-        Some(text) => Some(self::body(text, None)?),
-        None => {
-            let body = section.body.as_deref().map(|t| self::body(t, file.directory.as_deref()));
-            body.transpose()?
+    let wrong =
+        |key: &str, sentence: &str| file.source.wrong(&Key::of(&["workload", key]).wrong(sentence));
+    let body = match (&arguments.body, &section.body) {
+        (Some(text), _) => Some(self::body(text, None).map_err(misuse)?),
+        (None, Some(text)) => {
+            let body = self::body(text, file.directory.as_deref());
+            Some(body.map_err(|sentence| wrong("body", &sentence))?)
         }
+        (None, None) => None,
     };
     let method = arguments.method.clone().or_else(|| section.method.clone());
     let path = arguments.path.clone().or_else(|| section.path.clone());
@@ -171,24 +176,31 @@ pub fn request(arguments: &RequestArguments, file: &File) -> anyhow::Result<Requ
         headers: in_file.chain(arguments.headers.iter().cloned()).collect(),
         body: body.unwrap_or_default(),
     };
-    request
-        .target(SocketAddr::from(([127, 0, 0, 1], 80)))
-        .check()
-        .map_err(|e| misuse(e.to_string()))?;
+    let checked = request.target(SocketAddr::from(([127, 0, 0, 1], 80))).check();
+    checked.map_err(|error| {
+        let (key, said) = match &error {
+            StartError::Method(_) => ("method", arguments.method.is_some()),
+            StartError::Path(_) => ("path", arguments.path.is_some()),
+            StartError::Header { name, .. } => ("headers", is_said(name)),
+            _ => ("headers", !arguments.headers.is_empty()),
+        };
+        let sentence = error.to_string();
+        if said { misuse(sentence) } else { wrong(key, &sentence) }
+    })?;
     Ok(request)
 }
 
 /// What `--body` says: the text, or what is in a file, whose path counts from `directory`.
-pub fn body(text: &str, directory: Option<&Path>) -> anyhow::Result<Vec<u8>> {
+pub fn body(text: &str, directory: Option<&Path>) -> Result<Vec<u8>, String> {
     let Some(file) = text.strip_prefix('@') else {
         return Ok(text.as_bytes().to_vec());
     };
     let file = tls::within(directory, file.as_ref());
     std::fs::read(&file).map_err(|error| {
-        misuse(format!(
+        format!(
             "the body {} cannot be read: {error}; give a text as body, or @ and a file",
             file.display()
-        ))
+        )
     })
 }
 
@@ -267,6 +279,31 @@ mod tests {
         assert!(refused.starts_with("t.toml:3: think belongs to users"), "{refused}");
         let users = WorkloadArguments { users: Some(3), ..WorkloadArguments::default() };
         assert!(pattern(&users, &file).is_ok(), "the rate does not count");
+    }
+
+    #[test]
+    fn what_the_file_says_wrong_is_told_with_its_line() {
+        let refused = |text: &str| {
+            let file = File::parse(&format!("[workload]\nusers = 1\n{text}"), "t.toml").unwrap();
+            let none = WorkloadArguments::default();
+            workload(&none, &RequestArguments::default(), &file).unwrap_err().to_string()
+        };
+        for (text, said) in [
+            ("rate = 5", "t.toml:3: users and rate are two kinds of load: take out"),
+            ("path = \"x\"", "t.toml:3: 'x' is not a request path; start it with '/'"),
+            ("method = \"G@T\"", "t.toml:3: 'G@T' is not an HTTP method"),
+            ("[workload.headers]\nA = \"b\\nc\"", "t.toml:3: header 'A' cannot be sent"),
+            ("body = \"@nowhere\"", "t.toml:3: the body nowhere cannot be read"),
+        ] {
+            assert!(refused(text).starts_with(said), "{}", refused(text));
+        }
+        let nothing = File::parse("[workload]\nrate = 0", "t.toml").unwrap_err().to_string();
+        assert!(nothing.starts_with("t.toml:2: a rate of 0 sends nothing"), "{nothing}");
+        // What the command line says wrong is not the file's.
+        let file = File::parse("[workload]\npath = \"/\"", "t.toml").unwrap();
+        let said = RequestArguments { path: Some("x".into()), ..RequestArguments::default() };
+        let said = request(&said, &file).unwrap_err().to_string();
+        assert!(said.starts_with("'x' is not a request path"), "{said}");
     }
 
     #[test]

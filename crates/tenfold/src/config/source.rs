@@ -29,14 +29,15 @@ pub struct Key(Vec<String>);
 fn remedy(message: &str) -> &'static str {
     let expected = message.rsplit_once("expected ").map_or("", |(_, expected)| expected);
     match expected {
-        "a list" => "write it as [\"node\", \"app.js\"]",
-        "a table" => "write it as { path = \"/\" }, or below a [header] of its own",
-        "a string" => "write it in quotes, as in \"4201-4210\" or \"0.1%\"",
+        "a list" => "write it in brackets, as in [\"node\", \"app.js\"]",
+        "a table" => "write it in braces, as in { path = \"/\" }",
+        "a string" => "write it in quotes, as in \"4201-4210\"",
         "a string or a table" => "write it in quotes, or as { address = \"127.0.0.1:3000\" }",
         "a whole number" => "write it as 3, without a sign or quotes",
         "a number" => "write it as 0.5, without quotes",
         "a boolean" => "write true or false, without quotes",
         _ if message.starts_with("missing ") => "add it",
+        _ if message.starts_with("duplicate ") => "keep one of them",
         _ => "",
     }
 }
@@ -50,6 +51,7 @@ fn plain(message: &str) -> String {
     }
     match message.rsplit_once("expected ") {
         Some((before, "a map")) => format!("{before}expected a table"),
+        Some((before, "path string")) => format!("{before}expected a string"),
         Some((before, "u16" | "u32" | "u64" | "usize")) => {
             format!("{before}expected a whole number")
         }
@@ -73,8 +75,7 @@ impl Source {
             Some((unknown, known)) if unknown.starts_with("unknown ") => {
                 return self.refuse(start, &format!("{unknown}; {}", suggestion(unknown, known)));
             }
-            // Our own sentences end with what to write.
-            _ if !["invalid ", "missing ", "unknown "].iter().any(|k| message.starts_with(k)) => "",
+            // Our own sentences end with what to write, and get no more.
             _ => self::remedy(&message),
         };
         let written = self.line_at(start).1;

@@ -66,12 +66,13 @@ pub fn positive_seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Dur
 
 /// A threshold, with its unit: `"200ms"`, more than 0 and at most a day.
 pub fn positive_duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    read(from, |text| at_most_a_day(text, quantity::positive_duration(text)?))
+    let parse = |text: &str| at_most_a_day(text, quantity::positive_duration(text)?);
+    number("a time with its unit, as in \"200ms\"", parse, from)
 }
 
-/// `"0.1%"`.
+/// `"0.1%"` or `0.001`.
 pub fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
-    read(from, quantity::share)
+    number("a share, as in \"0.1%\"", quantity::share, from)
 }
 
 /// A whole number from 1.
@@ -80,6 +81,12 @@ pub fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Err
         0 => Err(D::Error::custom("0 is too few: write a whole number from 1")),
         count => quantity::count(&count.to_string()).map(Some).map_err(D::Error::custom),
     }
+}
+
+/// Requests a second, more than 0.
+pub fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let rate = f64::deserialize(from)?;
+    quantity::rate(&rate.to_string()).map(Some).map_err(D::Error::custom)
 }
 
 /// `8` or `"auto"`.
@@ -125,7 +132,7 @@ pub fn cpus<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Cpus>, D::Error
 
 /// `"20MB"`: an instance's memory.
 pub fn memory<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    read(from, quantity::memory)
+    number("a size, as in \"20MB\"", quantity::memory, from)
 }
 
 fn at_most_a_day(text: &str, time: Duration) -> Result<Duration, String> {
@@ -163,13 +170,6 @@ fn number<'de, D: Deserializer<'de>, T>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
     from.deserialize_any(Number { expecting, parse }).map(Some)
-}
-
-fn read<'de, D: Deserializer<'de>, T>(
-    from: D,
-    parse: impl Fn(&str) -> Result<T, String>,
-) -> Result<Option<T>, D::Error> {
-    parse(&String::deserialize(from)?).map(Some).map_err(D::Error::custom)
 }
 
 impl<'de, T> Deserialize<'de> for Short<T>

@@ -79,8 +79,8 @@ impl TargetArguments {
         if let Some(authorization) = bare.authorization.filter(|_| !named("authorization")) {
             target.headers.push(authorization);
         }
-        target.body =
-            self.body.as_deref().map_or(Ok(Vec::new()), |text| config::body(text, None))?;
+        let body = self.body.as_deref().map(|text| config::body(text, None));
+        target.body = body.transpose().map_err(misuse)?.unwrap_or_default();
         let method = if self.body.is_some() { "POST" } else { "GET" };
         target.method = self.method.clone().unwrap_or_else(|| method.to_owned());
         Ok((target, without_secrets(&bare.url)))
