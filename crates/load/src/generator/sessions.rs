@@ -101,18 +101,18 @@ impl Generator {
         // Its own figures are those of the requests; what scripts know counts until all is quiet.
         let measures = !self.recorder.has_ended();
         let moments = Moments { intended, sent: sent.at, first_byte, last_byte: now };
+        let body = cast.body_bytes(id);
         match cast.judge(id, status) {
             None => {
                 self.recorder.answered(intended, sent, first_byte, now, status);
                 if measures {
-                    let body = cast.body_bytes(id);
                     self.recorder.script().succeeded_by_name(name, body, moments);
                 }
             }
             Some(kind) => {
                 self.recorder.failed(intended, Some(sent), now, kind, Some(status));
                 if measures {
-                    self.recorder.script().failed_by_name(name, kind, now);
+                    self.recorder.script().failed_by_name(name, kind, body, now);
                 }
             }
         }
@@ -130,7 +130,7 @@ impl Generator {
         let measures = !self.recorder.has_ended();
         let tally = self.recorder.script();
         if measures {
-            tally.failed_by_name(cast.step(id).name, kind, now);
+            tally.failed_by_name(cast.step(id).name, kind, 0, now);
         }
         cast.failed(id, kind, now, tally);
         self.carry_out(now);

@@ -184,6 +184,17 @@ fn what_goes_wrong_has_the_names_that_scripts_know() {
 }
 
 #[test]
+fn bodies_of_failures_count_by_name_as_they_do_in_all() {
+    const GONE: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno";
+    let script = script("phases: [{duration: 1, arrivalCount: 3}]", "{get: {url: /}}");
+    let mut sim = arriving(&script, Server::Parallel(ms(100), GONE));
+    sim.run_until(10 * SECOND);
+    let named = sim.generator.recorder.script().by_name[0].clone();
+    assert_eq!((named.errors(), named.body_bytes), (3, 6));
+    assert_eq!(sim.finish().0.body_bytes, 6);
+}
+
+#[test]
 fn a_dead_target_is_tried_again_with_patience_by_users_with_sessions() {
     let script = script("", "{get: {url: /}}");
     let mut sim = play(&script, Sim::closed(1, 0, Server::Refusing), None);

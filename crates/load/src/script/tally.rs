@@ -161,9 +161,11 @@ impl OpenScriptTally {
         tally.service.record(moments.last_byte.saturating_sub(moments.sent));
     }
 
-    pub(crate) fn failed_by_name(&mut self, name: u32, kind: ErrorKind, now: Nanos) {
+    /// `body` is that of the answer, if there was one.
+    pub(crate) fn failed_by_name(&mut self, name: u32, kind: ErrorKind, body: u64, now: Nanos) {
         let tally = at(&mut self.by_name, name as usize);
         tally.requests += 1;
+        tally.body_bytes += body;
         tally.met(kind, Met { count: 1, first: now, last: now });
     }
 
@@ -363,7 +365,7 @@ mod tests {
         tally.answered(404, 10, MOMENTS);
         tally.judged(2 * MILLISECOND, MOMENTS);
         tally.succeeded_by_name(2, 10, MOMENTS);
-        tally.failed_by_name(0, ErrorKind::Reset, now);
+        tally.failed_by_name(0, ErrorKind::Reset, 0, now);
         tally.answered_by_endpoint(Some(1), 404, MOMENTS);
         tally.failed_by_endpoint(Some(0), "ECONNRESET");
         tally.checked("statusCode", false);
