@@ -93,16 +93,14 @@ impl Comparison {
         };
         let findings =
             comparison::compare(&method.side(a), &method.side(b), resolution(a, b), seed);
-        let (side_a, side_b) = (Side::of(a), Side::of(b));
-        let notes = notes(&side_a, &side_b, method, &findings);
         Comparison {
             schema: "tenfold/compare/1",
-            a: side_a,
-            b: side_b,
+            a: Side::of(a),
+            b: Side::of(b),
             method,
             confidence: CONFIDENCE,
             metrics: findings.iter().map(|finding| Row::of(finding, allowances)).collect(),
-            notes,
+            notes: notes(a, b, method, &findings),
         }
     }
 }
@@ -227,17 +225,19 @@ impl Row {
     }
 }
 
-fn notes(a: &Side, b: &Side, method: Method, findings: &[Finding]) -> Vec<String> {
+fn notes(a: &[Named], b: &[Named], method: Method, findings: &[Finding]) -> Vec<String> {
     let mut notes = Vec::new();
     for (name, side) in [("A", a), ("B", b)] {
-        if side.verdict == Verdict::Invalid {
+        if side.iter().any(|run| run.document.verdict == Verdict::Invalid) {
             notes.push(format!(
                 "a run of {name} is invalid: its figures are those of the generator, or of nothing; measure it again"
             ));
         }
     }
-    if (&a.target, &a.workload) != (&b.target, &b.workload) {
-        notes.push("the sides differ in target or workload: what changed may be that".to_owned());
+    let mut asked = a.iter().chain(b).map(|run| (&run.document.target, &run.document.workload));
+    let first = asked.next();
+    if asked.any(|other| Some(other) != first) {
+        notes.push("the runs differ in target or workload: what changed may be that".to_owned());
     }
     if method == Method::Windows {
         notes.push(
@@ -349,6 +349,14 @@ mod tests {
         for part in ["a run of B is invalid", "differ in target or workload", "too short to tell"] {
             assert!(notes.contains(part), "no `{part}` in {notes}");
         }
+    }
+
+    #[test]
+    fn a_stray_run_within_a_side_is_noted() {
+        let (mut a, b) = ([50.0, 51.0].map(|rate| run("1", rate)), run("2", 50.0));
+        a[1].document.target = "http://127.0.0.1:8080/other".to_owned();
+        let notes = Comparison::of(&a, &[b], &[], 1).notes.join("\n");
+        assert!(notes.contains("the runs differ in target or workload"), "{notes}");
     }
 
     // A gate that nobody hears of would be open for ever.
