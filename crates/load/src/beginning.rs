@@ -112,6 +112,7 @@ mod tests {
             connection_limit: 2,
             counting: Counting::Ends,
             judging,
+            users: None,
         };
         Report::merge(frame, &[thread(), thread()])
     }

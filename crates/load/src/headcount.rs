@@ -15,6 +15,15 @@ pub(crate) struct Headcount {
     ramp: Option<Rate>,
 }
 
+/// How users came to a load, as it stands at its end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Ramp {
+    pub(crate) came: u64,
+    pub(crate) wanted: u64,
+    /// Of the time, until all had come.
+    pub(crate) share: f64,
+}
+
 impl Headcount {
     /// Nobody yet, and `users` to come.
     pub(crate) fn new(users: u64, ramp: Option<Rate>, start: Nanos) -> Headcount {
@@ -63,6 +72,18 @@ impl Headcount {
     /// When everybody has come or gone.
     pub(crate) fn settled_at(self) -> Nanos {
         self.since + self.delay(self.from.abs_diff(self.to).saturating_sub(1))
+    }
+
+    /// What became of it in a load that ends then.
+    pub(crate) fn until(self, end: Nanos) -> Ramp {
+        let length = end.saturating_sub(self.since);
+        let coming = self.settled_at().min(end).saturating_sub(self.since);
+        Ramp {
+            // Who was due only at the very end sent nothing.
+            came: self.at(end.saturating_sub(1)),
+            wanted: self.to,
+            share: coming as f64 / length.max(1) as f64,
+        }
     }
 
     /// When a user comes; `None` for one who is not wanted.

@@ -106,6 +106,15 @@ pub enum Reason {
         /// Seconds since the first of them was due.
         longest: f64,
     },
+    /// Users came one after the other for most of the time, or not all of them came.
+    UsersComing {
+        /// Those who came.
+        came: u64,
+        /// Those who were to.
+        wanted: u64,
+        /// Of the time, until all had come.
+        share: f64,
+    },
     /// It was still changing after its half, so its figures are of no one state.
     NotSteady {
         /// What was changing: requests per second, or seconds.
@@ -228,6 +237,17 @@ impl fmt::Display for Reason {
                  percentile; look at the target's log, or measure for longer than the timeout",
                 if *requests == 1 { "request was still" } else { "requests were still" }
             ),
+            Reason::UsersComing { came, wanted, share } => {
+                if came < wanted {
+                    write!(f, "only {came} of {wanted} users had come when the load ended")?;
+                } else {
+                    write!(f, "users came for {:.0} % of the time", share * 100.0)?;
+                }
+                f.write_str(
+                    ", so that the figures are of no one number of them; run it longer, or start \
+                     more users a second (--ramp)",
+                )
+            }
             Reason::NotSteady { early, late: 0.0, .. } => write!(
                 f,
                 "the target stopped answering: the throughput went from {early:.1} to 0 requests/s; \

@@ -7,6 +7,7 @@ use crate::beginning::Beginning;
 use crate::clock::{Nanos, SECOND};
 use crate::driver::Engine;
 use crate::error_kind::ErrorKind;
+use crate::headcount::Headcount;
 use crate::histogram::Histogram;
 use crate::little::Little;
 use crate::reason::Reason;
@@ -144,6 +145,8 @@ pub(crate) struct Frame {
     pub(crate) connection_limit: usize,
     pub(crate) counting: Counting,
     pub(crate) judging: Judging,
+    /// Who was to come, to a closed workload that nobody marked or steered.
+    pub(crate) users: Option<Headcount>,
 }
 
 /// What is asked of a run's figures at its end.
@@ -234,7 +237,8 @@ impl Report {
         let tally =
             if beginning.cut > frame.since { sum(threads, beginning.cut) } else { whole.clone() };
         let mut windows = merge_windows(threads);
-        if threads.iter().all(|thread| thread.whole.is_some()) {
+        let is_over = threads.iter().all(|thread| thread.whole.is_some());
+        if is_over {
             absorb_moment(&mut windows, beginning.cut);
         }
         let measured = windows.iter().filter(|window| window.start >= beginning.cut);
@@ -256,6 +260,7 @@ impl Report {
             steadiness: beginning.steadiness,
             little: Little::of(frame.judging, &tally, measured.clone(), length, &unanswered),
             unanswered: Unanswered::of(&unanswered, &tally, users),
+            ramp: frame.users.filter(|_| is_over).map(|users| users.until(until)),
             ..evidence(&frame, threads, &usage, &tally, &errors, seconds)
         };
         let reasons = evidence.reasons();

@@ -1,4 +1,5 @@
 use super::*;
+use crate::recorder::Recorder;
 
 fn thread(windows: usize, state: ThreadState) -> Snapshot {
     let mut tally = Tally::default();
@@ -47,6 +48,7 @@ fn frame() -> Frame {
         connection_limit: 1,
         counting: Counting::Shares,
         judging: Judging::Law,
+        users: None,
     }
 }
 
@@ -123,6 +125,27 @@ fn a_script_whose_sessions_fail_is_suspect() {
     assert_eq!(Verdict::of(std::slice::from_ref(&reason)), Verdict::Suspect);
     let text = reason.to_string();
     assert!(text.starts_with("50.5 % of the sessions failed, most with 'Failed capture"), "{text}");
+}
+
+#[test]
+fn a_ramp_that_takes_most_of_the_load_is_told() {
+    // From 5 s on, two users a second; 7 s is the end.
+    let of = |users: u64, ramp: Option<f64>, over: bool| {
+        let users = Some(Headcount::new(users, ramp, 5 * SECOND));
+        let mut thread = thread(2, ThreadState::Done);
+        thread.whole = over.then(|| Recorder::new(5 * SECOND, SECOND).whole());
+        let report = Report::merge(Frame { users, ..frame() }, &[thread]);
+        let is_it = |reason: &Reason| matches!(reason, Reason::UsersComing { .. });
+        report.reasons.into_iter().find(is_it).map(|reason| {
+            assert_eq!(reason.verdict(), Verdict::Suspect);
+            reason.to_string().split(',').next().unwrap_or_default().to_owned()
+        })
+    };
+    let told = [5, 4, 3].map(|users| of(users, Some(2.0), true));
+    let missing = "only 4 of 5 users had come when the load ended".to_owned();
+    assert_eq!(told, [Some(missing), Some("users came for 75 % of the time".to_owned()), None]);
+    assert_eq!(of(5, Some(2.0), false), None, "it goes on");
+    assert_eq!(of(5, None, true), None, "all at once");
 }
 
 #[test]

@@ -199,10 +199,12 @@ impl Run {
     }
 
     fn frame(&self, since: Nanos) -> Frame {
-        let judging = match (self.shared.steering().steered, since > self.start) {
-            (Some(_), _) => Judging::Nothing,
-            (None, true) => Judging::Law,
-            (None, false) => self.judging,
+        let steering = self.shared.steering();
+        let (judging, users) = match (steering.steered, since > self.start, &steering.plan) {
+            (Some(_), ..) => (Judging::Nothing, None),
+            (None, true, _) => (Judging::Law, None),
+            (None, false, Plan::Closed(headcount)) => (self.judging, Some(*headcount)),
+            (None, false, Plan::Open(_)) => (self.judging, None),
         };
         Frame {
             started_at: self.epoch + Duration::from_nanos(since),
@@ -213,6 +215,7 @@ impl Run {
             // Before a mark the first users' queue is still building.
             counting: if since > self.start { self.counting } else { Counting::Ends },
             judging,
+            users,
         }
     }
 

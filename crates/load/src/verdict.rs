@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::clock::SECOND;
 use crate::error_kind::ErrorKind;
+use crate::headcount::Ramp;
 use crate::little::Little;
 use crate::reason::Reason;
 use crate::steady::Steadiness;
@@ -64,6 +65,9 @@ const LATE_SUSPECT: f64 = 0.01;
 const DROPPED_SUSPECT: f64 = 0.01;
 const UNANSWERED_SUSPECT: f64 = 0.01;
 
+/// A ramp that takes more of a run is not cut: there would be too little left.
+const COMING_SUSPECT: f64 = 0.5;
+
 /// What throughput, times and requests in flight may be apart. Clocks are read some microseconds
 /// apart and histograms are exact to 0.1 %: more is no accident.
 const BOOKS_SUSPECT: f64 = 0.05;
@@ -84,6 +88,7 @@ pub(crate) struct Evidence {
     pub(crate) steadiness: Steadiness,
     pub(crate) little: Option<Little>,
     pub(crate) unanswered: Option<Unanswered>,
+    pub(crate) ramp: Option<Ramp>,
     pub(crate) connection_limit: usize,
     pub(crate) requests: u64,
     pub(crate) failed: u64,
@@ -114,6 +119,7 @@ impl Reason {
             | Reason::PaceNotHeld { .. }
             | Reason::ArrivalsDropped { .. }
             | Reason::Unanswered { .. }
+            | Reason::UsersComing { .. }
             | Reason::NotSteady { .. }
             | Reason::BooksDisagree { .. }
             | Reason::FewSamples { .. }
@@ -200,7 +206,10 @@ impl Evidence {
             requests,
             longest: longest as f64 / SECOND as f64,
         });
-        [late, dropped, hung, changing, books].into_iter().flatten()
+        let coming = self.ramp.filter(|ramp| ramp.share > COMING_SUSPECT);
+        let coming =
+            coming.map(|Ramp { came, wanted, share }| Reason::UsersComing { came, wanted, share });
+        [coming, late, dropped, hung, changing, books].into_iter().flatten()
     }
 
     fn about_the_answers(&self) -> Option<Reason> {

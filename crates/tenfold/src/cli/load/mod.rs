@@ -239,10 +239,11 @@ fn refusal(error: StartError) -> anyhow::Error {
     if error.is_misuse() { misuse(error.to_string()) } else { error.into() }
 }
 
+/// Who is there from the beginning on. Of those who come one after the other, not all may come.
 fn users(workload: &Workload) -> Option<usize> {
     match workload {
-        Workload::Closed { users, .. } => Some(*users),
-        Workload::Open { .. } => None,
+        Workload::Closed { users, ramp: None, .. } => Some(*users),
+        Workload::Closed { .. } | Workload::Open { .. } => None,
     }
 }
 

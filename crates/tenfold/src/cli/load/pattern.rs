@@ -193,7 +193,10 @@ impl PatternArguments {
             },
             Ok(Load::Planned) => self.shape.described().unwrap_or_default(),
             Ok(Load::Users { users: 1, .. }) | Err(_) => "1 user".to_owned(),
-            Ok(Load::Users { users, .. }) => format!("{users} users"),
+            Ok(Load::Users { users, ramp: None }) => format!("{users} users"),
+            Ok(Load::Users { users, ramp: Some(ramp) }) => {
+                format!("{users} users ({ramp} started a second)")
+            }
         };
         for more in [self.poisson.then(|| "at random".to_owned()), self.shape.rhythm_described()] {
             more.into_iter().for_each(|more| words += &format!(" ({more})"));
@@ -333,6 +336,7 @@ mod tests {
         for (line, words) in [
             ("", "1 user"),
             ("-c 5 --think 1s", "5 users (thinking 1.00 s)"),
+            ("-u 5 -r 0.5", "5 users (0.5 started a second)"),
             ("-c 5 --think 1s-2s", "5 users (thinking 1.00 s to 2.00 s)"),
             ("-c 5 --pacing 100ms", "5 users (a request every 100 ms each)"),
             ("--rate 5 --ramp-to 50", "5 to 50 requests/s"),

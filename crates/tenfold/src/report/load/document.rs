@@ -24,8 +24,8 @@ pub struct Document {
     #[serde(default)]
     pub method: String,
     pub workload: String,
-    /// Users who were asked for, or for arrivals the most that were under way at the end of a
-    /// window.
+    /// Users who were asked for; of those who come one after the other the most that were there at
+    /// the end of a window, and of arrivals the most that were under way.
     #[serde(default)]
     pub concurrency: u64,
     /// Threads of the generator.
@@ -95,7 +95,7 @@ pub struct Order {
     pub method: String,
     pub workload: String,
     pub keep_alive: KeepAlive,
-    /// As far as there are any.
+    /// As far as there are any, from the beginning on.
     pub users: Option<usize>,
     /// How long it was to take, if that was said.
     pub length: Option<Duration>,
