@@ -75,7 +75,7 @@ Short forms as in ab, wrk and Locust; where they collide, the shape decides:
 impl Arguments {
     pub async fn run(mut self) -> anyhow::Result<Outcome> {
         self.peers.check()?;
-        let script = self.script.read(self.target.url())?;
+        let script = self.script.read(&self.target)?;
         self.pattern.ask_environment()?;
         let (config, order) = match &script {
             None => self.order()?,

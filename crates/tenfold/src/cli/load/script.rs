@@ -7,6 +7,7 @@ use clap::Args;
 use load::artillery::{self, Options};
 use load::{Config, End, Script};
 
+use super::target::TargetArguments;
 use crate::outcome::misuse;
 use crate::report::load::{Order, counted};
 
@@ -32,7 +33,12 @@ pub struct ScriptArguments {
 
 impl ScriptArguments {
     /// The script, if what stands in place of the URL is one.
-    pub fn read(&self, named: Option<&str>) -> anyhow::Result<Option<Arc<Script>>> {
+    pub fn read(&self, target: &TargetArguments) -> anyhow::Result<Option<Arc<Script>>> {
+        // Beside a host, /items.json is what is requested there.
+        let is_path = |text: &&str| {
+            target.names_host() && text.starts_with('/') && !Path::new(text).is_file()
+        };
+        let named = target.url().filter(|text| !is_path(text));
         // A URL without its scheme may end like one.
         if let Some(program) = named.filter(|text| is_program(text) && Path::new(text).is_file()) {
             return Err(not_run(program));
@@ -108,4 +114,33 @@ pub fn not_run(program: &str) -> anyhow::Error {
 fn has_extension(text: &str, extensions: &[&str]) -> bool {
     let extension = Path::new(text).extension().and_then(|extension| extension.to_str());
     !text.contains("://") && extension.is_some_and(|extension| extensions.contains(&extension))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        target: TargetArguments,
+        #[command(flatten)]
+        script: ScriptArguments,
+    }
+
+    #[test]
+    fn a_path_beside_a_host_is_no_script_unless_it_is_a_file() {
+        let is_script = |line: &str| {
+            let line = Line::parse_from(std::iter::once("load").chain(line.split(' ')));
+            !matches!(line.script.read(&line.target), Ok(None))
+        };
+        let host = "http://127.0.0.1:81";
+        assert!(!is_script(&format!("/items.json --host {host}")));
+        assert!(!is_script(&format!("/items.json -H {host}")));
+        assert!(is_script("/items.json") && is_script(&format!("shop.yml --host {host}")));
+        let file = tempfile::Builder::new().suffix(".yml").tempfile().unwrap();
+        assert!(is_script(&format!("{} --host {host}", file.path().display())));
+    }
 }

@@ -46,6 +46,11 @@ impl TargetArguments {
         self.url.as_deref()
     }
 
+    /// Whether a flag names the host, so that a path stands in place of the URL.
+    pub fn names_host(&self) -> bool {
+        self.host.is_some() || self.headers.iter().any(|text| is_host(text))
+    }
+
     /// A flag that says something of the one request of a URL, if there is one: a script has its own.
     pub fn flag(&self) -> Option<&'static str> {
         let given = [
