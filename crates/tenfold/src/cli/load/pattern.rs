@@ -253,7 +253,16 @@ impl PatternArguments {
                 Err(misuse("--ramp starts users: say how many with --users"))
             }
             (None, Some(rate)) => Ok(Load::Rate(rate)),
-            (users, None) => Ok(Load::Users { users: users.unwrap_or(1), ramp }),
+            (users, None) => {
+                let users = users.unwrap_or(1);
+                match self.requests.filter(|n| *n < users) {
+                    // As ab and hey do: some of the users that the report names would never send.
+                    Some(n) => Err(misuse(format!(
+                        "-n {n} is too few for {users} users: give -n {users} or more, or at most {n} users"
+                    ))),
+                    None => Ok(Load::Users { users, ramp }),
+                }
+            }
         }
     }
 }
@@ -363,6 +372,7 @@ mod tests {
             ("--ramp-to 5", "give --rate"),
             ("-u 5 --poisson", "give --rate"),
             ("--rate 5 --ramp-to 9 -n 5", "--steps R-R2:TIME"),
+            ("-n 5 -c 10", "give -n 10 or more, or at most 5 users"),
         ] {
             let error = pattern(line).load().unwrap_err().to_string();
             assert!(error.contains(remedy), "{line}: {error}");
