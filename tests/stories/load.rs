@@ -157,6 +157,22 @@ fn a_failed_request_ends_as_in_locust_if_asked_to() {
 }
 
 #[test]
+fn errors_that_are_allowed_speak_against_no_load() {
+    let _machine = shared();
+    let home = Home::new();
+    // A twentieth fails.
+    let app = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/apps/failing/app.py");
+    let up = home.serve(&format!("up --listen 127.0.0.1:0 -- python3 {app}"));
+    let is_told = |more: &str| {
+        let load = format!("load http://{}/ -n 100 --quiet --json - {more}", up.address);
+        let reasons = json(&home.run(&load))["verdict_reasons"].to_string();
+        reasons.contains("of the requests failed")
+    };
+    let told = ["", "--max-errors 4%", "--max-errors 10%"].map(is_told);
+    assert_eq!(told, [true, true, false]);
+}
+
+#[test]
 fn https_and_unix_sockets_on_either_engine() {
     let _machine = shared();
     let home = Home::new();

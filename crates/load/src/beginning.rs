@@ -113,6 +113,7 @@ mod tests {
             counting: Counting::Ends,
             judging,
             users: None,
+            max_errors: 0.0,
         };
         Report::merge(frame, &[thread(), thread()])
     }

@@ -51,6 +51,9 @@ pub struct Config {
     pub engine: Engine,
     /// What the figures leave out. Default: the warm-up.
     pub trim: Trim,
+    /// Share of requests that may fail: no more than that, or than 1 %, speaks against nothing.
+    /// Default: 0.
+    pub max_errors: f64,
     /// Length of a measuring window. Default: 1 s.
     pub window: Duration,
     /// Seed of everything random, so that a run can be repeated.
@@ -339,6 +342,7 @@ impl Config {
             threads: 1,
             engine: Engine::Auto,
             trim: Trim::WarmUp,
+            max_errors: 0.0,
             window: Duration::from_secs(1),
             seed: 1,
             script: None,

@@ -147,6 +147,8 @@ pub(crate) struct Frame {
     pub(crate) judging: Judging,
     /// Who was to come, to a closed workload that nobody marked or steered.
     pub(crate) users: Option<Headcount>,
+    /// Share of requests that may fail.
+    pub(crate) max_errors: f64,
 }
 
 /// What is asked of a run's figures at its end.
@@ -441,6 +443,7 @@ fn evidence(
         connection_limit: frame.connection_limit,
         requests: tally.requests,
         failed: errors.values().sum(),
+        max_errors: frame.max_errors,
         resources: errors.get(&ErrorKind::Resources).copied().unwrap_or(0),
         ports: errors.get(&ErrorKind::Ports).copied().unwrap_or(0),
         handshake_failure: threads.iter().find_map(|thread| thread.handshake_failure.clone()),

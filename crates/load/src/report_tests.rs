@@ -49,6 +49,7 @@ fn frame() -> Frame {
         counting: Counting::Shares,
         judging: Judging::Law,
         users: None,
+        max_errors: 0.0,
     }
 }
 

@@ -43,6 +43,7 @@ pub struct Run {
     connection_limit: usize,
     counting: Counting,
     judging: Judging,
+    max_errors: f64,
     /// The script, for what it does after the load.
     script: Option<(Casting, Config)>,
 }
@@ -83,6 +84,7 @@ impl Run {
                 Workload::Open { .. } => Counting::Ends,
             },
             judging: config.judging(&plan, start),
+            max_errors: config.max_errors,
         };
         for (thread, driver) in drivers.into_iter().enumerate() {
             let generator = config.generator(thread, start, &plan, &request, casting.as_ref());
@@ -216,6 +218,7 @@ impl Run {
             counting: if since > self.start { self.counting } else { Counting::Ends },
             judging,
             users,
+            max_errors: self.max_errors,
         }
     }
 

@@ -92,6 +92,8 @@ pub(crate) struct Evidence {
     pub(crate) connection_limit: usize,
     pub(crate) requests: u64,
     pub(crate) failed: u64,
+    /// Share of requests that may fail.
+    pub(crate) max_errors: f64,
     pub(crate) resources: u64,
     pub(crate) ports: u64,
     pub(crate) most_errors: Option<ErrorKind>,
@@ -219,7 +221,7 @@ impl Evidence {
         let why = self.handshake_failure.clone().filter(|_| most == Some(ErrorKind::Tls));
         match (succeeded, most) {
             (0, _) => Some(Reason::NoSuccess { requests: self.requests, most, why }),
-            (_, Some(most)) if ratio > ERRORS_SUSPECT => {
+            (_, Some(most)) if ratio > self.max_errors.max(ERRORS_SUSPECT) => {
                 Some(Reason::ManyErrors { ratio, most, why })
             }
             (samples, _) if samples < crate::Histogram::samples_for(50.0) => {
@@ -289,6 +291,12 @@ mod tests {
             let most = Some(ErrorKind::Timeout);
             let change = |e: &mut Evidence| (e.failed, e.most_errors) = (failed, most);
             assert_eq!(verdict(&change), wanted, "failed {failed}");
+        }
+        for (failed, wanted) in [(49, Valid), (51, Suspect), (1000, Invalid)] {
+            let most = Some(ErrorKind::ServerError);
+            let change =
+                |e: &mut Evidence| (e.failed, e.most_errors, e.max_errors) = (failed, most, 0.05);
+            assert_eq!(verdict(&change), wanted, "failed {failed} where 5 % may");
         }
         for (lag, median, wanted) in
             [(5, 100, Valid), (5, 40, Suspect), (20, 40, Suspect), (20, 10, Invalid)]

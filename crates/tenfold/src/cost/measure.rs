@@ -130,6 +130,8 @@ impl Measurement {
         let mut config = load::Config::new(self.request.target(rig.address()), workload);
         config.timeout = self.patience();
         config.trim = load::Trim::Nothing;
+        // Those that the goal allows are no flaw of the measurement.
+        config.max_errors = self.goal.max_errors;
         // What is known of a running one is known to its last whole window.
         config.window = Duration::from_millis(100);
         config
@@ -159,8 +161,7 @@ impl Measurement {
         let kills_in_service: u64 = apps.clone().filter_map(|u| u.memory).map(|m| m.kills).sum();
         let disturbance = cpu::disturbance(cpu.others());
         let suspect = disturbance.iter().map(|_| Verdict::Suspect);
-        let reasons = || reasons(report, self.goal.max_errors);
-        let verdicts = reasons().map(|reason| reason.verdict().into()).chain(suspect);
+        let verdicts = reasons(report).map(|reason| reason.verdict().into()).chain(suspect);
         Measured {
             goal_met: is_right && within(self.goal.p95, 95.0) && within(self.goal.p99, 99.0),
             duration_s: (seconds * 1e3).round() / 1e3,
@@ -180,21 +181,22 @@ impl Measurement {
             limited: Limited::most(apps, usage.seconds),
             memory_kills: u64::from(kills) + kills_in_service,
             verdict: verdicts.max().unwrap_or(Verdict::Valid),
-            verdict_reasons: reasons().map(cpu::told).chain(disturbance).collect(),
+            verdict_reasons: reasons(report).map(cpu::told).chain(disturbance).collect(),
         }
     }
 }
 
 /// A size that answers little is a finding, one that fills the machine's cores makes its generator
 /// wait like everybody, and where all begin at once, each answer comes later until every one has come
-/// that they wait for. Errors that the goal allows are no flaw of the measurement.
-fn reasons(report: &Report, max_errors: f64) -> impl Iterator<Item = &Reason> {
-    report.reasons.iter().filter(move |reason| match reason {
-        Reason::FewSamples { .. }
-        | Reason::GeneratorWaited { .. }
-        | Reason::NotSteady { series: Series::ResponseTime, .. } => false,
-        Reason::ManyErrors { ratio, .. } => *ratio > max_errors,
-        _ => true,
+/// that they wait for.
+fn reasons(report: &Report) -> impl Iterator<Item = &Reason> {
+    report.reasons.iter().filter(|reason| {
+        !matches!(
+            reason,
+            Reason::FewSamples { .. }
+                | Reason::GeneratorWaited { .. }
+                | Reason::NotSteady { series: Series::ResponseTime, .. }
+        )
     })
 }
 

@@ -327,8 +327,6 @@ fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu: CpuUse) -> plan:
         Reason::FewSamples { .. } | Reason::GeneratorWaited { .. } => {
             probe.purpose == Purpose::Goal
         }
-        // Those that the goal allows are no flaw of the measurement.
-        Reason::ManyErrors { ratio, .. } => *ratio > probe.max_errors,
         _ => true,
     };
     let reasons: Vec<&Reason> = report.reasons.iter().filter(counts).collect();

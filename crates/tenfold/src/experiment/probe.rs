@@ -82,6 +82,8 @@ impl Probe {
         let mut config = load::Config::new(request.target(address), self.workload.clone());
         config.timeout = self.timeout;
         config.threads = self.setting.generator_threads;
+        // Those that the goal allows are no flaw of the measurement.
+        config.max_errors = self.max_errors;
         // Short windows for short probes: batches are made of them.
         config.window = Duration::from_millis(100);
         config

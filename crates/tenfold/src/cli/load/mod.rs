@@ -77,10 +77,11 @@ impl Arguments {
         self.peers.check()?;
         let script = self.script.read(&self.target)?;
         self.pattern.ask_environment()?;
-        let (config, order) = match &script {
+        let (mut config, order) = match &script {
             None => self.order()?,
             Some(script) => self.scripted(script)?,
         };
+        config.max_errors = self.thresholds.max_errors.unwrap_or_default();
         self.outputs.check()?;
         if let Some(script) = script.filter(|_| self.script.check) {
             config.check().map_err(refusal)?;

@@ -29,7 +29,7 @@ pub struct ThresholdArguments {
     p999: Option<Duration>,
     /// Share of requests that may fail, as in 1%
     #[arg(long, value_name = "SHARE", value_parser = quantity::share, env = "TENFOLD_MAX_ERRORS")]
-    max_errors: Option<f64>,
+    pub max_errors: Option<f64>,
     /// The least throughput, in successful requests a second
     #[arg(long, value_name = "R", value_parser = quantity::rate)]
     min_rate: Option<f64>,
