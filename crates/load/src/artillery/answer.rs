@@ -108,8 +108,8 @@ fn json_path(path: &str) -> Option<Query> {
     Query::parse(&normal(path)).ok()
 }
 
-/// The path as RFC 9535 wants it. Scripts leave out the `$`, write names with hyphens after a
-/// dot, compare with `===` and count from the end with `@.length`.
+/// The path as RFC 9535 wants it. Scripts leave out the `$`, write names with hyphens and numbers after
+/// a dot, compare with `===` and count from the end with `@.length`.
 fn normal(path: &str) -> String {
     let path = path.trim().replace("===", "==").replace("!==", "!=");
     let path = path.replace("(@.length-1)", "-1").replace("(@.length - 1)", "-1");
@@ -124,11 +124,15 @@ fn normal(path: &str) -> String {
         let after_dot = depth == 0 && out.ends_with('.');
         let name = rest.find(['.', '[']).map_or(rest, |end| &rest[..end]);
         let plain = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
-        if after_dot && name.contains('-') && name.chars().all(|c| plain(c) || c == '-') {
+        let is_bare = !name.contains('-') && !name.starts_with(|c: char| c.is_ascii_digit());
+        if after_dot && !is_bare && name.chars().all(|c| plain(c) || c == '-') {
             if !out.ends_with("..") {
                 out.pop();
             }
-            out.push_str(&format!("['{name}']"));
+            // Of a list the element, of an object the member, as in JavaScript.
+            let is_place = name.parse::<u32>().is_ok_and(|place| place.to_string() == name);
+            let element = if is_place { format!("{name},") } else { String::new() };
+            out.push_str(&format!("[{element}'{name}']"));
             rest = &rest[name.len()..];
             continue;
         }
@@ -213,4 +217,28 @@ fn check(compiler: &mut Compiler, entry: &Entry) -> Result<Check, Refusal> {
             return Err(Refusal::at(entry.line, what));
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_number_after_a_dot_is_an_element_or_a_member() {
+        let body = json!({"list": [{"id": 7}, {"id": 8}], "map": {"1": "one"}});
+        for (path, wanted) in
+            [("$.list.1.id", json!(8)), ("list.0.id", json!(7)), ("$.map.1", json!("one"))]
+        {
+            let Some(Query::Places(places)) = json_path(path) else { panic!("{path}") };
+            let found: Vec<_> = places.find(&body).into_iter().map(Cow::into_owned).collect();
+            assert_eq!(found, [wanted], "{path}");
+        }
+        for member in ["$.map.007", "$.map.2fa", "$.map.a-1"] {
+            assert!(matches!(json_path(member), Some(Query::Place(_))), "{member}");
+        }
+    }
 }
