@@ -76,6 +76,19 @@ fn a_value_that_looks_like_a_flag() {
 }
 
 #[test]
+fn a_flag_of_another_load_tool() {
+    for (arguments, remedy) in [
+        ("http://127.0.0.1:9/ -z 10s", "write --duration TIME here"),
+        ("shop.yml -o report.json", "-o FILE is --json FILE here"),
+        ("run shop.yml", "write tenfold load shop.yml"),
+        ("-q 100 http://127.0.0.1:9/", "requests a second are --rate R"),
+        ("shop.yml -t http://127.0.0.1:9/", "-t URL is --target URL here"),
+    ] {
+        refused(&format!("load {arguments}"), 2, &[remedy]);
+    }
+}
+
+#[test]
 fn a_name_that_would_move_the_cursor() {
     let text = said(&refused("compare \u{1b}[2J last", 2, &["`\\u{1b}[2J` is neither a run"]));
     assert!(!text.contains('\u{1b}'), "{text:?}");

@@ -132,6 +132,7 @@ fn hint(error: &clap::Error, arguments: &[String]) -> Option<String> {
         _ if unknown.parse::<f64>().is_ok_and(|number| number < 0.0) => {
             Some(format!("`{unknown}` is no flag, and no option takes a number below 0"))
         }
+        "load" => load::hint(unknown, arguments),
         _ if unknown.starts_with('-') => None,
         subcommand @ ("plan" | "up" | "cost") if !has_dashes => Some(format!(
             "The app's command stands after --, as in: tenfold {subcommand} .. -- node app.js"

@@ -276,6 +276,8 @@ fn d(text: &str) -> Result<Duration, String> {
 
 fn t(text: &str) -> Result<TimeOrNumber, String> {
     match quantity::count(text) {
+        // Artillery's.
+        Err(_) if text.contains("://") => Err("-t URL is --target URL here".to_owned()),
         Ok(number) => Ok(TimeOrNumber::Number(number)),
         Err(_) => quantity::positive_seconds(text).map(TimeOrNumber::Time).map_err(|_| {
             format!("`{text}` is neither a time nor a number: write -t 20s for how long, or -t 4 -d 20s for threads")
@@ -384,5 +386,6 @@ mod tests {
         let body = d("{\"a\":1}").unwrap_err();
         assert!(body.contains("--body"), "{body}");
         assert!(t("fast").unwrap_err().contains("-t 20s"));
+        assert!(t("http://a/").unwrap_err().contains("--target URL"));
     }
 }

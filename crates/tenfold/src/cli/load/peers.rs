@@ -1,4 +1,4 @@
-//! Short forms of ab, wrk and Locust that stand for an option with another name here: refused by it.
+//! What other load tools have and is called otherwise here: refused by that name.
 
 use clap::Args;
 
@@ -65,6 +65,28 @@ impl PeerArguments {
         };
         Err(misuse(called))
     }
+}
+
+/// The same of flags that take no part here.
+pub fn hint(unknown: &str, arguments: &[String]) -> Option<String> {
+    let called = match unknown {
+        "-z" => "-z TIME is how long: write --duration TIME here, or -d TIME",
+        "-o" | "--output" => "-o FILE is --json FILE here",
+        "--html" => "a load has no page: write --markdown FILE, or --json FILE for all of it",
+        "-l" => "-l is not needed here: answers may differ in length",
+        "-g" => "-g FILE is --hgrm FILE here, or --ndjson FILE for a line a second",
+        "-a" => "-a NAME:PASSWORD is a part of the URL here: write http://NAME:PASSWORD@HOST/PATH",
+        "-D" => "-D FILE is --body @FILE here",
+        _ if unknown.starts_with('-') => return None,
+        script if arguments.get(2).is_some_and(|word| word == "run") => {
+            return Some(format!("A script needs no `run` here: write tenfold load {script}"));
+        }
+        _ if arguments.iter().any(|word| word == "-q") => {
+            "-q is --quiet here and takes no number: requests a second are --rate R"
+        }
+        _ => return None,
+    };
+    Some(called.to_owned())
 }
 
 #[cfg(test)]
