@@ -53,6 +53,22 @@ scenarios:
 }
 
 #[test]
+fn the_environment_says_nothing_of_a_scripts_phases() {
+    let home = Home::new();
+    script(
+        &home,
+        "config: {target: \"http://127.0.0.1:9\", phases: [{duration: 2, arrivalRate: 5}]}
+scenarios: [{flow: [{get: {url: /}}]}]",
+    );
+    let told = |flags: &str| {
+        let mut check = home.tenfold(&format!("load s.yml --check {flags}"));
+        said(&check.env("TENFOLD_USERS", "3").output().unwrap())
+    };
+    assert!(told("").contains("10 sessions in 2 s on"), "{}", told(""));
+    assert!(told("-d 1s").contains("3 users on"), "{}", told("-d 1s"));
+}
+
+#[test]
 fn failures_have_the_names_of_the_requests_in_locusts_files() {
     let _machine = shared();
     let home = Home::new();

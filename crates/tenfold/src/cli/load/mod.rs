@@ -77,7 +77,6 @@ impl Arguments {
     pub async fn run(mut self) -> anyhow::Result<Outcome> {
         self.peers.check()?;
         let script = self.script.read(&self.target)?;
-        self.pattern.ask_environment()?;
         let (mut config, order) = match &script {
             None => self.order()?,
             Some(script) => self.scripted(script)?,
@@ -141,8 +140,9 @@ impl Arguments {
             length: Some(script.duration()),
         };
         let mut threads = self.connections.threads.unwrap_or(1);
+        // The environment says nothing of what the script says.
         if self.pattern.is_given() {
-            self.pattern.ask_environment_for_pauses()?;
+            self.pattern.ask_environment()?;
             let timing = self.pattern.timing()?;
             config.workload = self.pattern.workload(&timing)?;
             order.users = users(&config.workload);
@@ -164,7 +164,7 @@ impl Arguments {
 
     /// What is to be done, and how the report will name it.
     fn order(&mut self) -> anyhow::Result<(Config, Order)> {
-        self.pattern.ask_environment_for_pauses()?;
+        self.pattern.ask_environment()?;
         let (target, url) = self.target.resolve()?;
         let timing = self.pattern.timing()?;
         let workload = self.pattern.workload(&timing)?;

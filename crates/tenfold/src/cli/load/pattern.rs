@@ -87,7 +87,7 @@ const DURATION: Duration = Duration::from_secs(10);
 
 impl PatternArguments {
     /// Users or a rate from the environment, where no flag says how much is asked for: any that does,
-    /// of whichever kind, goes before it.
+    /// of whichever kind, goes before it. And how users pause, where no flag says it.
     pub fn ask_environment(&mut self) -> anyhow::Result<()> {
         let users = self.users.or(self.concurrency).is_some();
         let rate = self.rate.or(self.r).is_some();
@@ -95,11 +95,6 @@ impl PatternArguments {
             self.users = environment::users()?;
             self.rate = environment::rate()?;
         }
-        Ok(())
-    }
-
-    /// How users pause, where no flag says it, and where there are users.
-    pub fn ask_environment_for_pauses(&mut self) -> anyhow::Result<()> {
         let rate = self.rate.or(self.r.filter(|_| self.users.or(self.concurrency).is_none()));
         if rate.is_none() && self.shape.planning().or(self.shape.pausing()).is_none() {
             self.shape.think = environment::think(shape::think)?;
