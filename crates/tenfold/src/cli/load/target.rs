@@ -121,7 +121,12 @@ impl Bare {
         let Some((userinfo, host)) = rest[..end].rsplit_once('@') else {
             return none();
         };
-        let basic = BASE64_STANDARD.encode(percent_decode_str(userinfo).collect::<Vec<u8>>());
+        let mut user: Vec<u8> = percent_decode_str(userinfo).collect();
+        if !userinfo.contains(':') {
+            // No password is an empty one (RFC 7617, 2).
+            user.push(b':');
+        }
+        let basic = BASE64_STANDARD.encode(user);
         Bare {
             url: format!("{scheme}://{host}{}", &rest[end..]),
             authorization: Some(("Authorization".to_owned(), format!("Basic {basic}"))),
@@ -197,6 +202,9 @@ mod tests {
         // "al ice:se:cret"
         let basic = ("Authorization".to_owned(), "Basic YWwgaWNlOnNlOmNyZXQ=".to_owned());
         assert_eq!(target.headers, [basic]);
+        let name = resolve(&["http://token@127.0.0.1:81/"]).unwrap().0.headers;
+        // "token:"
+        assert_eq!(name, [("Authorization".to_owned(), "Basic dG9rZW46".to_owned())]);
         let (target, url) = resolve(&["http://127.0.0.1:81/?q=1&token=s3cret"]).unwrap();
         assert_eq!(
             (target.path.as_str(), url.as_str()),
