@@ -252,11 +252,16 @@ impl Config {
             // A thread without one of them would need one of its own.
             self.threads = self.threads.min(most);
         }
+        let refusal = |connections| StartError::Files { connections, needed, limit };
         match (&self.workload, &self.script) {
-            (Workload::Closed { users, .. }, _) if *users > connections_within(limit) => {
-                Err(StartError::Files { connections: *users, needed, limit })
+            // Of HTTP/2, users share connections.
+            (Workload::Closed { .. }, None) => {
+                let fits = connections <= connections_within(limit);
+                if fits { Ok(()) } else { Err(refusal(connections)) }
             }
-            (Workload::Closed { .. }, None) => Ok(()),
+            (Workload::Closed { users, .. }, Some(_)) if *users > connections_within(limit) => {
+                Err(refusal(*users))
+            }
             (Workload::Closed { .. }, Some(_)) => {
                 self.max_connections = connections.min(connections_within(limit));
                 Ok(())
@@ -367,6 +372,21 @@ impl Config {
             End::Duration(length) => Some(nanos(length)),
             End::Never | End::Requests(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod limits {
+    use super::*;
+    use crate::target::Target;
+
+    #[test]
+    fn users_who_share_a_connection_need_one_file() {
+        let users = 10_000_000;
+        let target = Target::parse("http://127.0.0.1:1/").unwrap();
+        let mut config = Config::new(target, Workload::closed(users, Duration::ZERO));
+        config.protocol = Protocol::Http2 { streams: users };
+        config.limit_connections().unwrap();
     }
 }
 
