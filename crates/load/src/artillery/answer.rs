@@ -1,5 +1,7 @@
 //! `capture`, `match` and `expect`: what is looked for in answers.
 
+use std::sync::LazyLock;
+
 use fancy_regex::{Regex, RegexBuilder};
 
 use super::compiler::Compiler;
@@ -11,6 +13,22 @@ use crate::script::capture::{Capture, Group, Match, Pattern, Source, Strictness,
 use crate::script::check::{Cache, Check};
 use crate::script::query::Query;
 use crate::script::template::Text;
+
+/// Something in a filter that is compared with nothing, and what stands before it. In RFC 9535 it asks
+/// whether it is there; in JavaScript, whether it is also true.
+static LONE: LazyLock<Regex> =
+    LazyLock::new(|| place(r"(\?|(?<!\w)\(|&&|\|\|)(\s*!?\s*)(@PLACE)(?=\s*(?:\)|\]|&&|\|\|))"));
+const TRUE: &str = "$1$2($3 && $3 != false && $3 != null && $3 != 0 && $3 != '')";
+/// In JavaScript, what is not there is equal to null; not so by `===`.
+static SOME: LazyLock<Regex> = LazyLock::new(|| place(r"(@PLACE)\s*!=\s*null"));
+static NONE: LazyLock<Regex> = LazyLock::new(|| place(r"(@PLACE)\s*==\s*null"));
+
+/// The pattern with what leads to one place.
+fn place(pattern: &str) -> Regex {
+    let place = r#"(?:\.\w+|\[(?:\d+|'[^']*'|"[^"]*")\])*"#;
+    let pattern = pattern.replace("PLACE", place);
+    Regex::new(&pattern).expect("a pattern of this file, which its tests use")
+}
 
 /// Backtracking of one regular expression on one answer, so that none can take the thread.
 const BACKTRACK_LIMIT: usize = 100_000;
@@ -111,8 +129,11 @@ fn json_path(path: &str) -> Option<Query> {
 /// The path as RFC 9535 wants it. Scripts leave out the `$`, write names with hyphens and numbers after
 /// a dot, compare with `===` and count from the end with `@.length`.
 fn normal(path: &str) -> String {
-    let path = path.trim().replace("===", "==").replace("!==", "!=");
-    let path = path.replace("(@.length-1)", "-1").replace("(@.length - 1)", "-1");
+    let path = path.trim().replace("(@.length-1)", "-1").replace("(@.length - 1)", "-1");
+    let path = LONE.replace_all(&path, TRUE);
+    let path = SOME.replace_all(&path, "($1 && $1 != null)");
+    let path = NONE.replace_all(&path, "(!$1 || $1 == null)");
+    let path = path.replace("===", "==").replace("!==", "!=");
     let rest = path.strip_prefix('$').unwrap_or(&path);
     let mut out = String::from("$");
     if !path.starts_with('$') && !rest.starts_with(['.', '[']) {
@@ -223,9 +244,37 @@ fn check(compiler: &mut Compiler, entry: &Entry) -> Result<Check, Refusal> {
 mod tests {
     use std::borrow::Cow;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    fn found(path: &str, body: &Value) -> Vec<Value> {
+        let Some(Query::Places(places)) = json_path(path) else { panic!("{path}") };
+        places.find(body).into_iter().map(Cow::into_owned).collect()
+    }
+
+    #[test]
+    fn filters_mean_what_they_mean_in_javascript() {
+        let body = json!([
+            {"id": 1, "ok": false}, {"id": 2, "ok": true}, {"id": 3}, {"id": 4, "ok": 0},
+            {"id": 5, "ok": "yes"}, {"id": 6, "ok": null}, {"id": 7, "ok": {"a": ""}}
+        ]);
+        for (filter, wanted) in [
+            ("?(@.ok)", json!([2, 5, 7])),
+            ("?@['ok']", json!([2, 5, 7])),
+            ("?(!@.ok)", json!([1, 3, 4, 6])),
+            ("?( @.ok && @.id > 2 )", json!([5, 7])),
+            ("?(@.id == 1 || (@.ok && @.ok.a))", json!([1])),
+            ("?(@.ok == false)", json!([1])),
+            ("?(@.ok != null)", json!([1, 2, 4, 5, 7])),
+            ("?(@.ok == null)", json!([3, 6])),
+            ("?(@.ok === null)", json!([6])),
+            ("?(@.ok !== null && @.id < 4)", json!([1, 2, 3])),
+            ("?(length(@) == 1)", json!([3])),
+        ] {
+            assert_eq!(json!(found(&format!("$[{filter}].id"), &body)), wanted, "{filter}");
+        }
+    }
 
     #[test]
     fn a_number_after_a_dot_is_an_element_or_a_member() {
@@ -233,9 +282,7 @@ mod tests {
         for (path, wanted) in
             [("$.list.1.id", json!(8)), ("list.0.id", json!(7)), ("$.map.1", json!("one"))]
         {
-            let Some(Query::Places(places)) = json_path(path) else { panic!("{path}") };
-            let found: Vec<_> = places.find(&body).into_iter().map(Cow::into_owned).collect();
-            assert_eq!(found, [wanted], "{path}");
+            assert_eq!(found(path, &body), [wanted], "{path}");
         }
         for member in ["$.map.007", "$.map.2fa", "$.map.a-1"] {
             assert!(matches!(json_path(member), Some(Query::Place(_))), "{member}");
