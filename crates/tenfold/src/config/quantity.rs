@@ -89,6 +89,8 @@ pub fn share(text: &str) -> Result<f64, String> {
         None => (text, 1.0),
     };
     match number.trim().parse::<f64>() {
+        // Artillery's maxErrorRate of 1 is 1 %.
+        Ok(1.0) if unit == 1.0 => Err(format!("`{text}` may be 1 % or all: write 1% or 100%")),
         Ok(value) if (0.0..=1.0).contains(&(value / unit)) => Ok(value / unit),
         _ => Err(format!("`{text}` is not a share: write 0.1% or a number from 0 to 1")),
     }
@@ -294,7 +296,8 @@ mod tests {
     #[test]
     fn shares_with_and_without_percent() {
         assert_eq!(share("0.1%"), Ok(0.001));
-        assert_eq!(share("0.5"), Ok(0.5));
+        assert_eq!((share("0.5"), share("100%")), (Ok(0.5), Ok(1.0)));
+        assert!(share("1").unwrap_err().contains("write 1% or 100%"));
         assert!(share("120%").is_err() && share("-1").is_err() && share("%").is_err());
     }
 
