@@ -376,9 +376,28 @@ impl Config {
 }
 
 #[cfg(test)]
-mod limits {
+mod asked {
+    use std::net::TcpListener;
+
     use super::*;
+    use crate::reason::Reason;
     use crate::target::Target;
+    use crate::workload::{Rhythm, Think};
+
+    #[test]
+    fn a_run_that_ends_in_its_ramp_says_so() {
+        // It answers nothing.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Target::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let rhythm = Rhythm::Think(Think::Constant(Duration::ZERO));
+        let mut config =
+            Config::new(target, Workload::Closed { users: 9, ramp: Some(0.1), rhythm });
+        let short = Duration::from_millis(50);
+        (config.end, config.timeout) = (End::Duration(short), short);
+        let reasons = Run::start(config).unwrap().wait().reasons;
+        let is_it = |r: &Reason| matches!(r, Reason::UsersComing { came: 1, wanted: 9, .. });
+        assert!(reasons.iter().any(is_it), "{reasons:?}");
+    }
 
     #[test]
     fn users_who_share_a_connection_need_one_file() {
