@@ -145,6 +145,16 @@ impl Measured {
         self.throughput >= (CARRIED - chance) * share * self.offered
     }
 
+    /// Whether arrivals were more than could be answered, of which there were so many a second. What was
+    /// turned away says so; else the edges may be all that is missing.
+    pub fn is_overload(&self, answered: f64, turned_away: u64) -> bool {
+        let m = Measured { throughput: answered, ..*self };
+        match (turned_away, self.max) {
+            (0, Some(slowest)) => !m.is_carried(slowest, 1.0),
+            _ => answered < CARRIED * self.offered,
+        }
+    }
+
     /// Requests a second by which the count of a probe may be off.
     fn chance(&self) -> f64 {
         CHANCE * (self.throughput * self.duration).sqrt() / self.duration.max(1e-3)
@@ -235,5 +245,19 @@ pub(crate) mod tests {
         assert!(open(20.0, 1.5).is_met_by(&slow, 0.0), "20 in flight at each edge, 5 s apart");
         let fast = Measured { throughput: 380.0, p50: Some(0.01), ..measured(2, 0.05) };
         assert!(!open(400.0, 0.1).is_met_by(&fast, 0.0));
+    }
+
+    // Three instances of eight slots and a second each, as measured, and two of them.
+    #[test]
+    fn the_edges_of_a_short_probe_are_no_overload() {
+        let probe = |instances, throughput, offered, p50| {
+            let (p50, duration) = (Some(p50), 6.3);
+            Measured { throughput, offered, p50, duration, ..measured(instances, 1.2) }
+        };
+        let three = probe(3, 21.95, 23.54, 1.005);
+        assert!(!three.is_overload(three.throughput, 0), "24 fit in");
+        assert!(three.is_overload(three.throughput, 1), "one was turned away");
+        let two = probe(2, 15.88, 21.68, 1.462);
+        assert!(two.is_overload(two.throughput, 0));
     }
 }

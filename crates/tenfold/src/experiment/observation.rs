@@ -223,7 +223,7 @@ impl Observation {
     pub fn is_overloaded(&self) -> bool {
         let own = self.probe.errors.saturating_sub(self.unserved);
         let answered = self.throughput() + own as f64 / self.probe.duration_s.max(1e-3);
-        self.probe.rate.is_some() && answered < 0.97 * self.offered
+        self.probe.rate.is_some() && self.measured().is_overload(answered, self.unserved)
     }
 
     /// Open files of an instance, and how many it may have.
