@@ -128,6 +128,12 @@ impl Search<'_> {
             Kind::Serialized => {
                 format!("each instance serving one request at a time ({each} requests/s)")
             }
+            Kind::Waiting if self.is_far_from_end(n) => {
+                format!(
+                    "the {} that a request takes by itself",
+                    time(self.model.ladder.light_service())
+                )
+            }
             Kind::Waiting => format!(
                 "the {} requests that an instance serves at once ({each} requests/s)",
                 self.model.slots
@@ -167,7 +173,8 @@ impl Search<'_> {
         if self.bounds.failing.is_some() {
             return Some("more instances would fail as often".to_owned());
         }
-        if r.limited_by == Kind::GeneratorBound {
+        let is_light = self.is_far_from_end(r.instances);
+        if r.limited_by == Kind::GeneratorBound || (is_light && !r.goal_met) {
             return None;
         }
         if r.goal_met && !self.model.ladder.is_saturated() {
@@ -181,6 +188,9 @@ impl Search<'_> {
         }
         if more < WORTH * now && self.is_shared(r.instances) {
             return Some(format!("{next} would not help, for the shared part is busy"));
+        }
+        if more < WORTH * now && r.limited_by == Kind::BalancerBound {
+            return Some(format!("{next} would not help, for the balancer is busy"));
         }
         if let Some(wanted) = self.all_that_users_ask_for(r.instances) {
             return Some(format!("{next} would not help: {wanted}"));

@@ -67,6 +67,8 @@ pub struct Bounds {
 pub(crate) const WORTH: f64 = 1.05;
 /// One instance more that leaves less than this makes it slower.
 pub(crate) const SLOWER: f64 = 0.97;
+/// A load below this share of the capacity is far from it.
+const LIGHT: f64 = 0.7;
 /// How far ahead the next limit is looked for.
 const HORIZON: usize = 10_000;
 
@@ -222,9 +224,9 @@ impl<'a> Search<'a> {
         let is_known = self.measurement(n).is_some() || !is_hidden;
         if self.bounds.failing.is_some() {
             Kind::Failing
-        } else if goal_met && n == 1 && used < 0.7 && is_known && self.shortfall(n).is_none() {
+        } else if goal_met && n == 1 && used < LIGHT && is_known && self.shortfall(n).is_none() {
             Kind::Headroom
-        } else if is_hidden || self.is_unexplained(n) {
+        } else if is_hidden || self.is_unexplained(n) || self.is_far_from_end(n) {
             self.bounds.instance_limit
         } else if self.model.is_cpu_limited(n) && self.model.capacity(n + 1) < SLOWER * capacity {
             Kind::Oversubscribed
@@ -246,6 +248,13 @@ impl<'a> Search<'a> {
         !self.model.ladder.is_saturated() && self.shortfall(n).is_some()
     }
 
+    /// Whether no end of one instance was seen, and the workload asks for much less than was: then it is no
+    /// throughput that lacks.
+    pub(crate) fn is_far_from_end(&self, n: usize) -> bool {
+        let used = self.prediction(n).throughput / self.model.capacity(n);
+        !self.model.ladder.is_saturated() && used < LIGHT && self.shortfall(n).is_none()
+    }
+
     /// What was measured of a count, where it is less than the model says.
     pub(crate) fn shortfall(&self, n: usize) -> Option<Outcome> {
         let outcome = self.goal.outcome(self.model, self.measurement(n)?);
@@ -263,9 +272,14 @@ impl<'a> Search<'a> {
             // More load meets the limit of the count that runs already.
             return Some(NextLimit { kind: self.limit(n, false), at_instances: n });
         }
-        // What lies beyond one instance is unknown as long as one itself still grew, and beyond what is
-        // shared no count reaches.
-        let is_open = self.model.ladder.is_saturated() && now != Kind::SharedDependency;
+        // What lies beyond one instance is unknown as long as one itself still grew, or the generator ended
+        // that; beyond what all have in common no count reaches.
+        let is_last = match now {
+            Kind::SharedDependency | Kind::BalancerBound | Kind::GeneratorBound => true,
+            Kind::MemoryPressure => self.bounds.memory.is_some_and(|fit| fit <= n),
+            _ => false,
+        };
+        let is_open = self.model.ladder.is_saturated() && !is_last;
         if self.model.is_cpu_limited(n) || !is_open {
             return None;
         }
@@ -391,6 +405,29 @@ pub(crate) mod tests {
         let b = Bounds { memory: Some(3), ..bounds(Kind::Serialized) };
         let r = recommend(&sleeper(0.0205), &open(400.0, 0.1), &b, &[]);
         assert_eq!((r.instances, r.goal_met, r.limited_by), (3, false, Kind::MemoryPressure));
+        assert_eq!(r.next_limit, None, "{}", r.reason);
+    }
+
+    // 16,000 requests/s are all that the balancer's thread carries, and all that one instance does.
+    #[test]
+    fn beyond_the_balancers_limit_there_is_no_other() {
+        let m = model(16, 0.001, 1e-5, 64.0);
+        let r = recommend(&m, &open(15_000.0, 0.1), &bounds(Kind::Waiting), &[]);
+        assert_eq!((r.limited_by, r.next_limit), (Kind::BalancerBound, None), "{}", r.reason);
+        let futile = "a second would not help, for the balancer is busy.";
+        assert!(r.reason.ends_with(futile), "{}", r.reason);
+    }
+
+    // A second of sleep each, as far as four at once were tried, where half a second is wanted.
+    #[test]
+    fn cores_that_idle_are_no_limit() {
+        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64 };
+        let ladder = Ladder::new(vec![rung(1), rung(2), rung(4)]).unwrap();
+        let m = Model::new(ladder, saturation(1, 4.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
+        let r = recommend(&m, &closed(3, 0.0, Some(0.5)), &bounds(Kind::Waiting), &[]);
+        assert_eq!((r.goal_met, r.limited_by), (false, Kind::Waiting), "{}", r.reason);
+        let why = "; limited by the 1.00 s that a request takes by itself.";
+        assert!(r.reason.ends_with(why), "{}", r.reason);
     }
 
     #[test]
