@@ -335,11 +335,13 @@ impl<'a> Knowledge<'a> {
         self.machine.cores as f64
     }
 
-    /// How many instances fit into what memory was free when one ran.
+    /// How many instances fit into what memory was free when one ran, and into all that may be used here.
     fn memory_bound(&self) -> Option<usize> {
         let peak = self.peak_rung()?;
-        let (rss, available) = (peak.rss?, peak.memory_available?);
-        Some(1 + (available / rss.max(1)) as usize)
+        let (rss, available) = (peak.rss?.max(1), peak.memory_available?);
+        // The kernel tells what the machine has left, not what a limit on Tenfold itself leaves of it.
+        let all = self.machine.memory_bytes.map_or(u64::MAX, |all| (all / rss).max(1));
+        Some((1 + available / rss).min(all) as usize)
     }
 
     /// Predicted mean response time (s) under the goal's workload; where the queue would grow without
