@@ -203,7 +203,7 @@ pub fn advise(vertical: &[Setting], horizontal: &[Setting], currency: &str) -> A
     Advice { growth, reason }
 }
 
-/// The largest of both lines, of about one size; nothing where one of them is the smallest itself.
+/// The largest of both lines, of one size; nothing where one of them is the smallest itself.
 fn comparable(vertical: &[Setting], horizontal: &[Setting]) -> Option<(Setting, Setting)> {
     let largest = |line: &[Setting], within: f64| {
         let own = line.iter().filter(|s| s.limit == Limit::Instances);
@@ -211,9 +211,15 @@ fn comparable(vertical: &[Setting], horizontal: &[Setting]) -> Option<(Setting, 
         let within = own.filter(|s| s.size() <= within + 1e-9);
         within.max_by(|a, b| a.size().total_cmp(&b.size())).copied()
     };
-    let (bigger, more) = (largest(vertical, f64::INFINITY)?, largest(horizontal, f64::INFINITY)?);
-    let reach = bigger.size().min(more.size());
-    let (bigger, more) = (largest(vertical, reach)?, largest(horizontal, reach)?);
+    let mut reach = f64::INFINITY;
+    let (bigger, more) = loop {
+        let (bigger, more) = (largest(vertical, reach)?, largest(horizontal, reach)?);
+        let least = bigger.size().min(more.size());
+        if least + 1e-9 >= reach {
+            break (bigger, more);
+        }
+        reach = least;
+    };
     (bigger.cores > more.cores && more.instances > bigger.instances).then_some((bigger, more))
 }
 
@@ -396,6 +402,15 @@ mod tests {
         assert_eq!(advice.growth, Growth::Unknown);
         let reason = "No answer: from 3 of 0.1 cores on, the load generator was full and the instances were not;";
         assert!(advice.reason.starts_with(reason), "{}", advice.reason);
+    }
+
+    // Three of a tenth with one of three, not five of them.
+    #[test]
+    fn a_size_that_one_line_leaves_out_is_not_compared() {
+        let line = [1, 3, 5].map(|n| setting(n, 0.1, 100.0 * n as f64, n as f64 + 10.0));
+        let sizes = [0.1, 0.3, 1.0].map(|cores| setting(1, cores, 1e3 * cores, 10.0 * cores));
+        let advice = advise(&sizes, &line, "USD");
+        assert!(advice.reason.contains("3 of 0.1 cores 300 for 13.00"), "{}", advice.reason);
     }
 
     // One of a quarter of a core says nothing of three of them, nor of one core.
