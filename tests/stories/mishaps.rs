@@ -5,7 +5,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::house::{Home, eventually, json, processes, said, send, shared};
+use crate::house::{Home, eventually, json, processes, said, send, shared, skip};
 
 /// A plan as JSON, whatever its verdict.
 fn plan(home: &Home, arguments: &str) -> Value {
@@ -171,4 +171,25 @@ h.HTTPServer(('127.0.0.1',int(os.environ['PORT'])),H).serve_forever()";
     let plan = "plan --quiet --json - --budget 30s --users 1 --max-instances 1 -- python3 moved.py";
     let plan = json(&home.run(plan));
     assert!(plan["notes"].to_string().contains("was a redirect (302)"), "{plan:#}");
+    let cost = "cost --quiet --json - --cpus 0.5 --memory 60MB --instances 1 -n 20 -c 1 --longest 2s -- python3 moved.py";
+    let cost = home.run(cost);
+    if said(&cost).contains("cannot limit") {
+        return skip("this user may make no control groups");
+    }
+    let notes = json(&cost)["notes"].to_string();
+    assert!(notes.contains("was a redirect (302)") && notes.contains("these are costs"), "{notes}");
+}
+
+#[test]
+fn an_app_that_never_answers_is_told_from_a_short_budget() {
+    let _machine = shared();
+    let home = Home::new();
+    let app = "import os,socket,time
+s=socket.create_server(('127.0.0.1',int(os.environ['PORT'])))
+time.sleep(999)";
+    std::fs::write(home.path().join("mute.py"), app).unwrap();
+    let output = home.run("plan --quiet --budget 6s --users 1 -- python3 mute.py");
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let told = "the app took a request and had not answered it 2 s later";
+    assert!(said(&output).contains(told), "{}", said(&output));
 }

@@ -11,7 +11,7 @@ use observe::{Machine, Usage};
 use super::{Measured, Row, Size};
 use crate::config::{Goal, Request, SLOTS};
 use crate::cpu::{self, CpuUse};
-use crate::experiment::Abort;
+use crate::experiment::{Abort, redirect};
 use crate::plan::{Limited, Verdict, to_ms};
 use crate::progress::Progress;
 use crate::rig::Rig;
@@ -179,6 +179,7 @@ impl Measurement {
             cpu_cores: cpu.into(),
             limited_by: busy.limit(),
             limited: Limited::most(apps, usage.seconds),
+            redirect: redirect(report),
             memory_kills: u64::from(kills) + kills_in_service,
             verdict: verdicts.max().unwrap_or(Verdict::Valid),
             verdict_reasons: reasons(report).map(cpu::told).chain(disturbance).collect(),

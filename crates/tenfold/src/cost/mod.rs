@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use measure::{Measurement, summary};
 
+use crate::experiment::of_redirects;
 use crate::plan::{self, CpuCores, Limited, Verdict};
 use crate::prices::Origin;
 
@@ -91,6 +92,9 @@ pub struct Measured {
     pub limited_by: cost::Limit,
     /// The instance that its limits held most.
     pub limited: Option<Limited>,
+    /// A status of the answers, where all of them sent the client elsewhere; earlier documents do not tell.
+    #[serde(default)]
+    pub redirect: Option<u16>,
     /// Processes that the kernel killed at their memory limit.
     pub memory_kills: u64,
     pub verdict: Verdict,
@@ -151,6 +155,9 @@ impl Sizing {
         // The horizontal line begins with the vertical one's first.
         let rows = self.vertical.iter().chain(self.horizontal.iter().skip(1));
         let measured: Vec<&Measured> = rows.filter_map(|row| row.measured.as_ref()).collect();
+        if let Some(status) = measured.iter().find_map(|m| m.redirect) {
+            self.notes.push(of_redirects(status, "these are costs"));
+        }
         let verdict = measured.iter().map(|m| m.verdict).max();
         self.verdict = verdict.unwrap_or(Verdict::Valid);
         self.verdict_reasons = plan::distinct(measured.iter().flat_map(|m| &m.verdict_reasons));

@@ -29,6 +29,7 @@ use crate::outcome::{Signal, misuse};
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::signal::Stop;
+pub use observation::{of_redirects, redirect};
 use pace::Budget;
 pub use probe::Abort;
 use session::Session;

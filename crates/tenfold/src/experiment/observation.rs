@@ -303,10 +303,19 @@ impl Edges {
     }
 }
 
-/// Redirects alone are fast, whatever the app takes for what it redirects to.
-fn redirect(report: &Report) -> Option<u16> {
+/// A status of the answers, where all of them sent the client elsewhere: redirects alone are fast, whatever
+/// the app takes for what it redirects to.
+pub fn redirect(report: &Report) -> Option<u16> {
     let all = report.status.keys().all(|status| (300..400).contains(status));
     report.status.keys().next().copied().filter(|_| all)
+}
+
+/// What is to be said of `what` was made of them.
+pub fn of_redirects(status: u16, what: &str) -> String {
+    format!(
+        "Every answer was a redirect ({status}), which is not followed: {what} of redirects, unless --path names \
+         what users come to."
+    )
 }
 
 fn first_sockets(rig: &Rig) -> Option<Sockets> {

@@ -132,12 +132,18 @@ impl Probe {
         if elapsed < patience {
             return Ok(false);
         }
-        Err(Abort::Failed(anyhow::anyhow!(
-            "the app answered {} of {least} requests in {} s: raise --budget, or give a --path that \
-             answers sooner",
-            report.succeeded(),
-            patience.as_secs()
-        )))
+        let seconds = patience.as_secs_f64();
+        Err(Abort::Failed(match report.requests {
+            0 => anyhow::anyhow!(
+                "the app took a request and had not answered it {seconds:.0} s later: look at what it waits for, give \
+                 a --path that answers, or raise --budget if it takes so long"
+            ),
+            _ => anyhow::anyhow!(
+                "the app answered {} of {least} requests in {seconds:.0} s: raise --budget, or give a --path that \
+                 answers sooner",
+                report.succeeded()
+            ),
+        }))
     }
 }
 

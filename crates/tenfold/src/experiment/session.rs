@@ -7,7 +7,7 @@ use observe::Machine;
 
 use super::intervention::Setting;
 use super::knowledge::Knowledge;
-use super::observation::Observation;
+use super::observation::{Observation, of_redirects};
 use super::pace::{Budget, Pace};
 use super::probe::{Abort, Probe, WarmUp};
 use super::{Depth, Experiment};
@@ -189,10 +189,7 @@ impl<'a> Session<'a> {
 
     fn check_first(&mut self, first: &Observation) -> Result<(), Abort> {
         if let Some(status) = first.redirect {
-            self.known.notes.push(format!(
-                "Every answer was a redirect ({status}), which is not followed: this is a plan of redirects, unless \
-                 --path names what users come to."
-            ));
+            self.known.notes.push(of_redirects(status, "this is a plan"));
         }
         if first.slowest.is_some() && first.error_ratio() < 0.5 {
             return Ok(());

@@ -236,6 +236,7 @@ mod tests {
                 cpu_cores: CpuCores { app: Some(cpus), ..CpuCores::default() },
                 limited_by: Limit::Instances,
                 limited: None,
+                redirect: None,
                 memory_kills: 0,
                 verdict: Verdict::Valid,
                 verdict_reasons: Vec::new(),
