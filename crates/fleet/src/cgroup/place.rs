@@ -169,7 +169,7 @@ impl Hierarchy {
                 }
                 Err(refusal) => first = first.or(Some(refusal)),
             }
-            if group != self.top && is_limited(group, wanted) {
+            if group != self.top && is_limited(group) {
                 return Err(Refusal::Limited { group: group.into() });
             }
         }
@@ -246,14 +246,11 @@ fn is_open(group: &Path) -> bool {
     [group, &procs(group)].iter().all(|path| access(*path, Access::WRITE_OK).is_ok())
 }
 
-fn is_limited(group: &Path, wanted: &[Controller]) -> bool {
-    wanted.iter().any(|controller| {
-        let file = match controller {
-            Controller::Cpu => "cpu.max",
-            Controller::Memory => "memory.max",
-        };
-        fs::read_to_string(group.join(file)).is_ok_and(|text| !text.starts_with("max"))
-    })
+/// Whatever is wanted: groups above would be out of both limits.
+fn is_limited(group: &Path) -> bool {
+    ["cpu.max", "memory.max"]
+        .iter()
+        .any(|file| fs::read_to_string(group.join(file)).is_ok_and(|text| !text.starts_with("max")))
 }
 
 impl Controller {
@@ -382,8 +379,12 @@ mod tests {
         }
 
         fn home(&self, company: Company) -> Result<PathBuf, String> {
+            self.home_for(&BOTH, company)
+        }
+
+        fn home_for(&self, wanted: &[Controller], company: Company) -> Result<PathBuf, String> {
             let hierarchy = Hierarchy::new("/", self.directory.path(), "/user.slice/run.scope");
-            let home = hierarchy.unwrap().home(&BOTH, |_| company);
+            let home = hierarchy.unwrap().home(wanted, |_| company);
             home.map(|home| home.directory).map_err(|refusal| refusal.to_string())
         }
     }
@@ -428,6 +429,8 @@ mod tests {
         tree.write("user.slice/run.scope", "memory.max", "1000000\n");
         let refused = tree.home(Company::Others).unwrap_err();
         assert!(refused.contains("has a limit and cannot be divided"), "{refused}");
+        let cpu_alone = tree.home_for(&[Controller::Cpu], Company::Others);
+        assert_eq!(cpu_alone, Err(refused), "its memory would have no limit");
     }
 
     #[test]
