@@ -36,8 +36,8 @@ impl fmt::Display for Limits {
     /// As in `0.1 cores and 20 MB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.cpus, self.memory) {
-            (Some(cpus), Some(memory)) => write!(f, "{cpus} cores and {}", Bytes(memory)),
-            (Some(cpus), None) => write!(f, "{cpus} cores"),
+            (Some(cpus), Some(memory)) => write!(f, "{cpus} and {}", Bytes(memory)),
+            (Some(cpus), None) => write!(f, "{cpus}"),
             (None, Some(memory)) => write!(f, "{}", Bytes(memory)),
             (None, None) => write!(f, "nothing"),
         }
@@ -89,8 +89,10 @@ impl FromStr for Cpus {
 }
 
 impl fmt::Display for Cpus {
+    /// As in `0.1 cores`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.cores())
+        let unit = if self.quota_us == Self::PERIOD_US { "core" } else { "cores" };
+        write!(f, "{} {unit}", self.cores())
     }
 }
 
@@ -136,6 +138,7 @@ mod tests {
         assert_eq!(limits("0.1", Some(20_000_000)).to_string(), "0.1 cores and 20 MB");
         assert_eq!(limits("", Some(20 << 20)).to_string(), "20 MiB");
         assert_eq!(limits("1.5", None).to_string(), "1.5 cores");
+        assert_eq!(limits("1", None).to_string(), "1 core");
         assert_eq!(Bytes(1_234).to_string(), "1234 bytes");
     }
 }
