@@ -178,3 +178,16 @@ fn an_address_in_use() {
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains(&address.to_string()), "{}", said(&output));
 }
+
+// It serves once, and then never again.
+#[test]
+fn what_ends_the_last_instance_is_said_once() {
+    let _machine = shared();
+    let home = Home::new();
+    let script = format!("[ -e was ] && exit 1\ntouch was\n{APP} demo-app & sleep 1\nexit 3\n");
+    std::fs::write(home.path().join("mortal.sh"), script).unwrap();
+    let output = home.run("up --listen 127.0.0.1:0 -- sh mortal.sh");
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(said(&output).matches("app-1 crashed ").count(), 1, "{}", said(&output));
+    assert!(said(&output).contains("(restart 1): exited with code 3"), "{}", said(&output));
+}

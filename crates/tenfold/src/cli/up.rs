@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use balancer::{Backend, Slots};
 use clap::Args;
-use fleet::{MemberStatus, State};
+use fleet::{FleetError, MemberStatus, State};
 use tokio::task::JoinSet;
 
 use crate::admin::{Admin, Controlled, Takeover};
@@ -218,23 +218,40 @@ async fn all_failed(rig: &Rig, balancing: &Balancing) -> anyhow::Error {
     let mut told: HashMap<String, (u32, State)> = HashMap::new();
     loop {
         tokio::time::sleep(LOOK).await;
-        let mut serving = others;
-        for app in &rig.apps {
-            let members = app.fleet.members();
-            for status in &members {
-                tell(app, status, &mut told).await;
+        let apps: Vec<(&RunningApp, Vec<MemberStatus>)> =
+            rig.apps.iter().map(|app| (app, app.fleet.members())).collect();
+        let is_failed = |status: &MemberStatus| status.state == State::Failed;
+        let serves =
+            |members: &[MemberStatus]| members.is_empty() || !members.iter().all(is_failed);
+        let is_over = others == 0 && !apps.iter().any(|(_, members)| serves(members));
+        // Whose end it was: said once, as the program's last words.
+        let is_news = |status: &MemberStatus| {
+            told.get(&status.member.name).is_none_or(|(_, before)| *before != State::Failed)
+        };
+        let last =
+            apps.iter().filter(|_| is_over).max_by_key(|(_, members)| members.iter().any(is_news));
+        let last = match last {
+            Some((app, _)) => Some(app.fleet.failed().await),
+            None => None,
+        };
+        for (app, members) in &apps {
+            for status in members {
+                tell(app, status, &mut told, last.as_ref()).await;
             }
-            let is_failed = |status: &MemberStatus| status.state == State::Failed;
-            serving += usize::from(members.is_empty() || !members.iter().all(is_failed));
         }
-        if let (0, Some(app)) = (serving, rig.apps.first()) {
-            return app.fleet.failed().await.into();
+        if let Some(last) = last {
+            return last.into();
         }
     }
 }
 
-/// Says what is new of an instance.
-async fn tell(app: &RunningApp, status: &MemberStatus, told: &mut HashMap<String, (u32, State)>) {
+/// Says what is new of an instance, but for the `last` words.
+async fn tell(
+    app: &RunningApp,
+    status: &MemberStatus,
+    told: &mut HashMap<String, (u32, State)>,
+    last: Option<&FleetError>,
+) {
     let name = &status.member.name;
     let news = (status.past.restarts, status.state);
     let before = told.insert(name.clone(), news).unwrap_or((0, State::Ready));
@@ -242,6 +259,7 @@ async fn tell(app: &RunningApp, status: &MemberStatus, told: &mut HashMap<String
         // The fleet tells of the last one; others may have been given up since the look before.
         let failure = app.fleet.failed().await.to_string();
         match failure.starts_with(&format!("{name} ")) {
+            true if last.is_some_and(|last| last.to_string() == failure) => {}
             true => output::tell(format_args!("tenfold: {failure}")),
             false => output::tell(format_args!("tenfold: {name} was given up, too")),
         }
