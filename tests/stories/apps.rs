@@ -76,6 +76,9 @@ fn up_runs_several_apps_behind_one_address() {
     assert_eq!(row.split_whitespace().nth(1), Some("site"), "{table}");
     let which = home.run("scale 2");
     assert!(said(&which).contains("say which, as in `tenfold scale api=3`"), "{}", said(&which));
+    let nobody = home.run("scale nope=2");
+    assert!(said(&nobody).contains("no app nope is run here: write one of"), "{}", said(&nobody));
+    assert_eq!([which, nobody].map(|refused| refused.status.code()), [Some(2); 2]);
     let scaled = said(&home.run("scale site=2 api=1"));
     assert!(scaled.contains("site-2") && !scaled.contains("api-2"), "{scaled}");
     let reloaded = home.run("reload api");

@@ -102,7 +102,7 @@ fn servers_come_and_go_without_a_lost_request() {
     assert_eq!(again.status.code(), Some(1));
     assert!(said(&again).contains("is there already"), "{}", said(&again));
     let unknown = home.run("server remove nobody");
-    assert_eq!(unknown.status.code(), Some(1));
+    assert_eq!(unknown.status.code(), Some(2));
     assert!(said(&unknown).contains("no server nobody is here"), "{}", said(&unknown));
     assert_eq!(home.run("server remove late --drain 0").status.code(), Some(0));
 }
@@ -115,7 +115,7 @@ fn instances_are_no_servers() {
     let _up = home.serve(&format!("up --listen 127.0.0.1:0 -- {app} demo-app"));
     for command in ["server add 127.0.0.1:1", "server remove app-1"] {
         let refused = home.run(command);
-        assert_eq!(refused.status.code(), Some(1));
+        assert_eq!(refused.status.code(), Some(2));
         assert!(said(&refused).contains("tenfold scale"), "{}", said(&refused));
     }
 }

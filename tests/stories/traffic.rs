@@ -13,7 +13,7 @@ fn balances_over_servers_that_something_else_runs() {
     let status = json(&home.run("status --json"));
     assert_eq!(status["instances"][0]["requests"], 1);
     let refused = home.run("scale 2");
-    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(refused.status.code(), Some(2));
     assert!(said(&refused).contains("runs no instances"), "{}", said(&refused));
 }
 

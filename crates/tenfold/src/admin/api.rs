@@ -115,7 +115,7 @@ impl State {
     }
 }
 
-/// A refusal: status and sentence.
+/// A refusal: status and sentence. What is asked for wrongly is a bad request, what cannot be done a conflict.
 pub type Refusal = (StatusCode, String);
 
 /// For everybody who can reach the address.
@@ -187,7 +187,7 @@ fn rig_of(state: &State) -> Result<&Rig, Refusal> {
     match &state.controlled {
         Controlled::Fleets(rig) => Ok(rig),
         Controlled::Balancer(_) => Err((
-            StatusCode::CONFLICT,
+            StatusCode::BAD_REQUEST,
             "this is `tenfold balance`, which runs no instances: scale and reload belong to `tenfold up`"
                 .to_owned(),
         )),
@@ -216,7 +216,7 @@ fn app_of<'r>(rig: &'r Rig, name: Option<&str>) -> Result<&'r RunningApp, Refusa
                 names.join(", ")
             ),
         };
-        (StatusCode::CONFLICT, sentence)
+        (StatusCode::BAD_REQUEST, sentence)
     })
 }
 

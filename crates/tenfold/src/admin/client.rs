@@ -13,6 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
+use crate::outcome::misuse;
+
 const LOST: &str = "the running Tenfold went away before it answered: look at its own output";
 
 /// Asks for `path` and reads the answer. What the other side refuses is an error in its own words.
@@ -45,8 +47,13 @@ pub async fn ask<T: DeserializeOwned>(
         StatusCode::OK => serde_json::from_slice(&body)
             .context("the running Tenfold speaks another version: restart it with this one"),
         _ if body.is_empty() => bail!("the running Tenfold answered {status} to {path}: update it"),
-        _ => Err(anyhow!(String::from_utf8_lossy(&body).trim().to_owned())),
+        StatusCode::BAD_REQUEST => Err(misuse(sentence(&body))),
+        _ => Err(anyhow!(sentence(&body))),
     }
+}
+
+fn sentence(body: &Bytes) -> String {
+    String::from_utf8_lossy(body).trim().to_owned()
 }
 
 /// Asks to speak `protocol` over the connection from now on.

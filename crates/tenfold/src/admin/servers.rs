@@ -88,7 +88,10 @@ async fn add(
         }
     };
     if serving(&state, &[pool]).iter().any(|server| server.address == address) {
-        return refuse(format!("{address} is there already: remove it first, or add another one"));
+        return Err((
+            StatusCode::CONFLICT,
+            format!("{address} is there already: remove it first, or add another one"),
+        ));
     }
     let weight = weight.unwrap_or(pool.backend.weight);
     if !(1..=Backend::MAX_WEIGHT).contains(&weight) {
@@ -160,5 +163,5 @@ fn serving(state: &State, pools: &[&Pool]) -> Vec<BackendSnapshot> {
 }
 
 fn refuse<T>(sentence: String) -> Result<T, Refusal> {
-    Err((StatusCode::CONFLICT, sentence))
+    Err((StatusCode::BAD_REQUEST, sentence))
 }
