@@ -25,7 +25,7 @@ pub struct Document {
     pub method: String,
     pub workload: String,
     /// Users who were asked for; of those who come one after the other the most that were there at
-    /// the end of a window, and of arrivals the most that were under way.
+    /// the end of a window, and of arrivals as many as were under way on average.
     #[serde(default)]
     pub concurrency: u64,
     /// Threads of the generator.
@@ -214,11 +214,9 @@ impl Document {
     pub fn new(order: Order, report: &Report) -> Document {
         let lag = times(report.schedule_lag.counts());
         let windows: Vec<Window> = report.windows.iter().map(Window::from).collect();
-        let busiest = windows.iter().map(|w| if w.users > 0 { w.users } else { w.in_flight }).max();
         Document {
             schema: SCHEMA.to_owned(),
-            // Keys may have added some; a short run has no window in which all were there.
-            concurrency: busiest.unwrap_or(0).max(order.users.map_or(1, |users| users as u64)),
+            concurrency: concurrency(order.users, &windows, report.in_system),
             by_name: match report.by_name.is_empty() {
                 true => vec![Named::only(&order, report)],
                 false => report.by_name.iter().map(Named::from).collect(),
@@ -327,6 +325,16 @@ impl From<&load::Named> for Named {
     }
 }
 
+fn concurrency(users: Option<usize>, windows: &[Window], in_system: f64) -> u64 {
+    // Keys may have added some; a short run has no window in which all were there.
+    let came = windows.iter().map(|window| window.users).max().unwrap_or(0);
+    match users.map_or(came, |users| came.max(users as u64)) {
+        // By Little's law, ab's time per request is then the mean response time.
+        0 => in_system.round().max(1.0) as u64,
+        users => users,
+    }
+}
+
 /// By kind; those of a script by the requests that failed, too.
 fn failures(order: &Order, report: &Report) -> Vec<Failure> {
     let failure =
@@ -401,5 +409,21 @@ impl From<KeepAlive> for load::KeepAlive {
             KeepAlive::On => load::KeepAlive::Reuse,
             KeepAlive::Off => load::KeepAlive::ClosePerRequest,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::concurrency;
+    use crate::report::load::tests::document;
+
+    #[test]
+    fn concurrency_is_of_users_or_of_arrivals_under_way() {
+        let mut windows = document().windows;
+        let of = |users, windows: &_| concurrency(users, windows, 6.6);
+        assert_eq!((of(Some(5), &windows), of(Some(1), &windows), of(None, &windows)), (5, 2, 2));
+        windows.iter_mut().for_each(|window| window.users = 0);
+        assert_eq!((of(Some(5), &windows), of(None, &windows)), (5, 7));
+        assert_eq!(concurrency(None, &windows, 0.1), 1);
     }
 }
