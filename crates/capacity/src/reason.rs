@@ -115,6 +115,8 @@ impl Search<'_> {
 
     fn limit_in_words(&self, r: &Recommendation) -> Option<String> {
         Some(match r.limited_by {
+            // Said already.
+            Kind::Failing => return None,
             Kind::Headroom => "nothing limits yet".to_owned(),
             kind => format!("limited by {}", self.in_words(kind, r.instances)),
         })
@@ -344,7 +346,8 @@ mod tests {
         let m = model(1, 0.0205, 0.0001, 2.0);
         let bounds = Bounds { max_instances: 1, failing: Some(0.0002), ..bounds(Kind::Serialized) };
         let reason = recommend(&m, &open(10.0, 0.1), &bounds, &[]).reason;
-        assert!(reason.contains("0.02 % of the requests fail without any overload"), "{reason}");
+        let said = "0.02 % of the requests fail without any overload; more instances would fail";
+        assert!(reason.contains(said), "{reason}");
     }
 
     // One thread, and a cluster of two workers, on a machine that has more cores.

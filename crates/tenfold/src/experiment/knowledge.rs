@@ -36,6 +36,8 @@ pub struct Knowledge<'a> {
     /// Why no more was measured.
     pub stop: Option<Stop>,
     pub notes: Vec<String>,
+    /// What was measured otherwise than predicted, by count: a later measurement stands for an earlier one.
+    surprises: BTreeMap<usize, String>,
 }
 
 /// So many instances did not start, or not run for as long as it takes.
@@ -74,6 +76,7 @@ impl<'a> Knowledge<'a> {
             deaths: BTreeMap::new(),
             stop: None,
             notes: Vec::new(),
+            surprises: BTreeMap::new(),
         }
     }
 
@@ -381,7 +384,8 @@ impl<'a> Knowledge<'a> {
         let told = |Lost { instances, why }: &Lost| {
             format!("With {instances} running nothing could be measured: {why}")
         };
-        self.notes.iter().cloned().chain(self.lost.iter().map(told)).collect()
+        let noticed = self.notes.iter().chain(self.surprises.values()).cloned();
+        noticed.chain(self.lost.iter().map(told)).collect()
     }
 
     /// Whether so many may be measured beside the answer: not where counts were lost already.
@@ -454,21 +458,23 @@ impl<'a> Knowledge<'a> {
     pub fn confirm(&mut self, last: &Observation) {
         let known = self.model();
         self.confirmed.push(last.clone());
-        let Some((model, _)) = known else { return };
         let n = last.instances();
+        self.surprises.remove(&n);
+        let Some((model, _)) = known else { return };
         let outcome = self.goal().outcome(&model, &last.measured());
         if outcome.agrees() || last.probe.verdict != Verdict::Valid {
             return;
         }
         let fitted = n > 1;
         self.misses += 1;
-        self.notes.push(format!(
+        let note = format!(
             "With {n} running, {:.2} requests/s were measured where {:.2} had been predicted: the \
              measurement counts{}.",
             outcome.measured,
             outcome.predicted,
             if fitted { ", and the model was fitted to it" } else { "" }
-        ));
+        );
+        self.surprises.insert(n, note);
     }
 }
 
