@@ -33,7 +33,10 @@ pub fn logs() -> anyhow::Result<PathBuf> {
     let all = directory()?.join("logs");
     let own = all.join(std::process::id().to_string());
     std::fs::create_dir_all(&own).with_context(|| {
-        format!("cannot make {}: free some space, or set TENFOLD_STATE_DIR", own.display())
+        format!(
+            "cannot make {}: free some space, make it writable, or set TENFOLD_STATE_DIR to another directory",
+            own.display()
+        )
     })?;
     prune(&all, &own);
     Ok(own)
