@@ -29,10 +29,13 @@ pub fn ab(document: &Document) -> String {
 }
 
 fn server(document: &Document) -> String {
-    let uri: Uri = document.target.parse().unwrap_or_default();
-    let scheme = uri.scheme_str().unwrap_or("http");
-    let port = uri.port_u16().unwrap_or(if scheme == "https" { 443 } else { 80 });
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    // The name of a script, as shop.yml, looks like a host alone.
+    let uri = document.target.parse().ok().filter(|uri: &Uri| uri.scheme().is_some());
+    let usual = |uri: &Uri| if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    let port = uri.as_ref().map(|uri| uri.port_u16().unwrap_or(usual(uri)).to_string());
+    let path = uri.as_ref().map_or(document.target.as_str(), |uri| {
+        uri.path_and_query().map_or("/", |path| path.as_str())
+    });
     let length = match (document.body_bytes, document.answers()) {
         (bytes, answers) if answers > 0 && bytes % answers == 0 => {
             format!("{} bytes", bytes / answers)
@@ -42,10 +45,11 @@ fn server(document: &Document) -> String {
     format!(
         "Server Software:        \n\
          Server Hostname:        {}\n\
-         Server Port:            {port}\n\n\
+         Server Port:            {}\n\n\
          Document Path:          {path}\n\
          Document Length:        {length}\n\n",
-        uri.host().unwrap_or_default(),
+        uri.as_ref().and_then(Uri::host).unwrap_or_default(),
+        port.unwrap_or_default(),
     )
 }
 

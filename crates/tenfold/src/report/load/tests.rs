@@ -119,6 +119,17 @@ fn every_error_is_told_in_the_words_of_ab_and_wrk() {
 }
 
 #[test]
+fn the_name_of_a_script_is_no_host_of_abs() {
+    let script = Document { target: "shop.yml".to_owned(), ..document() };
+    let whole = "Hostname:        \nServer Port:            \n\nDocument Path:          shop.yml\n";
+    assert!(ab(&script).contains(whole), "{}", ab(&script));
+    assert!(
+        ab(&document())
+            .contains("Server Port:            8080\n\nDocument Path:          /a?b=1\n")
+    );
+}
+
+#[test]
 fn the_same_through_json() {
     let text = serde_json::to_string(&document()).unwrap();
     let back: Document = serde_json::from_str(&text).unwrap();
