@@ -8,7 +8,7 @@ use crate::outcome::misuse;
 
 #[derive(Args, Debug)]
 pub struct PeerArguments {
-    /// ab: a file to post
+    /// ab: a file to post; Artillery: a payload
     #[arg(short = 'p', hide = true)]
     post: Option<String>,
     /// ab: the body's type; wrk: a timeout
@@ -38,7 +38,10 @@ impl PeerArguments {
         if let Some(program) = programs.clone().find(|text| is_program(text)) {
             return Err(not_run(program));
         }
-        let called = if let Some(file) = &self.post {
+        let called = if self.post.as_ref().is_some_and(|file| file.ends_with(".csv")) {
+            "-p FILE.csv is no option here: name the file in the script, as config.payload"
+                .to_owned()
+        } else if let Some(file) = &self.post {
             format!("-p FILE is --body @FILE here: write --body @{file}")
         } else if let Some(text) = &self.type_or_timeout {
             match quantity::seconds(text) {
@@ -109,6 +112,7 @@ mod tests {
         };
         for (line, remedy) in [
             ("-p order.json -T application/json", "write --body @order.json"),
+            ("-p users.csv", "in the script, as config.payload"),
             ("-T application/json", "write -H \"Content-Type: application/json\""),
             ("-T 2s", "write --timeout 2s"),
             ("-s 30", "write --timeout 30"),
