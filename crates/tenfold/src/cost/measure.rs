@@ -42,6 +42,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// 100 ms in which CPU is granted. In a few, what one has at their edges is chance.
 const LEAST: Duration = Duration::from_secs(2);
 
+/// The least answers that sizes can be compared by: one more or less is then 5 %, which is called the same.
+const ENOUGH: u64 = 20;
+
 impl Measurement {
     /// So many instances of a size. What cannot run at that size is a row too.
     pub async fn row(
@@ -159,8 +162,10 @@ impl Measurement {
         let is_right = failed <= self.goal.max_errors && report.succeeded() > 0;
         let a_request = (report.throughput > 0.0).then(|| 1.0 / report.throughput);
         let kills_in_service: u64 = apps.clone().filter_map(|u| u.memory).map(|m| m.kills).sum();
-        let disturbance = cpu::disturbance(cpu.others());
-        let suspect = disturbance.iter().map(|_| Verdict::Suspect);
+        let scarcity = scarcity(report.succeeded());
+        let doubts: Vec<String> =
+            cpu::disturbance(cpu.others()).into_iter().chain(scarcity).collect();
+        let suspect = doubts.iter().map(|_| Verdict::Suspect);
         let verdicts = reasons(report).map(|reason| reason.verdict().into()).chain(suspect);
         Measured {
             goal_met: is_right && within(self.goal.p95, 95.0) && within(self.goal.p99, 99.0),
@@ -182,7 +187,7 @@ impl Measurement {
             redirect: redirect(report),
             memory_kills: u64::from(kills) + kills_in_service,
             verdict: verdicts.max().unwrap_or(Verdict::Valid),
-            verdict_reasons: reasons(report).map(cpu::told).chain(disturbance).collect(),
+            verdict_reasons: reasons(report).map(cpu::told).chain(doubts).collect(),
         }
     }
 }
@@ -199,6 +204,13 @@ fn reasons(report: &Report) -> impl Iterator<Item = &Reason> {
                 | Reason::NotSteady { series: Series::ResponseTime, .. }
         )
     })
+}
+
+/// What is to be said of few answers. None at all is said of the size.
+fn scarcity(answers: u64) -> Option<String> {
+    let said =
+        || format!("a size gave fewer than {ENOUGH} answers to compare it by; raise --longest");
+    (1..ENOUGH).contains(&answers).then(said)
 }
 
 /// Why a size is too small to run at all. Where nothing can be limited, nothing is measured.
@@ -218,4 +230,15 @@ fn cannot_run(error: anyhow::Error) -> Result<String, Abort> {
 pub fn summary(error: &anyhow::Error) -> String {
     let said = error.to_string();
     said.lines().next().unwrap_or(&said).trim_end_matches("; its last output:").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_not_compared_by_a_few_answers_in_silence() {
+        assert!(scarcity(2).unwrap().contains("fewer than 20 answers") && scarcity(19).is_some());
+        assert!(scarcity(20).is_none() && scarcity(0).is_none());
+    }
 }
