@@ -13,9 +13,13 @@ impl<B: Clone> Dispatch<B> {
         let bound = self.at(index).is_some_and(|member| !member.bound.is_empty());
         let waker = self.serve(index)?;
         if let Some(now) = report.ended() {
-            match self.members[index as usize].as_mut() {
-                Some(member) if bound => member.drain_rate.handed(now),
-                _ => self.drain_rate.handed(now),
+            let (list, rate) = match self.members[index as usize].as_mut() {
+                Some(member) if bound => (&member.bound, &mut member.drain_rate),
+                _ => (&self.unbound, &mut self.drain_rate),
+            };
+            // After the last one nobody waits, for however long.
+            if !list.is_empty() {
+                rate.handed(now);
             }
         }
         Some(waker)

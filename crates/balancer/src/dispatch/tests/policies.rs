@@ -259,6 +259,11 @@ fn a_request_that_would_wait_too_long_is_refused_at_once() {
         let (mut d, ids) = dispatch(policy.clone(), &[("a", 1)]);
         let mut now = Instant::now();
         granted(ask(&mut d));
+        // The last one who waited did so an hour ago.
+        let before = waiting(ask(&mut d));
+        d.release(ids[0], 0, Report::answered(now, now, false));
+        assert!(claim(&mut d, &before).is_some());
+        now += 3600 * SECOND;
         let mut tickets: Vec<_> = (0..50).map(|_| waiting(ask(&mut d))).collect();
         for served in 0..20 {
             now += SECOND;
