@@ -182,25 +182,32 @@ impl<B: Clone> Dispatch<B> {
         self.leave_lineup(index);
         let mut wakers = self.place_again(bound.unwrap_or(List::EMPTY));
         self.refuse_stranded(&mut wakers);
-        // Backups may be wanted now.
+        self.call_backups(&mut wakers);
+        wakers
+    }
+
+    /// Backups may be wanted now by those who wait for any backend.
+    fn call_backups(&mut self, wakers: &mut Vec<Waker>) {
         if !self.unbound.is_empty() {
             for backup in self.lineups[1].takers.clone() {
                 wakers.extend(self.place_unbound(backup));
             }
         }
-        wakers
     }
 
     /// Sends those who wait for a backend elsewhere, if it has no room for long.
     pub(super) fn leave_stuck(&mut self, index: u32) -> Vec<Waker> {
         let stuck = self.members[index as usize].as_mut().filter(|member| member.is_stuck());
-        let Some(member) = stuck.filter(|member| !member.bound.is_empty()) else {
-            return Vec::new();
-        };
-        member.drain_rate.reset();
-        let bound = std::mem::replace(&mut member.bound, List::EMPTY);
-        self.rank(index, End::Back);
-        self.place_again(bound)
+        let Some(member) = stuck else { return Vec::new() };
+        let mut wakers = Vec::new();
+        if !member.bound.is_empty() {
+            member.drain_rate.reset();
+            let bound = std::mem::replace(&mut member.bound, List::EMPTY);
+            self.rank(index, End::Back);
+            wakers = self.place_again(bound);
+        }
+        self.call_backups(&mut wakers);
+        wakers
     }
 
     /// Tells waiters that every backend that is left has failed them.

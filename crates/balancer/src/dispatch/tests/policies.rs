@@ -338,13 +338,16 @@ fn nobody_waits_where_upgraded_connections_have_all_the_room() {
 
 #[test]
 fn who_waited_where_an_upgraded_connection_has_the_room_moves_on() {
-    for policy in early() {
+    for (policy, role) in all()
+        .into_iter()
+        .flat_map(|policy| [Role::Primary, Role::Backup].map(|r| (policy.clone(), r)))
+    {
         let mut d = new(policy.clone(), 100);
         let full = d.add("a", Slots::Fixed(1), Terms { connections: 1, ..terms() }).0;
         let grant = granted(ask(&mut d));
         let waits = waiting(ask(&mut d));
-        add(&mut d, "b", 1);
+        d.add("b", Slots::Fixed(1), Terms { role, ..terms() });
         d.upgrade(full, grant.ordinal, Report::Nothing).unwrap();
-        assert_eq!(claim(&mut d, &waits), Some("b"), "{policy}");
+        assert_eq!(claim(&mut d, &waits), Some("b"), "{policy}, {role:?}");
     }
 }
