@@ -174,6 +174,17 @@ impl AutoSlots {
         }
     }
 
+    /// A client gave up its request. Where it was one of the first of a trial, which then are to be
+    /// counted anew: it says nothing of whether it would have been answered.
+    pub(super) fn left(&mut self, id: BackendId, ordinal: u32) -> bool {
+        let Stage::Trial(trial) = &mut self.stage else { return false };
+        let first = trial.scope == Scope::One(id) && (ordinal as usize) < trial.slots;
+        if first {
+            trial.answered = 0;
+        }
+        first
+    }
+
     /// What is to change now. `waiting`: somebody waits for a slot. `subjects`: the backends that
     /// leave their slots to this, and serve.
     pub(super) fn tick(

@@ -14,11 +14,19 @@ impl<B: Clone> Dispatch<B> {
             return;
         };
         let full = member.in_flight >= member.room() && self.waiting > 0;
-        if let Report::Answered { ended, micros, .. } = report {
-            let time = Duration::from_micros(micros.into());
-            // Those of before are behind all others.
-            let ordinal = ordinal.wrapping_sub(member.granted_before);
-            self.auto.answered(id, ordinal, full, time, ended);
+        // Those of before are behind all others.
+        let ordinal = ordinal.wrapping_sub(member.granted_before);
+        match report {
+            Report::Answered { ended, micros, .. } => {
+                let time = Duration::from_micros(micros.into());
+                self.auto.answered(id, ordinal, full, time, ended);
+            }
+            Report::Left { .. } if self.auto.left(id, ordinal) => {
+                if let Some(member) = self.member_mut(id) {
+                    member.granted_before = member.granted;
+                }
+            }
+            _ => {}
         }
     }
 
@@ -32,7 +40,7 @@ impl<B: Clone> Dispatch<B> {
         };
         let Some(now) = now else { return };
         match report {
-            Report::Nothing => {}
+            Report::Nothing | Report::Left { .. } => return,
             Report::Answered { ended, micros, error: false } => {
                 member.service.answered(micros, ended);
             }

@@ -16,7 +16,7 @@ pub(crate) struct Member<B> {
     /// Requests in flight that it may have, as set or found.
     pub(crate) slots: usize,
     pub(crate) rule: Slots,
-    /// Requests that it got, and those of them before this number changed.
+    /// Requests that it got, and those of them before this number changed or a trial began anew.
     pub(super) granted: u32,
     pub(super) granted_before: u32,
     pub(crate) standing: Standing,

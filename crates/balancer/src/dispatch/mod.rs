@@ -166,6 +166,10 @@ pub(crate) struct AllDown {
 pub(crate) enum Report {
     #[default]
     Nothing,
+    /// The client did not wait for the answer.
+    Left {
+        ended: Instant,
+    },
     Answered {
         ended: Instant,
         micros: u32,
@@ -399,7 +403,9 @@ impl Report {
     pub(crate) fn ended(self) -> Option<Instant> {
         match self {
             Report::Nothing => None,
-            Report::Answered { ended, .. } | Report::Failed { ended, .. } => Some(ended),
+            Report::Left { ended }
+            | Report::Answered { ended, .. }
+            | Report::Failed { ended, .. } => Some(ended),
         }
     }
 }

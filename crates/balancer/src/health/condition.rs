@@ -42,7 +42,7 @@ impl Condition {
         last: bool,
     ) -> Option<Turn> {
         let (ended, fault) = match report {
-            Report::Nothing => return None,
+            Report::Nothing | Report::Left { .. } => return None,
             Report::Answered { error: true, ended, .. }
                 if rules.server_errors == ServerErrors::Counted =>
             {

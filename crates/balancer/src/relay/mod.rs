@@ -320,7 +320,7 @@ impl<'r, 'w> Relay<'r, 'w> {
         slot.report = match fault {
             None => Report::answered(began, ended, self.status >= Some(500)),
             // Says more about the client.
-            Some(BackendFault::ClientAbort) => Report::Nothing,
+            Some(BackendFault::ClientAbort) => Report::Left { ended },
             Some(fault) => Report::failed(fault, began, ended),
         };
         let to_client = self.moved.to_client + self.space.downward.len() as u64;

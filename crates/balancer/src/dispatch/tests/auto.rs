@@ -28,6 +28,10 @@ struct Simulation {
     limits: Vec<usize>,
     in_flight: Vec<usize>,
     ordinals: Vec<u32>,
+    /// Those of each backend that do not count.
+    before: Vec<u32>,
+    /// Of a hundred clients, those that leave.
+    leave: u64,
     /// When each worker or the processor is free.
     free: Vec<Vec<u64>>,
     seed: u64,
@@ -52,6 +56,8 @@ impl Simulation {
             limits: vec![1; backends],
             in_flight: vec![0; backends],
             ordinals: vec![0; backends],
+            before: vec![0; backends],
+            leave: 0,
             free: vec![Vec::new(); backends],
             seed: 9,
             answered: 0,
@@ -118,7 +124,12 @@ impl Simulation {
             self.in_flight[backend] -= 1;
             self.answered += 1;
             let (time, ended) = (Duration::from_micros(at - began), self.at(at));
-            self.auto.answered(subject(backend), ordinal, full, time, ended);
+            let (id, ordinal) = (subject(backend), ordinal.wrapping_sub(self.before[backend]));
+            if self.leave == 0 || self.vary(1 << 20) / 7 % 100 >= self.leave {
+                self.auto.answered(id, ordinal, full, time, ended);
+            } else if self.auto.left(id, ordinal) {
+                self.before[backend] = self.ordinals[backend];
+            }
         }
         self
     }
@@ -136,7 +147,7 @@ impl Simulation {
             }
             let fewer = decision.slots < self.limits[backend];
             self.limits[backend] = decision.slots;
-            self.ordinals[backend] = 0;
+            self.before[backend] = self.ordinals[backend];
             // The connection that is given up makes room for the one that waited.
             if fewer && matches!((self.server)(0), Server::OneConnection { .. }) {
                 let stuck = self.in_flight[backend].saturating_sub(1);
@@ -178,6 +189,17 @@ fn a_pool_gets_about_its_size() {
         assert!((workers * 7 / 8..=most).contains(&slots), "{slots} for {workers} workers");
         let (rate, best) = (it.throughput(60), (50 * workers * backends) as f64);
         assert!(rate > 0.85 * best, "{rate} of {best} a second");
+    }
+}
+
+/// One of twenty does.
+#[test]
+fn clients_that_leave_hold_nothing_back() {
+    for (backends, seed) in [(1, 1), (1, 2), (4, 1), (4, 2)] {
+        let mut it = Simulation::new(backends, |_| Server::Pool { workers: 40, micros: 20_000 });
+        (it.leave, it.seed) = (5, seed);
+        let slots = it.run(60).auto.slots();
+        assert!((35..=50).contains(&slots), "{slots} for 40 workers");
     }
 }
 

@@ -284,6 +284,24 @@ fn a_request_that_would_wait_too_long_is_refused_at_once() {
     }
 }
 
+/// The next one gets its slot as any other.
+#[test]
+fn who_leaves_makes_nobody_wait_longer() {
+    let (mut d, ids) = dispatch(Policy::Queue, &[("a", 1)]);
+    let mut now = Instant::now();
+    granted(ask(&mut d));
+    for _ in 0..44 {
+        waiting(ask(&mut d));
+    }
+    for served in 0..20 {
+        now += SECOND;
+        let answered = Report::answered(now, now, false);
+        d.release(ids[0], 0, if served % 2 == 0 { answered } else { Report::Left { ended: now } });
+    }
+    // For 25 s.
+    waiting(ask(&mut d));
+}
+
 #[test]
 fn retries_have_a_budget() {
     let (mut d, ids) = dispatch(Policy::Queue, &[("a", 500), ("b", 500)]);
