@@ -116,6 +116,9 @@ impl Client {
         {
             space.give_back();
         }
+        if reading.begun && reading.deadline.is_none() {
+            self.stream.acknowledge();
+        }
         let timeouts = &worker.shared.config.timeouts;
         let limit = if reading.begun { timeouts.header } else { timeouts.idle };
         let answered = self.answered.take();

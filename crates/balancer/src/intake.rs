@@ -48,7 +48,7 @@ pub(crate) async fn gather(
     let mut pace = Pace::new(timeouts.body, timeouts.body, rate);
     let most = worker.shared.config.limits.body_bytes;
     let mut gauge = Gauge::new(body);
-    let (mut silence, mut moved) = (None, 0);
+    let (mut silence, mut moved, mut acknowledged) = (None, 0, false);
     poll_fn(|cx| {
         loop {
             match gauge.has_whole(space) {
@@ -69,6 +69,9 @@ pub(crate) async fn gather(
                 Poll::Ready(_) => return Poll::Ready(Err(Missing::ClientGone)),
                 Poll::Pending => break,
             }
+        }
+        if !std::mem::replace(&mut acknowledged, true) {
+            client.stream.acknowledge();
         }
         let silence = *silence.get_or_insert_with(|| Instant::now() + timeouts.body);
         let limit = client.upload.map_or(silence, |upload| upload.min(silence));

@@ -141,6 +141,15 @@ impl ClientStream {
         }
     }
 
+    /// Acknowledges what has come: see [`acknowledge`].
+    pub(crate) fn acknowledge(&self) {
+        match self {
+            ClientStream::Tcp(stream) => acknowledge(stream),
+            ClientStream::Tls(stream) => acknowledge(stream.get_ref().0),
+            ClientStream::Unix(_) | ClientStream::Http2(_) => {}
+        }
+    }
+
     /// Bytes have arrived that a read has not returned, as the event loop has yet to report them.
     pub(crate) fn has_unseen(&self) -> bool {
         let arrived = match self {
@@ -253,12 +262,10 @@ impl BackendStream {
         })
     }
 
-    /// Acknowledges what has come. Linux waits for 40 ms with that, and servers that write header and
-    /// body one after the other wait for it with the body (Nagle's algorithm, RFC 896).
+    /// Acknowledges what has come: see [`acknowledge`].
     pub(crate) fn acknowledge(&self) {
         if let BackendStream::Tcp(stream) = self {
-            // What is late without it comes all the same.
-            let _ = set_tcp_quickack(stream, true);
+            acknowledge(stream);
         }
     }
 
@@ -293,6 +300,13 @@ impl BackendStream {
             BackendStream::Http2(_) => None,
         }
     }
+}
+
+/// Linux waits for 40 ms with that, and who writes header and body one after the other waits for it
+/// with the body (Nagle's algorithm, RFC 896).
+fn acknowledge(stream: &TcpStream) {
+    // What is late without it comes all the same.
+    let _ = set_tcp_quickack(stream, true);
 }
 
 /// Whether bytes, or their end, have left the socket and wait to be read.
