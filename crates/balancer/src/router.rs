@@ -3,7 +3,7 @@
 
 use crate::answer::Failure;
 use crate::config::{AppId, Config};
-use crate::h1::Outline;
+use crate::h1::{Outline, list};
 use crate::peer::Scheme;
 use crate::route::{Destination, HostPattern, MAX_HOST, PathPrefix, Prefix, Redirect, Route};
 
@@ -26,6 +26,9 @@ pub(crate) struct Router {
     under: Vec<(Box<[u8]>, Paths)>,
     any: Paths,
 }
+
+/// How a field begins that tells which prefix was taken off.
+const TOLD: &[u8] = b"X-Forwarded-Prefix: ";
 
 /// The longest first.
 type Paths = Vec<(PathPrefix, Destination)>;
@@ -168,11 +171,30 @@ fn strip(head: &mut Vec<u8>, outline: &Outline, prefix: &[u8]) {
     if !rooted {
         head[start] = b'/';
     }
+    let before = take_told(head);
     // Before the empty line at the end.
     head.truncate(head.len() - 2);
-    head.extend_from_slice(b"X-Forwarded-Prefix: ");
+    head.extend_from_slice(TOLD);
+    head.extend_from_slice(&before);
     head.extend_from_slice(prefix);
     head.extend_from_slice(b"\r\n\r\n");
+}
+
+/// What a trusted proxy has taken off before: apps read one field, or one of several.
+fn take_told(head: &mut Vec<u8>) -> Vec<u8> {
+    let (mut told, mut at) = (Vec::new(), 0);
+    while let Some(length) = memchr::memchr(b'\n', &head[at..]) {
+        let line = at..at + length + 1;
+        match head[line.clone()].split_at_checked(TOLD.len()) {
+            Some((name, value)) if name.eq_ignore_ascii_case(TOLD) => {
+                let parts = list(value).map(|part| part.strip_suffix(b"/").unwrap_or(part));
+                parts.for_each(|part| told.extend_from_slice(part));
+                head.drain(line);
+            }
+            _ => at = line.end,
+        }
+    }
+    told
 }
 
 #[cfg(test)]
@@ -267,6 +289,18 @@ mod tests {
             let expected = format!(
                 "GET {expected} HTTP/1.1\r\nHost: h\r\nA: b\r\nX-Forwarded-Prefix: /api/v1\r\n\r\n"
             );
+            assert_eq!(String::from_utf8(head).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_prefix_goes_behind_what_a_proxy_has_stripped() {
+        for (told, expected) in [("/shop", "/shop/v1"), ("/a/, /b", "/a/b/v1"), ("/", "/v1")] {
+            let fields = format!("x-forwarded-prefix: {told}\r\nA: b\r\n");
+            let mut head = format!("GET /v1/c HTTP/1.1\r\nHost: h\r\n{fields}\r\n").into_bytes();
+            router(&["*/v1"]).route(&mut head, Scheme::Http).unwrap();
+            let fields = format!("A: b\r\nX-Forwarded-Prefix: {expected}\r\n");
+            let expected = format!("GET /c HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
             assert_eq!(String::from_utf8(head).unwrap(), expected);
         }
     }
