@@ -149,6 +149,11 @@ impl Shared {
         self.opened.send_replace(true);
     }
 
+    /// Tells when they do.
+    pub(crate) fn opened(&self) -> watch::Receiver<bool> {
+        self.opened.subscribe()
+    }
+
     /// Tells all threads to accept no more, and until when to serve what they have.
     pub(crate) fn stop(&self, ending: Ending) {
         self.listening.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -205,7 +210,7 @@ impl Worker {
     /// The thread's life. Connections that are left when it returns end with the event loop.
     /// Sockets come with their listener's place in the configuration.
     pub(crate) async fn run(self: Arc<Self>, sockets: Vec<(usize, BoundSocket)>) {
-        let mut opened = self.shared.opened.subscribe();
+        let mut opened = self.shared.opened();
         tokio::select! {
             biased;
             _ = opened.wait_for(|opened| *opened) => {}

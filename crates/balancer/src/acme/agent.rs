@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
 
 use super::order::{self, Failure};
@@ -26,6 +26,8 @@ pub(crate) struct Task {
     pub(crate) challenges: Challenges,
     /// Of all listeners with TLS; all have the certificates.
     pub(crate) hosts: Vec<Arc<Hosts>>,
+    /// Whether the authority can ask us. Until then it may be another process that answers.
+    pub(crate) opened: watch::Receiver<bool>,
     pub(crate) notice: fn(&str),
 }
 
@@ -71,6 +73,9 @@ impl Drop for Agent {
 
 impl Task {
     async fn run(&self) {
+        if self.opened.clone().wait_for(|opened| *opened).await.is_err() {
+            return;
+        }
         let hosts = self.acme.hosts.iter().cloned();
         let mut dues: Vec<_> =
             hosts.map(|host| Due { at: self.due(&host), host, failures: 0 }).collect();

@@ -43,6 +43,7 @@ impl Keeper {
                 store,
                 challenges: challenges.clone(),
                 hosts: hosts.clone(),
+                opened: shared.opened(),
                 notice,
             })?),
             _ => None,

@@ -8,15 +8,15 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use balancer::{
-    AccessLog, Acme, Balancer, Config, ExternalAccount, Listener, LogFormat, LogTarget, StartError,
-    Tls,
+    AccessLog, Acme, Balancer, Config, ExternalAccount, Inherited, Listener, LogFormat, LogTarget,
+    StartError, Tls,
 };
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use crate::secured::{Authority, Secured, replaced};
-use crate::stage::{GET, OK, Origin, Stage};
+use crate::stage::{GET, OK, Origin, Stage, eventually};
 
 /// Of the account that pebble wants to know.
 const MAC_KEY: &str = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
@@ -165,6 +165,21 @@ fn a_certificate_is_got_and_renewed_and_failures_stop_nothing() {
     let client = Secured::over(stream, authority.trusting(), "www.tenfold.test").unwrap();
     let kept = CertificateDer::from_pem_slice(&last).unwrap();
     assert_eq!(client.certificate(), kept);
+}
+
+/// Until it accepts, the process that it takes over from would be asked for the proof.
+#[test]
+fn one_that_does_not_accept_yet_orders_nothing() {
+    let authority = Authority::new();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let mut config = Stage::config();
+    configure(&mut config, acme(&authority, server.local_addr().unwrap().port()));
+    let mut balancer = Balancer::prepare(config, Inherited::default()).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(server.accept().is_err(), "it is about to take over");
+    balancer.open();
+    eventually("it orders", || server.accept().is_ok());
 }
 
 #[test]
