@@ -56,7 +56,8 @@ pub(crate) async fn run(
         if up.sent + down.sent != before {
             (deadline, before) = (Instant::now() + limit, up.sent + down.sent);
         }
-        client.timer.poll(cx, deadline)
+        let end = worker.cut_off().map_or(deadline, |end| end.min(deadline));
+        client.timer.poll(cx, end)
     })
     .await;
     if let Some(record) = record {

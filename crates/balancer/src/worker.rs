@@ -91,6 +91,9 @@ pub(crate) struct Open {
 /// How often idle backend connections are looked at, at least.
 const SWEEP: Duration = Duration::from_millis(500);
 
+/// What is cut off in the end has so long to say so, to its client and in the log.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
 /// How long to wait when the process is out of file descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -199,6 +202,12 @@ impl Worker {
         count(&mut self.shared.tallies[self.index].lock().unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// When what is busy then is cut off, once the balancer stops.
+    pub(crate) fn cut_off(&self) -> Option<Instant> {
+        let Shared { stopping, .. } = &*self.shared;
+        stopping.load(Ordering::Relaxed).then(|| self.shared.ending().busy)
+    }
+
     /// Begins what the access log tells of a request, if there is one; its header is in the first
     /// `most` bytes of the input.
     pub(crate) fn begin_record(&self, space: &mut Workspace, most: usize) {
@@ -242,7 +251,8 @@ impl Worker {
                 closed.await;
             }
         };
-        let _ = tokio::time::timeout_at(self.shared.ending().busy.into(), idle).await;
+        let end = self.shared.ending().busy + LAST_WORDS;
+        let _ = tokio::time::timeout_at(end.into(), idle).await;
         sweeper.abort();
     }
 

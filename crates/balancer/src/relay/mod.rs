@@ -152,6 +152,11 @@ impl<'r, 'w> Relay<'r, 'w> {
         if sees_reset && self.watch.poll_reset(cx, &mut self.client.stream).is_ready() {
             return Poll::Ready(Outcome::ClientGone);
         }
+        if let Some(end) = self.worker.cut_off()
+            && self.client.timer.poll(cx, end).is_ready()
+        {
+            return Poll::Ready(self.cut_off());
+        }
         let moved = self.moved.total();
         let since = match self.still {
             Some((since, then)) if then == moved => since,
@@ -233,6 +238,14 @@ impl<'r, 'w> Relay<'r, 'w> {
                 Failure::ResponseTimeout(backend, timeouts.response)
             }),
             _ => self.broken(BackendFault::Timeout),
+        }
+    }
+
+    /// The balancer has stopped, and waits for nobody any more.
+    fn cut_off(&mut self) -> Outcome<'w> {
+        match self.download {
+            Download::Head { .. } if self.space.downward.is_empty() => Outcome::ClientGone,
+            _ => self.broken(BackendFault::ClientAbort),
         }
     }
 

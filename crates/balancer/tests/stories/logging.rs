@@ -7,6 +7,9 @@ use balancer::{AccessLog, LogFormat, LogTarget, Switch};
 
 use crate::stage::{GET, OK, Origin, Stage, eventually};
 
+const SWITCH: &str =
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+
 fn stage(folder: &Path, format: LogFormat) -> Stage {
     Stage::new(|config| {
         // Lines of several threads are in no order.
@@ -106,9 +109,7 @@ fn a_client_that_left_is_499_and_a_tunnel_is_101() {
     stage.until("it has left", |snapshot| snapshot.apps[0].queue.shed.client_gone == 1);
     let origin = Origin::new(|mut peer| {
         peer.head();
-        peer.send(
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nhello",
-        );
+        peer.send(format!("{SWITCH}hello"));
     });
     stage.add(&origin, 1);
     stage.ask("GET /up HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n");
@@ -116,6 +117,30 @@ fn a_client_that_left_is_499_and_a_tunnel_is_101() {
     let lines = requests(stage, folder.path());
     assert_eq!(lines[0], "\"GET /left HTTP/1.1\" 499 0 \"-\" \"-\"");
     assert_eq!(lines[1], "\"GET /up HTTP/1.1\" 101 5 \"-\" \"-\"");
+}
+
+#[test]
+fn what_a_stop_cuts_off_has_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = stage(folder.path(), LogFormat::Combined);
+    let origin = Origin::new(|mut peer| {
+        let tunnel = peer.head().unwrap().contains("Upgrade: x");
+        peer.send(if tunnel { SWITCH } else { "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n" });
+        peer.send("hello");
+        peer.rest();
+    });
+    stage.add(&origin, 1);
+    let ask = |fields: &str| {
+        let mut client = stage.client();
+        client.send(format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n"));
+        client.until(b"hello");
+        client
+    };
+    let _both = [ask("Connection: upgrade\r\nUpgrade: x\r\n"), ask("")];
+    let mut lines = requests(stage, folder.path());
+    lines.sort();
+    let line = |status| format!("\"GET / HTTP/1.1\" {status} 5 \"-\" \"-\"");
+    assert_eq!(lines, [line(101), line(200)]);
 }
 
 #[test]

@@ -224,6 +224,22 @@ fn shutdown_cuts_off_at_its_deadline() {
     assert_eq!(client.rest(), "");
 }
 
+/// Its end would be that of the answer.
+#[test]
+fn what_a_stop_cuts_off_is_no_whole_answer() {
+    let origin = Origin::new(|mut peer| {
+        peer.head();
+        peer.send("HTTP/1.1 200 OK\r\n\r\nhalf");
+        peer.rest();
+    });
+    let stage = Stage::before(&origin, 1);
+    let mut client = stage.client();
+    client.send("GET / HTTP/1.0\r\nHost: h\r\n\r\n");
+    client.until(b"half");
+    block_on(stage.balancer.shutdown(Duration::from_millis(50)));
+    assert!(client.rest().ends_with("half<reset>"));
+}
+
 #[test]
 fn starting_says_what_is_wrong() {
     let (origin, _seen) = Origin::answering(OK);
