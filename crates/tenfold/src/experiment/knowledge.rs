@@ -350,7 +350,7 @@ impl<'a> Knowledge<'a> {
     /// Predicted mean response time (s) under the goal's workload; where the queue would grow without
     /// end, what the first instance needs alone.
     pub fn response(&self, instances: usize) -> f64 {
-        let light = 1.0 / self.peak();
+        let light = 1.0 / self.light_rate();
         let Some((model, _)) = self.model() else { return light };
         let predicted = capacity::expect(&model, &self.goal().workload, instances);
         predicted.response.map_or(light, |r| r.mean)
