@@ -189,5 +189,5 @@ fn what_ends_the_last_instance_is_said_once() {
     let output = home.run("up --listen 127.0.0.1:0 -- sh mortal.sh");
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert_eq!(said(&output).matches("app-1 crashed ").count(), 1, "{}", said(&output));
-    assert!(said(&output).contains("(restart 1): exited with code 3"), "{}", said(&output));
+    assert!(said(&output).contains("app-1 died and is started again"), "{}", said(&output));
 }
