@@ -48,16 +48,10 @@ class Judged:
     def held(self) -> int:
         return sum(each.is_held for each in self.compared)
 
-    @property
-    def sure_throughput(self) -> list[Compared]:
+    def sure(self, error: Callable[[Compared], float | None], most: float) -> list[Compared]:
         """Where the sweeps are as near to each other as the prediction has to be to them."""
-        apart = {each.measured.instances: abs(each.throughput_error) for each in self.wander}
-        return [e for e in self.compared if apart.get(e.measured.instances, 0) <= MOST_THROUGHPUT]
-
-    @property
-    def sure_p95(self) -> list[Compared]:
-        apart = {each.measured.instances: abs(each.p95_error or 0) for each in self.wander}
-        return [e for e in self.compared if apart.get(e.measured.instances, 0) <= MOST_P95]
+        apart = {each.measured.instances: abs(error(each) or 0) for each in self.wander}
+        return [each for each in self.compared if apart.get(each.measured.instances, 0) <= most]
 
     @property
     def recommended(self) -> int:
@@ -118,8 +112,16 @@ def tables(judged: list[Judged]) -> Iterator[Table]:
 def _requirements(judged: list[Judged]) -> Table:
     throughput = [error for each in judged for error in _throughput_errors(each.compared)]
     p95 = [error for each in judged for error in _p95_errors(each.compared)]
-    sure = [error for each in judged for error in _throughput_errors(each.sure_throughput)]
-    sure_p95 = [error for each in judged for error in _p95_errors(each.sure_p95)]
+    sure = [
+        error
+        for each in judged
+        for error in _throughput_errors(each.sure(lambda e: e.throughput_error, MOST_THROUGHPUT))
+    ]
+    sure_p95 = [
+        error
+        for each in judged
+        for error in _p95_errors(each.sure(lambda e: e.p95_error, MOST_P95))
+    ]
     wander = [point for each in judged for point in each.wander]
     first = sum(each.first_finding == each.app.limit for each in judged)
     plan, sweep = sum(each.plan_s for each in judged), sum(each.sweep_s for each in judged)
