@@ -70,7 +70,7 @@ fn shown<'a>(plan: &'a Value, change: &str) -> &'a str {
 fn one_request_at_a_time_is_serialized() {
     let _machine = alone();
     let Some(plan) = sound_plan("serialized/app.rb", ALL_IT_CAN) else { return };
-    assert_eq!(kinds(&plan), ["serialized", "waiting"], "{plan:#}");
+    assert_eq!(kinds(&plan), ["serialized", "waiting"], "{:#}", plan["findings"]);
     assert_eq!(shown(&plan, "second_instance"), "serialized");
 }
 
@@ -78,7 +78,7 @@ fn one_request_at_a_time_is_serialized() {
 fn workers_that_sleep_are_waiting() {
     let _machine = alone();
     let Some(plan) = sound_plan("waiting/app.py", ALL_IT_CAN) else { return };
-    assert_eq!(kinds(&plan), ["waiting"], "{plan:#}");
+    assert_eq!(kinds(&plan), ["waiting"], "{:#}", plan["findings"]);
     assert_eq!(plan["recommendation"]["limited_by"], "waiting");
 }
 
@@ -86,7 +86,7 @@ fn workers_that_sleep_are_waiting() {
 fn a_lock_that_instances_share_is_a_shared_dependency() {
     let _machine = alone();
     let Some(plan) = sound_plan("shared_dependency/app.py", ALL_IT_CAN) else { return };
-    assert_eq!(kinds(&plan)[0], "shared_dependency", "{plan:#}");
+    assert_eq!(kinds(&plan)[0], "shared_dependency", "{:#}", plan["findings"]);
     assert_eq!(shown(&plan, "second_instance"), "shared_dependency");
     assert_eq!(plan["recommendation"]["instances"], 1, "more instances will not help: {plan:#}");
 }
@@ -95,7 +95,7 @@ fn a_lock_that_instances_share_is_a_shared_dependency() {
 fn a_pool_of_five_is_connection_limited() {
     let _machine = alone();
     let Some(plan) = sound_plan("connection_limited/app.py", ALL_IT_CAN) else { return };
-    assert_eq!(kinds(&plan)[0], "connection_limited", "{plan:#}");
+    assert_eq!(kinds(&plan)[0], "connection_limited", "{:#}", plan["findings"]);
     let evidence = plan["findings"][0]["evidence"].as_str().unwrap();
     assert!(evidence.contains("it has 5 connections to 127.0.0.1:"), "{evidence}");
 }
@@ -105,7 +105,7 @@ fn a_wait_and_a_pool_are_both_found() {
     let _machine = alone();
     let arguments = "--env SLEEP=0.15 --users 100 --max-instances 2 --budget 20s";
     let Some(plan) = sound_plan("connection_limited/app.py", arguments) else { return };
-    assert_eq!(kinds(&plan), ["connection_limited", "waiting"], "{plan:#}");
+    assert_eq!(kinds(&plan), ["connection_limited", "waiting"], "{:#}", plan["findings"]);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_healthy_app_has_headroom_and_nothing_else() {
     let _machine = alone();
     let arguments = "--rate 20 --p95 500ms --max-instances 2 --budget 20s";
     let Some(plan) = sound_plan("headroom/app.js", arguments) else { return };
-    assert_eq!(kinds(&plan), ["headroom"], "{plan:#}");
+    assert_eq!(kinds(&plan), ["headroom"], "{:#}", plan["findings"]);
     assert_eq!(plan["recommendation"]["limited_by"], "headroom");
 }
 
@@ -122,7 +122,7 @@ fn a_thread_that_computes_is_cpu_bound() {
     let _machine = alone();
     let arguments = "--users 4 --max-instances 2 --budget 20s";
     let Some(plan) = sound_plan("cpu/cpu.rb", arguments) else { return };
-    assert_eq!(kinds(&plan), ["cpu_bound"], "{plan:#}");
+    assert_eq!(kinds(&plan), ["cpu_bound"], "{:#}", plan["findings"]);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn threads_that_spin_for_each_other_are_oversubscribed() {
     let _machine = alone();
     let arguments = "--users 4 --max-instances 2 --budget 20s";
     let Some(plan) = sound_plan("oversubscribed/app.js", arguments) else { return };
-    assert_eq!(kinds(&plan), ["oversubscribed", "cpu_bound"], "{plan:#}");
+    assert_eq!(kinds(&plan), ["oversubscribed", "cpu_bound"], "{:#}", plan["findings"]);
     assert_eq!(shown(&plan, "second_instance"), "oversubscribed");
     assert_eq!(plan["recommendation"]["instances"], 1, "fewer is faster: {plan:#}");
 }
@@ -140,7 +140,7 @@ fn a_quota_throttles() {
     let _machine = alone();
     let arguments = "--cpus 0.2 --users 4 --max-instances 2 --budget 20s";
     let Some(plan) = limited_plan("quota/quota.py", arguments) else { return };
-    assert_eq!(kinds(&plan)[0], "cpu_throttled", "{plan:#}");
+    assert_eq!(kinds(&plan)[0], "cpu_throttled", "{:#}", plan["findings"]);
     assert_eq!(plan["recommendation"]["limited_by"], "cpu_throttled");
 }
 
@@ -148,7 +148,7 @@ fn a_quota_throttles() {
 fn a_leak_is_memory_pressure_before_memory_is_short() {
     let _machine = alone();
     let plan = plan("leak/leak.js", "--users 4 --max-instances 2 --budget 20s");
-    assert_eq!(kinds(&plan)[0], "memory_pressure", "{plan:#}");
+    assert_eq!(kinds(&plan)[0], "memory_pressure", "{:#}", plan["findings"]);
     let evidence = plan["findings"][0]["evidence"].as_str().unwrap();
     assert!(evidence.starts_with("every request leaves "), "{evidence}");
 }
@@ -158,7 +158,7 @@ fn a_quota_and_a_leak_are_both_found() {
     let _machine = alone();
     let arguments = "--cpus 0.2 --memory 256MB --users 4 --max-instances 2 --budget 20s";
     let Some(plan) = limited_plan("quota_and_memory/app.py", arguments) else { return };
-    assert_eq!(kinds(&plan)[..2], ["memory_pressure", "cpu_throttled"], "{plan:#}");
+    assert_eq!(kinds(&plan)[..2], ["memory_pressure", "cpu_throttled"], "{:#}", plan["findings"]);
 }
 
 // A page from memory, by a program that needs less of a core for it than whoever passes it on.
@@ -176,7 +176,7 @@ fn a_server_faster_than_the_balancer_is_balancer_bound() {
         format!("{} {{port}} {} 0", server.display(), source.join("index.html").display());
     let output = measure_command("--users 4 --max-instances 1 --budget 24s", &command);
     let Some(plan) = sound(json(&output)) else { return };
-    assert_eq!(kinds(&plan)[0], "balancer_bound", "{plan:#}");
+    assert_eq!(kinds(&plan)[0], "balancer_bound", "{:#}", plan["findings"]);
     assert_eq!(shown(&plan, "no_balancer"), "balancer_bound");
 }
 
@@ -195,14 +195,14 @@ fn a_goal_beyond_the_limit_on_files_is_generator_bound() {
     if plan["verdict"] == "invalid" {
         return skip(&format!("the measurement is not valid: {}", plan["verdict_reasons"]));
     }
-    assert_eq!(kinds(&plan)[0], "generator_bound", "{plan:#}");
+    assert_eq!(kinds(&plan)[0], "generator_bound", "{:#}", plan["findings"]);
     let remedy = plan["findings"][0]["remedy"].as_str().unwrap();
     assert!(remedy.contains("ulimit -n 1456"), "{remedy}");
     assert_eq!(plan["stop"]["reason"], "generator_bound", "{plan:#}");
     assert_eq!(plan["verdict"], "suspect", "the goal was not measured: {plan:#}");
     // Unless a busy machine made the ladder flat.
     if plan["slots"].is_null() {
-        assert_eq!(kinds(&plan), ["generator_bound"], "{plan:#}");
+        assert_eq!(kinds(&plan), ["generator_bound"], "{:#}", plan["findings"]);
         assert_eq!(plan["recommendation"]["limited_by"], "generator_bound", "{plan:#}");
     }
 }
@@ -214,7 +214,7 @@ fn a_core_less_tells_a_lock_from_the_cpu() {
     let costs = "--env SLEEP=0 --env CPU=0.0125 --env HOLD=0.011";
     let arguments = format!("{costs} --users 8 --max-instances 2 --budget 20s");
     let Some(plan) = sound_plan("shared_dependency/app.py", &arguments) else { return };
-    assert_eq!(kinds(&plan), ["shared_dependency", "cpu_bound"], "{plan:#}");
+    assert_eq!(kinds(&plan), ["shared_dependency", "cpu_bound"], "{:#}", plan["findings"]);
     assert_eq!(shown(&plan, "one_core_less"), "shared_dependency");
     let evidence = plan["findings"][0]["evidence"].as_str().unwrap();
     assert!(evidence.contains("; with a core less it was "), "{evidence}");

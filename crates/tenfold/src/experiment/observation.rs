@@ -1,5 +1,7 @@
 //! What a probe saw: the load's report, the balancer's histograms, and who used the machine.
 
+use std::time::Duration;
+
 use balancer::Snapshot;
 use capacity::quota::Halting;
 use capacity::words::percent;
@@ -28,7 +30,7 @@ pub struct Edges {
     after: Snapshot,
     /// Instances that died at their memory limit.
     memory_kills: u32,
-    /// Of the first instance, while the load still ran.
+    /// Of the first instance, as they usually are while the load still runs.
     sockets: Option<Sockets>,
 }
 
@@ -71,7 +73,7 @@ pub struct Observation {
     pub faults: f64,
     /// Open files of the instance that has most.
     files: Option<u64>,
-    /// Connections of the first instance at the end of the interval.
+    /// Connections of the first instance, as they usually were when the interval ended.
     pub sockets: Option<Sockets>,
     /// The most frequent error in words.
     pub top_error: Option<String>,
@@ -94,13 +96,13 @@ impl Edges {
 
 impl Mark {
     /// It ends.
-    pub fn until(self, rig: &Rig) -> Edges {
+    pub async fn until(self, rig: &Rig) -> Edges {
         Edges {
             usage: rig.recorder.since(&self.usage),
             before: self.balancer,
             after: rig.balancer.snapshot(),
             memory_kills: rig.memory_kills().saturating_sub(self.memory_kills),
-            sockets: first_sockets(rig),
+            sockets: usual_sockets(rig).await,
         }
     }
 }
@@ -318,10 +320,29 @@ pub fn of_redirects(status: u16, what: &str) -> String {
     )
 }
 
-fn first_sockets(rig: &Rig) -> Option<Sockets> {
-    let members = rig.fleet().members();
-    rig.recorder.sockets(&members.first()?.member.name)
+/// The connections of the first instance, looked at several times.
+async fn usual_sockets(rig: &Rig) -> Option<Sockets> {
+    let name = rig.fleet().members().first()?.member.name.clone();
+    let mut seen = Vec::with_capacity(MOMENTS);
+    for _ in 0..MOMENTS {
+        tokio::time::sleep(APART).await;
+        seen.extend(rig.recorder.sockets(&name));
+    }
+    usual(seen)
 }
+
+/// The one in the middle by what was unread: requests of one length end together, and for a moment those
+/// that follow are all let in and none is served.
+fn usual(mut seen: Vec<Sockets>) -> Option<Sockets> {
+    seen.sort_by_key(|sockets| sockets.unread);
+    let middle = seen.len() / 2;
+    seen.into_iter().nth(middle)
+}
+
+/// How often the connections are looked at, and how far apart: all of it lasts longer than it takes to let
+/// the next requests in, and is no round time, as many a sleep is.
+const MOMENTS: usize = 5;
+const APART: Duration = Duration::from_millis(7);
 
 /// Slots are busy all the time from this share on: as exact as throughput is.
 const BUSY: f64 = 0.97;
@@ -398,4 +419,16 @@ fn shape(service: &Histogram<u64>) -> ServiceShape {
 /// Three digits after the point.
 fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_between_two_requests_is_not_what_is_usual() {
+        let seen = [8, 0, 8, 7, 1].map(|unread| Sockets { unread, ..Sockets::default() });
+        assert_eq!(usual(seen.into()).unwrap().unread, 7);
+        assert_eq!(usual(Vec::new()), None);
+    }
 }
