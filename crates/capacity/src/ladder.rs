@@ -117,6 +117,15 @@ impl Ladder {
         Some(before.concurrency + (missing * between).ceil() as usize)
     }
 
+    /// By which share of it the peak is more than what the instance did with one request in each slot, so
+    /// that each rested while an answer and the next request were on their way; 0 where that was not
+    /// measured.
+    pub(crate) fn rest(&self) -> f64 {
+        let slots = self.slots();
+        let full = self.rungs.iter().find(|r| r.concurrency == slots);
+        full.map_or(0.0, |r| self.peak() / r.throughput - 1.0)
+    }
+
     /// Throughput at any concurrency: interpolated between the rungs below the slots, then the peak.
     /// Where no end of growth was seen, it goes on as from the start to the last rung.
     pub fn throughput(&self, concurrency: f64) -> f64 {
@@ -161,13 +170,14 @@ mod tests {
         assert_eq!(serial.slots(), 1);
         let far = ladder(&[(1, 85.0), (2, 94.9), (4, 94.9), (8, 95.6)]);
         assert_eq!(far.slots(), 1, "1.2 ms on the way to 10.5 ms of work");
+        assert!((far.rest() - 0.125).abs() < 1e-3, "{}", far.rest());
         assert!((serial.light_service() - 1.0 / 47.5).abs() < 1e-12);
     }
 
     #[test]
     fn a_pool_of_five_has_five() {
         let pool = ladder(&[(1, 10.0), (2, 20.0), (4, 39.8), (8, 49.9), (16, 50.0)]);
-        assert_eq!(pool.slots(), 5);
+        assert_eq!((pool.slots(), pool.rest()), (5, 0.0), "five were not measured");
     }
 
     #[test]

@@ -226,7 +226,8 @@ impl Model {
     }
 
     fn alone(&self) -> Alone {
-        Alone { throughput: self.ladder.peak(), slots: self.slots as f64 }
+        let ladder = &self.ladder;
+        Alone { throughput: ladder.peak(), slots: self.slots as f64, rest: ladder.rest() }
     }
 
     /// CPU seconds of the app in one request with `instances` running.

@@ -57,9 +57,11 @@ pub(crate) struct Alone {
     pub(crate) throughput: f64,
     /// Requests in flight in it.
     pub(crate) slots: f64,
+    /// What it falls short of that with no more requests than these, as a share.
+    pub(crate) rest: f64,
 }
 
-/// A shortfall up to this share can be the slots' rest.
+/// A shortfall up to this share can be the slots' rest, and a larger one where one instance shows it.
 const REST: f64 = 0.06;
 
 impl Sharing {
@@ -160,7 +162,8 @@ fn rest(alone: Alone, full: &[&Shortfall]) -> Option<Sharing> {
         worst = worst.max(shortfall);
     }
     let mean = sum / weights;
-    (mean > 0.0 && worst <= REST).then(|| Sharing::Rest { duty: 1.0 / (1.0 + mean) })
+    (mean > 0.0 && worst <= alone.rest.max(REST))
+        .then(|| Sharing::Rest { duty: 1.0 / (1.0 + mean) })
 }
 
 fn cap(alone: Alone, full: &[&Shortfall]) -> Option<Sharing> {
@@ -219,16 +222,20 @@ fn coherency(alone: Alone, full: &[&Shortfall]) -> Option<Sharing> {
 mod tests {
     use super::*;
 
-    const ONE: Alone = Alone { throughput: 10.0, slots: 1.0 };
+    const ONE: Alone = Alone { throughput: 10.0, slots: 1.0, rest: 0.0 };
 
     fn fit(measured: &[(usize, f64)]) -> Sharing {
+        fit_to(ONE, measured)
+    }
+
+    fn fit_to(alone: Alone, measured: &[(usize, f64)]) -> Sharing {
         let shortfall = |&(instances, throughput)| Shortfall {
             instances,
             throughput,
             error: 0.01,
             is_bound: false,
         };
-        Sharing::fit(ONE, &measured.iter().map(shortfall).collect::<Vec<_>>())
+        Sharing::fit(alone, &measured.iter().map(shortfall).collect::<Vec<_>>())
     }
 
     #[test]
@@ -241,6 +248,14 @@ mod tests {
     fn a_little_for_all_is_rest() {
         let Sharing::Rest { duty } = fit(&[(2, 19.2), (8, 77.0)]) else { panic!() };
         assert!((duty - 0.96).abs() < 0.01, "{duty}");
+    }
+
+    #[test]
+    fn as_much_as_one_alone_shows_is_rest() {
+        let far = Alone { rest: 0.12, ..ONE };
+        let Sharing::Rest { duty } = fit_to(far, &[(2, 18.6)]) else { panic!() };
+        assert!((duty - 0.93).abs() < 1e-9, "{duty}");
+        assert!(fit(&[(2, 18.6)]).is_shared(), "where one alone shows none");
     }
 
     // One station of 50 ms in requests of 100 ms: X(2) = 16, and never more than 20.
