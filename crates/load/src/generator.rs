@@ -304,14 +304,13 @@ impl Generator {
     }
 
     pub(crate) fn gauges(&self) -> Gauges {
-        if let Behaviour::Script(cast) = &self.behaviour {
-            let (users, waiting) = (cast.present(), cast.waiting());
-            return Gauges { users, waiting, ..Gauges::default() };
-        }
-        match &self.traffic {
-            Traffic::Closed(users) => Gauges { users: users.present(), ..Gauges::default() },
-            Traffic::Open(arrivals) => Gauges { waiting: arrivals.waiting(), ..Gauges::default() },
-        }
+        let (users, waiting) = match (&self.traffic, &self.behaviour) {
+            (Traffic::Closed(users), Behaviour::Script(cast)) => (users.seen(), cast.waiting()),
+            (Traffic::Open(_), Behaviour::Script(cast)) => (cast.present(), cast.waiting()),
+            (Traffic::Closed(users), Behaviour::Single(..)) => (users.seen(), 0),
+            (Traffic::Open(arrivals), Behaviour::Single(..)) => (0, arrivals.waiting()),
+        };
+        Gauges { users, waiting, ..Gauges::default() }
     }
 
     /// Every request of the quota has begun, and has ended.

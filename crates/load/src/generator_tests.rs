@@ -390,17 +390,18 @@ fn silence_ends_at_the_timeout() {
 
 #[test]
 fn a_quota_is_kept_exactly() {
-    for traffic in [
-        Sim::closed(3, ms(10), Server::Silent).generator.traffic,
-        Sim::open(100.0, 2, Server::Silent).generator.traffic,
+    for (traffic, users) in [
+        (Sim::closed(3, ms(10), Server::Silent).generator.traffic, 3),
+        (Sim::open(100.0, 2, Server::Silent).generator.traffic, 0),
     ] {
         let mut sim = Sim::new(traffic, Server::Parallel(ms(30), OK), Some(25));
         sim.run_until(200 * MILLISECOND);
         assert!(!sim.generator.is_spent());
         sim.run_until(2 * SECOND);
         assert!(sim.generator.is_spent());
-        let (tally, _) = sim.finish();
+        let (tally, windows) = sim.finish();
         assert_eq!((tally.requests, tally.due, tally.taken_up), (25, 25, 25));
+        assert_eq!(windows.last().unwrap().gauges.users, users, "to the end");
     }
 }
 

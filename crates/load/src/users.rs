@@ -19,6 +19,7 @@ pub(crate) struct Users {
     rhythm: Rhythm,
     chance: Chance,
     present: u64,
+    served: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,8 @@ enum UserState {
     Thinking(Nanos),
     /// Waits for the answer to what was due at this time.
     Busy(Nanos),
+    /// Has sent its share: nothing is left.
+    Served,
 }
 
 /// A stream of random numbers for each user, by its number over all threads: how many threads
@@ -71,6 +74,7 @@ impl Users {
             rhythm,
             chance: Chance { seed, streams: Vec::new() },
             present: 0,
+            served: 0,
         };
         users.follow(headcount);
         users
@@ -134,13 +138,11 @@ impl Users {
         }
     }
 
-    /// The user sends nothing any more.
+    /// Nothing is left for the user to send.
     pub(crate) fn dismiss(&mut self, user: u32) {
-        let state = &mut self.states[user as usize];
-        if matches!(state, UserState::Thinking(_) | UserState::Busy(_)) {
-            self.present -= 1;
-        }
-        *state = UserState::Absent;
+        self.present -= 1;
+        self.served += 1;
+        self.states[user as usize] = UserState::Served;
     }
 
     /// From now on there are so many users. Those who leave finish their request.
@@ -159,7 +161,7 @@ impl Users {
                     let leaves = headcount.leaves_at(number);
                     self.due.add(leaves.unwrap_or(headcount.since()), user);
                 }
-                UserState::Busy(_) => {}
+                UserState::Busy(_) | UserState::Served => {}
             }
         }
         self.chance.serve(wanted, self.rhythm, self.share);
@@ -170,6 +172,12 @@ impl Users {
         self.present
     }
 
+    /// The same with those who have sent all that there was: a run of so many requests is one of its
+    /// users to the end.
+    pub(crate) fn seen(&self) -> u64 {
+        self.present + self.served
+    }
+
     /// Requests that were due before `end` and for which their users had no time.
     pub(crate) fn overdue(&self, end: Nanos) -> u64 {
         let missed = |since: Nanos| match self.rhythm {
@@ -177,7 +185,7 @@ impl Users {
             Rhythm::Think(_) => 0,
         };
         let of = |state: &UserState| match *state {
-            UserState::Absent => 0,
+            UserState::Absent | UserState::Served => 0,
             UserState::Starting(at) | UserState::Thinking(at) => {
                 if at < end {
                     1 + missed(at)
@@ -199,7 +207,7 @@ impl Users {
 
     /// The user leaves. One who was called back meanwhile comes again in its turn.
     fn part(&mut self, user: u32) {
-        self.dismiss(user);
+        self.present -= 1;
         self.expect(user, self.headcount.joins_at(self.number(user)));
     }
 

@@ -164,6 +164,7 @@ fn users_have_session_after_session_until_the_quota_is_spent() {
     sim.run_until(ms(2800));
     assert!(sim.generator.is_spent());
     assert_eq!(sim.generator.recorder.script().completed, 6);
+    assert_eq!(sim.generator.gauges().users, 2);
     assert_eq!(sim.finish().0.requests, 12);
 }
 
