@@ -2,14 +2,14 @@
 
 use std::sync::LazyLock;
 
-use fancy_regex::{Regex, RegexBuilder};
+use fancy_regex::{Captures, Regex, RegexBuilder};
 
 use super::compiler::Compiler;
 use super::document::{Entry, Item, Node};
 use super::fields::Fields;
 use super::refusal::Refusal;
 use super::settings::Settings;
-use crate::script::capture::{Capture, Group, Match, Pattern, Source, Strictness, Wanted};
+use crate::script::capture::{Capture, Group, Match, Pattern, Several, Source, Strictness, Wanted};
 use crate::script::check::{Cache, Check};
 use crate::script::query::Query;
 use crate::script::template::Text;
@@ -22,6 +22,10 @@ const TRUE: &str = "$1$2($3 && $3 != false && $3 != null && $3 != 0 && $3 != '')
 /// In JavaScript, what is not there is equal to null; not so by `===`.
 static SOME: LazyLock<Regex> = LazyLock::new(|| place(r"(@PLACE)\s*!=\s*null"));
 static NONE: LazyLock<Regex> = LazyLock::new(|| place(r"(@PLACE)\s*==\s*null"));
+/// In JavaScript, a number is equal to a text that says it; not so by `===`.
+static LOOSE: LazyLock<Regex> = LazyLock::new(|| {
+    place(r#"(@PLACE)\s*([=!]=)(?!=)\s*(['"]?)(-?\d{1,15}(?:\.\d+)?)\3(?=\s*(?:\)|\]|&&|\|\|))"#)
+});
 
 /// The pattern with what leads to one place.
 fn place(pattern: &str) -> Regex {
@@ -100,7 +104,13 @@ fn source_of(
                 let why = why.map_or_else(String::new, |error| error.message().to_owned());
                 path.refuse(format!("this is no JSONPath: {why}; write it like $.items[0].id"))
             })?;
-            Ok(Source::Json(pattern))
+            let multiple = fields.take("multiple").map(|node| compiler.truth(node, "multiple"));
+            // Named after what the library that Artillery uses should wrap.
+            let several = match multiple.transpose()? {
+                Some(false) => Several::All,
+                Some(true) | None => Several::Any,
+            };
+            Ok(Source::Json(pattern, several))
         }
         (None, Some(regexp), None) => {
             let flags = flags.map(|node| compiler.fixed(node, "flags")).transpose()?;
@@ -130,6 +140,7 @@ fn json_path(path: &str) -> Option<Query> {
 /// a dot, compare with `===` and count from the end with `@.length`.
 fn normal(path: &str) -> String {
     let path = path.trim().replace("(@.length-1)", "-1").replace("(@.length - 1)", "-1");
+    let path = LOOSE.replace_all(&path, either);
     let path = LONE.replace_all(&path, TRUE);
     let path = SOME.replace_all(&path, "($1 && $1 != null)");
     let path = NONE.replace_all(&path, "(!$1 || $1 == null)");
@@ -166,6 +177,16 @@ fn normal(path: &str) -> String {
         rest = &rest[first.len_utf8()..];
     }
     out
+}
+
+/// The comparison with the number, and with the text that says it.
+fn either(comparison: &Captures<'_, str>) -> String {
+    let [place, sign, quote, digits] = [1, 2, 3, 4].map(|group| &comparison[group]);
+    let join = if sign == "==" { "||" } else { "&&" };
+    // As JSON writes it: 7, not 007.
+    let number = digits.parse::<f64>().map_or_else(|_| digits.to_owned(), |n| n.to_string());
+    let text = if quote.is_empty() { number.as_str() } else { digits };
+    format!("({place} {sign} {number} {join} {place} {sign} '{text}')")
 }
 
 fn regex_of(compiler: &mut Compiler, node: &Node, flags: &str) -> Result<Pattern<Regex>, Refusal> {
@@ -271,6 +292,21 @@ mod tests {
             ("?(@.ok === null)", json!([6])),
             ("?(@.ok !== null && @.id < 4)", json!([1, 2, 3])),
             ("?(length(@) == 1)", json!([3])),
+        ] {
+            assert_eq!(json!(found(&format!("$[{filter}].id"), &body)), wanted, "{filter}");
+        }
+    }
+
+    #[test]
+    fn a_number_equals_a_text_that_says_it_as_in_javascript() {
+        let body = json!([{"id": 5}, {"id": "5"}, {"id": 6.5}, {"id": "6.5"}, {"id": "x"}]);
+        for (filter, wanted) in [
+            ("?(@.id == '5')", json!([5, "5"])),
+            ("?(@.id==\"05\" || @.id == 6.50)", json!([5, 6.5, "6.5"])),
+            ("?(@.id === '5' || @.id === 6.5)", json!(["5", 6.5])),
+            ("?(@.id != 5 && @.id != '6.5')", json!(["x"])),
+            ("?(@.id !== 5 && @.id !== '6.5')", json!(["5", 6.5, "x"])),
+            ("?(@.id == 'x' || @.id == '1234567890123456789')", json!(["x"])),
         ] {
             assert_eq!(json!(found(&format!("$[{filter}].id"), &body)), wanted, "{filter}");
         }

@@ -277,6 +277,10 @@ fn json_paths_of_scripts_are_those_of_the_standard() {
         let step = format!("- get: {{url: /, capture: {{json: \"{path}\", as: x}}}}");
         assert!(read("", &step).is_ok(), "{path}: {:?}", read("", &step));
     }
+    assert!(read("", "- get: {url: /, capture: {json: $.a, as: x, multiple: false}}").is_ok());
+    let other =
+        read("", "- get: {url: /, capture: {header: a, as: x, multiple: false}}").unwrap_err();
+    assert!(other.contains("'multiple' is not known in a capture"), "{other}");
     let error = read("", "- get: {url: /, capture: {json: \"$.a[\", as: x}}").unwrap_err();
     assert!(error.starts_with("s.yml:5: this is no JSONPath: "), "{error}");
 }

@@ -1,5 +1,7 @@
 //! What a session takes out of an answer, or compares in it.
 
+use std::borrow::Cow;
+
 use fancy_regex::Regex;
 use rand::RngExt;
 use rand::rngs::SmallRng;
@@ -34,10 +36,18 @@ pub(crate) enum Wanted {
 /// Where a value comes from.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// One of the nodes that a path finds in a JSON body; of several, any.
-    Json(Pattern<Query>),
+    /// What a path finds in a JSON body.
+    Json(Pattern<Query>, Several),
     Regexp(Pattern<Regex>, Group),
     Header(Pattern<String>),
+}
+
+/// What becomes of several values, where a path may find several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Several {
+    Any,
+    /// As a list.
+    All,
 }
 
 /// Compiled once, unless it has holes.
@@ -88,7 +98,7 @@ impl Match {
         let found = match (self.source.find(answer, near), &self.source) {
             (Some(found), _) => found,
             // What is not there is no empty text: only expressions and headers that find nothing are.
-            (None, Source::Json(_)) => return false,
+            (None, Source::Json(..)) => return false,
             (None, Source::Regexp(..) | Source::Header(_)) => Value::String(String::new()),
         };
         match &self.wanted {
@@ -115,14 +125,17 @@ impl Source {
 
     fn find(&self, answer: &Answered<'_>, near: &mut Surroundings<'_>) -> Option<Value> {
         match self {
-            Source::Json(path) => path.with(near, |query, near| match query {
+            Source::Json(path, several) => path.with(near, |query, near| match query {
                 Query::Place(steps) => query::at_place(steps, answer.text()?),
                 Query::Places(places) => {
                     let mut found = places.find(answer.json()?);
-                    let chosen = match found.len() {
-                        0 => return None,
-                        1 => 0,
-                        several => near.random.random_range(0..several),
+                    let chosen = match (found.len(), several) {
+                        (0, _) => return None,
+                        (_, Several::All) => {
+                            return Some(found.into_iter().map(Cow::into_owned).collect());
+                        }
+                        (1, _) => 0,
+                        (count, Several::Any) => near.random.random_range(0..count),
                     };
                     Some(found.swap_remove(chosen).into_owned())
                 }
@@ -179,7 +192,7 @@ mod tests {
     use super::*;
 
     fn json_path(path: &str) -> Source {
-        Source::Json(Pattern::Ready(Query::parse(path).unwrap()))
+        Source::Json(Pattern::Ready(Query::parse(path).unwrap()), Several::Any)
     }
 
     fn regexp(pattern: &str, group: Group) -> Source {
@@ -199,6 +212,9 @@ mod tests {
         assert_eq!(find(&json_path("$.id"), body), Some(json!(7)));
         assert_eq!(find(&json_path("$.list[1].a"), body), Some(json!(2)));
         assert!([json!(1), json!(2)].contains(&find(&json_path("$.list[*].a"), body).unwrap()));
+        let all = Source::Json(Pattern::Ready(Query::parse("$.list[*].a").unwrap()), Several::All);
+        assert_eq!(find(&all, body), Some(json!([1, 2])));
+        assert_eq!(find(&all, "{}"), None);
         assert_eq!(find(&json_path("$.list.length"), body), Some(json!(2)));
         assert_eq!(find(&json_path("$.none"), body), None);
         assert_eq!(find(&json_path("$.id"), "<html>"), None);
