@@ -76,6 +76,24 @@ fn a_value_that_looks_like_a_flag() {
 }
 
 #[test]
+fn a_value_in_the_environment() {
+    for (arguments, name) in [
+        ("load http://127.0.0.1:9/", "TENFOLD_P95"),
+        ("plan --rate 5 -- true --p95", "TENFOLD_P95"),
+        ("up -- true", "TENFOLD_QUEUE_WAIT"),
+    ] {
+        let output = Home::new().tenfold(arguments).env(name, "fast").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains(&format!("correct {name} there")), "{}", said(&output));
+    }
+    let flag = Home::new()
+        .tenfold("load --p95=slow http://127.0.0.1:9/")
+        .env("TENFOLD_P95", "slow")
+        .output();
+    assert!(!said(&flag.unwrap()).contains("environment"));
+}
+
+#[test]
 fn a_flag_of_another_load_tool() {
     for (arguments, remedy) in [
         ("http://127.0.0.1:9/ -z 10s", "write --duration TIME here"),
@@ -83,6 +101,10 @@ fn a_flag_of_another_load_tool() {
         ("run shop.yml", "write tenfold load shop.yml"),
         ("-q 100 http://127.0.0.1:9/", "requests a second are --rate R"),
         ("shop.yml -t http://127.0.0.1:9/", "-t URL is --target URL here"),
+        ("-n 5 -r http://127.0.0.1:9/", "ab's -r is not needed here"),
+        ("-r -n 5 http://127.0.0.1:9/", "ab's -r is not needed here"),
+        ("-e times.csv http://127.0.0.1:9/", "ab's -e FILE is --hgrm FILE here"),
+        ("-v 4 http://127.0.0.1:9/", "ab's -v N is not needed here"),
     ] {
         refused(&format!("load {arguments}"), 2, &[remedy]);
     }

@@ -121,12 +121,18 @@ impl Cli {
 }
 
 /// The commonest slips: the app's command without the two dashes in front, a server without its flag,
-/// less than nothing.
+/// less than nothing, a value that stands in the environment.
 fn hint(error: &clap::Error, arguments: &[String]) -> Option<String> {
-    let unknown = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument => word,
-        _ => return None,
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else {
+        return None;
     };
+    if error.kind() != ErrorKind::UnknownArgument {
+        let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) else {
+            return None;
+        };
+        return load::without_number(unknown, value)
+            .or_else(|| variable(unknown, value, arguments));
+    }
     let has_dashes = arguments.iter().any(|argument| argument == "--");
     match arguments.get(1)?.as_str() {
         _ if unknown.parse::<f64>().is_ok_and(|number| number < 0.0) => {
@@ -142,6 +148,16 @@ fn hint(error: &clap::Error, arguments: &[String]) -> Option<String> {
         ),
         _ => None,
     }
+}
+
+/// Where a wrong value stands that no argument has: variables of the environment are named after flags.
+fn variable(argument: &str, value: &str, arguments: &[String]) -> Option<String> {
+    let flag = argument.split(' ').next()?;
+    let name = format!("TENFOLD_{}", flag.strip_prefix("--")?.to_uppercase().replace('-', "_"));
+    let mut ours = arguments.iter().take_while(|word| *word != "--");
+    let is_said = ours.any(|word| word.split('=').next() == Some(flag));
+    (!is_said && std::env::var(&name).is_ok_and(|held| held == value))
+        .then(|| format!("`{value}` stands in the environment: correct {name} there, or unset it"))
 }
 
 /// The program's own work is light: one thread. Balancer and load generator bring theirs.

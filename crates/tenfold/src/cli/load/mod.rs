@@ -30,7 +30,7 @@ use self::connections::ConnectionArguments;
 pub use self::outputs::OutputArguments;
 use self::pattern::{PatternArguments, Timing};
 use self::peers::PeerArguments;
-pub use self::peers::hint;
+pub use self::peers::{hint, without_number};
 use self::reach::reach;
 use self::script::ScriptArguments;
 use self::target::TargetArguments;

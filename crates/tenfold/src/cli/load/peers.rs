@@ -70,6 +70,12 @@ impl PeerArguments {
     }
 }
 
+/// ab's `-r`, which takes no number.
+pub fn without_number(flag: &str, value: &str) -> Option<String> {
+    let is_abs = flag == "-r <R>" && (value.is_empty() || value.contains("://"));
+    is_abs.then(|| "ab's -r is not needed here: a load goes on after errors".to_owned())
+}
+
 /// The same of flags that take no part here.
 pub fn hint(unknown: &str, arguments: &[String]) -> Option<String> {
     let called = match unknown {

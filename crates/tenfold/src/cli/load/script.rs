@@ -45,8 +45,8 @@ impl ScriptArguments {
         }
         let Some(path) = named.filter(|text| is_script(text)) else {
             return match self.flag() {
-                Some(flag) => Err(misuse(format!(
-                    "{flag} belongs to a script: give SCRIPT.yml in place of the URL"
+                Some((flag, ab)) => Err(misuse(format!(
+                    "{flag} belongs to a script: give SCRIPT.yml in place of the URL{ab}"
                 ))),
                 None => Ok(None),
             };
@@ -62,15 +62,20 @@ impl ScriptArguments {
         Ok(Some(Arc::new(script)))
     }
 
-    fn flag(&self) -> Option<&'static str> {
+    /// What belongs to a script, and what is to be said to those who know its short form from ab.
+    fn flag(&self) -> Option<(&'static str, &'static str)> {
+        let (percentiles, words) = (
+            "; ab's -e FILE is --hgrm FILE here",
+            "; ab's -v N is not needed here: --json FILE has all that is known",
+        );
         let given = [
-            ("--target", self.target.is_some()),
-            ("--environment", self.environment.is_some()),
-            ("--variables", self.variables.is_some()),
-            ("--overrides", self.overrides.is_some()),
-            ("--check", self.check),
+            ("--target", "", self.target.is_some()),
+            ("--environment", percentiles, self.environment.is_some()),
+            ("--variables", words, self.variables.is_some()),
+            ("--overrides", "", self.overrides.is_some()),
+            ("--check", "", self.check),
         ];
-        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+        given.into_iter().find(|(.., given)| *given).map(|(flag, ab, _)| (flag, ab))
     }
 }
 
