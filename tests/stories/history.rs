@@ -42,9 +42,10 @@ fn a_full_disk() {
     let output = Command::new("unshare").args(["-rm", "sh", "-c", &script]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("free some space"), "{}", said(&output));
-    // Earlier runs can still be read.
+    // Earlier runs can still be read, and that there are none.
     let script = format!(
-        "export TENFOLD_STATE_DIR={disk}; mount -t tmpfs none {disk} && {program} runs && \
+        "export TENFOLD_STATE_DIR={disk}; mount -t tmpfs -o ro none {disk} && {program} runs && \
+         mount -o remount,rw {disk} && {program} plan --users 1 -- no-such-program 2>/dev/null; \
          mount -o remount,ro {disk} && exec {program} runs",
         disk = disk.display(),
         program = env!("CARGO_BIN_EXE_tenfold")

@@ -56,6 +56,7 @@ pub struct Run {
     pub summary: String,
 }
 
+const FILE: &str = "history.sqlite";
 const SCHEMA_VERSION: i64 = 1;
 const SCHEMA: &str = "
     CREATE TABLE runs (
@@ -73,17 +74,20 @@ const SCHEMA: &str = "
 impl History {
     /// Opens the file and proves that it can be written, so that a measurement is not made in vain.
     pub fn open() -> anyhow::Result<History> {
-        History::open_at(&place()?, Purpose::Write)
+        History::open_at(&state::directory()?.join(FILE), Purpose::Write)
     }
 
-    /// Opens the file, which need not be writable.
+    /// Opens the file, which need not be writable, nor be there.
     pub fn read() -> anyhow::Result<History> {
-        History::open_at(&place()?, Purpose::Read)
+        History::open_at(&state::place()?.join(FILE), Purpose::Read)
     }
 
     fn open_at(path: &Path, purpose: Purpose) -> anyhow::Result<History> {
         let explain = |error| explain(&error, path);
-        let database = Connection::open(path).map_err(explain)?;
+        let is_nothing = purpose == Purpose::Read && matches!(path.try_exists(), Ok(false));
+        let database =
+            if is_nothing { Connection::open_in_memory() } else { Connection::open(path) };
+        let database = database.map_err(explain)?;
         database.busy_timeout(std::time::Duration::from_secs(5)).map_err(explain)?;
         let mut history = History { database, path: path.to_owned() };
         if purpose == Purpose::Write || history.version().map_err(explain)? == 0 {
@@ -221,10 +225,6 @@ impl FromStr for RunName {
     }
 }
 
-fn place() -> anyhow::Result<PathBuf> {
-    Ok(state::directory()?.join("history.sqlite"))
-}
-
 /// The working directory, as the history keeps it.
 pub fn here() -> String {
     std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned()
@@ -281,6 +281,13 @@ mod tests {
         assert!(none.contains("not that many load runs"), "{none}");
         assert!("last~x".parse::<RunName>().is_err() && "-".parse::<RunName>().is_err());
         assert!(history.document(99).unwrap_err().to_string().contains("no run 99"));
+    }
+
+    #[test]
+    fn nothing_is_read_where_nothing_was_kept() {
+        let nowhere = Path::new("/proc/no-such-place/history.sqlite");
+        assert!(History::open_at(nowhere, Purpose::Write).is_err());
+        assert!(History::open_at(nowhere, Purpose::Read).unwrap().list(9).unwrap().is_empty());
     }
 
     #[test]

@@ -11,14 +11,19 @@ use crate::outcome::misuse;
 /// Instance logs of so many runs are kept.
 const KEPT_LOGS: usize = 20;
 
-/// The directory, made if need be.
-pub fn directory() -> anyhow::Result<PathBuf> {
+/// The directory, which may not be there yet.
+pub fn place() -> anyhow::Result<PathBuf> {
     let from =
         |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let directory = from("TENFOLD_STATE_DIR")
+    from("TENFOLD_STATE_DIR")
         .or_else(|| from("XDG_STATE_HOME").map(|base| base.join("tenfold")))
         .or_else(|| from("HOME").map(|home| home.join(".local/state/tenfold")))
-        .ok_or_else(|| misuse("no place for the history: set TENFOLD_STATE_DIR to a directory"))?;
+        .ok_or_else(|| misuse("no place for the history: set TENFOLD_STATE_DIR to a directory"))
+}
+
+/// The same, made if need be.
+pub fn directory() -> anyhow::Result<PathBuf> {
+    let directory = place()?;
     std::fs::create_dir_all(&directory).with_context(|| {
         format!(
             "cannot make {}: set TENFOLD_STATE_DIR to a directory that can be written",
