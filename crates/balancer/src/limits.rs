@@ -35,12 +35,13 @@ pub struct Timeouts {
     /// Between two pieces of a request body; then 408.
     pub body: Duration,
     /// From the end of a request's header to the end of its body, in total, as far as only the
-    /// client is waited for; then 408. Not of a call of gRPC, which goes on like an upgraded
-    /// connection.
+    /// client is waited for; then 408. Not of a call of gRPC over HTTP/2, which goes on like an
+    /// upgraded connection.
     pub upload: Duration,
-    /// How long a client may be waited for in all, for its body or to take its answer, beyond what
-    /// its bytes have earned at [`Limits::client_rate`]; then 408, or the connection is aborted.
-    /// What was earned counts up to `stall`. For an HTTP/2 connection also as a whole.
+    /// How long a slot or an answer may wait for a client in all, for its body or to take its answer,
+    /// beyond what its bytes have earned at [`Limits::client_rate`]; then 408, or the connection is
+    /// aborted. What was earned counts up to `stall`. For an HTTP/2 connection also as a whole. Before
+    /// a slot is asked for, nobody else waits, and a body may be as slow as `body` says.
     pub client_grace: Duration,
     /// Establishing a connection to a backend.
     pub connect: Duration,
@@ -48,7 +49,7 @@ pub struct Timeouts {
     pub response: Duration,
     /// Between two pieces of an answer, whichever side stalls; then the connection is aborted.
     pub stall: Duration,
-    /// An upgraded connection, or a call of gRPC, without a byte in either direction.
+    /// An upgraded connection, or a call of gRPC over HTTP/2, without a byte in either direction.
     pub tunnel: Duration,
     /// An unused connection to a backend; it is closed at most a quarter later.
     pub backend_idle: Duration,

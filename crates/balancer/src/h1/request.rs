@@ -46,8 +46,8 @@ pub(crate) struct Request {
 pub(crate) enum Dialogue {
     /// The request, then the answer.
     Turns,
-    /// Calls of gRPC, and streams of Connect: either may wait for the other in the middle, for as long as
-    /// upgraded connections may.
+    /// Calls of gRPC, and streams of Connect, over HTTP/2: either may wait for the other in the middle, for
+    /// as long as upgraded connections may. HTTP/1.1 carries the request, then the answer.
     Interleaved,
 }
 
@@ -237,7 +237,7 @@ pub(crate) fn parse_request(
         client,
         scheme,
         timed: kept.timing && gathered.timed,
-        dialogue: dialogue(parsed.headers, body),
+        dialogue: dialogue(parsed.headers, body, carrier),
     })
 }
 
@@ -335,15 +335,15 @@ fn expectation(gathered: &Gathered<'_>, version: Version, body: Framing) -> Resu
     }
 }
 
-fn dialogue(headers: &[httparse::Header<'_>], body: Framing) -> Dialogue {
+fn dialogue(headers: &[httparse::Header<'_>], body: Framing, carrier: Carrier) -> Dialogue {
     let is_call = |header: &httparse::Header<'_>| {
         let kinds = [&b"application/grpc"[..], b"application/connect+"];
         header.name.eq_ignore_ascii_case("content-type")
             && kinds.iter().any(|kind| header.value.starts_with(kind))
     };
-    match body == Framing::Chunked && headers.iter().any(is_call) {
-        true => Dialogue::Interleaved,
-        false => Dialogue::Turns,
+    match (carrier, body) {
+        (Carrier::Http2, Framing::Chunked) if headers.iter().any(is_call) => Dialogue::Interleaved,
+        _ => Dialogue::Turns,
     }
 }
 

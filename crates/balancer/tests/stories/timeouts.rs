@@ -69,19 +69,27 @@ fn an_idle_client_is_closed_without_a_word() {
     assert_eq!(stage.client().rest(), "");
 }
 
+/// Whatever it says that it is: over HTTP/1.1 nobody answers before.
 #[test]
 fn a_body_that_stops_coming_is_408() {
-    let (origin, _over) = silent(|_| ());
-    let stage = stage(&origin, |timeouts| timeouts.body = SHORT);
-    let mut client = stage.client();
-    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhe");
-    let answer = client.rest();
-    assert!(
-        answer.starts_with("HTTP/1.1 408 ")
-            && answer.contains("408 no byte of the request body arrived for 60ms"),
-        "{answer}"
-    );
-    assert_eq!(stage.backend().counts.requests, 0, "it got no slot");
+    for fields in [
+        "Content-Length: 5",
+        "Transfer-Encoding: chunked\r\nContent-Type: application/grpc",
+        "Transfer-Encoding: chunked\r\nContent-Type: application/connect+json",
+    ] {
+        let (origin, _over) = silent(|_| ());
+        let stage = stage(&origin, |timeouts| timeouts.body = SHORT);
+        let mut client = stage.client();
+        client.send(format!("POST / HTTP/1.1\r\nHost: h\r\n{fields}\r\n\r\n5"));
+        stage.until("it is given up", |snapshot| snapshot.clients.own_4xx == 1);
+        let answer = client.rest();
+        assert!(
+            answer.starts_with("HTTP/1.1 408 ")
+                && answer.contains("408 no byte of the request body arrived for 60ms"),
+            "{answer}"
+        );
+        assert_eq!(stage.backend().counts.requests, 0, "it got no slot");
+    }
 }
 
 /// However often a piece of it comes, before a slot is asked for and with one.
