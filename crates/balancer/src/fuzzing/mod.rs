@@ -61,9 +61,10 @@ pub fn request(bytes: &[u8]) {
         for (name, value) in &head.fields {
             assert!(!name.contains('_') && !NEVER_PASSED.contains(&&name[..]), "{name} passes");
             let right = match &name[..] {
-                "connection" => request.upgrade && *value == b"upgrade",
+                "connection" if request.upgrade => *value == b"upgrade",
+                "connection" => *value == b"TE" && !head.values("te").is_empty(),
                 "upgrade" => request.upgrade,
-                "te" => *value == b"trailers",
+                "te" => *value == b"trailers" && head.values("connection") == [b"TE"],
                 "expect" => request.expect == Expect::Continue && *value == b"100-continue",
                 _ => true,
             };

@@ -202,8 +202,12 @@ pub(crate) fn parse_request(
     copy_fields(&mut copyist, parsed.headers, &meanings, kept);
     let out = copyist.written();
     write_framing(out, &gathered);
-    if let Some(protocols) = upgrade {
-        write_upgrade(out, protocols);
+    match upgrade {
+        Some(protocols) => write_upgrade(out, protocols),
+        // RFC 9110 10.1.4: it is for this connection alone, and says so. Not beside an upgrade: some apps
+        // read one `Connection` of two.
+        None if gathered.trailers => out.extend_from_slice(b"Connection: TE\r\nTE: trailers\r\n"),
+        None => {}
     }
     if expect == Expect::Continue {
         out.extend_from_slice(b"Expect: 100-continue\r\n");
@@ -384,9 +388,6 @@ fn write_framing(out: &mut Vec<u8>, gathered: &Gathered<'_>) {
         out.extend_from_slice(b"Content-Length: ");
         write_decimal(out, length);
         out.extend_from_slice(b"\r\n");
-    }
-    if gathered.trailers {
-        out.extend_from_slice(b"TE: trailers\r\n");
     }
 }
 

@@ -212,7 +212,11 @@ fn what_is_passed_on() {
             "",
         ),
         ("CVE-2016-5385: Proxy", "Proxy: http://evil\r\n", ""),
-        ("rfc9110 10.1.4 TE", "TE: gzip, trailers\r\nConnection: TE\r\n", "TE: trailers\r\n"),
+        (
+            "rfc9110 10.1.4 TE",
+            "TE: gzip, trailers\r\nConnection: TE\r\n",
+            "Connection: TE\r\nTE: trailers\r\n",
+        ),
         ("rfc9110 10.1.1 expectation without a body", "Expect: 100-continue\r\n", ""),
         ("rfc9110 7.8 Upgrade not named by Connection", "Upgrade: websocket\r\n", ""),
         (
@@ -230,8 +234,7 @@ fn what_is_passed_on() {
 
 #[test]
 fn rfc9110_7_8_upgrade_is_asked_for() {
-    let fields =
-        "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n";
+    let fields = "Connection: keep-alive, Upgrade\r\nTE: trailers\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n";
     let expected = format!(
         "GET / HTTP/1.1\r\nHost: h\r\nSec-WebSocket-Key: k\r\nConnection: upgrade\r\nUpgrade: websocket\r\n{OURS}X-Forwarded-Host: h\r\n\r\n"
     );
