@@ -335,6 +335,11 @@ async fn wait<'w>(
             app.tally(worker.index, |tally| tally.shed.client_gone += 1);
             return Poll::Ready(Err(Refused::Outcome(Outcome::ClientGone)));
         }
+        if let Some(end) = worker.cut_off()
+            && timer.poll(cx, end).is_ready()
+        {
+            return Poll::Ready(Err(Refused::Outcome(Outcome::ClientGone)));
+        }
         ready!(timer.poll(cx, deadline));
         let failure = match outlook {
             Outlook::Recovery => all_down(worker, app, limit),

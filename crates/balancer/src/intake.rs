@@ -73,6 +73,11 @@ pub(crate) async fn gather(
         if !std::mem::replace(&mut acknowledged, true) {
             client.stream.acknowledge();
         }
+        if let Some(end) = worker.cut_off()
+            && client.timer.poll(cx, end).is_ready()
+        {
+            return Poll::Ready(Err(Missing::ClientGone));
+        }
         let silence = *silence.get_or_insert_with(|| Instant::now() + timeouts.body);
         let limit = client.upload.map_or(silence, |upload| upload.min(silence));
         let failure = match pace.deadline(true, moved) {

@@ -137,10 +137,23 @@ fn what_a_stop_cuts_off_has_its_line() {
         client
     };
     let _both = [ask("Connection: upgrade\r\nUpgrade: x\r\n"), ask("")];
+    // One whose body has not come, and one that waits for the slot.
+    let mut others = [stage.client(), stage.client()];
+    others[0].send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n");
+    others[1].send(GET);
+    stage.until("it waits", |snapshot| {
+        snapshot.clients.open == 4 && snapshot.apps[0].queue.depth == 1
+    });
     let mut lines = requests(stage, folder.path());
     lines.sort();
-    let line = |status| format!("\"GET / HTTP/1.1\" {status} 5 \"-\" \"-\"");
-    assert_eq!(lines, [line(101), line(200)]);
+    let line = |request| format!("\"{request} \"-\" \"-\"");
+    let expected = [
+        "GET / HTTP/1.1\" 101 5",
+        "GET / HTTP/1.1\" 200 5",
+        "GET / HTTP/1.1\" 499 0",
+        "POST / HTTP/1.1\" 499 0",
+    ];
+    assert_eq!(lines, expected.map(line));
 }
 
 #[test]
