@@ -10,6 +10,8 @@
 //! Times are compared by their logarithms: a few slow requests among many fast ones would drown a
 //! mean. A trial is over at once when one of its first requests is not answered while others are: a
 //! server that serves one connection at a time does not get to the second one.
+//!
+//! Time in which there is nothing to do does not count: a trial goes on where the next burst comes.
 
 use std::time::{Duration, Instant};
 
@@ -45,6 +47,16 @@ pub(super) enum Scope {
 pub(super) struct Decision {
     pub(super) scope: Scope,
     pub(super) slots: usize,
+}
+
+/// What the backends have to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Demand {
+    Nothing,
+    /// They have requests, and nobody waits.
+    Met,
+    /// Somebody waits for a slot.
+    Waits,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +99,10 @@ struct Window {
     sum: f64,
     squares: f64,
     longest: Duration,
-    /// Ticks, and those of them at which nobody waited.
+    /// How long there was something to do, up to the last tick.
+    busy: Duration,
+    last: Option<Instant>,
+    /// Ticks at which there was, and those of them at which nobody waited.
     ticks: u32,
     calm: u32,
 }
@@ -185,15 +200,14 @@ impl AutoSlots {
         first
     }
 
-    /// What is to change now. `waiting`: somebody waits for a slot. `subjects`: the backends that
-    /// leave their slots to this, and serve.
+    /// What is to change now. `subjects`: the backends that leave their slots to this, and serve.
     pub(super) fn tick(
         &mut self,
         now: Instant,
-        waiting: bool,
+        demand: Demand,
         subjects: &[BackendId],
     ) -> Option<Decision> {
-        self.window.tick(now, waiting);
+        self.window.tick(now, demand);
         if let Stage::Trial(trial) = self.stage
             && !subjects.iter().any(|&subject| trial.scope.has(subject))
         {
@@ -202,7 +216,8 @@ impl AutoSlots {
         let (&first, several) = (subjects.first()?, subjects.len() > 1);
         match self.stage {
             Stage::Base => {
-                if self.window.count < ENOUGH || self.is_pausing(now) || !waiting {
+                let waits = demand == Demand::Waits;
+                if self.window.count < ENOUGH || self.is_pausing(now) || !waits {
                     self.window.keep_recent();
                     return None;
                 }
@@ -210,7 +225,7 @@ impl AutoSlots {
                 let scope = Scope::One(first);
                 Some(self.begin(Trial { scope, slots, base: self.window, aim, answered: 0 }, now))
             }
-            Stage::Trial(trial) => match self.verdict(&trial, now)? {
+            Stage::Trial(trial) => match self.verdict(&trial)? {
                 true if several && trial.scope != Scope::All => {
                     Some(self.begin(Trial { scope: Scope::All, ..trial }, now))
                 }
@@ -255,9 +270,9 @@ impl AutoSlots {
     }
 
     /// Whether the trial's number is the better one; none while that is not known.
-    fn verdict(&self, trial: &Trial, now: Instant) -> Option<bool> {
+    fn verdict(&self, trial: &Trial) -> Option<bool> {
         let (window, more) = (&self.window, trial.slots > self.slots);
-        let elapsed = window.began.map_or(Duration::ZERO, |began| now.duration_since(began));
+        let elapsed = window.busy;
         let limit = 4 * trial.base.longest.max(window.longest) + SLACK;
         let is_single = matches!(trial.scope, Scope::One(_));
         if more && is_single && trial.answered < trial.slots {
@@ -331,8 +346,9 @@ impl Scope {
 
 impl Window {
     fn new(began: Option<Instant>) -> Self {
-        let longest = Duration::ZERO;
-        Window { began, count: 0, sum: 0.0, squares: 0.0, longest, ticks: 0, calm: 0 }
+        let (longest, busy) = (Duration::ZERO, Duration::ZERO);
+        let (count, sum, squares, ticks, calm) = (0, 0.0, 0.0, 0, 0);
+        Window { began, count, sum, squares, longest, busy, last: began, ticks, calm }
     }
 
     fn add(&mut self, time: Duration, ended: Instant) {
@@ -346,10 +362,14 @@ impl Window {
         self.longest = self.longest.max(time);
     }
 
-    fn tick(&mut self, now: Instant, waiting: bool) {
+    fn tick(&mut self, now: Instant, demand: Demand) {
         self.began.get_or_insert(now);
-        self.ticks += 1;
-        self.calm += u32::from(!waiting);
+        let last = self.last.replace(now).unwrap_or(now);
+        if demand != Demand::Nothing {
+            self.busy += now - last;
+            self.ticks += 1;
+            self.calm += u32::from(demand == Demand::Met);
+        }
     }
 
     /// Forgets half of what is more than enough.

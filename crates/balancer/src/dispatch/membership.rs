@@ -3,6 +3,7 @@
 use std::task::Waker;
 use std::time::Instant;
 
+use super::auto::Demand;
 use super::choice::Choice;
 use super::drain_rate::DrainRate;
 use super::list::{End, List};
@@ -125,7 +126,12 @@ impl<B: Clone> Dispatch<B> {
         let left_to_us: Vec<_> = members.filter(|member| member.rule == Slots::Auto).collect();
         let serving = left_to_us.iter().filter(|member| member.takes());
         let subjects: Vec<_> = serving.map(|member| member.id).collect();
-        let Some(decision) = self.auto.tick(now, self.waiting > 0, &subjects) else {
+        let demand = match left_to_us.iter().any(|member| member.in_flight > 0) {
+            _ if self.waiting > 0 => Demand::Waits,
+            true => Demand::Met,
+            false => Demand::Nothing,
+        };
+        let Some(decision) = self.auto.tick(now, demand, &subjects) else {
             return Vec::new();
         };
         let ids = left_to_us.iter().map(|member| member.id);

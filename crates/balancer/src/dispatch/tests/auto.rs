@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::super::auto::AutoSlots;
+use super::super::auto::{AutoSlots, Demand};
 use super::*;
 
 /// What a simulated backend does with the requests that it has.
@@ -17,7 +17,7 @@ enum Server {
     OneConnection { micros: u64 },
 }
 
-/// Backends behind a queue that is never empty.
+/// Backends behind a queue that is never empty, unless there are bursts.
 struct Simulation {
     server: fn(u64) -> Server,
     auto: AutoSlots,
@@ -27,6 +27,9 @@ struct Simulation {
     events: BinaryHeap<Reverse<(u64, usize, u64, u32)>>,
     limits: Vec<usize>,
     in_flight: Vec<usize>,
+    waiting: u64,
+    /// Requests that come at once, a burst every five seconds.
+    burst: u64,
     ordinals: Vec<u32>,
     /// Those of each backend that do not count.
     before: Vec<u32>,
@@ -55,6 +58,8 @@ impl Simulation {
             events: BinaryHeap::new(),
             limits: vec![1; backends],
             in_flight: vec![0; backends],
+            waiting: NEVER,
+            burst: 0,
             ordinals: vec![0; backends],
             before: vec![0; backends],
             leave: 0,
@@ -107,7 +112,8 @@ impl Simulation {
         let mut tick = self.now;
         while self.now < end {
             for backend in 0..self.limits.len() {
-                while self.in_flight[backend] < self.limits[backend] {
+                while self.in_flight[backend] < self.limits[backend] && self.waiting > 0 {
+                    self.waiting -= 1;
                     self.begin(backend);
                 }
             }
@@ -120,7 +126,7 @@ impl Simulation {
             }
             let Some(Reverse((at, backend, began, ordinal))) = self.events.pop() else { continue };
             self.now = at;
-            let full = self.in_flight[backend] >= self.limits[backend];
+            let full = self.in_flight[backend] >= self.limits[backend] && self.waiting > 0;
             self.in_flight[backend] -= 1;
             self.answered += 1;
             let (time, ended) = (Duration::from_micros(at - began), self.at(at));
@@ -140,7 +146,16 @@ impl Simulation {
 
     fn tick(&mut self) {
         let subjects: Vec<_> = (0..self.limits.len()).map(subject).collect();
-        let Some(decision) = self.auto.tick(self.at(self.now), true, &subjects) else { return };
+        let demand = match self.in_flight.iter().any(|&count| count > 0) {
+            _ if self.waiting > 0 => Demand::Waits,
+            true => Demand::Met,
+            false => Demand::Nothing,
+        };
+        if self.now.is_multiple_of(5_000_000) {
+            self.waiting += self.burst;
+        }
+        let decision = self.auto.tick(self.at(self.now), demand, &subjects);
+        let Some(decision) = decision else { return };
         for backend in 0..self.limits.len() {
             if !decision.scope.has(subject(backend)) {
                 continue;
@@ -232,6 +247,22 @@ fn it_follows_a_backend_that_changes() {
     }
 }
 
+/// Each has too few requests to tell anything, and seconds without any follow.
+#[test]
+fn bursts_add_up() {
+    for (backends, burst) in [(1, 10), (1, 25), (3, 30)] {
+        let found = |server| {
+            let mut it = Simulation::new(backends, server);
+            (it.waiting, it.burst) = (0, burst);
+            it.run(900).auto.slots()
+        };
+        let slots = found(|_| Server::Pool { workers: 16, micros: 50_000 });
+        assert!((3..=20).contains(&slots), "{slots} for bursts of {burst} at {backends}");
+        assert_eq!(found(|_| Server::Pool { workers: 1, micros: 50_000 }), 1);
+        assert_eq!(found(|_| Server::OneConnection { micros: 50_000 }), 1);
+    }
+}
+
 /// Its second connection is served when we give the first one up, and soon.
 #[test]
 fn a_backend_of_one_connection_is_not_stalled() {
@@ -250,7 +281,7 @@ fn without_demand_nothing_changes() {
     for _ in 0..1000 {
         now += TICK;
         auto.answered(subject(0), 0, false, Duration::from_millis(5), now);
-        assert_eq!(auto.tick(now, false, &[subject(0)]), None);
+        assert_eq!(auto.tick(now, Demand::Met, &[subject(0)]), None);
     }
     assert_eq!(auto.slots(), 1);
 }
