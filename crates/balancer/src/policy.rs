@@ -28,8 +28,8 @@ pub enum Policy {
     /// The backend with fewest requests in flight and waiting for its weight, in turn among equals.
     LeastConn,
     /// The backend where requests in flight and waiting, times how long it took of late, are least.
-    /// What fails counts as slow; what is not asked is taken to be faster each second, so that
-    /// nobody starves.
+    /// What fails counts as slow, and so does what clients wait for in vain; what is not asked is taken
+    /// to be faster each second, so that nobody starves.
     LeastTime,
     /// A client address keeps its backend: [`Policy::Hash`] over the address, an IPv6 one by its
     /// network of 64 bits.

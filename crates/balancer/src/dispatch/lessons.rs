@@ -40,8 +40,10 @@ impl<B: Clone> Dispatch<B> {
         };
         let Some(now) = now else { return };
         match report {
-            Report::Nothing | Report::Left { .. } => return,
-            Report::Answered { ended, micros, error: false } => {
+            Report::Nothing => return,
+            // It says nothing of a backend that may be as fast as it was.
+            Report::Left { micros, .. } if !member.service.is_below(micros) => return,
+            Report::Left { ended, micros } | Report::Answered { ended, micros, error: false } => {
                 member.service.answered(micros, ended);
             }
             Report::Answered { ended, micros, .. } | Report::Failed { ended, micros, .. } => {

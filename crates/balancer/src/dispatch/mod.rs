@@ -169,6 +169,8 @@ pub(crate) enum Report {
     /// The client did not wait for the answer.
     Left {
         ended: Instant,
+        /// How long it had waited for the backend alone; it would have taken longer.
+        micros: u32,
     },
     Answered {
         ended: Instant,
@@ -392,6 +394,10 @@ impl<B: Clone> Dispatch<B> {
 }
 
 impl Report {
+    pub(crate) fn left(began: Instant, ended: Instant) -> Self {
+        Report::Left { ended, micros: micros(began, ended) }
+    }
+
     pub(crate) fn answered(began: Instant, ended: Instant, error: bool) -> Self {
         Report::Answered { ended, micros: micros(began, ended), error }
     }
@@ -403,7 +409,7 @@ impl Report {
     pub(crate) fn ended(self) -> Option<Instant> {
         match self {
             Report::Nothing => None,
-            Report::Left { ended }
+            Report::Left { ended, .. }
             | Report::Answered { ended, .. }
             | Report::Failed { ended, .. } => Some(ended),
         }

@@ -33,6 +33,10 @@ impl ServiceTime {
         self.at = Some(now);
     }
 
+    pub(super) fn is_below(self, micros: u32) -> bool {
+        self.micros < u64::from(micros)
+    }
+
     pub(super) fn failed(&mut self, micros: u32, now: Instant) {
         self.answered(micros.max(PENALTY), now);
     }

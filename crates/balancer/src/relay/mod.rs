@@ -332,8 +332,11 @@ impl<'r, 'w> Relay<'r, 'w> {
         let slot = &mut lease.slot;
         slot.report = match fault {
             None => Report::answered(began, ended, self.status >= Some(500)),
-            // Says more about the client.
-            Some(BackendFault::ClientAbort) => Report::Left { ended },
+            // Says more about the client, unless only the backend was waited for.
+            Some(BackendFault::ClientAbort) => {
+                let alone = matches!(self.upload, Upload::Done { .. }) && self.status.is_none();
+                Report::left(if alone { began } else { ended }, ended)
+            }
             Some(fault) => Report::failed(fault, began, ended),
         };
         let to_client = self.moved.to_client + self.space.downward.len() as u64;

@@ -277,7 +277,7 @@ impl World {
         let Flight { id, ordinal, mut wish } = self.flights.swap_remove(at);
         let report = match end {
             End::Answered => Report::answered(self.now, self.now, false),
-            End::Aborted => Report::Left { ended: self.now },
+            End::Aborted => Report::left(self.now, self.now),
             End::Failed | End::Again => Report::failed(BackendFault::Connect, self.now, self.now),
         };
         let freed = self.dispatch.release(id, ordinal, report);

@@ -139,6 +139,39 @@ fn least_time_takes_a_quick_failure_for_slow() {
     assert!(broken < 50, "{broken} of 1,000");
 }
 
+/// It fails nobody who waits, and nobody does.
+#[test]
+fn least_time_avoids_a_backend_that_clients_give_up_on() {
+    let (mut d, ids) = dispatch(Policy::LeastTime, &[("hangs", 99), ("fine", 99)]);
+    let (mut now, mut hanging, mut hung) = (Instant::now(), Vec::new(), 0);
+    for _ in 0..2000 {
+        for began in hanging.extract_if(.., |began| now - *began >= SECOND) {
+            d.release(ids[0], 0, Report::left(began, now));
+        }
+        let grant = granted(ask(&mut d));
+        if grant.id == ids[0] {
+            hung += 1;
+            hanging.push(now);
+        } else {
+            timed(&mut d, grant.id, now, Duration::from_millis(20), false);
+        }
+        now += Duration::from_millis(10);
+    }
+    assert!((3..30).contains(&hung), "{hung} of 2,000");
+    // Who leaves soon says nothing.
+    let (mut d, ids) = dispatch(Policy::LeastTime, &[("slow", 9), ("fine", 9)]);
+    for (id, millis) in [(ids[0], 80), (ids[1], 20)] {
+        let grant = granted(ask(&mut d));
+        assert_eq!(grant.id, id);
+        timed(&mut d, id, now, Duration::from_millis(millis), false);
+    }
+    for _ in 0..100 {
+        let grant = granted(ask(&mut d));
+        assert_eq!(grant.id, ids[1]);
+        d.release(grant.id, 0, Report::left(now, now + Duration::from_millis(1)));
+    }
+}
+
 #[test]
 fn a_key_keeps_its_backend_and_spills_beyond_the_bound() {
     for policy in [Policy::IpHash, Policy::Hash(Key::Path)] {
@@ -296,7 +329,7 @@ fn who_leaves_makes_nobody_wait_longer() {
     for served in 0..20 {
         now += SECOND;
         let answered = Report::answered(now, now, false);
-        d.release(ids[0], 0, if served % 2 == 0 { answered } else { Report::Left { ended: now } });
+        d.release(ids[0], 0, if served % 2 == 0 { answered } else { Report::left(now, now) });
     }
     // For 25 s.
     waiting(ask(&mut d));
