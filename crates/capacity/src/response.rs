@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::balance::States;
 use crate::laws;
 use crate::model::{Model, Side};
+use crate::quota::Throttled;
 use crate::rates::Rates;
 use crate::shape::ServiceShape;
 use crate::tail::{Mixture, Wait};
@@ -127,22 +128,25 @@ pub fn expect(model: &Model, workload: &Workload, instances: usize) -> Predictio
 
 fn modelled(model: &Model, workload: &Workload, instances: usize) -> Prediction {
     let system = System::new(model, workload, instances);
-    let throughput = system.throughput(workload);
-    let response = system.response(workload);
-    let throttled = model.throttled(instances).filter(|_| response.is_some());
-    let (throughput, [response, fastest, slowest]) =
-        match throttled.and_then(|t| t.simulate(workload)) {
-            None => (throughput, [response; 3]),
-            Some(simulated) => {
-                let throughput = match workload {
-                    Workload::Closed { .. } => simulated.throughput,
-                    // What is sent is known; the simulation sends more or less by chance.
-                    Workload::Open { .. } => throughput,
-                };
-                let times = [simulated.response, simulated.fastest, simulated.slowest];
-                (throughput, times.map(Some))
-            }
-        };
+    let throttled = model.throttled(instances);
+    let capacity =
+        throttled.as_ref().map_or_else(|| system.rate(system.slots), Throttled::capacity);
+    let throughput = system.throughput(workload, capacity);
+    let is_endless = matches!(workload, Workload::Open { rate, .. } if *rate >= STABLE * capacity);
+    let response = if is_endless { None } else { system.response(workload) };
+    let simulated = throttled.filter(|_| !is_endless).and_then(|t| t.simulate(workload));
+    let (throughput, [response, fastest, slowest]) = match simulated {
+        None => (throughput, [response; 3]),
+        Some(simulated) => {
+            let throughput = match workload {
+                Workload::Closed { .. } => simulated.throughput,
+                // What is sent is known; the simulation sends more or less by chance.
+                Workload::Open { .. } => throughput,
+            };
+            let times = [simulated.response, simulated.fastest, simulated.slowest];
+            (throughput, times.map(Some))
+        }
+    };
     Prediction { throughput, low: throughput, high: throughput, response, fastest, slowest }
 }
 
@@ -208,12 +212,12 @@ impl System<'_> {
         System { rates: Rates::new(model, instances, most), slots, shape: &model.shape }
     }
 
-    fn throughput(&self, workload: &Workload) -> f64 {
+    fn throughput(&self, workload: &Workload, capacity: f64) -> f64 {
         match *workload {
             Workload::Closed { users, think } => {
                 users as f64 / (self.closed_mean(users, think) + think)
             }
-            Workload::Open { rate, .. } => rate.min(self.rate(self.slots)),
+            Workload::Open { rate, .. } => rate.min(capacity),
         }
     }
 
@@ -446,5 +450,18 @@ mod tests {
                 [p.fastest, p.response, p.slowest].map(|response| response.unwrap().p95);
             assert!(fast <= middle && middle <= slow, "{instances}: {fast}, {middle}, {slow}");
         }
+    }
+
+    // The best rung of an instance, 53 requests/s, began with a budget unspent.
+    #[test]
+    fn an_overload_gets_what_the_quota_gives_not_what_a_lucky_rung_did() {
+        let demand = Interval::of_another(&[0.0040, 0.0041, 0.0042]);
+        let quota = Quota { cores: 0.2, running: 0.0044, demand };
+        let mut m = model(1, 1.0 / 53.0, 0.0041, 2.0).under(Some(quota));
+        m.fit(&[saturation(2, 106.0, 0.0041, 0.4)]);
+        let p = predict(&m, &Workload::Open { rate: 60.0, arrival_scv: POISSON }, 1);
+        close(p.throughput, 0.2 / 0.0041, 1e-3);
+        assert!(p.low < p.throughput && p.throughput < p.high, "{p:?}");
+        assert_eq!(p.response, None);
     }
 }
