@@ -18,8 +18,10 @@ pub(crate) fn explained(error: Option<&Error>) -> String {
             format!("the server refused the TLS handshake ({alert:?}); look at its log")
         }
         Some(Error::InvalidCertificate(wrong)) => match wrong {
-            // The latter of another authority by the same name.
-            CertificateError::UnknownIssuer | CertificateError::BadSignature => format!(
+            // The latter two of another authority by the same name.
+            CertificateError::UnknownIssuer
+            | CertificateError::BadSignature
+            | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => format!(
                 "nobody who is trusted has signed the server's certificate; give its authority with \
                  --ca, {ANYBODY}"
             ),

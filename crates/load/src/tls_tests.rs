@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, PKCS_ED25519};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{HandshakeKind, ServerConfig, ServerConnection, SupportedProtocolVersion, version};
 
@@ -17,13 +17,12 @@ struct Identity {
 }
 
 fn identity(name: &str) -> Identity {
-    identity_of(name, IsCa::NoCa)
+    identity_of(name, IsCa::NoCa, KeyPair::generate().unwrap())
 }
 
-fn identity_of(name: &str, is_ca: IsCa) -> Identity {
+fn identity_of(name: &str, is_ca: IsCa, key: KeyPair) -> Identity {
     let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
     params.is_ca = is_ca;
-    let key = KeyPair::generate().unwrap();
     let certificate = params.self_signed(&key).unwrap();
     let file = std::env::temp_dir().join(format!("tenfold-tls-{}-{name}.pem", std::process::id()));
     std::fs::write(&file, certificate.pem()).unwrap();
@@ -196,9 +195,13 @@ fn a_certificate_is_verified_unless_anyone_is_trusted() {
 #[test]
 fn what_is_wrong_with_a_certificate_is_said_with_a_remedy() {
     let (known, other) = (identity("told"), identity("untold"));
-    let authority = identity_of("authority", IsCa::Ca(BasicConstraints::Unconstrained));
+    let key = KeyPair::generate().unwrap();
+    let authority = identity_of("authority", IsCa::Ca(BasicConstraints::Unconstrained), key);
+    let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
+    let namesake = identity_of("namesake", IsCa::NoCa, key);
     for (server, name, tls, words) in [
         (&known, "localhost", other.tls(), ["nobody who is trusted", "--ca"]),
+        (&known, "localhost", namesake.tls(), ["nobody who is trusted", "--ca"]),
         (&known, "elsewhere", known.tls(), ["not valid for name", "localhost"]),
         (&authority, "localhost", authority.tls(), ["CA:TRUE", "basicConstraints=CA:FALSE"]),
     ] {
