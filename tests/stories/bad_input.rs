@@ -119,6 +119,9 @@ fn a_name_that_would_move_the_cursor() {
 #[test]
 fn a_number_beyond_all_count() {
     refused("plan --users 18446744073709551615 -- true", 2, &["is beyond all count"]);
+    for arguments in ["load http://127.0.0.1:9/ --seed x", "up --queue-length=1.5 -- true"] {
+        refused(arguments, 2, &["write a whole number from 0"]);
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub struct Arguments {
     #[arg(long, value_name = "METRIC:SHARE,..", value_parser = allowance, value_delimiter = ',')]
     fail_on: Vec<Allowance>,
     /// Which of the sequences of random draws; the same one with the same number
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::number::<u64>)]
     seed: u64,
     /// Write the comparison as JSON to FILE; - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]

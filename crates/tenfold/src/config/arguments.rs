@@ -135,7 +135,7 @@ pub struct BalancingArguments {
     #[arg(long, value_name = "N", value_parser = quantity::count, env = "TENFOLD_THREADS")]
     pub threads: Option<usize>,
     /// Requests that may wait for a free instance [default: 1024]
-    #[arg(long, value_name = "N", env = "TENFOLD_QUEUE_LENGTH")]
+    #[arg(long, value_name = "N", value_parser = quantity::number::<usize>, env = "TENFOLD_QUEUE_LENGTH")]
     pub queue_length: Option<usize>,
     /// How long a request may wait for a free instance [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = quantity::positive_seconds, env = "TENFOLD_QUEUE_WAIT")]

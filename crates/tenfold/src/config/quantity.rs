@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
 
 use balancer::Slots;
@@ -70,6 +71,12 @@ pub fn count(text: &str) -> Result<usize, String> {
         Ok(count) if count > MOST => Err(format!("`{text}` is beyond all count: write less")),
         Ok(count) => Ok(count),
     }
+}
+
+/// A number that may be 0.
+pub fn number<N: FromStr>(text: &str) -> Result<N, String> {
+    let wrong = |_| format!("`{text}` is not a number that fits: write a whole number from 0");
+    text.trim().parse().map_err(wrong)
 }
 
 /// A number of at least 1, or `auto`.

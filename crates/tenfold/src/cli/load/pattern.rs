@@ -34,7 +34,7 @@ pub struct PatternArguments {
     #[arg(long)]
     poisson: bool,
     /// Which of the sequences of random arrivals; the same one with the same number
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::number::<u64>)]
     pub seed: u64,
     /// How long [default: 10s]
     #[arg(long, visible_alias = "run-time", value_name = "TIME", value_parser = quantity::positive_seconds)]
