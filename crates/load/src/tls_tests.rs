@@ -17,13 +17,13 @@ struct Identity {
 }
 
 fn identity(name: &str) -> Identity {
-    identity_of(name, IsCa::NoCa, KeyPair::generate().unwrap())
+    identity_of(name, IsCa::NoCa, &KeyPair::generate().unwrap())
 }
 
-fn identity_of(name: &str, is_ca: IsCa, key: KeyPair) -> Identity {
+fn identity_of(name: &str, is_ca: IsCa, key: &KeyPair) -> Identity {
     let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
     params.is_ca = is_ca;
-    let certificate = params.self_signed(&key).unwrap();
+    let certificate = params.self_signed(key).unwrap();
     let file = std::env::temp_dir().join(format!("tenfold-tls-{}-{name}.pem", std::process::id()));
     std::fs::write(&file, certificate.pem()).unwrap();
     Identity {
@@ -196,9 +196,9 @@ fn a_certificate_is_verified_unless_anyone_is_trusted() {
 fn what_is_wrong_with_a_certificate_is_said_with_a_remedy() {
     let (known, other) = (identity("told"), identity("untold"));
     let key = KeyPair::generate().unwrap();
-    let authority = identity_of("authority", IsCa::Ca(BasicConstraints::Unconstrained), key);
+    let authority = identity_of("authority", IsCa::Ca(BasicConstraints::Unconstrained), &key);
     let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
-    let namesake = identity_of("namesake", IsCa::NoCa, key);
+    let namesake = identity_of("namesake", IsCa::NoCa, &key);
     for (server, name, tls, words) in [
         (&known, "localhost", other.tls(), ["nobody who is trusted", "--ca"]),
         (&known, "localhost", namesake.tls(), ["nobody who is trusted", "--ca"]),
