@@ -175,6 +175,7 @@ fn no_command() {
     refused("plan --users 3", 2, &["no app to run", "after --"]);
     refused("plan --users 3 node app.js", 2, &["stands after --"]);
     refused("balance 127.0.0.1:9", 2, &["stands after --to"]);
+    refused("balance --to 127.0.0.1:8080", 2, &["leads back to 127.0.0.1:8080", "--listen"]);
     let load = refused("load http://127.0.0.1:9/ --rate -5", 2, &["-5"]);
     assert!(!said(&load).contains("stands after --"), "a load has no command: {}", said(&load));
 }

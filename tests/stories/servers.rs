@@ -101,6 +101,9 @@ fn servers_come_and_go_without_a_lost_request() {
     let again = home.run(&format!("server add {}", third.address));
     assert_eq!(again.status.code(), Some(1));
     assert!(said(&again).contains("is there already"), "{}", said(&again));
+    let itself = home.run(&format!("server add {}", balance.address));
+    assert_eq!(itself.status.code(), Some(2));
+    assert!(said(&itself).contains("leads back to"), "{}", said(&itself));
     let unknown = home.run("server remove nobody");
     assert_eq!(unknown.status.code(), Some(2));
     assert!(said(&unknown).contains("no server nobody is here"), "{}", said(&unknown));

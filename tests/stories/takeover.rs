@@ -145,7 +145,7 @@ fn without_a_running_one_it_simply_starts() {
     let address = free_address();
     let up = home.serve(&format!("up --takeover --listen {address} -- {APP} demo-app"));
     assert!(up.get().is_ok());
-    let other = Home::new().run(&format!("balance --takeover --listen {address} --to {address}"));
+    let other = Home::new().run(&format!("balance --takeover --listen {address} --to 127.0.0.1:1"));
     assert_eq!(other.status.code(), Some(1));
     assert!(said(&other).contains("already in use"), "not ours to take: {}", said(&other));
 }

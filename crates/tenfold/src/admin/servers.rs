@@ -11,7 +11,7 @@ use balancer::{Address, AppId, Backend, BackendPhase, BackendSnapshot, Drained, 
 use serde::{Deserialize, Serialize};
 
 use super::api::{self, Refusal, State, Status};
-use crate::config::{Balancing, Members};
+use crate::config::{self, Balancing, Members};
 
 /// Body of `POST /servers/add`. What it leaves open is as for the app's other servers.
 #[derive(Debug, Serialize, Deserialize)]
@@ -92,6 +92,9 @@ async fn add(
             StatusCode::CONFLICT,
             format!("{address} is there already: remove it first, or add another one"),
         ));
+    }
+    if let Some(sentence) = config::no_server(&address, &state.listen.iter().collect::<Vec<_>>()) {
+        return refuse(sentence);
     }
     let weight = weight.unwrap_or(pool.backend.weight);
     if !(1..=Backend::MAX_WEIGHT).contains(&weight) {

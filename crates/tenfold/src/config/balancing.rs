@@ -167,6 +167,17 @@ fn resolve(
         apps.push(Served { id: AppId::nth(index), members });
     }
     let listeners = listeners(file, arguments)?;
+    let listen: Vec<_> = listeners.iter().map(|listener| &listener.address).collect();
+    for ((_, at, _), served) in tables.iter().zip(&apps) {
+        let Members::Servers { servers, .. } = &served.members else { continue };
+        for (index, server) in servers.iter().enumerate() {
+            if let Some(sentence) = no_server(&server.address, &listen) {
+                let is_said = matches!(wanted, Wanted::Balance { to, .. } if !to.is_empty());
+                let at = if is_said { Key::default() } else { at.then("backends").then(&index) };
+                return Err(at.wrong(&sentence));
+            }
+        }
+    }
     let routes = route::resolve(&file.routes, &names, &listeners)?;
     Ok(Balancing {
         config: balancer::Config {
@@ -190,6 +201,24 @@ fn resolve(
         drain: arguments.drain.or(table.drain).unwrap_or(DRAIN),
         start: if arguments.takeover { Start::TakingOver } else { Start::Anew },
     })
+}
+
+/// Why nobody can be sent there who connects to one of these.
+pub fn no_server(server: &Address, listen: &[&Address]) -> Option<String> {
+    let everywhere = |listener: &Address| match (listener.tcp(), server.tcp()) {
+        (Some(listener), Some(server)) => {
+            let kin = listener.is_ipv4() == server.is_ipv4() && listener.port() == server.port();
+            kin && listener.ip().is_unspecified() && server.ip().is_loopback()
+        }
+        _ => false,
+    };
+    if server.tcp().is_some_and(|address| address.port() == 0) {
+        return Some(format!("{server} has no port: write the one that the server listens on"));
+    }
+    let itself = listen.iter().find(|&&listener| listener == server || everywhere(listener))?;
+    Some(format!(
+        "{server} leads back to {itself}, where clients connect: write where the server listens, or give another --listen"
+    ))
 }
 
 /// Reads all certificates, so that a wrong one is found before anything listens.

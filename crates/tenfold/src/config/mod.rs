@@ -38,7 +38,7 @@ pub use arguments::{
     AppArguments, BalancingArguments, GoalArguments, LimitArguments, RequestArguments,
     WorkloadArguments,
 };
-pub use balancing::{Balancing, Members, Served, Start, Wanted};
+pub use balancing::{Balancing, Members, Served, Start, Wanted, no_server};
 pub use file::File;
 use source::Key;
 

@@ -110,7 +110,7 @@ fn the_command_line_wins_over_the_file() {
 
 #[test]
 fn what_is_wrong_is_refused_with_line_and_remedy() {
-    let site = "[apps.a]\nbackends = [\"127.0.0.1:1\"]\n";
+    let site = "[apps.a]\nbackends = [\"127.0.0.1:2\"]\n";
     for (text, said) in [
         ("[balancr]", "t.toml:1: unknown field `balancr`; did you mean `balancer`?"),
         ("[balancer]\nthread = 2", "t.toml:2: unknown field `thread`; did you mean `threads`?"),
@@ -165,6 +165,18 @@ fn what_is_wrong_is_refused_with_line_and_remedy() {
         (
             "[balancer]\nlisteners = [\"127.0.0.1:1\", \"127.0.0.1:1\"]\n[app]\nbackends = [\"127.0.0.1:2\"]",
             "t.toml:2: 127.0.0.1:1 is there twice",
+        ),
+        (
+            "[app]\nbackends = [\n\"127.0.0.1:0\"]",
+            "t.toml:3: 127.0.0.1:0 has no port: write the one",
+        ),
+        (
+            "[app]\nbackends = [\n\"127.0.0.1:1\",\n\"127.0.0.1:8080\"]",
+            "t.toml:4: 127.0.0.1:8080 leads back to 127.0.0.1:8080, where clients connect: write",
+        ),
+        (
+            "[balancer]\nlisteners = [\"[::1]:80\", \"0.0.0.0:80\"]\n[app]\nbackends = [\"127.0.0.2:80\"]",
+            "t.toml:4: 127.0.0.2:80 leads back to 0.0.0.0:80",
         ),
         ("[app", "t.toml:1: "),
     ] {
@@ -317,7 +329,7 @@ fn all_tables_are_read() {
 
 #[test]
 fn certificates_and_checks_are_refused_with_line_and_remedy() {
-    let app = "[app]\nbackends = [\"127.0.0.1:1\"]\n";
+    let app = "[app]\nbackends = [\"127.0.0.1:2\"]\n";
     for (text, said) in [
         (
             "[balancer]\nlisteners = [{ address = \"127.0.0.1:1\", tls = { certificates = [\n{ chain = \"/none\",\nkey = \"/none\" }] } }]",
