@@ -59,9 +59,10 @@ impl Headcount {
         let Some(passed) = at.checked_sub(self.since) else {
             return self.from;
         };
-        // Whoever is due at this very moment has come.
         let moved = self.ramp.map_or(u64::MAX, |ramp| {
-            (passed as f64 / SECOND as f64 * ramp + 1e-9).floor() as u64 + 1
+            let near = (passed as f64 / SECOND as f64 * ramp).round() as u64;
+            // Whoever is due at this very moment has come.
+            near + u64::from(self.delay(near) <= passed)
         });
         match self.from < self.to {
             true => self.from.saturating_add(moved).min(self.to),
@@ -126,6 +127,18 @@ mod tests {
             [None, Some(22), Some(21), Some(20)].map(|t| t.map(|t| t * SECOND / 10))
         );
         assert_eq!(down.joins_at(1), Some(2 * SECOND), "there already");
+    }
+
+    #[test]
+    fn who_is_due_at_the_end_has_not_come() {
+        for (ramp, seconds, came) in
+            [(0.1, 20, 2), (0.5, 4, 2), (1.0, 3, 3), (3.0, 1, 3), (7.0, 5, 35)]
+        {
+            let count = Headcount::new(100, Some(ramp), SECOND);
+            let end = SECOND + seconds * SECOND;
+            assert_eq!((count.until(end).came, count.at(end)), (came, came + 1), "{ramp}");
+            assert_eq!(count.joins_at(came), Some(end));
+        }
     }
 
     #[test]
