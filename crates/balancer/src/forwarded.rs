@@ -103,7 +103,7 @@ impl Origin {
             write_field(out, "X-Forwarded-Host", host);
         }
         if self.families.x_forwarded == XForwarded::All {
-            write_field(out, "X-Forwarded-Port", self.port(host));
+            write_field(out, "X-Forwarded-Port", port(host, self.scheme));
         }
         if self.families.forwarded {
             out.extend_from_slice(b"Forwarded: ");
@@ -132,8 +132,8 @@ impl Origin {
             }
             if self.families.x_forwarded == XForwarded::All {
                 let is_port = |value: &[u8]| parse_port(value).is_some();
-                let port = said(headers, "x-forwarded-port", is_port);
-                write_field(out, "X-Forwarded-Port", port.unwrap_or(self.port(host)));
+                let given = said(headers, "x-forwarded-port", is_port);
+                write_field(out, "X-Forwarded-Port", given.unwrap_or(port(host, scheme)));
                 if let Some(client) = client {
                     write_address(out, "X-Real-IP: ", client);
                 }
@@ -199,19 +199,19 @@ impl Origin {
         }
         out.extend_from_slice(b"\r\n");
     }
+}
 
-    /// The port that the client connected to, as far as it told: ours may have been translated.
-    fn port<'h>(&self, host: &'h [u8]) -> &'h [u8] {
-        let port = match host.iter().rposition(|&byte| byte == b':') {
-            // Not one inside of an IPv6 address.
-            Some(colon) if !host[colon..].contains(&b']') => &host[colon + 1..],
-            _ => b"",
-        };
-        match (port, self.scheme) {
-            (b"", Scheme::Http) => b"80",
-            (b"", Scheme::Https) => b"443",
-            (port, _) => port,
-        }
+/// The port that the client connected to, as far as it told: ours may have been translated.
+fn port(host: &[u8], scheme: Scheme) -> &[u8] {
+    let port = match host.iter().rposition(|&byte| byte == b':') {
+        // Not one inside of an IPv6 address.
+        Some(colon) if !host[colon..].contains(&b']') => &host[colon + 1..],
+        _ => b"",
+    };
+    match (port, scheme) {
+        (b"", Scheme::Http) => b"80",
+        (b"", Scheme::Https) => b"443",
+        (port, _) => port,
     }
 }
 
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(
             fields,
             "X-Forwarded-For: 1.1.1.1, 2.2.2.2, 10.9.9.9, 10.0.0.1\r\nX-Forwarded-Proto: https\r\n\
-             X-Forwarded-Host: shop.example\r\nX-Forwarded-Port: 80\r\nX-Real-IP: 2.2.2.2\r\n\
+             X-Forwarded-Host: shop.example\r\nX-Forwarded-Port: 443\r\nX-Real-IP: 2.2.2.2\r\n\
              Forwarded: for=2.2.2.2, for=10.0.0.1;proto=http;host=\"h:81\"\r\n"
         );
     }

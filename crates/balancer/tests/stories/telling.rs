@@ -55,7 +55,7 @@ fn a_trusted_proxy_can() {
         "GET / HTTP/1.1\r\nHost: h\r\nVia: 1.0 edge\r\nX-Forwarded-Prefix: /app\r\nX-Forwarded-User: ann\r\n\
          X-Request-Start: t=1\r\nVia: 1.1 tenfold\r\n\
          X-Forwarded-For: 1.1.1.1, 127.0.0.1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: h\r\n\
-         X-Forwarded-Port: 80\r\nX-Real-IP: 1.1.1.1\r\n\
+         X-Forwarded-Port: 443\r\nX-Real-IP: 1.1.1.1\r\n\
          Forwarded: for=1.1.1.1, for=127.0.0.1;proto=http;host=\"h\"\r\nX-Request-Id: abc\r\n\r\n"
     );
 }
