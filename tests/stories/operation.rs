@@ -146,3 +146,23 @@ fn two_addresses_share_a_port() {
     let status = said(&home.run(&format!("status --listen {second}")));
     assert!(status.contains("127.0.0.1:2 ") && !status.contains("127.0.0.1:1 "), "{status}");
 }
+
+/// As by cron, which has no `XDG_RUNTIME_DIR`, and then from a terminal, which has one.
+#[test]
+fn a_session_finds_what_was_started_without_one() {
+    let _machine = shared();
+    let home = Home::new();
+    let of_user = |arguments: &str| {
+        let mut command = home.tenfold(arguments);
+        command.env_remove("TENFOLD_STATE_DIR").env_remove("XDG_RUNTIME_DIR");
+        command.env("XDG_STATE_HOME", home.path());
+        command
+    };
+    let balance = Serving::start(&mut of_user("balance --listen 127.0.0.1:0 --to 127.0.0.1:1"));
+    let named = format!("status --listen {}", balance.address);
+    for arguments in ["status", &named] {
+        let mut status = of_user(arguments);
+        let output = status.env("XDG_RUNTIME_DIR", home.path().join("session")).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    }
+}

@@ -11,23 +11,38 @@ use balancer::Address;
 use crate::outcome::misuse;
 use crate::state;
 
-/// `$XDG_RUNTIME_DIR/tenfold`, else `run` in the state directory; made if need be.
-pub fn directory() -> anyhow::Result<PathBuf> {
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|d| !d.is_empty()).map(PathBuf::from);
-    let directory = match runtime.filter(|_| std::env::var_os("TENFOLD_STATE_DIR").is_none()) {
-        Some(runtime) => runtime.join("tenfold"),
-        None => state::directory()?.join("run"),
+/// Where sockets may be: `$XDG_RUNTIME_DIR/tenfold`, and `run` in the state directory, for a session must
+/// find what was started without one, as by cron. A new one is in the first.
+fn directories() -> anyhow::Result<Vec<PathBuf>> {
+    let said = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let runtime = said("XDG_RUNTIME_DIR").filter(|_| said("TENFOLD_STATE_DIR").is_none());
+    let runtime = runtime.map(|directory| PathBuf::from(directory).join("tenfold"));
+    let state = state::place().map(|directory| directory.join("run"));
+    let directories: Vec<PathBuf> = match runtime {
+        Some(runtime) => std::iter::once(runtime).chain(state).collect(),
+        None => vec![state?],
     };
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700).create(&directory).with_context(|| {
-        format!("cannot make {}: name a socket elsewhere with --socket", directory.display())
-    })?;
-    Ok(directory)
+    Ok(directories)
 }
 
-/// The socket of what listens on `listen`, as its first address.
+/// The socket of what listens on `listen`, as its first address; its directory is made if need be.
 pub fn path(listen: &Address) -> anyhow::Result<PathBuf> {
-    Ok(directory()?.join(name(listen)))
+    let directories = directories()?;
+    if let Some(path) = living(&directories, listen) {
+        return Ok(path);
+    }
+    let first = &directories[0];
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(first).with_context(|| {
+        format!("cannot make {}: name a socket elsewhere with --socket", first.display())
+    })?;
+    Ok(first.join(name(listen)))
+}
+
+/// The one that somebody answers.
+fn living(directories: &[PathBuf], listen: &Address) -> Option<PathBuf> {
+    let mut paths = directories.iter().map(|directory| directory.join(name(listen)));
+    paths.find(|path| UnixStream::connect(path).is_ok())
 }
 
 /// The address; a path of a Unix socket without its slashes.
@@ -74,30 +89,35 @@ pub fn bind(path: &Path) -> anyhow::Result<UnixListener> {
 pub fn find(named: Option<&Path>, listen: Option<&Address>) -> anyhow::Result<PathBuf> {
     match (named, listen) {
         (Some(path), _) => Ok(path.to_owned()),
-        (None, Some(listen)) => Ok(of(&directory()?, listen)),
-        (None, None) => only(&directory()?),
+        (None, Some(listen)) => Ok(of(&directories()?, listen)),
+        (None, None) => only(&directories()?),
     }
 }
 
 /// The socket of what listens on `listen`, or on all addresses of the machine and so there, too.
-fn of(directory: &Path, listen: &Address) -> PathBuf {
-    let exact = directory.join(name(listen));
-    let Some(address) = listen.tcp().filter(|_| !exact.exists()) else { return exact };
+fn of(directories: &[PathBuf], listen: &Address) -> PathBuf {
     let all: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
-    let all = all.map(|all| directory.join(name(&SocketAddr::new(all, address.port()).into())));
-    all.into_iter().find(|path| path.exists()).unwrap_or(exact)
+    let all = listen.tcp().map(|address| all.map(|all| SocketAddr::new(all, address.port())));
+    let mut others = all.into_iter().flatten().map(Address::Tcp);
+    living(directories, listen)
+        .or_else(|| others.find_map(|other| living(directories, &other)))
+        .unwrap_or_else(|| directories[0].join(name(listen)))
 }
 
-fn only(directory: &Path) -> anyhow::Result<PathBuf> {
-    let entries = std::fs::read_dir(directory).with_context(|| {
-        format!("cannot read {}: name the socket with --socket", directory.display())
-    })?;
-    let mut running: Vec<PathBuf> =
-        entries.flatten().map(|e| e.path()).filter(|p| UnixStream::connect(p).is_ok()).collect();
+fn only(directories: &[PathBuf]) -> anyhow::Result<PathBuf> {
+    let mut running: Vec<PathBuf> = Vec::new();
+    for directory in directories.iter().filter(|directory| directory.is_dir()) {
+        let entries = std::fs::read_dir(directory).with_context(|| {
+            format!("cannot read {}: name the socket with --socket", directory.display())
+        })?;
+        let paths = entries.flatten().map(|entry| entry.path());
+        running.extend(paths.filter(|path| UnixStream::connect(path).is_ok()));
+    }
     match (running.pop(), running.pop()) {
         (Some(path), None) => Ok(path),
         (None, _) => bail!(
-            "nothing runs here: start it with `tenfold up -- COMMAND` or `tenfold balance --to HOST:PORT`"
+            "nothing runs here: start it with `tenfold up -- COMMAND` or `tenfold balance --to HOST:PORT`, or ask as \
+             the user and with the TENFOLD_STATE_DIR that it was started with"
         ),
         (Some(_), Some(_)) => {
             Err(misuse("several are running: say which with --listen ADDRESS, as it was started"))
@@ -113,13 +133,14 @@ mod tests {
     fn a_dead_socket_is_replaced_and_a_living_one_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("1.sock");
+        let only = || only(&[directory.path().to_owned(), "/nowhere".into()]);
         drop(bind(&path).unwrap());
-        assert!(only(directory.path()).unwrap_err().to_string().contains("nothing runs"));
+        assert!(only().unwrap_err().to_string().contains("nothing runs"));
         let living = bind(&path).unwrap();
-        assert_eq!(only(directory.path()).unwrap(), path);
+        assert_eq!(only().unwrap(), path);
         assert!(bind(&path).unwrap_err().to_string().contains("already listens"));
         let other = bind(&directory.path().join("2.sock")).unwrap();
-        assert!(only(directory.path()).unwrap_err().to_string().contains("--listen"));
+        assert!(only().unwrap_err().to_string().contains("--listen"));
         drop((living, other));
     }
 
@@ -136,7 +157,7 @@ mod tests {
     fn each_address_has_a_socket_of_its_own() {
         let directory = tempfile::tempdir().unwrap();
         let address = |text: &str| Address::Tcp(text.parse().unwrap());
-        let found = |listen: &Address| of(directory.path(), listen);
+        let found = |listen: &Address| of(&[directory.path().to_owned()], listen);
         let (one, two) = (address("127.0.0.1:80"), address("127.0.0.2:80"));
         let _one = bind(&directory.path().join(name(&one))).unwrap();
         assert_ne!(found(&one), found(&two));
