@@ -1,6 +1,7 @@
 //! `tenfold.toml`: what the command line says otherwise, for a project to keep.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -87,8 +88,12 @@ impl File {
     pub fn read(path: &Path) -> anyhow::Result<File> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             misuse(format!(
-                "cannot read {} ({error}): name another file with --config",
-                path.display()
+                "cannot read {} ({error}): {}",
+                path.display(),
+                match error.kind() {
+                    ErrorKind::InvalidData => "save it as UTF-8",
+                    _ => "name another file with --config",
+                }
             ))
         })?;
         let mut file = File::parse(&text, &path.display().to_string())?;
@@ -185,6 +190,15 @@ mod tests {
             ("[workload]\nusers = \"3\"", "`): write it as 3, without a sign or quotes"),
             ("[balancer]\naccess_log = { format = \"json\" }", "missing field `to` (in"),
             ("[balancer]\nlisteners = [8080]", "`): write it in quotes, or as { address"),
+            (
+                "[app]\ncommand = [node]",
+                "2: neither a number nor a text in quotes (in `command = [node]`): write a text in quotes",
+            ),
+            ("[app]\npolicy = queue", "`): write a text in quotes"),
+            ("[app]\nports = 4201-4210", "`): write a text in quotes"),
+            ("[app]\ncommand = ./run", "`): write a text in quotes"),
+            ("[app]\ninstances = two", "`): write a text in quotes"),
+            ("[balancer]\nlisteners = [127.0.0.1:80]", "`): write a text in quotes"),
         ] {
             assert!(error(text).contains(remedy), "{}", error(text));
         }

@@ -25,6 +25,19 @@ pub struct Wrong {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Key(Vec<String>);
 
+/// What is said of a text without quotes, which the parser takes for what it begins like: `node` for
+/// `nan`, `two` for `true`, 4201-4210 for a day.
+const BARE: &str = "neither a number nor a text in quotes";
+const LIKENESSES: [&str; 7] = [
+    "string values must be quoted",
+    "invalid boolean",
+    "invalid date",
+    "invalid float",
+    "invalid mantissa",
+    "invalid integer",
+    "invalid time",
+];
+
 /// What to write, where the parser only names what it expected. Longer names say it themselves.
 fn remedy(message: &str) -> &'static str {
     let expected = message.rsplit_once("expected ").map_or("", |(_, expected)| expected);
@@ -36,6 +49,7 @@ fn remedy(message: &str) -> &'static str {
         "a whole number" => "write it as 3, without a sign or quotes",
         "a number" => "write it as 0.5, without quotes",
         "a boolean" => "write true or false, without quotes",
+        _ if message == BARE => "write a text in quotes, as in \"node\"",
         _ if message.starts_with("missing ") => "add it",
         _ if message.starts_with("duplicate ") => "keep one of them",
         _ => "",
@@ -44,6 +58,9 @@ fn remedy(message: &str) -> &'static str {
 
 /// The parser's words for what users know by others.
 fn plain(message: &str) -> String {
+    if LIKENESSES.iter().any(|likeness| message.starts_with(likeness)) {
+        return BARE.to_owned();
+    }
     let message = message.replace("a sequence", "a list").replace("sequence,", "list,");
     if let Some((before, name)) = message.split_once("expected struct ") {
         let rest = name.find(|c: char| !c.is_alphanumeric()).map_or("", |end| &name[end..]);
