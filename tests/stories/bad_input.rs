@@ -108,6 +108,8 @@ fn a_flag_of_another_load_tool() {
     ] {
         refused(&format!("load {arguments}"), 2, &[remedy]);
     }
+    let word = said(&refused("load -q http://127.0.0.1:9/a b", 2, &["unexpected argument 'b'"]));
+    assert!(!word.contains("--rate"), "no number: {word}");
 }
 
 #[test]
@@ -173,6 +175,8 @@ fn a_flag_that_would_do_nothing() {
 #[test]
 fn no_command() {
     refused("plan --users 3", 2, &["no app to run", "after --"]);
+    let output = Home::new().tenfold("plan --users 3 --").arg("").output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     refused("plan --users 3 node app.js", 2, &["stands after --"]);
     refused("balance 127.0.0.1:9", 2, &["stands after --to"]);
     refused("balance --to 127.0.0.1:8080", 2, &["leads back to 127.0.0.1:8080", "--listen"]);

@@ -155,7 +155,8 @@ impl AppTable {
     ) -> Result<App, Wrong> {
         let said = &arguments.command;
         let command = if said.is_empty() { &self.command } else { said };
-        if command.is_empty() {
+        // As of -- "$APP" where that is not set.
+        if command.first().is_none_or(String::is_empty) {
             return Err(at.then("command").wrong(
                 "no app to run: put its command after --, as in `-- node app.js`, or into [app] command of tenfold.toml",
             ));

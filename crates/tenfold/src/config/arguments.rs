@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use fleet::{Cpus, Limits};
+use fleet::{Cpus, Limits, ReadyProbe};
 
 use super::quantity::Discreet;
 use super::{File, environment, quantity};
@@ -19,7 +19,7 @@ pub struct AppArguments {
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = Discreet(quantity::assignment))]
     pub env: Vec<(String, String)>,
     /// Ready means: GET PATH answers 2xx [default: the port accepts a connection]
-    #[arg(long, value_name = "PATH", env = "TENFOLD_READY_PATH")]
+    #[arg(long, value_name = "PATH", value_parser = ready_path, env = "TENFOLD_READY_PATH")]
     pub ready_path: Option<String>,
     /// How long an instance may take until it is ready [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = quantity::positive_seconds, env = "TENFOLD_READY_TIMEOUT")]
@@ -33,6 +33,12 @@ pub struct AppArguments {
     /// The app's command; {port}, {i} and {name} are replaced, and PORT is in its environment
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+/// What is wrong with it here is not the file's.
+fn ready_path(text: &str) -> Result<String, String> {
+    let probe = ReadyProbe::http(text).map_err(|error| error.to_string());
+    probe.map(|_| text.to_owned())
 }
 
 /// What each instance may use.

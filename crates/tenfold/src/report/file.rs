@@ -39,6 +39,8 @@ pub fn show(text: &str) -> anyhow::Result<()> {
 pub fn check(to: &Path) -> anyhow::Result<()> {
     let writable = match to {
         to if is_standard_output(to) => true,
+        // A folder that is not there yet.
+        to if to.as_os_str().as_encoded_bytes().ends_with(b"/") => false,
         to if is_replaceable(to) => tempfile::NamedTempFile::new_in(directory(to)).is_ok(),
         // Not opened: who reads a pipe would take that for all that comes.
         to => !to.is_dir(),
@@ -95,6 +97,7 @@ mod tests {
         let nowhere = Path::new("/dev/null/x.json");
         assert!(write("1", nowhere).unwrap_err().to_string().contains("name a file"));
         assert!(check(nowhere).is_err() && check(directory.path()).is_err());
+        assert!(check(&directory.path().join("results/")).is_err());
         assert!(check(&file).is_ok() && check(Path::new("-")).is_ok());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }

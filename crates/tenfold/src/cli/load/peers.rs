@@ -90,7 +90,7 @@ pub fn hint(unknown: &str, arguments: &[String]) -> Option<String> {
         script if arguments.get(2).is_some_and(|word| word == "run") => {
             return Some(format!("A script needs no `run` here: write tenfold load {script}"));
         }
-        _ if arguments.iter().any(|word| word == "-q") => {
+        _ if arguments.windows(2).any(|w| w[0] == "-q" && w[1].parse::<f64>().is_ok()) => {
             "-q is --quiet here and takes no number: requests a second are --rate R"
         }
         _ => return None,
