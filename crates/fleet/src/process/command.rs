@@ -64,6 +64,11 @@ pub(super) fn explain(error: &io::Error, program: &str, app: &App, name: &str) -
         (ErrorKind::NotFound, Some(path)) => StartError::NotExecutable {
             program,
             reason: match interpreter(&path) {
+                Some(interpreter) if interpreter.ends_with('\r') => {
+                    "its lines end as on Windows, and the kernel takes the carriage return for a part of the \
+                     interpreter's name; let them end as on Linux, as `dos2unix` does"
+                        .into()
+                }
                 Some(interpreter) => format!(
                     "its first line asks for {interpreter}, which does not exist; install that or correct the line"
                 ),
@@ -142,5 +147,6 @@ fn interpreter(path: &Path) -> Option<String> {
     File::open(path).ok()?.take(256).read_to_end(&mut start).ok()?;
     let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line);
-    line.split_whitespace().next().map(str::to_owned)
+    // What the kernel takes for blanks.
+    line.split([' ', '\t']).find(|word| !word.is_empty()).map(str::to_owned)
 }

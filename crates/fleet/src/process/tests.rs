@@ -138,6 +138,9 @@ async fn says_why_a_command_cannot_be_run() {
     write(&script, "#!/no/such/shell -e\n", 0o755);
     let error = bench.start_error().await;
     assert!(error.contains("asks for /no/such/shell, which"), "{error}");
+    write(&script, "#! /bin/sh\r\n", 0o755);
+    let error = bench.start_error().await;
+    assert!(error.contains("its lines end as on Windows"), "{error}");
     bench.app.directory = Some("/no/such/directory".into());
     let error = bench.start_error().await;
     assert!(error.contains("cannot run the app in /no/such/directory"), "{error}");
