@@ -434,6 +434,9 @@ fn describe(probe: &Probe) -> String {
         n => format!("{n} instances"),
     };
     match (&probe.workload, probe.purpose) {
+        (load::Workload::Closed { users: 1, .. }, Purpose::Goal) => {
+            format!("measuring {instances} under the goal's 1 user")
+        }
         (load::Workload::Closed { users, .. }, Purpose::Goal) => {
             format!("measuring {instances} under the goal's {users} users")
         }

@@ -176,8 +176,11 @@ fn remarks(sizing: &Sizing) -> String {
         if m.memory_kills > 0 {
             let _ = writeln!(
                 out,
-                "{name}: killed for memory {} times; raise its --memory",
-                m.memory_kills
+                "{name}: killed for memory {}; raise its --memory",
+                match m.memory_kills {
+                    1 => "once".to_owned(),
+                    times => format!("{times} times"),
+                }
             );
         }
         if m.limited_by != Limit::Instances {

@@ -211,8 +211,11 @@ fn cost(cost: &Cost) -> String {
         ]);
     }
     let mut out = format!(
-        "What {} cost, each with {} ({}) and {:.0} MiB ({}), one machine to spare; a listed core is taken for one of this machine's\n{}",
-        instances(needs.instances),
+        "What {} with {} ({}) and {:.0} MiB ({}), one machine to spare; a listed core is taken for one of this machine's\n{}",
+        match needs.instances {
+            1 => "1 instance costs,".to_owned(),
+            n => format!("{n} instances cost, each"),
+        },
         cores(needs.cores_each),
         from(needs.cores_from),
         needs.memory_bytes_each as f64 / f64::from(1 << 20),
@@ -236,10 +239,6 @@ fn cost(cost: &Cost) -> String {
     }
     out.push('\n');
     out
-}
-
-fn instances(n: usize) -> String {
-    if n == 1 { "1 instance".to_owned() } else { format!("{n} instances") }
 }
 
 fn interventions(plan: &Plan) -> String {
@@ -323,6 +322,8 @@ mod tests {
             assert!(said.contains(part), "no `{part}` in\n{said}");
         }
         assert!(!said.contains("Shared cores"), "{said}");
+        priced.needs.instances = 1;
+        assert!(cost(&priced).starts_with("What 1 instance costs, with 0.5 cores (its limit)"));
         priced.offers.push(offer("others", CpuKind::Shared));
         let said = cost(&priced);
         assert!(said.contains("shared") && said.contains("Shared cores are slower"), "{said}");
