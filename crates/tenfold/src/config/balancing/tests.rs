@@ -255,10 +255,11 @@ fn the_key_at_fault_is_found() {
     assert!(message.starts_with("t.toml: 9999 threads are impossible"), "{message}");
 }
 
-/// Every example of the guide is a file that is right; and every key of the file is in the guide.
+/// Every example of the guide and of the README is a file that is right.
 #[test]
 fn the_guide_is_right() {
-    let guide = include_str!("../../../../../docs/balancer.md");
+    let guides =
+        [include_str!("../../../../../docs/balancer.md"), include_str!("../../../../../README.md")];
     let directory = tempfile::tempdir().unwrap();
     let certs = directory.path().join("certs");
     std::fs::create_dir(&certs).unwrap();
@@ -284,11 +285,11 @@ fn the_guide_is_right() {
             .expect("openssl runs; `make deps` installs it");
         assert!(made.status.success(), "{made:?}");
     }
-    let blocks: Vec<&str> =
-        guide.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert!(blocks.len() > 10);
+    let blocks = guides.iter().flat_map(|guide| guide.split("```toml\n").skip(1));
+    let blocks: Vec<&str> = blocks.map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(blocks.len() > 12);
     for block in blocks {
-        let mut file = File::parse(block, "balancer.md").unwrap_or_else(|e| panic!("{e}\n{block}"));
+        let mut file = File::parse(block, "guide.md").unwrap_or_else(|e| panic!("{e}\n{block}"));
         file.directory = Some(directory.path().to_owned());
         let app = AppArguments::default();
         let wanted = Wanted::Up {
