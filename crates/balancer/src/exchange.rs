@@ -320,11 +320,11 @@ async fn wait<'w>(
     mut place: Place<'w>,
     outlook: Outlook,
 ) -> Result<Slot<'w>, Refused<'w>> {
-    let limit = match outlook {
-        Outlook::Slot => app.config.queue.wait,
-        Outlook::Recovery => app.config.health.all_down_wait.min(app.config.queue.wait),
+    let (began, longest) = (Instant::now(), app.config.queue.wait);
+    let mut limit = match outlook {
+        Outlook::Slot => longest,
+        Outlook::Recovery => app.config.health.all_down_wait.min(longest),
     };
-    let deadline = Instant::now() + limit;
     let Client { stream, timer, .. } = client;
     let mut closed = pin!(stream.closed());
     poll_fn(|cx| {
@@ -340,25 +340,23 @@ async fn wait<'w>(
         {
             return Poll::Ready(Err(Refused::Outcome(Outcome::ClientGone)));
         }
-        ready!(timer.poll(cx, deadline));
-        let failure = match outlook {
-            Outlook::Recovery => all_down(worker, app, limit),
-            Outlook::Slot => too_long(worker, app, limit),
-        };
+        ready!(timer.poll(cx, began + limit));
+        if limit < longest && app.dispatcher.all_down().is_none() {
+            // Somebody serves by now, and this one waits for a slot as any other.
+            limit = longest;
+            ready!(timer.poll(cx, began + limit));
+        }
+        let failure = all_down(worker, app, limit);
         Poll::Ready(Err(Refused::Outcome(Outcome::Failed(failure.into()))))
     })
     .await
 }
 
-fn too_long(worker: &Worker, app: &App, limit: Duration) -> Failure {
-    app.tally(worker.index, |tally| tally.shed.timeout += 1);
-    Failure::QueueTimeout(limit)
-}
-
 /// Says why nobody serves, unless somebody does by now.
 fn all_down(worker: &Worker, app: &App, limit: Duration) -> Failure {
     let Some(AllDown { backends, reason, until }) = app.dispatcher.all_down() else {
-        return too_long(worker, app, limit);
+        app.tally(worker.index, |tally| tally.shed.timeout += 1);
+        return Failure::QueueTimeout(limit);
     };
     app.tally(worker.index, |tally| tally.shed.all_down += 1);
     let retry = until.map(|until| until.saturating_duration_since(Instant::now()));

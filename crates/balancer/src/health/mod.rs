@@ -31,8 +31,9 @@ pub struct Health {
     pub passive: PassiveHealth,
     /// By asking; not at all by default.
     pub active: Option<ActiveHealth>,
-    /// The longest that a request waits which comes when every backend is out, up to the queue's
-    /// own wait; then, or at once where this is 0, it is answered 503 with the reason.
+    /// The longest that a request waits which comes when every backend is out, and as long as that is
+    /// so, up to the queue's own wait; then, or at once where this is 0, it is answered 503 with the
+    /// reason.
     pub all_down_wait: Duration,
 }
 

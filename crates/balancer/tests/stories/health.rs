@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use balancer::{ActiveHealth, BackendHealth, HealthEvents, Policy};
 
@@ -80,6 +80,31 @@ fn where_all_are_down_a_request_waits_for_one_to_come_back() {
     sound.store(true, Ordering::SeqCst);
     client.expect(OK);
     assert_eq!(next(&mut events).0, BackendHealth::Up);
+}
+
+/// What there is to wait for then is a slot, for as long as any other request waits for one.
+#[test]
+fn who_waited_for_one_to_come_back_waits_on_for_its_slot() {
+    let limit = Duration::from_secs(1);
+    let stage = Stage::new(|config| {
+        let health = &mut config.apps[0].health;
+        (health.passive.failures, health.passive.rest) = (1, Duration::from_secs(3600));
+        health.all_down_wait = limit;
+    });
+    stage.add_address("gone", "127.0.0.1:1".parse::<std::net::SocketAddr>().unwrap(), 1);
+    assert!(stage.client_asks(GET).contains("none of 1 instances is fit to serve"));
+    let began = Instant::now();
+    let mut clients = [stage.client(), stage.client()];
+    clients.iter_mut().for_each(|client| client.send(GET));
+    stage.until("both wait", |snapshot| snapshot.apps[0].queue.depth == 2);
+    let origin = Origin::new(move |mut peer| {
+        while peer.request().is_some() {
+            std::thread::sleep((began + limit * 5 / 4).saturating_duration_since(Instant::now()));
+            peer.send(OK);
+        }
+    });
+    stage.add(&origin, 1);
+    clients.iter_mut().for_each(|client| client.expect(OK));
 }
 
 #[test]
