@@ -75,7 +75,8 @@ pub fn disturbance(beside: f64) -> Option<String> {
     })
 }
 
-/// What speaks against a measurement's numbers. Here nobody chooses the generator's rate and threads.
+/// What speaks against a measurement's numbers. Here nobody chooses the generator's threads, connections
+/// and addresses.
 pub fn told(reason: &Reason) -> String {
     match reason {
         Reason::ScheduleLag { p99, median } => format!(
@@ -83,6 +84,23 @@ pub fn told(reason: &Reason) -> String {
              generator",
             time(*p99),
             time(*median)
+        ),
+        Reason::GeneratorBusy { share } => format!(
+            "a generator thread used {:.0} % of its CPU, so its own speed limits the result; ask for fewer \
+             requests a second",
+            share * 100.0
+        ),
+        Reason::Underachieved { ratio } => format!(
+            "only {:.1} % of the requests that were due were sent; ask for fewer a second",
+            ratio * 100.0
+        ),
+        Reason::ConnectionsExhausted { limit, waited } => format!(
+            "{waited} requests waited in the generator because all {limit} connections were busy: the app is \
+             overloaded; ask for fewer requests a second"
+        ),
+        Reason::PortsExhausted { requests } => format!(
+            "{requests} requests failed because every local port was in use; widen \
+             net.ipv4.ip_local_port_range"
         ),
         _ => reason.to_string(),
     }
@@ -123,12 +141,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_late_generator_is_told_without_flags_that_plans_do_not_have() {
+    fn the_generator_is_told_of_without_flags_that_plans_do_not_have() {
         let said = told(&Reason::ScheduleLag { p99: 0.0125, median: 0.1 });
         assert!(
             said.ends_with("median answer takes 100 ms; leave a core to the generator"),
             "{said}"
         );
+        for reason in [
+            Reason::GeneratorBusy { share: 0.97 },
+            Reason::Underachieved { ratio: 0.815 },
+            Reason::ConnectionsExhausted { limit: 4096, waited: 17_131 },
+            Reason::PortsExhausted { requests: 3 },
+        ] {
+            let said = told(&reason);
+            let has = |flag: &&str| said.contains(*flag);
+            let none = ["--", "threads,", "more connections", "users"];
+            assert_eq!(none.iter().find(|flag| has(flag)), None, "{said}");
+        }
     }
 
     /// Cores by the process's count and, if one lived all along, by its busiest thread's.
