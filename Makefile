@@ -12,7 +12,7 @@ ORIGIN := $(TARGET)/bench/release/bench-origin
 .PHONY: help demo build release origin deps test soak fuzz lint fmt install clean bench-balancer bench-load bench-accuracy bench-choosing bench-docs systems
 
 help: ## List these words
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
 
 demo: build ## Build Tenfold and answer the question for the bundled app
 	$(TENFOLD) demo

@@ -161,7 +161,7 @@ pub struct BalancingArguments {
     /// Metrics and status, for Prometheus and people [default: none]
     #[arg(long, value_name = "ADDRESS", value_parser = quantity::address, env = "TENFOLD_ADMIN")]
     pub admin: Option<SocketAddr>,
-    /// The socket that scale, status, reload and stop use [default: by --listen]
+    /// The socket that status, scale, reload, server and stop use [default: by --listen]
     #[arg(long, value_name = "PATH", env = "TENFOLD_SOCKET")]
     pub socket: Option<PathBuf>,
     /// Take over the addresses from the Tenfold that listens there now, if one does, without losing a connection
