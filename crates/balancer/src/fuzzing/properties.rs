@@ -38,6 +38,7 @@ const PIECES: &[&str] = &[
     "Upgrade: h2c\r\n",
     "Expect: 100-continue\r\n",
     "TE: trailers\r\n",
+    "Max-Forwards: 1\r\n",
     "X-Forwarded-For: 1.1.1.1\r\n",
     "X_Forwarded_For: 1\r\n",
     "Forwarded: for=1\r\n",

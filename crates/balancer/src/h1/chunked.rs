@@ -139,7 +139,7 @@ impl Chunked {
         if !value.iter().all(is_text) {
             return Err(FLAW);
         }
-        const NEVER: [&str; 23] = [
+        const NEVER: [&str; 22] = [
             "age",
             "authorization",
             "cache-control",
@@ -155,7 +155,6 @@ impl Chunked {
             "if-range",
             "if-unmodified-since",
             "location",
-            "max-forwards",
             "pragma",
             "range",
             "retry-after",

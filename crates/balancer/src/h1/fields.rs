@@ -26,6 +26,8 @@ pub(crate) enum Field {
     Timing,
     RequestId,
     Date,
+    /// How many more proxies may pass on an OPTIONS or a TRACE.
+    MaxForwards,
     EndToEnd,
 }
 
@@ -61,6 +63,7 @@ pub(crate) fn classify(name: &str) -> Field {
         10 if is(name, b"keep-alive") => Field::HopByHop,
         12 if is(name, b"x-request-id") => Field::RequestId,
         12 if is(name, b"x-queue-time") => Field::Forged,
+        12 if is(name, b"max-forwards") => Field::MaxForwards,
         13 if is(name, b"authorization") => Field::Authentication,
         13 if is(name, b"x-queue-start") => Field::Timing,
         14 if is(name, b"content-length") => Field::ContentLength,

@@ -104,6 +104,7 @@ struct Gathered<'b> {
     expect: Option<&'b [u8]>,
     authenticates_connection: bool,
     timed: bool,
+    hops: Option<&'b [u8]>,
     options: Options,
 }
 
@@ -113,6 +114,7 @@ struct Kept {
     request_id: bool,
     timing: bool,
     told: bool,
+    max_forwards: bool,
     /// Some are named by `Connection`.
     nominates: bool,
 }
@@ -174,6 +176,7 @@ pub(crate) fn parse_request(
         return Err(Reject::from("TRACE has a body"));
     }
     let expect = expectation(&gathered, version, body)?;
+    let hops = hops_left(&gathered, method)?;
     // A body would have to be read before the protocol changes; h2c would carry requests past us.
     let upgrade = gathered.upgrade.filter(|protocols| {
         let h2c = list(protocols).any(|protocol| protocol.to_ascii_lowercase().starts_with(b"h2"));
@@ -186,6 +189,7 @@ pub(crate) fn parse_request(
         request_id: !identify,
         timing: trusted,
         told: trusted && forwarding.x_forwarded != XForwarded::Off,
+        max_forwards: hops.is_none(),
         nominates: gathered.options.nominates,
     };
     // Never none: backends hear HTTP/1.1, whatever the client speaks.
@@ -202,6 +206,11 @@ pub(crate) fn parse_request(
     copy_fields(&mut copyist, parsed.headers, &meanings, kept);
     let out = copyist.written();
     write_framing(out, &gathered);
+    if let Some(hops) = hops {
+        out.extend_from_slice(b"Max-Forwards: ");
+        write_decimal(out, hops);
+        out.extend_from_slice(b"\r\n");
+    }
     match upgrade {
         Some(protocols) => write_upgrade(out, protocols),
         // RFC 9110 10.1.4: it is for this connection alone, and says so. Not beside an upgrade: some apps
@@ -311,6 +320,7 @@ fn gather<'b>(
                 gathered.authenticates_connection |= authenticates_connection(header.value);
             }
             Field::Timing => gathered.timed = true,
+            Field::MaxForwards => gathered.hops = Some(header.value),
             Field::HopByHop | Field::Forged | Field::Told => {}
             Field::RequestId | Field::Date | Field::EndToEnd => {}
         }
@@ -336,6 +346,21 @@ fn expectation(gathered: &Gathered<'_>, version: Version, body: Framing) -> Resu
         // RFC 9110 10.1.1: not for HTTP/1.0 clients; without a body there is nothing to wait with.
         Some(_) if version == Version::Http10 || body == Framing::Empty => Ok(Expect::Nothing),
         Some(_) => Ok(Expect::Continue),
+    }
+}
+
+/// RFC 9110 7.6.2: what the next hop is told; other methods are passed on whatever it says.
+fn hops_left(gathered: &Gathered<'_>, method: &str) -> Result<Option<u64>, Reject> {
+    let Some(hops) = gathered.hops.filter(|_| matches!(method, "OPTIONS" | "TRACE")) else {
+        return Ok(None);
+    };
+    match content_length(hops) {
+        Ok(0) => Err(Reject {
+            status: 501,
+            flaw: "Max-Forwards is 0: it may go no further, and is not answered here",
+        }),
+        Ok(hops) => Ok(Some(hops - 1)),
+        Err(_) => Err(Reject::from("Max-Forwards is not a number")),
     }
 }
 
@@ -372,6 +397,7 @@ fn copy_fields(
             Field::Authentication | Field::Date => true,
             Field::RequestId => kept.request_id,
             Field::Timing => kept.timing,
+            Field::MaxForwards => kept.max_forwards,
             Field::Told => kept.told && !is_ambiguous(header.name),
             _ => false,
         };
