@@ -54,6 +54,20 @@ fn prices_that_do_not_exist_are_refused_before_anything_is_measured() {
     assert!(said(&same).contains("the sizes do not grow"), "{}", said(&same));
 }
 
+// Not the size is too small for it.
+#[test]
+fn an_app_that_runs_in_no_size_is_an_error() {
+    let _machine = shared();
+    let sizes = "--cpus 0.5,1 --memory 60MB --instances 1,2 -n 20 -c 1";
+    let output = Home::new().run(&format!("cost --quiet {sizes} -- false"));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    if said(&output).contains("cannot limit") {
+        return skip("this user may make no control groups");
+    }
+    let told = "no size can be measured, not even 1 of 1 core: app-1 exited with code 1 before it was ready";
+    assert!(said(&output).starts_with(&format!("tenfold: {told}")), "{}", said(&output));
+}
+
 // The second instance has no port.
 #[test]
 fn what_was_measured_before_a_row_that_cannot_be_is_printed() {

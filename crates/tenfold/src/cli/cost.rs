@@ -84,6 +84,9 @@ impl Arguments {
         {
             return Err(error);
         }
+        if let (Ok(None), Some(why)) = (&ended, sizing.runs_nowhere()) {
+            anyhow::bail!(why);
+        }
         sizing.duration_s = (begun.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         sizing.conclude();
         let shown = self.question.show(&sizing, report::cost::text);

@@ -138,6 +138,14 @@ impl Row {
 }
 
 impl Sizing {
+    /// Why the app runs in none of the sizes, which is no question of size any more.
+    pub fn runs_nowhere(&self) -> Option<String> {
+        let mut rows = self.vertical.iter().chain(&self.horizontal);
+        let largest = self.vertical.last().filter(|_| rows.all(|row| row.measured.is_none()))?;
+        let name = row_name(largest.instances, largest.cpus);
+        Some(format!("no size can be measured, not even {name}: {}", largest.failure.as_deref()?))
+    }
+
     /// Says what follows from the rows.
     pub fn conclude(&mut self) {
         let settings = |rows: &[Row]| rows.iter().map(Row::setting).collect::<Vec<_>>();
