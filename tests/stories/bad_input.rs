@@ -46,12 +46,22 @@ fn more_instances_than_ports() {
 #[test]
 fn a_sweep_without_an_end() {
     refused("plan --users 3 --sweep -- true", 2, &["say up to which, with --max-instances"]);
+    refused("plan --users 3 --sweep 5s -- true", 2, &["after =, as in --sweep=5s"]);
     let home = Home::new();
     let text =
         "app = { command = [\"true\"] }\nplan = { max_instances = 2 }\nworkload = { users = 1 }";
     std::fs::write(home.path().join("tenfold.toml"), text).unwrap();
     let output = home.run("plan --quiet --sweep=1s");
     assert!(said(&output).contains("before it was ready"), "the file says: {}", said(&output));
+}
+
+#[test]
+fn a_policy_of_two_words() {
+    refused(
+        "balance --to 127.0.0.1:9 --policy random two",
+        2,
+        &["one argument: write it in quotes"],
+    );
 }
 
 #[test]

@@ -60,8 +60,8 @@ pub enum Key {
 /// A policy name that is not known.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "policy {0:?} is not known; use queue, round_robin, least_conn, least_time, ip_hash, \
-     hash header NAME, hash cookie NAME, hash path, hash query NAME, random two or first"
+    "policy {0:?} is not known; use queue, round_robin, least_conn, least_time, ip_hash, first, or in \
+     quotes one of \"random two\", \"hash header NAME\", \"hash cookie NAME\", \"hash path\", \"hash query NAME\""
 )]
 pub struct UnknownPolicy(String);
 

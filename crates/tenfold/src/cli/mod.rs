@@ -139,6 +139,12 @@ fn hint(error: &clap::Error, arguments: &[String]) -> Option<String> {
             Some(format!("`{unknown}` is no flag, and no option takes a number below 0"))
         }
         "load" => load::hint(unknown, arguments),
+        "plan" if arguments.windows(2).any(|w| w[0] == "--sweep" && w[1] == *unknown) => {
+            Some(format!("--sweep takes its time after =, as in --sweep={unknown}"))
+        }
+        _ if arguments.windows(3).any(|w| w[0] == "--policy" && w[2] == *unknown) => {
+            Some("A policy of several words is one argument: write it in quotes".to_owned())
+        }
         _ if unknown.starts_with('-') => None,
         subcommand @ ("plan" | "up" | "cost") if !has_dashes => Some(format!(
             "The app's command stands after --, as in: tenfold {subcommand} .. -- node app.js"
