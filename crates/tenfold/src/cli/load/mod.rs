@@ -250,14 +250,14 @@ fn users(workload: &Workload) -> Option<usize> {
 }
 
 fn outcome(document: &Document, signal: Option<Signal>, on_error: Option<u8>) -> Outcome {
-    match signal {
-        Some(signal) => Outcome::Stopped(signal),
-        None if document.ended_and_failed().1 > 0 && on_error.is_some() => {
-            Outcome::Failed(on_error.unwrap_or_default())
-        }
-        None if document.verdict == Verdict::Invalid => Outcome::Invalid,
-        None if document.thresholds.iter().any(|check| !check.met) => Outcome::GoalNotMet,
-        None => Outcome::Done,
+    // 0 says that failed requests decide nothing.
+    let on_error = on_error.filter(|code| *code != 0 && document.ended_and_failed().1 > 0);
+    match (signal, on_error) {
+        (Some(signal), _) => Outcome::Stopped(signal),
+        (None, Some(code)) => Outcome::Failed(code),
+        _ if document.verdict == Verdict::Invalid => Outcome::Invalid,
+        _ if document.thresholds.iter().any(|check| !check.met) => Outcome::GoalNotMet,
+        _ => Outcome::Done,
     }
 }
 
@@ -287,5 +287,12 @@ mod tests {
         assert_eq!(outcome(&document, None, Some(9)), Outcome::Failed(9));
         document.windows[0].errors = 0;
         assert_ne!(outcome(&document, None, Some(9)), Outcome::Failed(9));
+    }
+
+    #[test]
+    fn with_code_0_failed_requests_hide_no_broken_threshold() {
+        let document = document();
+        assert!(document.error_count() > 0 && document.thresholds.iter().any(|check| !check.met));
+        assert_eq!(outcome(&document, None, Some(0)), Outcome::GoalNotMet);
     }
 }
