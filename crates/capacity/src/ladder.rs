@@ -64,7 +64,7 @@ impl Ladder {
     }
 
     /// The least time (s) that a slot spent on a request: the first rung may still have been cold.
-    fn least_service(&self) -> f64 {
+    pub(crate) fn least_service(&self) -> f64 {
         self.rungs.iter().map(|r| r.concurrency as f64 / r.throughput).fold(f64::INFINITY, f64::min)
     }
 

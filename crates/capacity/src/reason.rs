@@ -11,9 +11,11 @@ use crate::words::{percent, rate, time};
 impl Search<'_> {
     /// The sentence for `r`, from all that the search knows.
     pub(crate) fn reason(&self, r: &Recommendation) -> String {
-        let parts = match self.shortfall(r.instances).filter(|_| r.goal_met) {
+        // Without an end in sight nothing is known of one that was met all the same.
+        let is_unknown = r.goal_met || !self.model.ladder.is_saturated();
+        let parts = match self.shortfall(r.instances).filter(|_| is_unknown) {
             // The model knows nothing of this limit, nor of what comes after it.
-            Some(outcome) => vec![self.head(r), Some(unexplained(outcome))],
+            Some(outcome) => vec![self.head(r), Some(unexplained(outcome)), self.no_more(r)],
             None => vec![
                 self.head(r),
                 self.limit_in_words(r),
@@ -56,7 +58,7 @@ impl Search<'_> {
         if let Some(share) = self.bounds.failing {
             return format!("{} of the requests fail without any overload", percent(share));
         }
-        let alone = self.model.ladder.light_service();
+        let alone = self.model.ladder.least_service();
         if let Some((name, bound)) = self.goal.bound().filter(|(_, bound)| *bound < alone) {
             return format!(
                 "a request alone takes {}, {name} is to be within {}, and no count of instances makes a \
@@ -66,13 +68,23 @@ impl Search<'_> {
                 self.latency(r.instances)
             );
         }
-        match self.goal.workload {
-            Workload::Open { rate: wanted, .. } if self.model.capacity(r.instances) < wanted => {
-                let most = rate(self.model.capacity(r.instances));
-                format!("{n} complete{s} {most} of {} requests/s", rate(wanted))
+        match self.behind(r.instances) {
+            Some((done, sent)) => {
+                format!("{n} complete{s} {} of {} requests/s", rate(done), rate(sent))
             }
-            _ => format!("{n} come{s} nearest{}", self.latency(r.instances)),
+            None => format!("{n} come{s} nearest{}", self.latency(r.instances)),
         }
+    }
+
+    /// What a count completes of what is sent (1/s), where it does not complete all of it: measured if it
+    /// was, else predicted.
+    fn behind(&self, n: usize) -> Option<(f64, f64)> {
+        let Workload::Open { rate, .. } = self.goal.workload else { return None };
+        let (done, sent, is_carried) = match self.measurement(n) {
+            Some(m) => (m.throughput, m.offered, m.max.is_none() || self.goal.is_carried_in(m)),
+            None => (self.model.capacity(n), rate, self.model.capacity(n) >= rate),
+        };
+        (!is_carried).then_some((done, sent))
     }
 
     /// What a count does about the goal: measured if it was, else predicted.
@@ -203,7 +215,12 @@ impl Search<'_> {
                 "{next} is not needed, and would raise the most they complete to {most} requests/s"
             ));
         }
-        let is_last = r.instances == self.most;
+        self.no_more(r)
+    }
+
+    /// Said where the goal is missed with as many as may be.
+    fn no_more(&self, r: &Recommendation) -> Option<String> {
+        let is_last = !r.goal_met && r.instances == self.most;
         is_last.then(|| match self.bounds.memory {
             Some(fit) if fit == self.most => format!("no more than {fit} fit into the memory"),
             _ if self.most == 1 => "more than one was not allowed (--max-instances)".to_owned(),
@@ -214,7 +231,7 @@ impl Search<'_> {
     /// Said where a closed workload itself is the limit.
     fn all_that_users_ask_for(&self, n: usize) -> Option<String> {
         let Workload::Closed { users, think } = self.goal.workload else { return None };
-        let service = self.model.ladder.light_service();
+        let service = self.model.ladder.least_service();
         let bound =
             laws::throughput_bound(users as f64, service, think, self.model.capacity(n + 1));
         let is_all = bound < self.model.capacity(n) && self.prediction(n).throughput > 0.97 * bound;
@@ -233,6 +250,7 @@ impl Search<'_> {
             }
             Kind::MemoryPressure => format!("the memory would be full at {at}"),
             Kind::BalancerBound => format!("one thread of the balancer would limit from {at} on"),
+            Kind::GeneratorBound => format!("the load generator would limit from {at} on"),
             Kind::SharedDependency => format!("what they share would limit from {at} on"),
             _ => format!(
                 "next limit: the {} cores, from {at} instances on ({} requests/s)",
@@ -290,9 +308,12 @@ mod tests {
     use super::*;
     use crate::goal::Goal;
     use crate::goal::tests::{measured, open};
+    use crate::ladder::{Ladder, Rung};
+    use crate::model::Model;
     use crate::model::tests::{model, saturation};
     use crate::recommendation::tests::bounds;
     use crate::recommendation::{Bounds, recommend};
+    use crate::shape::ServiceShape;
 
     // 400 requests a second of 20.5 ms each, one at a time.
     #[test]
@@ -338,6 +359,50 @@ mod tests {
         let bounds = Bounds { max_instances: 1, ..bounds(Kind::Serialized) };
         let reason = recommend(&m, &open(400.0, 0.1), &bounds, &[]).reason;
         assert!(reason.contains("; more than one was not allowed (--max-instances)"), "{reason}");
+    }
+
+    // A second of sleep each, as far as two at once were tried, and a tenth of what that promised to forty.
+    #[test]
+    fn cores_that_were_never_busy_are_not_blamed() {
+        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64 };
+        let ladder = Ladder::new(vec![rung(1), rung(2)]).unwrap();
+        let m = Model::new(ladder, saturation(1, 2.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
+        let workload = Workload::Closed { users: 40, think: 0.0 };
+        let goal = Goal { workload, ..open(1.0, 2.0) };
+        let bounds = Bounds { max_instances: 1, ..bounds(Kind::Waiting) };
+        let seen = Measured { throughput: 4.0, ..measured(1, 10.0) };
+        let reason = recommend(&m, &goal, &bounds, &[seen]).reason;
+        let head = "The goal is out of reach here: 1 instance comes nearest (p95 10.00 s measured); but 4.00 \
+                    requests/s were completed where 40.0 were predicted";
+        assert!(reason.starts_with(head), "{reason}");
+        assert!(reason.ends_with("; more than one was not allowed (--max-instances)."), "{reason}");
+        assert!(!reason.contains("cores") && !reason.contains("limited by"), "{reason}");
+    }
+
+    // The first rung was cold: its 20 ms are no least that a request takes.
+    #[test]
+    fn what_a_request_takes_at_least_is_its_least() {
+        let rung = |(concurrency, throughput)| Rung { concurrency, throughput };
+        let ladder = Ladder::new([(1, 50.0), (2, 400.0), (4, 410.0)].map(rung).to_vec()).unwrap();
+        let one = saturation(1, 410.0, 0.001, 0.5);
+        let m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
+        let bounds = Bounds { max_instances: 1, ..bounds(Kind::Waiting) };
+        let said = |p95| recommend(&m, &open(100.0, p95), &bounds, &[measured(1, 0.03)]).reason;
+        assert!(!said(0.01).contains("a request alone takes"), "{}", said(0.01));
+        assert!(said(0.004).contains("a request alone takes 5.00 ms"), "{}", said(0.004));
+    }
+
+    // The model takes 390 of them to be the most; all 400 were answered, but late.
+    #[test]
+    fn what_was_completed_is_told_as_it_was_measured() {
+        let m = model(8, 0.0205, 0.0001, 2.0);
+        let bounds = Bounds { max_instances: 1, ..bounds(Kind::Waiting) };
+        let said = |known: &[_]| recommend(&m, &open(400.0, 0.1), &bounds, known).reason;
+        let late = said(&[measured(1, 0.3)]);
+        assert!(late.contains("1 instance comes nearest (p95 300 ms measured)"), "{late}");
+        let behind = said(&[Measured { throughput: 300.0, p50: Some(0.01), ..measured(1, 0.3) }]);
+        assert!(behind.contains("1 instance completes 300 of 400 requests/s"), "{behind}");
+        assert!(said(&[]).contains("1 instance completes 390 of 400 requests/s"), "{}", said(&[]));
     }
 
     // One in five thousand, where one in ten thousand may.
