@@ -81,15 +81,15 @@ pub(super) fn headroom(model: &Model, e: &Evidence) -> Option<Finding> {
     let load = e.load.filter(Load::leaves_room)?;
     let most = model.capacity(load.instances);
     let s = if load.instances == 1 { "one instance" } else { "the recommended instances" };
-    let later = if most.is_finite() && model.ladder.is_saturated() {
-        format!(" ({} requests/s, then {})", rate(most), instance_limit(model, e))
+    let whole = if model.ladder.is_saturated() {
+        format!("{s} can complete ({} requests/s, then {})", rate(most), instance_limit(model, e))
     } else {
-        String::new()
+        "this machine could carry; no end of one instance was seen".to_owned()
     };
     found(
         Kind::Headroom,
         clarity(ROOM - load.share, 0.0, 0.5),
-        format!("the workload is {:.0} % of what {s} can complete{later}", load.share * 100.0),
+        format!("the workload is {:.0} % of what {whole}", load.share * 100.0),
         "nothing to do: there is room for more load",
     )
 }

@@ -136,7 +136,7 @@ pub(super) fn waiting(model: &Model, e: &Evidence) -> Option<Finding> {
         if is_all_shared(model, e) {
             "shorten what they all wait for: the CPU has room, and instances alone do not help"
         } else {
-            "more requests at once cost almost no CPU: add instances, or threads in each"
+            "the CPU can serve others meanwhile: add instances, or threads in each"
         },
     )
 }

@@ -64,8 +64,16 @@ fn short(m: &Memory, growth: Option<&Growth>) -> Option<Finding> {
         let s = if m.kills == 1 { "process was" } else { "processes were" };
         seen.push(format!("{} {s} killed because no memory was left", m.kills));
     }
-    if let Some((used, limit)) = m.limited {
-        seen.push(format!("{:.1} of {:.1} MiB are used", used as f64 / MIB, limit as f64 / MIB));
+    let is_machine = is_machine_full(m) && !is_limit_full(m);
+    match (m.limited, m.left) {
+        (_, Some(left)) if is_machine => {
+            seen.push(format!("{:.0} % of the machine's memory is left", left * 100.0));
+        }
+        (Some((used, limit)), _) => {
+            let (used, limit) = (used as f64 / MIB, limit as f64 / MIB);
+            seen.push(format!("{used:.1} of {limit:.1} MiB are used"));
+        }
+        _ => {}
     }
     if m.faults >= 0.1 {
         seen.push(format!("a request waits {:.1} times for pages from the disk", m.faults));
@@ -76,7 +84,6 @@ fn short(m: &Memory, growth: Option<&Growth>) -> Option<Finding> {
     seen.extend(growth.map(Growth::in_words));
     let stalled = clarity(m.stalled.unwrap_or(0.0), STALLED, 0.3);
     let confidence = if m.kills > 0 { 0.99 } else { stalled.max(clarity(m.faults, FAULTS, 10.0)) };
-    let is_machine = is_machine_full(m) && !is_limit_full(m);
     found(
         Kind::MemoryPressure,
         confidence,

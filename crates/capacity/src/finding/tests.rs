@@ -57,6 +57,17 @@ fn a_slot_too_many_hides_no_cpu() {
     assert_eq!(kinds(&m, &e), [Kind::CpuBound]);
 }
 
+// 9 ms of CPU in 20: nine requests fill four cores.
+#[test]
+fn what_waits_for_half_of_its_time_is_not_said_to_cost_nothing() {
+    let mut m = model(1, 0.02, 0.009, 4.0);
+    let (one, two) = (saturation(1, 50.0, 0.009, 0.5), saturation(2, 100.0, 0.009, 1.0));
+    m.fit(&[two]);
+    let findings = diagnose(&m, &Evidence { two: Some(two), ..Evidence::new(one) });
+    assert!(findings[1].evidence.contains("45.0 % are CPU"), "{findings:?}");
+    assert!(!findings[1].remedy.contains("no CPU"), "{findings:?}");
+}
+
 // Measured beside other programs: 123 and 225 requests/s, each as likely 3 % more or less.
 #[test]
 fn a_shortfall_that_may_be_chance_is_none() {
@@ -168,13 +179,16 @@ fn memory_that_kills_comes_before_the_quota() {
 #[test]
 fn a_full_machine_is_no_matter_of_limits() {
     let (m, e) = saturated(saturation(1, 20.0, 0.01, 0.2), saturation(2, 40.0, 0.01, 0.4));
-    let remedy = |used: u64| {
+    let found = |used: u64| {
         let limited = Some((used << 20, 512 << 20));
         let memory = Memory { left: Some(0.03), limited, stalled: Some(0.2), ..Memory::default() };
-        diagnose(&m, &Evidence { memory, ..e.clone() })[0].remedy.clone()
+        diagnose(&m, &Evidence { memory, ..e.clone() }).remove(0)
     };
-    assert!(remedy(60).contains("run fewer instances"), "{}", remedy(60));
-    assert!(remedy(510).contains("--memory"), "{}", remedy(510));
+    let (machine, limit) = (found(60), found(510));
+    assert!(machine.remedy.contains("run fewer instances"), "{machine:?}");
+    assert!(machine.evidence.starts_with("3 % of the machine's memory is left;"), "{machine:?}");
+    assert!(limit.remedy.contains("--memory"), "{limit:?}");
+    assert!(limit.evidence.starts_with("510.0 of 512.0 MiB are used;"), "{limit:?}");
 }
 
 #[test]
@@ -224,6 +238,9 @@ fn without_an_end_nothing_is_said_of_it() {
     let m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
     let e = Evidence { load: load(0.1, 1), ..Evidence::new(one) };
     assert_eq!(kinds(&m, &e), [Kind::Headroom]);
+    let told =
+        "the workload is 10 % of what this machine could carry; no end of one instance was seen";
+    assert_eq!(diagnose(&m, &e)[0].evidence, told);
 }
 
 // The budget ended the ladder at two, and the goal's users got a tenth of what it had promised.
