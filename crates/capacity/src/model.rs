@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::balance;
 use crate::draws;
+use crate::finding::Kind;
 use crate::goal::{Goal, Measured};
 use crate::interval::Interval;
 use crate::ladder::Ladder;
@@ -46,6 +47,8 @@ pub struct Model {
     pub relay_demand: f64,
     /// CPU seconds in one request of the busiest thread of balancer or generator.
     pub relay_thread: f64,
+    /// What limits where that thread is full: the one whose it is.
+    pub relay_kind: Kind,
     /// What instances do to each other beside the cores.
     pub sharing: Sharing,
     /// How one instance's service time varies.
@@ -107,6 +110,11 @@ impl Model {
             dependency_demand: one.dependency_demand,
             relay_demand: one.relay_demand,
             relay_thread: if is_telling { one.relay_thread } else { 0.0 },
+            relay_kind: if one.generator_thread < one.relay_thread {
+                Kind::BalancerBound
+            } else {
+                Kind::GeneratorBound
+            },
             sharing: Sharing::Nothing,
             shape,
             quota: None,

@@ -233,7 +233,7 @@ impl<'a> Search<'a> {
         } else if self.model.is_cpu_limited(n) {
             Kind::CpuBound
         } else if capacity * WORTH > self.model.relay_limit() {
-            Kind::BalancerBound
+            self.model.relay_kind
         } else if self.is_shared(n) {
             Kind::SharedDependency
         } else if !goal_met && self.bounds.memory.is_some_and(|fit| fit <= n) {
@@ -297,7 +297,7 @@ impl<'a> Search<'a> {
         [
             first(Kind::CpuBound, &|m| self.model.is_cpu_limited(m)),
             first(Kind::SharedDependency, &shared),
-            first(Kind::BalancerBound, &relay),
+            first(self.model.relay_kind, &relay),
             memory,
         ]
         .into_iter()
@@ -416,6 +416,18 @@ pub(crate) mod tests {
         assert_eq!((r.limited_by, r.next_limit), (Kind::BalancerBound, None), "{}", r.reason);
         let futile = "a second would not help, for the balancer is busy.";
         assert!(r.reason.ends_with(futile), "{}", r.reason);
+    }
+
+    // The same where it is the generator's thread that is the busier one.
+    #[test]
+    fn what_the_generator_cannot_send_is_not_laid_to_the_balancer() {
+        let mut m = model(16, 0.001, 1e-5, 64.0);
+        m.relay_kind = Kind::GeneratorBound;
+        let r = recommend(&m, &open(15_000.0, 0.1), &bounds(Kind::Waiting), &[]);
+        assert_eq!((r.limited_by, r.next_limit), (Kind::GeneratorBound, None), "{}", r.reason);
+        assert!(!r.reason.contains("the balancer"), "{}", r.reason);
+        let r = recommend(&m, &open(5_000.0, 0.1), &bounds(Kind::Waiting), &[]);
+        assert_eq!(r.next_limit.unwrap().kind, Kind::GeneratorBound, "{}", r.reason);
     }
 
     // A second of sleep each, as far as four at once were tried, where half a second is wanted.

@@ -21,6 +21,7 @@ pub(crate) fn saturation(instances: usize, throughput: f64, cpu: f64, busy: f64)
         dependency_demand: 0.0,
         relay_demand: 1e-4,
         relay_thread,
+        generator_thread: 0.5 * relay_thread,
         busy_cores,
     }
 }

@@ -349,6 +349,7 @@ pub(crate) fn saturate(system: System, users: usize, requests: usize, seed: u64)
         dependency_demand: 0.0,
         relay_demand: RELAY,
         relay_thread: RELAY,
+        generator_thread: 0.0,
         busy_cores: throughput * (system.cpu + RELAY),
     }
 }

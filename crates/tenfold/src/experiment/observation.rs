@@ -258,6 +258,7 @@ impl Observation {
             app_demand: self.app_demand(),
             relay_demand: self.demand(self.relay_cores),
             relay_thread: self.demand(self.balancer_thread.max(self.generator_thread)),
+            generator_thread: self.demand(self.generator_thread),
             busy_cores: self.busy_cores.unwrap_or(self.app_cores + self.relay_cores),
         }
     }
