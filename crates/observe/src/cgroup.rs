@@ -30,6 +30,8 @@ pub struct MemoryCounters {
     pub limit: u64,
     /// Bytes that it uses now.
     pub used: u64,
+    /// Those of them that the kernel takes back first: page cache that nobody has used lately.
+    pub reclaimable: u64,
     /// Times that it met the limit, so that something had to be given back first.
     pub hits: u64,
     /// Processes that were killed because nothing could be given back.
@@ -174,19 +176,23 @@ impl Cgroup {
     /// The same with its counters.
     pub(crate) fn memory(&self, files: &mut KernelFiles) -> Option<MemoryCounters> {
         let (directory, limit) = self.tightest_memory(files)?;
-        let (used, hits, kills) = match self.version {
+        let stat = directory.join("memory.stat");
+        let (used, reclaimable, hits, kills) = match self.version {
             Version::One => (
                 number(files, &directory.join("memory.usage_in_bytes"))?,
+                count(files, &stat, "total_inactive_file"),
                 number(files, &directory.join("memory.failcnt"))?,
-                event(files, &directory.join("memory.oom_control"), "oom_kill"),
+                count(files, &directory.join("memory.oom_control"), "oom_kill"),
             ),
             Version::Two => (
                 number(files, &directory.join("memory.current"))?,
-                event(files, &directory.join("memory.events"), "max"),
-                event(files, &directory.join("memory.events"), "oom_kill"),
+                count(files, &stat, "inactive_file"),
+                count(files, &directory.join("memory.events"), "max"),
+                count(files, &directory.join("memory.events"), "oom_kill"),
             ),
         };
-        Some(MemoryCounters { directory: directory.to_owned(), limit, used, hits, kills })
+        let directory = directory.to_owned();
+        Some(MemoryCounters { directory, limit, used, reclaimable, hits, kills })
     }
 
     fn tightest_memory(&self, files: &mut KernelFiles) -> Option<(&Path, u64)> {
@@ -242,7 +248,7 @@ impl CpuStat {
 const UNLIMITED: u64 = 1 << 62;
 
 /// The count behind `key` in a file of a key and a count a line; 0 where the kernel does not say.
-fn event(files: &mut KernelFiles, path: &Path, key: &str) -> u64 {
+fn count(files: &mut KernelFiles, path: &Path, key: &str) -> u64 {
     let counted = |line: &str| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok();
     files.text(path).ok().and_then(|text| text.lines().find_map(counted)).unwrap_or(0)
 }
@@ -340,6 +346,10 @@ mod tests {
         write("outer/memory.max", "20971520\n");
         write("outer/memory.current", "20971000\n");
         write("outer/memory.events", "low 0\nhigh 0\nmax 31\noom 2\noom_kill 1\n");
+        write(
+            "outer/memory.stat",
+            "anon 4096\ninactive_anon 9\ninactive_file 8192\nactive_file 7\n",
+        );
         let group = Cgroup { version: Version::Two, directory: leaf, top: top.clone() };
         let mut files = KernelFiles::new();
         let quota = group.quota(&mut files).unwrap();
@@ -351,6 +361,7 @@ mod tests {
             directory: top.join("outer"),
             limit: 20 << 20,
             used: 20_971_000,
+            reclaimable: 8192,
             hits: 31,
             kills: 1,
         };
@@ -368,11 +379,13 @@ mod tests {
         write("memory.usage_in_bytes", "4096\n");
         write("memory.failcnt", "7\n");
         write("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
+        write("memory.stat", "inactive_file 512\ntotal_inactive_file 1024\n");
         let group = Cgroup { version: Version::One, directory: leaf.clone(), top };
         let mut files = KernelFiles::new();
         assert_eq!(group.memory(&mut files), None);
         write("memory.limit_in_bytes", "10000\n");
         let memory = group.memory(&mut files).unwrap();
-        assert_eq!((memory.limit, memory.used, memory.hits, memory.kills), (10_000, 4096, 7, 3));
+        assert_eq!((memory.limit, memory.used, memory.reclaimable), (10_000, 4096, 1024));
+        assert_eq!((memory.hits, memory.kills), (7, 3));
     }
 }

@@ -300,8 +300,10 @@ fn surviving_ancestor(ended: &Task, before: &Counters, now: &Counters) -> Option
 fn memory(before: Option<&MemoryCounters>, now: Option<&MemoryCounters>) -> Option<MemoryLimit> {
     let (before, now) = (before?, now?);
     (before.directory == now.directory).then(|| MemoryLimit {
+        directory: now.directory.clone(),
         limit_bytes: now.limit,
         used_bytes: now.used,
+        reclaimable_bytes: now.reclaimable,
         hits: now.hits.saturating_sub(before.hits),
         kills: now.kills.saturating_sub(before.kills),
     })

@@ -4,6 +4,7 @@ use crate::machine::Memory;
 use crate::source::Source;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 /// What happened between two samples. Rates are per second; "cores" are CPU seconds per second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -164,14 +165,62 @@ pub struct Throttling {
 }
 
 /// What a memory limit did in the interval. Targets of one control group share it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MemoryLimit {
+    /// The control group that has it, as a directory.
+    pub directory: PathBuf,
     /// The limit.
     pub limit_bytes: u64,
     /// Used at the end of the interval, page cache included.
     pub used_bytes: u64,
+    /// Page cache of that which nobody has used lately: the kernel takes it back first.
+    pub reclaimable_bytes: u64,
     /// Times that the limit was met, so that something had to be given back first.
     pub hits: u64,
     /// Processes that were killed at it.
     pub kills: u64,
+}
+
+impl MemoryLimit {
+    /// Bytes that can still be taken: page cache gives way.
+    pub fn left(&self) -> u64 {
+        self.limit_bytes.saturating_sub(self.used_bytes.saturating_sub(self.reclaimable_bytes))
+    }
+
+    /// Processes that were killed at any of these, each control group counted once.
+    pub fn kills<'a>(limits: impl Iterator<Item = &'a MemoryLimit>) -> u64 {
+        let groups: BTreeMap<&Path, u64> =
+            limits.map(|limit| (limit.directory.as_path(), limit.kills)).collect();
+        groups.into_values().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(group: &str, kills: u64) -> MemoryLimit {
+        MemoryLimit {
+            directory: group.into(),
+            limit_bytes: 512 << 20,
+            used_bytes: 510 << 20,
+            reclaimable_bytes: 300 << 20,
+            hits: 0,
+            kills,
+        }
+    }
+
+    #[test]
+    fn page_cache_gives_way() {
+        assert_eq!(limit("/box", 0).left(), 302 << 20);
+        let counted_later = MemoryLimit { reclaimable_bytes: 600 << 20, ..limit("/box", 0) };
+        assert_eq!(counted_later.left(), 512 << 20);
+    }
+
+    #[test]
+    fn a_kill_in_a_group_of_several_is_one() {
+        let shared = [limit("/box", 1), limit("/box", 1), limit("/box", 1)];
+        assert_eq!(MemoryLimit::kills(shared.iter()), 1);
+        assert_eq!(MemoryLimit::kills([limit("/app-1", 1), limit("/app-2", 2)].iter()), 3);
+    }
 }

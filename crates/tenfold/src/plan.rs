@@ -314,7 +314,7 @@ impl Limits {
 impl Limited {
     /// Of one instance in an interval; nothing when nothing limits it.
     pub fn of(usage: &TargetUsage, seconds: f64) -> Option<Limited> {
-        let (quota, memory) = (usage.throttling, usage.memory);
+        let (quota, memory) = (usage.throttling, usage.memory.as_ref());
         let ratio = |t: observe::Throttling| {
             (t.periods > 0).then(|| t.throttled_periods as f64 / t.periods as f64)
         };

@@ -6,7 +6,7 @@ use capacity::cost;
 use capacity::price::Rate;
 use fleet::{App, FleetError, StartError};
 use load::{Reason, Report, Run, Series};
-use observe::{Machine, Usage};
+use observe::{Machine, MemoryLimit, Usage};
 
 use super::{Measured, Row, Size};
 use crate::config::{Goal, Request, SLOTS};
@@ -161,7 +161,8 @@ impl Measurement {
         let failed = errors as f64 / report.requests.max(1) as f64;
         let is_right = failed <= self.goal.max_errors && report.succeeded() > 0;
         let a_request = (report.throughput > 0.0).then(|| 1.0 / report.throughput);
-        let kills_in_service: u64 = apps.clone().filter_map(|u| u.memory).map(|m| m.kills).sum();
+        let limits = apps.clone().filter_map(|u| u.memory.as_ref());
+        let kills_in_service = MemoryLimit::kills(limits);
         let scarcity = scarcity(report.succeeded());
         let doubts: Vec<String> =
             cpu::disturbance(cpu.others()).into_iter().chain(scarcity).collect();

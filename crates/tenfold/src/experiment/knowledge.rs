@@ -269,11 +269,7 @@ impl<'a> Knowledge<'a> {
     }
 
     fn memory(&self) -> Memory {
-        let room = |o: &Observation| {
-            let limited = o.probe.limited.and_then(limited_memory);
-            let limited = limited.map(|(used, limit)| limit.saturating_sub(used));
-            limited.into_iter().chain(o.memory_available).min()
-        };
+        let room = |o: &Observation| o.memory_left.into_iter().chain(o.memory_available).min();
         let kept = |o: &Observation| Kept {
             bytes: o.growth * o.probe.duration_s,
             requests: o.throughput() * o.probe.duration_s,

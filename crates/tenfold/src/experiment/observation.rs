@@ -8,7 +8,7 @@ use capacity::words::percent;
 use capacity::{Filling, Measured, Quota, Saturation, ServiceShape, laws};
 use hdrhistogram::Histogram;
 use load::{ErrorKind, Reason, Report};
-use observe::{Machine, Sample, Sockets, TargetUsage, Usage};
+use observe::{Machine, MemoryLimit, Sample, Sockets, TargetUsage, Usage};
 
 use super::probe::Probe;
 use crate::cpu::{self, CpuUse};
@@ -66,6 +66,8 @@ pub struct Observation {
     pub growth: f64,
     /// Memory that was still free (bytes).
     pub memory_available: Option<u64>,
+    /// What a limit left to the instance that had least under one (bytes).
+    pub memory_left: Option<u64>,
     pub connect_failures: u64,
     /// Requests that failed because they would have waited, or did, for too long.
     unserved: u64,
@@ -123,8 +125,8 @@ impl Observation {
         let mut probe = reported(probe, report, edges, cpu);
         probe.limited = plan::Limited::most(apps.iter().copied(), usage.seconds);
         probe.rss_bytes = apps.iter().filter_map(|u| u.rss_bytes).max();
-        let in_service: u64 = apps.iter().filter_map(|u| u.memory).map(|m| m.kills).sum();
-        probe.memory_kills = u64::from(edges.memory_kills) + in_service;
+        let limits = || apps.iter().filter_map(|u| u.memory.as_ref());
+        probe.memory_kills = u64::from(edges.memory_kills) + MemoryLimit::kills(limits());
         Observation {
             throttled: probe.limited.and_then(|limited| limited.throttled_ratio),
             rss: probe.rss_bytes,
@@ -143,6 +145,7 @@ impl Observation {
             busy_cores: cpu.machine,
             memory_pressure: usage.machine.pressure.map(|p| p.memory.some),
             memory_available: usage.machine.memory.map(|m| m.available),
+            memory_left: limits().map(MemoryLimit::left).min(),
             connect_failures: edges.connect_failures(),
             unserved: edges.refused() + report.errors.get(&ErrorKind::Timeout).unwrap_or(&0),
             faults: apps.iter().map(|u| u.major_faults).fold(0.0, f64::max),
