@@ -230,7 +230,7 @@ fn open_files(directory: &str, missing: &mut BTreeSet<Source>) -> Option<u64> {
 }
 
 /// Since Linux 6.2 the size of the directory is the count; before, and for none open, it is 0.
-fn count_open_files(directory: &str) -> io::Result<u64> {
+pub(crate) fn count_open_files(directory: &str) -> io::Result<u64> {
     // Listing needs a right that `stat` does not: opening first tells the two cases apart.
     let entries = fs::read_dir(directory)?;
     match fs::metadata(directory)?.len() {

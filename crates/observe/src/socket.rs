@@ -1,13 +1,14 @@
 //! The TCP connections of a target, read on request: the kernel lists all of the machine's at once.
 
 use crate::kernel_file::KernelFiles;
+use crate::process::count_open_files;
 use procfs::net::{TcpNetEntries, TcpNetEntry, TcpState};
 use procfs::{FromBufReadSI, current_system_info};
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::net::SocketAddr;
 
-/// The established TCP connections of a target at one moment, and its limit of open files.
+/// The established TCP connections of a target at one moment, and its open files beside their limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sockets {
     /// Connections to its listening ports, those that it has not accepted yet too.
@@ -16,8 +17,8 @@ pub struct Sockets {
     pub unread: usize,
     /// Connections that it made, by where they lead.
     pub outbound: BTreeMap<SocketAddr, usize>,
-    /// The most files that one of its processes may have open, of the one with the least.
-    pub open_files_limit: Option<u64>,
+    /// Files that one of its processes has open, and may have open, of the one that is nearest to its limit.
+    pub open_files: Option<(u64, u64)>,
 }
 
 // === impl Sockets ===
@@ -34,8 +35,9 @@ impl Sockets {
             .flat_map(|path| table(&path, files))
             .collect();
         let mut sockets = Self::sorted(&entries, &owned);
-        sockets.open_files_limit =
-            pids.iter().filter_map(|pid| open_files_limit(*pid, files)).min();
+        let share = |(open, limit): &(u64, u64)| *open as f64 / (*limit).max(1) as f64;
+        let open_files = pids.iter().filter_map(|pid| open_files(*pid, files));
+        sockets.open_files = open_files.max_by(|a, b| share(a).total_cmp(&share(b)));
         sockets
     }
 
@@ -81,10 +83,12 @@ fn table(path: &str, files: &mut KernelFiles) -> Vec<TcpNetEntry> {
     entries.map_or_else(Vec::new, |entries| entries.0)
 }
 
-fn open_files_limit(pid: i32, files: &mut KernelFiles) -> Option<u64> {
+/// How many a process has, and may have.
+fn open_files(pid: i32, files: &mut KernelFiles) -> Option<(u64, u64)> {
+    let open = count_open_files(&format!("/proc/{pid}/fd")).ok()?;
     let text = files.text(format!("/proc/{pid}/limits")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
+    Some((open, line.split_whitespace().next()?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -92,6 +96,7 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
+    use std::process::{Command, Stdio};
 
     fn own() -> Sockets {
         Sockets::read(&[i32::try_from(std::process::id()).unwrap()], &mut KernelFiles::new())
@@ -131,6 +136,25 @@ mod tests {
         // Both ends are this process's: the one at a port that it listens on is inbound.
         assert!(sockets.inbound >= 1 && sockets.unread >= 1, "{sockets:?}");
         assert_eq!(sockets.outbound.get(&address), Some(&1));
-        assert!(sockets.open_files_limit.unwrap() > 3);
+    }
+
+    // A server that has raised its own limit, started by a shell that has not.
+    #[test]
+    fn files_are_counted_beside_the_limit_of_the_process_that_has_them() {
+        let mut shell = Command::new("sh")
+            .args(["-c", "ulimit -n 64; read line"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pids = [&std::process::id(), &shell.id()].map(|pid| i32::try_from(*pid).unwrap());
+        let limit = |pid: i32| open_files(pid, &mut KernelFiles::new()).unwrap().1;
+        while limit(pids[1]) != 64 {
+            std::thread::yield_now();
+        }
+        let _held: Vec<_> = (0..60).map(|_| fs::File::open("/dev/null").unwrap()).collect();
+        let (open, most) = Sockets::read(&pids, &mut KernelFiles::new()).open_files.unwrap();
+        assert!(10 * open < 9 * most, "{open} of {most}");
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
     }
 }

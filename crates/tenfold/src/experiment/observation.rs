@@ -73,8 +73,6 @@ pub struct Observation {
     unserved: u64,
     /// Page faults of the instance that has most, that waited for a disk, a second.
     pub faults: f64,
-    /// Open files of the instance that has most.
-    files: Option<u64>,
     /// Connections of the first instance, as they usually were when the interval ended.
     pub sockets: Option<Sockets>,
     /// The most frequent error in words.
@@ -149,7 +147,6 @@ impl Observation {
             connect_failures: edges.connect_failures(),
             unserved: edges.refused() + report.errors.get(&ErrorKind::Timeout).unwrap_or(&0),
             faults: apps.iter().map(|u| u.major_faults).fold(0.0, f64::max),
-            files: apps.iter().filter_map(|u| u.open_files).max(),
             sockets: edges.sockets.clone(),
             top_error: report
                 .errors
@@ -233,7 +230,7 @@ impl Observation {
 
     /// Open files of an instance, and how many it may have.
     pub fn open_files(&self) -> Option<(u64, u64)> {
-        Some((self.files?, self.sockets.as_ref()?.open_files_limit?))
+        self.sockets.as_ref()?.open_files
     }
 
     /// Share of requests that failed.
