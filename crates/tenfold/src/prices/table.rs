@@ -27,6 +27,7 @@ pub struct MachineRow {
     pub arch: String,
     #[serde(deserialize_with = "positive")]
     price: f64,
+    #[serde(deserialize_with = "currency")]
     currency: String,
     per: Per,
     #[serde(default, deserialize_with = "cap")]
@@ -47,6 +48,7 @@ pub struct RateRow {
     pub vcpu_hour: f64,
     #[serde(deserialize_with = "positive")]
     pub gib_hour: f64,
+    #[serde(deserialize_with = "currency")]
     currency: String,
     #[serde(default, deserialize_with = "date")]
     as_of: Option<Date>,
@@ -63,6 +65,7 @@ pub struct BalancerRow {
     price_hour: f64,
     #[serde(default, deserialize_with = "cap")]
     month_cap: Option<f64>,
+    #[serde(deserialize_with = "currency")]
     currency: String,
     #[serde(default, deserialize_with = "date")]
     as_of: Option<Date>,
@@ -159,6 +162,13 @@ fn positive<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     checked(f64::deserialize(from)?)
 }
 
+/// Prices without one could be any.
+fn currency<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let currency = String::deserialize(from)?;
+    let missing = || serde::de::Error::custom("a price needs a currency, as in EUR");
+    (!currency.is_empty()).then_some(currency).ok_or_else(missing)
+}
+
 /// Empty is without one.
 fn cap<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     Option::deserialize(from)?.map(checked).transpose()
@@ -209,6 +219,8 @@ mod tests {
             format!("{HEAD},month_cap\nus,cellar,small,4,8,dedicated,x86_64,1,EUR,hour,,-5\n");
         let refund = read::<MachineRow>(text.as_bytes(), "own.csv").unwrap_err().to_string();
         assert!(refund.starts_with("own.csv:2: -5 must be more than 0"), "{refund}");
+        let none = error("us,cellar,small,4,8,dedicated,x86_64,1,,month,");
+        assert!(none.starts_with("own.csv:2: a price needs a currency"), "{none}");
         let kind = error("us,cellar,small,4,8,mine,x86_64,1,EUR,month,");
         assert!(kind.contains("dedicated"), "{kind}");
         let day = error("us,cellar,small,4,8,shared,x86_64,1,EUR,month,yesterday");

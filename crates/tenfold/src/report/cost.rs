@@ -194,7 +194,11 @@ fn remarks(sizing: &Sizing) -> String {
             );
         } else if !m.goal_met {
             let bounds = bounds(sizing);
-            let seen = bounds.iter().map(|b| format!("{} {}, ", b.name, millis((b.of)(m))));
+            // A percentile that so few answers do not tell missed by the slowest of them.
+            let seen = bounds.iter().map(|b| match (b.of)(m) {
+                Some(ms) => format!("{} {}, ", b.name, millis(Some(ms))),
+                None => format!("slowest answer {}, ", millis(m.max_ms)),
+            });
             let seen: String = seen.collect();
             let _ = writeln!(
                 out,
@@ -313,6 +317,9 @@ mod tests {
         assert!(said.contains("min      p95     max"), "{said}");
         let missed = "1 of 0.2 cores: misses the goal (p95 6.67 ms, 0 of 10000 failed)";
         assert!(said.contains(missed), "{said}");
+        sizing.vertical[1].measured.as_mut().unwrap().p95_ms = None;
+        let few = text(&sizing);
+        assert!(few.contains("misses the goal (slowest answer 750 ms, 0 of 10000"), "{few}");
         sizing.vertical[1].measured.as_mut().unwrap().requests = 0;
         let silent = text(&sizing);
         assert!(silent.contains("1 of 0.2 cores: answered nothing in 2.00 s; raise"), "{silent}");
