@@ -153,6 +153,15 @@ impl Session<'_> {
         }
         let pace = self.confirming(instances);
         let response = self.known.response(instances);
+        let pace = match self.experiment.depth {
+            // A probe that ends before its requests do says nothing: past the budget rather than that.
+            Depth::Confirm => {
+                let last = Duration::from_secs_f64(self.last_answers(instances, &pace));
+                let left = self.budget.left().saturating_sub(last);
+                pace.within(left.max(pace.cost(response) / 2))
+            }
+            Depth::Sweep { .. } => pace,
+        };
         let workload = match self.experiment.workload.pattern {
             Pattern::Closed { users, think } => {
                 // Everybody at once would be an artefact; they arrive over one cycle.
@@ -181,6 +190,7 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// As long as the goal's workload takes to be measured, whatever the budget.
     pub(super) fn confirming(&self, instances: usize) -> Pace {
         let response = self.known.response(instances);
         let (cycle, throughput) = match self.experiment.workload.pattern {
@@ -194,9 +204,20 @@ impl Session<'_> {
         let percent = if goal.p99.is_some() { 99.0 } else { 95.0 };
         let pace = Pace::confirming(cycle, throughput, load::Histogram::samples_for(percent));
         match self.experiment.depth {
-            // A probe that ends before its requests do says nothing: past the budget rather than that.
-            Depth::Confirm => pace.within(self.budget.left().max(pace.cost(response) / 2)),
+            Depth::Confirm => pace,
             Depth::Sweep { each } => pace.lasting(each),
+        }
+    }
+
+    /// Seconds until its last requests are answered, or refused.
+    pub(super) fn last_answers(&self, instances: usize, pace: &Pace) -> f64 {
+        let response = self.known.response(instances);
+        match (self.experiment.workload.pattern, self.known.model()) {
+            (Pattern::Open { rate }, Some((model, _))) => {
+                let backlog = pace.backlog(rate / model.capacity(instances));
+                response + backlog.min(longest_wait(self.experiment).as_secs_f64())
+            }
+            _ => response,
         }
     }
 

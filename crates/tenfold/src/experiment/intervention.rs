@@ -71,9 +71,11 @@ impl Session<'_> {
     ) -> Result<(), Abort> {
         let cycle = users as f64 / before;
         let pace = Pace::saturating(cycle);
-        if pace.cost(cycle) > self.budget.left() / SHARE {
+        let share = self.budget.left() / SHARE;
+        if pace.cost(cycle) > share {
             return Ok(());
         }
+        let pace = pace.within(share);
         let purpose = if instances == 1 { Purpose::Ladder } else { Purpose::Saturation };
         let observed = self.saturated(purpose, instances, users, pace, setting).await?;
         // Where nothing comes through, the change broke more than it asked.

@@ -72,7 +72,13 @@ impl Pace {
         }
     }
 
-    /// What the probe costs at most, the last requests in flight (`response` seconds) included.
+    /// Seconds that the last requests take after a probe under this share of what can be completed: in an
+    /// overload a queue has grown for as long as it took, and nobody waits for longer than that.
+    pub fn backlog(&self, load: f64) -> f64 {
+        (self.warm_up + self.least).as_secs_f64() * (load - 1.0).clamp(0.0, 1.0)
+    }
+
+    /// What the probe costs at least, the last requests in flight (`response` seconds) included.
     pub fn cost(&self, response: f64) -> Duration {
         self.warm_up + self.least + seconds(response)
     }
@@ -123,6 +129,23 @@ mod tests {
             let pace = Pace::confirming(cycle, 10.0, 59);
             let cut = pace.within(pace.cost(cycle) / 2);
             assert!(cut.least.as_secs_f64() >= cycle && cut.least.as_secs_f64() > 1.0, "{cut:?}");
+        }
+    }
+
+    #[test]
+    fn the_queue_of_an_overload_takes_its_time() {
+        let pace = Pace::confirming(0.05, 400.0, 59);
+        let backlog = [0.9, 1.25, 3.0].map(|load| pace.backlog(load));
+        assert_eq!(backlog, [0.0, 1.0, 4.0], "of four seconds");
+    }
+
+    #[test]
+    fn what_a_probe_needs_is_not_cut() {
+        for cycle in [0.02, 2.0] {
+            let pace = Pace::saturating(cycle);
+            let held = pace.within(pace.cost(cycle));
+            assert_eq!((held.warm_up, held.least), (pace.warm_up, pace.least));
+            assert!(held.most < pace.most);
         }
     }
 

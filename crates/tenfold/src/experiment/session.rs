@@ -34,6 +34,9 @@ pub struct Session<'a> {
 const UNLIMITED: usize = 1 << 20;
 /// Concurrency at one instance beyond which a single generator thread measures itself.
 const MOST_CONCURRENCY: usize = 1024;
+/// A rung may take this part of what is left of the budget, and two instances that one.
+const RUNG: u32 = 3;
+const TWO: u32 = 2;
 /// New instances have this part of the budget to warm up, and half of what is left of it.
 const WARMING: u32 = 4;
 /// They have when a request costs no more than this share less CPU than it did a probe before: as
@@ -137,6 +140,7 @@ impl<'a> Session<'a> {
             if concurrency > 2 && !self.affords(concurrency, pace.cost(cycle), flat) {
                 break;
             }
+            let pace = self.held(pace, cycle, RUNG);
             let Some(rung) = self.rung(concurrency, pace).await? else { break };
             self.known.rungs.push(rung);
             flat = if self.known.ladder().is_some_and(|l| l.is_saturated()) { flat + 1 } else { 0 };
@@ -184,7 +188,12 @@ impl<'a> Session<'a> {
             Pattern::Open { rate } => 2.0 * rate / self.known.light_rate(),
         };
         let is_needed = flat == 0 && (concurrency as f64) < 2.0 * needed;
-        cost <= if is_needed { self.budget.left() / 3 } else { self.budget.total() / 30 }
+        cost <= if is_needed { self.budget.left() / RUNG } else { self.budget.total() / 30 }
+    }
+
+    /// A probe whose interval stays wide takes no more than its part of what is left, or what it needs.
+    fn held(&self, pace: Pace, response: f64, part: u32) -> Pace {
+        pace.within((self.budget.left() / part).max(pace.cost(response)))
     }
 
     fn check_first(&mut self, first: &Observation) -> Result<(), Abort> {
@@ -247,7 +256,8 @@ impl<'a> Session<'a> {
         }
         self.scale(2).await?;
         let cycle = users as f64 / (2.0 * self.known.peak());
-        let probe = self.saturating(2, users, Pace::saturating(cycle), WarmUp::Time);
+        let pace = self.held(Pace::saturating(cycle), cycle, TWO);
+        let probe = self.saturating(2, users, pace, WarmUp::Time);
         let second = self.settled(&probe, Stage::Two).await?;
         match self.spoilt(&second) {
             Some(what) => self.known.notes.push(format!(
@@ -390,8 +400,8 @@ impl<'a> Session<'a> {
 
     /// About how long one of them takes, instances that must start included.
     pub(super) fn confirmation(&self, instances: usize) -> Duration {
-        let response = self.known.response(instances);
-        self.confirming(instances).cost(response) + self.start_up_of(instances)
+        let pace = self.confirming(instances);
+        pace.cost(self.last_answers(instances, &pace)) + self.start_up_of(instances)
     }
 
     /// The recommended count and the one below, as far as they are still to be measured.
