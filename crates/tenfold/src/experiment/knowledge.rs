@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use capacity::{
-    Admission, Basis, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Measured, Memory, Model,
-    Pool, Question, Recommendation, Room, Rung, Saturation, Scaling, Shortage, Trial, Unsure, Usl,
+    Basis, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Measured, Memory, Model, Question,
+    Recommendation, Room, Rung, Saturation, Scaling, Shortage, Trial, Unsure, Usl,
 };
 use observe::Machine;
 
 use super::Experiment;
 use super::observation::Observation;
 use crate::config::Pattern;
-use crate::plan::{self, Stop, StopReason, Verdict};
+use crate::plan::{Stop, StopReason, Verdict};
 
 /// All measurements of an experiment.
 pub struct Knowledge<'a> {
@@ -139,22 +139,28 @@ impl<'a> Knowledge<'a> {
         Some((model, bounds))
     }
 
-    /// Everything that was measured of so many instances and may be relied on; of one also what was asked
-    /// for twice in vain, as it fills the cores, and of two what is no worse than the first measurement of
-    /// them, as they had longer to warm up.
+    /// Everything that was measured of so many instances and may be relied on; what was asked for twice in
+    /// vain, where other programs disturbed it both times, and of one where it fills the cores; and of two what
+    /// is no worse than the first measurement of them, as they had longer to warm up.
     fn several(&self) -> Vec<Saturation> {
+        let is_best = |o: &Observation| {
+            let n = o.instances();
+            let is_better = |other: &Observation| other.instances() == n && self.is_valid(other);
+            self.is_valid(o) || (self.is_confirmed(n) && !self.confirmed.iter().any(is_better))
+        };
         let is_all_there_is = |o: &Observation| {
             let fills_cores = self.saturation(o).is_cpu_full(self.cores());
             o.instances() == 1 && fills_cores && self.is_confirmed(1)
         };
         let is_no_worse = |o: &Observation| {
             let second = self.second.as_ref().filter(|second| second.instances() == o.instances());
-            second.is_some_and(|second| o.probe.verdict <= second.probe.verdict)
+            second.is_some_and(|second| self.verdict(o) <= self.verdict(second))
         };
-        let later = self
-            .confirmed
-            .iter()
-            .filter(|o| o.probe.verdict == Verdict::Valid || is_all_there_is(o) || is_no_worse(o));
+        let counts = |o: &&Observation| {
+            let is_sound = o.probe.verdict == Verdict::Valid && is_best(o);
+            is_sound || is_all_there_is(o) || is_no_worse(o)
+        };
+        let later = self.confirmed.iter().filter(counts);
         self.second.iter().chain(later).map(|o| self.saturation(o)).collect()
     }
 
@@ -204,6 +210,7 @@ impl<'a> Knowledge<'a> {
             .iter()
             .filter(|o| !o.is_overloaded())
             .chain(&self.rungs)
+            .filter(|o| o.fails(self.experiment.goal.max_errors))
             .max_by(|a, b| a.error_ratio().total_cmp(&b.error_ratio()));
         Evidence {
             one: self.saturation(peak),
@@ -226,7 +233,7 @@ impl<'a> Knowledge<'a> {
                 let share = |files: &(u64, u64)| files.0 as f64 / files.1.max(1) as f64;
                 share(a).total_cmp(&share(b))
             }),
-            admission: self.rungs.last().and_then(admission),
+            admission: self.rungs.last().and_then(Observation::admission),
             trials: self.trials.clone(),
         }
     }
@@ -280,12 +287,10 @@ impl<'a> Knowledge<'a> {
         Memory {
             stalled: self.all().filter_map(|o| o.memory_pressure).reduce(f64::max),
             left: self.all().filter_map(left).reduce(f64::min),
-            limited: self.all().filter_map(|o| o.probe.limited).filter_map(limited_memory).max_by(
-                |a, b| {
-                    let share = |memory: &(u64, u64)| memory.0 as f64 / memory.1.max(1) as f64;
-                    share(a).total_cmp(&share(b))
-                },
-            ),
+            limited: self.all().filter_map(Observation::limited_memory).max_by(|a, b| {
+                let share = |memory: &(u64, u64)| memory.0 as f64 / memory.1.max(1) as f64;
+                share(a).total_cmp(&share(b))
+            }),
             faults: self.all().map(|o| o.faults / o.throughput().max(1e-9)).fold(0.0, f64::max),
             kills: self.all().map(|o| o.probe.memory_kills).sum(),
             kept: self.all().map(kept).collect(),
@@ -296,8 +301,8 @@ impl<'a> Knowledge<'a> {
     /// Share of requests that fail when the instance has only one at a time, if the goal does not
     /// allow it: that is the app's own.
     pub fn failing(&self) -> Option<f64> {
-        let alone = self.rungs.first()?.error_ratio();
-        (alone > self.experiment.goal.max_errors).then_some(alone)
+        let alone = self.rungs.first()?;
+        alone.fails(self.experiment.goal.max_errors).then(|| alone.error_ratio())
     }
 
     /// What the goal's workload lacks to be sent from here.
@@ -312,7 +317,9 @@ impl<'a> Knowledge<'a> {
     }
 
     pub fn measurements(&self) -> Vec<capacity::Measured> {
-        self.confirmed.iter().map(Observation::measured).collect()
+        // Where by chance nobody came there is nothing to conclude from.
+        let counts = |o: &&Observation| o.probe.rate.is_none() || o.offered > 0.0;
+        self.confirmed.iter().filter(counts).map(Observation::measured).collect()
     }
 
     pub fn goal(&self) -> capacity::Goal {
@@ -391,7 +398,11 @@ impl<'a> Knowledge<'a> {
 
     /// Whether a measurement may be relied on; other programs that work for the app do not disturb it.
     pub fn is_valid(&self, o: &Observation) -> bool {
-        o.judged(self.dependency_demand()).verdict == Verdict::Valid
+        self.verdict(o) == Verdict::Valid
+    }
+
+    fn verdict(&self, o: &Observation) -> Verdict {
+        o.judged(self.dependency_demand()).verdict
     }
 
     /// The count whose measurement would say most: the recommended one, then the one below. A model
@@ -458,7 +469,7 @@ impl<'a> Knowledge<'a> {
         self.surprises.remove(&n);
         let Some((model, _)) = known else { return };
         let outcome = self.goal().outcome(&model, &last.measured());
-        if outcome.agrees() || last.probe.verdict != Verdict::Valid {
+        if outcome.agrees() || !self.is_valid(last) {
             return;
         }
         let fitted = n > 1;
@@ -474,19 +485,5 @@ impl<'a> Knowledge<'a> {
     }
 }
 
-/// What became of the requests of a rung.
-fn admission(top: &Observation) -> Option<Admission> {
-    let sockets = top.sockets.as_ref()?;
-    let busiest = sockets.outbound.iter().max_by_key(|(_, connections)| **connections);
-    Some(Admission {
-        offered: top.probe.users?,
-        unread: sockets.unread,
-        pool: busiest
-            .map(|(to, connections)| Pool { to: to.to_string(), connections: *connections }),
-    })
-}
-
-/// Used of the limit, and the limit.
-fn limited_memory(limited: plan::Limited) -> Option<(u64, u64)> {
-    Some((limited.memory_used_bytes?, limited.memory_bytes?))
-}
+#[cfg(test)]
+mod tests;

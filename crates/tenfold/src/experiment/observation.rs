@@ -5,7 +5,7 @@ use std::time::Duration;
 use balancer::Snapshot;
 use capacity::quota::Halting;
 use capacity::words::percent;
-use capacity::{Filling, Measured, Quota, Saturation, ServiceShape, laws};
+use capacity::{Admission, Filling, Measured, Pool, Quota, Saturation, ServiceShape, laws};
 use hdrhistogram::Histogram;
 use load::{ErrorKind, Reason, Report};
 use observe::{Machine, MemoryLimit, Sample, Sockets, TargetUsage, Usage};
@@ -74,7 +74,7 @@ pub struct Observation {
     /// Page faults of the instance that has most, that waited for a disk, a second.
     pub faults: f64,
     /// Connections of the first instance, as they usually were when the interval ended.
-    pub sockets: Option<Sockets>,
+    sockets: Option<Sockets>,
     /// The most frequent error in words.
     pub top_error: Option<String>,
     /// A status of the answers, where all of them sent the client elsewhere.
@@ -233,6 +233,31 @@ impl Observation {
         self.sockets.as_ref()?.open_files
     }
 
+    /// Used of the memory limit, and the limit.
+    pub fn limited_memory(&self) -> Option<(u64, u64)> {
+        let limited = self.probe.limited?;
+        Some((limited.memory_used_bytes?, limited.memory_bytes?))
+    }
+
+    /// What became of the requests of a rung.
+    pub fn admission(&self) -> Option<Admission> {
+        let sockets = self.sockets.as_ref()?;
+        let busiest = sockets.outbound.iter().max_by_key(|(_, connections)| **connections);
+        Some(Admission {
+            offered: self.probe.users?,
+            unread: sockets.unread,
+            pool: busiest
+                .map(|(to, connections)| Pool { to: to.to_string(), connections: *connections }),
+        })
+    }
+
+    /// Whether more than this share of the requests failed, and not by chance: a probe of a few dozen makes
+    /// a few per cent of a single error.
+    pub fn fails(&self, most: f64) -> bool {
+        let allowed = most * self.probe.requests as f64;
+        self.probe.errors as f64 > allowed + CHANCE * allowed.sqrt()
+    }
+
     /// Share of requests that failed.
     pub fn error_ratio(&self) -> f64 {
         self.probe.errors as f64 / self.probe.requests.max(1) as f64
@@ -349,6 +374,8 @@ const APART: Duration = Duration::from_millis(7);
 const BUSY: f64 = 0.97;
 /// An instance that was stopped in so many of its periods is limited by its quota.
 const STOPPED: f64 = 0.9;
+/// So many standard deviations of a Poisson count are chance.
+const CHANCE: f64 = 2.0;
 
 fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu: CpuUse) -> plan::Probe {
     let (users, rate) = (probe.workload.users(), probe.workload.rate());
@@ -423,13 +450,4 @@ fn round(value: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_moment_between_two_requests_is_not_what_is_usual() {
-        let seen = [8, 0, 8, 7, 1].map(|unread| Sockets { unread, ..Sockets::default() });
-        assert_eq!(usual(seen.into()).unwrap().unread, 7);
-        assert_eq!(usual(Vec::new()), None);
-    }
-}
+pub mod tests;

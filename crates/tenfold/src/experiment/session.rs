@@ -173,7 +173,7 @@ impl<'a> Session<'a> {
     /// What became of the requests where too many failed to tell what the instances can do.
     pub(super) fn spoilt(&self, o: &Observation) -> Option<String> {
         let allowed = self.experiment.goal.max_errors.max(SPOILED);
-        (o.slowest.is_none() || o.error_ratio() > allowed).then(|| match &o.top_error {
+        (o.slowest.is_none() || o.fails(allowed)).then(|| match &o.top_error {
             Some(error) => format!("failed {:.0} % of them ({error})", o.error_ratio() * 100.0),
             None => "answered none of them".to_owned(),
         })

@@ -1,0 +1,97 @@
+use std::time::Duration;
+
+use super::*;
+use crate::config::{Goal, Request, Workload};
+use crate::experiment::Depth;
+use crate::experiment::observation::tests::seen;
+use crate::plan;
+
+/// An app that serves one at a time, 50 a second: 200 are wanted, of which 1 % may fail.
+fn experiment() -> Experiment {
+    let request =
+        Request { method: "GET".into(), path: "/".into(), headers: Vec::new(), body: Vec::new() };
+    Experiment {
+        app: fleet::App::new(vec!["true".to_owned()], fleet::Logs::new("/dev/null")),
+        workload: Workload { pattern: Pattern::Open { rate: 200.0 }, request },
+        goal: Goal { p95: Some(Duration::from_millis(100)), p99: None, max_errors: 0.01 },
+        max_instances: 8,
+        budget: Duration::from_secs(90),
+        depth: Depth::Confirm,
+    }
+}
+
+/// What was measured of one instance and of two, on eight cores.
+fn known(experiment: &Experiment) -> Knowledge<'_> {
+    let machine = Machine { cores: 8, online_cores: 8, ..Machine::read() };
+    let mut known = Knowledge::new(experiment, machine, Room::within(4096));
+    known.rungs = vec![seen(1, Some(1), 50.0, 0.0), seen(1, Some(2), 51.0, 0.0)];
+    known.second = Some(seen(2, Some(4), 101.0, 0.0));
+    known
+}
+
+#[test]
+fn what_other_programs_disturbed_is_no_mistake_of_the_model() {
+    let experiment = experiment();
+    let mut known = known(&experiment);
+    let sent = |instances, throughput, beside| {
+        let mut o = seen(instances, None, throughput, beside);
+        o.offered = 200.0;
+        o
+    };
+    known.confirm(&sent(4, 150.0, 2.0));
+    assert_eq!((known.misses, known.notes().len()), (0, 0), "{:?}", known.notes());
+    let throughputs = |known: &Knowledge<'_>| -> Vec<f64> {
+        known.several().iter().map(|s| s.throughput).collect()
+    };
+    assert_eq!(throughputs(&known), [101.0], "it is measured again");
+    known.confirm(&sent(4, 199.0, 0.0));
+    assert_eq!(throughputs(&known), [101.0, 199.0]);
+    known.confirm(&sent(3, 90.0, 0.0));
+    assert_eq!((known.misses, known.notes().len()), (1, 1), "that is one");
+    known.confirm(&sent(5, 120.0, 2.0));
+    known.confirm(&sent(5, 130.0, 2.0));
+    assert_eq!(throughputs(&known)[3..], [120.0, 130.0], "twice in vain");
+}
+
+// As an app has that fails one in two hundred, within what may be.
+#[test]
+fn an_app_does_not_fail_by_a_single_error() {
+    let experiment = experiment();
+    let failing = |requests, errors| {
+        let mut known = known(&experiment);
+        let first = &mut known.rungs[0].probe;
+        (first.requests, first.errors) = (requests, errors);
+        let peak = known.peak_rung().unwrap();
+        (known.failing(), known.evidence(peak).errors.is_some())
+    };
+    assert_eq!(failing(26, 1), (None, false));
+    assert_eq!(failing(50, 10), (Some(0.2), true));
+}
+
+#[test]
+fn page_cache_is_room_that_is_left() {
+    let experiment = experiment();
+    let mut known = known(&experiment);
+    let first = &mut known.rungs[0];
+    first.probe.limited = Some(plan::Limited {
+        memory_bytes: Some(512 << 20),
+        memory_used_bytes: Some(510 << 20),
+        ..plan::Limited::default()
+    });
+    first.memory_left = Some(302 << 20);
+    assert_eq!(known.memory().room, Some(302 << 20));
+}
+
+#[test]
+fn where_nobody_came_no_goal_was_missed() {
+    let experiment = experiment();
+    let mut known = known(&experiment);
+    let mut nobody = seen(4, None, 0.0, 0.0);
+    (nobody.slowest, nobody.probe.rate) = (None, Some(200.0));
+    nobody.probe.verdict = Verdict::Invalid;
+    known.confirm(&nobody);
+    assert_eq!((known.measurements().len(), known.misses), (0, 0));
+    nobody.offered = 200.0;
+    known.confirm(&nobody);
+    assert_eq!(known.measurements().len(), 1, "who came and got no answer missed it");
+}

@@ -1,0 +1,75 @@
+use super::*;
+use crate::plan::CpuCores;
+
+/// So many instances completed so many requests a second of 10 ms of CPU each, one or `users` at a time, and
+/// other programs used so many cores beside them.
+pub fn seen(instances: usize, users: Option<usize>, throughput: f64, beside: f64) -> Observation {
+    let app_cores = 0.01 * throughput;
+    let millis = Times { mean: Some(20.0), p50: Some(20.0), p95: Some(20.0), ..Times::default() };
+    let probe = plan::Probe {
+        purpose: if users.is_some() { Purpose::Ladder } else { Purpose::Goal },
+        instances,
+        users,
+        rate: users.is_none().then_some(throughput),
+        duration_s: 5.0,
+        requests: (5.0 * throughput) as u64,
+        errors: 0,
+        throughput,
+        offered: Some(throughput),
+        latency_ms: millis,
+        service_ms: millis,
+        queue_ms: Times { mean: Some(0.0), ..Times::default() },
+        cpu_cores: CpuCores::default(),
+        rss_bytes: None,
+        limited: None,
+        memory_kills: 0,
+        verdict: Verdict::Valid,
+        verdict_reasons: Vec::new(),
+    };
+    Observation {
+        probe,
+        error: 0.01,
+        offered: throughput,
+        slowest: Some(0.02),
+        shape: ServiceShape::constant(),
+        app_cores,
+        busiest_thread: None,
+        run_wait: None,
+        relay_cores: 0.0,
+        balancer_thread: 0.0,
+        generator_thread: 0.0,
+        busy_cores: Some(app_cores + beside),
+        throttled: None,
+        memory_pressure: None,
+        rss: None,
+        growth: 0.0,
+        memory_available: None,
+        memory_left: None,
+        connect_failures: 0,
+        unserved: 0,
+        faults: 0.0,
+        sockets: None,
+        top_error: None,
+        redirect: None,
+    }
+}
+
+#[test]
+fn a_moment_between_two_requests_is_not_what_is_usual() {
+    let seen = [8, 0, 8, 7, 1].map(|unread| Sockets { unread, ..Sockets::default() });
+    assert_eq!(usual(seen.into()).unwrap().unread, 7);
+    assert_eq!(usual(Vec::new()), None);
+}
+
+// One error in a probe of 26 requests is 4 % of them.
+#[test]
+fn a_single_error_is_no_share() {
+    let fails = |requests, errors, most| {
+        let mut o = seen(1, Some(1), 5.2, 0.0);
+        (o.probe.requests, o.probe.errors) = (requests, errors);
+        o.fails(most)
+    };
+    assert!(!fails(26, 1, 0.01) && !fails(26, 2, 0.05), "as likely as not");
+    assert!(fails(26, 2, 0.01) && fails(2600, 52, 0.01), "twice as many as may be");
+    assert!(fails(26, 1, 0.001) && fails(26, 1, 0.0), "hardly one in so few");
+}
