@@ -161,7 +161,10 @@ impl FromStr for Policy {
             ["random", "two"] => Policy::RandomTwo,
             ["first"] => Policy::First,
             ["hash", "path"] => Policy::Hash(Key::Path),
-            ["hash", "header", name] => Policy::Hash(Key::Header(name.into())),
+            // With the colon, no request would ever have it.
+            ["hash", "header", name] if !name.contains(':') => {
+                Policy::Hash(Key::Header(name.into()))
+            }
             ["hash", "cookie", name] => Policy::Hash(Key::Cookie(name.into())),
             ["hash", "query", name] => Policy::Hash(Key::Query(name.into())),
             _ => return Err(UnknownPolicy(text.into())),
@@ -208,7 +211,9 @@ mod tests {
         for name in names {
             assert_eq!(name.parse::<Policy>().unwrap().to_string(), name);
         }
-        for wrong in ["fastest", "hash", "hash header", "hash path x", "random", ""] {
+        for wrong in
+            ["fastest", "hash", "hash header", "hash header X-User:", "hash path x", "random", ""]
+        {
             let message = wrong.parse::<Policy>().unwrap_err().to_string();
             assert!(message.contains(&format!("{wrong:?}")) && message.contains("round_robin"));
         }
