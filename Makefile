@@ -98,4 +98,4 @@ install: build ## Install the program to ~/.cargo/bin
 
 clean: ## Remove what was built
 	$(CARGO) clean
-	rm -rf examples/search/node_modules
+	rm -rf examples/search/node_modules tests/apps/postgres/node_modules examples/static-cost/static
