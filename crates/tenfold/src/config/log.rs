@@ -64,6 +64,10 @@ impl FromStr for LogTable {
 fn writable(file: PathBuf, at: &Key) -> Result<PathBuf, Wrong> {
     let above = file.parent().filter(|directory| !directory.as_os_str().is_empty());
     match above {
+        // As TENFOLD_LOG= says it.
+        _ if file.as_os_str().is_empty() => {
+            Err(at.wrong("the access log has no name: name a file, or - for standard output"))
+        }
         Some(directory) if !directory.is_dir() => Err(at.wrong(&format!(
             "there is no directory {} for the access log: make it, or name another file",
             directory.display()

@@ -228,9 +228,13 @@ fn what_cannot_start_is_found_before_it_starts() {
         message.starts_with("t.toml:4: there is no directory /nonexistent for the"),
         "{message}"
     );
-    let log = Some("/".to_owned());
-    let message = up(backends, &BalancingArguments { log, ..none }).unwrap_err().to_string();
-    assert!(message.contains("/ is a directory: name a file in it"), "{message}");
+    for (log, told) in
+        [("/", "/ is a directory: name a file in it"), ("", "has no name: name a file")]
+    {
+        let arguments = BalancingArguments { log: Some(log.to_owned()), ..none.clone() };
+        let message = up(backends, &arguments).unwrap_err().to_string();
+        assert!(message.contains(told), "{message}");
+    }
 
     let to = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:1"]
         .map(|to| (to.to_owned(), Address::Tcp(to.parse().unwrap())));
