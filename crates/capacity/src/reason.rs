@@ -222,6 +222,7 @@ impl Search<'_> {
     fn no_more(&self, r: &Recommendation) -> Option<String> {
         let is_last = !r.goal_met && r.instances == self.most;
         is_last.then(|| match self.bounds.memory {
+            Some(1) => "no more than one fits into the memory".to_owned(),
             Some(fit) if fit == self.most => format!("no more than {fit} fit into the memory"),
             _ if self.most == 1 => "more than one was not allowed (--max-instances)".to_owned(),
             _ => format!("more than {} instances were not allowed (--max-instances)", self.most),

@@ -406,6 +406,9 @@ pub(crate) mod tests {
         let r = recommend(&sleeper(0.0205), &open(400.0, 0.1), &b, &[]);
         assert_eq!((r.instances, r.goal_met, r.limited_by), (3, false, Kind::MemoryPressure));
         assert_eq!(r.next_limit, None, "{}", r.reason);
+        let one = Bounds { memory: Some(1), ..b };
+        let reason = recommend(&sleeper(0.0205), &open(400.0, 0.1), &one, &[]).reason;
+        assert!(reason.ends_with("; no more than one fits into the memory."), "{reason}");
     }
 
     // 16,000 requests/s are all that the balancer's thread carries, and all that one instance does.

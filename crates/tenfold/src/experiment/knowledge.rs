@@ -341,6 +341,11 @@ impl<'a> Knowledge<'a> {
         self.machine.cores as f64
     }
 
+    /// Whether a second instance may run. Where one fills the memory it would take the first one's.
+    pub fn has_room_for_two(&self) -> bool {
+        self.experiment.max_instances > 1 && self.memory_bound() != Some(1)
+    }
+
     /// How many instances fit into what memory was free when one ran, and into all that may be used here.
     fn memory_bound(&self) -> Option<usize> {
         let peak = self.peak_rung()?;

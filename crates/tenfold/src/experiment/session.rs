@@ -102,7 +102,7 @@ impl<'a> Session<'a> {
         }
         self.intervene_at_one().await?;
         self.rig.apps[0].set_slots(self.known.balancer_slots().unwrap_or(UNLIMITED));
-        if self.experiment.max_instances > 1 {
+        if self.known.has_room_for_two() {
             self.measure_two().await?;
             self.intervene_at_two().await?;
         }

@@ -95,3 +95,18 @@ fn where_nobody_came_no_goal_was_missed() {
     known.confirm(&nobody);
     assert_eq!(known.measurements().len(), 1, "who came and got no answer missed it");
 }
+
+// In a container that may use less than the machine has free.
+#[test]
+fn a_second_instance_takes_no_memory_from_the_first() {
+    let experiment = experiment();
+    let has_room = |megabytes: u64| {
+        let mut known = known(&experiment);
+        known.machine.memory_bytes = Some(megabytes << 20);
+        for rung in &mut known.rungs {
+            (rung.rss, rung.memory_available) = (Some(220 << 20), Some(8 << 30));
+        }
+        known.has_room_for_two()
+    };
+    assert!(has_room(450) && !has_room(400));
+}
