@@ -18,7 +18,7 @@ impl Session<'_> {
     pub(super) async fn confirm(&mut self) -> Result<(), Abort> {
         // What runs already goes first: an instance that is stopped would have to warm up again.
         let running = self.rig.fleet().members().len();
-        let all = self.confirmation(running) + self.confirmations();
+        let all = self.confirmation(running) + self.confirmations(running);
         if self.known.one_more() == Some(running) && all <= self.budget.left() {
             self.attempt(running).await?;
         }
@@ -157,8 +157,8 @@ impl Session<'_> {
             // A probe that ends before its requests do says nothing: past the budget rather than that.
             Depth::Confirm => {
                 let last = Duration::from_secs_f64(self.last_answers(instances, &pace));
-                let left = self.budget.left().saturating_sub(last);
-                pace.within(left.max(pace.cost(response) / 2))
+                let left = self.budget.left().saturating_sub(last).max(pace.cost(response) / 2);
+                pace.beside(left, self.confirmations(instances))
             }
             Depth::Sweep { .. } => pace,
         };

@@ -88,6 +88,13 @@ impl Pace {
         each.map_or(self, |each| Pace { least: each, most: each, ..self })
     }
 
+    /// The same within `left`, of which other probes need `owed`: that goes before what this one would take
+    /// beyond its least.
+    pub fn beside(self, left: Duration, owed: Duration) -> Pace {
+        let needed = (self.warm_up + self.least).min(left);
+        self.within(left.saturating_sub(owed).max(needed))
+    }
+
     /// The same with no more than `left` in all, a third of it to warm up.
     pub fn within(self, left: Duration) -> Pace {
         let warm_up = self.warm_up.min(left / 3);
@@ -147,6 +154,17 @@ mod tests {
             assert_eq!((held.warm_up, held.least), (pace.warm_up, pace.least));
             assert!(held.most < pace.most);
         }
+    }
+
+    // One second to warm up, three to six of measuring.
+    #[test]
+    fn what_others_need_is_not_spent_on_precision() {
+        let pace = Pace::confirming(0.05, 30.0, 59);
+        let most = |left, owed| {
+            pace.beside(Duration::from_secs(left), Duration::from_secs(owed)).most.as_secs_f64()
+        };
+        assert_eq!([most(20, 4), most(10, 4), most(10, 8)], [6.0, 5.0, 3.0]);
+        assert!(most(2, 8) < 2.0, "there is no more than that");
     }
 
     #[test]

@@ -392,9 +392,9 @@ impl<'a> Session<'a> {
         let cycle = 2.0 / self.known.peak();
         let step = Pace::saturating(cycle).cost(cycle);
         match stage {
-            Stage::Ladder => 2 * step + self.confirmations(),
-            Stage::Two => step + self.confirmations(),
-            Stage::Goal => self.confirmations(),
+            Stage::Ladder => 2 * step + self.confirmations(0),
+            Stage::Two => step + self.confirmations(0),
+            Stage::Goal => self.confirmations(0),
         }
     }
 
@@ -404,10 +404,10 @@ impl<'a> Session<'a> {
         pace.cost(self.last_answers(instances, &pace)) + self.start_up_of(instances)
     }
 
-    /// The recommended count and the one below, as far as they are still to be measured.
-    pub(super) fn confirmations(&self) -> Duration {
+    /// The recommended count and the one below, as far as they are still to be measured beside another.
+    pub(super) fn confirmations(&self, another: usize) -> Duration {
         let Some(instances) = self.known.recommended() else { return Duration::ZERO };
-        let is_left = |n: &usize| *n > 0 && !self.known.is_confirmed(*n);
+        let is_left = |n: &usize| *n > 0 && *n != another && !self.known.is_confirmed(*n);
         [instances, instances - 1].into_iter().filter(is_left).map(|n| self.confirmation(n)).sum()
     }
 }
