@@ -154,6 +154,13 @@ fn a_phase_turns_sessions_away_beyond_its_limit() {
 }
 
 #[test]
+fn an_endless_loop_of_no_pauses_gives_way() {
+    let endless = script("", "{loop: [{think: 0}], count: -1}");
+    let mut sim = play(&endless, Sim::closed(1, 0, Server::Silent), None);
+    assert_eq!(sim.run_until(ms(20)).generator.gauges().users, 1);
+}
+
+#[test]
 fn users_have_session_after_session_until_the_quota_is_spent() {
     let script = script("", TWO);
     let sim = Sim::closed(2, ms(300), Server::Parallel(ms(100), OK));

@@ -254,7 +254,11 @@ impl Session {
                         return Some(Act::Send(strand));
                     }
                 }
-                Step::Think(think) => return self.think(strand, think, world.random),
+                Step::Think(think) => match self.think(strand, think, world.random) {
+                    // As no step at all: a loop of these would never let go of the thread.
+                    Some(Act::Pause(_, 0)) => {}
+                    act => return act,
+                },
                 Step::Log(text) => {
                     self.ready.push(strand);
                     return Some(Act::Log(text.to_string(&self.scope, world.random)));
