@@ -46,5 +46,5 @@ pub use socket::Sockets;
 pub use source::Source;
 pub use usage::{
     Absence, BusiestThread, ListenUsage, MachineCpu, MachineUsage, MemoryLimit, Pressure, Stall,
-    TargetUsage, Throttling, Usage,
+    TargetUsage, Throttling, Usage, fullest,
 };

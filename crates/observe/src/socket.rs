@@ -2,6 +2,7 @@
 
 use crate::kernel_file::KernelFiles;
 use crate::process::count_open_files;
+use crate::usage::fullest;
 use procfs::net::{TcpNetEntries, TcpNetEntry, TcpState};
 use procfs::{FromBufReadSI, current_system_info};
 use std::collections::{BTreeMap, HashSet};
@@ -35,9 +36,7 @@ impl Sockets {
             .flat_map(|path| table(&path, files))
             .collect();
         let mut sockets = Self::sorted(&entries, &owned);
-        let share = |(open, limit): &(u64, u64)| *open as f64 / (*limit).max(1) as f64;
-        let open_files = pids.iter().filter_map(|pid| open_files(*pid, files));
-        sockets.open_files = open_files.max_by(|a, b| share(a).total_cmp(&share(b)));
+        sockets.open_files = fullest(pids.iter().filter_map(|pid| open_files(*pid, files)));
         sockets
     }
 

@@ -195,6 +195,12 @@ impl MemoryLimit {
     }
 }
 
+/// Of pairs of what is used and the limit, the one that is nearest to it.
+pub fn fullest(used: impl Iterator<Item = (u64, u64)>) -> Option<(u64, u64)> {
+    let share = |(used, limit): &(u64, u64)| *used as f64 / (*limit).max(1) as f64;
+    used.max_by(|a, b| share(a).total_cmp(&share(b)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

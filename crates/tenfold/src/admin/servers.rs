@@ -93,7 +93,7 @@ async fn add(
             format!("{address} is there already: remove it first, or add another one"),
         ));
     }
-    if let Some(sentence) = config::no_server(&address, &state.listen.iter().collect::<Vec<_>>()) {
+    if let Some(sentence) = config::no_server(&address, state.listen.iter()) {
         return refuse(sentence);
     }
     let weight = weight.unwrap_or(pool.backend.weight);

@@ -167,11 +167,11 @@ fn resolve(
         apps.push(Served { id: AppId::nth(index), members });
     }
     let listeners = listeners(file, arguments)?;
-    let listen: Vec<_> = listeners.iter().map(|listener| &listener.address).collect();
+    let listen = listeners.iter().map(|listener| &listener.address);
     for ((_, at, _), served) in tables.iter().zip(&apps) {
         let Members::Servers { servers, .. } = &served.members else { continue };
         for (index, server) in servers.iter().enumerate() {
-            if let Some(sentence) = no_server(&server.address, &listen) {
+            if let Some(sentence) = no_server(&server.address, listen.clone()) {
                 let is_said = matches!(wanted, Wanted::Balance { to, .. } if !to.is_empty());
                 let at = if is_said { Key::default() } else { at.then("backends").then(&index) };
                 return Err(at.wrong(&sentence));
@@ -204,7 +204,10 @@ fn resolve(
 }
 
 /// Why nobody can be sent there who connects to one of these.
-pub fn no_server(server: &Address, listen: &[&Address]) -> Option<String> {
+pub fn no_server<'a>(
+    server: &Address,
+    mut listen: impl Iterator<Item = &'a Address>,
+) -> Option<String> {
     let everywhere = |listener: &Address| match (listener.tcp(), server.tcp()) {
         (Some(listener), Some(server)) => {
             let kin = listener.is_ipv4() == server.is_ipv4() && listener.port() == server.port();
@@ -215,7 +218,7 @@ pub fn no_server(server: &Address, listen: &[&Address]) -> Option<String> {
     if server.tcp().is_some_and(|address| address.port() == 0) {
         return Some(format!("{server} has no port: write the one that the server listens on"));
     }
-    let itself = listen.iter().find(|&&listener| listener == server || everywhere(listener))?;
+    let itself = listen.find(|listener| *listener == server || everywhere(listener))?;
     Some(format!(
         "{server} leads back to {itself}, where clients connect: write where the server listens, or give another --listen"
     ))

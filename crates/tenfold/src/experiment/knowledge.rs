@@ -6,7 +6,7 @@ use capacity::{
     Basis, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Measured, Memory, Model, Question,
     Recommendation, Room, Rung, Saturation, Scaling, Shortage, Trial, Unsure, Usl,
 };
-use observe::Machine;
+use observe::{Machine, fullest};
 
 use super::Experiment;
 use super::observation::Observation;
@@ -229,10 +229,7 @@ impl<'a> Knowledge<'a> {
             memory: self.memory(),
             load: None,
             connect_failures: self.all().map(|o| o.connect_failures).sum(),
-            open_files: self.all().filter_map(Observation::open_files).max_by(|a, b| {
-                let share = |files: &(u64, u64)| files.0 as f64 / files.1.max(1) as f64;
-                share(a).total_cmp(&share(b))
-            }),
+            open_files: fullest(self.all().filter_map(Observation::open_files)),
             admission: self.rungs.last().and_then(Observation::admission),
             trials: self.trials.clone(),
         }
@@ -287,10 +284,7 @@ impl<'a> Knowledge<'a> {
         Memory {
             stalled: self.all().filter_map(|o| o.memory_pressure).reduce(f64::max),
             left: self.all().filter_map(left).reduce(f64::min),
-            limited: self.all().filter_map(Observation::limited_memory).max_by(|a, b| {
-                let share = |memory: &(u64, u64)| memory.0 as f64 / memory.1.max(1) as f64;
-                share(a).total_cmp(&share(b))
-            }),
+            limited: fullest(self.all().filter_map(Observation::limited_memory)),
             faults: self.all().map(|o| o.faults / o.throughput().max(1e-9)).fold(0.0, f64::max),
             kills: self.all().map(|o| o.probe.memory_kills).sum(),
             kept: self.all().map(kept).collect(),
