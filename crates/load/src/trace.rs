@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, civil};
 
 use crate::workload::{Rate, is_rate};
 
@@ -92,9 +93,10 @@ impl Default for Replay<'_> {
 }
 
 impl Trace {
-    /// Reads lines of a time (seconds, or a timestamp such as 1998-07-07T19:10Z) and a rate
-    /// (requests per second), parted by commas, semicolons or blanks. A header line, empty lines,
-    /// and lines that begin with # are passed over. The last rate holds as long as the one before.
+    /// Reads lines of a time (seconds, or a timestamp such as 1998-07-07T19:10Z or
+    /// 1998-07-07 19:10) and a rate (requests per second), parted by commas, semicolons or blanks. A
+    /// header line, empty lines, and lines that begin with # are passed over. The last rate holds as
+    /// long as the one before.
     pub fn parse(text: &str, replay: &Replay<'_>) -> Result<Trace, TraceError> {
         for factor in [replay.speed, replay.scale] {
             if !(factor.is_finite() && factor > 0.0) {
@@ -183,7 +185,10 @@ fn row(line: usize, text: &str, column: usize) -> Result<(usize, f64, Rate), Tra
 
 fn seconds(cell: &str) -> Option<f64> {
     let number = cell.parse::<f64>().ok().filter(|value| value.is_finite());
-    number.or_else(|| cell.parse::<Timestamp>().ok().map(|t| t.as_duration().as_secs_f64()))
+    // Only differences count, so a time without a zone may be of any.
+    let plain = || TimeZone::UTC.to_timestamp(cell.parse::<civil::DateTime>().ok()?).ok();
+    let time = || cell.parse::<Timestamp>().ok().or_else(plain);
+    number.or_else(|| time().map(|time| time.as_duration().as_secs_f64()))
 }
 
 #[cfg(test)]
@@ -214,6 +219,9 @@ mod tests {
         let text = "minute,other,requests\n1998-07-07T00:00Z,x,600\n1998-07-07T00:01Z,x,1200\n";
         let replay = Replay { column: Some("requests"), speed: 60.0, scale: 0.5 };
         assert_eq!(steps(text, &replay), [(0.0, 1.0, 300.0), (1.0, 1.0, 600.0)]);
+        // The first line is no header.
+        let without_zone = "2024-01-01 00:00:00,5\n2024-01-01T00:01,6";
+        assert_eq!(steps(without_zone, &Replay::default()), [(0.0, 60.0, 5.0), (60.0, 60.0, 6.0)]);
         let replay = Replay { column: Some("rate"), ..Replay::default() };
         let error = Trace::parse(text, &replay).unwrap_err().to_string();
         assert!(error.contains("minute, other, requests"), "{error}");
