@@ -264,8 +264,9 @@ impl PatternArguments {
 
 /// wrk's: a time, or seconds.
 fn d(text: &str) -> Result<Duration, String> {
-    quantity::positive_seconds(text).map_err(|_| {
-        "-d is how long, as in -d 30s, and more than 0: a body is given with --body".to_owned()
+    quantity::positive_seconds(text).map_err(|why| match is_meant_as_number(text) {
+        true => why,
+        false => "-d is how long, as in -d 30s: a body is given with --body".to_owned(),
     })
 }
 
@@ -274,10 +275,17 @@ fn t(text: &str) -> Result<TimeOrNumber, String> {
         // Artillery's.
         Err(_) if text.contains("://") => Err("-t URL is --target URL here".to_owned()),
         Ok(number) => Ok(TimeOrNumber::Number(number)),
-        Err(_) => quantity::positive_seconds(text).map(TimeOrNumber::Time).map_err(|_| {
-            format!("`{text}` is neither a time nor a number: write -t 20s for how long, or -t 4 -d 20s for threads")
+        Err(_) => quantity::positive_seconds(text).map(TimeOrNumber::Time).map_err(|why| {
+            match is_meant_as_number(text) {
+                true => why,
+                false => format!("`{text}` is neither a time nor a number: write -t 20s for how long, or -t 4 -d 20s for threads"),
+            }
         }),
     }
+}
+
+fn is_meant_as_number(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -380,6 +388,12 @@ mod tests {
         }
         let body = d("{\"a\":1}").unwrap_err();
         assert!(body.contains("--body"), "{body}");
+        let year = "`9000000000s` is more than a year: write less";
+        assert_eq!(
+            (d("9000000000s"), t("9000000000s").map(|_| ())),
+            (Err(year.to_owned()), Err(year.to_owned()))
+        );
+        assert_eq!(d("0"), Err("`0` is no time at all: write more than 0".to_owned()));
         assert!(t("fast").unwrap_err().contains("-t 20s"));
         assert!(t("http://a/").unwrap_err().contains("--target URL"));
     }
