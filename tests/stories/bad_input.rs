@@ -101,6 +101,14 @@ fn a_value_in_the_environment() {
         .env("TENFOLD_P95", "slow")
         .output();
     assert!(!said(&flag.unwrap()).contains("environment"));
+    for (name, other) in
+        [("TENFOLD_TLS_CERT", "TENFOLD_TLS_KEY"), ("TENFOLD_TLS_KEY", "TENFOLD_TLS_CERT")]
+    {
+        let balance = "balance --to 127.0.0.1:9";
+        let output = Home::new().tenfold(balance).env(name, "a.pem").output().unwrap();
+        let words = format!("{name} stands in the environment: set {other} there too");
+        assert!(said(&output).contains(&words), "{}", said(&output));
+    }
 }
 
 #[test]

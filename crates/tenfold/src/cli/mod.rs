@@ -123,6 +123,9 @@ impl Cli {
 /// The commonest slips: the app's command without the two dashes in front, a server without its flag,
 /// less than nothing, a value that stands in the environment.
 fn hint(error: &clap::Error, arguments: &[String]) -> Option<String> {
+    if error.kind() == ErrorKind::MissingRequiredArgument {
+        return half(error, arguments);
+    }
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else {
         return None;
     };
@@ -160,10 +163,27 @@ fn hint(error: &clap::Error, arguments: &[String]) -> Option<String> {
 fn variable(argument: &str, value: &str, arguments: &[String]) -> Option<String> {
     let flag = argument.split(' ').next()?;
     let name = format!("TENFOLD_{}", flag.strip_prefix("--")?.to_uppercase().replace('-', "_"));
-    let mut ours = arguments.iter().take_while(|word| *word != "--");
-    let is_said = ours.any(|word| word.split('=').next() == Some(flag));
-    (!is_said && std::env::var(&name).is_ok_and(|held| held == value))
+    (!is_said(flag, arguments) && std::env::var(&name).is_ok_and(|held| held == value))
         .then(|| format!("`{value}` stands in the environment: correct {name} there, or unset it"))
+}
+
+/// What the environment has one half of, and nothing the other.
+fn half(error: &clap::Error, arguments: &[String]) -> Option<String> {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let pair = [("--tls-cert", "TENFOLD_TLS_CERT"), ("--tls-key", "TENFOLD_TLS_KEY")];
+    let is_missing = |flag: &str| missing.iter().any(|word| word.split(' ').next() == Some(flag));
+    let [other, (flag, name)] = if is_missing(pair[0].0) { pair } else { [pair[1], pair[0]] };
+    let in_environment = !is_said(flag, arguments) && std::env::var_os(name).is_some();
+    (is_missing(other.0) && in_environment).then(|| {
+        format!("{name} stands in the environment: set {} there too, or unset it", other.1)
+    })
+}
+
+fn is_said(flag: &str, arguments: &[String]) -> bool {
+    let mut ours = arguments.iter().take_while(|word| *word != "--");
+    ours.any(|word| word.split('=').next() == Some(flag))
 }
 
 /// The program's own work is light: one thread. Balancer and load generator bring theirs.
