@@ -138,139 +138,154 @@ pub enum Reason {
     },
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Reason {
+    /// What was seen.
+    pub fn evidence(&self) -> String {
         match self {
-            Reason::GeneratorBusy { share } => write!(
-                f,
-                "a generator thread used {:.0} % of its CPU, so its own speed limits the result; \
-                 use more threads, fewer users, or a machine of its own for the generator",
+            Reason::GeneratorBusy { share } => format!(
+                "a generator thread used {:.0} % of its CPU, so its own speed limits the result",
                 share * 100.0
             ),
-            Reason::TooShort { seconds, share } => write!(
-                f,
+            Reason::TooShort { seconds, share } => format!(
                 "{:.1} ms, in which a generator thread used {:.0} % of its CPU, are too short to \
-                 tell whether its own speed limits the result; measure longer",
+                 tell whether its own speed limits the result",
                 seconds * 1e3,
                 share * 100.0
             ),
-            Reason::GeneratorWaited { share } => write!(
-                f,
+            Reason::GeneratorWaited { share } => format!(
                 "a generator thread waited for a CPU for {:.0} % of the time, which adds to the \
-                 measured times; leave a core to the generator",
+                 measured times",
                 share * 100.0
             ),
-            Reason::ScheduleLag { p99, median } => write!(
-                f,
+            Reason::ScheduleLag { p99, median } => format!(
                 "requests went out late by up to {:.1} ms (p99) where the median answer takes \
-                 {:.1} ms; lower the rate, use more threads, or leave a core to the generator",
+                 {:.1} ms",
                 p99 * 1e3,
                 median * 1e3
             ),
-            Reason::Underachieved { ratio } => write!(
-                f,
-                "only {:.1} % of the requests that were due were sent; lower the rate, or allow \
-                 more connections",
-                ratio * 100.0
-            ),
-            Reason::ConnectionsExhausted { limit, waited } => write!(
-                f,
+            Reason::Underachieved { ratio } => {
+                format!("only {:.1} % of the requests that were due were sent", ratio * 100.0)
+            }
+            Reason::ConnectionsExhausted { limit, waited } => format!(
                 "{waited} requests waited in the generator because all {limit} connections were \
-                 busy; allow more (--max-connections, ulimit -n), or lower the rate if the target is \
-                 overloaded"
+                 busy"
             ),
-            Reason::ResourcesExhausted { requests } => write!(
-                f,
+            Reason::ResourcesExhausted { requests } => format!(
                 "{requests} requests failed because this machine had no open files or memory left \
-                 for connections; raise ulimit -n, reuse connections, or use fewer of them"
+                 for connections"
             ),
-            Reason::PortsExhausted { requests } => write!(
-                f,
-                "{requests} requests failed because every local port was in use; reuse \
-                 connections, give more source addresses (--local-address), or widen \
-                 net.ipv4.ip_local_port_range"
-            ),
-            Reason::FewSamples { samples } => write!(
-                f,
-                "{samples} successful {} too few to tell even a median; measure longer",
+            Reason::PortsExhausted { requests } => {
+                format!("{requests} requests failed because every local port was in use")
+            }
+            Reason::FewSamples { samples } => format!(
+                "{samples} successful {} too few to tell even a median",
                 if *samples == 1 { "request is" } else { "requests are" }
             ),
-            Reason::NoSuccess { requests: 0, .. } => write!(
-                f,
-                "no request ended while it was measured; measure longer, or raise the timeout"
-            ),
-            Reason::NoSuccess { requests, most, why } => {
-                match requests {
-                    1 => f.write_str("the one request failed; ")?,
-                    _ => write!(f, "none of the {requests} requests succeeded; ")?,
-                }
-                f.write_str(why.as_deref().unwrap_or_else(|| where_to_look(*most)))
+            Reason::NoSuccess { requests: 0, .. } => {
+                "no request ended while it was measured".to_owned()
             }
-            Reason::SessionsFailed { ratio, most } => write!(
-                f,
+            Reason::NoSuccess { requests: 1, .. } => "the one request failed".to_owned(),
+            Reason::NoSuccess { requests, .. } => {
+                format!("none of the {requests} requests succeeded")
+            }
+            Reason::SessionsFailed { ratio, most } => format!(
                 "{:.1} % of the sessions failed, most with '{most}', and later steps were done less \
-                 often than the script says; run it with one session and look at the answers",
+                 often than the script says",
                 ratio * 100.0
             ),
-            Reason::ManyErrors { ratio, most, why } => write!(
-                f,
+            Reason::ManyErrors { ratio, most, .. } => format!(
                 "{:.1} % of the requests failed, most with {most}, and percentiles describe only \
-                 the others; {}",
-                ratio * 100.0,
-                why.as_deref().unwrap_or("find the cause in the target's log, or lower the load")
+                 the others",
+                ratio * 100.0
             ),
-            Reason::PaceNotHeld { ratio } => write!(
-                f,
+            Reason::PaceNotHeld { ratio } => format!(
                 "{:.1} % of the requests began late because the answer before took longer than \
-                 the users' pace; give more users or a longer pace",
+                 the users' pace",
                 ratio * 100.0
             ),
-            Reason::ArrivalsDropped { ratio } => write!(
-                f,
-                "{:.1} % of the arrivals were dropped because as many as may be were under way; \
-                 allow more (--max-in-system, a phase's maxVusers), or lower the rate",
+            Reason::ArrivalsDropped { ratio } => format!(
+                "{:.1} % of the arrivals were dropped because as many as may be were under way",
                 ratio * 100.0
             ),
-            Reason::Unanswered { requests, longest } => write!(
-                f,
+            Reason::Unanswered { requests, longest } => format!(
                 "{requests} {} unanswered at the end, after up to {longest:.1} s, which is in no \
-                 percentile; look at the target's log, or measure for longer than the timeout",
+                 percentile",
                 if *requests == 1 { "request was still" } else { "requests were still" }
             ),
             Reason::UsersComing { came, wanted, share } => {
-                if came < wanted {
-                    write!(f, "only {came} of {wanted} users had come when the load ended")?;
-                } else {
-                    write!(f, "users came for {:.0} % of the time", share * 100.0)?;
-                }
-                f.write_str(
-                    ", so that the figures are of no one number of them; run it longer, or start \
-                     more users a second (--ramp)",
-                )
+                let users = match came < wanted {
+                    true => format!("only {came} of {wanted} users had come when the load ended"),
+                    false => format!("users came for {:.0} % of the time", share * 100.0),
+                };
+                users + ", so that the figures are of no one number of them"
             }
-            Reason::NotSteady { early, late: 0.0, .. } => write!(
-                f,
-                "the target stopped answering: the throughput went from {early:.1} to 0 requests/s; \
-                 look at its log"
+            Reason::NotSteady { early, late: 0.0, .. } => format!(
+                "the target stopped answering: the throughput went from {early:.1} to 0 requests/s"
             ),
             Reason::NotSteady { series, early, late } => {
                 let change = series.change(*early, *late);
-                write!(
-                    f,
-                    "{change} after half of the run, so its figures are of no one state; measure \
-                     longer, or find what changes: a cache, a collector, a queue that grows"
-                )
+                format!("{change} after half of the run, so its figures are of no one state")
             }
-            Reason::BooksDisagree { counted, derived } => write!(
-                f,
+            Reason::BooksDisagree { counted, derived } => format!(
                 "{counted:.2} requests were in the system on average, but by Little's law \
-                 throughput and times make it {derived:.2}: the generator lost or invented some; \
-                 measure again, and report it if it stays"
+                 throughput and times make it {derived:.2}: the generator lost or invented some"
             ),
-            Reason::EngineFailed { message } => {
-                write!(f, "a generator thread stopped: {message}; run it again")
-            }
+            Reason::EngineFailed { message } => format!("a generator thread stopped: {message}"),
         }
+    }
+
+    /// What to do, for who chose the load, its threads, connections and addresses.
+    fn remedy(&self) -> &str {
+        match self {
+            Reason::GeneratorBusy { .. } => {
+                "use more threads, fewer users, or a machine of its own for the generator"
+            }
+            Reason::TooShort { .. } | Reason::FewSamples { .. } => "measure longer",
+            Reason::GeneratorWaited { .. } => "leave a core to the generator",
+            Reason::ScheduleLag { .. } => {
+                "lower the rate, use more threads, or leave a core to the generator"
+            }
+            Reason::Underachieved { .. } => "lower the rate, or allow more connections",
+            Reason::ConnectionsExhausted { .. } => {
+                "allow more (--max-connections, ulimit -n), or lower the rate if the target is \
+                 overloaded"
+            }
+            Reason::ResourcesExhausted { .. } => {
+                "raise ulimit -n, reuse connections, or use fewer of them"
+            }
+            Reason::PortsExhausted { .. } => {
+                "reuse connections, give more source addresses (--local-address), or widen \
+                 net.ipv4.ip_local_port_range"
+            }
+            Reason::NoSuccess { requests: 0, .. } => "measure longer, or raise the timeout",
+            Reason::NoSuccess { most, why, .. } => {
+                why.as_deref().unwrap_or_else(|| where_to_look(*most))
+            }
+            Reason::SessionsFailed { .. } => "run it with one session and look at the answers",
+            Reason::ManyErrors { why, .. } => {
+                why.as_deref().unwrap_or("find the cause in the target's log, or lower the load")
+            }
+            Reason::PaceNotHeld { .. } => "give more users or a longer pace",
+            Reason::ArrivalsDropped { .. } => {
+                "allow more (--max-in-system, a phase's maxVusers), or lower the rate"
+            }
+            Reason::Unanswered { .. } => {
+                "look at the target's log, or measure for longer than the timeout"
+            }
+            Reason::UsersComing { .. } => "run it longer, or start more users a second (--ramp)",
+            Reason::NotSteady { late: 0.0, .. } => "look at its log",
+            Reason::NotSteady { .. } => {
+                "measure longer, or find what changes: a cache, a collector, a queue that grows"
+            }
+            Reason::BooksDisagree { .. } => "measure again, and report it if it stays",
+            Reason::EngineFailed { .. } => "run it again",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.evidence(), self.remedy())
     }
 }
 

@@ -1,6 +1,5 @@
 //! Who used the CPU while something was measured.
 
-use capacity::words::time;
 use load::{Reason, Report};
 use observe::{Machine, TargetUsage, Usage};
 
@@ -78,32 +77,18 @@ pub fn disturbance(beside: f64) -> Option<String> {
 /// What speaks against a measurement's numbers. Here nobody chooses the generator's threads, connections
 /// and addresses.
 pub fn told(reason: &Reason) -> String {
-    match reason {
-        Reason::ScheduleLag { p99, median } => format!(
-            "requests went out late by up to {} (p99) where the median answer takes {}; leave a core to the \
-             generator",
-            time(*p99),
-            time(*median)
-        ),
-        Reason::GeneratorBusy { share } => format!(
-            "a generator thread used {:.0} % of its CPU, so its own speed limits the result; ask for fewer \
-             requests a second",
-            share * 100.0
-        ),
-        Reason::Underachieved { ratio } => format!(
-            "only {:.1} % of the requests that were due were sent; ask for fewer a second",
-            ratio * 100.0
-        ),
-        Reason::ConnectionsExhausted { limit, waited } => format!(
-            "{waited} requests waited in the generator because all {limit} connections were busy: the app is \
-             overloaded; ask for fewer requests a second"
-        ),
-        Reason::PortsExhausted { requests } => format!(
-            "{requests} requests failed because every local port was in use; widen \
-             net.ipv4.ip_local_port_range"
-        ),
-        _ => reason.to_string(),
-    }
+    let remedy = match reason {
+        Reason::ScheduleLag { .. } => "leave a core to the generator",
+        Reason::GeneratorBusy { .. } | Reason::Underachieved { .. } => {
+            "ask for fewer requests a second"
+        }
+        Reason::ConnectionsExhausted { .. } => {
+            "the app is overloaded: ask for fewer requests a second"
+        }
+        Reason::PortsExhausted { .. } => "widen net.ipv4.ip_local_port_range",
+        _ => return reason.to_string(),
+    };
+    format!("{}; {remedy}", reason.evidence())
 }
 
 /// The usage of each instance.
@@ -144,7 +129,7 @@ mod tests {
     fn the_generator_is_told_of_without_flags_that_plans_do_not_have() {
         let said = told(&Reason::ScheduleLag { p99: 0.0125, median: 0.1 });
         assert!(
-            said.ends_with("median answer takes 100 ms; leave a core to the generator"),
+            said.ends_with("median answer takes 100.0 ms; leave a core to the generator"),
             "{said}"
         );
         for reason in [
