@@ -17,6 +17,9 @@ pub struct ConnectionArguments {
     /// Threads of the generator [default: 1]
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     pub threads: Option<usize>,
+    /// Let no idle core take longer than this to wake up, as `--dma-latency` of rtla: 0 keeps them awake
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    pub dma_latency: Option<Duration>,
     /// The longest that one request may take [default: 10s, or the script's]
     #[arg(long, value_name = "TIME", value_parser = quantity::positive_seconds)]
     pub timeout: Option<Duration>,
@@ -66,11 +69,15 @@ impl ConnectionArguments {
 
     /// What a report adds to the workload.
     pub fn described(&self) -> String {
-        match (self.http2, self.streams) {
+        let protocol = match (self.http2, self.streams) {
             (false, _) => String::new(),
             (true, 1) => ", HTTP/2".to_owned(),
             (true, streams) => format!(", HTTP/2 with {streams} streams a connection"),
-        }
+        };
+        let awake = self.dma_latency.map_or_else(String::new, |latency| {
+            format!(", cores that wake up within {} us", latency.as_micros())
+        });
+        protocol + &awake
     }
 
     /// Puts everything but the threads and keep-alive into the run.

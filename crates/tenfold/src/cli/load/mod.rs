@@ -5,12 +5,14 @@
 //! - [`peers`]: what ab, wrk and Locust would call it.
 //! - [`pattern`], [`shape`]: when requests are due, and until when.
 //! - [`connections`]: how they travel.
+//! - [`idle`]: how deep cores may sleep meanwhile.
 //! - [`thresholds`]: what must hold.
 //! - [`outputs`]: what is printed and written.
 //! - [`reach`]: whether anybody is there.
 //! - [`watch`]: the time between the first request and the report.
 
 mod connections;
+mod idle;
 mod outputs;
 mod pattern;
 mod peers;
@@ -98,6 +100,7 @@ impl Arguments {
         }
         config.check().map_err(refusal)?;
         reach(&config.target).await?;
+        let awake = self.connections.dma_latency.map(idle::bound).transpose()?;
         let interrupt = config.interrupt.clone();
         let run = match begin(config, &stop).await? {
             Ok(run) => run,
@@ -110,6 +113,7 @@ impl Arguments {
         let steered = run.control().present().steered;
         let unheard = matches!(watched, Ok(None)).then_some(&stop);
         let (measured, signal) = conclude(run, &interrupt, unheard).await?;
+        drop(awake);
         let mut document = Document::new(order, &measured);
         if steered {
             document.workload.push_str(", changed while it ran");
