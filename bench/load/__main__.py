@@ -27,7 +27,7 @@ from rig.table import Sheet
 
 # Parts beside the works, as WORKS names them.
 TRUTH, MEMORY = "truth", "memory"
-TRUTH_ROUNDS = 3
+TRUTH_ROUNDS = 5
 # All of it takes 20 minutes undisturbed, and 25 at most.
 REPEATED_S = 5 * 60
 
@@ -54,7 +54,7 @@ class Options:
             parts=frozenset(names) & {TRUTH, MEMORY},
             rounds=int(options.number(environment, "ROUNDS", 5)),
             window_s=options.number(environment, "WINDOW", 2),
-            truth_s=options.number(environment, "TRUTH_SECONDS", 30),
+            truth_s=options.number(environment, "TRUTH_SECONDS", 20),
             seed=int(options.number(environment, "SEED", seed)),
             directory=options.results(environment),
         )

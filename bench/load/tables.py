@@ -148,7 +148,13 @@ def _truth(pattern: str, runs: dict[str, list[TruthRun]]) -> Table:
         note += (
             " At its p90 waiting begins, and 1 request of 10,000 more or less is 0.5 ms: 5 %."
         )
-    if len(runs) > 1:
+    if truth.ASLEEP in runs:
+        asleep = middle([run.lag_p99_ms for run in runs[truth.ASLEEP]])
+        note += (
+            " Idle cores are kept awake (`--dma-latency 0`); where they may sleep, requests went "
+            f"out {milliseconds(asleep)} ms late."
+        )
+    if pattern == truth.STALLING and len(runs) > 1:
         note += (
             f" The others have {truth.USERS} users who wait for each answer, nearly as many "
             "requests while the server does not stall; for them the server counts from the kernel's "
