@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::house::{Home, Serving, eventually, free_address, said, send, shared};
+use crate::house::{Home, Serving, eventually, free_address, said, send, shared, skip};
 use crate::nginx::Nginx;
 
 /// A certificate that is its own authority, in the place of one of before.
@@ -62,19 +62,44 @@ fn certificates_and_logs_are_replaced_while_it_serves() {
     assert!(!log("old.log").contains("/two"));
 }
 
+/// Ends with the first request.
+const MORTAL: &str = "python3 -c 'import os,socket as s
+a=s.create_server((\"127.0.0.1\",int(os.environ[\"PORT\"])))
+while not a.accept()[0].recv(9):pass
+os._exit(7)'";
+const ITS_END: &str = "app-1 died and is started again (restart 1): exited with code 7";
+
 /// Whoever starts it may ignore SIGCHLD, as some supervisors do, and then the kernel keeps no exit code.
 #[test]
 fn it_hears_how_instances_end_whoever_started_it() {
     let _machine = shared();
     let home = Home::new();
     let up = home.tenfold("up --listen 127.0.0.1:0 -- sh -c");
-    let mut up = home.within("trap '' CHLD", &up);
-    // Ends with the first request.
-    up.arg("python3 -c 'import os,socket as s\na=s.create_server((\"127.0.0.1\",int(os.environ[\"PORT\"])))\n\
-            while not a.accept()[0].recv(9):pass\nos._exit(7)'");
-    let serving = Serving::start(&mut up);
+    let serving = Serving::start(home.within("trap '' CHLD", &up).arg(MORTAL));
     let _ = serving.get();
-    serving.tells("app-1 died and is started again (restart 1): exited with code 7");
+    serving.tells(ITS_END);
+}
+
+#[test]
+fn as_the_first_process_it_buries_what_instances_leave_behind() {
+    let _machine = shared();
+    let home = Home::new();
+    let container = || {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--pid", "--mount-proc", "--fork", "--kill-child"]);
+        unshare
+    };
+    if !container().arg("true").status().is_ok_and(|status| status.success()) {
+        return skip("this user may make no container");
+    }
+    // A zombie still counts for `kill`.
+    let app = "(sleep 0 & echo $! >orphan)\nwhile kill -0 $(cat orphan); do sleep 0.1; done\nexec ";
+    let up = home.tenfold("up --listen 127.0.0.1:0 -- sh -c");
+    let mut contained = container();
+    contained.arg(up.get_program()).args(up.get_args()).arg(format!("{app}{MORTAL}"));
+    let serving = Serving::start(&mut home.within("true", &contained));
+    let _ = serving.get();
+    serving.tells(ITS_END);
 }
 
 #[test]

@@ -201,7 +201,10 @@ impl Guard {
         }
         // Somebody killed or stopped it: a new one gets the whole list. Without one, instances still
         // die with Tenfold, only what they have started may not.
-        if let Some(mut deaf) = state.process.take() {
+        // One that has ended may be buried, and its number somebody else's.
+        if let Some(mut deaf) = state.process.take()
+            && let Ok(None) = deaf.child.try_wait()
+        {
             let _ = deaf.child.kill();
         }
         state.process = GuardProcess::spawn(&self.command).ok();

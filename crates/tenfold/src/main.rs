@@ -14,7 +14,8 @@
 //! - [`history`] and [`state`]: what is kept, and where; [`secrets`]: what is not.
 //! - [`admin`]: the socket that controls a running `up`, and its metrics.
 //! - [`ending`], [`renewal`] and [`notify`]: how a process ends or is followed by a new one, and
-//!   what the service manager hears of it; [`hangup`]: what a running one reads again.
+//!   what the service manager hears of it; [`hangup`]: what a running one reads again;
+//!   [`orphans`]: what instances leave behind.
 //! - [`health`]: what is said of backends that go down and come back.
 
 #![allow(unreachable_pub, reason = "a program has no outside: `pub` means beyond the module here")]
@@ -33,6 +34,7 @@ mod health;
 mod history;
 mod live;
 mod notify;
+mod orphans;
 mod outcome;
 mod output;
 mod plan;

@@ -1,9 +1,10 @@
 //! SIGUSR2: starts the program anew, with the same arguments, to take over from this process.
 
 use std::ffi::OsString;
+use std::process::Command;
+use std::thread;
 
 use anyhow::Context;
-use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::output;
@@ -16,21 +17,21 @@ pub fn listen() -> anyhow::Result<()> {
         .context("cannot handle signals: run Tenfold where SIGUSR2 is not blocked")?;
     tokio::spawn(async move {
         while renew.recv().await.is_some() {
-            tokio::spawn(renew_once());
+            // A thread of its own waits for it: see `orphans`.
+            let started = thread::Builder::new().name("renewal".into()).spawn(renew_once);
+            if let Err(error) = started {
+                output::tell(format_args!("tenfold: cannot start anew, this one goes on: {error}"));
+            }
         }
     });
     Ok(())
 }
 
-async fn renew_once() {
+fn renew_once() {
     let mut arguments = arguments(std::env::args_os().collect()).into_iter();
     // As it was called, not the file that runs: that one may be an old version by now.
     let Some(program) = arguments.next() else { return };
-    let ended = match Command::new(&program).args(arguments).spawn() {
-        Ok(mut child) => child.wait().await.map(|status| status.to_string()),
-        Err(error) => Err(error),
-    };
-    match ended {
+    match Command::new(&program).args(arguments).status() {
         Ok(status) => output::tell(format_args!("tenfold: the new process ended ({status})")),
         Err(error) => output::tell(format_args!(
             "tenfold: cannot start {} anew, this one goes on: {error}",

@@ -5,6 +5,7 @@ use anyhow::Context;
 use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::orphans;
 use crate::outcome::Signal;
 
 /// Clones see the same signal.
@@ -32,8 +33,11 @@ impl Stop {
         let mut interrupt = signal(SignalKind::interrupt()).context(WHY)?;
         let mut terminate = signal(SignalKind::terminate()).context(WHY)?;
         // Whoever started Tenfold may ignore it, and ignored it is inherited: then the kernel forgets how
-        // instances end. Listening ends that; nobody reads it.
-        drop(signal(SignalKind::child()).context(WHY)?);
+        // instances end. Listening ends that; nobody reads it but the first process of a container.
+        let children = signal(SignalKind::child()).context(WHY)?;
+        if std::process::id() == 1 {
+            tokio::spawn(orphans::bury(children));
+        }
         let (sender, received) = watch::channel(None);
         tokio::spawn(async move {
             loop {
