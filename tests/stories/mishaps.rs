@@ -144,6 +144,55 @@ fn an_instance_that_dies_while_it_is_measured_is_told() {
     assert!(plan["verdict_reasons"].to_string().contains(told), "{plan:#}");
 }
 
+/// An app that dies of its fortieth request: every time, or only once. Nobody sends a POST again.
+const MORTAL: &str = r#"
+import http.server, os, sys, itertools, time
+count = itertools.count(1)
+class App(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        if next(count) == 40 and (sys.argv[1] == "always" or not os.path.exists("died")):
+            open("died", "w").close()
+            print("no such ledger", file=sys.stderr, flush=True)
+            os._exit(3)
+        time.sleep(0.01)
+        self.send_response(200)
+        self.end_headers()
+    def log_message(self, *_): pass
+http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), App).serve_forever()
+"#;
+
+#[test]
+fn an_instance_that_dies_once_is_not_failing() {
+    let _machine = shared();
+    let home = Home::new();
+    std::fs::write(home.path().join("mortal.py"), MORTAL).unwrap();
+    let plan = plan(
+        &home,
+        "--method POST --max-errors 0 --users 2 --max-instances 1 --budget 20s -- python3 mortal.py once",
+    );
+    assert_ne!(plan["stop"]["reason"], "failing", "{plan:#}");
+    assert_eq!(plan["recommendation"]["goal_met"], true, "{plan:#}");
+    let words = "app-1 died; its last output:\n  | no such ledger";
+    assert!(plan["notes"].as_array().unwrap().iter().any(|note| note == words), "{plan:#}");
+}
+
+#[test]
+fn an_instance_that_dies_again_and_again_is_named_by_the_finding() {
+    let _machine = shared();
+    let home = Home::new();
+    std::fs::write(home.path().join("mortal.py"), MORTAL).unwrap();
+    let plan = plan(
+        &home,
+        "--method POST --users 2 --max-instances 1 --budget 20s -- python3 mortal.py always",
+    );
+    assert_eq!(plan["stop"]["reason"], "failing", "{plan:#}");
+    let evidence = plan["findings"][0]["evidence"].as_str().unwrap();
+    assert!(
+        evidence.contains("; app-1 died ") && evidence.ends_with("(exited with code 3)"),
+        "{plan:#}"
+    );
+}
+
 // It might be waited for for a minute.
 #[test]
 fn an_instance_too_many_that_is_never_ready_does_not_outlast_the_budget() {

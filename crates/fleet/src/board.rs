@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::{Member, Notice};
+use crate::error::Output;
 
 /// What an instance is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +52,9 @@ pub struct Past {
     pub memory_kills: u32,
     /// How the last of them came, and what to do about it.
     pub last_crash: Option<String>,
+    /// What it had written by then.
+    #[serde(skip)]
+    pub last_output: Output,
 }
 
 /// Rows by member id.

@@ -350,6 +350,7 @@ impl Past {
         self.restarts += 1;
         self.memory_kills += u32::from(matches!(crash.exit, Some(Exit::OutOfMemory { .. })));
         self.last_crash = Some(crash.cause.clone());
+        self.last_output = crash.output.clone();
     }
 }
 

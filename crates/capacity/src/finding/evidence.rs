@@ -22,6 +22,8 @@ pub struct Evidence {
     pub errors: Option<(f64, String)>,
     /// Share of failed requests that may be.
     pub error_limit: f64,
+    /// That an instance died, how often and how, in words.
+    pub deaths: Option<String>,
     /// Share of a core that the busiest generator thread used, worst probe.
     pub generator_thread: f64,
     /// What the workload lacks to be sent as it is asked for.
@@ -143,6 +145,7 @@ impl Evidence {
             run_wait: None,
             errors: None,
             error_limit: 0.0,
+            deaths: None,
             generator_thread: 0.0,
             shortage: None,
             balancer_thread: 0.0,

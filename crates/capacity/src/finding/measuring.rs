@@ -7,11 +7,22 @@ use crate::words::percent;
 
 pub(super) fn failing(e: &Evidence) -> Option<Finding> {
     let (share, what) = e.errors.as_ref().filter(|(share, _)| *share > e.error_limit)?;
+    let failed = format!("{} of the requests failed, most of them with: {what}", percent(*share));
+    let (evidence, remedy) = match &e.deaths {
+        Some(deaths) => (
+            format!("{failed}; {deaths}"),
+            "mend what ends the instance first, by its last output and the app's log",
+        ),
+        None => (
+            failed,
+            "read the app's log and mend the errors first: a fast failure is no throughput",
+        ),
+    };
     found(
         Kind::Failing,
         clarity(*share, e.error_limit, 4.0 * e.error_limit.max(0.01)),
-        format!("{} of the requests failed, most of them with: {what}", percent(*share)),
-        "read the app's log and mend the errors first: a fast failure is no throughput",
+        evidence,
+        remedy,
     )
 }
 

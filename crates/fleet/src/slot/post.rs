@@ -11,7 +11,7 @@ use crate::driver::{Identity, Instance, Member};
 use crate::error::{Output, StartError};
 use crate::exit::{Exit, MORE_MEMORY};
 
-/// Lines of the app's own output that a crash loop quotes.
+/// Lines of the app's own output that are quoted of a crash.
 const QUOTED_LINES: usize = 10;
 
 /// What a slot is told.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::knowledge::{ABOUT, Knowledge};
 use super::observation::Observation;
-use super::{Depth, Experiment};
+use super::{Depth, Experiment, death};
 use crate::config::Pattern;
 use crate::outcome::Signal;
 use crate::plan::{self, Plan, Stop, StopReason, Verdict, to_ms};
@@ -91,12 +91,14 @@ fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
         let n = answer.instances;
         plan.verdict_reasons.push(format!("the goal's workload was not measured with {n} running"));
     }
-    for (name, (times, cause)) in &known.deaths {
-        plan.verdict = plan.verdict.max(Verdict::Suspect);
-        let times = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
-        plan.verdict_reasons.push(format!(
-            "{name} died {times} while it was measured ({cause}); see why, and measure again"
-        ));
+    for (name, past) in &known.deaths {
+        // Those at the memory limit are told as such.
+        let deaths = past.restarts.saturating_sub(past.memory_kills);
+        if deaths > 0 {
+            plan.verdict = plan.verdict.max(Verdict::Suspect);
+            let death = death::told(name, deaths, past);
+            plan.verdict_reasons.push(format!("{death}; see why, and measure again"));
+        }
     }
 }
 

@@ -6,10 +6,11 @@ use capacity::{
     Basis, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Measured, Memory, Model, Question,
     Recommendation, Room, Rung, Saturation, Scaling, Shortage, Trial, Unsure, Usl,
 };
+use fleet::Past;
 use observe::{Machine, fullest};
 
-use super::Experiment;
 use super::observation::Observation;
+use super::{Experiment, death};
 use crate::config::Pattern;
 use crate::plan::{Stop, StopReason, Verdict};
 
@@ -31,8 +32,8 @@ pub struct Knowledge<'a> {
     pub misses: usize,
     /// Counts that could not be measured.
     lost: Vec<Lost>,
-    /// Instances that died and were started again while something was measured: how often, and how last.
-    pub deaths: BTreeMap<String, (u32, String)>,
+    /// Instances that died and were started again while something was measured.
+    pub deaths: BTreeMap<String, Past>,
     /// Why no more was measured.
     pub stop: Option<Stop>,
     pub notes: Vec<String>,
@@ -222,6 +223,11 @@ impl<'a> Knowledge<'a> {
                 .and_then(|two| Some((per_request(peak)?, per_request(two)?))),
             errors: failing.map(|o| (o.error_ratio(), o.top_error.clone().unwrap_or_default())),
             error_limit: self.experiment.goal.max_errors,
+            deaths: self
+                .deaths
+                .iter()
+                .next()
+                .map(|(name, past)| death::told(name, past.restarts, past)),
             generator_thread: worst(&|o| o.generator_thread),
             shortage: self.shortage(),
             balancer_thread: worst(&|o| o.balancer_thread),
@@ -381,13 +387,14 @@ impl<'a> Knowledge<'a> {
         self.lost.iter().map(|lost| lost.instances)
     }
 
-    /// Everything that was noticed.
+    /// Everything that was noticed, the last words of the dead included.
     pub fn notes(&self) -> Vec<String> {
         let told = |Lost { instances, why }: &Lost| {
             format!("With {instances} running nothing could be measured: {why}")
         };
         let noticed = self.notes.iter().chain(self.surprises.values()).cloned();
-        noticed.chain(self.lost.iter().map(told)).collect()
+        let words = self.deaths.iter().filter_map(|(name, past)| death::last_words(name, past));
+        noticed.chain(self.lost.iter().map(told)).chain(words).collect()
     }
 
     /// Whether so many may be measured beside the answer: not where counts were lost already.

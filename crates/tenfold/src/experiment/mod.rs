@@ -8,10 +8,12 @@
 //! - `confirmation`: the goal's workload, at the answer and where the model is least sure.
 //! - `intervention`: changes that tell two explanations apart.
 //! - `knowledge`: what is known so far, and what follows from it.
+//! - `death`: instances that died meanwhile, in words.
 //! - `answer`: the plan from what is known.
 
 mod answer;
 mod confirmation;
+mod death;
 mod intervention;
 mod knowledge;
 mod observation;

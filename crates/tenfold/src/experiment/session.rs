@@ -10,7 +10,7 @@ use super::knowledge::Knowledge;
 use super::observation::{Observation, of_redirects};
 use super::pace::{Budget, Pace};
 use super::probe::{Abort, Probe, WarmUp};
-use super::{Depth, Experiment};
+use super::{Depth, Experiment, death};
 use crate::config::Pattern;
 use crate::outcome::misuse;
 use crate::plan::{Purpose, StopReason};
@@ -127,8 +127,16 @@ impl<'a> Session<'a> {
         let patience = self.budget.total() / 3;
         let pace = Pace { most: self.budget.total() / 6, ..Pace::saturating(0.0) };
         let warm_up = WarmUp::Answers { least: 2, patience };
-        let first = self.saturate(1, 1, pace, warm_up).await?;
+        let mut first = self.saturate(1, 1, pace, warm_up).await?;
         self.check_first(&first)?;
+        // An instance that dies once may do so by chance; one that fails by itself will die again.
+        if !self.known.deaths.is_empty() && first.fails(self.experiment.goal.max_errors) {
+            first = self.saturate(1, 1, pace, warm_up).await?;
+            self.check_first(&first)?;
+        }
+        if let Some(status) = first.redirect {
+            self.known.notes.push(of_redirects(status, "this is a plan"));
+        }
         self.known.rungs.push(first);
         self.check_budget()?;
         let mut flat = 0;
@@ -196,22 +204,32 @@ impl<'a> Session<'a> {
         pace.within((self.budget.left() / part).max(pace.cost(response)))
     }
 
-    fn check_first(&mut self, first: &Observation) -> Result<(), Abort> {
-        if let Some(status) = first.redirect {
-            self.known.notes.push(of_redirects(status, "this is a plan"));
-        }
+    fn check_first(&self, first: &Observation) -> Result<(), Abort> {
         if first.slowest.is_some() && first.error_ratio() < 0.5 {
             return Ok(());
         }
         let request = &self.experiment.workload.request;
-        Err(Abort::Failed(anyhow::anyhow!(
-            "{} {} failed {} times of {} with: {}; give a request that works (--path, --method, --body)",
+        let (errors, requests) = (first.probe.errors, first.probe.requests);
+        let failed = format!(
+            "{} {} {}",
             request.method,
             load::without_secrets(&request.path),
-            first.probe.errors,
-            first.probe.requests,
-            first.top_error.as_deref().unwrap_or("no answer"),
-        )))
+            match &first.top_error {
+                Some(error) => format!("failed {errors} times of {requests} with: {error}"),
+                None => "was not answered".to_owned(),
+            }
+        );
+        let works = "give a request that works (--path, --method, --body)";
+        Err(Abort::Failed(match self.known.deaths.iter().next() {
+            Some((name, past)) => {
+                let death = death::told(name, past.restarts, past);
+                anyhow::anyhow!(
+                    "{failed}; {death}: mend what ends it, or {works}{}",
+                    past.last_output
+                )
+            }
+            None => anyhow::anyhow!("{failed}; {works}"),
+        }))
     }
 
     /// What is left must hold the rest of the ladder, two instances and one confirmation.
@@ -369,10 +387,8 @@ impl<'a> Session<'a> {
             failed = self.rig.fleet().failed() => Err(Abort::Failed(failed.into())),
         };
         for MemberStatus { member, past, .. } in self.rig.fleet().members() {
-            // Those at the memory limit are told as such.
-            let deaths = past.restarts.saturating_sub(past.memory_kills);
-            if let Some(cause) = past.last_crash.filter(|_| deaths > 0) {
-                self.known.deaths.insert(member.name, (deaths, cause));
+            if past.restarts > 0 {
+                self.known.deaths.insert(member.name, past);
             }
         }
         observed
