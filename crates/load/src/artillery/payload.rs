@@ -48,12 +48,12 @@ fn read_one(compiler: &mut Compiler, node: &Node, settings: &mut Settings) -> Re
     let header = if truth(header, "skipHeader", false)? { Header::Skipped } else { Header::None };
     let cast = if truth(cast, "cast", true)? { Cast::Numbers } else { Cast::Texts };
     let all = truth(all, "loadAll", false)?;
-    let rows = load(compiler, path, delimiter, header, cast)?;
     let columns: Vec<String> = columns
         .map_or(&[][..], |node| node.one_or_more())
         .iter()
         .map(|node| compiler.fixed(node, "a field"))
         .collect::<Result<_, _>>()?;
+    let rows = load(compiler, path, delimiter, header, cast, columns.len())?;
     if all {
         let name = name.ok_or_else(|| node.refuse("loadAll needs a name for its variable"))?;
         if let Some(order) = order {
@@ -97,6 +97,7 @@ fn load(
     delimiter: Option<&Node>,
     header: Header,
     cast: Cast,
+    columns: usize,
 ) -> Result<Vec<Vec<Value>>, Refusal> {
     let delimiter = match delimiter {
         None => b',',
@@ -114,11 +115,29 @@ fn load(
         .delimiter(delimiter)
         .flexible(true)
         .from_reader(bytes);
+    let mut width = None;
     let rows = reader.records().map(|record| {
         let record = record.map_err(|error| refuse(error.to_string()))?;
+        let cells = record.len();
+        let width = *width.get_or_insert(cells.max(columns));
+        if cells != width {
+            // A comma without quotes would shift what comes after it.
+            return Err(refuse(format!(
+                "the number of values in its line {} is {cells}, and not {width}; give every field one, in quotes if it holds the delimiter",
+                line_of(&record, bytes)
+            )));
+        }
         Ok(record.iter().map(|cell| value_of(cell, cast)).collect())
     });
     rows.collect()
+}
+
+/// Where the reader stood before it passed over empty lines, and these.
+fn line_of(record: &csv::StringRecord, bytes: &[u8]) -> u64 {
+    let Some(position) = record.position() else { return 0 };
+    let rest = bytes.iter().skip(position.byte() as usize);
+    let empty = rest.take_while(|byte| b"\r\n".contains(byte)).filter(|byte| **byte == b'\n');
+    position.line() + empty.count() as u64
 }
 
 fn value_of(cell: &str, cast: Cast) -> Value {

@@ -93,6 +93,27 @@ fn payloads_are_read_from_files() {
 }
 
 #[test]
+fn rows_of_a_payload_that_are_not_equally_long_are_refused() {
+    let folder = std::env::temp_dir().join(format!("tenfold-uneven-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let config = "payload: {path: users.csv, fields: [name, age], skipHeader: true}";
+    let script = text(config, "- get: {url: \"/{{ name }}/{{ age }}\"}");
+    for (rows, why) in [
+        ("name\nann,30,x\n\nbob,31,y", None),
+        ("name\n\"a\nnn\",30\n\nbob", Some("its line 5 is 1, and not 2")),
+        ("name\nann,30\nSmith, John,31", Some("its line 3 is 3, and not 2")),
+        ("name\nann\nbob", Some("its line 2 is 1, and not 2")),
+    ] {
+        std::fs::write(folder.join("users.csv"), rows).unwrap();
+        let refused = parse(&script, &folder.join("s.yml"), &Options::default()).err();
+        let refused = refused.map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains(why.unwrap_or_default()), "{refused}");
+        assert_eq!(refused.is_empty(), why.is_none(), "{refused}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn variables_go_before_columns_and_those_of_the_command_line_before_all() {
     let folder = std::env::temp_dir().join(format!("tenfold-given-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
