@@ -1,14 +1,17 @@
 //! What is known so far, and what follows from it. No I/O: the science is asked here.
 
+mod next;
+
 use std::collections::BTreeMap;
 
 use capacity::{
-    Basis, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Measured, Memory, Model, Question,
-    Recommendation, Room, Rung, Saturation, Scaling, Shortage, Trial, Unsure, Usl,
+    Basis, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Memory, Model, Question,
+    Recommendation, Room, Rung, Saturation, Scaling, Shortage, Trial, Usl,
 };
 use fleet::Past;
 use observe::{Machine, fullest};
 
+pub use self::next::ABOUT;
 use super::observation::Observation;
 use super::{Experiment, death};
 use crate::config::Pattern;
@@ -55,13 +58,6 @@ const SHORT: f64 = 0.002;
 const BUSY: f64 = 0.5;
 /// A demand that differs by less is noise.
 const DEMAND_NOISE: f64 = 0.05;
-/// A count whose measurement is suspect is measured again, so many times in all.
-const TRIES: usize = 2;
-/// A model that was so often wrong is asked no more.
-const MISSES: usize = 2;
-/// Counts so far from the answer are there to compare it with.
-pub const ABOUT: usize = 2;
-
 impl<'a> Knowledge<'a> {
     pub fn new(experiment: &'a Experiment, machine: Machine, room: Room) -> Knowledge<'a> {
         Knowledge {
@@ -370,13 +366,6 @@ impl<'a> Knowledge<'a> {
         Some(capacity::recommended(&model, &self.goal(), &bounds, &self.measurements()))
     }
 
-    /// Whether the goal's workload was measured there, and well or often enough, or cannot be.
-    pub fn is_confirmed(&self, instances: usize) -> bool {
-        let mut tries = self.confirmed.iter().filter(|o| o.instances() == instances);
-        let is_done = tries.clone().count() >= TRIES || tries.any(|o| self.is_valid(o));
-        is_done || self.lost().any(|lost| lost == instances)
-    }
-
     /// So many could not be measured.
     pub fn lose(&mut self, instances: usize, why: &anyhow::Error) {
         self.lost.push(Lost { instances, why: format!("{why:#}") });
@@ -397,11 +386,6 @@ impl<'a> Knowledge<'a> {
         noticed.chain(self.lost.iter().map(told)).chain(words).collect()
     }
 
-    /// Whether so many may be measured beside the answer: not where counts were lost already.
-    fn is_open(&self, instances: usize) -> bool {
-        self.confirmed_at(instances).is_none() && self.lost.is_empty()
-    }
-
     /// Whether a measurement may be relied on; other programs that work for the app do not disturb it.
     pub fn is_valid(&self, o: &Observation) -> bool {
         self.verdict(o) == Verdict::Valid
@@ -409,57 +393,6 @@ impl<'a> Knowledge<'a> {
 
     fn verdict(&self, o: &Observation) -> Verdict {
         o.judged(self.dependency_demand()).verdict
-    }
-
-    /// The count whose measurement would say most: the recommended one, then the one below. A model
-    /// that was wrong more than once is no guide: then counts are doubled until one holds, and the
-    /// bracket is halved.
-    pub fn unconfirmed(&self) -> Option<usize> {
-        if self.misses >= MISSES
-            && let Some(next) = self.bracketed()
-        {
-            return Some(next);
-        }
-        let recommended = self.recommended()?;
-        [recommended, recommended - 1].into_iter().find(|n| *n > 0 && !self.is_confirmed(*n))
-    }
-
-    /// Of the counts about the answer that were not measured the one that is least sure, if any is not.
-    pub fn least_sure(&self) -> Option<Unsure> {
-        let (model, bounds) = self.model()?;
-        let measured = self.measurements();
-        let answer = capacity::recommended(&model, &self.goal(), &bounds, &measured);
-        let most = bounds.max_instances.min(bounds.memory.unwrap_or(usize::MAX));
-        let around = answer.saturating_sub(ABOUT).max(1)..=(answer + ABOUT).min(most);
-        let open = around.filter(|n| self.is_open(*n));
-        capacity::least_sure(&model, &self.goal().workload, open)
-    }
-
-    /// One instance more than the answer, where that may be and was not measured.
-    pub fn one_more(&self) -> Option<usize> {
-        let (_, bounds) = self.model()?;
-        let more = self.recommended()? + 1;
-        let most = bounds.max_instances.min(bounds.memory.unwrap_or(usize::MAX));
-        (more <= most && self.is_open(more)).then_some(more)
-    }
-
-    /// The next count of a search that asks measurements alone; `None` once the bracket is closed, or
-    /// where the goal has no bound that a single measurement passes or fails.
-    fn bracketed(&self) -> Option<usize> {
-        let goal = self.goal();
-        let has_bound = goal.p95.is_some() || goal.p99.is_some();
-        if !has_bound && matches!(goal.workload, capacity::Workload::Closed { .. }) {
-            return None;
-        }
-        let most = self.experiment.max_instances;
-        let most = most.min(self.memory_bound().unwrap_or(most));
-        let measured = self.measurements();
-        let counts = |met: bool| {
-            let fits = |m: &&Measured| goal.is_met_by(m, 0.0) == met;
-            measured.iter().filter(fits).map(|m| m.instances).collect::<Vec<_>>()
-        };
-        let next = capacity::bracket::next(&counts(false), &counts(true), most);
-        next.filter(|n| !self.is_confirmed(*n))
     }
 
     /// The measuring ends, for this reason.

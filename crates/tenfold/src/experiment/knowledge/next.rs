@@ -1,0 +1,77 @@
+//! The count to measure next.
+
+use capacity::{Measured, Unsure};
+
+use super::Knowledge;
+
+/// A count whose measurement is suspect is measured again, so many times in all.
+const TRIES: usize = 2;
+/// A model that was so often wrong is asked no more.
+const MISSES: usize = 2;
+/// Counts so far from the answer are there to compare it with.
+pub const ABOUT: usize = 2;
+
+impl Knowledge<'_> {
+    /// The count whose measurement would say most: the recommended one, then the one below. A model
+    /// that was wrong more than once is no guide: then counts are doubled until one holds, and the
+    /// bracket is halved.
+    pub fn unconfirmed(&self) -> Option<usize> {
+        if self.misses >= MISSES
+            && let Some(next) = self.bracketed()
+        {
+            return Some(next);
+        }
+        let recommended = self.recommended()?;
+        [recommended, recommended - 1].into_iter().find(|n| *n > 0 && !self.is_confirmed(*n))
+    }
+
+    /// Of the counts about the answer that were not measured the one that is least sure, if any is not.
+    pub fn least_sure(&self) -> Option<Unsure> {
+        let (model, bounds) = self.model()?;
+        let measured = self.measurements();
+        let answer = capacity::recommended(&model, &self.goal(), &bounds, &measured);
+        let most = bounds.max_instances.min(bounds.memory.unwrap_or(usize::MAX));
+        let around = answer.saturating_sub(ABOUT).max(1)..=(answer + ABOUT).min(most);
+        let open = around.filter(|n| self.is_open(*n));
+        capacity::least_sure(&model, &self.goal().workload, open)
+    }
+
+    /// One instance more than the answer, where that may be and was not measured.
+    pub fn one_more(&self) -> Option<usize> {
+        let (_, bounds) = self.model()?;
+        let more = self.recommended()? + 1;
+        let most = bounds.max_instances.min(bounds.memory.unwrap_or(usize::MAX));
+        (more <= most && self.is_open(more)).then_some(more)
+    }
+
+    /// The next count of a search that asks measurements alone; `None` once the bracket is closed, or
+    /// where the goal has no bound that a single measurement passes or fails.
+    fn bracketed(&self) -> Option<usize> {
+        let goal = self.goal();
+        let has_bound = goal.p95.is_some() || goal.p99.is_some();
+        if !has_bound && matches!(goal.workload, capacity::Workload::Closed { .. }) {
+            return None;
+        }
+        let most = self.experiment.max_instances;
+        let most = most.min(self.memory_bound().unwrap_or(most));
+        let measured = self.measurements();
+        let counts = |met: bool| {
+            let fits = |m: &&Measured| goal.is_met_by(m, 0.0) == met;
+            measured.iter().filter(fits).map(|m| m.instances).collect::<Vec<_>>()
+        };
+        let next = capacity::bracket::next(&counts(false), &counts(true), most);
+        next.filter(|n| !self.is_confirmed(*n))
+    }
+
+    /// Whether the goal's workload was measured there, and well or often enough, or cannot be.
+    pub fn is_confirmed(&self, instances: usize) -> bool {
+        let mut tries = self.confirmed.iter().filter(|o| o.instances() == instances);
+        let is_done = tries.clone().count() >= TRIES || tries.any(|o| self.is_valid(o));
+        is_done || self.lost().any(|lost| lost == instances)
+    }
+
+    /// Whether so many may be measured beside the answer: not where counts were lost already.
+    fn is_open(&self, instances: usize) -> bool {
+        self.confirmed_at(instances).is_none() && self.lost.is_empty()
+    }
+}
