@@ -79,6 +79,8 @@ pub struct Observation {
     pub top_error: Option<String>,
     /// A status of the answers, where all of them sent the client elsewhere.
     pub redirect: Option<u16>,
+    /// All that speaks against it is that the generator waited for the cores that the app uses.
+    pub is_crowded: bool,
 }
 
 // === impl Mark ===
@@ -154,6 +156,7 @@ impl Observation {
                 .max_by_key(|(_, n)| **n)
                 .map(|(kind, _)| kind.to_string()),
             redirect: redirect(report),
+            is_crowded: report.reasons.iter().all(is_of_a_crowd),
         }
     }
 
@@ -193,13 +196,16 @@ impl Observation {
     /// The same as its verdict says, and what else is known of it: other programs that used cores
     /// without working for the app, which costs so many seconds of theirs in a request.
     pub fn judged(&self, dependency_demand: f64) -> plan::Probe {
-        let beside = self.other_cores() - dependency_demand * self.throughput();
         let mut probe = self.probe.clone();
-        if let Some(reason) = cpu::disturbance(beside) {
+        if let Some(reason) = self.disturbance(dependency_demand) {
             probe.verdict = probe.verdict.max(Verdict::Suspect);
             probe.verdict_reasons.push(reason);
         }
         probe
+    }
+
+    pub fn disturbance(&self, dependency_demand: f64) -> Option<String> {
+        cpu::disturbance(self.other_cores() - dependency_demand * self.throughput())
     }
 
     /// The quota that stopped an instance with one request in flight in nearly every period, and how the time
@@ -408,6 +414,10 @@ fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu: CpuUse) -> plan:
         verdict: reasons.iter().map(|r| r.verdict().into()).max().unwrap_or(Verdict::Valid),
         verdict_reasons: reasons.iter().map(|reason| told(reason, report, edges)).collect(),
     }
+}
+
+fn is_of_a_crowd(reason: &Reason) -> bool {
+    matches!(reason, Reason::ScheduleLag { .. } | Reason::GeneratorWaited { .. })
 }
 
 /// A reason in words. What our own queue refused is no fault of the app's, and in no log of its.

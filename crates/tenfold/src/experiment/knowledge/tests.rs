@@ -110,3 +110,23 @@ fn a_second_instance_takes_no_memory_from_the_first() {
     };
     assert!(has_room(450) && !has_room(400));
 }
+
+#[test]
+fn times_of_a_crowded_machine_tell_more_than_none() {
+    let experiment = experiment();
+    let mut known = known(&experiment);
+    let mut confirm = |verdict, is_crowded, beside, p95| {
+        let mut o = seen(4, None, 200.0, beside);
+        (o.probe.verdict, o.probe.latency_ms.p95, o.is_crowded) = (verdict, Some(p95), is_crowded);
+        known.confirm(&o);
+        known.basis().unwrap().confirmed.iter().map(|m| m.p95).collect::<Vec<_>>()
+    };
+    assert_eq!(confirm(Verdict::Suspect, false, 0.0, 90.0), []);
+    assert_eq!(confirm(Verdict::Suspect, true, 2.0, 80.0), []);
+    assert_eq!(confirm(Verdict::Suspect, true, 0.0, 30.0), [Some(0.03)]);
+    assert_eq!(
+        confirm(Verdict::Valid, true, 0.0, 25.0),
+        [Some(0.025)],
+        "as long as there is no better"
+    );
+}

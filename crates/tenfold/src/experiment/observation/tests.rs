@@ -51,6 +51,7 @@ pub fn seen(instances: usize, users: Option<usize>, throughput: f64, beside: f64
         sockets: None,
         top_error: None,
         redirect: None,
+        is_crowded: true,
     }
 }
 
