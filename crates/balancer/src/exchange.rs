@@ -234,7 +234,11 @@ async fn attempt<'w>(
         if !reused {
             began = Instant::now();
             let connect = worker.shared.config.timeouts.connect;
-            if let Err(error) = lease.connect(&mut client.timer, connect).await {
+            let cut_off = || worker.cut_off();
+            if let Err(error) = lease.connect(&mut client.timer, connect, cut_off).await {
+                if cut_off().is_some_and(|end| end <= Instant::now()) {
+                    return Outcome::ClientGone;
+                }
                 if !files::is_shortage(&error) {
                     lease.slot.report =
                         Report::failed(BackendFault::Connect, began, Instant::now());

@@ -48,8 +48,13 @@ impl<'a> Lease<'a> {
         self.stream.is_some()
     }
 
-    /// Closes the connection that it has, if any, and opens another one.
-    pub(crate) async fn connect(&mut self, timer: &mut Timer, limit: Duration) -> io::Result<()> {
+    /// Closes the connection that it has, if any, and opens another one; fails at `cut_off`, too.
+    pub(crate) async fn connect(
+        &mut self,
+        timer: &mut Timer,
+        limit: Duration,
+        cut_off: impl Fn() -> Option<Instant>,
+    ) -> io::Result<()> {
         self.close();
         let deadline = Instant::now() + limit;
         let backend = Arc::clone(&self.slot.backend);
@@ -58,7 +63,8 @@ impl<'a> Lease<'a> {
             if let Poll::Ready(result) = connecting.as_mut().poll(cx) {
                 return Poll::Ready(result);
             }
-            timer.poll(cx, deadline).map(|()| {
+            let end = cut_off().map_or(deadline, |end| end.min(deadline));
+            timer.poll(cx, end).map(|()| {
                 let message = format!("no connection within {limit:?}");
                 Err(io::Error::new(io::ErrorKind::TimedOut, message))
             })

@@ -61,7 +61,8 @@ async fn ask(
     // In the place of an idle one, so that there are no more connections than slots. Only a new one
     // tells that the backend still accepts.
     lease.reuse(Check::EventLoop);
-    let connected = lease.connect(&mut Timer::new(), connect.min(rules.timeout)).await;
+    let limit = connect.min(rules.timeout);
+    let connected = lease.connect(&mut Timer::new(), limit, || None).await;
     connected.map_err(|error| match files::is_shortage(&error) {
         true => Failure::Untried,
         false => Failure::Unfit(format!("it cannot be reached: {error}")),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use balancer::{AccessLog, LogFormat, LogTarget, Switch};
 
-use crate::stage::{GET, OK, Origin, Stage, eventually};
+use crate::stage::{FullBacklog, GET, OK, Origin, Stage, eventually};
 
 const SWITCH: &str =
     "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
@@ -154,6 +154,18 @@ fn what_a_stop_cuts_off_has_its_line() {
         "POST / HTTP/1.1\" 499 0",
     ];
     assert_eq!(lines, expected.map(line));
+}
+
+#[test]
+fn what_a_stop_finds_on_its_way_to_a_server_has_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = stage(folder.path(), LogFormat::Combined);
+    let full = FullBacklog::new();
+    stage.add_address("full", full.address, 1);
+    let mut client = stage.client();
+    client.send(GET);
+    stage.until("it has its slot", |snapshot| snapshot.apps[0].backends[0].in_flight == 1);
+    assert_eq!(requests(stage, folder.path()), ["\"GET / HTTP/1.1\" 499 0 \"-\" \"-\""]);
 }
 
 #[test]

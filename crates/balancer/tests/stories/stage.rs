@@ -47,10 +47,29 @@ pub(crate) struct Origin {
     pub most_open: Arc<AtomicUsize>,
 }
 
+/// A server that accepts nothing: as many connections wait as may, and the kernel answers no SYN any more.
+pub(crate) struct FullBacklog {
+    pub address: SocketAddr,
+    _listener: socket2::Socket,
+    _waiting: Vec<TcpStream>,
+}
+
 /// One end of a connection.
 pub(crate) struct Peer {
     stream: TcpStream,
     ahead: Vec<u8>,
+}
+
+impl FullBacklog {
+    pub(crate) fn new() -> Self {
+        let (domain, kind) = (socket2::Domain::IPV4, socket2::Type::STREAM);
+        let listener = socket2::Socket::new(domain, kind, None).unwrap();
+        listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        listener.listen(0).unwrap();
+        let address = listener.local_addr().unwrap().as_socket().unwrap();
+        let fill = |_| TcpStream::connect_timeout(&address, Duration::from_millis(20)).ok();
+        FullBacklog { address, _listener: listener, _waiting: (0..4).filter_map(fill).collect() }
+    }
 }
 
 impl Stage {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use balancer::Timeouts;
 
-use crate::stage::{GET, OK, Origin, PATIENCE, Peer, Stage};
+use crate::stage::{FullBacklog, GET, OK, Origin, PATIENCE, Peer, Stage};
 
 const SHORT: Duration = Duration::from_millis(60);
 
@@ -305,24 +305,15 @@ fn a_client_that_does_not_read_is_cut_off() {
 
 #[test]
 fn a_backend_that_never_accepts_is_502() {
-    // A full backlog: the kernel answers no SYN any more.
-    let listener =
-        socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    listener.bind(&"127.0.0.1:0".parse::<std::net::SocketAddr>().unwrap().into()).unwrap();
-    listener.listen(0).unwrap();
-    let address = listener.local_addr().unwrap().as_socket().unwrap();
-    let filling: Vec<_> = (0..4)
-        .map(|_| std::net::TcpStream::connect_timeout(&address, Duration::from_millis(20)))
-        .collect();
+    let full = FullBacklog::new();
     let stage = Stage::new(|config| config.timeouts.connect = SHORT);
-    stage.add_address("full", address, 1);
+    stage.add_address("full", full.address, 1);
     let answer = stage.client_asks(GET);
     assert!(
         answer.starts_with("HTTP/1.1 502 ")
             && answer.contains("cannot be reached: no connection within 60ms"),
         "{answer}"
     );
-    drop(filling);
 }
 
 #[test]
