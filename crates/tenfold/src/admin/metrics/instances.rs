@@ -9,7 +9,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Unit;
 
 use super::{Labels, counter, gauge};
-use crate::rig::Rig;
+use crate::rig::{BALANCER, Rig};
 
 /// Every instance that is run here, and the balancer's threads.
 #[derive(Default)]
@@ -72,9 +72,12 @@ impl Instances {
         counter(encoder, "instance_cpu_throttled", help, Some(&Unit::Seconds), &time)
     }
 
-    /// Of those with a memory limit: of the dead ones, and of what those that live have started.
+    /// Of those with a memory limit: of the dead ones, and of what those that live have started. A limit
+    /// that Tenfold is under as well is nobody's: who was killed at it is not known.
     fn memory_kills(&self) -> Vec<(Labels, u64)> {
-        let memory = |name: &str| self.counters.get(name).and_then(|c| c.memory.as_ref());
+        let limit = |name: &str| self.counters.get(name).and_then(|c| c.memory.as_ref());
+        let common = limit(BALANCER).map(|limit| &limit.directory);
+        let memory = |name: &str| limit(name).filter(|limit| Some(&limit.directory) != common);
         let members = self.memory_kills.iter();
         let limited = members.filter(|(name, past)| **past > 0 || memory(name).is_some());
         limited
@@ -85,4 +88,38 @@ impl Instances {
 
 fn label(name: &str) -> Labels {
     vec![("instance", name.to_owned())]
+}
+
+#[cfg(test)]
+mod tests {
+    use observe::MemoryCounters;
+
+    use super::*;
+
+    #[test]
+    fn kills_at_a_limit_of_all_are_not_laid_to_each() {
+        let under = |directory: &str, kills| Counters {
+            memory: Some(MemoryCounters {
+                directory: directory.into(),
+                limit: 512 << 20,
+                used: 0,
+                reclaimable: 0,
+                hits: 0,
+                kills,
+            }),
+            ..Counters::default()
+        };
+        let named = |(name, counters): (&str, Counters)| (name.to_owned(), counters);
+        let counters = [
+            (BALANCER, under("/box", 1)),
+            ("app-1", under("/box", 1)),
+            ("app-2", under("/own", 2)),
+        ];
+        let instances = Instances {
+            usage: None,
+            counters: counters.map(named).into(),
+            memory_kills: [("app-1".to_owned(), 0), ("app-2".to_owned(), 1)].into(),
+        };
+        assert_eq!(instances.memory_kills(), [(label("app-2"), 3)]);
+    }
 }
