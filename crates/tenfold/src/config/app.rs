@@ -114,6 +114,9 @@ pub struct BackendTable {
 /// the policy still picks the backend with the fewest requests in flight.
 pub const SLOTS: usize = 256;
 
+/// For what C would end there.
+const NUL: &str = "no program can be given a NUL: take \\u0000 out of the text";
+
 impl AppTable {
     /// How requests are spread: arguments first, then the file.
     pub fn spread(
@@ -160,6 +163,21 @@ impl AppTable {
             return Err(at.then("command").wrong(
                 "no app to run: put its command after --, as in `-- node app.js`, or into [app] command of tenfold.toml",
             ));
+        }
+        if let Some(index) = command.iter().position(|word| word.contains('\0')) {
+            return Err(at.then("command").then(&index).wrong(NUL));
+        }
+        for (name, value) in &self.env {
+            let at = at.then("env").then(name);
+            if name.is_empty() || name.contains(['=', '\0']) {
+                let name = name.escape_debug();
+                return Err(at.wrong(&format!(
+                    "`{name}` is no name of a variable: write one without `=`, as in {{ NAME = \"value\" }}"
+                )));
+            }
+            if value.contains('\0') {
+                return Err(at.wrong(NUL));
+            }
         }
         let mut app = App::new(command.clone(), Logs::new(logs));
         app.name = name.to_owned();

@@ -307,6 +307,30 @@ mod tests {
     }
 
     #[test]
+    fn what_no_program_can_be_given_is_told_with_its_line() {
+        let app = |text: &str| {
+            let file = File::parse(&format!("app.command = {text}"), "t.toml").unwrap();
+            app(&AppArguments::default(), &file, Path::new(""))
+        };
+        for (text, said) in [
+            ("[\"a\",\n\"\\u0000\"]", "t.toml:2: no program can be given a NUL: take"),
+            (
+                "[\"a\"]\n[app.env]\nB = \"\\u0000\"",
+                "t.toml:3: no program can be given a NUL: take",
+            ),
+            (
+                "[\"a\"]\n[app.env]\n\"B=C\" = \"\"",
+                "t.toml:3: `B=C` is no name of a variable: write one",
+            ),
+            ("[\"a\"]\n[app.env]\n\"\" = \"\"", "t.toml:3: `` is no name of a variable: write one"),
+            ("[\"a\"]\n[app.env]\n\"\\u0000\" = \"\"", "t.toml:3: `\\0` is no name of a variable"),
+        ] {
+            let refused = app(text).unwrap_err().to_string();
+            assert!(refused.starts_with(said), "{refused}");
+        }
+    }
+
+    #[test]
     fn a_body_of_a_file_is_what_the_file_holds() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("order.json"), "{}").unwrap();
