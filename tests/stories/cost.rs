@@ -40,6 +40,46 @@ fn bigger_or_more_is_measured_and_priced() {
     assert!(kept.contains("Bigger: one instance"), "{kept}");
 }
 
+/// An app whose database has gone to the background, where it has another parent and another group.
+const DATABASE: &str = r#"
+import http.server, os, socket, time
+database = socket.create_server(("127.0.0.1", 0))
+starter = os.fork()
+if starter == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    while True:
+        client, _ = database.accept()
+        end = time.process_time() + 0.02
+        while time.process_time() < end:
+            pass
+        client.close()
+os.waitpid(starter, 0)
+class App(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        socket.create_connection(database.getsockname()).recv(1)
+        self.send_response(200)
+        self.end_headers()
+    def log_message(self, *_): pass
+http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), App).serve_forever()
+"#;
+
+#[test]
+fn what_an_app_has_put_into_the_background_is_its_own() {
+    let _machine = shared();
+    let home = Home::new();
+    std::fs::write(home.path().join("database.py"), DATABASE).unwrap();
+    let sizes = "--cpus 0.3 --memory 100MB --instances 1 -n 50 -c 2 --longest 5s";
+    let output = home.run(&format!("cost --quiet --json - {sizes} -- python3 database.py"));
+    if said(&output).contains("cannot limit") {
+        return skip("this user may make no control groups");
+    }
+    let sizing = json(&output);
+    let used = sizing["vertical"][0]["measured"]["cpu_cores"]["app"].as_f64();
+    assert!(used.is_some_and(|used| used > 0.15), "{sizing:#}");
+}
+
 #[test]
 fn prices_that_do_not_exist_are_refused_before_anything_is_measured() {
     let home = Home::new();

@@ -28,7 +28,8 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Every process of a process group, and what these have started in groups of their own, as a
-    /// database's server does with its workers: an instance with all that it starts.
+    /// database's server does with its workers, or in the control group that is theirs alone, as it does
+    /// in the background: an instance with all that it starts.
     ProcessGroup(i32),
     /// Some threads of one process, such as a balancer's in our own. They have CPU, waiting and
     /// switches; memory and open files belong to no thread.
@@ -200,7 +201,8 @@ impl Observer {
         members
     }
 
-    /// Adds those whose parent is a member. Who started a process is asked once.
+    /// Adds those whose parent is a member, or that are confined with one. Who started a process is asked
+    /// once.
     fn adopt(&mut self, outside: &[i32], group_of: &mut HashMap<i32, i32>) {
         let mut orphans = Vec::new();
         for &pid in outside {
@@ -209,9 +211,44 @@ impl Observer {
                 None => orphans.extend(parent_of(pid, &mut self.files).map(|of| (pid, of))),
             }
         }
+        if !orphans.is_empty() {
+            let confined = self.confined(group_of);
+            for (pid, _) in orphans.iter().filter(|_| !confined.is_empty()) {
+                let group = self.control_group(*pid).and_then(|own| confined.get(&own).copied());
+                group_of.extend(group.map(|group| (*pid, group)));
+            }
+        }
         join_parents(orphans, group_of);
         self.outsiders = outside.iter().map(|pid| (*pid, group_of.get(pid).copied())).collect();
     }
+
+    /// The groups by the control group that one is confined to: who has left its parent is still there.
+    fn confined(&mut self, group_of: &HashMap<i32, i32>) -> HashMap<Vec<u8>, i32> {
+        let Some(ours) = self.control_group(std::process::id().cast_signed()) else {
+            return HashMap::new();
+        };
+        let of = |(pid, group): (&i32, &i32)| Some((self.control_group(*pid)?, *group));
+        let pairs: Vec<_> = group_of.iter().filter_map(of).collect();
+        alone(pairs.into_iter(), &ours)
+    }
+
+    /// As `/proc/PID/cgroup` names it; `None` when the process is gone.
+    fn control_group(&mut self, pid: i32) -> Option<Vec<u8>> {
+        self.files.bytes(format!("/proc/{pid}/cgroup")).map(<[u8]>::to_vec).ok()
+    }
+}
+
+/// The groups by a control group that is one's alone: neither another's nor ours.
+fn alone(pairs: impl Iterator<Item = (Vec<u8>, i32)>, ours: &[u8]) -> HashMap<Vec<u8>, i32> {
+    let mut groups: HashMap<Vec<u8>, BTreeSet<i32>> = HashMap::new();
+    for (text, group) in pairs.filter(|(text, _)| text != ours) {
+        groups.entry(text).or_default().insert(group);
+    }
+    let only = |(text, groups): (Vec<u8>, BTreeSet<i32>)| match groups.len() {
+        1 => groups.first().map(|group| (text, *group)),
+        _ => None,
+    };
+    groups.into_iter().filter_map(only).collect()
 }
 
 /// Gives processes (with their parents) the group of their nearest ancestor that has one. `/proc` lists by
@@ -320,6 +357,14 @@ impl Reading<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // As instances have under limits, and in one unit of systemd.
+    #[test]
+    fn only_a_control_group_of_ones_own_tells_whose_a_process_is() {
+        let pairs = [("a", 1), ("a", 1), ("b", 2), ("b", 3), ("ours", 4)];
+        let pairs = pairs.map(|(text, group)| (text.as_bytes().to_vec(), group));
+        assert_eq!(alone(pairs.into_iter(), b"ours"), HashMap::from([(b"a".to_vec(), 1)]));
+    }
 
     // Each in a group of its own, once process numbers have begun anew.
     #[test]
