@@ -37,6 +37,8 @@ pub(crate) struct Session {
     /// Strands that can go on.
     ready: Vec<u32>,
     in_flight: u32,
+    /// Steps since it last sent or rested.
+    stretch: u32,
     failed: Option<String>,
 }
 
@@ -103,6 +105,7 @@ impl Session {
             strands: Vec::new(),
             ready: Vec::new(),
             in_flight: 0,
+            stretch: 0,
             failed: None,
         };
         session.spawn(block, None);
@@ -116,6 +119,7 @@ impl Session {
         self.strands.truncate(1);
         self.ready.clear();
         self.in_flight = 0;
+        self.stretch = 0;
         self.failed = None;
         self.spawn(block, None);
     }
@@ -148,6 +152,7 @@ impl Session {
 
     /// A pause is over.
     pub(crate) fn resume(&mut self, strand: u32) {
+        self.stretch = 0;
         self.ready.push(strand);
     }
 
@@ -172,6 +177,7 @@ impl Session {
 
     /// The request of the strand is under way.
     pub(crate) fn sent(&mut self) {
+        self.stretch = 0;
         self.in_flight += 1;
     }
 
@@ -234,7 +240,8 @@ impl Session {
         if self.strands[strand as usize].redirect.is_some() {
             return Some(Act::Send(strand));
         }
-        for _ in 0..STRETCH {
+        while self.stretch < STRETCH {
+            self.stretch += 1;
             let Some(frame) = self.strands[strand as usize].frames.last_mut() else {
                 self.join(strand, world.script);
                 return None;

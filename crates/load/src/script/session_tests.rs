@@ -382,9 +382,14 @@ fn what_cannot_be_sent_fails_the_session_alone() {
 }
 
 #[test]
-fn an_endless_loop_without_requests_gives_way() {
-    let flow = "- loop:\n    - get: {url: /, ifTrue: 1 > 2}\n  count: -1";
-    let played = play(&script("", flow), |_, _| json("{}"));
-    assert_eq!(played.ended, None);
-    assert!(played.pauses.len() > 100 && played.requests.is_empty());
+fn a_loop_that_never_sends_rests_now_and_then() {
+    for step in [
+        "get: {url: /never, probability: 0}",
+        "log: on",
+        "parallel: [{get: {url: /never, probability: 0}}]",
+    ] {
+        let played =
+            play(&script("", &format!("- {{loop: [{{{step}}}], count: -1}}")), |_, _| json(""));
+        assert!(played.pauses.contains(&IDLE_PAUSE) && played.requests.is_empty(), "{step}");
+    }
 }
