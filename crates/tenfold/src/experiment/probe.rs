@@ -113,7 +113,7 @@ impl Probe {
             let report = run.snapshot();
             progress.detail(&format!("{:.1} requests/s", report.throughput));
             if elapsed >= self.pace.most || relative_error(&report) <= self.pace.precision {
-                return Ok(from.until(rig).await);
+                return Ok(from.until(rig, self.purpose).await);
             }
         }
     }
