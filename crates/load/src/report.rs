@@ -222,15 +222,24 @@ impl Report {
         for thread in threads {
             tally.merge(&thread.script);
         }
-        let told = |r: &Reason| matches!(r, Reason::NoSuccess { .. } | Reason::ManyErrors { .. });
-        if !self.reasons.iter().any(told) {
-            self.reasons.extend(sessions_failed(&tally));
-            self.verdict = Verdict::of(&self.reasons);
-        }
+        self.judge_sessions(&tally);
         let seconds = self.duration.as_secs_f64();
         let (report, by_name) = script.outcome(tally, seconds, |times| frame.seen(times));
         (self.script, self.by_name) = (Some(report), by_name);
         self
+    }
+
+    /// Where requests failed, that is told of them. Where none was made, sessions alone say why.
+    fn judge_sessions(&mut self, tally: &ScriptTally) {
+        let told = |reason: &Reason| match reason {
+            Reason::NoSuccess { requests, .. } => *requests > 0,
+            Reason::ManyErrors { .. } => true,
+            _ => false,
+        };
+        if !self.reasons.iter().any(told) {
+            self.reasons.extend(sessions_failed(tally));
+            self.verdict = Verdict::of(&self.reasons);
+        }
     }
 
     pub(crate) fn merge(frame: Frame, threads: &[Snapshot]) -> Report {

@@ -126,6 +126,10 @@ fn a_script_whose_sessions_fail_is_suspect() {
     assert_eq!(Verdict::of(std::slice::from_ref(&reason)), Verdict::Suspect);
     let text = reason.to_string();
     assert!(text.starts_with("50.5 % of the sessions failed, most with 'Failed capture"), "{text}");
+    let mut without_requests = Report::merge(frame(), &[]);
+    without_requests.judge_sessions(&tally);
+    assert_eq!(without_requests.verdict, Verdict::Invalid);
+    assert!(without_requests.reasons.contains(&reason), "{:?}", without_requests.reasons);
 }
 
 #[test]
