@@ -57,7 +57,7 @@ APPS = (
         "C",
         "cpu_throttled",
         4,
-        ("--cpus", "0.1", "--memory", "2MB", "--rate", "250", "--p95", "150ms"),
+        ("--cpus", "0.1", "--memory", "2MB", "--rate", "200", "--p95", "150ms"),
         build=("cc", "-O2", "-static", "-o", "static", "static.c"),
     ),
     App("blocking", "examples/blocking", "Python", "serialized", 11),

@@ -3,7 +3,7 @@
 import os
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-STEPS = 60_000
+STEPS = 100_000
 
 
 class Server(HTTPServer):
