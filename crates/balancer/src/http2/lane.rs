@@ -47,7 +47,11 @@ struct Places {
 struct Place {
     incoming: Option<Incoming>,
     waker: Option<Waker>,
+    lingers: bool,
 }
+
+/// Streams that may be open after their answer: the others are for the client's next requests.
+const LINGERING: usize = 16;
 
 /// See the module.
 #[derive(Debug)]
@@ -69,6 +73,9 @@ enum State {
     },
     /// Until the end of its body.
     Answering(Outbound),
+    /// The stream has its answer, and what the client still sends is read: a reset along with the answer
+    /// makes some clients forget it.
+    Lingering,
     Closed,
 }
 
@@ -102,10 +109,10 @@ impl Yard {
         Some(Lane { yard, place, state: State::Idle, inbound })
     }
 
-    /// Lanes that carry a stream.
+    /// Lanes that carry a stream which is not answered.
     pub(super) fn busy(&self) -> usize {
         let places = self.places();
-        places.by_lane.len() - places.free.len() - places.parked.len()
+        places.by_lane.len() - places.free.len() - places.parked.len() - places.lingering()
     }
 
     /// Ends the lanes that wait for a stream.
@@ -119,8 +126,22 @@ impl Yard {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// Whether the stream of this lane may stay open for the rest of what it is sent.
+    fn linger(&self, place: usize) -> bool {
+        let mut places = self.places();
+        let has_room = places.lingering() < LINGERING;
+        places.by_lane[place].lingers = has_room;
+        has_room
+    }
+
     fn places(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Places {
+    fn lingering(&self) -> usize {
+        self.by_lane.iter().filter(|place| place.lingers).count()
     }
 }
 
@@ -271,8 +292,17 @@ impl AsyncWrite for Lane {
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let lane = self.get_mut();
-        lane.inbound.clear();
-        lane.state = State::Closed;
+        let is_answered = match &lane.state {
+            State::Answering(outbound) => outbound.is_done(),
+            State::Lingering => return Poll::Ready(Ok(())),
+            _ => false,
+        };
+        if is_answered && lane.yard.linger(lane.place) {
+            lane.state = State::Lingering;
+        } else {
+            lane.inbound.clear();
+            lane.state = State::Closed;
+        }
         Poll::Ready(Ok(()))
     }
 }

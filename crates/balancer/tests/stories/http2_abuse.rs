@@ -69,22 +69,45 @@ fn a_browser_that_closes_a_tab_resets_all_its_streams() {
 /// RFC 9113 8.1: what is on its way of a body when its answer comes is no fault of the client.
 #[test]
 fn bodies_of_calls_that_are_refused_at_once_may_follow() {
-    let stage = Stage::new(|config| {
-        config.listeners[0].cleartext = Cleartext::H2c;
-        config.timeouts.idle = Duration::from_millis(300);
-        config.apps[0].queue.length = 0;
-    });
+    let stage = refusing();
     let mut client = stage.client();
     client.send(opening());
-    let call = [&REQUEST[1..], &[0x83, 0x0f, 16, 16], b"application/grpc"].concat();
     for batch in 0..5 {
         let each = || 100 * batch..100 * (batch + 1);
-        each().for_each(|n| client.send(frame(HEADERS, END_HEADERS, 2 * n + 1, &call)));
+        each().for_each(|n| client.send(frame(HEADERS, END_HEADERS, 2 * n + 1, &call())));
         let refused = u64::from(each().end);
         stage.until("refused", |now| now.clients.own_5xx == refused);
         each().for_each(|n| client.send(frame(DATA, 0, 2 * n + 1, b"more")));
     }
     assert_eq!(farewell(client), Some(NO_ERROR));
+}
+
+/// Some clients forget an answer that a reset comes along with.
+#[test]
+fn a_call_that_is_refused_is_not_reset_at_once() {
+    let stage = refusing();
+    let mut client = stage.client();
+    client.send(opening());
+    client.send(frame(HEADERS, END_HEADERS, 1, &call()));
+    stage.until("refused", |now| now.clients.own_5xx == 1);
+    client.send(frame(DATA, END_STREAM, 1, b"more"));
+    let bytes = client.rest_bytes();
+    assert!(frames(&bytes).iter().any(|(kind, _)| *kind == HEADERS));
+    assert!(frames(&bytes).iter().all(|(kind, _)| *kind != RST_STREAM));
+}
+
+/// Nobody serves its app, and nobody waits.
+fn refusing() -> Stage {
+    Stage::new(|config| {
+        config.listeners[0].cleartext = Cleartext::H2c;
+        config.timeouts.idle = Duration::from_millis(300);
+        config.apps[0].queue.length = 0;
+    })
+}
+
+/// One whose body is not waited for.
+fn call() -> Vec<u8> {
+    [&REQUEST[1..], &[0x83, 0x0f, 16, 16], b"application/grpc"].concat()
 }
 
 #[test]
@@ -218,15 +241,20 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
 
 /// Why the connection ended, if that was said before it did.
 fn farewell(client: Peer) -> Option<u32> {
-    let mut bytes = &client.rest_bytes()[..];
-    let mut reason = None;
-    while let [0, middle, low, kind, _, _, _, _, _, rest @ ..] = bytes {
-        let (payload, rest) =
-            rest.split_at_checked(usize::from(*middle) << 8 | usize::from(*low))?;
-        if *kind == GOAWAY {
-            reason = Some(u32::from_be_bytes(payload[4..8].try_into().unwrap()));
-        }
+    let bytes = client.rest_bytes();
+    let last = frames(&bytes).into_iter().rfind(|(kind, _)| *kind == GOAWAY);
+    last.map(|(_, payload)| u32::from_be_bytes(payload[4..8].try_into().unwrap()))
+}
+
+/// The whole ones, each with its kind.
+fn frames(mut bytes: &[u8]) -> Vec<(u8, &[u8])> {
+    let mut frames = Vec::new();
+    while let [0, middle, low, kind, _, _, _, _, _, rest @ ..] = bytes
+        && let Some((payload, rest)) =
+            rest.split_at_checked(usize::from(*middle) << 8 | usize::from(*low))
+    {
+        frames.push((*kind, payload));
         bytes = rest;
     }
-    reason
+    frames
 }
