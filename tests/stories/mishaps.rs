@@ -161,15 +161,16 @@ class App(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), App).serve_forever()
 "#;
 
+fn plan_of_a_mortal(arguments: &str) -> Value {
+    let home = Home::new();
+    std::fs::write(home.path().join("mortal.py"), MORTAL).unwrap();
+    plan(&home, &format!("--method POST --users 2 --max-instances 1 --budget 20s {arguments}"))
+}
+
 #[test]
 fn an_instance_that_dies_once_is_not_failing() {
     let _machine = shared();
-    let home = Home::new();
-    std::fs::write(home.path().join("mortal.py"), MORTAL).unwrap();
-    let plan = plan(
-        &home,
-        "--method POST --max-errors 0 --users 2 --max-instances 1 --budget 20s -- python3 mortal.py once",
-    );
+    let plan = plan_of_a_mortal("--max-errors 0 -- python3 mortal.py once");
     assert_ne!(plan["stop"]["reason"], "failing", "{plan:#}");
     assert_eq!(plan["recommendation"]["goal_met"], true, "{plan:#}");
     let words = "app-1 died; its last output:\n  | no such ledger";
@@ -179,12 +180,7 @@ fn an_instance_that_dies_once_is_not_failing() {
 #[test]
 fn an_instance_that_dies_again_and_again_is_named_by_the_finding() {
     let _machine = shared();
-    let home = Home::new();
-    std::fs::write(home.path().join("mortal.py"), MORTAL).unwrap();
-    let plan = plan(
-        &home,
-        "--method POST --users 2 --max-instances 1 --budget 20s -- python3 mortal.py always",
-    );
+    let plan = plan_of_a_mortal("-- python3 mortal.py always");
     assert_eq!(plan["stop"]["reason"], "failing", "{plan:#}");
     let evidence = plan["findings"][0]["evidence"].as_str().unwrap();
     assert!(

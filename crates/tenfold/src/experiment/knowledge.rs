@@ -142,8 +142,7 @@ impl<'a> Knowledge<'a> {
     fn several(&self) -> Vec<Saturation> {
         let is_best = |o: &Observation| {
             let n = o.instances();
-            let is_better = |other: &Observation| other.instances() == n && self.is_valid(other);
-            self.is_valid(o) || (self.is_confirmed(n) && !self.confirmed.iter().any(is_better))
+            self.is_valid(o) || (self.is_confirmed(n) && !self.has_valid(n))
         };
         let is_all_there_is = |o: &Observation| {
             let fills_cores = self.saturation(o).is_cpu_full(self.cores());
@@ -391,14 +390,16 @@ impl<'a> Knowledge<'a> {
         self.verdict(o) == Verdict::Valid
     }
 
-    /// Whether the times of a measurement correct what is predicted. Where none of its count is valid for
-    /// a generator that waited for a core among the app's, as in all that is measured here, those times are
-    /// nearer to the truth than the model.
+    fn has_valid(&self, instances: usize) -> bool {
+        self.confirmed.iter().any(|o| o.instances() == instances && self.is_valid(o))
+    }
+
+    /// Whether the times of a measurement correct what is predicted. A generator that waited for a core among
+    /// the app's is nearer to the truth than the model, where its count was not measured better.
     fn tells_times(&self, o: &Observation) -> bool {
-        let mut same = self.confirmed.iter().filter(|other| other.instances() == o.instances());
         let is_alone = o.disturbance(self.dependency_demand()).is_none();
         let is_near = o.is_crowded && o.probe.verdict == Verdict::Suspect && is_alone;
-        self.is_valid(o) || (is_near && !same.any(|other| self.is_valid(other)))
+        self.is_valid(o) || (is_near && !self.has_valid(o.instances()))
     }
 
     fn verdict(&self, o: &Observation) -> Verdict {

@@ -204,6 +204,7 @@ impl Observation {
         probe
     }
 
+    /// What is to be said of other programs beside it, if they used cores that it needed.
     pub fn disturbance(&self, dependency_demand: f64) -> Option<String> {
         cpu::disturbance(self.other_cores() - dependency_demand * self.throughput())
     }

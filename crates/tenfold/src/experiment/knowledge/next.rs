@@ -65,8 +65,8 @@ impl Knowledge<'_> {
 
     /// Whether the goal's workload was measured there, and well or often enough, or cannot be.
     pub fn is_confirmed(&self, instances: usize) -> bool {
-        let mut tries = self.confirmed.iter().filter(|o| o.instances() == instances);
-        let is_done = tries.clone().count() >= TRIES || tries.any(|o| self.is_valid(o));
+        let tries = self.confirmed.iter().filter(|o| o.instances() == instances).count();
+        let is_done = tries >= TRIES || self.has_valid(instances);
         is_done || self.lost().any(|lost| lost == instances)
     }
 
