@@ -12,6 +12,9 @@ use crate::cgroup;
 use crate::driver::Identity;
 use crate::error::StartError;
 
+/// How a service manager and the service that it started speak; sd_notify(3) and sd_watchdog_enabled(3).
+const SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
+
 /// The command of an instance, both outputs into `output`; nothing when the app has no command.
 pub(super) fn build(
     app: &App,
@@ -25,6 +28,10 @@ pub(super) fn build(
         return Ok(None);
     };
     let mut command = Command::new(program);
+    // The service is Tenfold, not the instance.
+    for name in SERVICE {
+        command.env_remove(name);
+    }
     command
         .args(words)
         .env("PORT", port.to_string())

@@ -388,3 +388,13 @@ async fn a_fleet_of_processes_restarts_reloads_and_leaves_nothing() {
         assert!(!lives(status.member.pid));
     }
 }
+
+#[test]
+fn no_instance_speaks_for_the_service() {
+    let bench = shell("exit");
+    let identity = Identity { id: 7, index: 2, name: "app-2".into(), port: None };
+    let (_reader, writer) = std::io::pipe().unwrap();
+    let command = command::build(&bench.app, &identity, 1, writer).unwrap().unwrap();
+    let removed = command.get_envs().any(|env| env == ("NOTIFY_SOCKET".as_ref(), None));
+    assert!(removed, "READY=1 of an instance would be taken for Tenfold's");
+}
