@@ -274,7 +274,7 @@ fn t(text: &str) -> Result<TimeOrNumber, String> {
     match quantity::count(text) {
         // Artillery's.
         Err(_) if text.contains("://") => Err("-t URL is --target URL here".to_owned()),
-        Ok(number) => Ok(TimeOrNumber::Number(number)),
+        Ok(number) => quantity::positive_seconds(text).map(|_| TimeOrNumber::Number(number)),
         Err(_) => quantity::positive_seconds(text).map(TimeOrNumber::Time).map_err(|why| {
             match is_meant_as_number(text) {
                 true => why,
@@ -393,6 +393,7 @@ mod tests {
             (d("9000000000s"), t("9000000000s").map(|_| ())),
             (Err(year.to_owned()), Err(year.to_owned()))
         );
+        assert!(t("9000000000").unwrap_err().contains("more than a year"));
         assert_eq!(d("0"), Err("`0` is no time at all: write more than 0".to_owned()));
         assert!(t("fast").unwrap_err().contains("-t 20s"));
         assert!(t("http://a/").unwrap_err().contains("--target URL"));
