@@ -47,17 +47,15 @@ impl Basis {
     /// chance a good one. No law lets `n` instances do more than `n` times one: where they did, the machine
     /// was slower when one was measured, and each of them counts as one.
     fn one_again(&self, is_saturated: bool) -> Saturation {
-        let each = |s: &Saturation| s.throughput / s.instances as f64;
+        let each =
+            |s: &Saturation| Saturation { throughput: s.throughput / s.instances as f64, ..*s };
         let counts = |s: &&Saturation| match s.instances {
             1 => s.filling == Filling::Full,
-            _ => is_saturated && each(s) > self.one.throughput,
+            _ => is_saturated && each(s).throughput > self.one.throughput,
         };
-        let all: Vec<&Saturation> =
-            std::iter::once(&self.one).chain(self.several.iter().filter(counts)).collect();
-        let mean = |of: &dyn Fn(&Saturation) -> f64| {
-            all.iter().map(|s| of(s)).sum::<f64>() / all.len() as f64
-        };
-        Saturation { throughput: mean(&each), app_demand: mean(&|s| s.app_demand), ..self.one }
+        let again = self.several.iter().filter(counts).map(each);
+        let mean = Saturation::mean(std::iter::once(self.one).chain(again)).unwrap_or(self.one);
+        Saturation { throughput: mean.throughput, app_demand: mean.app_demand, ..self.one }
     }
 }
 

@@ -39,8 +39,11 @@ pub struct Model {
     pub usable_cores: f64,
     /// CPU seconds of the app in one request, with one instance.
     pub app_demand: f64,
-    /// What a core pays beside it when it turns from one instance to another: caches and switches.
-    pub turn_demand: f64,
+    /// CPU seconds of these for what one instance alone does not find in the cores' caches, as far as the
+    /// company of others tells.
+    pub miss_demand: f64,
+    /// With a part of the caches for each of N they miss by this power of N more often.
+    pub miss_exponent: f64,
     /// CPU seconds in one request of other programs that work for the app.
     pub dependency_demand: f64,
     /// CPU seconds of the balancer and the generator in one request.
@@ -84,16 +87,14 @@ pub enum Side {
 /// A thread that was busy for less of its time tells nothing of its limit: what it spends on a request
 /// at a low rate is mostly waking up, and shrinks with the rate.
 const TELLING: f64 = 0.3;
+/// How often a cache misses by its size, and between which powers programs differ: Hartstein, Srinivasan,
+/// Puzak and Emma, "Cache miss behavior: is it sqrt(2)?", Computing Frontiers 2006.
+const MISS_EXPONENT: f64 = 0.5;
+const MISS_EXPONENTS: (f64, f64) = (0.3, 0.7);
 /// Growth of the CPU demand below this share is noise of the clock ticks.
 const DEMAND_NOISE: f64 = 0.05;
 /// More than any workload here has in flight.
 pub(crate) const UNLIMITED: usize = 1 << 24;
-
-/// Share of a core's turns in which the next request belongs to another instance than the last: every
-/// one of `instances` is as likely to be next.
-fn turns(instances: usize) -> f64 {
-    1.0 - 1.0 / instances as f64
-}
 
 impl Model {
     /// The model from one instance alone.
@@ -106,7 +107,8 @@ impl Model {
             cores,
             usable_cores,
             app_demand: one.app_demand,
-            turn_demand: 0.0,
+            miss_demand: 0.0,
+            miss_exponent: MISS_EXPONENT,
             dependency_demand: one.dependency_demand,
             relay_demand: one.relay_demand,
             relay_thread: if is_telling { one.relay_thread } else { 0.0 },
@@ -168,6 +170,8 @@ impl Model {
 
     /// The same with one of the explanations that remain, by chance in 0..1.
     pub(crate) fn fit_by_chance(&mut self, chance: f64) {
+        let (low, high) = MISS_EXPONENTS;
+        self.miss_exponent = low + chance * (high - low);
         self.fit_cores();
         let shortfalls = self.shortfalls();
         self.sharing = Sharing::draw(self.alone(), &shortfalls, chance);
@@ -175,15 +179,15 @@ impl Model {
 
     fn fit_cores(&mut self) {
         let full = |s: &&Saturation| s.filling == Filling::Full && s.is_cpu_full(self.cores);
-        let Some(s) = self.measured.several.iter().filter(full).max_by_key(|s| s.instances) else {
-            return;
-        };
-        let s = *s;
+        let full: Vec<_> = self.measured.several.iter().filter(full).copied().collect();
+        let most = full.iter().map(|s| s.instances).max();
+        let most = full.into_iter().filter(|s| Some(s.instances) == most);
+        let Some(s) = Saturation::mean(most) else { return };
         let growth = s.app_demand / self.app_demand - 1.0;
         // Only an app that fills the cores alone pays for company.
         let counts = self.measured.one.is_cpu_full(self.cores) && growth > DEMAND_NOISE;
         let grown = if counts { s.app_demand - self.app_demand } else { 0.0 };
-        self.turn_demand = grown / turns(s.instances);
+        self.miss_demand = grown / self.further_misses(s.instances);
         self.relay_demand = s.relay_demand;
         self.usable_cores = s.throughput * self.total_demand(s.instances);
         self.part();
@@ -240,7 +244,12 @@ impl Model {
 
     /// CPU seconds of the app in one request with `instances` running.
     pub fn demand(&self, instances: usize) -> f64 {
-        self.app_demand + self.turn_demand * turns(instances)
+        self.app_demand + self.miss_demand * self.further_misses(instances)
+    }
+
+    /// By which share the caches miss more often than for one instance.
+    fn further_misses(&self, instances: usize) -> f64 {
+        (instances as f64).powf(self.miss_exponent) - 1.0
     }
 
     /// CPU seconds in one request while it holds a slot.

@@ -47,6 +47,14 @@ pub const CPU_FULL: f64 = 0.80;
 const LOADED: f64 = 0.4;
 
 impl Saturation {
+    /// What several measurements of as many instances say together; the rest is as in the last of them.
+    pub(crate) fn mean(all: impl Iterator<Item = Saturation> + Clone) -> Option<Saturation> {
+        let count = all.clone().count() as f64;
+        let mean = |of: fn(&Saturation) -> f64| all.clone().map(|s| of(&s)).sum::<f64>() / count;
+        let (throughput, app_demand) = (mean(|s| s.throughput), mean(|s| s.app_demand));
+        Some(Saturation { throughput, app_demand, ..all.last()? })
+    }
+
     /// Cores of the app, what works for it, the balancer and the generator.
     pub fn own_cores(&self) -> f64 {
         let demand = self.app_demand + self.dependency_demand + self.relay_demand;

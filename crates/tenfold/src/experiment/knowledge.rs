@@ -137,24 +137,26 @@ impl<'a> Knowledge<'a> {
     }
 
     /// Everything that was measured of so many instances and may be relied on; what was asked for twice in
-    /// vain, where other programs disturbed it both times, and of one where it fills the cores; and of two what
-    /// is no worse than the first measurement of them, as they had longer to warm up.
+    /// vain, where other programs disturbed it both times, and of one where it fills the cores; of full cores
+    /// also what a generator waited for; and of two what is no worse than the first measurement of them, as they
+    /// had longer to warm up.
     fn several(&self) -> Vec<Saturation> {
         let is_best = |o: &Observation| {
             let n = o.instances();
             self.is_valid(o) || (self.is_confirmed(n) && !self.has_valid(n))
         };
-        let is_all_there_is = |o: &Observation| {
-            let fills_cores = self.saturation(o).is_cpu_full(self.cores());
-            o.instances() == 1 && fills_cores && self.is_confirmed(1)
-        };
+        let fills_cores = |o: &Observation| self.saturation(o).is_cpu_full(self.cores());
+        let is_all_there_is =
+            |o: &Observation| o.instances() == 1 && fills_cores(o) && self.is_confirmed(1);
+        // What full cores complete is no less where the generator had to wait for them, too.
+        let is_in_the_crowd = |o: &Observation| self.is_only_crowded(o) && fills_cores(o);
         let is_no_worse = |o: &Observation| {
             let second = self.second.as_ref().filter(|second| second.instances() == o.instances());
             second.is_some_and(|second| self.verdict(o) <= self.verdict(second))
         };
         let counts = |o: &&Observation| {
             let is_sound = o.probe.verdict == Verdict::Valid && is_best(o);
-            is_sound || is_all_there_is(o) || is_no_worse(o)
+            is_sound || is_all_there_is(o) || is_no_worse(o) || is_in_the_crowd(o)
         };
         let later = self.confirmed.iter().filter(counts);
         self.second.iter().chain(later).map(|o| self.saturation(o)).collect()
@@ -397,9 +399,13 @@ impl<'a> Knowledge<'a> {
     /// Whether the times of a measurement correct what is predicted. A generator that waited for a core among
     /// the app's is nearer to the truth than the model, where its count was not measured better.
     fn tells_times(&self, o: &Observation) -> bool {
+        self.is_valid(o) || (self.is_only_crowded(o) && !self.has_valid(o.instances()))
+    }
+
+    /// Whether it is suspect for nothing but a generator that waited.
+    fn is_only_crowded(&self, o: &Observation) -> bool {
         let is_alone = o.disturbance(self.dependency_demand()).is_none();
-        let is_near = o.is_crowded && o.probe.verdict == Verdict::Suspect && is_alone;
-        self.is_valid(o) || (is_near && !self.has_valid(o.instances()))
+        o.is_crowded && o.probe.verdict == Verdict::Suspect && is_alone
     }
 
     fn verdict(&self, o: &Observation) -> Verdict {
