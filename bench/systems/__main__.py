@@ -9,11 +9,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import results as recorded
 import sizes
 import tables
-from cases import CASES, Case, Row
+from cases import CASES, Case, Row, users
 from results import Outcome, Results
 
 from rig import machine, options, record
@@ -70,10 +71,12 @@ def _keep(path: Path, results: Results, name: str) -> None:
     print(f"bench: {now()} {name} is done", file=sys.stderr)
 
 
-def _outcome(tenfold: Tenfold, program: Path, case: Case) -> Outcome:
+def _outcome(tenfold: Tenfold, program: Path, named: Case) -> Outcome:
+    rate = _rate(tenfold, program, named)
+    case = named.at(rate)
     workloads = dict.fromkeys([*(row.workload for row in case.rows), case.answer.workload])
     plans = {recorded.key(workload): _plan(tenfold, case, workload) for workload in workloads}
-    outcome = Outcome(plans, [_row(tenfold, program, case, row) for row in case.rows])
+    outcome = Outcome(plans, [_row(tenfold, program, case, row) for row in case.rows], rate=rate)
     for _ in range(TAKES - 1):
         doubtful = tables.doubtful(case, outcome)
         outcome.taken_again += len(doubtful.workloads) + len(doubtful.rows)
@@ -84,7 +87,15 @@ def _outcome(tenfold: Tenfold, program: Path, case: Case) -> Outcome:
     return outcome
 
 
-def _plan(tenfold: Tenfold, case: Case, workload: tuple[str, ...]) -> dict[str, object]:
+def _rate(tenfold: Tenfold, program: Path, case: Case) -> float | None:
+    """Arrivals a second, where they are a multiple of what one instance answers."""
+    if case.overload is None:
+        return None
+    alone = Row(1, users(1), "", 1, 1, 1)
+    return round(case.overload * float(_row(tenfold, program, case, alone)["throughput"]), 1)
+
+
+def _plan(tenfold: Tenfold, case: Case, workload: tuple[str, ...]) -> dict[str, Any]:
     arguments = [*_config(case), *case.request, *case.app, *workload, "--quiet", "--path", case.path]
     if workload != case.answer.workload:
         # Only its rows ask for it.
@@ -93,7 +104,7 @@ def _plan(tenfold: Tenfold, case: Case, workload: tuple[str, ...]) -> dict[str, 
     return tenfold.document("plan", arguments, PATIENCE_S)
 
 
-def _row(tenfold: Tenfold, program: Path, case: Case, row: Row) -> dict[str, object]:
+def _row(tenfold: Tenfold, program: Path, case: Case, row: Row) -> dict[str, Any]:
     with _serving(program, case, row.instances) as url:
         arguments = [url + case.path, "--quiet", *case.request, *row.workload]
         if case.warm_up:

@@ -21,6 +21,8 @@ class Outcome:
     loads: list[dict[str, Any]]
     # How many of both were taken again.
     taken_again: int = 0
+    # Arrivals a second, where they follow what one instance answers.
+    rate: float | None = None
 
 
 @dataclass

@@ -65,7 +65,8 @@ def _is_suspect(document: Document) -> bool:
 
 def _tables(results: Results) -> list[Table]:
     known = [case for case in CASES if case.name in results.outcomes]
-    tables = [_case(case, results.outcomes[case.name]) for case in known]
+    outcomes = [(case, results.outcomes[case.name]) for case in known]
+    tables = [_case(case.at(outcome.rate), outcome) for case, outcome in outcomes]
     if results.sizes:
         tables.append(sizes.table(results.sizes, DIFFERENT))
     return sorted(tables, key=lambda table: table.title)
