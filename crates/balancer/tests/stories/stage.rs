@@ -242,6 +242,8 @@ impl Peer {
         while let Ok(count) = self.stream.write(&piece) {
             written += count;
         }
+        // What comes after may wait for a reader that a busy machine keeps waiting.
+        self.stream.set_write_timeout(Some(PATIENCE)).unwrap();
         written
     }
 
