@@ -66,7 +66,7 @@ mod tests {
     use crate::response::{Workload, expect};
 
     fn basis() -> Basis {
-        let rung = |(concurrency, throughput)| Rung { concurrency, throughput };
+        let rung = |(concurrency, throughput)| Rung { concurrency, throughput, error: 0.0 };
         let workload = Workload::Closed { users: 20, think: 0.1 };
         Basis {
             cores: 2.0,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::saturation::Saturation;
+
 /// One step: so many requests in flight at one instance all the time, and what it completed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rung {
@@ -9,6 +11,9 @@ pub struct Rung {
     pub concurrency: usize,
     /// Completed requests a second.
     pub throughput: f64,
+    /// Half-width of the interval of the throughput, as a share of it; earlier documents do not tell.
+    #[serde(default)]
+    pub error: f64,
 }
 
 /// The rungs of one instance, in order of concurrency. Never empty.
@@ -31,6 +36,17 @@ const ON_THE_WAY: f64 = 0.15;
 const BENT: f64 = 0.93;
 /// Slots for so much of the peak; the rest would cost as many again.
 const NEARLY: f64 = 0.97;
+/// A best rung with a wider interval than this to either side is the luckiest of several, not the peak.
+const LUCKY: f64 = 0.04;
+/// Requests queue where as many as are in flight, each as fast as one alone, would be so many times the peak.
+const QUEUED: f64 = 1.25;
+
+impl Rung {
+    /// Requests a second on either side of the throughput, 95 %.
+    fn half_width(&self) -> f64 {
+        self.error * self.throughput
+    }
+}
 
 impl Ladder {
     /// Sorts the rungs by concurrency. `None` if there is none or a rung completed nothing.
@@ -58,21 +74,64 @@ impl Ladder {
         first.concurrency as f64 / first.throughput
     }
 
-    /// The most that the instance completed at any concurrency.
+    /// The most that the instance completes at any concurrency.
     pub fn peak(&self) -> f64 {
-        self.rungs.iter().map(|r| r.throughput).fold(0.0, f64::max)
+        let full = self.full();
+        full.clone().map(|r| r.throughput).sum::<f64>() / full.count() as f64
+    }
+
+    /// Half-width of the interval of the peak, as a share of it.
+    fn error(&self) -> f64 {
+        let full = self.full();
+        full.clone().map(|r| r.error.powi(2)).sum::<f64>().sqrt() / full.count() as f64
+    }
+
+    /// What one full instance does by all rungs that tell it; `best` is of the best one.
+    pub fn at_peak(&self, best: Saturation) -> Saturation {
+        Saturation { throughput: self.peak(), error: self.error(), ..best }
+    }
+
+    /// The rungs that tell the peak: the best one, and where that one is luck, all that would have been the
+    /// best by as much luck.
+    fn full(&self) -> impl Iterator<Item = &Rung> + Clone {
+        let best = self.rungs.iter().max_by(|a, b| a.throughput.total_cmp(&b.throughput));
+        let best = best.unwrap_or(&self.rungs[0]);
+        let tells = |r: &&Rung| r.concurrency == best.concurrency || self.is_luck(best, r);
+        self.rungs.iter().filter(move |r| tells(r))
+    }
+
+    /// Whether requests queued in both, so that chance made one of them better than the other.
+    fn is_luck(&self, better: &Rung, other: &Rung) -> bool {
+        let queued = QUEUED * better.throughput * self.light_service();
+        let is_queued = better.concurrency.min(other.concurrency) as f64 > queued;
+        let chance = better.half_width().hypot(other.half_width());
+        better.error > LUCKY && is_queued && better.throughput - other.throughput <= chance
     }
 
     /// The least time (s) that a slot spent on a request: the first rung may still have been cold.
     pub(crate) fn least_service(&self) -> f64 {
-        self.rungs.iter().map(|r| r.concurrency as f64 / r.throughput).fold(f64::INFINITY, f64::min)
+        self.least().concurrency as f64 / self.least().throughput
+    }
+
+    /// The rung at which it did.
+    fn least(&self) -> &Rung {
+        let each = |r: &Rung| r.throughput / r.concurrency as f64;
+        let least = self.rungs.iter().max_by(|a, b| each(a).total_cmp(&each(b)));
+        least.unwrap_or(&self.rungs[0])
+    }
+
+    /// The peak, less what may be chance in it and in the least service.
+    fn sure_peak(&self) -> f64 {
+        self.peak() / (1.0 + self.error().hypot(self.least().error))
     }
 
     /// Whether the last step no longer grew, so that a further doubling would be wasted. Without this
     /// the peak and the slots are only what was reached, and the instance may do more.
     pub fn is_saturated(&self) -> bool {
         match self.rungs.as_slice() {
-            [.., before, last] => last.throughput < before.throughput * (1.0 + GROWTH),
+            [.., before, last] => {
+                last.throughput < before.throughput * (1.0 + GROWTH) || self.is_luck(last, before)
+            }
             _ => false,
         }
     }
@@ -83,9 +142,10 @@ impl Ladder {
     /// pool of k serial workers. With many slots the knee is soft and a slot too many costs little,
     /// so a fifth is added; the count never passes the first rung that nearly reached the peak. Where requests
     /// hinder each other well before, as at shared cores, or help each other after, as where one turn of
-    /// a loop serves several, it takes what brings nearly all of the peak.
+    /// a loop serves several, it takes what brings nearly all of the peak. What may be chance makes no
+    /// slot.
     pub fn slots(&self) -> usize {
-        let peak = self.peak();
+        let peak = self.sure_peak();
         let reached = self.rungs.iter().find(|r| r.throughput * (1.0 + ON_THE_WAY) > peak);
         let reached = reached.map_or(1, |r| r.concurrency);
         let below = self.rungs.iter().rev().find(|r| r.concurrency < reached);
@@ -96,7 +156,7 @@ impl Ladder {
             return self.nearly_enough().unwrap_or(reached);
         }
         // A rung that just counts as the peak may be a tenth short of it.
-        let most = self.rungs.iter().find(|r| r.throughput >= NEARLY * peak);
+        let most = self.rungs.iter().find(|r| r.throughput >= NEARLY * self.peak());
         slots.clamp(1, most.map_or(reached, |r| r.concurrency))
     }
 
@@ -152,8 +212,34 @@ mod tests {
     use super::*;
 
     fn ladder(rungs: &[(usize, f64)]) -> Ladder {
-        let rung = |&(concurrency, throughput)| Rung { concurrency, throughput };
+        uneven(&rungs.iter().map(|&(c, throughput)| (c, throughput, 0.0)).collect::<Vec<_>>())
+    }
+
+    fn uneven(rungs: &[(usize, f64, f64)]) -> Ladder {
+        let rung = |&(concurrency, throughput, error)| Rung { concurrency, throughput, error };
         Ladder::new(rungs.iter().map(rung).collect()).unwrap()
+    }
+
+    // One at a time, 4 ms or, one in ten, 60 ms: 103 a second. The luckiest of five did 121.
+    #[test]
+    fn the_luckiest_rung_is_not_the_peak() {
+        let measured = [
+            (1, 91.0, 0.11),
+            (2, 107.9, 0.18),
+            (4, 104.0, 0.19),
+            (8, 120.7, 0.18),
+            (16, 119.3, 0.18),
+            (32, 107.5, 0.18),
+        ];
+        let serial = uneven(&measured);
+        assert_eq!(serial.slots(), 1);
+        assert!((serial.peak() - 111.9).abs() < 0.1, "{}", serial.peak());
+        assert!((serial.error() - 0.08).abs() < 0.01, "{}", serial.error());
+        // Four at once that took turns are no peak, nor is what was measured exactly.
+        let thrashing = uneven(&[(1, 50.0, 0.1), (2, 98.0, 0.1), (4, 100.0, 0.1), (8, 60.0, 0.1)]);
+        assert!((thrashing.peak() - 100.0).abs() < 1e-9, "{}", thrashing.peak());
+        let exact = uneven(&[(1, 91.0, 0.01), (2, 94.0, 0.02), (4, 93.0, 0.02)]);
+        assert_eq!(exact.peak(), 94.0);
     }
 
     #[test]
@@ -223,7 +309,7 @@ mod tests {
         assert!(!ladder(&[(1, 10.0)]).is_saturated());
         assert!(!ladder(&[(1, 10.0), (2, 19.0)]).is_saturated());
         assert!(Ladder::new(vec![]).is_none());
-        assert!(Ladder::new(vec![Rung { concurrency: 1, throughput: 0.0 }]).is_none());
+        assert!(Ladder::new(vec![Rung { concurrency: 1, throughput: 0.0, error: 0.0 }]).is_none());
     }
 
     #[test]

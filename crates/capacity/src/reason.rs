@@ -365,7 +365,7 @@ mod tests {
     // A second of sleep each, as far as two at once were tried, and a tenth of what that promised to forty.
     #[test]
     fn cores_that_were_never_busy_are_not_blamed() {
-        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64 };
+        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64, error: 0.0 };
         let ladder = Ladder::new(vec![rung(1), rung(2)]).unwrap();
         let m = Model::new(ladder, saturation(1, 2.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
         let workload = Workload::Closed { users: 40, think: 0.0 };
@@ -383,7 +383,7 @@ mod tests {
     // The first rung was cold: its 20 ms are no least that a request takes.
     #[test]
     fn what_a_request_takes_at_least_is_its_least() {
-        let rung = |(concurrency, throughput)| Rung { concurrency, throughput };
+        let rung = |(concurrency, throughput)| Rung { concurrency, throughput, error: 0.0 };
         let ladder = Ladder::new([(1, 50.0), (2, 400.0), (4, 410.0)].map(rung).to_vec()).unwrap();
         let one = saturation(1, 410.0, 0.001, 0.5);
         let m = Model::new(ladder, one, ServiceShape::constant(), 2.0);

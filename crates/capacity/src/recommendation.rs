@@ -436,7 +436,7 @@ pub(crate) mod tests {
     // A second of sleep each, as far as four at once were tried, where half a second is wanted.
     #[test]
     fn cores_that_idle_are_no_limit() {
-        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64 };
+        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64, error: 0.0 };
         let ladder = Ladder::new(vec![rung(1), rung(2), rung(4)]).unwrap();
         let m = Model::new(ladder, saturation(1, 4.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
         let r = recommend(&m, &closed(3, 0.0, Some(0.5)), &bounds(Kind::Waiting), &[]);
@@ -447,7 +447,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_instance_without_an_end_is_enough() {
-        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64 };
+        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64, error: 0.0 };
         let ladder = Ladder::new(vec![rung(1), rung(2), rung(4)]).unwrap();
         let m = Model::new(ladder, saturation(1, 4.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
         let r = recommend(&m, &open(20.0, 2.5), &bounds(Kind::Waiting), &[]);
@@ -456,7 +456,7 @@ pub(crate) mod tests {
 
     #[test]
     fn less_than_predicted_is_no_headroom() {
-        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64 };
+        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64, error: 0.0 };
         let ladder = Ladder::new(vec![rung(1), rung(2)]).unwrap();
         let m = Model::new(ladder, saturation(1, 2.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
         let users = closed(40, 0.0, None);

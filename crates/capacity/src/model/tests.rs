@@ -3,7 +3,8 @@ use crate::ladder::Rung;
 
 /// An instance of `slots` serial workers of `service` seconds, of which `cpu` are CPU.
 pub(crate) fn model(slots: usize, service: f64, cpu: f64, cores: f64) -> Model {
-    let rung = |c: usize| Rung { concurrency: c, throughput: c.min(slots) as f64 / service };
+    let rung =
+        |c: usize| Rung { concurrency: c, throughput: c.min(slots) as f64 / service, error: 0.0 };
     let ladder = Ladder::new((0..8).map(|i| rung(1 << i)).collect()).unwrap();
     let one = saturation(1, slots as f64 / service, cpu, 0.1);
     Model::new(ladder, one, ServiceShape::constant(), cores)

@@ -20,7 +20,7 @@ fn intervals_hold_the_truth() {
                 let system = System { instances, slots: model.slots, ..base };
                 let users = 2 * instances * model.slots;
                 let truth =
-                    simulate(system, Workload::Closed { users, think: 0.0 }, 20_000, 77).throughput;
+                    simulate(system, Workload::Closed { users, think: 0.0 }, 60_000, 77).throughput;
                 let bound = |side| model.bound(instances, side).capacity(instances);
                 let (low, high) = (bound(Side::Low), bound(Side::High));
                 all += 1;
@@ -38,4 +38,22 @@ fn intervals_hold_the_truth() {
     missed.iter().for_each(|m| println!("{m}"));
     assert!(held * 10 >= all * 9, "{held} of {all}");
     assert!(widths[widths.len() / 2] < 0.25, "an interval that holds everything says nothing");
+}
+
+// Throughput of 400 uneven requests is 10 % off by chance: the best of several such probes, or the last
+// one, tells less of an instance than all of them.
+#[test]
+fn the_luckiest_of_short_probes_is_not_the_capacity() {
+    for service in [Service::Exponential, Service::Mixed(4.0)] {
+        for slots in [1, 2, 4] {
+            let base = System { instances: 1, slots, service, cpu: 0.0, cores: 2.0, shared: 0.0 };
+            let model = |seed: u64| fitted(base, 400, 1_000 * seed);
+            let mut shares: Vec<f64> =
+                (1..=40).map(|seed| model(seed).capacity(1) / slots as f64).collect();
+            shares.sort_by(f64::total_cmp);
+            let endless = shares.iter().filter(|share| **share > 10.0).count();
+            let found = (shares[20] - 1.0).abs() < 0.1 && endless <= 3;
+            assert!(found, "{base:?}: {:.2} of the truth, {endless} of 40 endless", shares[20]);
+        }
+    }
 }

@@ -363,11 +363,13 @@ pub(crate) fn fitted(system: System, requests: usize, seed: u64) -> Model {
     let rung = |(concurrency, s): &(usize, Saturation)| Rung {
         concurrency: *concurrency,
         throughput: s.throughput,
+        error: s.error,
     };
     let ladder = Ladder::new(steps.iter().map(rung).collect()).expect("something was completed");
     let peak = steps.iter().map(|(_, s)| s).max_by(|a, b| a.throughput.total_cmp(&b.throughput));
     let shape = shape(one, requests, seed);
-    let mut model = Model::new(ladder, *peak.expect("a step"), shape, system.cores);
+    let one = ladder.at_peak(*peak.expect("a step"));
+    let mut model = Model::new(ladder, one, shape, system.cores);
     let two = System { instances: 2, slots: model.slots, ..system };
     model.fit(&[saturate(two, 4 * model.slots, requests, seed + 100)]);
     model

@@ -99,9 +99,15 @@ impl<'a> Knowledge<'a> {
 
     pub fn ladder(&self) -> Option<Ladder> {
         let rung = |o: &Observation| {
-            Some(Rung { concurrency: o.probe.users?, throughput: o.throughput() })
+            let concurrency = o.probe.users?;
+            Some(Rung { concurrency, throughput: o.throughput(), error: o.error })
         };
         Ladder::new(self.rungs.iter().filter_map(rung).collect())
+    }
+
+    /// One full instance.
+    fn one(&self) -> Option<Saturation> {
+        Some(self.ladder()?.at_peak(self.saturation(self.peak_rung()?)))
     }
 
     /// What the model is fitted to, once one instance was measured.
@@ -114,7 +120,7 @@ impl<'a> Knowledge<'a> {
         Some(Basis {
             cores: self.cores(),
             rungs: self.ladder()?.rungs().to_vec(),
-            one: self.saturation(self.peak_rung()?),
+            one: self.one()?,
             shape: unstopped.unwrap_or_else(|| first.shape.clone()),
             quota,
             several: self.several(),
@@ -126,7 +132,7 @@ impl<'a> Knowledge<'a> {
     /// The model and the bounds of the search, once one instance was measured.
     pub fn model(&self) -> Option<(Model, Bounds)> {
         let model = self.basis()?.model()?;
-        let instance_limit = capacity::instance_limit(&model, &self.evidence(self.peak_rung()?));
+        let instance_limit = capacity::instance_limit(&model, &self.evidence()?);
         let bounds = Bounds {
             max_instances: self.experiment.max_instances,
             memory: self.memory_bound(),
@@ -193,14 +199,15 @@ impl<'a> Knowledge<'a> {
             error: s.error,
         };
         let full = |s: &&Saturation| s.filling == capacity::Filling::Full;
-        let one = self.saturation(self.peak_rung()?);
+        let one = self.one()?;
         let several = self.several();
         let measured: Vec<Scaling> =
             std::iter::once(&one).chain(several.iter().filter(full)).map(scaling).collect();
         Usl::fit(&measured)
     }
 
-    fn evidence(&self, peak: &Observation) -> Evidence {
+    fn evidence(&self) -> Option<Evidence> {
+        let peak = self.peak_rung()?;
         let worst = |value: &dyn Fn(&Observation) -> f64| self.all().map(value).fold(0.0, f64::max);
         let per_request = |o: &Observation| o.run_wait.map(|wait| wait / o.throughput());
         let failing = self
@@ -210,8 +217,8 @@ impl<'a> Knowledge<'a> {
             .chain(&self.rungs)
             .filter(|o| o.fails(self.experiment.goal.max_errors))
             .max_by(|a, b| a.error_ratio().total_cmp(&b.error_ratio()));
-        Evidence {
-            one: self.saturation(peak),
+        Some(Evidence {
+            one: self.one()?,
             two: self.second.as_ref().map(|two| self.saturation(two)),
             busiest_thread: peak.busiest_thread,
             run_wait: self
@@ -235,7 +242,7 @@ impl<'a> Knowledge<'a> {
             open_files: fullest(self.all().filter_map(Observation::open_files)),
             admission: self.rungs.last().and_then(Observation::admission),
             trials: self.trials.clone(),
-        }
+        })
     }
 
     /// The last measurement of the goal's workload with so many instances.
@@ -245,33 +252,31 @@ impl<'a> Knowledge<'a> {
 
     /// Everything that the numbers show, in the light of the answer.
     pub fn findings(&self, model: &Model, answer: &Recommendation) -> Vec<Finding> {
-        let Some(peak) = self.peak_rung() else { return Vec::new() };
+        let Some(evidence) = self.evidence() else { return Vec::new() };
         let confirmed = self.confirmed_at(answer.instances).filter(|_| answer.goal_met);
         let load = confirmed.map(|o| Load {
             share: o.throughput() / model.capacity(answer.instances),
             instances: answer.instances,
             outcome: self.goal().outcome(model, &o.measured()),
         });
-        capacity::diagnose(model, &Evidence { load, ..self.evidence(peak) })
+        capacity::diagnose(model, &Evidence { load, ..evidence })
     }
 
     /// What one saturated instance leaves open.
     pub fn questions_of_one(&self) -> Vec<Question> {
-        let Some((model, _)) = self.model() else { return Vec::new() };
-        self.peak_rung()
-            .map_or_else(Vec::new, |peak| Question::of_one(&model, &self.evidence(peak)))
+        let known = self.model().zip(self.evidence());
+        known.map_or_else(Vec::new, |((model, _), evidence)| Question::of_one(&model, &evidence))
     }
 
     /// What the second one leaves open.
     pub fn question_of_two(&self) -> Option<Question> {
         let (model, _) = self.model()?;
-        Question::of_two(&model, &self.evidence(self.peak_rung()?))
+        Question::of_two(&model, &self.evidence()?)
     }
 
     /// All that was tried; the second instance is a trial as well.
     pub fn interventions(&self, model: &Model) -> Vec<Trial> {
-        let peak = self.peak_rung();
-        let second = peak.and_then(|peak| Trial::second_instance(model, &self.evidence(peak)));
+        let second = self.evidence().and_then(|evidence| Trial::second_instance(model, &evidence));
         self.trials.iter().cloned().chain(second).collect()
     }
 
