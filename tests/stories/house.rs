@@ -45,10 +45,13 @@ impl Home {
         command
     }
 
-    /// The same in a shell that has run `setting` first.
+    /// The same in a shell that has run `setting` first, and ends with its terminal though the tests run
+    /// under nohup: what is ignored is inherited, and no shell gives it back.
     pub fn within(&self, setting: &str, command: &Command) -> Command {
-        let mut shell = Command::new("sh");
-        shell.arg("-c").arg(format!("{setting} && exec \"$0\" \"$@\""));
+        let mut shell = Command::new("env");
+        shell
+            .args(["--default-signal=HUP", "sh", "-c"])
+            .arg(format!("{setting} && exec \"$0\" \"$@\""));
         shell.arg(command.get_program()).args(command.get_args());
         self.settle(&mut shell);
         shell

@@ -76,7 +76,8 @@ s=socket.create_server(('127.0.0.1',int(os.environ['PORT'])))
 time.sleep(60)";
     std::fs::write(home.path().join("silent.py"), app).unwrap();
     for (signal, code) in [(Signal::INT, 130), (Signal::HUP, 129)] {
-        let mut plan = home.tenfold("plan --users 4 -- python3 silent.py");
+        let plan = home.tenfold("plan --users 4 -- python3 silent.py");
+        let mut plan = home.within("true", &plan);
         let plan = plan.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         eventually("its instance runs", || processes("silent.py").len() == 2);
         // Long enough that it is asked; what follows holds before it is, too.
