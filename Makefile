@@ -83,7 +83,7 @@ bench-accuracy: build ## Measure 15 apps at every count, and compare what plans 
 	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/accuracy
 
 # SYSTEMS="fibscale search" measures only these, and keeps what was measured of the others; see bench/README.md.
-systems: build ## Measure five published systems, and compare each row and conclusion (15 min)
+systems: build ## Measure five published systems, and compare each row and conclusion (25 min)
 	scripts/deps bench-accuracy
 	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/systems
 

@@ -80,7 +80,8 @@ def _threads(name: str, path: str, connections: int, one: str, four: str, shape:
         folder="examples/threads",
         path=path,
         load=("--duration", "10s"),
-        warm_up="10s",
+        # Four JVMs on two cores compile what serves /products for 40 s.
+        warm_up="45s",
         rows=(Row(1, everybody, one, 1, 1, 1), Row(4, everybody, four, shape, 0, 0.95)),
         answer=Answer(everybody, "oversubscribed", 1, 1, "do not add instances on this machine"),
     )
