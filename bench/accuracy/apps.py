@@ -68,4 +68,6 @@ APPS = (
     App("quota", "tests/apps/quota", "Python", "cpu_throttled", 4),
     App("lock", "tests/apps/lock", "Java", "serialized", 5),
     App("leak", "tests/apps/leak", "Node.js", "memory_pressure", 3),
+    App("uneven", "tests/apps/uneven", "Python", "serialized", 5),
+    App("workers", "tests/apps/workers", "Python", "waiting", 5),
 )
