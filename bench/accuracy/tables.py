@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import floor
+from fractions import Fraction
+from math import ceil
 from statistics import median
 
 import curves
@@ -21,9 +22,9 @@ JSON = "accuracy.json"
 # As shares of the truth.
 MOST_THROUGHPUT, MEDIAN_THROUGHPUT = 0.10, 0.03
 MOST_P95, MEDIAN_P95 = 0.25, 0.10
-# Shares of all: counts whose interval holds the truth, apps whose count is the best or one off.
-HELD = 0.90
-NEAR = 11 / 12
+# Shares of all, exactly: counts whose interval holds the truth, apps whose count is the best or one off.
+HELD = Fraction(9, 10)
+NEAR = Fraction(11, 12)
 
 
 @dataclass(frozen=True)
@@ -174,8 +175,8 @@ def _agreed(sure: list[float], errors: list[float], most: float) -> Iterator[lis
         yield _bounded(title, max, sure, most)
 
 
-def _counted(title: str, count: int, among: int, share: float) -> list[str]:
-    least = floor(share * among)
+def _counted(title: str, count: int, among: int, share: Fraction | int) -> list[str]:
+    least = ceil(share * among)
     return [title, f"{count} of {among}", f"{least} of {among}", verdict(count >= least)]
 
 
