@@ -146,7 +146,8 @@ impl Model {
 
     /// Refits CPU demand and sharing to measurements of two or more instances.
     ///
-    /// A shortfall with the CPU full is the CPU's; one with idle cores is something shared.
+    /// A shortfall with the CPU full is the CPU's, and with a thread of balancer or generator full that one's;
+    /// else it is something shared.
     pub fn fit(&mut self, measured: &[Saturation]) {
         let several = measured.iter().filter(|s| s.instances > 1 && s.throughput > 0.0);
         self.measured.several = several.copied().collect();
@@ -219,7 +220,7 @@ impl Model {
             .collect();
     }
 
-    /// What was measured without the CPU's part in it.
+    /// What was measured without the CPU's part in it, where nothing known explains it.
     fn shortfalls(&self) -> Vec<Shortfall> {
         let peak = self.ladder.peak();
         let shortfall = |s: &Saturation| {
@@ -233,8 +234,8 @@ impl Model {
                 is_bound: s.filling == Filling::Partial,
             }
         };
-        let idle = |s: &&Saturation| !s.is_cpu_full(self.cores);
-        self.measured.several.iter().filter(idle).map(shortfall).collect()
+        let is_known = |s: &Saturation| s.is_cpu_full(self.cores) || s.is_relay_full();
+        self.measured.several.iter().filter(|s| !is_known(s)).map(shortfall).collect()
     }
 
     fn alone(&self) -> Alone {

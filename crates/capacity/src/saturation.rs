@@ -76,6 +76,11 @@ impl Saturation {
         let own = self.own_cores();
         own >= CPU_FULL * (cores - self.background()) && own >= LOADED * cores
     }
+
+    /// Whether the one thread of balancer or generator, whichever is busier, had no more to give.
+    pub fn is_relay_full(&self) -> bool {
+        laws::utilisation(self.throughput, self.relay_thread) >= CPU_FULL
+    }
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ pub(super) fn is_shared(model: &Model, e: &Evidence) -> bool {
     !e.is_carrier_bound(model)
         && !is_oversubscribed(model, e)
         && e.falls_short()
+        && !e.two.is_some_and(|two| two.is_relay_full())
         && match e.trial(Change::OneCoreLess) {
             Some(trial) => trial.shows == Kind::SharedDependency,
             None => model.sharing.is_shared() && !model.is_cpu_limited(2),

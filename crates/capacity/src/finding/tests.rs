@@ -304,6 +304,21 @@ fn behind_a_full_balancer_nothing_is_said_of_the_app() {
     assert_eq!(kinds(&m, &full(busy)), [Kind::BalancerBound], "a busy thread was not the limit");
 }
 
+// On sixteen cores one instance leaves the balancer's thread a quarter, as the trial said; two would need all of it.
+#[test]
+fn what_the_balancer_does_not_carry_is_nothing_that_is_shared() {
+    let relayed = |s: Saturation| Saturation { relay_demand: 2.2e-5, relay_thread: 1.5e-5, ..s };
+    let (one, two) = (saturation(1, 49_000.0, 2e-5, 1.0), saturation(2, 65_000.0, 2e-5, 1.3));
+    let (one, two) = (relayed(one), relayed(two));
+    let mut m = model(1, 1.0 / one.throughput, one.app_demand, 16.0);
+    m.fit(&[two]);
+    let alone = Evidence { balancer_thread: 0.735, ..Evidence::new(one) };
+    let trials = vec![Question::of_one(&m, &alone)[0].answer(1, 49_000.0, 50_000.0)];
+    let e = Evidence { two: Some(two), balancer_thread: 0.975, trials, ..alone };
+    assert_eq!(kinds(&m, &e), [Kind::CpuBound]);
+    assert_eq!(Question::of_two(&m, &e), None);
+}
+
 // One thread fills the one core that the quota grants: a larger quota alone would not help it.
 #[test]
 fn a_thread_may_be_as_full_as_the_quota() {

@@ -89,19 +89,24 @@ impl Question {
 
     /// What two instances leave open: with half of the cores and more busy, is it the cores that the
     /// second one lacks, or something that both use? Not where two do less than one on full cores: they
-    /// take them from each other, and on a core less they do so less.
+    /// take them from each other, and on a core less they do so less. And not where balancer and generator
+    /// fill them, so that the instances would not miss the core, or have no more to give themselves.
     pub fn of_two(model: &Model, e: &Evidence) -> Option<Question> {
         let two = e.two?;
+        // Half of what it would be if the cores were all that counts.
+        let threshold = 0.5 / model.cores;
         let busy = two.own_cores() / model.cores;
+        let missed = 1.0 - (model.cores - 1.0) / two.app_cores();
         let is_open = e.second_gain()? < FULL_GAIN
             && (BUSY.0..BUSY.1).contains(&busy)
-            && !company::is_oversubscribed(model, e);
-        (is_open && model.cores >= 2.0).then(|| Question {
+            && !company::is_oversubscribed(model, e)
+            && !(two.is_cpu_full(model.cores) && missed < threshold)
+            && !two.is_relay_full();
+        (is_open && model.cores >= 2.0).then_some(Question {
             change: Change::OneCoreLess,
             moved: Kind::CpuBound,
             stayed: Kind::SharedDependency,
-            // Half of what it would be if the cores were all that counts.
-            threshold: 0.5 / model.cores,
+            threshold,
         })
     }
 
@@ -152,8 +157,12 @@ impl Trial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::diagnose;
     use crate::finding::evidence::THREAD_FULL;
+    use crate::ladder::{Ladder, Rung};
     use crate::model::tests::{model, saturation};
+    use crate::saturation::Saturation;
+    use crate::shape::ServiceShape;
 
     fn questions(generator: f64, balancer: f64) -> Vec<Change> {
         let m = model(4, 0.001, 0.0001, 2.0);
@@ -195,6 +204,24 @@ mod tests {
         let (one, two) = (saturation(1, 950.0, 0.0018, 1.8), saturation(2, 760.0, 0.0022, 1.8));
         let e = Evidence { two: Some(two), ..Evidence::new(one) };
         assert_eq!(Question::of_two(&m, &e), None);
+    }
+
+    // tests/apps/sleep, 1024 requests in flight at each: a core less for the instances is none less for the rest.
+    #[test]
+    fn cores_that_the_balancer_fills_are_not_asked_for() {
+        let rung = |c: usize| Rung { concurrency: c, throughput: 18.74 * c as f64, error: 0.0 };
+        let ladder = Ladder::new((0..=10).map(|i| rung(1 << i)).collect()).unwrap();
+        let relay = |s: Saturation| Saturation { relay_demand: 2.3e-5, ..s };
+        let one = relay(saturation(1, 19190.0, 2.65e-5, 0.93));
+        let two = relay(saturation(2, 31796.0, 2.98e-5, 1.77));
+        let mut m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
+        m.fit(&[two]);
+        let e = Evidence { two: Some(two), ..Evidence::new(one) };
+        assert_eq!(Question::of_two(&m, &e), None);
+        assert!(diagnose(&m, &e).iter().all(|f| f.kind != Kind::SharedDependency));
+        let dear = Saturation { relay_demand: 2e-4, ..saturation(2, 1100.0, 0.0013, 1.7) };
+        let e = Evidence { two: Some(dear), one: saturation(1, 700.0, 0.0013, 0.9), ..e };
+        assert!(Question::of_two(&m, &e).is_some(), "1.43 cores of its own would miss one");
     }
 
     #[test]
