@@ -197,7 +197,7 @@ impl Search<'_> {
         if more < SLOWER * now {
             return Some(format!("{next} would make it slower"));
         }
-        if more < WORTH * now && self.model.is_cpu_limited(r.instances) {
+        if more < WORTH * now && self.model.is_cpu_limited(r.instances + 1) {
             return Some(format!("{next} would not help, for the cores are busy"));
         }
         if more < WORTH * now && self.is_shared(r.instances) {
@@ -233,9 +233,9 @@ impl Search<'_> {
     fn all_that_users_ask_for(&self, n: usize) -> Option<String> {
         let Workload::Closed { users, think } = self.goal.workload else { return None };
         let service = self.model.ladder.least_service();
-        let bound =
-            laws::throughput_bound(users as f64, service, think, self.model.capacity(n + 1));
-        let is_all = bound < self.model.capacity(n) && self.prediction(n).throughput > 0.97 * bound;
+        let most = self.model.capacity(n);
+        let bound = laws::throughput_bound(users as f64, service, think, most);
+        let is_all = bound < most && self.prediction(n).throughput > 0.97 * bound;
         is_all.then(|| {
             let ask =
                 if users == 1 { "1 user asks".to_owned() } else { format!("{users} users ask") };
@@ -314,6 +314,7 @@ mod tests {
     use crate::model::tests::{model, saturation};
     use crate::recommendation::tests::bounds;
     use crate::recommendation::{Bounds, recommend};
+    use crate::saturation::Saturation;
     use crate::shape::ServiceShape;
 
     // 400 requests a second of 20.5 ms each, one at a time.
@@ -425,6 +426,27 @@ mod tests {
             let reason = recommend(&m, &open(80.0, 0.1), &bounds, &[]).reason;
             assert!(reason.contains(&format!("{cores} an instance keeps busy")), "{reason}");
         }
+    }
+
+    // `/api` of examples/threads under 100 users: one fills the cores but for what is lost in handing over.
+    #[test]
+    fn what_a_second_takes_from_the_first_is_not_laid_to_the_users() {
+        let (one, relay) = (saturation(1, 34_579.0, 3.23e-5, 1.69), 1.64e-5);
+        let rung = |(concurrency, throughput)| Rung { concurrency, throughput, error: 0.0 };
+        let rungs = [(1, 8000.0), (4, 16_700.0), (16, 31_550.0), (32, 33_750.0), (64, 34_579.0)];
+        let ladder = Ladder::new(rungs.map(rung).to_vec()).unwrap();
+        let two = saturation(2, 33_656.0, 3.65e-5, 1.83);
+        let relayed = |s| Saturation { relay_demand: relay, relay_thread: 1.2e-5, ..s };
+        let mut m = Model::new(ladder, relayed(one), ServiceShape::constant(), 2.0);
+        m.fit(&[relayed(two)]);
+        let workload = Workload::Closed { users: 100, think: 0.0 };
+        let goal = Goal { p95: None, workload, ..open(1.0, 1.0) };
+        let bounds = Bounds { max_instances: 4, ..bounds(Kind::CpuBound) };
+        let r = recommend(&m, &goal, &bounds, &[]);
+        let gain = m.capacity(2) / m.capacity(1);
+        assert!(r.instances == 1 && (SLOWER..1.0).contains(&gain), "{gain}: {}", r.reason);
+        let told = "a second would not help, for the cores are busy";
+        assert!(r.reason.contains(told), "{}", r.reason);
     }
 
     #[test]
