@@ -34,6 +34,8 @@ const ON_THE_WAY: f64 = 0.15;
 /// Below its last rung that should still be free of queues an instance does so much of what is free
 /// of them, or requests hinder each other.
 const BENT: f64 = 0.93;
+/// More slots than are in service, where these are many: a slot too many costs little then.
+const PADDING: f64 = 1.2;
 /// Slots for so much of the peak; the rest would cost as many again.
 const NEARLY: f64 = 0.97;
 /// A best rung with a wider interval than this to either side is the luckiest of several, not the peak.
@@ -150,7 +152,7 @@ impl Ladder {
         let reached = reached.map_or(1, |r| r.concurrency);
         let below = self.rungs.iter().rev().find(|r| r.concurrency < reached);
         let in_service = peak * self.least_service();
-        let soft = if in_service > 8.0 { in_service * 1.2 } else { in_service };
+        let soft = if in_service > 8.0 { in_service * PADDING } else { in_service };
         let slots = (soft - ON_THE_WAY).ceil() as usize;
         if self.is_bent(in_service) || below.is_some_and(|r| slots <= r.concurrency) {
             return self.nearly_enough().unwrap_or(reached);
@@ -158,6 +160,13 @@ impl Ladder {
         // A rung that just counts as the peak may be a tenth short of it.
         let most = self.rungs.iter().find(|r| r.throughput >= NEARLY * self.peak());
         slots.clamp(1, most.map_or(reached, |r| r.concurrency))
+    }
+
+    /// How many it serves at once: its slots without the room that was added to them.
+    pub fn served(&self) -> usize {
+        let (slots, in_service) = (self.slots(), self.sure_peak() * self.least_service());
+        let is_padded = (slots as f64) < PADDING * in_service + 1.0;
+        if is_padded { (in_service.round() as usize).clamp(1, slots) } else { slots }
     }
 
     /// Whether the growth bends before so many are in service.
@@ -264,6 +273,17 @@ mod tests {
     fn a_pool_of_five_has_five() {
         let pool = ladder(&[(1, 10.0), (2, 20.0), (4, 39.8), (8, 49.9), (16, 50.0)]);
         assert_eq!((pool.slots(), pool.rest()), (5, 0.0), "five were not measured");
+    }
+
+    // By far the most of 42 ms in a pool of five (tests/apps/pool), and fifty workers of 50 ms.
+    #[test]
+    fn room_is_for_the_balancer_and_no_place_of_the_app() {
+        let five = [(1, 23.8), (2, 47.7), (4, 95.4), (8, 123.8), (16, 123.6), (32, 123.8)];
+        assert_eq!((ladder(&five).slots(), ladder(&five).served()), (6, 5));
+        let fifty: Vec<_> = (0..8).map(|i| (1 << i, 20.0 * f64::from(50.min(1 << i)))).collect();
+        assert_eq!((ladder(&fifty).slots(), ladder(&fifty).served()), (60, 50));
+        let bent = [(1, 1926.0), (2, 3087.0), (4, 4163.0), (8, 4796.0), (16, 4810.0), (32, 5147.0)];
+        assert_eq!((ladder(&bent).slots(), ladder(&bent).served()), (25, 25), "of shared cores");
     }
 
     #[test]

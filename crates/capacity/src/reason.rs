@@ -150,11 +150,11 @@ impl Search<'_> {
             }
             Kind::Waiting => format!(
                 "the {} requests that an instance serves at once ({each} requests/s)",
-                self.model.slots
+                self.model.ladder.served()
             ),
             Kind::ConnectionLimited => format!(
                 "a pool inside each instance, which serves {} requests at once ({each} requests/s)",
-                self.model.slots
+                self.model.ladder.served()
             ),
             Kind::CpuThrottled => format!("the CPU quota of each instance ({each} requests/s)"),
             Kind::MemoryPressure => "the memory".to_owned(),

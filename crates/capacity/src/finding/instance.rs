@@ -48,9 +48,9 @@ pub(super) fn refused(e: &Evidence) -> Option<Finding> {
 pub(super) fn pool(model: &Model, e: &Evidence) -> Option<Finding> {
     (e.is_pooled(model) && !is_all_shared(model, e)).then_some(())?;
     let a = e.admission.as_ref()?;
-    let (k, inside) = (model.slots, a.inside());
+    let (served, inside) = (model.ladder.served(), a.inside());
     let waits = format!(
-        "of {} requests in flight one instance had taken in {inside} and served {k} at a time, its CPU idle",
+        "of {} requests in flight one instance had taken in {inside} and served {served} at a time, its CPU idle",
         a.offered
     );
     match e.pool(model) {
@@ -65,9 +65,10 @@ pub(super) fn pool(model: &Model, e: &Evidence) -> Option<Finding> {
             Kind::ConnectionLimited,
             0.7,
             format!(
-                "{waits}: something inside has {k} places, as a pool of connections or threads"
+                "{waits}: the others wait inside for one of {served} places or fewer, as in a pool of connections \
+                 or threads"
             ),
-            "look for a pool of that size in the app's configuration and make it larger, or add \
+            "look for a pool of at most that size in the app's configuration and make it larger, or add \
              instances: each brings its own",
         ),
     }

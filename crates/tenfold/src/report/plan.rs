@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use capacity::Ladder;
 use capacity::price::CpuKind;
 use capacity::words::{cores, percent, rate, time};
 
@@ -99,7 +100,10 @@ fn one_instance(plan: &Plan) -> String {
         table.row(row);
     }
     let most = ladder().filter_map(|p| p.users).max();
-    let slots = match (plan.slots, most) {
+    // Some of the slots may be room that the balancer is given.
+    let rungs = plan.basis.as_ref().and_then(|basis| Ladder::new(basis.rungs.clone()));
+    let served = plan.slots.map(|slots| rungs.map_or(slots, |ladder| ladder.served()));
+    let slots = match (served, most) {
         (Some(1), _) => ": it serves one request at a time".to_owned(),
         (Some(k), _) => format!(": it serves up to {k} requests at a time"),
         (None, Some(most)) if most > 1 => format!(": it serves {most} requests at a time or more"),
