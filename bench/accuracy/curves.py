@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from statistics import median
 from typing import Any
 
@@ -40,6 +41,9 @@ class Compared:
     low: float
     high: float
     predicted_p95_ms: float | None
+    # Of its interval; None where that has no end.
+    low_p95_ms: float | None = None
+    high_p95_ms: float | None = None
 
     @property
     def throughput_error(self) -> float:
@@ -55,8 +59,16 @@ class Compared:
     @property
     def is_held(self) -> bool:
         """Whether the interval holds the truth, as well as that is known."""
-        truth = self.measured.throughput
-        return self.low * (1 - TRUTH_ERROR) <= truth <= self.high * (1 + TRUTH_ERROR)
+        return _is_within(self.low, self.measured.throughput, self.high)
+
+    @property
+    def is_p95_held(self) -> bool:
+        """The same of p95, where there is one."""
+        return _is_within(self.low_p95_ms or 0, self.measured.p95_ms or 0, self.high_p95_ms or inf)
+
+
+def _is_within(low: float, truth: float, high: float) -> bool:
+    return low * (1 - TRUTH_ERROR) <= truth <= high * (1 + TRUTH_ERROR)
 
 
 def truth(sweeps: list[Document]) -> list[Measured]:
@@ -85,6 +97,8 @@ def compare(plan: Document, measured: list[Measured]) -> Iterator[Compared]:
             low=point["low"] * share,
             high=point["high"] * share,
             predicted_p95_ms=point["p95_ms"],
+            low_p95_ms=point["p95_low_ms"],
+            high_p95_ms=point["p95_high_ms"],
         )
 
 

@@ -49,6 +49,10 @@ class Judged:
     def held(self) -> int:
         return sum(each.is_held for each in self.compared)
 
+    @property
+    def held_p95(self) -> int:
+        return sum(each.is_p95_held for each in self.compared if each.p95_error is not None)
+
     def sure(self, error: Callable[[Compared], float | None], most: float) -> list[Compared]:
         """Where the sweeps are as near to each other as the prediction has to be to them."""
         apart = {each.measured.instances: abs(error(each) or 0) for each in self.wander}
@@ -134,7 +138,8 @@ def _requirements(judged: list[Judged]) -> Table:
         _bounded("error of p95, worst count", max, p95, MOST_P95),
         *_agreed(sure_p95, p95, MOST_P95),
         _bounded("error of p95, median", median, p95, MEDIAN_P95),
-        _counted("intervals that hold the truth", sum(e.held for e in judged), len(throughput), HELD),
+        _counted("intervals of throughput with the truth", sum(e.held for e in judged), len(throughput), HELD),
+        _counted("intervals of p95 with the truth", sum(e.held_p95 for e in judged), len(p95), HELD),
         _counted("counts the best or one off", sum(e.is_near for e in judged), len(judged), NEAR),
         _counted("or the interval says so", sum(e.is_owned_up_to for e in judged), len(judged), 1),
         _counted("first findings that are right", first, len(judged), 1),
@@ -187,18 +192,19 @@ def _apps(judged: list[Judged]) -> Table:
             _errors(_throughput_errors(each.compared)),
             _errors(_p95_errors(each.compared)),
             f"{_worst(_throughput_errors(each.wander))}, {_worst(_p95_errors(each.wander))}",
-            f"{each.held} of {len(each.compared)}",
+            f"{each.held} of {len(each.compared)}, {each.held_p95} of {len(_p95_errors(each.compared))}",
             _recommended(each),
             _finding(each),
             f"{each.plan_s:.0f}, {each.sweep_s:.0f}",
         ]
         for each in judged
     ]
-    head = ["app", "throughput", "p95", "between sweeps", "interval holds", "recommended, best"]
+    head = ["app", "throughput", "p95", "between sweeps", "intervals hold", "recommended, best"]
     head += ["first finding", "seconds of plan, sweep"]
     note = (
         "Of throughput and p95 the error at the worst count, and the median; between sweeps by how much "
-        "the last one is off the first one at the worst count, in throughput and in p95."
+        "the last one is off the first one at the worst count, and how many intervals hold, in throughput and "
+        "in p95."
     )
     return Table("By app", head, rows, note)
 

@@ -101,15 +101,28 @@ pub fn predict(model: &Model, workload: &Workload, instances: usize) -> Predicti
     let middle = expect(model, workload, instances);
     let low = expect(model.bound(instances, Side::Low), workload, instances);
     let high = expect(model.bound(instances, Side::High), workload, instances);
-    let with = |end: Option<Response>, middle: Option<Response>, of: fn(_, _) -> _| {
-        end.map(|end: Response| middle.map_or(end, |middle| of(end, middle)))
+    let with = |end: Option<Response>, chance: Option<Response>, of: fn(_, _) -> _, side| {
+        let end = end.map(|end: Response| chance.map_or(end, |chance| of(end, chance)))?;
+        Some(middle.response.map_or(end, |middle| end.each(middle, wandering(side))))
     };
     Prediction {
         low: low.throughput.min(middle.throughput),
         high: high.throughput.max(middle.throughput),
-        fastest: with(high.fastest, middle.fastest, Response::min),
-        slowest: with(low.slowest, middle.slowest, Response::max),
+        fastest: with(high.fastest, middle.fastest, Response::min, -1.0),
+        slowest: with(low.slowest, middle.slowest, Response::max, 1.0),
         ..middle
+    }
+}
+
+/// Standard deviation of the logarithm of a percentile from one run to the next, beside what is not known of
+/// the throughput: with it nine in ten intervals held what sweeps of fifteen apps measured, without it seven.
+const WANDER: f64 = 0.05;
+
+/// An end of a percentile's interval, on this side of the middle, with what it wanders by.
+fn wandering(side: f64) -> impl Fn(f64, f64) -> f64 {
+    move |end, middle| {
+        let known = (side * (end / middle).ln()).max(0.0);
+        middle * (side * known.hypot(1.96 * WANDER)).exp()
     }
 }
 
@@ -448,7 +461,7 @@ mod tests {
             let p = predict(&m, &Workload::Closed { users: 20, think: 0.1 }, instances);
             let [fast, middle, slow] =
                 [p.fastest, p.response, p.slowest].map(|response| response.unwrap().p95);
-            assert!(fast <= middle && middle <= slow, "{instances}: {fast}, {middle}, {slow}");
+            assert!(fast < 0.91 * middle && slow > 1.1 * middle, "{fast}, {middle}, {slow}");
         }
     }
 
