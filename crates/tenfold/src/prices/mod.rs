@@ -79,6 +79,12 @@ impl Machines {
             (false, _) if given.is_some() => (rows, None),
             (false, _) => (rows, catalogue::balancer(name)?),
             (true, true) => (table::read_file(Path::new(name))?, None),
+            (true, false) if catalogue::rates()?.iter().any(|row| row.list() == name) => {
+                return Err(misuse(format!(
+                    "{name} prices shares of a machine, and a plan rents whole ones: name a list, one of {}",
+                    catalogue::sorted(listed.iter().map(MachineRow::list))
+                )));
+            }
             (true, false) => {
                 return Err(catalogue::unknown(name, listed.iter().map(MachineRow::list)));
             }
@@ -250,6 +256,8 @@ mod tests {
             error("aws:us-east1")
         );
         assert!(error("gcp:europe").contains("gcp:europe-west4"));
+        let shares = error("gcp-n2:us-central1");
+        assert!(shares.contains("prices shares of a machine") && shares.contains("aws:us-east-1"));
         let error = Rate::named("aws:us-east-1").unwrap_err().to_string();
         assert!(error.contains("lists whole machines") && error.contains("gcp-n2:us-central1"));
         let error = Rate::named("gcp-n2").unwrap_err().to_string();

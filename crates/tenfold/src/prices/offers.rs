@@ -91,12 +91,29 @@ fn served(plan: &Plan) -> Option<f64> {
     plan.goal.rate.filter(|_| is_met).or(at_count).filter(|rate| *rate > 0.0)
 }
 
-/// What was measured here is not what another architecture does. Lists call Arm's arm64.
+/// What was measured here is not what another architecture does. Lists call them by more than one name.
 fn same_architecture(listed: &str) -> bool {
-    let here = std::env::consts::ARCH;
-    listed == here || (here == "aarch64" && listed == "arm64")
+    let name = match listed {
+        "amd64" => "x86_64",
+        "arm64" => "aarch64",
+        name => name,
+    };
+    name == std::env::consts::ARCH
 }
 
 fn cents(amount: f64) -> f64 {
     (amount * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_architecture_has_two_names() {
+        for names in [["x86_64", "amd64"], ["aarch64", "arm64"]] {
+            let is_here = names.contains(&std::env::consts::ARCH);
+            assert_eq!(names.map(same_architecture), [is_here; 2], "{names:?}");
+        }
+    }
 }

@@ -225,7 +225,7 @@ fn cost(cost: &Cost) -> String {
         needs.memory_bytes_each as f64 / f64::from(1 << 20),
         from(needs.memory_from),
         if cost.offers.is_empty() {
-            "  No machine of the list holds one of them.\n".to_owned()
+            "  No machine of the list holds one of them and has the architecture that was measured on.\n".to_owned()
         } else {
             table.render()
         },
