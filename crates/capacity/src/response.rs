@@ -334,7 +334,8 @@ impl System<'_> {
     }
 
     /// By how much many servers with a constant service time wait longer than half as long as with an
-    /// exponential one; nothing for an exponential one.
+    /// exponential one; nothing for an exponential one. Between them, and beyond, in proportion to `1 - cs2`:
+    /// simulations of 2 to 16 servers are nearer to that than to the usual line between M/D/c and M/M/c.
     fn cosmetatos(&self, load: f64) -> f64 {
         let servers = self.slots.min(1000) as f64;
         let gamma = (1.0 - load) * (servers - 1.0) * ((4.0 + 5.0 * servers).sqrt() - 2.0)
