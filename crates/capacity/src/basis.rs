@@ -63,7 +63,8 @@ impl Basis {
 mod tests {
     use super::*;
     use crate::model::tests::saturation;
-    use crate::response::{Workload, expect};
+    use crate::prediction::expect;
+    use crate::response::Workload;
 
     fn basis() -> Basis {
         let rung = |(concurrency, throughput)| Rung { concurrency, throughput, error: 0.0 };

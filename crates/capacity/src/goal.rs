@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::Model;
-use crate::response::{Prediction, Response, Workload, expect};
+use crate::prediction::{Prediction, expect};
+use crate::response::{Response, Workload};
 
 /// What is wanted; times in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -13,7 +13,8 @@
 //! - [`model`]: N instances of concurrency k on C shared cores, fitted to measurements.
 //! - [`regression`]: demands as the slope of busy seconds over requests.
 //! - [`sharing`]: what they do to each other beside the cores, decided by the data.
-//! - [`response`]: throughput and latency of that model under a closed or an open workload.
+//! - [`prediction`]: throughput and latency of that model under a closed or an open workload, with intervals,
+//!   from the queue in [`response`].
 //! - [`basis`]: all that the model is fitted to, as it is kept.
 //! - `rates`: what they complete by requests in service.
 //! - `crowd`: requests that share a core, and those that have one for themselves.
@@ -44,6 +45,7 @@ pub mod ladder;
 pub mod laws;
 pub mod model;
 pub mod precision;
+pub mod prediction;
 pub mod price;
 pub mod quota;
 mod rates;
@@ -70,10 +72,11 @@ pub use interval::Interval;
 pub use ladder::{Ladder, Rung};
 pub use model::{Model, Side};
 pub use precision::{Unsure, least_sure};
+pub use prediction::{Prediction, expect, predict};
 pub use quota::Quota;
 pub use recommendation::{Bounds, NextLimit, Point, Recommendation, curve, recommend, recommended};
 pub use regression::Line;
-pub use response::{Prediction, Response, Workload, expect, predict};
+pub use response::{Response, Workload};
 pub use saturation::{Filling, Saturation};
 pub use shape::ServiceShape;
 pub use sharing::Sharing;

@@ -1,7 +1,8 @@
 //! Where one more measurement would say most: at the count that is least sure.
 
 use crate::model::Model;
-use crate::response::{Workload, predict};
+use crate::prediction::predict;
+use crate::response::Workload;
 
 /// A count whose prediction is not sure.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::finding::Kind;
 use crate::goal::{Goal, Measured, NEARLY_BEST, Outcome};
 use crate::model::{Model, Side};
-use crate::response::{Prediction, expect, predict};
+use crate::prediction::{Prediction, expect, predict};
 
 /// One count on the curve.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,4 +1,4 @@
-//! What users see: throughput and response time of the model under a workload.
+//! The queue under a workload: how many requests are in it, and how long they take.
 //!
 //! How many requests are in the system follows from birth and death with the model's rates, which is
 //! exact for exponential times, and below the slots for any (insensitivity). Those that wait: for an
@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::balance::States;
 use crate::laws;
-use crate::model::{Model, Side};
-use crate::quota::Throttled;
+use crate::model::Model;
 use crate::rates::Rates;
 use crate::shape::ServiceShape;
 use crate::tail::{Mixture, Wait};
@@ -39,23 +38,6 @@ pub enum Workload {
     },
 }
 
-/// What a number of instances will do; times in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Prediction {
-    /// Requests a second.
-    pub throughput: f64,
-    /// Lower end of its interval.
-    pub low: f64,
-    /// Upper end of its interval.
-    pub high: f64,
-    /// Response times; `None` where the queue grows without end.
-    pub response: Option<Response>,
-    /// They with more done: the lower end of their interval.
-    pub fastest: Option<Response>,
-    /// They with less done: the upper end.
-    pub slowest: Option<Response>,
-}
-
 /// Response time as the client sees it, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Response {
@@ -71,7 +53,7 @@ pub struct Response {
 
 impl Response {
     /// What `of` makes of its figures and those of another.
-    fn each(self, other: Response, of: impl Fn(f64, f64) -> f64) -> Response {
+    pub(crate) fn each(self, other: Response, of: impl Fn(f64, f64) -> f64) -> Response {
         Response {
             mean: of(self.mean, other.mean),
             p50: of(self.p50, other.p50),
@@ -96,80 +78,14 @@ impl Response {
     }
 }
 
-/// Predicts `instances` of the model under `workload`, with the interval of the answer.
-pub fn predict(model: &Model, workload: &Workload, instances: usize) -> Prediction {
-    let middle = expect(model, workload, instances);
-    let low = expect(model.bound(instances, Side::Low), workload, instances);
-    let high = expect(model.bound(instances, Side::High), workload, instances);
-    let with = |end: Option<Response>, chance: Option<Response>, of: fn(_, _) -> _, side| {
-        let end = end.map(|end: Response| chance.map_or(end, |chance| of(end, chance)))?;
-        Some(middle.response.map_or(end, |middle| end.each(middle, wandering(side))))
-    };
-    Prediction {
-        low: low.throughput.min(middle.throughput),
-        high: high.throughput.max(middle.throughput),
-        fastest: with(high.fastest, middle.fastest, Response::min, -1.0),
-        slowest: with(low.slowest, middle.slowest, Response::max, 1.0),
-        ..middle
-    }
-}
-
-/// Standard deviation of the logarithm of a percentile from one run to the next, beside what is not known of
-/// the throughput: with it nine in ten intervals held what sweeps of fifteen apps measured, without it seven.
-const WANDER: f64 = 0.05;
-
-/// An end of a percentile's interval, on this side of the middle, with what it wanders by.
-fn wandering(side: f64) -> impl Fn(f64, f64) -> f64 {
-    move |end, middle| {
-        let known = (side * (end / middle).ln()).max(0.0);
-        middle * (side * known.hypot(1.96 * WANDER)).exp()
-    }
-}
-
-/// The prediction alone: throughput with an interval of no width, response times with that of what is
-/// left to chance however well the model is known.
-pub fn expect(model: &Model, workload: &Workload, instances: usize) -> Prediction {
-    let p = modelled(model, workload, instances);
-    let stretched = |r: Option<Response>| r.map(|r| model.stretched(instances, r));
-    Prediction {
-        response: stretched(p.response),
-        fastest: stretched(p.fastest),
-        slowest: stretched(p.slowest),
-        ..p
-    }
-}
-
-fn modelled(model: &Model, workload: &Workload, instances: usize) -> Prediction {
-    let system = System::new(model, workload, instances);
-    let throttled = model.throttled(instances);
-    let capacity =
-        throttled.as_ref().map_or_else(|| system.rate(system.slots), Throttled::capacity);
-    let throughput = system.throughput(workload, capacity);
-    let is_endless = matches!(workload, Workload::Open { rate, .. } if *rate >= STABLE * capacity);
-    let response = if is_endless { None } else { system.response(workload) };
-    let simulated = throttled.filter(|_| !is_endless).and_then(|t| t.simulate(workload));
-    let (throughput, [response, fastest, slowest]) = match simulated {
-        None => (throughput, [response; 3]),
-        Some(simulated) => {
-            let throughput = match workload {
-                Workload::Closed { .. } => simulated.throughput,
-                // What is sent is known; the simulation sends more or less by chance.
-                Workload::Open { .. } => throughput,
-            };
-            let times = [simulated.response, simulated.fastest, simulated.slowest];
-            (throughput, times.map(Some))
-        }
-    };
-    Prediction { throughput, low: throughput, high: throughput, response, fastest, slowest }
-}
-
 /// An open queue this close to its capacity has no steady state worth a number.
-const STABLE: f64 = 0.995;
+pub(crate) const STABLE: f64 = 0.995;
 
-struct System<'a> {
+/// The instances under one workload.
+pub(crate) struct System<'a> {
     rates: Rates,
     /// Requests that may be in service.
-    slots: usize,
+    pub(crate) slots: usize,
     shape: &'a ServiceShape,
 }
 
@@ -216,7 +132,7 @@ fn variation(scv: f64, beyond: f64) -> f64 {
 }
 
 impl System<'_> {
-    fn new<'a>(model: &'a Model, workload: &Workload, instances: usize) -> System<'a> {
+    pub(crate) fn new<'a>(model: &'a Model, workload: &Workload, instances: usize) -> System<'a> {
         let slots = model.total_slots(instances);
         let most = match *workload {
             Workload::Closed { users, .. } => users.clamp(1, slots),
@@ -225,7 +141,7 @@ impl System<'_> {
         System { rates: Rates::new(model, instances, most), slots, shape: &model.shape }
     }
 
-    fn throughput(&self, workload: &Workload, capacity: f64) -> f64 {
+    pub(crate) fn throughput(&self, workload: &Workload, capacity: f64) -> f64 {
         match *workload {
             Workload::Closed { users, think } => {
                 users as f64 / (self.closed_mean(users, think) + think)
@@ -234,7 +150,7 @@ impl System<'_> {
         }
     }
 
-    fn response(&self, workload: &Workload) -> Option<Response> {
+    pub(crate) fn response(&self, workload: &Workload) -> Option<Response> {
         match *workload {
             Workload::Closed { users, think } => Some(self.closed(users, think)),
             Workload::Open { rate, arrival_scv } => self.open(rate, arrival_scv),
@@ -242,7 +158,7 @@ impl System<'_> {
     }
 
     /// With so many requests in the system.
-    fn rate(&self, present: usize) -> f64 {
+    pub(crate) fn rate(&self, present: usize) -> f64 {
         self.rates.at(present.min(self.slots) as f64)
     }
 
@@ -369,9 +285,8 @@ impl System<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interval::Interval;
-    use crate::model::tests::{model, saturation};
-    use crate::quota::Quota;
+    use crate::model::tests::model;
+    use crate::prediction::predict;
 
     fn exponential(mut m: Model) -> Model {
         let n = 400;
@@ -449,33 +364,5 @@ mod tests {
         let p = predict(&m, &Workload::Closed { users: 2, think: 1.0 }, 1);
         close(p.throughput, 0.8, 1e-6);
         close(p.response.unwrap().mean, 1.5, 1e-6);
-    }
-
-    // Of a system that is drawn anew for every capacity, more may be done and take longer.
-    #[test]
-    fn an_interval_lies_around_what_is_predicted() {
-        let demand = Interval::of_another(&[0.0040, 0.0041, 0.0042]);
-        let quota = Quota { cores: 0.2, running: 0.0044, demand };
-        let mut m = model(1, 0.0205, 0.0041, 2.0).under(Some(quota));
-        m.fit(&[saturation(2, 97.0, 0.0041, 0.4)]);
-        for instances in 1..=8 {
-            let p = predict(&m, &Workload::Closed { users: 20, think: 0.1 }, instances);
-            let [fast, middle, slow] =
-                [p.fastest, p.response, p.slowest].map(|response| response.unwrap().p95);
-            assert!(fast < 0.91 * middle && slow > 1.1 * middle, "{fast}, {middle}, {slow}");
-        }
-    }
-
-    // The best rung of an instance, 53 requests/s, began with a budget unspent.
-    #[test]
-    fn an_overload_gets_what_the_quota_gives_not_what_a_lucky_rung_did() {
-        let demand = Interval::of_another(&[0.0040, 0.0041, 0.0042]);
-        let quota = Quota { cores: 0.2, running: 0.0044, demand };
-        let mut m = model(1, 1.0 / 53.0, 0.0041, 2.0).under(Some(quota));
-        m.fit(&[saturation(2, 106.0, 0.0041, 0.4)]);
-        let p = predict(&m, &Workload::Open { rate: 60.0, arrival_scv: POISSON }, 1);
-        close(p.throughput, 0.2 / 0.0041, 1e-3);
-        assert!(p.low < p.throughput && p.throughput < p.high, "{p:?}");
-        assert_eq!(p.response, None);
     }
 }

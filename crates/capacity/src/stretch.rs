@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use crate::goal::{Goal, Measured};
 use crate::model::Model;
-use crate::response::{Response, expect};
+use crate::prediction::expect;
+use crate::response::Response;
 
 /// Factors on the percentiles that the model predicts for a count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
