@@ -49,11 +49,22 @@ pub(crate) fn all(model: &Model, one: &Saturation) -> Vec<Model> {
 
 /// The draw at that end of the interval of `figure`.
 pub(crate) fn at_bound(draws: &[Model], side: Side, figure: impl Fn(&Model) -> f64) -> &Model {
+    let [low, high] = ends(draws, figure);
+    match side {
+        Side::Low => low.1,
+        Side::High => high.1,
+    }
+}
+
+/// The interval of `figure`.
+pub(crate) fn interval(draws: &[Model], figure: impl Fn(&Model) -> f64) -> (f64, f64) {
+    let [low, high] = ends(draws, figure);
+    (low.0, high.0)
+}
+
+fn ends(draws: &[Model], figure: impl Fn(&Model) -> f64) -> [(f64, &Model); 2] {
     let mut order: Vec<(f64, &Model)> = draws.iter().map(|model| (figure(model), model)).collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
     let rank = (TAIL * order.len() as f64) as usize;
-    match side {
-        Side::Low => order[rank].1,
-        Side::High => order[order.len() - 1 - rank].1,
-    }
+    [order[rank], order[order.len() - 1 - rank]]
 }

@@ -381,6 +381,12 @@ impl Model {
         draws::at_bound(draws, side, |model| model.capacity(instances))
     }
 
+    /// The interval of any figure.
+    pub(crate) fn interval(&self, figure: impl Fn(&Model) -> f64) -> (f64, f64) {
+        let draws = self.draws.get_or_init(|| draws::all(self, &self.measured.one));
+        draws::interval(draws, figure)
+    }
+
     /// As another run of the same probes might have measured it: `wander` gives factors about 1 for a
     /// relative half-width.
     pub(crate) fn measured_again(&self, mut wander: impl FnMut(f64) -> f64) -> Model {

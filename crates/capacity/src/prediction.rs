@@ -28,13 +28,22 @@ pub fn predict(model: &Model, workload: &Workload, instances: usize) -> Predicti
     let middle = expect(model, workload, instances);
     let low = expect(model.bound(instances, Side::Low), workload, instances);
     let high = expect(model.bound(instances, Side::High), workload, instances);
+    // What users ask of instances that could do more depends on the time of a request, not on the most that is
+    // completed.
+    let is_up_to_users =
+        matches!(workload, Workload::Closed { .. }) && model.throttled(instances).is_none();
+    let ends = if is_up_to_users {
+        model.interval(|m| System::new(m, workload, instances).throughput(workload, f64::INFINITY))
+    } else {
+        (low.throughput, high.throughput)
+    };
     let with = |end: Option<Response>, chance: Option<Response>, of: fn(_, _) -> _, side| {
         let end = end.map(|end: Response| chance.map_or(end, |chance| of(end, chance)))?;
         Some(middle.response.map_or(end, |middle| end.each(middle, wandering(side))))
     };
     Prediction {
-        low: low.throughput.min(middle.throughput),
-        high: high.throughput.max(middle.throughput),
+        low: ends.0.min(middle.throughput),
+        high: ends.1.max(middle.throughput),
         fastest: with(high.fastest, middle.fastest, Response::min, -1.0),
         slowest: with(low.slowest, middle.slowest, Response::max, 1.0),
         ..middle
@@ -110,6 +119,16 @@ mod tests {
                 [p.fastest, p.response, p.slowest].map(|response| response.unwrap().p95);
             assert!(fast < 0.91 * middle && slow > 1.1 * middle, "{fast}, {middle}, {slow}");
         }
+    }
+
+    // The one that could do least may answer the few that come fastest.
+    #[test]
+    fn what_few_users_get_done_has_an_interval_of_its_own() {
+        let mut m = model(16, 0.02, 0.001, 2.0);
+        m.fit(&[saturation(2, 1500.0, 0.001, 1.5)]);
+        let p = predict(&m, &Workload::Closed { users: 4, think: 0.0 }, 2);
+        let (low, high) = (p.low / p.throughput, p.high / p.throughput);
+        assert!(low < 0.985 && high > 1.015, "{low}, {high}");
     }
 
     // The best rung of an instance, 53 requests/s, began with a budget unspent.
