@@ -7,7 +7,7 @@ use std::process::Output;
 use capacity::Basis;
 use serde_json::Value;
 
-use crate::house::{Home, alone, example, json, said, sound};
+use crate::house::{Home, alone, example, json, said, shared, sound};
 
 /// A plan of an example with further arguments, as JSON; none if Tenfold itself doubts it each time, as
 /// on a machine that is busy with something else.
@@ -110,6 +110,18 @@ fn a_second_multi_threaded_instance_makes_it_slower() {
     assert_eq!(recommendation["instances"], 1, "{plan:#}");
     let reason = recommendation["reason"].as_str().unwrap();
     assert!(reason.contains("a second would make it slower"), "{reason}");
+}
+
+// The second instance, which runs already, is measured first and for as long as there is time; what it cannot take
+// is the answer's.
+#[test]
+fn the_answer_is_measured_though_another_count_came_first() {
+    let _machine = shared();
+    let app = format!("{}/../../tests/apps/serialized/app.rb", env!("CARGO_MANIFEST_DIR"));
+    let goal = "--rate 20 --p95 300ms --max-instances 2 --budget 14s";
+    let plan = json(&Home::new().run(&format!("plan --quiet --json - {goal} -- ruby {app}")));
+    let answer = plan["recommendation"]["instances"].as_u64().unwrap();
+    assert!(probe(&plan, "goal", answer)["requests"].as_u64().unwrap() > 0, "{plan:#}");
 }
 
 // One plan for all of it: measuring takes the time.

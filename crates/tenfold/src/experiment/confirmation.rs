@@ -22,14 +22,18 @@ impl Session<'_> {
         if self.known.one_more() == Some(running) && all <= self.budget.left() {
             self.attempt(running).await?;
         }
-        let mut beside = Vec::new();
+        let (mut beside, mut was_answered) = (Vec::new(), false);
         loop {
             while let Some(instances) = self.known.unconfirmed() {
-                if !self.known.confirmed.is_empty() && !self.has_time_for(instances) {
+                // What runs already may have taken a little of the answer's time, whose probe is cut then.
+                let is_answer = self.known.recommended() == Some(instances);
+                was_answered |= !is_answer;
+                if was_answered && !self.has_time_for(instances) {
                     self.give_up(instances);
                     return Ok(());
                 }
                 self.require(instances).await?;
+                was_answered = true;
             }
             let unsure = self.known.least_sure();
             let has_time = |instances: &usize| self.has_time_for(*instances);
