@@ -97,7 +97,9 @@ impl Question {
         let threshold = 0.5 / model.cores;
         let busy = two.own_cores() / model.cores;
         let missed = 1.0 - (model.cores - 1.0) / two.app_cores();
-        let is_open = e.second_gain()? < FULL_GAIN
+        // Of an instance without an end, the second one says nothing.
+        let is_open = model.ladder.is_saturated()
+            && e.second_gain()? < FULL_GAIN
             && (BUSY.0..BUSY.1).contains(&busy)
             && !company::is_oversubscribed(model, e)
             && !(two.is_cpu_full(model.cores) && missed < threshold)
@@ -206,22 +208,35 @@ mod tests {
         assert_eq!(Question::of_two(&m, &e), None);
     }
 
-    // tests/apps/sleep, 1024 requests in flight at each: a core less for the instances is none less for the rest.
-    #[test]
-    fn cores_that_the_balancer_fills_are_not_asked_for() {
-        let rung = |c: usize| Rung { concurrency: c, throughput: 18.74 * c as f64, error: 0.0 };
-        let ladder = Ladder::new((0..=10).map(|i| rung(1 << i)).collect()).unwrap();
-        let relay = |s: Saturation| Saturation { relay_demand: 2.3e-5, ..s };
-        let one = relay(saturation(1, 19190.0, 2.65e-5, 0.93));
-        let two = relay(saturation(2, 31796.0, 2.98e-5, 1.77));
+    /// What two of an instance leave open whose rungs are those, beside balancer and generator.
+    fn of_two(rungs: &[(usize, f64)], one: Saturation, two: Saturation) -> Option<Question> {
+        let rung = |&(concurrency, throughput)| Rung { concurrency, throughput, error: 0.0 };
+        let ladder = Ladder::new(rungs.iter().map(rung).collect()).unwrap();
         let mut m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
         m.fit(&[two]);
         let e = Evidence { two: Some(two), ..Evidence::new(one) };
-        assert_eq!(Question::of_two(&m, &e), None);
         assert!(diagnose(&m, &e).iter().all(|f| f.kind != Kind::SharedDependency));
-        let dear = Saturation { relay_demand: 2e-4, ..saturation(2, 1100.0, 0.0013, 1.7) };
-        let e = Evidence { two: Some(dear), one: saturation(1, 700.0, 0.0013, 0.9), ..e };
-        assert!(Question::of_two(&m, &e).is_some(), "1.43 cores of its own would miss one");
+        Question::of_two(&m, &e)
+    }
+
+    // With 0.95 cores of their own and 0.82 of balancer and generator, as two of tests/apps/sleep.
+    #[test]
+    fn cores_that_the_balancer_fills_are_not_asked_for() {
+        let rungs = [(1, 3000.0), (8, 19_190.0), (16, 19_300.0)];
+        let relayed =
+            |relay_demand, s| Saturation { relay_demand, relay_thread: 0.7 * relay_demand, ..s };
+        let one = relayed(2.3e-5, saturation(1, 19_300.0, 2.65e-5, 0.93));
+        let two = relayed(2.6e-5, saturation(2, 31_796.0, 2.98e-5, 1.77));
+        assert_eq!(of_two(&rungs, one, two), None);
+        let dear = relayed(1e-6, saturation(2, 31_796.0, 4.5e-5, 1.7));
+        assert!(of_two(&rungs, one, dear).is_some(), "1.43 cores of its own would miss one");
+    }
+
+    // A JVM that is asked for 10 requests/s was tried with two in flight: two of it hold four.
+    #[test]
+    fn of_an_instance_without_an_end_nothing_is_asked() {
+        let (one, two) = (saturation(1, 4612.0, 1.8e-4, 1.4), saturation(2, 6099.0, 1.6e-4, 1.56));
+        assert_eq!(of_two(&[(1, 2630.0), (2, 4612.0)], one, two), None);
     }
 
     #[test]
