@@ -5,8 +5,8 @@ mod next;
 use std::collections::BTreeMap;
 
 use capacity::{
-    Basis, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Memory, Model, Question,
-    Recommendation, Room, Rung, Saturation, Scaling, Shortage, Trial, Usl,
+    Basis, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Memory, Model, Question, Quota,
+    Recommendation, Room, Rung, Saturation, Scaling, ServiceShape, Shortage, Trial, Usl,
 };
 use fleet::Past;
 use observe::{Machine, fullest};
@@ -100,7 +100,7 @@ impl<'a> Knowledge<'a> {
     pub fn ladder(&self) -> Option<Ladder> {
         let rung = |o: &Observation| {
             let concurrency = o.probe.users?;
-            Some(Rung { concurrency, throughput: o.throughput(), error: o.error })
+            Some(Rung { concurrency, throughput: o.throughput(), error: self.error(o) })
         };
         Ladder::new(self.rungs.iter().filter_map(rung).collect())
     }
@@ -110,12 +110,30 @@ impl<'a> Knowledge<'a> {
         Some(self.ladder()?.at_peak(self.saturation(self.peak_rung()?)))
     }
 
+    /// What stops each instance, and how the time of a request varies that it did not stop.
+    fn quota(&self) -> Option<(Quota, ServiceShape)> {
+        let demands: Vec<f64> =
+            self.all().map(Observation::app_demand).filter(|demand| *demand > 0.0).collect();
+        self.rungs.first()?.quota(&demands)
+    }
+
+    /// Half-width of the interval of a throughput, as a share. The count of `n` requests, each of which makes
+    /// room for the next, varies by their scv times `n` (Cox, "Renewal Theory", 1962, ch. 3): windows that
+    /// are shorter than a request do not show it. A quota lets through what it does, however they vary.
+    fn error(&self, o: &Observation) -> f64 {
+        let (Some(users), Some(first), None) = (o.probe.users, self.rungs.first(), self.quota())
+        else {
+            return o.error;
+        };
+        // One that was cold made the first ones vary; of those that queue, each waits for all before it.
+        let scv = first.shape.scv.min(users as f64 * o.shape.scv);
+        o.error.max(1.96 * (scv / o.probe.requests.max(1) as f64).sqrt())
+    }
+
     /// What the model is fitted to, once one instance was measured.
     pub fn basis(&self) -> Option<Basis> {
         let first = self.rungs.first()?;
-        let demands: Vec<f64> =
-            self.all().map(Observation::app_demand).filter(|demand| *demand > 0.0).collect();
-        let (quota, unstopped) = first.quota(&demands).unzip();
+        let (quota, unstopped) = self.quota().unzip();
         let telling = self.confirmed.iter().filter(|o| self.tells_times(o));
         Some(Basis {
             cores: self.cores(),
@@ -171,6 +189,7 @@ impl<'a> Knowledge<'a> {
     fn saturation(&self, o: &Observation) -> Saturation {
         Saturation {
             dependency_demand: self.dependency_demand(),
+            error: self.error(o),
             ..o.saturation(self.balancer_slots())
         }
     }

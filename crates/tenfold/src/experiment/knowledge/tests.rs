@@ -67,6 +67,25 @@ fn an_app_does_not_fail_by_a_single_error() {
     assert_eq!(failing(50, 10), (Some(0.2), true));
 }
 
+// Two at a time that take 0.4 to 1.6 s each: two instances did 1.65 times one by chance.
+#[test]
+fn a_few_slow_requests_tell_little() {
+    let experiment = experiment();
+    let mut known = known(&experiment);
+    let reports = |instances, users, throughput, requests| {
+        let mut o = seen(instances, Some(users), throughput, 0.0);
+        (o.probe.requests, o.shape.scv, o.app_cores) = (requests, 0.12, 0.0);
+        o
+    };
+    known.rungs = vec![reports(1, 1, 1.06, 10), reports(1, 2, 2.01, 23), reports(1, 4, 2.17, 21)];
+    known.second = Some(reports(2, 8, 3.57, 32));
+    let rungs = known.ladder().unwrap().rungs().iter().map(|r| r.error).collect::<Vec<_>>();
+    assert!(rungs.iter().all(|error| (0.1..0.25).contains(error)), "{rungs:?}");
+    let (model, _) = known.model().unwrap();
+    let kinds = capacity::diagnose(&model, &known.evidence().unwrap());
+    assert!(kinds.iter().all(|f| f.kind != capacity::Kind::SharedDependency), "{kinds:?}");
+}
+
 #[test]
 fn page_cache_is_room_that_is_left() {
     let experiment = experiment();
