@@ -153,6 +153,17 @@ fn a_leak_is_memory_pressure_before_memory_is_short() {
     assert!(evidence.starts_with("every request leaves "), "{evidence}");
 }
 
+// Its heap is there from the start, and grows by what every request leaves until it is collected.
+#[test]
+fn a_heap_that_fills_for_the_first_time_is_no_leak() {
+    let _machine = alone();
+    let app = folder().join("garbage/Garbage.java");
+    let arguments = "--users 20 --think 100ms --p95 200ms --max-instances 2 --budget 25s";
+    let output = measure_command(arguments, &format!("java {}", app.display()));
+    let plan = json(&output);
+    assert!(!kinds(&plan).contains(&"memory_pressure"), "{:#}", plan["findings"]);
+}
+
 #[test]
 fn a_quota_and_a_leak_are_both_found() {
     let _machine = alone();

@@ -40,6 +40,8 @@ pub struct Task {
     pub major_faults: u64,
     /// Resident memory, pages shared with other processes included. None for a thread.
     pub rss_bytes: Option<u64>,
+    /// Private memory that it may write, touched or not: what it has asked for. None for a thread.
+    pub data_bytes: Option<u64>,
     /// Open file descriptors. None for a thread, or when they may not be read.
     pub open_files: Option<u64>,
     /// The threads that live, by id.

@@ -133,7 +133,8 @@ impl Interval {
                 }
             }),
             rss_bytes: sum(alive().map(|task| task.rss_bytes)),
-            rss_growth: self.per_second(rss_growth(before, now)),
+            rss_growth: self.per_second(growth(before, now, |task| task.rss_bytes)),
+            data_growth: self.per_second(growth(before, now, |task| task.data_bytes)),
             open_files: sum(alive().map(|task| task.open_files)),
             threads: alive().map(|task| task.threads.len()).sum(),
             processes: alive().count(),
@@ -240,10 +241,10 @@ impl Interval {
 }
 
 /// Bytes; a process that came or went says nothing of growth.
-fn rss_growth(before: &Counters, now: &Counters) -> f64 {
-    let grown = now.alive().filter_map(|(id, task)| {
-        Some(task.rss_bytes? as f64 - before.tasks.get(id)?.rss_bytes? as f64)
-    });
+fn growth(before: &Counters, now: &Counters, of: fn(&Task) -> Option<u64>) -> f64 {
+    let grown = now
+        .alive()
+        .filter_map(|(id, task)| Some(of(task)? as f64 - of(before.tasks.get(id)?)? as f64));
     grown.sum()
 }
 

@@ -74,6 +74,7 @@ impl TaskReader {
             system: ticks(u64::try_from(stat.cstime).unwrap_or(0)),
         };
         task.rss_bytes = Some(stat.rss * procfs::page_size());
+        task.data_bytes = data_pages(&directory, files).map(|pages| pages * procfs::page_size());
         if task.state == TaskState::Alive {
             task.open_files = open_files(&directory, missing);
         }
@@ -151,6 +152,7 @@ impl Task {
             reaped: CpuTime::default(),
             major_faults: stat.majflt,
             rss_bytes: None,
+            data_bytes: None,
             open_files: None,
             threads: BTreeMap::new(),
         }
@@ -166,6 +168,12 @@ impl TaskId {
 fn read_stat(directory: &str, files: &mut KernelFiles) -> Option<Stat> {
     let text = files.bytes(format!("{directory}/stat")).ok()?;
     Stat::from_read(text).ok()
+}
+
+/// The sixth number of `statm`; `None` when the process is gone.
+fn data_pages(directory: &str, files: &mut KernelFiles) -> Option<u64> {
+    let text = files.text(format!("{directory}/statm")).ok()?;
+    text.split_ascii_whitespace().nth(5)?.parse().ok()
 }
 
 /// Who started it; `None` when it is gone.

@@ -122,6 +122,8 @@ pub struct TargetUsage {
     pub busiest_thread: Option<BusiestThread>,
     /// Bytes by which the memory of the processes that were there all along grew, a second.
     pub rss_growth: f64,
+    /// The same of the private memory that they have asked for, touched or not.
+    pub data_growth: f64,
     /// At the end of the interval, as are the next three. Shared pages count in each process.
     pub rss_bytes: Option<u64>,
     /// Open file descriptors.

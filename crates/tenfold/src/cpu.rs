@@ -161,6 +161,7 @@ mod tests {
                 cores,
             }),
             rss_growth: 0.0,
+            data_growth: 0.0,
             rss_bytes: None,
             open_files: None,
             threads,

@@ -70,6 +70,8 @@ pub struct Memory {
 pub struct Kept {
     /// By so many bytes, of all instances.
     pub bytes: f64,
+    /// By so many what they may use: a heap that is filled for the first time was asked for before.
+    pub asked: f64,
     /// In so many requests.
     pub requests: f64,
 }

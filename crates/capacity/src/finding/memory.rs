@@ -1,6 +1,6 @@
 //! Memory that is short, or will be: requests leave some behind and none of it is given back.
 
-use super::evidence::{Evidence, Memory};
+use super::evidence::{Evidence, Kept, Memory};
 use super::{Finding, Kind, clarity, found};
 use crate::words::rate;
 
@@ -23,6 +23,9 @@ const STEADY: f64 = 0.5;
 const WARM_UP: f64 = 64.0 * MIB;
 /// Under a limit a heap is smaller: this share of what is left there.
 const WARM_UP_SHARE: f64 = 0.25;
+/// Of all that grew so much was asked for meanwhile. Less is a heap that is there from the start, as a JVM's of a
+/// 64th of the machine's memory, and is filled before it is collected for the first time.
+const ASKED: f64 = 0.5;
 /// Memory that lasts for longer (s) under full load is somebody else's plan.
 const SOON: f64 = 3600.0;
 
@@ -120,8 +123,10 @@ impl Growth {
             throughput: e.one.throughput,
             room: m.room? as f64,
         };
-        let all: f64 = m.kept.iter().map(|kept| kept.bytes).sum();
-        let is_much = all >= WARM_UP.min(WARM_UP_SHARE * growth.room);
+        let all = |of: fn(&Kept) -> f64| m.kept.iter().map(of).sum::<f64>();
+        let grown = all(|kept| kept.bytes);
+        let is_much = grown >= WARM_UP.min(WARM_UP_SHARE * growth.room)
+            && all(|kept| kept.asked) >= ASKED * grown;
         let is_steady = growth.usual > 0.0 && growth.least >= STEADY * growth.usual;
         let is_growth = probes.len() >= PROBES && is_much && is_steady && growth.lasts() < SOON;
         is_growth.then_some(growth)
@@ -157,14 +162,21 @@ impl Growth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::{Kept, diagnose};
+    use crate::finding::diagnose;
     use crate::model::tests::{model, saturation};
 
     const ROOM: u64 = 8 << 30;
 
     /// An app of 100 requests a second that kept so many KiB of each request, in probes of 2 s.
     fn keeping(kib: &[f64], room: u64) -> Option<Finding> {
-        let kept = |kib: &f64| Kept { bytes: kib * 1024.0 * 200.0, requests: 200.0 };
+        filling(kib, 1.0, room)
+    }
+
+    /// The same of an app that had all but this share of it from the start.
+    fn filling(kib: &[f64], asked: f64, room: u64) -> Option<Finding> {
+        let bytes = |kib: &f64| kib * 1024.0 * 200.0;
+        let kept =
+            |kib: &f64| Kept { bytes: bytes(kib), asked: asked * bytes(kib), requests: 200.0 };
         let memory =
             Memory { kept: kib.iter().map(kept).collect(), room: Some(room), ..Memory::default() };
         let e = Evidence { memory, ..Evidence::new(saturation(1, 100.0, 0.001, 0.1)) };
@@ -196,6 +208,13 @@ mod tests {
         assert_eq!(keeping(&[900.0, 400.0, 300.0, -800.0, 300.0], ROOM), None, "it was collected");
         assert_eq!(keeping(&[900.0, 400.0], ROOM), None, "too early to tell");
         assert_eq!(keeping(&[30.0; 5], ROOM), None, "a heap before it is collected");
+    }
+
+    // 384 MiB of heap, of which 220 are touched for the first time, and the stacks of some threads.
+    #[test]
+    fn a_heap_that_is_filled_for_the_first_time_keeps_nothing() {
+        assert_eq!(filling(&[75.0; 15], 0.1, ROOM), None);
+        assert!(filling(&[75.0; 15], 0.8, ROOM).is_some(), "of a heap that grows");
     }
 
     #[test]

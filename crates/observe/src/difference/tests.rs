@@ -18,6 +18,7 @@ fn process(parent: i32, own: f64, reaped: f64) -> Task {
         reaped: user(reaped),
         major_faults: 0,
         rss_bytes: Some(1000),
+        data_bytes: Some(9000),
         open_files: Some(3),
         threads: BTreeMap::new(),
     }
@@ -177,11 +178,16 @@ fn what_is_unknown_of_a_part_is_unknown_of_the_whole() {
 
 #[test]
 fn memory_grows_in_processes_that_stay() {
-    let holding = |bytes| Task { rss_bytes: Some(bytes), ..process(1, 0.0, 0.0) };
+    let holding = |bytes| Task {
+        rss_bytes: Some(bytes),
+        data_bytes: Some(5000 + bytes / 2),
+        ..process(1, 0.0, 0.0)
+    };
     let before = app([(5, 10.0, holding(1000)), (6, 10.0, holding(500))]);
     let now = app([(5, 10.0, holding(4000)), (7, 101.0, holding(700))]);
     let usage = usage(Some(before), Some(now));
-    assert_eq!(usage.targets["app"].rss_growth, 1500.0, "in 2 s");
+    let app = &usage.targets["app"];
+    assert_eq!((app.rss_growth, app.data_growth), (1500.0, 750.0), "in 2 s");
 }
 
 #[test]

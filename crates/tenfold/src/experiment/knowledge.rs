@@ -303,6 +303,7 @@ impl<'a> Knowledge<'a> {
         let room = |o: &Observation| o.memory_left.into_iter().chain(o.memory_available).min();
         let kept = |o: &Observation| Kept {
             bytes: o.growth * o.probe.duration_s,
+            asked: o.asked * o.probe.duration_s,
             requests: o.throughput() * o.probe.duration_s,
         };
         let left = |o: &Observation| {

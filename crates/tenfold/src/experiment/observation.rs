@@ -62,8 +62,9 @@ pub struct Observation {
     pub memory_pressure: Option<f64>,
     /// Resident memory of the largest instance.
     pub rss: Option<u64>,
-    /// Bytes by which the instances together grew, a second.
+    /// Bytes by which the instances together grew, a second, and by which what they have asked for did.
     pub growth: f64,
+    pub asked: f64,
     /// Memory that was still free (bytes).
     pub memory_available: Option<u64>,
     /// What a limit left to the instance that had least under one (bytes).
@@ -131,6 +132,7 @@ impl Observation {
             throttled: probe.limited.and_then(|limited| limited.throttled_ratio),
             rss: probe.rss_bytes,
             growth: apps.iter().map(|u| u.rss_growth).sum(),
+            asked: apps.iter().map(|u| u.data_growth).sum(),
             probe,
             error,
             offered: report.offered,

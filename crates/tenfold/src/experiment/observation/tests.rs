@@ -43,6 +43,7 @@ pub fn seen(instances: usize, users: Option<usize>, throughput: f64, beside: f64
         memory_pressure: None,
         rss: None,
         growth: 0.0,
+        asked: 0.0,
         memory_available: None,
         memory_left: None,
         connect_failures: 0,
