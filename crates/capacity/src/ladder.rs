@@ -217,10 +217,11 @@ impl Ladder {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn ladder(rungs: &[(usize, f64)]) -> Ladder {
+    /// Of rungs without an error.
+    pub(crate) fn ladder(rungs: &[(usize, f64)]) -> Ladder {
         uneven(&rungs.iter().map(|&(c, throughput)| (c, throughput, 0.0)).collect::<Vec<_>>())
     }
 

@@ -309,7 +309,7 @@ mod tests {
     use super::*;
     use crate::goal::Goal;
     use crate::goal::tests::{measured, open};
-    use crate::ladder::{Ladder, Rung};
+    use crate::ladder::tests::ladder;
     use crate::model::Model;
     use crate::model::tests::{model, saturation};
     use crate::recommendation::tests::bounds;
@@ -366,8 +366,7 @@ mod tests {
     // A second of sleep each, as far as two at once were tried, and a tenth of what that promised to forty.
     #[test]
     fn cores_that_were_never_busy_are_not_blamed() {
-        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64, error: 0.0 };
-        let ladder = Ladder::new(vec![rung(1), rung(2)]).unwrap();
+        let ladder = ladder(&[(1, 1.0), (2, 2.0)]);
         let m = Model::new(ladder, saturation(1, 2.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
         let workload = Workload::Closed { users: 40, think: 0.0 };
         let goal = Goal { workload, ..open(1.0, 2.0) };
@@ -384,8 +383,7 @@ mod tests {
     // The first rung was cold: its 20 ms are no least that a request takes.
     #[test]
     fn what_a_request_takes_at_least_is_its_least() {
-        let rung = |(concurrency, throughput)| Rung { concurrency, throughput, error: 0.0 };
-        let ladder = Ladder::new([(1, 50.0), (2, 400.0), (4, 410.0)].map(rung).to_vec()).unwrap();
+        let ladder = ladder(&[(1, 50.0), (2, 400.0), (4, 410.0)]);
         let one = saturation(1, 410.0, 0.001, 0.5);
         let m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
         let bounds = Bounds { max_instances: 1, ..bounds(Kind::Waiting) };
@@ -432,9 +430,8 @@ mod tests {
     #[test]
     fn what_a_second_takes_from_the_first_is_not_laid_to_the_users() {
         let (one, relay) = (saturation(1, 34_579.0, 3.23e-5, 1.69), 1.64e-5);
-        let rung = |(concurrency, throughput)| Rung { concurrency, throughput, error: 0.0 };
         let rungs = [(1, 8000.0), (4, 16_700.0), (16, 31_550.0), (32, 33_750.0), (64, 34_579.0)];
-        let ladder = Ladder::new(rungs.map(rung).to_vec()).unwrap();
+        let ladder = ladder(&rungs);
         let two = saturation(2, 33_656.0, 3.65e-5, 1.83);
         let relayed = |s| Saturation { relay_demand: relay, relay_thread: 1.2e-5, ..s };
         let mut m = Model::new(ladder, relayed(one), ServiceShape::constant(), 2.0);

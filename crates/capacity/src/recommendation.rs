@@ -310,7 +310,7 @@ impl<'a> Search<'a> {
 pub(crate) mod tests {
     use super::*;
     use crate::goal::tests::{measured, open};
-    use crate::ladder::{Ladder, Rung};
+    use crate::ladder::tests::ladder;
     use crate::model::tests::{model, saturation};
     use crate::response::Workload;
     use crate::shape::ServiceShape;
@@ -436,8 +436,7 @@ pub(crate) mod tests {
     // A second of sleep each, as far as four at once were tried, where half a second is wanted.
     #[test]
     fn cores_that_idle_are_no_limit() {
-        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64, error: 0.0 };
-        let ladder = Ladder::new(vec![rung(1), rung(2), rung(4)]).unwrap();
+        let ladder = ladder(&[(1, 1.0), (2, 2.0), (4, 4.0)]);
         let m = Model::new(ladder, saturation(1, 4.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
         let r = recommend(&m, &closed(3, 0.0, Some(0.5)), &bounds(Kind::Waiting), &[]);
         assert_eq!((r.goal_met, r.limited_by), (false, Kind::Waiting), "{}", r.reason);
@@ -447,8 +446,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_instance_without_an_end_is_enough() {
-        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64, error: 0.0 };
-        let ladder = Ladder::new(vec![rung(1), rung(2), rung(4)]).unwrap();
+        let ladder = ladder(&[(1, 1.0), (2, 2.0), (4, 4.0)]);
         let m = Model::new(ladder, saturation(1, 4.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
         let r = recommend(&m, &open(20.0, 2.5), &bounds(Kind::Waiting), &[]);
         assert_eq!((r.instances, r.limited_by, r.next_limit), (1, Kind::Headroom, None), "{r:?}");
@@ -456,8 +454,7 @@ pub(crate) mod tests {
 
     #[test]
     fn less_than_predicted_is_no_headroom() {
-        let rung = |c: usize| Rung { concurrency: c, throughput: c as f64, error: 0.0 };
-        let ladder = Ladder::new(vec![rung(1), rung(2)]).unwrap();
+        let ladder = ladder(&[(1, 1.0), (2, 2.0)]);
         let m = Model::new(ladder, saturation(1, 2.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
         let users = closed(40, 0.0, None);
         let answer = |throughput| {

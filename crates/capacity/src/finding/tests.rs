@@ -1,6 +1,6 @@
 use super::*;
 use crate::goal::Outcome;
-use crate::ladder::{Ladder, Rung};
+use crate::ladder::tests::ladder;
 use crate::model::tests::{model, saturation};
 use crate::response::Workload;
 use crate::saturation::Saturation;
@@ -49,8 +49,7 @@ fn an_interpreter_lock() {
 #[test]
 fn a_slot_too_many_hides_no_cpu() {
     let mut m = model(3, 0.02516, 0.01335, 2.0);
-    let rung = |concurrency, throughput| Rung { concurrency, throughput, error: 0.0 };
-    m.ladder = Ladder::new(vec![rung(1, 39.75), rung(2, 73.68), rung(4, 76.1)]).unwrap();
+    m.ladder = ladder(&[(1, 39.75), (2, 73.68), (4, 76.1)]);
     assert_eq!(m.ladder.slots(), 3);
     let e =
         Evidence { busiest_thread: Some(0.5), ..Evidence::new(saturation(1, 76.1, 0.01335, 1.07)) };
@@ -232,8 +231,7 @@ fn room_is_all_there_is_to_say() {
 
 #[test]
 fn without_an_end_nothing_is_said_of_it() {
-    let rung = |c: usize| Rung { concurrency: c, throughput: c as f64, error: 0.0 };
-    let ladder = Ladder::new(vec![rung(1), rung(2), rung(4)]).unwrap();
+    let ladder = ladder(&[(1, 1.0), (2, 2.0), (4, 4.0)]);
     let one = saturation(1, 4.0, 0.001, 0.1);
     let m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
     let e = Evidence { load: load(0.1, 1), ..Evidence::new(one) };
@@ -246,9 +244,8 @@ fn without_an_end_nothing_is_said_of_it() {
 // The budget ended the ladder at two, and the goal's users got a tenth of what it had promised.
 #[test]
 fn what_did_less_than_it_should_has_no_room() {
-    let rung = |c: usize| Rung { concurrency: c, throughput: c as f64, error: 0.0 };
     let one = saturation(1, 2.0, 0.001, 0.1);
-    let ladder = Ladder::new(vec![rung(1), rung(2)]).unwrap();
+    let ladder = ladder(&[(1, 1.0), (2, 2.0)]);
     let m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
     let load = |outcome| Some(Load { share: 0.01, instances: 1, outcome });
     let with = |load| Evidence { load, ..Evidence::new(one) };
@@ -259,8 +256,7 @@ fn what_did_less_than_it_should_has_no_room() {
 // 200 ms of waiting each, as far as 64 at once were tried, and 400 users are asked for.
 #[test]
 fn what_cannot_be_sent_says_nothing_of_the_app() {
-    let rung = |c: usize| Rung { concurrency: c, throughput: 5.0 * c as f64, error: 0.0 };
-    let endless = Ladder::new((0..7).map(|i| rung(1 << i)).collect()).unwrap();
+    let endless = ladder(&[1, 2, 4, 8, 16, 32, 64].map(|c| (c, 5.0 * c as f64)));
     let one = saturation(1, 320.0, 0.001, 0.4);
     let m = Model::new(endless, one, ServiceShape::constant(), 2.0);
     let workload = Workload::Closed { users: 400, think: 0.0 };

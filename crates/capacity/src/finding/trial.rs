@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::finding::diagnose;
     use crate::finding::evidence::THREAD_FULL;
-    use crate::ladder::{Ladder, Rung};
+    use crate::ladder::tests::ladder;
     use crate::model::tests::{model, saturation};
     use crate::saturation::Saturation;
     use crate::shape::ServiceShape;
@@ -210,9 +210,7 @@ mod tests {
 
     /// What two of an instance leave open whose rungs are those, beside balancer and generator.
     fn of_two(rungs: &[(usize, f64)], one: Saturation, two: Saturation) -> Option<Question> {
-        let rung = |&(concurrency, throughput)| Rung { concurrency, throughput, error: 0.0 };
-        let ladder = Ladder::new(rungs.iter().map(rung).collect()).unwrap();
-        let mut m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
+        let mut m = Model::new(ladder(rungs), one, ServiceShape::constant(), 2.0);
         m.fit(&[two]);
         let e = Evidence { two: Some(two), ..Evidence::new(one) };
         assert!(diagnose(&m, &e).iter().all(|f| f.kind != Kind::SharedDependency));

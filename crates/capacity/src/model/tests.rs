@@ -1,13 +1,11 @@
 use super::*;
-use crate::ladder::Rung;
+use crate::ladder::tests::ladder;
 
 /// An instance of `slots` serial workers of `service` seconds, of which `cpu` are CPU.
 pub(crate) fn model(slots: usize, service: f64, cpu: f64, cores: f64) -> Model {
-    let rung =
-        |c: usize| Rung { concurrency: c, throughput: c.min(slots) as f64 / service, error: 0.0 };
-    let ladder = Ladder::new((0..8).map(|i| rung(1 << i)).collect()).unwrap();
+    let rungs = [1, 2, 4, 8, 16, 32, 64, 128].map(|c| (c, c.min(slots) as f64 / service));
     let one = saturation(1, slots as f64 / service, cpu, 0.1);
-    Model::new(ladder, one, ServiceShape::constant(), cores)
+    Model::new(ladder(&rungs), one, ServiceShape::constant(), cores)
 }
 
 pub(crate) fn saturation(instances: usize, throughput: f64, cpu: f64, busy: f64) -> Saturation {
