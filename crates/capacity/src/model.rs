@@ -370,21 +370,22 @@ impl Model {
 
     /// Half-width of the interval of the capacity at `instances`, as a share of it.
     pub fn error(&self, instances: usize) -> f64 {
-        let (low, high) = (self.bound(instances, Side::Low), self.bound(instances, Side::High));
-        let width = high.capacity(instances) - low.capacity(instances);
-        width / (2.0 * self.capacity(instances))
+        let (low, high) = self.interval(|model| model.capacity(instances));
+        (high - low) / (2.0 * self.capacity(instances))
     }
 
     /// The model at an end of the interval of the capacity of `instances`.
     pub fn bound(&self, instances: usize, side: Side) -> &Model {
-        let draws = self.draws.get_or_init(|| draws::all(self, &self.measured.one));
-        draws::at_bound(draws, side, |model| model.capacity(instances))
+        draws::at_bound(self.draws(), side, |model| model.capacity(instances))
     }
 
     /// The interval of any figure.
     pub(crate) fn interval(&self, figure: impl Fn(&Model) -> f64) -> (f64, f64) {
-        let draws = self.draws.get_or_init(|| draws::all(self, &self.measured.one));
-        draws::interval(draws, figure)
+        draws::interval(self.draws(), figure)
+    }
+
+    fn draws(&self) -> &[Model] {
+        self.draws.get_or_init(|| draws::all(self, &self.measured.one))
     }
 
     /// As another run of the same probes might have measured it: `wander` gives factors about 1 for a
