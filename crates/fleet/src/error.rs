@@ -166,6 +166,21 @@ pub enum StartError {
         output: Output,
     },
 
+    /// It listens, but nobody will look there.
+    #[error("{name} listens on {address}, not on port {port} that it was given: {remedy}{output}")]
+    WrongAddress {
+        /// The instance.
+        name: String,
+        /// Where it listens: a port or a Unix socket, in words.
+        address: String,
+        /// Where it should.
+        port: u16,
+        /// What to do.
+        remedy: String,
+        /// The last that it wrote.
+        output: Output,
+    },
+
     /// The port answers, but the one who answers is not the instance.
     #[error(
         "{holder} listens on port {port}, which was meant for {name}; stop that program or choose other ports"
@@ -199,9 +214,9 @@ impl StartError {
     /// Takes the quotation away, for an error that quotes it itself.
     pub(crate) fn take_output(&mut self) -> Output {
         match self {
-            StartError::Exited { output, .. } | StartError::NotReady { output, .. } => {
-                std::mem::take(output)
-            }
+            StartError::Exited { output, .. }
+            | StartError::NotReady { output, .. }
+            | StartError::WrongAddress { output, .. } => std::mem::take(output),
             _ => Output::default(),
         }
     }

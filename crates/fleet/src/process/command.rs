@@ -133,7 +133,11 @@ fn searched(program: &str, app: &App) -> String {
         let directory = directory.unwrap_or_default();
         format!("there is no such file, seen from {}", directory.display())
     } else {
-        format!("no such program in PATH ({})", search_path(app))
+        let here = Path::new(".").join(program);
+        match seen(program, app).is_file() {
+            true => format!("it is not in PATH, but {} is here", here.display()),
+            false => "PATH has no such program".to_owned(),
+        }
     }
 }
 

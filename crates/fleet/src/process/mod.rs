@@ -7,6 +7,7 @@
 //! - `ports`: which ports are free.
 //! - `sockets`: who listens where.
 //! - `probe`: readiness by TCP and HTTP.
+//! - `wrong_address`: an instance that listens elsewhere.
 //! - `output`: what instances write: the last lines, and rotated files.
 
 mod birth;
@@ -18,6 +19,7 @@ mod probe;
 mod sockets;
 #[cfg(test)]
 mod tests;
+mod wrong_address;
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -44,6 +46,9 @@ use probe::Answer;
 /// Lines of the app's own output that an error quotes.
 const QUOTED_LINES: usize = 20;
 
+/// An idle instance that listens elsewhere is waited for this part of the time that it has.
+const WRONG_ADDRESS_PART: u32 = 6;
+
 /// How long the kernel may take to end a killed process before it is called stuck.
 const KILL_TIME: Duration = Duration::from_secs(5);
 
@@ -56,6 +61,13 @@ pub struct ProcessDriver {
     ports: PortPool,
     /// By path: a successor writes into the same file as the instance that it replaces.
     logs: Mutex<HashMap<PathBuf, Weak<Mutex<LogFile>>>>,
+}
+
+/// What waiting for an instance came to.
+enum Waited {
+    Ready(SocketAddr),
+    Late,
+    Exited(Exit),
 }
 
 struct ProcessInstance {
@@ -160,15 +172,17 @@ impl ProcessInstance {
     }
 
     async fn late(&self, readiness: &Readiness, answer: &Answer) -> StartError {
-        let (port, group) = (self.lease.port(), self.group.id());
-        let listening = spawn_blocking(move || sockets::listening(group)).await;
-        StartError::NotReady {
+        let port = self.lease.port();
+        let at = wrong_address::listening(self.group.id()).await;
+        let is_refused = *answer == Answer::Refused;
+        let wrong_address = wrong_address::error(&self.name, port, &at, self.quote());
+        wrong_address.filter(|_| is_refused).unwrap_or_else(|| StartError::NotReady {
             name: self.name.clone(),
             deadline: readiness.deadline,
             answer: answer.describe(&readiness.probe, port),
-            remedy: remedy(answer, &readiness.probe, port, &listening.unwrap_or_default()),
+            remedy: remedy(answer, &readiness.probe, at.ports.contains(&port)),
             output: self.quote(),
-        }
+        })
     }
 }
 
@@ -185,15 +199,20 @@ impl Instance for ProcessInstance {
     async fn ready(&mut self, readiness: &Readiness) -> Result<(), StartError> {
         let mut last = Answer::Refused;
         let probing = probe::until_ready(&readiness.probe, self.lease.port(), &mut last);
-        let address = tokio::select! {
+        let (group, port) = (self.group.id(), self.lease.port());
+        let patience = readiness.deadline / WRONG_ADDRESS_PART;
+        let waited = tokio::select! {
             biased;
-            exit = self.group.exited() => Err(exit),
-            address = timeout(readiness.deadline, probing) => Ok(address),
+            exit = self.group.exited() => Waited::Exited(exit),
+            address = timeout(readiness.deadline, probing) => {
+                address.map_or(Waited::Late, Waited::Ready)
+            }
+            _ = wrong_address::settled(group, port, patience) => Waited::Late,
         };
-        match address {
-            Ok(Ok(address)) => self.confirm(address).await,
-            Ok(Err(_)) => Err(self.late(readiness, &last).await),
-            Err(exit) => {
+        match waited {
+            Waited::Ready(address) => self.confirm(address).await,
+            Waited::Late => Err(self.late(readiness, &last).await),
+            Waited::Exited(exit) => {
                 self.output.finished().await;
                 Err(StartError::Exited { name: self.name.clone(), exit, output: self.quote() })
             }
@@ -228,20 +247,15 @@ impl Instance for ProcessInstance {
     }
 }
 
-/// What to do about an instance whose processes listen on `listening` when it should be on `port`.
-fn remedy(answer: &Answer, probe: &ReadyProbe, port: u16, listening: &[u16]) -> String {
+/// What to do about an instance that may listen on its port, but does not answer as it should.
+fn remedy(answer: &Answer, probe: &ReadyProbe, listens_there: bool) -> String {
     match (answer, probe) {
-        (Answer::Refused, _) if listening.contains(&port) => {
+        (Answer::Refused, _) if listens_there => {
             "it listens there on another address: let it bind 127.0.0.1 or 0.0.0.0".into()
         }
-        (Answer::Refused, _) => match listening.first() {
-            Some(other) => format!(
-                "it listens on port {other}, not on {port}: pass {{port}} in the command, or let the app read PORT"
-            ),
-            None => {
-                "raise --ready-timeout if it starts slowly, or check that it serves at all".into()
-            }
-        },
+        (Answer::Refused, _) => {
+            "raise --ready-timeout if it starts slowly, or check that it serves at all".into()
+        }
         (_, ReadyProbe::Tcp) => "raise --ready-timeout, or check that it serves at all".into(),
         (_, ReadyProbe::Http { path }) => {
             format!("make {path} answer 2xx, name another path, or test for the open port only")

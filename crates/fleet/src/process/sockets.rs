@@ -4,9 +4,23 @@
 
 use std::collections::HashSet;
 
-use procfs::net::{TcpNetEntry, TcpState};
+use procfs::net::{TcpNetEntry, TcpState, UnixNetEntry, UnixState};
 use procfs::process::{FDTarget, Process, Stat, all_processes};
 use rustix::process::Pid;
+
+/// As the kernel's list names its type.
+const SOCK_STREAM: u16 = 1;
+
+/// Where a process group listens.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Listening {
+    /// TCP ports, ascending.
+    pub(super) ports: Vec<u16>,
+    /// Paths of Unix sockets, in alphabetical order.
+    pub(super) unix: Vec<String>,
+    /// CPU time that its processes have used.
+    pub(super) cpu_seconds: f64,
+}
 
 /// Some process of the group has not ended.
 pub(super) fn has_members(group: Pid) -> bool {
@@ -14,13 +28,15 @@ pub(super) fn has_members(group: Pid) -> bool {
     processes().any(|(_, stat)| is_member(&stat, group))
 }
 
-/// TCP ports on which processes of the group listen, ascending.
-pub(super) fn listening(group: u32) -> Vec<u16> {
+/// Where processes of the group listen, and what CPU they have used.
+pub(super) fn listening(group: u32) -> Listening {
     let group = group.cast_signed();
     let mut sockets = HashSet::new();
+    let mut ticks = 0;
     for (process, stat) in processes() {
         if is_member(&stat, group) {
             sockets.extend(inodes(&process));
+            ticks += stat.utime + stat.stime;
         }
     }
     let mut ports: Vec<u16> = listeners()
@@ -29,7 +45,13 @@ pub(super) fn listening(group: u32) -> Vec<u16> {
         .collect();
     ports.sort_unstable();
     ports.dedup();
-    ports
+    let mut unix: Vec<String> = unix_listeners()
+        .filter(|listener| sockets.contains(&listener.inode))
+        .filter_map(|listener| Some(listener.path?.to_string_lossy().into_owned()))
+        .collect();
+    unix.sort_unstable();
+    unix.dedup();
+    Listening { ports, unix, cpu_seconds: ticks as f64 / procfs::ticks_per_second() as f64 }
 }
 
 /// Who listens on the port: program and process id.
@@ -42,7 +64,7 @@ pub(super) fn holder(port: u16) -> Option<String> {
 /// group counts as its own: `docker run -p` listens through a process that is not its child.
 pub(super) fn stranger(port: u16, group: u32) -> Option<String> {
     let group = group.cast_signed();
-    if listening(group.cast_unsigned()).contains(&port) {
+    if listening(group.cast_unsigned()).ports.contains(&port) {
         return None;
     }
     let leader = Process::new(group).and_then(|leader| leader.stat()).ok()?;
@@ -88,6 +110,13 @@ fn listeners() -> impl Iterator<Item = TcpNetEntry> {
     all.filter(|entry| entry.state == TcpState::Listen)
 }
 
+/// Unix sockets that are bound to a path and not connected.
+fn unix_listeners() -> impl Iterator<Item = UnixNetEntry> {
+    let all = procfs::net::unix().unwrap_or_default();
+    all.into_iter()
+        .filter(|entry| entry.socket_type == SOCK_STREAM && entry.state == UnixState::UNCONNECTED)
+}
+
 fn inodes(process: &Process) -> impl Iterator<Item = u64> {
     let files = process.fd().into_iter().flatten().flatten();
     files.filter_map(|file| match file.target {
@@ -114,7 +143,17 @@ mod tests {
             assert!(holder.ends_with(&format!("(pid {})", std::process::id())));
 
             let group = rustix::process::getpgrp().as_raw_nonzero().get();
-            assert!(listening(group.cast_unsigned()).contains(&port));
+            assert!(listening(group.cast_unsigned()).ports.contains(&port));
         }
+    }
+
+    #[test]
+    fn finds_unix_sockets_by_their_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("app.sock");
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let group = rustix::process::getpgrp().as_raw_nonzero().get();
+        let path = path.to_string_lossy().into_owned();
+        assert!(listening(group.cast_unsigned()).unix.contains(&path));
     }
 }

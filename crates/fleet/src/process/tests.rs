@@ -121,7 +121,10 @@ async fn an_instance_knows_who_it_is_and_serves_where_it_should() {
 async fn says_why_a_command_cannot_be_run() {
     assert!(bench(&[]).start_error().await.contains("no command"));
     let error = bench(&["no-such-program"]).start_error().await;
-    assert!(error.starts_with("cannot run no-such-program: no such program in PATH (/"), "{error}");
+    assert_eq!(
+        error,
+        "cannot run no-such-program: PATH has no such program; correct the command or install the program"
+    );
     let error = bench(&["node app.js"]).start_error().await;
     assert!(error.contains("write each word of the command by itself"), "{error}");
     let error = bench(&["/etc"]).start_error().await;
@@ -129,10 +132,13 @@ async fn says_why_a_command_cannot_be_run() {
     let error = bench(&["./no-such-file"]).start_error().await;
     assert!(error.contains("no such file, seen from /"), "{error}");
 
-    let mut bench = bench(&["./script"]);
-    let script = bench.directory.path().join("script");
+    let mut bench = bench(&["script-of-this-test"]);
+    let script = bench.directory.path().join("script-of-this-test");
     bench.app.directory = Some(bench.directory.path().into());
     write(&script, "#!/no/such/shell -e\n", 0o644);
+    let error = bench.start_error().await;
+    assert!(error.contains("not in PATH, but ./script-of-this-test is here; correct"), "{error}");
+    bench.app.command = vec!["./script-of-this-test".into()];
     let error = bench.start_error().await;
     assert!(error.contains("chmod +x"), "{error}");
     write(&script, "#!/no/such/shell -e\n", 0o755);
@@ -173,11 +179,32 @@ async fn names_the_port_that_the_app_listens_on_instead() {
     line(&*instance, "read").await;
     let error = never_ready(&mut *instance, ReadyProbe::Tcp).await;
     let port = instance.address().port();
-    assert!(error.contains(&format!("nothing accepts connections on port {port}")), "{error}");
-    assert!(
-        error.contains(&format!("it listens on port {other}, not on {port}: pass {{port}}")),
-        "{error}"
-    );
+    let words =
+        format!("listens on port {other}, not on port {port} that it was given: pass {{port}}");
+    assert!(error.contains(&words), "{error}");
+}
+
+#[tokio::test]
+async fn an_idle_app_on_another_address_is_noticed_before_its_time_is_over() {
+    const UNIX: &str = r#"
+import os, socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("app.sock")
+listener.listen()
+print("Listening at: unix:app.sock", flush=True)
+listener.accept()
+"#;
+    let mut bench = bench(&["python3", "-ISc", UNIX]);
+    bench.app.directory = Some(bench.directory.path().into());
+    let mut instance = bench.start().await.unwrap();
+    let deadline = Duration::from_secs(12);
+    let readiness = Readiness { probe: ReadyProbe::Tcp, deadline };
+    let ready = instance.ready(&readiness);
+    let error = timeout(deadline, ready).await.expect("a sixth of the time is enough").unwrap_err();
+    assert!(matches!(error, StartError::WrongAddress { .. }), "{error}");
+    let error = error.to_string();
+    assert!(error.contains("listens on the Unix socket app.sock, not on port"), "{error}");
+    assert!(error.contains("| Listening at: unix:app.sock"), "{error}");
 }
 
 #[tokio::test]
