@@ -5,9 +5,10 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Signal;
 
-use crate::house::{Home, Serving, eventually, free_address, said, send, shared, skip};
+use crate::house::{Home, Serving, eventually, free_address, get, said, send, shared, skip};
 use crate::nginx::Nginx;
 
 /// A certificate that is its own authority, in the place of one of before.
@@ -78,6 +79,40 @@ fn it_hears_how_instances_end_whoever_started_it() {
     let serving = Serving::start(home.within("trap '' CHLD", &up).arg(MORTAL));
     let _ = serving.get();
     serving.tells(ITS_END);
+}
+
+/// A pipe that takes no more, with its reader.
+fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let flags = fcntl_getfl(&writer).unwrap();
+    fcntl_setfl(&writer, flags | OFlags::NONBLOCK).unwrap();
+    while writer.write(&[b'\n'; 4096]).is_ok() {}
+    fcntl_setfl(&writer, flags).unwrap();
+    (reader, writer)
+}
+
+#[test]
+fn outputs_that_nobody_reads_hold_nothing_up() {
+    let _machine = shared();
+    let home = Home::new();
+    let (_unread, full) = full_pipe();
+    let mut up = home.tenfold("up -n 2 --listen 127.0.0.1:0 -- sh -c");
+    let up = up.arg(MORTAL).stdout(full.try_clone().unwrap()).stderr(full);
+    let mut up = up.spawn().unwrap();
+    let restarts = || {
+        let output = home.run("status --json");
+        let status = serde_json::from_slice::<serde_json::Value>(&output.stdout).ok()?;
+        let instances = status["instances"].as_array()?.clone();
+        Some((status, instances.iter().filter_map(|one| one["restarts"].as_u64()).sum::<u64>()))
+    };
+    eventually("it serves", || restarts().is_some());
+    let (status, _) = restarts().unwrap();
+    let address = status["listen"][0].as_str().unwrap().parse().unwrap();
+    let _ = get(address, "/");
+    eventually("it says that one died, and goes on", || restarts().unwrap().1 > 0);
+    assert!(home.run("scale 1").status.success());
+    send(up.id(), Signal::TERM);
+    assert_eq!(up.wait().unwrap().code(), Some(143));
 }
 
 #[test]

@@ -51,11 +51,13 @@ mod state;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match cli::Cli::of_arguments().run() {
+    let code = match cli::Cli::of_arguments().run() {
         Ok(outcome) => outcome.into(),
         Err(error) => {
             output::tell(format_args!("tenfold: {error:#}"));
             outcome::code_of(&error)
         }
-    }
+    };
+    output::settle();
+    code
 }

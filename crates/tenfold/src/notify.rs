@@ -19,7 +19,7 @@ pub fn succeeded_by(pid: u32) {
     tell(&format!("MAINPID={pid}"));
 }
 
-/// Best effort: a service manager that does not listen is no reason not to serve.
+/// Best effort: a service manager that does not listen is no reason not to serve, or to wait.
 fn tell(message: &str) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let bytes = name.as_encoded_bytes();
@@ -29,7 +29,9 @@ fn tell(message: &str) {
         None => SocketAddr::from_pathname(&name),
     };
     let socket = UnixDatagram::unbound();
-    if let (Ok(socket), Ok(address)) = (socket, address) {
+    if let (Ok(socket), Ok(address)) = (socket, address)
+        && socket.set_nonblocking(true).is_ok()
+    {
         let _ = socket.send_to_addr(message.as_bytes(), &address);
     }
 }

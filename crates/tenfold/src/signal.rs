@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use crate::orphans;
 use crate::outcome::Signal;
+use crate::output;
 
 /// Clones see the same signal.
 #[derive(Clone, Debug)]
@@ -49,6 +50,7 @@ impl Stop {
                 // A terminal that closes and its shell both send one: the second means nothing.
                 let repeated = signal == Signal::Hangup && sender.borrow().is_some();
                 if !repeated && sender.send_replace(Some(signal)).is_some() {
+                    output::settle();
                     // The guard ends the instances.
                     std::process::exit(signal.code().into());
                 }

@@ -59,14 +59,14 @@ impl Arguments {
         let admin = Admin::open(&balancing, balancer.addresses(), controlled, control)?;
         balancer.open();
         let predecessor = takeover.complete().await;
-        output::line(format_args!(
+        output::announce(format_args!(
             "{} behind {}",
             balancing.describe_servers().unwrap_or_default(),
             admin.clients_connect_to()
         ));
-        output::line(admin.describe());
+        output::announce(admin.describe());
         if let Some(pid) = predecessor {
-            output::line(format_args!("took over from process {pid}"));
+            output::announce(format_args!("took over from process {pid}"));
         }
         notify::ready();
         let ending = Ending::wait(&stop, &admin).await;

@@ -88,6 +88,7 @@ impl Cli {
             if let Some(hint) = hint(&error, &arguments.collect::<Vec<_>>()) {
                 output::tell(format_args!("\n{hint}"));
             }
+            output::settle();
             std::process::exit(error.exit_code())
         })
     }

@@ -126,14 +126,14 @@ fn announce(
 ) {
     let each = launches.iter().map(|launch| launch.describe(launches.len()));
     let each: Vec<String> = each.chain(balancing.describe_servers()).collect();
-    output::line(format_args!("{} behind {}", each.join(" and "), admin.clients_connect_to()));
+    output::announce(format_args!("{} behind {}", each.join(" and "), admin.clients_connect_to()));
     for launch in launches {
-        output::line(launch.describe_slots(launches.len()));
+        output::announce(launch.describe_slots(launches.len()));
     }
-    output::line(admin.describe());
-    output::line(format_args!("output of the instances: {}", logs.display()));
+    output::announce(admin.describe());
+    output::announce(format_args!("output of the instances: {}", logs.display()));
     if let Some(pid) = predecessor {
-        output::line(format_args!("took over from process {pid}"));
+        output::announce(format_args!("took over from process {pid}"));
     }
 }
 
