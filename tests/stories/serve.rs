@@ -1,5 +1,6 @@
 //! `up`: the fleet behind the balancer, changed while it serves.
 
+use std::io::{Read, Write};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -167,6 +168,11 @@ fn prometheus_can_scrape_it() {
     assert!(metrics.contains("# EOF"), "{metrics}");
     let refused = get(admin.parse().unwrap(), "/scale").unwrap_err();
     assert!(refused.starts_with("HTTP/1.1 404"), "only the socket's owner may change: {refused}");
+    let mut browser = std::net::TcpStream::connect(&admin).unwrap();
+    browser.write_all(b"GET /status HTTP/1.1\r\nHost: evil.example\r\n\r\n").unwrap();
+    let mut status = [0; 12];
+    browser.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 421", "a page whose name leads here reads nothing");
 }
 
 #[test]

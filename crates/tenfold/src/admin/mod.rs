@@ -2,6 +2,8 @@
 //! and metrics and status over TCP for everybody who can reach the address.
 //!
 //! - `api`: the routes.
+//! - `connections`: how many there are, and for how long.
+//! - `host`: whom a browser may ask for status and metrics.
 //! - `metrics`: what Prometheus scrapes.
 //! - `servers`: servers that come and go.
 //! - [`socket`]: where the sockets are.
@@ -10,7 +12,9 @@
 
 mod api;
 pub mod client;
+mod connections;
 mod handover;
+mod host;
 mod metrics;
 mod servers;
 pub mod socket;
@@ -24,6 +28,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
+use axum::middleware::from_fn;
 use axum::serve::Listener;
 use balancer::Address;
 use tokio::net::{TcpListener, UnixListener};
@@ -142,23 +147,28 @@ impl Admin {
             tasks: Vec::new(),
         };
         if let Some(public) = public {
-            admin.serve(public, api::public(admin.state.clone()));
+            let open = api::public(admin.state.clone());
+            let guarded = open.clone().layer(from_fn(host::require_own));
+            let routes = move |peer: &SocketAddr| match peer.ip().to_canonical().is_loopback() {
+                true => guarded.clone(),
+                false => open.clone(),
+            };
+            admin.serve(public, routes);
         }
-        admin.serve(control, api::control(admin.state.clone()));
+        let routes = api::control(admin.state.clone());
+        admin.serve(control, move |_| routes.clone());
         Ok(admin)
     }
 
-    fn serve<L>(&mut self, listener: L, router: Router)
-    where
-        L: Listener,
-        L::Addr: std::fmt::Debug,
-    {
+    fn serve<L: Listener>(
+        &mut self,
+        listener: L,
+        routes_for: impl Fn(&L::Addr) -> Router + Send + 'static,
+    ) {
         let mut closed = self.state.closed.subscribe();
         let listener = Shared { listener, left: self.left.subscribe() };
-        self.tasks.push(tokio::spawn(async move {
-            let closed = async move { drop(closed.wait_for(|closed| *closed).await) };
-            let _ = axum::serve(listener, router).with_graceful_shutdown(closed).await;
-        }));
+        let closed = async move { drop(closed.wait_for(|closed| *closed).await) };
+        self.tasks.push(tokio::spawn(connections::serve(listener, routes_for, closed)));
     }
 
     /// Where clients connect, in a line.
