@@ -4,9 +4,13 @@
 use crate::finding::Kind;
 use crate::goal::{Bound, Measured, Outcome};
 use crate::laws;
-use crate::recommendation::{NextLimit, Recommendation, SLOWER, Search, WORTH};
+use crate::next_limit::NextLimit;
+use crate::recommendation::{Recommendation, SLOWER, Search, WORTH};
 use crate::response::Workload;
-use crate::words::{percent, rate, time};
+use crate::words::{about, counted, percent, rate, time};
+
+/// Arrivals that differ from the rate by a larger share by chance are worth a word.
+const CHANCE: f64 = 0.05;
 
 impl Search<'_> {
     /// The sentence for `r`, from all that the search knows.
@@ -121,7 +125,17 @@ impl Search<'_> {
         match shown {
             Some((name, _, Some(value))) => format!("{name} {} measured", time(value)),
             Some((_, _, None)) => format!("slowest answer {} measured", time(slowest)),
-            None => format!("{} requests/s measured", rate(m.throughput)),
+            None => format!("{} requests/s measured{}", rate(m.throughput), self.chance_of(m)),
+        }
+    }
+
+    /// What was sent by chance, where that is much more or less than the rate.
+    fn chance_of(&self, m: &Measured) -> String {
+        match self.goal.workload {
+            Workload::Open { rate: wanted, .. } if (m.offered / wanted - 1.0).abs() > CHANCE => {
+                format!(", as {} were sent by chance", rate(m.offered))
+            }
+            _ => String::new(),
         }
     }
 
@@ -136,7 +150,7 @@ impl Search<'_> {
 
     /// A limit of `n` instances.
     fn in_words(&self, kind: Kind, n: usize) -> String {
-        let each = rate(self.model.ladder.peak());
+        let each = rate(self.each());
         let cores = self.model.cores;
         match kind {
             Kind::Serialized => {
@@ -149,18 +163,18 @@ impl Search<'_> {
                 )
             }
             Kind::Waiting => format!(
-                "the {} requests that an instance serves at once ({each} requests/s)",
-                self.model.ladder.served()
+                "the {} that an instance serves at once ({each} requests/s)",
+                counted(self.model.ladder.served(), "request")
             ),
             Kind::ConnectionLimited => format!(
-                "a pool inside each instance, which serves {} requests at once ({each} requests/s)",
-                self.model.ladder.served()
+                "a pool inside each instance, which serves {} at once ({each} requests/s)",
+                counted(self.model.ladder.served(), "request")
             ),
             Kind::CpuThrottled => format!("the CPU quota of each instance ({each} requests/s)"),
             Kind::MemoryPressure => "the memory".to_owned(),
             Kind::CpuBound if self.model.is_cpu_limited(n) => format!(
                 "the CPU: the {cores} cores carry {} requests/s, balancer and load generator included",
-                rate(self.model.cpu_limit(n))
+                rate(self.model.cpu_limit(n).max(self.completed(n)))
             ),
             Kind::CpuBound => {
                 // One thread's, and a little that others of the instance use beside it; or several workers'.
@@ -181,8 +195,27 @@ impl Search<'_> {
         }
     }
 
+    /// What one instance completes at its limit, as a share of several where these were seen to complete more.
+    fn each(&self) -> f64 {
+        let each = self.measured.iter().map(|m| m.throughput / m.instances as f64);
+        each.fold(self.model.ladder.peak(), f64::max)
+    }
+
+    /// By which factor a further instance changes the most that is completed: as users who could use more were
+    /// served, else as the model says.
+    fn gain(&self, n: usize) -> f64 {
+        let is_told = match self.goal.workload {
+            Workload::Closed { .. } => self.all_that_users_ask_for(n).is_none(),
+            Workload::Open { .. } => false,
+        };
+        match (self.measurement(n), self.measurement(n + 1)) {
+            (Some(now), Some(more)) if is_told => more.throughput / now.throughput,
+            _ => self.model.capacity(n + 1) / self.model.capacity(n),
+        }
+    }
+
     fn one_more(&self, r: &Recommendation) -> Option<String> {
-        let (now, more) = (self.model.capacity(r.instances), self.model.capacity(r.instances + 1));
+        let gain = self.gain(r.instances);
         let next = ordinal(r.instances + 1);
         if self.bounds.failing.is_some() {
             return Some("more instances would fail as often".to_owned());
@@ -194,26 +227,27 @@ impl Search<'_> {
         if r.goal_met && !self.model.ladder.is_saturated() {
             return Some(format!("{next} is not needed"));
         }
-        if more < SLOWER * now {
+        if gain < SLOWER {
             return Some(format!("{next} would make it slower"));
         }
-        if more < WORTH * now && self.model.is_cpu_limited(r.instances + 1) {
+        if gain < WORTH && self.model.is_cpu_limited(r.instances + 1) {
             return Some(format!("{next} would not help, for the cores are busy"));
         }
-        if more < WORTH * now && self.is_shared(r.instances) {
+        if gain < WORTH && self.is_shared(r.instances) {
             return Some(format!("{next} would not help, for the shared part is busy"));
         }
-        if more < WORTH * now && r.limited_by == Kind::BalancerBound {
+        if gain < WORTH && r.limited_by == Kind::BalancerBound {
             return Some(format!("{next} would not help, for the balancer is busy"));
         }
         if let Some(wanted) = self.all_that_users_ask_for(r.instances) {
             return Some(format!("{next} would not help: {wanted}"));
         }
         if r.goal_met {
-            let most = rate(more);
-            return Some(format!(
-                "{next} is not needed, and would raise the most they complete to {most} requests/s"
-            ));
+            let [now, more] = [0, 1].map(|further| self.most_completed(r.instances + further));
+            let is_more = more >= WORTH * now;
+            let raises =
+                format!(", and would raise the most they complete to {} requests/s", rate(more));
+            return Some(format!("{next} is not needed{}", if is_more { &raises } else { "" }));
         }
         self.no_more(r)
     }
@@ -239,24 +273,25 @@ impl Search<'_> {
         is_all.then(|| {
             let ask =
                 if users == 1 { "1 user asks".to_owned() } else { format!("{users} users ask") };
-            format!("{ask} for no more than {} requests/s", rate(bound))
+            format!("{ask} for no more than {} requests/s", rate(bound.max(self.completed(n))))
         })
     }
 
     fn next_in_words(&self, now: usize, next: NextLimit) -> String {
         let at = next.at_instances;
+        let from = format!("from {}{at} on", if at > now + 1 { "about " } else { "" });
         match next.kind {
             kind if at == now => {
                 format!("the next limit would be {}", self.in_words(kind, at))
             }
             Kind::MemoryPressure => format!("the memory would be full at {at}"),
-            Kind::BalancerBound => format!("one thread of the balancer would limit from {at} on"),
-            Kind::GeneratorBound => format!("the load generator would limit from {at} on"),
-            Kind::SharedDependency => format!("what they share would limit from {at} on"),
+            Kind::BalancerBound => format!("one thread of the balancer would limit {from}"),
+            Kind::GeneratorBound => format!("the load generator would limit {from}"),
+            Kind::SharedDependency => format!("what they share would limit {from}"),
             _ => format!(
-                "next limit: the {} cores, from {at} instances on ({} requests/s)",
+                "the {} cores would limit {from} (about {} requests/s)",
                 self.model.cores,
-                rate(self.model.cpu_limit(at))
+                about(self.model.cpu_limit(at))
             ),
         }
     }
@@ -284,7 +319,7 @@ fn unexplained(outcome: Outcome) -> String {
 }
 
 fn count(n: usize) -> String {
-    if n == 1 { "1 instance".to_owned() } else { format!("{n} instances") }
+    counted(n, "instance")
 }
 
 /// "a third", "a 21st": the next instance in words.
@@ -305,152 +340,4 @@ fn ordinal(n: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::goal::Goal;
-    use crate::goal::tests::{measured, open};
-    use crate::ladder::tests::ladder;
-    use crate::model::Model;
-    use crate::model::tests::{model, saturation};
-    use crate::recommendation::tests::bounds;
-    use crate::recommendation::{Bounds, recommend};
-    use crate::saturation::Saturation;
-    use crate::shape::ServiceShape;
-
-    // 400 requests a second of 20.5 ms each, one at a time.
-    #[test]
-    fn what_no_measurement_confirms_is_said() {
-        let mut m = model(1, 0.0205, 0.0001, 2.0);
-        m.fit(&[saturation(2, 2.0 / 0.0205, 0.0001, 0.1)]);
-        let bounds = bounds(Kind::Serialized);
-        let answer = |known: &[_]| recommend(&m, &open(400.0, 0.1), &bounds, known);
-        let n = answer(&[]).instances;
-        let guess = answer(&[]).reason;
-        let head = format!("Run {n} instances: nothing measured confirms it, but they should hold");
-        assert!(guess.starts_with(&head), "{guess}");
-        assert!(guess.contains(&format!(", {} would not (", n - 1)), "{guess}");
-        let known = answer(&[measured(n, 0.05), measured(n - 1, 0.3)]).reason;
-        assert!(known.starts_with(&format!("Run {n} instances: they hold the goal (p95 50 ms")));
-        assert!(known.contains(&format!(", {} do not (p95 300 ms measured)", n - 1)), "{known}");
-    }
-
-    // What a count is said to miss is what it missed.
-    #[test]
-    fn the_figure_that_misses_its_bound_is_named() {
-        let mut m = model(1, 0.0205, 0.0001, 2.0);
-        m.fit(&[saturation(2, 2.0 / 0.0205, 0.0001, 0.1)]);
-        let bounds = bounds(Kind::Serialized);
-        let goal = Goal { p99: Some(0.2), ..open(400.0, 0.1) };
-        let fewer = recommend(&m, &goal, &bounds, &[]).instances - 1;
-        let said = |fewer: Measured| {
-            let n = fewer.instances + 1;
-            recommend(&m, &goal, &bounds, &[fewer, measured(n, 0.04)]).reason
-        };
-        let good = measured(fewer, 0.05);
-        let failing = said(Measured { errors: 0.05, ..good });
-        assert!(failing.contains(" do not (5 % of the requests failed)"), "{failing}");
-        let late = said(Measured { p99: Some(0.3), ..good });
-        assert!(late.contains(" do not (p99 300 ms measured)"), "{late}");
-        let behind = said(Measured { throughput: 350.0, ..good });
-        assert!(behind.contains(" do not (350 of 400 requests/s measured)"), "{behind}");
-    }
-
-    #[test]
-    fn one_may_be_all_that_is_allowed() {
-        let m = model(1, 0.0205, 0.0001, 2.0);
-        let bounds = Bounds { max_instances: 1, ..bounds(Kind::Serialized) };
-        let reason = recommend(&m, &open(400.0, 0.1), &bounds, &[]).reason;
-        assert!(reason.contains("; more than one was not allowed (--max-instances)"), "{reason}");
-    }
-
-    // A second of sleep each, as far as two at once were tried, and a tenth of what that promised to forty.
-    #[test]
-    fn cores_that_were_never_busy_are_not_blamed() {
-        let ladder = ladder(&[(1, 1.0), (2, 2.0)]);
-        let m = Model::new(ladder, saturation(1, 2.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
-        let workload = Workload::Closed { users: 40, think: 0.0 };
-        let goal = Goal { workload, ..open(1.0, 2.0) };
-        let bounds = Bounds { max_instances: 1, ..bounds(Kind::Waiting) };
-        let seen = Measured { throughput: 4.0, ..measured(1, 10.0) };
-        let reason = recommend(&m, &goal, &bounds, &[seen]).reason;
-        let head = "The goal is out of reach here: 1 instance comes nearest (p95 10.00 s measured); but 4.00 \
-                    requests/s were completed where 40.0 were predicted";
-        assert!(reason.starts_with(head), "{reason}");
-        assert!(reason.ends_with("; more than one was not allowed (--max-instances)."), "{reason}");
-        assert!(!reason.contains("cores") && !reason.contains("limited by"), "{reason}");
-    }
-
-    // The first rung was cold: its 20 ms are no least that a request takes.
-    #[test]
-    fn what_a_request_takes_at_least_is_its_least() {
-        let ladder = ladder(&[(1, 50.0), (2, 400.0), (4, 410.0)]);
-        let one = saturation(1, 410.0, 0.001, 0.5);
-        let m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
-        let bounds = Bounds { max_instances: 1, ..bounds(Kind::Waiting) };
-        let said = |p95| recommend(&m, &open(100.0, p95), &bounds, &[measured(1, 0.03)]).reason;
-        assert!(!said(0.01).contains("a request alone takes"), "{}", said(0.01));
-        assert!(said(0.004).contains("a request alone takes 5.00 ms"), "{}", said(0.004));
-    }
-
-    // The model takes 390 of them to be the most; all 400 were answered, but late.
-    #[test]
-    fn what_was_completed_is_told_as_it_was_measured() {
-        let m = model(8, 0.0205, 0.0001, 2.0);
-        let bounds = Bounds { max_instances: 1, ..bounds(Kind::Waiting) };
-        let said = |known: &[_]| recommend(&m, &open(400.0, 0.1), &bounds, known).reason;
-        let late = said(&[measured(1, 0.3)]);
-        assert!(late.contains("1 instance comes nearest (p95 300 ms measured)"), "{late}");
-        let behind = said(&[Measured { throughput: 300.0, p50: Some(0.01), ..measured(1, 0.3) }]);
-        assert!(behind.contains("1 instance completes 300 of 400 requests/s"), "{behind}");
-        assert!(said(&[]).contains("1 instance completes 390 of 400 requests/s"), "{}", said(&[]));
-    }
-
-    // One in five thousand, where one in ten thousand may.
-    #[test]
-    fn a_small_share_that_fails_is_not_none() {
-        let m = model(1, 0.0205, 0.0001, 2.0);
-        let bounds = Bounds { max_instances: 1, failing: Some(0.0002), ..bounds(Kind::Serialized) };
-        let reason = recommend(&m, &open(10.0, 0.1), &bounds, &[]).reason;
-        let said = "0.02 % of the requests fail without any overload; more instances would fail";
-        assert!(reason.contains(said), "{reason}");
-    }
-
-    // One thread, and a cluster of two workers, on a machine that has more cores.
-    #[test]
-    fn as_many_cores_are_told_as_an_instance_keeps_busy() {
-        for (workers, cores) in [(1, "the one core that"), (2, "the 1.9 cores that")] {
-            let m = model(workers, 0.01, 0.0095, 8.0);
-            let bounds = Bounds { max_instances: 8, ..bounds(Kind::CpuBound) };
-            let reason = recommend(&m, &open(80.0, 0.1), &bounds, &[]).reason;
-            assert!(reason.contains(&format!("{cores} an instance keeps busy")), "{reason}");
-        }
-    }
-
-    // `/api` of examples/threads under 100 users: one fills the cores but for what is lost in handing over.
-    #[test]
-    fn what_a_second_takes_from_the_first_is_not_laid_to_the_users() {
-        let (one, relay) = (saturation(1, 34_579.0, 3.23e-5, 1.69), 1.64e-5);
-        let rungs = [(1, 8000.0), (4, 16_700.0), (16, 31_550.0), (32, 33_750.0), (64, 34_579.0)];
-        let ladder = ladder(&rungs);
-        let two = saturation(2, 33_656.0, 3.65e-5, 1.83);
-        let relayed = |s| Saturation { relay_demand: relay, relay_thread: 1.2e-5, ..s };
-        let mut m = Model::new(ladder, relayed(one), ServiceShape::constant(), 2.0);
-        m.fit(&[relayed(two)]);
-        let workload = Workload::Closed { users: 100, think: 0.0 };
-        let goal = Goal { p95: None, workload, ..open(1.0, 1.0) };
-        let bounds = Bounds { max_instances: 4, ..bounds(Kind::CpuBound) };
-        let r = recommend(&m, &goal, &bounds, &[]);
-        let gain = m.capacity(2) / m.capacity(1);
-        assert!(r.instances == 1 && (SLOWER..1.0).contains(&gain), "{gain}: {}", r.reason);
-        let told = "a second would not help, for the cores are busy";
-        assert!(r.reason.contains(told), "{}", r.reason);
-    }
-
-    #[test]
-    fn ordinals() {
-        assert_eq!(
-            [2, 8, 11, 21, 80, 112].map(ordinal),
-            ["a second", "an eighth", "an 11th", "a 21st", "an 80th", "a 112th"]
-        );
-    }
-}
+mod tests;

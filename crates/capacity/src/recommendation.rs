@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::finding::Kind;
 use crate::goal::{Goal, Measured, NEARLY_BEST, Outcome};
 use crate::model::{Model, Side};
+use crate::next_limit::NextLimit;
 use crate::prediction::{Prediction, expect, predict};
 
 /// One count on the curve.
@@ -19,15 +20,6 @@ pub struct Point {
     pub predicted: Prediction,
     /// What was measured, if it was.
     pub measured: Option<Measured>,
-}
-
-/// What comes after the present limit, and at how many instances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NextLimit {
-    /// The limit.
-    pub kind: Kind,
-    /// The first count at which it holds.
-    pub at_instances: usize,
 }
 
 /// The answer.
@@ -69,8 +61,6 @@ pub(crate) const WORTH: f64 = 1.05;
 pub(crate) const SLOWER: f64 = 0.97;
 /// A load below this share of the capacity is far from it.
 const LIGHT: f64 = 0.7;
-/// How far ahead the next limit is looked for.
-const HORIZON: usize = 10_000;
 
 /// The answer from the model and what was measured of the goal's workload.
 pub fn recommend(
@@ -101,7 +91,7 @@ pub(crate) struct Search<'a> {
     pub(crate) model: &'a Model,
     pub(crate) goal: &'a Goal,
     pub(crate) bounds: &'a Bounds,
-    measured: &'a [Measured],
+    pub(crate) measured: &'a [Measured],
     /// The most instances: as many as are allowed and fit into the memory.
     pub(crate) most: usize,
     best: f64,
@@ -151,6 +141,16 @@ impl<'a> Search<'a> {
 
     pub(crate) fn measurement(&self, n: usize) -> Option<&Measured> {
         self.measured.iter().rfind(|m| m.instances == n)
+    }
+
+    /// What so many were seen to complete (1/s); 0 where they were not measured.
+    pub(crate) fn completed(&self, n: usize) -> f64 {
+        self.measurement(n).map_or(0.0, |m| m.throughput)
+    }
+
+    /// The most that so many complete (1/s): as the model says, or as was measured where that is more.
+    pub(crate) fn most_completed(&self, n: usize) -> f64 {
+        self.model.capacity(n).max(self.completed(n))
     }
 
     /// The prediction for a count.
@@ -216,7 +216,7 @@ impl<'a> Search<'a> {
         (low.min(instances), high.max(instances))
     }
 
-    fn limit(&self, n: usize, goal_met: bool) -> Kind {
+    pub(crate) fn limit(&self, n: usize, goal_met: bool) -> Kind {
         let capacity = self.model.capacity(n);
         let used = self.prediction(n).throughput / capacity;
         let measuring = [Kind::GeneratorBound, Kind::BalancerBound];
@@ -260,50 +260,6 @@ impl<'a> Search<'a> {
         let outcome = self.goal.outcome(self.model, self.measurement(n)?);
         outcome.falls_short().then_some(outcome)
     }
-
-    /// From here on a further instance adds less than half of what it adds alone.
-    pub(crate) fn is_shared(&self, n: usize) -> bool {
-        let gain = self.model.own_limit(n + 1) - self.model.own_limit(n);
-        self.model.sharing.is_shared() && gain < 0.5 * self.model.own_limit(1)
-    }
-
-    fn next_limit(&self, n: usize, now: Kind) -> Option<NextLimit> {
-        if now == Kind::Headroom && self.model.ladder.is_saturated() {
-            // More load meets the limit of the count that runs already.
-            return Some(NextLimit { kind: self.limit(n, false), at_instances: n });
-        }
-        // What lies beyond one instance is unknown as long as one itself still grew, or the generator ended
-        // that; beyond what all have in common no count reaches.
-        let is_last = match now {
-            Kind::SharedDependency | Kind::BalancerBound | Kind::GeneratorBound => true,
-            Kind::MemoryPressure => self.bounds.memory.is_some_and(|fit| fit <= n),
-            _ => false,
-        };
-        let is_open = self.model.ladder.is_saturated() && !is_last;
-        if self.model.is_cpu_limited(n) || !is_open {
-            return None;
-        }
-        let first = |kind, holds: &dyn Fn(usize) -> bool| {
-            let at = (n + 1..=HORIZON).find(|m| holds(*m));
-            at.map(|at_instances| NextLimit { kind, at_instances })
-        };
-        let memory = self
-            .bounds
-            .memory
-            .filter(|fit| *fit >= n)
-            .map(|fit| NextLimit { kind: Kind::MemoryPressure, at_instances: fit + 1 });
-        let shared = |m| !self.is_shared(n) && self.is_shared(m);
-        let relay = |m| self.model.own_limit(m) >= self.model.relay_limit();
-        [
-            first(Kind::CpuBound, &|m| self.model.is_cpu_limited(m)),
-            first(Kind::SharedDependency, &shared),
-            first(self.model.relay_kind, &relay),
-            memory,
-        ]
-        .into_iter()
-        .flatten()
-        .min_by_key(|limit| limit.at_instances)
-    }
 }
 
 #[cfg(test)]
@@ -336,7 +292,7 @@ pub(crate) mod tests {
             recommend(&sleeper(1.0), &closed(10, 1.0, Some(2.0)), &bounds(Kind::Serialized), &[]);
         assert_eq!((r.instances, r.goal_met, r.limited_by), (4, true, Kind::Serialized));
         assert!(r.low <= 4 && r.high >= 4);
-        assert_eq!(r.next_limit.unwrap().kind, Kind::CpuBound);
+        assert_eq!(r.next_limit, None, "the cores carry a hundred times as much");
         assert!(r.reason.contains("3 would not"), "{}", r.reason);
     }
 
@@ -429,7 +385,7 @@ pub(crate) mod tests {
         let r = recommend(&m, &open(15_000.0, 0.1), &bounds(Kind::Waiting), &[]);
         assert_eq!((r.limited_by, r.next_limit), (Kind::GeneratorBound, None), "{}", r.reason);
         assert!(!r.reason.contains("the balancer"), "{}", r.reason);
-        let r = recommend(&m, &open(5_000.0, 0.1), &bounds(Kind::Waiting), &[]);
+        let r = recommend(&m, &open(6_000.0, 0.1), &bounds(Kind::Waiting), &[]);
         assert_eq!(r.next_limit.unwrap().kind, Kind::GeneratorBound, "{}", r.reason);
     }
 
@@ -472,8 +428,6 @@ pub(crate) mod tests {
     #[test]
     fn light_load_is_headroom() {
         let r = recommend(&sleeper(0.02), &open(5.0, 0.5), &bounds(Kind::Serialized), &[]);
-        assert_eq!((r.instances, r.limited_by), (1, Kind::Headroom));
-        assert_eq!(r.next_limit, Some(NextLimit { kind: Kind::Serialized, at_instances: 1 }));
-        assert!(r.reason.contains("one request at a time"), "{}", r.reason);
+        assert_eq!((r.instances, r.limited_by, r.next_limit), (1, Kind::Headroom, None));
     }
 }

@@ -9,6 +9,17 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
+/// A rate (1/s) of which no more than two digits are known.
+pub fn about(per_second: f64) -> String {
+    let rounded = format!("{per_second:.1e}").parse().unwrap_or(per_second);
+    if rounded < 10.0 { format!("{rounded:.1}") } else { format!("{rounded:.0}") }
+}
+
+/// A number of things, by the word for one of them.
+pub fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A time (s).
 pub fn time(seconds: f64) -> String {
     match seconds * 1e3 {
@@ -42,6 +53,8 @@ mod tests {
         assert_eq!([1.002, 0.0206, 5e-5, 0.0].map(time), ["1.00 s", "21 ms", "50 us", "0 ms"]);
         let shares = [0.0023, 0.0, 1e-6, 0.123456, 1.0].map(percent);
         assert_eq!(shares, ["0.23 %", "0 %", "0.0001 %", "12.35 %", "100 %"]);
+        assert_eq!([5389.0, 247.3, 4.99].map(about), ["5400", "250", "5.0"]);
+        assert_eq!([1, 2].map(|n| counted(n, "request")), ["1 request", "2 requests"]);
         assert_eq!([0.1 * 3.0, 10.0 * 0.1].map(cores), ["0.3 cores", "1 core"]);
     }
 }
