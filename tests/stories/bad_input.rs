@@ -56,6 +56,38 @@ fn a_sweep_without_an_end() {
 }
 
 #[test]
+fn a_command_for_a_shell() {
+    for command in ["plan --users 3", "cost --cpus 0.5 --memory 20MB --instances 1", "up"] {
+        let words = &["sh -c 'cd x && node app.js'", "--dir x -- node app.js"];
+        refused(&format!("{command} -- cd x && node app.js"), 2, words);
+        refused(&format!("{command} --dir nowhere -- true"), 2, &["`nowhere` is not a directory"]);
+    }
+    let home = Home::new();
+    let file = home.path().join("tenfold.toml");
+    for (text, words) in [
+        ("dir = \"nowhere\"\ncommand = [\"true\"]", "tenfold.toml:2: `nowhere` is not a directory"),
+        ("command = [\"cd\", \"x\"]", "tenfold.toml:2: `cd` is for a shell"),
+    ] {
+        std::fs::write(&file, format!("[app]\n{text}")).unwrap();
+        let output = home.run("up --check");
+        assert!(said(&output).contains(words), "{}", said(&output));
+    }
+}
+
+#[test]
+fn an_app_runs_in_its_directory() {
+    let _machine = shared();
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("shop")).unwrap();
+    let text = "[app]\ndir = \"shop\"\ncommand = [\"sh\", \"-c\", \"pwd; exit 3\"]";
+    std::fs::write(home.path().join("tenfold.toml"), text).unwrap();
+    for arguments in ["plan --users 1", "plan --users 1 --dir shop -- pwd"] {
+        let text = said(&home.run(arguments));
+        assert!(text.lines().any(|line| line.ends_with("/shop")), "{text}");
+    }
+}
+
+#[test]
 fn a_policy_of_two_words() {
     refused(
         "balance --to 127.0.0.1:9 --policy random two",

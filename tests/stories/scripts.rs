@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::house::{Home, json, said, send, shared};
+use crate::house::{Home, free_address, json, said, send, shared};
 use crate::nginx::Nginx;
 
 fn script(home: &Home, text: &str) {
@@ -50,6 +50,18 @@ scenarios:
     assert!(said.contains("Not met: vusers.failed > 0: vusers.failed = 0"), "{said}");
     let output = home.run("load s.yml -c 2 -t 2 -d 1 --quiet --json -");
     assert_eq!(json(&output)["threads"], 2, "as of a URL");
+}
+
+#[test]
+fn a_script_whose_target_does_not_answer_is_sent_elsewhere_with_target() {
+    let home = Home::new();
+    let address = free_address();
+    let flow = "scenarios: [{flow: [{get: {url: /}}]}]";
+    script(&home, &format!("config: {{target: \"http://{address}\"}}\n{flow}"));
+    let output = home.run("load s.yml --quiet");
+    assert_eq!(output.status.code(), Some(1));
+    let words = format!("nothing listens on {address}: start the server, or say with --target URL");
+    assert!(said(&output).contains(&words), "{}", said(&output));
 }
 
 #[test]

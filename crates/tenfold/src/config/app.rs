@@ -1,7 +1,7 @@
 //! `[app]` and `[apps.NAME]`: what to run, or what runs already, and how requests are spread over it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -11,8 +11,10 @@ use balancer::{
 use fleet::{App, Cpus, Limits, Logs, Ports, ReadyProbe};
 use serde::{Deserialize, Deserializer};
 
+use super::command::for_a_shell;
 use super::health::HealthTable;
 use super::source::{Key, Wrong};
+use super::tls::within;
 use super::value::{self, Short};
 use super::{AppArguments, BalancingArguments, quantity};
 
@@ -22,6 +24,8 @@ pub struct AppTable {
     // What `up` and `plan` run.
     #[serde(default)]
     pub command: Vec<String>,
+    /// Where it runs; relative to the file.
+    pub dir: Option<PathBuf>,
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     pub ready_path: Option<String>,
@@ -167,6 +171,11 @@ impl AppTable {
         if let Some(index) = command.iter().position(|word| word.contains('\0')) {
             return Err(at.then("command").then(&index).wrong(NUL));
         }
+        if let Some(sentence) = for_a_shell(command) {
+            // What the command line says wrong is not the file's.
+            let at = if said.is_empty() { at.then("command") } else { Key::default() };
+            return Err(at.wrong(&sentence));
+        }
         for (name, value) in &self.env {
             let at = at.then("env").then(name);
             if name.is_empty() || name.contains(['=', '\0']) {
@@ -182,7 +191,14 @@ impl AppTable {
         let mut app = App::new(command.clone(), Logs::new(logs));
         app.name = name.to_owned();
         app.env = self.env.clone().into_iter().chain(arguments.env.iter().cloned()).collect();
-        app.directory = directory.map(ToOwned::to_owned);
+        app.directory = match (&arguments.dir, &self.dir) {
+            (Some(said), _) => Some(said.clone()),
+            (None, Some(dir)) => {
+                let dir = within(directory, dir);
+                Some(quantity::directory(dir).map_err(|sentence| at.then("dir").wrong(&sentence))?)
+            }
+            (None, None) => directory.map(ToOwned::to_owned),
+        };
         if let Some(path) = arguments.ready_path.as_ref().or(self.ready_path.as_ref()) {
             app.readiness.probe =
                 ReadyProbe::http(path).map_err(|error| at.then("ready_path").wrong(&error))?;

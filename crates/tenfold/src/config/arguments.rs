@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use fleet::{Cpus, Limits, ReadyProbe};
 
 use super::quantity::Discreet;
@@ -15,6 +16,9 @@ use super::{File, environment, quantity};
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "App")]
 pub struct AppArguments {
+    /// Run the app in DIR [default: here, or where the file is]
+    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(quantity::directory), env = "TENFOLD_DIR")]
+    pub dir: Option<PathBuf>,
     /// Set NAME=VALUE for the app; {port}, {i} and {name} are replaced
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = Discreet(quantity::assignment))]
     pub env: Vec<(String, String)>,

@@ -4,6 +4,7 @@
 //! - `arguments`: what several commands share.
 //! - [`file`], `source`: the file, where a key stands in it, and how an error is told.
 //! - `app`, `balancer`, `forwarding`, `health`, `limits`, `listener`, `log`, `route`, `timeouts`, `tls`: its tables, each with its checks.
+//! - `command`: what is no command without a shell.
 //! - `balancing`: all of these for `up` and `balance`.
 //! - [`environment`]: how much is asked for, if no flag says it.
 //! - [`quantity`], `value`: numbers with a unit, on the command line and in the file.
@@ -12,6 +13,7 @@ mod app;
 mod arguments;
 mod balancer;
 mod balancing;
+mod command;
 pub mod environment;
 pub mod file;
 mod forwarding;

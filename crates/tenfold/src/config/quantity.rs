@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -178,6 +179,16 @@ pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     match (first.trim().parse::<u16>(), last.trim().parse::<u16>()) {
         (Ok(first), Ok(last)) if first > 0 && first <= last => Ok(first..=last),
         _ => Err(format!("`{text}` is not a range of ports: write FIRST-LAST, as in 4201-4210")),
+    }
+}
+
+/// A directory that exists.
+pub fn directory(path: PathBuf) -> Result<PathBuf, String> {
+    match path.is_dir() {
+        true => Ok(path),
+        false => {
+            Err(format!("`{}` is not a directory: create it or correct the path", path.display()))
+        }
     }
 }
 

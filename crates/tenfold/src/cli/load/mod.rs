@@ -99,7 +99,11 @@ impl Arguments {
             ));
         }
         config.check().map_err(refusal)?;
-        reach(&config.target).await?;
+        let elsewhere = match config.script {
+            Some(_) => "say with --target URL where the script's requests go",
+            None => "correct the URL",
+        };
+        reach(&config.target, elsewhere).await?;
         let awake = self.connections.dma_latency.map(idle::bound).transpose()?;
         let interrupt = config.interrupt.clone();
         let run = match begin(config, &stop).await? {

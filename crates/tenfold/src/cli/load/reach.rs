@@ -11,8 +11,8 @@ use tokio::time::timeout;
 /// Who needs longer is slow, which the load will show.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Fails where nothing listens.
-pub(super) async fn reach(target: &Target) -> anyhow::Result<()> {
+/// Fails where nothing listens. `elsewhere` is how another target is named.
+pub(super) async fn reach(target: &Target, elsewhere: &str) -> anyhow::Result<()> {
     if let Some(path) = &target.unix {
         return match UnixStream::connect(path).await {
             Err(error) if is_refusal(error.kind()) => bail!(
@@ -28,7 +28,7 @@ pub(super) async fn reach(target: &Target) -> anyhow::Result<()> {
             _ => return Ok(()),
         }
     }
-    bail!("nothing listens on {}: start the server, or correct the URL", target.host)
+    bail!("nothing listens on {}: start the server, or {elsewhere}", target.host)
 }
 
 fn is_refusal(kind: ErrorKind) -> bool {
