@@ -10,6 +10,7 @@
 //! - [`comparison`]: whether two sides of an experiment differ.
 //! - [`ladder`]: one instance under doubling concurrency: its slots and its saturation.
 //! - [`saturation`]: what instances completed and the CPU it took; [`shape`]: how a service time varies.
+//! - [`fairness`]: whether an instance serves all that wait alike.
 //! - [`model`]: N instances of concurrency k on C shared cores, fitted to measurements.
 //! - [`regression`]: demands as the slope of busy seconds over requests.
 //! - [`sharing`]: what they do to each other beside the cores, decided by the data.
@@ -38,6 +39,7 @@ pub mod cost;
 mod crowd;
 pub mod difference;
 mod draws;
+pub mod fairness;
 pub mod finding;
 pub mod goal;
 pub mod interval;

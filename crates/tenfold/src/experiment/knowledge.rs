@@ -1,6 +1,7 @@
 //! What is known so far, and what follows from it. No I/O: the science is asked here.
 
 mod next;
+mod unfairness;
 
 use std::collections::BTreeMap;
 
@@ -409,7 +410,7 @@ impl<'a> Knowledge<'a> {
         };
         let noticed = self.notes.iter().chain(self.surprises.values()).cloned();
         let words = self.deaths.iter().filter_map(|(name, past)| death::last_words(name, past));
-        noticed.chain(self.lost.iter().map(told)).chain(words).collect()
+        noticed.chain(self.unfairness()).chain(self.lost.iter().map(told)).chain(words).collect()
     }
 
     /// Whether a measurement may be relied on; other programs that work for the app do not disturb it.

@@ -80,7 +80,7 @@ fn one_instance(plan: &Plan) -> String {
     if plan.probes.is_empty() {
         return String::new();
     }
-    let mut head = vec!["requests at once", "requests/s", "p50", "app CPU"];
+    let mut head = vec!["requests at once", "requests/s", "p50", "p95", "app CPU"];
     let ladder = || plan.probes.iter().filter(|p| p.purpose == Purpose::Ladder);
     let has_quota = ladder().any(|p| p.limited.is_some_and(|l| l.cpus.is_some()));
     let has_kills = ladder().any(|p| p.memory_kills > 0);
@@ -92,6 +92,7 @@ fn one_instance(plan: &Plan) -> String {
             p.users.map_or_else(String::new, |u| u.to_string()),
             rate(p.throughput),
             optional(p.latency_ms.p50.or(p.latency_ms.mean), millis),
+            optional(p.latency_ms.p95, millis),
             optional(p.cpu_cores.app, |c| format!("{c:.2} cores")),
         ];
         let ratio = p.limited.and_then(|l| l.throttled_ratio);

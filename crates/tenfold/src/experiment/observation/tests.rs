@@ -5,7 +5,8 @@ use crate::plan::CpuCores;
 /// other programs used so many cores beside them.
 pub fn seen(instances: usize, users: Option<usize>, throughput: f64, beside: f64) -> Observation {
     let app_cores = 0.01 * throughput;
-    let millis = Times { mean: Some(20.0), p50: Some(20.0), p95: Some(20.0), ..Times::default() };
+    let each = Some(users.map_or(20.0, |users| 1e3 * users as f64 / throughput));
+    let millis = Times { mean: each, p50: each, p95: each, ..Times::default() };
     let probe = plan::Probe {
         purpose: if users.is_some() { Purpose::Ladder } else { Purpose::Goal },
         instances,
