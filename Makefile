@@ -9,7 +9,7 @@ PROFILE := $(abspath $(TARGET))/profile
 RELEASE := $(TARGET)/$(HOST)/release/tenfold
 ORIGIN := $(TARGET)/bench/release/bench-origin
 
-.PHONY: help demo build release origin deps test soak fuzz lint fmt install clean bench-balancer bench-load bench-accuracy bench-choosing bench-docs systems
+.PHONY: help demo build release origin deps test soak fuzz lint fmt install clean bench-balancer bench-load bench-accuracy bench-choosing bench-docs systems foreign
 
 help: ## List these words
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -87,15 +87,21 @@ systems: build ## Measure five published systems, and compare each row and concl
 	scripts/deps bench-accuracy
 	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/systems
 
+# APPS="express php" measures only these, and keeps what was measured of the others; SWEEP=8 (seconds for a count).
+foreign: build ## Plan 18 real stacks beside sweeps by another generator (45 min)
+	scripts/deps foreign
+	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/foreign
+
 bench-docs: ## Put the tables of the last measurements into docs/
 	PYTHONPATH=bench python3 -B bench/balancer render
 	PYTHONPATH=bench python3 -B bench/load render
 	PYTHONPATH=bench python3 -B bench/accuracy render
 	PYTHONPATH=bench python3 -B bench/systems render
+	PYTHONPATH=bench python3 -B bench/foreign render
 
 install: build ## Install the program to ~/.cargo/bin
 	$(CARGO) install --locked --path crates/tenfold
 
 clean: ## Remove what was built
 	$(CARGO) clean
-	rm -rf examples/search/node_modules tests/apps/postgres/node_modules examples/static-cost/static
+	rm -rf examples/search/node_modules tests/apps/postgres/node_modules tests/foreign/*/node_modules examples/static-cost/static

@@ -12,10 +12,10 @@ from pathlib import Path
 import results as recorded
 import tables
 from apps import APPS, App
-from curves import Document
 from results import Results, Trial
 
 from rig import machine, options, record
+from rig.curve import Document
 from rig.options import ROOT, Environment
 from rig.program import main, now
 from rig.table import Sheet

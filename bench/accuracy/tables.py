@@ -10,10 +10,10 @@ from statistics import median
 
 import curves
 from apps import APPS, App
-from curves import Compared
 from results import Results, Trial
 
-from rig import machine
+from rig import curve, machine
+from rig.curve import Compared
 from rig.ratio import verdict
 from rig.table import Sheet, Table, milliseconds
 
@@ -41,9 +41,9 @@ class Judged:
     @staticmethod
     def of(app: App, trial: Trial) -> Judged:
         truth = curves.truth(trial.sweeps)
-        compared = list(curves.compare(trial.plan, truth))
+        compared = list(curve.compare(trial.plan, truth))
         wander = list(curves.wander(trial.plan, trial.sweeps))
-        return Judged(app, trial, compared, wander, curves.best_count(trial.plan["goal"], truth))
+        return Judged(app, trial, compared, wander, curve.best_count(trial.plan["goal"], truth))
 
     @property
     def held(self) -> int:

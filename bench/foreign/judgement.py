@@ -1,0 +1,172 @@
+"""An app judged: its plan beside what another generator has seen before and after it.
+
+What is required of it is issue 19's. The truth is the median of two sweeps at each count. Its own
+error is how far they are apart, and what the generator and others took of cores that the app could have used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+
+from apps import App
+from results import Sample, Trial
+
+from rig import curve
+from rig.curve import CARRIED, Compared, Measured
+
+# Of throughput, a share of the truth, where the truth's own error is within the second one.
+MOST_THROUGHPUT = 0.10
+AGREED = 0.05
+# Of p95: a share of the truth, or milliseconds where that is short.
+MOST_P95 = 0.25
+SHORT_MS = 5.0
+MOST_SHORT_MS = 2.0
+
+
+@dataclass(frozen=True)
+class Point:
+    """A count: the two samples of the truth, and the prediction beside their median."""
+
+    before: Sample
+    after: Sample
+    compared: Compared
+    cores: int
+
+    @property
+    def instances(self) -> int:
+        return self.before.instances
+
+    @property
+    def samples(self) -> tuple[Sample, Sample]:
+        return self.before, self.after
+
+    @property
+    def apart(self) -> float:
+        """How far the sweeps are from each other in throughput, as a share; of what is carried, in its share
+        of what was sent, which differs by chance."""
+        carried = [each.throughput / each.offered for each in self.samples]
+        if min(carried) < CARRIED:
+            carried = [each.throughput for each in self.samples]
+        return max(carried) / min(carried) - 1
+
+    @property
+    def taken(self) -> float:
+        """What the generator and other programs took of cores that were not idle, as a share of the app's."""
+        return median(_taken(each, self.cores) for each in self.samples)
+
+    @property
+    def is_known(self) -> bool:
+        return self.apart + self.taken <= AGREED
+
+    @property
+    def p95_apart_ms(self) -> float:
+        times = [each.p95_ms or 0.0 for each in self.samples]
+        return max(times) - min(times)
+
+    @property
+    def p95_off_ms(self) -> float | None:
+        """By how much p95 was predicted too long; None where there is none to predict."""
+        if self.compared.p95_error is None:
+            return None
+        return (self.compared.predicted_p95_ms or 0.0) - (self.compared.measured.p95_ms or 0.0)
+
+    @property
+    def p95_bound_ms(self) -> float:
+        """By how much it may be off."""
+        truth_ms = self.compared.measured.p95_ms or 0.0
+        return MOST_P95 * truth_ms if truth_ms > SHORT_MS else MOST_SHORT_MS
+
+    @property
+    def p95_used(self) -> float | None:
+        """The error of p95 as a share of what is allowed."""
+        off_ms = self.p95_off_ms
+        return None if off_ms is None else abs(off_ms) / self.p95_bound_ms
+
+    @property
+    def p95_is_known(self) -> bool:
+        return self.p95_apart_ms <= self.p95_bound_ms
+
+
+@dataclass(frozen=True)
+class Judged:
+    app: App
+    trial: Trial
+    points: list[Point]
+    # Counts that are right: of both sweeps, and of each of them where they differ.
+    best: list[int]
+
+    @staticmethod
+    def of(app: App, trial: Trial, cores: int) -> Judged:
+        pairs = list(zip(trial.before, trial.after, strict=True))
+        truth = [_median(before, after) for before, after in pairs]
+        goal = trial.plan["goal"]
+        each = [[_median(sample, sample) for sample in sweep] for sweep in (trial.before, trial.after)]
+        best = {curve.best_count(goal, measured) for measured in (truth, *each)}
+        compared = {one.measured.instances: one for one in curve.compare(trial.plan, truth)}
+        points = [
+            Point(before, after, compared[before.instances], cores)
+            for before, after in pairs
+            if before.instances in compared
+        ]
+        return Judged(app, trial, points, sorted(best))
+
+    @property
+    def recommended(self) -> int:
+        return int(self.trial.plan["recommendation"]["instances"])
+
+    @property
+    def interval(self) -> tuple[int, int]:
+        answer = self.trial.plan["recommendation"]
+        return answer["low"], answer["high"]
+
+    @property
+    def is_right(self) -> bool:
+        """The count is, or it is one off and the interval says so."""
+        low, high = self.interval
+        return self.recommended in self.best or any(
+            abs(self.recommended - best) <= 1 and low <= best <= high for best in self.best
+        )
+
+    @property
+    def first_finding(self) -> str:
+        findings = self.trial.plan["findings"]
+        return str(findings[0]["kind"]) if findings else "none"
+
+    @property
+    def is_found(self) -> bool:
+        return self.first_finding in self.app.limits
+
+    @property
+    def slots(self) -> int | None:
+        found = self.trial.plan["balancer_slots"]
+        return int(found) if found else None
+
+    @property
+    def has_its_slots(self) -> bool:
+        return self.app.slots is None or self.slots == self.app.slots
+
+    @property
+    def verdict(self) -> str:
+        return str(self.trial.plan["verdict"])
+
+    @property
+    def plan_s(self) -> float:
+        return float(self.trial.plan["duration_s"])
+
+
+def _taken(sample: Sample, cores: int) -> float:
+    foreign = sample.generator_cores + sample.others_cores
+    return max(0.0, foreign - sample.idle_cores) / (cores - foreign)
+
+
+def _median(before: Sample, after: Sample) -> Measured:
+    samples = (before, after)
+    times = [each.p95_ms for each in samples if each.p95_ms is not None]
+    return Measured(
+        instances=before.instances,
+        throughput=median(each.throughput for each in samples),
+        offered=median(each.offered for each in samples),
+        p95_ms=median(times) if times else None,
+        error_ratio=sum(each.errors for each in samples) / max(sum(each.requests for each in samples), 1),
+    )

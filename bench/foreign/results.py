@@ -1,0 +1,65 @@
+"""What was measured, as values that are written to a file and rendered from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rig import record
+
+SCHEMA = "tenfold/bench-foreign/1"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the generator has seen of so many instances. Times in ms, rates a second, CPU in cores."""
+
+    instances: int
+    seconds: float
+    requests: int
+    errors: int
+    throughput: float
+    offered: float
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    generator_cores: float
+    # What nobody used of the machine.
+    idle_cores: float
+    # What programs used that are neither the app's nor the benchmark's.
+    others_cores: float
+
+
+@dataclass
+class Trial:
+    """One app: Tenfold's own document, whole, and the sweeps before and after it."""
+
+    plan: dict[str, Any]
+    before: list[Sample]
+    after: list[Sample]
+
+
+@dataclass
+class Results:
+    started_at: str
+    machine: dict[str, Any]
+    sweep_s: float
+    budget_s: float
+    finished_at: str = ""
+    # By app.
+    trials: dict[str, Trial] = field(default_factory=dict)
+    # What was left out, a sentence each, by app.
+    failed: dict[str, str] = field(default_factory=dict)
+    schema: str = SCHEMA
+
+
+def read(path: Path) -> Results:
+    document = record.read(path, SCHEMA)
+    trials = document.pop("trials")
+    return Results(trials={name: _trial(each) for name, each in trials.items()}, **document)
+
+
+def _trial(document: dict[str, Any]) -> Trial:
+    sweeps = {which: [Sample(**each) for each in document[which]] for which in ("before", "after")}
+    return Trial(plan=document["plan"], **sweeps)

@@ -1,0 +1,178 @@
+"""The tables of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+import contradictions
+from apps import APPS
+from judgement import AGREED, MOST_THROUGHPUT, Judged, Point
+from results import Results
+
+from rig import machine
+from rig.ratio import verdict
+from rig.table import Sheet, Table, milliseconds
+
+JSON = "foreign.json"
+MEDIAN_PLAN_S = 30
+
+
+def sheet(results: Results) -> Sheet:
+    judged = [
+        Judged.of(app, results.trials[app.name], int(results.machine["cores"]))
+        for app in APPS
+        if app.name in results.trials
+    ]
+    return Sheet(conditions(results), list(tables(judged, results.budget_s)), list(results.failed.values()))
+
+
+def conditions(results: Results) -> str:
+    return (
+        machine.sentence(results.machine, results.started_at, results.finished_at)
+        + "The truth is the median of two sweeps by another generator, one before the plan and one after it, with "
+        f"{results.sweep_s:g} s for each count. The plan starts from scratch with a budget of {results.budget_s:g} s."
+    )
+
+
+def tables(judged: list[Judged], budget_s: float) -> Iterator[Table]:
+    if judged:
+        yield _requirements(judged, budget_s)
+        yield _apps(judged)
+        yield _counts(judged)
+
+
+def _requirements(judged: list[Judged], budget_s: float) -> Table:
+    points = [point for each in judged for point in each.points]
+    known = [point for point in points if point.is_known]
+    with_p95 = [point for point in points if point.p95_off_ms is not None]
+    p95_known = [point for point in with_p95 if point.p95_is_known]
+    plans_s = [each.plan_s for each in judged]
+    expected = sum(each.app.most for each in judged)
+    rows = [
+        _all("counts right, or one off and the interval says so", sum(e.is_right for e in judged), len(judged)),
+        _all("counts that the plan predicts", len(points), expected),
+        _all(
+            f"throughput within {MOST_THROUGHPUT:.0%}, where the truth is known within {AGREED:.0%}",
+            sum(abs(point.compared.throughput_error) <= MOST_THROUGHPUT for point in known),
+            len(known),
+        ),
+        ["the same, worst, of all counts", _worst(points), "", ""],
+        _all(
+            "p95 within 25 %, or 2 ms up to 5 ms",
+            sum((point.p95_used or 0) <= 1 for point in with_p95),
+            len(with_p95),
+        ),
+        _all(
+            "the same, where the two sweeps agree as well",
+            sum((point.p95_used or 0) <= 1 for point in p95_known),
+            len(p95_known),
+        ),
+        _all(
+            "plans that do not contradict themselves",
+            sum(not contradictions.of(each.trial.plan) for each in judged),
+            len(judged),
+        ),
+        _all("first findings that are right", sum(e.is_found for e in judged), len(judged)),
+        _counted("slots as the app's structure has them", judged),
+        ["plans that call themselves valid", f"{sum(e.verdict == 'valid' for e in judged)} of {len(judged)}", "", ""],
+        _bounded("median plan, s", median(plans_s), MEDIAN_PLAN_S),
+        _bounded("longest plan, s", max(plans_s), budget_s),
+    ]
+    note = (
+        "The truth is known within how far the two sweeps are apart, and what the generator and other programs took of "
+        "cores that were not idle. Where more is sent than a count can carry, there is no p95 to predict."
+    )
+    return Table("Real stacks: what is required", ["", "is", "required", ""], rows, note)
+
+
+def _all(title: str, count: int, among: int) -> list[str]:
+    return [title, f"{count} of {among}", "all", verdict(count == among)]
+
+
+def _counted(title: str, judged: list[Judged]) -> list[str]:
+    structured = [each for each in judged if each.app.slots is not None]
+    return [title, f"{sum(each.has_its_slots for each in structured)} of {len(structured)}", "", ""]
+
+
+def _bounded(title: str, value: float, most: float) -> list[str]:
+    return [title, f"{value:.0f}", f"at most {most:g}", verdict(value <= most)]
+
+
+def _worst(points: list[Point]) -> str:
+    return f"{max((abs(point.compared.throughput_error) for point in points), default=0.0):.1%}"
+
+
+def _apps(judged: list[Judged]) -> Table:
+    rows = [
+        [
+            each.app.name + (" *" if each.app.is_held_out else ""),
+            each.app.stack,
+            each.app.workload,
+            _recommended(each),
+            _finding(each),
+            _slots(each),
+            each.verdict,
+            f"{each.plan_s:.0f}",
+            "; ".join(contradictions.of(each.trial.plan)) or "-",
+        ]
+        for each in judged
+    ]
+    head = ["app", "stack", "asked", "recommended, best", "first finding", "slots", "verdict", "plan, s"]
+    head += ["contradicts itself"]
+    note = (
+        "* held out: no plan of it was looked at while the model was worked on. Slots as found, and as the app's "
+        "structure has them where it limits any. Best counts are of the median of the sweeps, and of each of them."
+    )
+    return Table("Real stacks: by app", head, rows, note)
+
+
+def _recommended(each: Judged) -> str:
+    low, high = each.interval
+    interval = "" if low == high else f" ({low} - {high})"
+    best = " or ".join(map(str, each.best))
+    return f"{each.recommended}{interval}, {best}" + ("" if each.is_right else ": missed")
+
+
+def _finding(each: Judged) -> str:
+    if each.is_found:
+        return each.first_finding
+    return f"{each.first_finding}: missed {' or '.join(each.app.limits)}"
+
+
+def _slots(each: Judged) -> str:
+    found = str(each.slots or "-")
+    return found if each.app.slots is None else f"{found} of {each.app.slots}"
+
+
+def _counts(judged: list[Judged]) -> Table:
+    rows = [_count(each, point) for each in judged for point in each.points]
+    head = ["app, instances", "requests/s", "apart", "generator", "predicted", "error"]
+    head += ["p95, ms", "apart", "predicted", "of what is allowed"]
+    note = (
+        "Apart: how far the two sweeps are from each other. Generator: the cores that it took, and in brackets what it "
+        "and other programs took that was not idle, as a share of the app's cores. Missed is said where the truth is "
+        "known well enough; the error of p95 is told as a share of what is allowed."
+    )
+    return Table("Real stacks: by count", head, rows, note)
+
+
+def _count(each: Judged, point: Point) -> list[str]:
+    measured = point.compared.measured
+    taken = f" ({point.taken:.1%})" if point.taken else ""
+    error = point.compared.throughput_error
+    missed = ": missed" if point.is_known and abs(error) > MOST_THROUGHPUT else ""
+    used = point.p95_used
+    late = ": missed" if used is not None and used > 1 and point.p95_is_known else ""
+    return [
+        f"{each.app.name}, {point.instances}",
+        f"{measured.throughput:.1f}",
+        f"{point.apart:.1%}",
+        f"{median(sample.generator_cores for sample in point.samples):.2f}{taken}",
+        f"{point.compared.predicted:.1f}",
+        f"{error:+.1%}{missed}",
+        milliseconds(measured.p95_ms),
+        milliseconds(point.p95_apart_ms),
+        milliseconds(point.compared.predicted_p95_ms),
+        "-" if used is None else f"{used:.0%}{late}",
+    ]
