@@ -13,34 +13,34 @@ use crate::dispatch::hash;
 /// `ip_hash`, `hash header NAME`, `hash cookie NAME`, `hash path`, `hash query NAME`,
 /// `random two`, `first`.
 ///
-/// All but `queue` and `first` bind a request at once: it waits for the backend that was picked,
-/// while another one may become free. All honour weights, but for `first`.
+/// All pick among the backends that have a free slot. Where none has, requests wait in one central
+/// queue for the first slot that becomes free; those with a key wait for the backend of their key,
+/// unless another one has nobody else to serve. All honour weights, but for `first`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
-    /// One central queue: a request is bound to a backend only when a slot is free there. Among
-    /// free backends the one with fewest requests in flight for its weight, then the most recently
-    /// idle; those under a quota take turns ([`Cpu`](crate::Cpu)).
+    /// The backend with fewest requests in flight for its weight, then the most recently idle;
+    /// those under a quota take turns ([`Cpu`](crate::Cpu)).
     #[default]
     Queue,
     /// Each backend in turn, as often as its weight says.
     RoundRobin,
-    /// The backend with fewest requests in flight and waiting for its weight, in turn among equals.
+    /// The backend with fewest requests in flight for its weight, in turn among equals.
     LeastConn,
-    /// The backend where requests in flight and waiting, times how long it took of late, are least.
+    /// The backend where requests in flight, times how long it took of late, are least.
     /// What fails counts as slow, and so does what clients wait for in vain; what is not asked is taken
     /// to be faster each second, so that nobody starves.
     LeastTime,
     /// A client address keeps its backend: [`Policy::Hash`] over the address, an IPv6 one by its
     /// network of 64 bits.
     IpHash,
-    /// Requests with an equal key keep their backend. A backend with all slots taken, or with a
-    /// quarter more than its share of all requests, passes them on to the next one. A request
+    /// Requests with an equal key keep their backend. A backend with all slots taken passes them on to
+    /// the next one that is free, and so does one with a quarter more than its share of all requests. A request
     /// without the key goes to the least busy backend.
     Hash(Key),
     /// The less busy one of two backends picked at random.
     RandomTwo,
-    /// The oldest backend with a free slot; a request waits in the central queue for any.
+    /// The oldest backend.
     First,
 }
 
@@ -66,6 +66,11 @@ pub enum Key {
 pub struct UnknownPolicy(String);
 
 impl Policy {
+    /// Requests have a key that leads to a backend of their own.
+    pub(crate) fn is_keyed(&self) -> bool {
+        matches!(self, Policy::IpHash | Policy::Hash(_))
+    }
+
     /// What the policy keeps together of a request, as a hash: of its header, or of where it came
     /// from. Costs nothing for policies that look at neither.
     pub(crate) fn key(&self, head: &[u8], client: Option<IpAddr>) -> Option<u64> {

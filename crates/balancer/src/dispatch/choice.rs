@@ -28,22 +28,18 @@ impl<B: Clone> Dispatch<B> {
             return if nobody { Choice::Later(None) } else { Choice::AllTried };
         };
         let chosen = match &self.policy {
-            Policy::Queue | Policy::First => {
-                return self.first(tier, &wish.tried).map_or(Choice::Later(None), Choice::Now);
+            Policy::Queue | Policy::First | Policy::LeastConn | Policy::LeastTime => {
+                self.first(tier, &wish.tried)
             }
-            Policy::LeastConn | Policy::LeastTime => self.first(tier, &wish.tried),
             Policy::RoundRobin => {
                 let chosen = self.first(tier, &wish.tried);
                 self.take_turn(tier, chosen);
                 chosen
             }
             Policy::RandomTwo => self.less_busy_of_two(tier, &wish.tried),
-            Policy::IpHash | Policy::Hash(_) => self.by_key(tier, wish),
+            Policy::IpHash | Policy::Hash(_) => return self.by_key(tier, wish),
         };
-        match chosen {
-            Some(index) if self.at(index).is_some_and(Member::is_free) => Choice::Now(index),
-            bound => Choice::Later(bound),
-        }
+        chosen.map_or(Choice::Later(None), Choice::Now)
     }
 
     /// The lineup that serves a request: backups only where no other backend takes it.
@@ -55,11 +51,14 @@ impl<B: Clone> Dispatch<B> {
         tiers.clone().find(at_once).or_else(|| tiers.clone().find(at_last))
     }
 
-    /// The first one in order that fits, or that will.
+    /// The first one in order that has a free slot.
     fn first(&self, tier: usize, tried: &Tried) -> Option<u32> {
-        let order = &self.lineups[tier].order;
-        let fitting = order.first(|index| self.fits(index, tried));
-        fitting.or_else(|| order.first(|index| self.is_new(index, tried)))
+        self.lineups[tier].order.first(|index| self.is_free_for(index, tried))
+    }
+
+    /// A request may start there at once.
+    fn is_free_for(&self, index: u32, tried: &Tried) -> bool {
+        self.is_new(index, tried) && self.at(index).is_some_and(Member::is_free)
     }
 
     /// A request may go there, or wait for it; not where that may be for ever, as long as somebody
@@ -80,7 +79,7 @@ impl<B: Clone> Dispatch<B> {
         // The back at every change: equals take turns.
         let last = self.sequence;
         let rank: Option<Rank> = match self.policy {
-            Policy::Queue | Policy::First if !takes || member.in_flight >= member.room() => None,
+            _ if !takes || member.in_flight >= member.room() => None,
             Policy::First => Some((u64::from(member.id.generation), 0)),
             Policy::Queue => {
                 let place = match (end, member.terms.cpu) {
@@ -90,7 +89,6 @@ impl<B: Clone> Dispatch<B> {
                 };
                 Some((busy(member.in_flight as u64), place))
             }
-            _ if !takes => None,
             Policy::RoundRobin => Some((member.turn, last)),
             Policy::LeastTime => Some((busy((load + 1) * member.service.cost()), last)),
             _ => Some((busy(load + 1), last)),
@@ -100,7 +98,7 @@ impl<B: Clone> Dispatch<B> {
 
     /// Counts a backend among those that take requests.
     pub(super) fn join_lineup(&mut self, index: u32) {
-        let keyed = matches!(self.policy, Policy::IpHash | Policy::Hash(_));
+        let keyed = self.policy.is_keyed();
         let Some(member) = self.members[index as usize].as_mut() else { return };
         let lineup = &mut self.lineups[member.tier()];
         lineup.takers.push(index);
@@ -135,18 +133,21 @@ impl<B: Clone> Dispatch<B> {
     }
 
     /// Smooth weighted round robin, as the earliest deadline first: a logarithm of the backends,
-    /// where adding weights up each time would look at all of them.
+    /// where adding weights up each time would look at all of them. A backend that had no free slot
+    /// when it was its turn does not get what it has missed.
     fn take_turn(&mut self, tier: usize, chosen: Option<u32>) {
         let Some(index) = chosen else { return };
         let Some(member) = self.members[index as usize].as_mut() else { return };
-        self.lineups[tier].clock = self.lineups[tier].clock.max(member.turn);
-        member.turn += Lineup::stride(member.weight());
+        let clock = self.lineups[tier].clock.max(member.turn);
+        self.lineups[tier].clock = clock;
+        member.turn = clock + Lineup::stride(member.weight());
         self.rank(index, End::Back);
     }
 
     fn less_busy_of_two(&mut self, tier: usize, tried: &Tried) -> Option<u32> {
-        let first = self.roll(tier, |d, index| d.fits(index, tried));
-        let second = self.roll(tier, |d, index| Some(index) != first && d.fits(index, tried));
+        let first = self.roll(tier, |d, index| d.is_free_for(index, tried));
+        let second =
+            self.roll(tier, |d, index| Some(index) != first && d.is_free_for(index, tried));
         let busy = |index: &u32| {
             self.at(*index).map(|member| (member.load() + 1) * SCALE / member.weight())
         };
@@ -174,22 +175,27 @@ impl<B: Clone> Dispatch<B> {
         rolled
     }
 
-    /// The owner of the key, or the next one that is below its bound and free; without a key, the
-    /// least busy one.
-    fn by_key(&self, tier: usize, wish: &Wish) -> Option<u32> {
-        let (lineup, mut below) = (&self.lineups[tier], None);
+    /// The owner of the key, or the next one that is free, rather one below its bound; without a key,
+    /// the least busy one. Where none is free, the request waits for the first one below its bound.
+    fn by_key(&self, tier: usize, wish: &Wish) -> Choice {
+        let (lineup, mut free, mut below) = (&self.lineups[tier], None, None);
         let owners = wish.key.into_iter().flat_map(|key| lineup.ring.from(key));
         for index in owners.take(WALK) {
             let Some(member) = self.at(index) else { continue };
-            let bound = lineup.bound(member.weight());
-            if !self.fits(index, &wish.tried) || member.load() >= bound {
+            if !self.fits(index, &wish.tried) {
                 continue;
             }
-            if member.is_free() {
-                return Some(index);
+            let is_below = member.load() < lineup.bound(member.weight());
+            match (member.is_free(), is_below) {
+                (true, true) => return Choice::Now(index),
+                (true, false) => free = free.or(Some(index)),
+                (false, true) => below = below.or(Some(index)),
+                (false, false) => {}
             }
-            below = below.or(Some(index));
         }
-        below.or_else(|| self.first(tier, &wish.tried))
+        match free.or_else(|| self.first(tier, &wish.tried)) {
+            Some(index) => Choice::Now(index),
+            None => Choice::Later(below),
+        }
     }
 }

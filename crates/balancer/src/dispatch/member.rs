@@ -26,7 +26,7 @@ pub(crate) struct Member<B> {
     /// How far its slow start has come.
     pub(super) ramp: Ramp,
     pub(crate) condition: Condition,
-    /// Waiters of this backend alone (policies that bind early).
+    /// Waiters that want this backend rather than another one (policies with a key).
     pub(super) bound: List,
     /// Those that go before all others: checks of its health.
     pub(super) first: List,

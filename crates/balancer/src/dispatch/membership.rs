@@ -12,7 +12,6 @@ use super::service::ServiceTime;
 use super::{BackendId, Changes, Dispatch, Line, Member, Standing, Terms, WaiterState};
 use crate::backend::Slots;
 use crate::health::Condition;
-use crate::policy::Policy;
 
 impl<B: Clone> Dispatch<B> {
     pub(crate) fn add(&mut self, backend: B, rule: Slots, terms: Terms) -> (BackendId, Vec<Waker>) {
@@ -240,9 +239,9 @@ impl<B: Clone> Dispatch<B> {
 
     /// Gives the waiters of no backend to one that has come. Its checks still go first.
     fn place_unbound(&mut self, index: u32) -> Vec<Waker> {
-        let mut wakers = match self.policy {
-            Policy::Queue | Policy::First => Vec::new(),
-            _ => {
+        let mut wakers = match self.policy.is_keyed() {
+            false => Vec::new(),
+            true => {
                 let unbound = std::mem::replace(&mut self.unbound, List::EMPTY);
                 self.place_again(unbound)
             }

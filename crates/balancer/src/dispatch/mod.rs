@@ -107,7 +107,7 @@ enum WaiterState<B> {
 enum Line {
     /// For any backend that it may go to.
     Any,
-    /// For this one.
+    /// For this one, or for another one that has nobody else to serve.
     Of(u32),
     /// For this one, before everybody else: a check of its health.
     First(u32),

@@ -10,12 +10,15 @@ use crate::backend::Slots;
 impl<B: Clone> Dispatch<B> {
     /// Hands a slot that was just given back to a waiter, and notes how fast the queue moves.
     pub(super) fn hand_over(&mut self, index: u32, report: Report) -> Option<Waker> {
-        let bound = self.at(index).is_some_and(|member| !member.bound.is_empty());
-        let waker = self.serve(index)?;
+        let (waker, line) = self.serve_next(index)?;
         if let Some(now) = report.ended() {
-            let (list, rate) = match self.members[index as usize].as_mut() {
-                Some(member) if bound => (&member.bound, &mut member.drain_rate),
-                _ => (&self.unbound, &mut self.drain_rate),
+            let (list, rate) = match line {
+                Line::First(_) => return Some(waker),
+                Line::Any => (&self.unbound, &mut self.drain_rate),
+                Line::Of(index) => match self.members[index as usize].as_mut() {
+                    Some(member) => (&member.bound, &mut member.drain_rate),
+                    None => return Some(waker),
+                },
             };
             // After the last one nobody waits, for however long.
             if !list.is_empty() {
@@ -41,12 +44,16 @@ impl<B: Clone> Dispatch<B> {
 
     /// Hands a free slot of this backend to the first waiter that it may serve.
     pub(super) fn serve(&mut self, index: u32) -> Option<Waker> {
+        self.serve_next(index).map(|(waker, _)| waker)
+    }
+
+    fn serve_next(&mut self, index: u32) -> Option<(Waker, Line)> {
         let (waiter, line) = self.next_for(index)?;
         let waker = self.unlink(waiter, line);
         let grant = self.grant(index);
         self.waiters[waiter as usize].state = WaiterState::Granted(grant);
         // A waiter that has not polled yet finds its grant when it does.
-        Some(waker.unwrap_or_else(|| Waker::noop().clone()))
+        Some((waker.unwrap_or_else(|| Waker::noop().clone()), line))
     }
 
     fn next_for(&self, index: u32) -> Option<(u32, Line)> {
@@ -68,7 +75,21 @@ impl<B: Clone> Dispatch<B> {
             let tried = &self.waiters[waiter as usize].wish.tried;
             !tried.contains(id) && self.tier_for(tried) == Some(tier)
         };
-        self.unbound.iter(&self.links).find(fits).map(|waiter| (waiter, Line::Any))
+        let unbound = self.unbound.iter(&self.links).find(fits);
+        unbound.map(|waiter| (waiter, Line::Any)).or_else(|| self.bound_elsewhere(fits))
+    }
+
+    /// The first waiter of the longest line of another backend, which may never answer.
+    fn bound_elsewhere(&self, fits: impl Fn(&u32) -> bool) -> Option<(u32, Line)> {
+        if self.waiting == 0 || !self.policy.is_keyed() {
+            return None;
+        }
+        let lines = self.members.iter().flatten().filter(|member| !member.bound.is_empty());
+        let heads = lines.filter_map(|member| {
+            let head = member.bound.iter(&self.links).find(&fits)?;
+            Some((member.bound.len(), head, Line::Of(member.id.index)))
+        });
+        heads.max_by_key(|&(len, ..)| len).map(|(_, head, line)| (head, line))
     }
 
     pub(super) fn serve_all(&mut self, index: u32) -> Vec<Waker> {

@@ -235,20 +235,17 @@ fn slots_are_found_while_requests_wait() {
 }
 
 #[test]
-fn round_robin_waits_for_its_own_backend() {
-    let (slow, seen, open) = gated();
-    let (fast, _seen) = Origin::answering(OK);
+fn round_robin_passes_over_a_backend_that_hangs() {
+    let (hangs, seen, open) = gated();
+    let (answers, _seen) = Origin::answering(OK);
     let stage = Stage::new(|config| config.apps[0].policy = Policy::RoundRobin);
-    stage.add(&slow, 1);
-    stage.add(&fast, 1);
+    stage.add(&hangs, 1);
+    stage.add(&answers, 1);
     let mut first = asking(&stage, "/0");
     seen.recv().unwrap();
-    asking(&stage, "/1").expect(OK);
-    let mut third = asking(&stage, "/2");
-    wait_for_depth(&stage, 1);
+    for _ in 0..4 {
+        asking(&stage, "/1").expect(OK);
+    }
     open.send(()).unwrap();
     first.expect(OK);
-    assert_eq!(seen.recv().unwrap(), "/2");
-    open.send(()).unwrap();
-    third.expect(OK);
 }

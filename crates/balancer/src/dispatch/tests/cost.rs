@@ -9,8 +9,8 @@ const ROUNDS: u32 = 200_000;
 
 /// Nanoseconds for a request that is granted and one that is released, two in flight a backend.
 fn cost(policy: Policy, backends: usize, weights: u32) -> u32 {
-    // Where nobody waits for a backend in particular, half of the slots are taken.
-    let slots = if matches!(policy, Policy::Queue | Policy::First) { 4 } else { 1000 };
+    // Keys may lead all requests to one backend.
+    let slots = if policy.is_keyed() { 1000 } else { 4 };
     let mut d = new(policy, 100);
     for backend in 0..backends as u32 {
         let weight = 1 + backend % weights;

@@ -308,11 +308,12 @@ impl World {
 
     /// Whether a backend may serve a request as things are.
     fn may(&self, member: &Member<()>, wish: &Wish) -> bool {
-        let tier = self.dispatch.tier_for(&wish.tried);
-        let binds = !matches!(self.dispatch.policy, Policy::Queue | Policy::First);
-        let fits = member.takes() && !wish.tried.contains(member.id);
-        // One that is bound to a backup stays.
-        fits && (binds || tier == Some(member.tier()))
+        self.fits(member, wish) && self.dispatch.tier_for(&wish.tried) == Some(member.tier())
+    }
+
+    /// The same for one that was bound to a backup: it stays.
+    fn fits(&self, member: &Member<()>, wish: &Wish) -> bool {
+        member.takes() && !wish.tried.contains(member.id)
     }
 
     /// `place`: before the grant, where it was in the queue.
@@ -323,8 +324,9 @@ impl World {
             return assert!(of == id && member.standing == Standing::Serving);
         }
         // The grant itself may have taken the last room that there is for long.
-        assert!(self.ticked || member.is_stuck() || self.may(member, wish));
-        if let Policy::Queue | Policy::First = self.dispatch.policy {
+        let bound = self.dispatch.policy.is_keyed() && self.fits(member, wish);
+        assert!(self.ticked || member.is_stuck() || bound || self.may(member, wish));
+        if !self.dispatch.policy.is_keyed() {
             let before = self.queue[..place].iter();
             let passed = before.filter(|other| {
                 other.promised.is_none() && !other.told && other.purpose == Purpose::Request
@@ -398,18 +400,17 @@ impl World {
             requests += usize::from(waiting.purpose == Purpose::Request);
             let serves = |member: &&Member<()>| match line {
                 Line::First(index) => member.id.index == index,
-                Line::Of(index) => member.id.index == index,
-                Line::Any => self.may(member, &waiting.wish),
+                Line::Of(_) | Line::Any => self.may(member, &waiting.wish),
             };
             for member in d.members().into_iter().filter(serves) {
                 assert!(member.in_flight >= member.room(), "a slot is free: {line:?}");
-                match line {
-                    Line::First(_) => {
-                        assert!(member.standing == Standing::Serving && member.slots > 0);
-                    }
-                    Line::Of(_) => assert!(self.may(member, &waiting.wish)),
-                    Line::Any => {}
+                if let Line::First(_) = line {
+                    assert!(member.standing == Standing::Serving && member.slots > 0);
                 }
+            }
+            if let Line::Of(index) = line {
+                let own = d.at(index).expect("nobody waits for who is gone");
+                assert!(own.takes() && !waiting.wish.tried.contains(own.id));
             }
         }
         assert_eq!(d.depth().0, requests);

@@ -57,6 +57,45 @@ fn a_newcomer_gets_no_burst_of_turns() {
     assert_eq!(share(&asked(&mut d, 30, true), "c"), 10);
 }
 
+/// Nor does one that had no free slot for a while.
+#[test]
+fn a_backend_that_hung_gets_no_burst_of_turns() {
+    let (mut d, ids) = dispatch(Policy::RoundRobin, &[("hangs", 1), ("a", 9), ("b", 9)]);
+    assert_eq!(granted(ask(&mut d)).id, ids[0]);
+    assert_eq!(share(&asked(&mut d, 100, true), "a"), 50);
+    release(&mut d, ids[0]);
+    assert_eq!(share(&asked(&mut d, 30, true), "hangs"), 10);
+}
+
+/// It holds as many requests as it has slots, and all others go on.
+#[test]
+fn no_policy_sends_more_to_a_backend_that_hangs_than_it_has_slots() {
+    for policy in all() {
+        for slots in [1, 4, 16] {
+            let (mut d, ids) = dispatch(policy.clone(), &[("hangs", slots), ("a", 4), ("b", 4)]);
+            let (mut hung, mut served) = (0, Vec::new());
+            for request in 0..2000 {
+                let wish = with_key(request % 50);
+                // The others are busy now and then, and everybody waits for a moment.
+                match d.ask(wish) {
+                    Asked::Granted(grant) if grant.id == ids[0] => hung += 1,
+                    Asked::Granted(grant) => served.push(grant.id),
+                    Asked::Waiting(ticket, ..) => {
+                        release(&mut d, served.remove(0));
+                        let name = claim(&mut d, &ticket).expect("a slot is free");
+                        served.push(ids[usize::from(name == "b") + 1]);
+                    }
+                    other => panic!("{policy}: {other:?}"),
+                }
+                if request % 64 == 0 {
+                    served.drain(..).for_each(|id| drop(release(&mut d, id)));
+                }
+            }
+            assert!(hung <= slots, "{policy}: {hung} of 2,000 are lost with {slots} slots");
+        }
+    }
+}
+
 #[test]
 fn connections_follow_weights() {
     for policy in [Policy::LeastConn, Policy::LeastTime, Policy::Queue] {
@@ -205,6 +244,35 @@ fn a_key_whose_backend_is_full_goes_on_and_waits_only_when_all_are() {
     waiting(d.ask(with_key(1)));
 }
 
+/// Where all are busy for a moment, a key still gets its own backend if others have their own work.
+#[test]
+fn a_key_that_waits_gets_its_backend_where_that_answers_in_time() {
+    let (mut d, ids) = dispatch(Policy::Hash(Key::Path), &[("a", 1), ("b", 1)]);
+    let own = |d: &mut Plain, name| {
+        (0..).find(|&key| {
+            let grant = granted(d.ask(with_key(key)));
+            release(d, grant.id);
+            grant.backend == name
+        })
+    };
+    let (for_a, for_b) = (own(&mut d, "a").unwrap(), own(&mut d, "b").unwrap());
+    let _busy = [granted(d.ask(with_key(for_a))), granted(d.ask(with_key(for_b)))];
+    let tickets = [waiting(d.ask(with_key(for_b))), waiting(d.ask(with_key(for_a)))];
+    release(&mut d, ids[0]);
+    assert_eq!([claim(&mut d, &tickets[0]), claim(&mut d, &tickets[1])], [None, Some("a")]);
+    release(&mut d, ids[0]);
+    assert_eq!(claim(&mut d, &tickets[0]), Some("a"), "b does not answer");
+}
+
+/// A backend may have a quarter more than its share, but where all others are full it has a free slot.
+#[test]
+fn a_free_backend_above_its_bound_is_better_than_waiting() {
+    let (mut d, _) = dispatch(Policy::IpHash, &[("small", 1), ("large", 100)]);
+    for key in 0..60 {
+        granted(d.ask(with_key(key)));
+    }
+}
+
 #[test]
 fn a_backup_serves_when_no_other_does() {
     for policy in all() {
@@ -350,7 +418,7 @@ fn retries_have_a_budget() {
 
 #[test]
 fn a_wait_before_a_pause_says_nothing_of_one_after_it() {
-    for policy in early() {
+    for policy in all() {
         let (mut d, ids) = dispatch(policy.clone(), &[("a", 1)]);
         d.limits.wait = Duration::from_secs(1);
         granted(ask(&mut d));
@@ -372,7 +440,7 @@ fn a_wait_before_a_pause_says_nothing_of_one_after_it() {
 /// An upgraded connection may last for days.
 #[test]
 fn nobody_waits_where_upgraded_connections_have_all_the_room() {
-    for policy in early() {
+    for policy in all() {
         let mut d = new(policy.clone(), 100);
         let full = d.add("a", Slots::Fixed(4), Terms { connections: 2, ..terms() }).0;
         for _ in 0..2 {
