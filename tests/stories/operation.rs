@@ -181,18 +181,27 @@ fn clients_leave_open_files_for_servers() {
     command.args(arguments).current_dir(home.path());
     command.env("TENFOLD_STATE_DIR", home.path().join("state"));
     let balance = Serving::start(&mut command);
-    balance.tells("200 open files are allowed, enough for 32 connections of clients");
+    balance.tells("200 open files are allowed, enough for 51 connections of clients");
     let mut clients: Vec<_> =
-        (0..40).map(|_| TcpStream::connect(balance.address).unwrap()).collect();
-    for client in &mut clients[..32] {
+        (0..60).map(|_| TcpStream::connect(balance.address).unwrap()).collect();
+    for client in &mut clients[..51] {
         client.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
         let mut answer = [0; 15];
         client.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"HTTP/1.1 200 OK");
     }
     // Who leaves makes room for the next.
-    drop(clients.drain(..32));
+    drop(clients.drain(..51));
     assert!(balance.get().is_ok());
+}
+
+#[test]
+fn with_too_few_open_files_the_number_needed_is_told() {
+    let home = Home::new();
+    let balance = home.tenfold("balance --threads 2 --listen 127.0.0.1:0 --to 127.0.0.1:1");
+    let output = home.within("ulimit -n 64", &balance).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("64 open files are allowed, and 110 are needed"));
 }
 
 /// Not the port alone names a running one.

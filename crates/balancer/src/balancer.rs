@@ -95,6 +95,19 @@ pub enum StartError {
         /// What the system said.
         cause: io::Error,
     },
+    /// Too few open files are allowed to serve anybody well.
+    #[error(
+        "{allowed} open files are allowed, and {needed} are needed with {threads} threads: raise the limit (ulimit -n \
+         {needed}, LimitNOFILE= of systemd), or use fewer threads"
+    )]
+    TooFewFiles {
+        /// By the system.
+        allowed: u64,
+        /// For a few clients at once.
+        needed: u64,
+        /// Of the data plane.
+        threads: usize,
+    },
     /// The system gave no thread or no event loop.
     #[error("cannot start a data-plane thread: {0}; raise the limits of processes and open files")]
     Thread(io::Error),
@@ -127,10 +140,10 @@ impl Balancer {
     /// can go on to accept, and nothing changes for it when this one ends.
     ///
     /// Raises the process's limit of open files as far as [`Limits::connections`](crate::Limits) needs it and the system
-    /// allows it; where that is not enough, lets in fewer clients and gives notice.
+    /// allows it; where that is not enough, lets in fewer clients and gives notice, or does not start.
     pub fn prepare(mut config: Config, mut inherited: Inherited) -> Result<Balancer, StartError> {
         config.check().map_err(StartError::Config)?;
-        if let Some(notice) = files::provide(&mut config) {
+        if let Some(notice) = files::provide(&mut config)? {
             (config.notice)(&notice);
         }
         // Before anything listens.

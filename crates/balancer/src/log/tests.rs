@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use std::os::unix::fs::PermissionsExt;
+
 use super::*;
 
 fn record(request_line: &[u8]) -> Record {
@@ -148,4 +150,14 @@ fn a_full_disk_is_survived() {
     log.write(1, &line(&record));
     log.stop();
     assert_eq!(log.dropped(), 2);
+}
+
+#[test]
+fn a_new_log_is_not_for_everybody() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let to = LogTarget::File(path.clone());
+    let log = Log::start(&AccessLog { to, format: LogFormat::Combined }, 1, |_| ()).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o007, 0);
+    log.stop();
 }
