@@ -54,6 +54,7 @@ mod http;
 mod http2;
 mod keep;
 mod little;
+mod overload;
 mod reason;
 mod recorder;
 mod rehearsal;

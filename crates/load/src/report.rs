@@ -10,6 +10,7 @@ use crate::error_kind::ErrorKind;
 use crate::headcount::Headcount;
 use crate::histogram::Histogram;
 use crate::little::Little;
+use crate::overload::is_overloaded;
 use crate::reason::Reason;
 use crate::recorder::{Published, ThreadState, Whole};
 use crate::script::tally::ScriptTally;
@@ -58,8 +59,14 @@ pub struct Report {
     pub throughput: f64,
     /// Requests per second that were due.
     pub offered: f64,
-    /// Requests sent over requests due; 1 when none was due.
-    pub achieved_ratio: f64,
+    /// Requests that were due.
+    pub due: u64,
+    /// Those of them for which there was a connection, or leave to open one.
+    pub sent: u64,
+    /// Requests under way at the end of the run, in the generator or in the target.
+    pub unanswered: u64,
+    /// Arrivals came faster than the target answered: the percentiles are lower bounds.
+    pub is_overloaded: bool,
     /// Arrivals that found as many in the system as their phase allows; they are not due.
     pub dropped: u64,
     /// Requests of paced users that began late because the answer before took so long. Their
@@ -206,6 +213,16 @@ impl Report {
         self.error_count() as f64 / self.requests.max(1) as f64
     }
 
+    /// Requests sent over requests due, and of an overloaded target requests that ended over requests
+    /// due; 1 when none was due.
+    pub fn achieved_ratio(&self) -> f64 {
+        let achieved = if self.is_overloaded { self.requests } else { self.sent };
+        match self.due {
+            0 => 1.0,
+            due => (achieved as f64 / due as f64).min(1.0),
+        }
+    }
+
     /// Requests that succeeded.
     pub fn succeeded(&self) -> u64 {
         self.requests - self.error_count()
@@ -275,6 +292,7 @@ impl Report {
             ..evidence(&frame, threads, &usage, &tally, &errors, seconds)
         };
         let reasons = evidence.reasons();
+        let is_overloaded = is_overloaded(&measured.clone().collect::<Vec<_>>(), &tally, length);
         let waits: Option<Vec<Nanos>> = usage.iter().map(|usage| usage.run_wait).collect();
         Report {
             engine: frame.engine,
@@ -292,10 +310,10 @@ impl Report {
                 Counting::Ends => (tally.requests - errors.values().sum::<u64>()) as f64,
             }),
             offered: per_second(tally.due as f64),
-            achieved_ratio: match tally.due {
-                0 => 1.0,
-                due => tally.taken_up as f64 / due as f64,
-            },
+            due: tally.due,
+            sent: tally.taken_up,
+            unanswered: unanswered.len() as u64,
+            is_overloaded,
             dropped: tally.dropped,
             late: tally.late,
             in_system: occupancy as f64 / length.max(1) as f64,

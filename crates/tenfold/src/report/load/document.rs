@@ -51,7 +51,20 @@ pub struct Document {
     pub body_bytes: u64,
     pub throughput: f64,
     pub offered: f64,
+    /// Of an overloaded target, of what it answered; else of what was sent.
     pub achieved_ratio: f64,
+    /// Requests that were due.
+    #[serde(default)]
+    pub requests_offered: Option<u64>,
+    /// Those of them that were sent.
+    #[serde(default)]
+    pub requests_sent: Option<u64>,
+    /// Requests under way when the run ended, which are in no percentile.
+    #[serde(default)]
+    pub requests_unanswered: Option<u64>,
+    /// Arrivals came faster than the target answered: the percentiles are lower bounds.
+    #[serde(default)]
+    pub overloaded: bool,
     /// Arrivals turned away because too many were in the system.
     #[serde(default)]
     pub dropped: u64,
@@ -238,7 +251,11 @@ impl Document {
             body_bytes: report.body_bytes,
             throughput: report.throughput,
             offered: report.offered,
-            achieved_ratio: report.achieved_ratio,
+            achieved_ratio: report.achieved_ratio(),
+            requests_offered: Some(report.due),
+            requests_sent: Some(report.sent),
+            requests_unanswered: Some(report.unanswered),
+            overloaded: report.is_overloaded,
             dropped: report.dropped,
             late: report.late,
             in_system: Some(report.in_system),

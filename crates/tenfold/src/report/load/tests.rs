@@ -67,6 +67,10 @@ pub fn document() -> Document {
         throughput: 50.0,
         offered: 52.0,
         achieved_ratio: 1.0,
+        requests_offered: Some(104),
+        requests_sent: Some(104),
+        requests_unanswered: Some(0),
+        overloaded: false,
         dropped: 0,
         late: 0,
         in_system: Some(2.0),
@@ -134,6 +138,33 @@ fn the_same_through_json() {
     let text = serde_json::to_string(&document()).unwrap();
     let back: Document = serde_json::from_str(&text).unwrap();
     assert_eq!(serde_json::to_string(&back).unwrap(), text);
+}
+
+#[test]
+fn overload_is_told_first_and_makes_percentiles_lower_bounds() {
+    let document = Document {
+        offered: 13.0,
+        throughput: 8.08,
+        requests: 97,
+        requests_offered: Some(156),
+        requests_sent: Some(156),
+        requests_unanswered: Some(59),
+        overloaded: true,
+        errors: BTreeMap::new(),
+        verdict: Verdict::Valid,
+        ..document()
+    };
+    let text = text(&document);
+    let first = "The target is overloaded: it answers 8.08 of the 13.0 requests/s that come.\n";
+    assert!(text.starts_with(first), "{text}");
+    let counts =
+        "\n156 requests offered, 156 sent, 97 answered, 59 unanswered at the end\n8.08 requests/s";
+    assert!(text.contains(counts), "{text}");
+    assert!(text.contains("\nThe throughput is valid; the percentiles are lower bounds"), "{text}");
+    assert!(summary(&document).ends_with(", overloaded"), "{}", summary(&document));
+    // A few are always under way when a run ends.
+    let sound = Document { requests_unanswered: Some(1), overloaded: false, ..document };
+    assert!(!super::text(&sound).contains("offered"), "{}", super::text(&sound));
 }
 
 #[test]

@@ -14,22 +14,25 @@ pub fn summary(document: &Document) -> String {
     let p95 =
         document.response_ms.p95.map_or_else(String::new, |ms| format!(", p95 {}", time(ms / 1e3)));
     format!(
-        "{} requests/s with {}{p95}, {}",
+        "{} requests/s with {}{p95}, {}{}",
         rate(document.throughput),
         document.workload,
-        counted(document.error_count(), "error")
+        counted(document.error_count(), "error"),
+        if document.overloaded { ", overloaded" } else { "" }
     )
 }
 
 /// The whole report.
 pub fn text(document: &Document) -> String {
-    let mut out = format!(
-        "{}, {} for {}{}\n{}, {} requests/s, {:.2} cores used by the generator\n\n",
+    let mut out = overload(document);
+    let _ = write!(
+        out,
+        "{}, {} for {}{}\n{}{} requests/s, {:.2} cores used by the generator\n\n",
         document.target,
         document.workload,
         length(document.duration_s),
         document.warm_up.as_ref().map_or_else(String::new, after_warm_up),
-        counted(document.requests, "request"),
+        requests(document),
         rate(document.throughput),
         document.generator_cpu_cores
     );
@@ -65,11 +68,44 @@ pub fn text(document: &Document) -> String {
     for complaint in complaints(document) {
         let _ = write!(out, "\n{complaint}");
     }
-    if document.verdict == Verdict::Valid {
-        out.push_str("\nThe measurement is valid.");
+    match (document.verdict, document.overloaded) {
+        (Verdict::Valid, false) => out.push_str("\nThe measurement is valid."),
+        (Verdict::Valid, true) => out.push_str(
+            "\nThe throughput is valid; the percentiles are lower bounds, which grow with the length of the run.",
+        ),
+        _ => {}
     }
     out.push('\n');
     out
+}
+
+/// The first that there is to know of a target which cannot keep up.
+fn overload(document: &Document) -> String {
+    if !document.overloaded {
+        return String::new();
+    }
+    format!(
+        "The target is overloaded: it answers {} of the {} requests/s that come.\n",
+        rate(document.throughput),
+        rate(document.offered)
+    )
+}
+
+/// What became of the requests, where they were more than those that ended.
+fn requests(document: &Document) -> String {
+    const NOTABLE: f64 = 0.01;
+    let all = (document.requests_offered, document.requests_sent, document.requests_unanswered);
+    if let (Some(offered), Some(sent), Some(unanswered)) = all
+        && offered > 0
+        && (document.overloaded || (offered - sent.min(offered)) as f64 > NOTABLE * offered as f64)
+    {
+        return format!(
+            "{} offered, {sent} sent, {} answered, {unanswered} unanswered at the end\n",
+            counted(offered, "request"),
+            document.requests
+        );
+    }
+    format!("{}, ", counted(document.requests, "request"))
 }
 
 /// Connections that took a whole number of seconds to open. So long Linux waits before it sends
