@@ -134,6 +134,8 @@ pub(super) const FULL_GAIN: f64 = 1.85;
 const QUOTA_FULL: f64 = 0.5;
 /// Of the files that may be open.
 pub(super) const FILES_FULL: f64 = 0.9;
+/// Of the cores: with so many busy the CPU is nearer to its end than anything that was seen.
+const HALF: f64 = 0.5;
 /// A workload below this share of the capacity leaves room.
 pub(super) const ROOM: f64 = 0.7;
 
@@ -226,6 +228,12 @@ impl Evidence {
             // One core's worth from several threads: an interpreter lock, unless less than a core
             // was shown to be enough.
             || (one_core && model.ladder.is_saturated() && !self.is_idle(model))
+    }
+
+    /// What limits where nothing is at its limit: the cores, where a request is mostly CPU and half of them are busy.
+    pub(super) fn nearest(&self, model: &Model) -> Kind {
+        let is_cpu = !self.is_idle(model) && self.one.own_cores() >= HALF * model.cores;
+        if is_cpu && model.ladder.is_saturated() { Kind::CpuBound } else { Kind::Waiting }
     }
 
     /// Whether a request waits for most of its time, where nobody else is in its way.

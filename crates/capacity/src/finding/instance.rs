@@ -2,7 +2,7 @@
 
 use super::company::is_all_shared;
 use super::evidence::{Evidence, FILES_FULL, THREAD_FULL, WAITS, is_serial};
-use super::{Finding, Kind, clarity, found};
+use super::{Finding, Kind, clarity, found, instance_limit};
 use crate::model::Model;
 use crate::words::{rate, time};
 
@@ -139,5 +139,27 @@ pub(super) fn waiting(model: &Model, e: &Evidence) -> Option<Finding> {
         } else {
             "the CPU can serve others meanwhile: add instances, or threads in each"
         },
+    )
+}
+
+/// Confidence in a limit that no signature shows.
+const UNSURE: f64 = 0.3;
+
+/// What comes nearest where nothing was seen at its limit.
+pub(super) fn nearest(model: &Model, e: &Evidence) -> Option<Finding> {
+    let kind = instance_limit(model, e);
+    found(
+        kind,
+        UNSURE,
+        format!(
+            "nothing was seen at its limit: a saturated instance keeps {:.2} of {:.0} cores busy, balancer and load \
+             generator use {:.2} beside it, and {:.0} % of the {} that a request takes alone are CPU",
+            e.one.app_cores(),
+            model.cores,
+            e.one.own_cores() - e.one.app_cores(),
+            100.0 * e.cpu_share(model),
+            time(model.ladder.light_service())
+        ),
+        "look for a lock or a queue inside the app; one instance more shows whether it is the instance's own",
     )
 }

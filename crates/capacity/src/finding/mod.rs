@@ -115,7 +115,8 @@ pub fn diagnose(model: &Model, e: &Evidence) -> Vec<Finding> {
         instance::waiting(model, e),
         company::headroom(model, e),
     ];
-    threats.into_iter().chain(all).flatten().collect()
+    let found: Vec<Finding> = threats.into_iter().chain(all).flatten().collect();
+    if found.is_empty() { instance::nearest(model, e).into_iter().collect() } else { found }
 }
 
 /// What keeps a single saturated instance from doing more.
@@ -135,7 +136,7 @@ pub fn instance_limit(model: &Model, e: &Evidence) -> Kind {
     } else if evidence::is_serial(model) {
         Kind::Serialized
     } else {
-        Kind::Waiting
+        e.nearest(model)
     }
 }
 

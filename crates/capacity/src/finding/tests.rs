@@ -322,3 +322,15 @@ fn a_thread_may_be_as_full_as_the_quota() {
     let e = Evidence { throttled: Some(0.9), busiest_thread: Some(0.97), ..e };
     assert_eq!(kinds(&m, &e), [Kind::CpuThrottled, Kind::CpuBound]);
 }
+
+// Go with SQLite: 1.35 of two cores, no thread full, and more than half of a request is CPU.
+#[test]
+fn what_is_at_no_limit_has_a_finding_all_the_same() {
+    let m = model(4, 0.002, 0.0015, 2.0);
+    let (m, e) = (m, Evidence::new(saturation(1, 900.0, 0.0015, 1.45)));
+    assert_eq!(kinds(&m, &e), [Kind::CpuBound]);
+    assert_eq!((instance_limit(&m, &e), diagnose(&m, &e)[0].confidence), (Kind::CpuBound, 0.3));
+    // A single one in flight, and no end in sight.
+    let open = Model::new(ladder(&[(1, 400.0), (2, 800.0)]), e.one, ServiceShape::constant(), 2.0);
+    assert_eq!(kinds(&open, &e), [instance_limit(&open, &e)]);
+}
