@@ -16,8 +16,11 @@ const ALL_IT_CAN: &str = "--users 40 --max-instances 2 --budget 15s";
 /// The plan for an app.
 fn plan(app: &str, arguments: &str) -> Value {
     let output = measure(app, arguments);
-    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", said(&output));
-    json(&output)
+    let plan = json(&output);
+    // What a busy machine may have changed is no answer.
+    let codes: &[i32] = if plan["undecided"] == true { &[4] } else { &[0, 3] };
+    assert!(codes.contains(&output.status.code().unwrap()), "{}", said(&output));
+    plan
 }
 
 /// The same, if Tenfold does not doubt it because the machine was busy with something else each time.

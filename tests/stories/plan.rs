@@ -132,7 +132,7 @@ fn a_plan_is_printed_written_priced_and_kept() {
     assert!(said(&home.run("runs")).contains("No runs yet"));
     let program = env!("CARGO_BIN_EXE_tenfold");
     let first = home.measure(&format!(
-        "plan --quiet --rate 30 --p95 500ms --max-instances 2 --budget 20s --prices aws:us-east-1 \
+        "plan --quiet --rate 30 --p95 500ms --max-instances 2 --budget 20s --allow-suspect --prices aws:us-east-1 \
          --json plan.json --env PASSWORD=s3cret -- env TOKEN=s3cret {program} demo-app"
     ));
     assert_eq!(first.status.code(), Some(0), "{}", said(&first));

@@ -87,6 +87,7 @@ mod tests {
                 p99: None,
                 max: Some(0.2),
                 duration: 5.0,
+                slowdown: 1.0,
             }],
         }
     }

@@ -40,6 +40,14 @@ pub struct Measured {
     pub max: Option<f64>,
     /// How long it took (s).
     pub duration: f64,
+    /// How many times longer everything may have taken than on an undisturbed machine; 1 where nothing disturbed it.
+    /// Earlier documents do not tell.
+    #[serde(default = "undisturbed")]
+    pub slowdown: f64,
+}
+
+fn undisturbed() -> f64 {
+    1.0
 }
 
 /// The name of a percentile, its bound, and what was seen of it.
@@ -211,6 +219,7 @@ pub(crate) mod tests {
             p99: p,
             max: p,
             duration: 5.0,
+            slowdown: 1.0,
         }
     }
 

@@ -9,8 +9,10 @@ use crate::response::Workload;
 pub struct Unsure {
     /// Instances.
     pub instances: usize,
-    /// Half of the interval of the throughput, as a share of it.
-    pub half_width: f64,
+    /// The ends of the interval of its throughput (1/s).
+    pub low: f64,
+    /// See `low`.
+    pub high: f64,
 }
 
 /// As sure as every count is to be: a curve that is right within a tenth.
@@ -25,10 +27,11 @@ pub fn least_sure(
 ) -> Option<Unsure> {
     let unsure = |instances| {
         let p = predict(model, workload, instances);
-        Unsure { instances, half_width: (p.high - p.low) / (2.0 * p.throughput) }
+        let half_width = (p.high - p.low) / (2.0 * p.throughput);
+        (half_width, Unsure { instances, low: p.low, high: p.high })
     };
-    let widest = counts.map(unsure).filter(|u| u.half_width > SURE);
-    widest.max_by(|a, b| a.half_width.total_cmp(&b.half_width))
+    let unsure = counts.map(unsure).filter(|(half_width, _)| *half_width > SURE);
+    unsure.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, widest)| widest)
 }
 
 #[cfg(test)]
@@ -58,10 +61,12 @@ mod tests {
         let mut m = model(1, 0.1, 0.001, 2.0);
         let two = saturation(2, 19.6, 0.001, 0.1);
         m.fit(&[two]);
-        let before = least_sure(&m, &BUSY, 8..9).map_or(0.0, |u| u.half_width);
+        let width =
+            |m: &Model| least_sure(m, &BUSY, 8..9).map_or(0.0, |u| (u.high - u.low) / u.high);
+        let before = width(&m);
         let eight = Saturation { filling: Filling::Partial, ..saturation(8, 76.0, 0.001, 0.2) };
         m.fit(&[two, eight]);
-        let after = least_sure(&m, &BUSY, 8..9).map_or(0.0, |u| u.half_width);
+        let after = width(&m);
         assert!(before > 0.1 && after < 0.5 * before, "{before} then {after}");
     }
 }

@@ -75,6 +75,32 @@ pub fn expect(model: &Model, workload: &Workload, instances: usize) -> Predictio
     }
 }
 
+/// The same if everything took so many times less time. The workload comes so much slower then by the clock of
+/// the model, and all that it says is so much faster.
+pub(crate) fn undisturbed(
+    model: &Model,
+    workload: &Workload,
+    instances: usize,
+    slowdown: f64,
+) -> Prediction {
+    let slower = match *workload {
+        Workload::Open { rate, arrival_scv } => {
+            Workload::Open { rate: rate / slowdown, arrival_scv }
+        }
+        Workload::Closed { users, think } => Workload::Closed { users, think: think * slowdown },
+    };
+    let p = expect(model, &slower, instances);
+    let faster = |r: Option<Response>| r.map(|r| r.each(r, |time, _| time / slowdown));
+    Prediction {
+        throughput: p.throughput * slowdown,
+        low: p.low * slowdown,
+        high: p.high * slowdown,
+        response: faster(p.response),
+        fastest: faster(p.fastest),
+        slowest: faster(p.slowest),
+    }
+}
+
 fn modelled(model: &Model, workload: &Workload, instances: usize) -> Prediction {
     let system = System::new(model, workload, instances);
     let throttled = model.throttled(instances);
@@ -129,6 +155,20 @@ mod tests {
         let p = predict(&m, &Workload::Closed { users: 4, think: 0.0 }, 2);
         let (low, high) = (p.low / p.throughput, p.high / p.throughput);
         assert!(low < 0.985 && high > 1.015, "{low}, {high}");
+    }
+
+    #[test]
+    fn a_machine_twice_as_fast_does_twice_as_much() {
+        let (slow, fast) = (model(1, 0.02, 0.001, 2.0), model(1, 0.01, 0.0005, 2.0));
+        for workload in [
+            Workload::Open { rate: 60.0, arrival_scv: 1.0 },
+            Workload::Closed { users: 4, think: 0.03 },
+        ] {
+            let (p, q) = (undisturbed(&slow, &workload, 1, 2.0), expect(&fast, &workload, 1));
+            assert!((p.throughput / q.throughput - 1.0).abs() < 1e-6, "{p:?} {q:?}");
+            let [p, q] = [p, q].map(|p| p.response.unwrap().p95);
+            assert!((p / q - 1.0).abs() < 1e-6, "{p} {q}");
+        }
     }
 
     // The best rung of an instance, 53 requests/s, began with a budget unspent.

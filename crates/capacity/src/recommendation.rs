@@ -9,7 +9,7 @@ use crate::finding::Kind;
 use crate::goal::{Goal, Measured, NEARLY_BEST, Outcome};
 use crate::model::{Model, Side};
 use crate::next_limit::NextLimit;
-use crate::prediction::{Prediction, expect, predict};
+use crate::prediction::{Prediction, expect, predict, undisturbed};
 
 /// One count on the curve.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,6 +33,10 @@ pub struct Recommendation {
     pub high: usize,
     /// Whether they hold the goal.
     pub goal_met: bool,
+    /// Whether what disturbed the measurements may have changed the answer: fewer might do, or the goal might be
+    /// within reach. Earlier documents do not tell.
+    #[serde(default)]
+    pub could_differ: bool,
     /// What limits them.
     pub limited_by: Kind,
     /// What would limit next.
@@ -53,6 +57,9 @@ pub struct Bounds {
     /// Share of requests that fail although the app is not overloaded, if more than the goal allows:
     /// no count of instances cures that.
     pub failing: Option<f64>,
+    /// How many times longer everything may have taken than on an undisturbed machine, while one instance and two
+    /// were measured: 1 where nothing disturbed that.
+    pub slowdown: f64,
 }
 
 /// A gain below this is none.
@@ -118,6 +125,7 @@ impl<'a> Search<'a> {
     fn recommendation(&self) -> Recommendation {
         let (instances, goal_met) = self.count();
         let (low, high) = self.interval(instances, goal_met);
+        let could_differ = self.could_differ(instances, goal_met);
         let limited_by = self.limit(instances, goal_met);
         let next_limit = self.next_limit(instances, limited_by);
         let mut answer = Recommendation {
@@ -125,6 +133,7 @@ impl<'a> Search<'a> {
             low,
             high,
             goal_met,
+            could_differ,
             limited_by,
             next_limit,
             reason: String::new(),
@@ -162,13 +171,25 @@ impl<'a> Search<'a> {
         let workload = &self.goal.workload;
         let ask = || match view {
             View::Middle => expect(self.model, workload, n),
-            View::End(side) => expect(self.model.bound(n, side), workload, n),
+            View::End(Side::Low) => expect(self.model.bound(n, Side::Low), workload, n),
+            View::End(Side::High) => {
+                undisturbed(self.model.bound(n, Side::High), workload, n, self.slowdown())
+            }
         };
         *self.known.borrow_mut().entry((n, view)).or_insert_with(ask)
     }
 
-    fn verdict(&self, n: usize) -> Option<bool> {
-        self.measurement(n).map(|m| self.goal.is_met_by(m, self.best))
+    /// Whether a count was measured to hold the goal. What failed on a disturbed machine might have held.
+    fn verdict(&self, n: usize, view: View) -> Option<bool> {
+        let m = self.measurement(n)?;
+        let is_met = self.goal.is_met_by(m, self.best);
+        let may_have_held = m.slowdown > 1.0 && view == View::End(Side::High);
+        (is_met || !may_have_held).then_some(is_met)
+    }
+
+    /// How many times longer everything may have taken than on an undisturbed machine.
+    fn slowdown(&self) -> f64 {
+        self.measured.iter().map(|m| m.slowdown).fold(self.bounds.slowdown, f64::max)
     }
 
     /// What was measured, or predicted as far as predictions have come true.
@@ -185,9 +206,10 @@ impl<'a> Search<'a> {
     /// The smallest count that holds. A measurement beats a prediction, and a count that was measured
     /// to fail speaks for every smaller one that was not measured and can do no more.
     fn smallest(&self, view: View) -> Option<usize> {
-        let failed = (1..=self.most).rev().find(|n| self.verdict(*n) == Some(false)).unwrap_or(0);
+        let failed =
+            (1..=self.most).rev().find(|n| self.verdict(*n, view) == Some(false)).unwrap_or(0);
         let is_less = |n: usize| self.model.capacity(n) < self.model.capacity(failed.max(1));
-        (1..=self.most).find(|n| match self.verdict(*n) {
+        (1..=self.most).find(|n| match self.verdict(*n, view) {
             Some(met) => met,
             None if *n < failed && is_less(*n) => false,
             None => self.goal.holds(&self.prediction_at(*n, view), self.best),
@@ -208,12 +230,21 @@ impl<'a> Search<'a> {
     }
 
     fn interval(&self, instances: usize, goal_met: bool) -> (usize, usize) {
-        if !goal_met {
-            return (instances, instances);
-        }
         let low = self.smallest(View::End(Side::High)).unwrap_or(instances);
+        if !goal_met {
+            // What the goal would take without the disturbance, if any count holds it then.
+            let other = if self.could_differ(instances, goal_met) { low } else { instances };
+            return (other.min(instances), other.max(instances));
+        }
         let high = self.smallest(View::End(Side::Low)).unwrap_or(self.most);
         (low.min(instances), high.max(instances))
+    }
+
+    /// See [`Recommendation::could_differ`].
+    fn could_differ(&self, instances: usize, goal_met: bool) -> bool {
+        let best = self.smallest(View::End(Side::High));
+        let is_other = best.is_some_and(|best| !goal_met || best < instances);
+        self.slowdown() > 1.0 && self.bounds.failing.is_none() && is_other
     }
 
     pub(crate) fn limit(&self, n: usize, goal_met: bool) -> Kind {
@@ -272,7 +303,7 @@ pub(crate) mod tests {
     use crate::shape::ServiceShape;
 
     pub(crate) fn bounds(instance_limit: Kind) -> Bounds {
-        Bounds { max_instances: 32, memory: None, instance_limit, failing: None }
+        Bounds { max_instances: 32, memory: None, instance_limit, failing: None, slowdown: 1.0 }
     }
 
     fn closed(users: usize, think: f64, p95: Option<f64>) -> Goal {
@@ -423,6 +454,44 @@ pub(crate) mod tests {
         let contradiction = "but 4.00 requests/s were completed where 40.0 were predicted";
         assert!(r.reason.contains(contradiction), "{}", r.reason);
         assert!(!r.reason.contains("nothing limits yet"), "{}", r.reason);
+    }
+
+    // 11.7 of 0.15 s each a second on two cores, of which other programs used one.
+    #[test]
+    fn what_a_disturbed_machine_did_is_no_answer() {
+        let m = model(1, 0.3, 0.3, 2.0);
+        let b = Bounds { slowdown: 2.0, ..bounds(Kind::CpuBound) };
+        let two =
+            |slowdown| Measured { throughput: 6.55, offered: 11.7, slowdown, ..measured(2, 5.0) };
+        let disturbed = recommend(&m, &open(11.7, 2.0), &b, &[two(2.0)]);
+        assert_eq!((disturbed.goal_met, disturbed.could_differ), (false, true));
+        assert!(disturbed.low < disturbed.high || disturbed.low == 2, "{disturbed:?}");
+        let alone = recommend(&m, &open(11.7, 2.0), &bounds(Kind::CpuBound), &[two(1.0)]);
+        assert_eq!((alone.goal_met, alone.could_differ), (false, false));
+        assert_eq!((alone.low, alone.high), (alone.instances, alone.instances));
+    }
+
+    // Four hold the goal and three do not: beside others, three might.
+    #[test]
+    fn the_interval_holds_what_a_disturbance_can_have_done() {
+        let (m, goal) = (sleeper(0.02), open(150.0, 0.1));
+        let known = |slowdown| {
+            let seen = |n, p95, throughput| Measured {
+                throughput,
+                offered: 150.0,
+                slowdown,
+                ..measured(n, p95)
+            };
+            let bounds = Bounds { slowdown, ..bounds(Kind::Serialized) };
+            let r = recommend(&m, &goal, &bounds, &[seen(4, 0.05, 150.0), seen(3, 0.3, 140.0)]);
+            (r.instances, r.low, r.high, r.could_differ)
+        };
+        assert_eq!(known(1.0), (4, 4, 4, false));
+        assert_eq!(known(1.33), (4, 3, 4, true));
+        // One that is enough cannot be less.
+        let b = Bounds { slowdown: 1.5, ..bounds(Kind::Serialized) };
+        let r = recommend(&m, &open(5.0, 0.5), &b, &[]);
+        assert_eq!((r.instances, r.could_differ), (1, false));
     }
 
     #[test]

@@ -43,6 +43,10 @@ pub struct Plan {
     #[serde(default)]
     pub interventions: Vec<Trial>,
     pub recommendation: Option<Recommendation>,
+    /// Whether what speaks against the measurements may change the recommendation, so that it is the nearest that
+    /// is known and no answer. Earlier documents do not tell.
+    #[serde(default)]
+    pub undecided: bool,
     /// What else was noticed: where model and measurement disagreed, why it ended early.
     pub notes: Vec<String>,
     /// Why no more was measured; earlier documents do not tell.

@@ -7,7 +7,7 @@ use clap::Args;
 use fleet::{App, Logs};
 
 use crate::config::{Goal, Pattern, Request, Workload};
-use crate::experiment::{Depth, Experiment};
+use crate::experiment::{Depth, Experiment, SuspectAnswer};
 use crate::history::History;
 use crate::outcome::Outcome;
 use crate::output;
@@ -62,5 +62,7 @@ fn experiment() -> anyhow::Result<Experiment> {
         max_instances: 16,
         budget: Duration::from_secs(60),
         depth: Depth::Confirm,
+        // It shows what a plan looks like, on whatever machine.
+        suspect: SuspectAnswer::Accepted,
     })
 }

@@ -9,7 +9,7 @@ use super::question::Question;
 use crate::config::{
     self, File, GoalArguments, LimitArguments, RequestArguments, WorkloadArguments, quantity,
 };
-use crate::experiment::{Depth, Experiment};
+use crate::experiment::{Depth, Experiment, SuspectAnswer};
 use crate::history::{self, History, NewRun};
 use crate::outcome::{Outcome, Signal, misuse};
 use crate::plan::{Plan, Verdict};
@@ -48,6 +48,9 @@ pub struct Arguments {
         value_parser = quantity::positive_seconds
     )]
     sweep: Option<Option<Duration>>,
+    /// Take the nearest for the answer though a disturbance may have changed it, instead of exit code 4
+    #[arg(help_heading = "Measuring", long)]
+    allow_suspect: bool,
     #[command(flatten)]
     limits: LimitArguments,
     #[command(flatten)]
@@ -97,6 +100,10 @@ impl Arguments {
             max_instances,
             budget: self.budget.or(file.plan.budget).unwrap_or(BUDGET),
             depth: self.sweep.map_or(Depth::Confirm, |each| Depth::Sweep { each }),
+            suspect: match self.allow_suspect {
+                true => SuspectAnswer::Accepted,
+                false => SuspectAnswer::Refused,
+            },
         })
     }
 
@@ -131,7 +138,7 @@ pub fn outcome(plan: &Plan, signal: Option<Signal>) -> Outcome {
     let met = plan.recommendation.as_ref().is_some_and(|r| r.goal_met);
     match signal {
         Some(signal) => Outcome::Stopped(signal),
-        None if plan.verdict == Verdict::Invalid => Outcome::Invalid,
+        None if plan.verdict == Verdict::Invalid || plan.undecided => Outcome::Invalid,
         None if met => Outcome::Done,
         None => Outcome::GoalNotMet,
     }

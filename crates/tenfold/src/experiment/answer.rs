@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::knowledge::{ABOUT, Knowledge};
 use super::observation::Observation;
-use super::{Depth, Experiment, death};
+use super::{Depth, Experiment, verdict};
 use crate::config::Pattern;
 use crate::outcome::Signal;
 use crate::plan::{self, Plan, Stop, StopReason, Verdict, to_ms};
@@ -43,6 +43,7 @@ pub fn plan(
         findings: Vec::new(),
         interventions: Vec::new(),
         recommendation: None,
+        undecided: false,
         notes: known.notes(),
         stop: known.stop.clone(),
         second_opinion: known.second_opinion(),
@@ -54,7 +55,7 @@ pub fn plan(
         plan.stop = Some(Stop { reason: StopReason::Interrupted, explanation });
     }
     answer(known, &mut plan);
-    judge(known, &mut plan);
+    verdict::judge(known, &mut plan);
     plan
 }
 
@@ -75,31 +76,6 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
     plan.findings = known.findings(&model, &answer);
     plan.interventions = known.interventions(&model);
     plan.recommendation = Some(answer);
-}
-
-/// The plan is as good as the measurements that it rests on: the ladder, two instances, and the last
-/// of the recommended count. That one below is overloaded is expected.
-fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
-    let Some(answer) = &plan.recommendation else { return };
-    let confirmed = known.confirmed_at(answer.instances);
-    let rests_on = known.rungs.iter().chain(&known.second).chain(confirmed);
-    let probes: Vec<_> = rests_on.map(|o| o.judged(known.dependency_demand())).collect();
-    plan.verdict = probes.iter().map(|p| p.verdict).fold(plan.verdict, Verdict::max);
-    plan.verdict_reasons = plan::distinct(probes.iter().flat_map(|p| &p.verdict_reasons));
-    if confirmed.is_none() && known.failing().is_none() {
-        plan.verdict = plan.verdict.max(Verdict::Suspect);
-        let n = answer.instances;
-        plan.verdict_reasons.push(format!("the goal's workload was not measured with {n} running"));
-    }
-    for (name, past) in &known.deaths {
-        // Those at the memory limit are told as such.
-        let deaths = past.restarts.saturating_sub(past.memory_kills);
-        if deaths > 0 {
-            plan.verdict = plan.verdict.max(Verdict::Suspect);
-            let death = death::told(name, deaths, past);
-            plan.verdict_reasons.push(format!("{death}; see why, and measure again"));
-        }
-    }
 }
 
 fn probes<'a>(known: &'a Knowledge<'_>) -> impl Iterator<Item = &'a Observation> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use capacity::Unsure;
+use capacity::words::{counted, rate};
 
 use super::Depth;
 use super::intervention::Setting;
@@ -28,7 +29,7 @@ impl Session<'_> {
                 // What runs already may have taken a little of the answer's time, whose probe is cut then.
                 let is_answer = self.known.recommended() == Some(instances);
                 was_answered |= !is_answer;
-                if was_answered && !self.has_time_for(instances) {
+                if was_answered && !self.has_time_to_tell(instances) {
                     self.give_up(instances);
                     return Ok(());
                 }
@@ -74,17 +75,20 @@ impl Session<'_> {
         self.confirmation(instances) <= self.budget.left()
     }
 
+    /// Whether a probe of half the length can be made, which answers every user once: enough to tell whether one
+    /// instance less holds the goal.
+    fn has_time_to_tell(&self, instances: usize) -> bool {
+        self.confirmation(instances) / 2 <= self.budget.left()
+    }
+
     /// The budget ended before the answer stood.
     fn give_up(&mut self, instances: usize) {
-        let is_new = self.known.confirmed_at(instances).is_none();
-        if is_new {
-            self.known.notes.push(format!(
-                "The budget ended before {instances} could be measured; raise --budget to confirm it."
-            ));
-        }
-        let again = if is_new { "" } else { " again" };
-        let why = format!("the budget had no time left to measure {instances}{again}");
-        self.known.end(StopReason::Budget, why);
+        let n = counted(instances, "instance");
+        let why = match self.known.confirmed_at(instances) {
+            None => format!("the time budget was used up before {n} could be measured"),
+            Some(_) => format!("the time budget was used up before {n} could be measured again"),
+        };
+        self.known.end(StopReason::Budget, format!("{why}; raise --budget to confirm the answer"));
     }
 
     /// Nothing is left that a measurement would change, or that there is time for. What was measured
@@ -92,34 +96,29 @@ impl Session<'_> {
     fn conclude(&mut self, beside: &[usize], unsure: Option<Unsure>) {
         let Some(instances) = self.known.recommended() else { return };
         let last = self.known.confirmed_at(instances);
-        let (reason, mut why) = if last.is_some_and(|last| self.known.is_valid(last)) {
-            let is_known = |n: usize| self.known.confirmed_at(n).is_some() && !beside.contains(&n);
-            let neighbours = match (is_known(instances - 1), is_known(instances + 1)) {
-                (true, true) => ", and so were one instance less and one more",
-                (true, false) => ", and so was one instance less",
-                (false, true) => ", and so was one instance more",
-                (false, false) => "",
-            };
-            (StopReason::Confirmed, format!("the answer was measured{neighbours}"))
+        let (reason, mut why) = if last.is_some_and(|last| self.known.is_usable(last)) {
+            let is_known = |n: &usize| self.known.confirmed_at(*n).is_some() && !beside.contains(n);
+            let around = [instances - 1, instances, instances + 1];
+            let counts: Vec<usize> = around.into_iter().filter(is_known).collect();
+            (StopReason::Confirmed, format!("{} were measured", listed(&counts)))
         } else if self.known.lost().any(|lost| lost == instances) {
             (StopReason::Unmeasurable, "the answer could not be measured".to_owned())
         } else {
-            let why = "the answer was measured twice, and not validly either time";
+            let why = "the answer was measured twice, and something spoke against it both times";
             (StopReason::Unsteady, why.to_owned())
         };
         if !beside.is_empty() {
-            let counts: Vec<String> = beside.iter().map(usize::to_string).collect();
-            why += &format!(", then {}, where the model was least sure", counts.join(" and "));
+            why += &format!(", then {}, where the model was least sure", listed(beside));
         }
-        let lost = self.known.lost().filter(|lost| *lost != instances);
-        let lost: Vec<String> = lost.map(|lost| lost.to_string()).collect();
+        let lost: Vec<usize> = self.known.lost().filter(|lost| *lost != instances).collect();
         if !lost.is_empty() {
-            why += &format!("; {} could not be measured", lost.join(" and "));
+            why += &format!("; {} could not be measured", listed(&lost));
         }
-        if let Some(Unsure { instances, half_width }) = unsure {
-            let percent = 100.0 * half_width;
+        if let Some(Unsure { instances, low, high }) = unsure {
             why += &format!(
-                "; the budget had no time left for {instances}, known within {percent:.0} %"
+                "; the time budget was used up before {instances}, for which {} to {} requests/s are predicted",
+                rate(low),
+                rate(high)
             );
         }
         self.known.end(reason, why);
@@ -132,10 +131,10 @@ impl Session<'_> {
             self.require(instances).await?;
         }
         let most = self.experiment.max_instances;
-        let lost: Vec<String> = self.known.lost().map(|lost| lost.to_string()).collect();
+        let lost: Vec<usize> = self.known.lost().collect();
         let (reason, but) = match lost.is_empty() {
             true => (StopReason::Swept, String::new()),
-            false => (StopReason::Unmeasurable, format!(" but {}", lost.join(" and "))),
+            false => (StopReason::Unmeasurable, format!(" but {}", listed(&lost))),
         };
         self.known.end(reason, format!("every count up to {most} was measured{but}"));
         Ok(())
@@ -236,5 +235,15 @@ impl Session<'_> {
             Pattern::Open { .. } => (10.0 * response).clamp(2.0, 30.0),
         };
         Duration::from_secs_f64(patience)
+    }
+}
+
+/// "3, 4 and 5".
+fn listed(counts: &[usize]) -> String {
+    let counts: Vec<String> = counts.iter().map(usize::to_string).collect();
+    match counts.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
     }
 }

@@ -55,6 +55,8 @@ struct Lost {
 /// A request shorter than this (s) leaves its slot idle for a noticeable share of the time until the
 /// next one arrives; one more slot hides the gap (JBSQ, Kogias et al., "R2P2", USENIX ATC 2019).
 const SHORT: f64 = 0.002;
+/// Of the cores other programs leave at least this share: less would be no measurement at all.
+const LEFT: f64 = 0.1;
 /// With this share of the cores in use, what a request costs decides how fast it is answered.
 const BUSY: f64 = 0.5;
 /// A demand that differs by less is noise.
@@ -157,6 +159,12 @@ impl<'a> Knowledge<'a> {
             memory: self.memory_bound(),
             instance_limit,
             failing: self.failing(),
+            slowdown: self
+                .rungs
+                .iter()
+                .chain(&self.second)
+                .map(|o| self.slowdown(o))
+                .fold(1.0, f64::max),
         };
         Some((model, bounds))
     }
@@ -342,7 +350,8 @@ impl<'a> Knowledge<'a> {
     pub fn measurements(&self) -> Vec<capacity::Measured> {
         // Where by chance nobody came there is nothing to conclude from.
         let counts = |o: &&Observation| o.probe.rate.is_none() || o.offered > 0.0;
-        self.confirmed.iter().filter(counts).map(Observation::measured).collect()
+        let slowed = |o| capacity::Measured { slowdown: self.slowdown(o), ..o.measured() };
+        self.confirmed.iter().filter(counts).map(slowed).collect()
     }
 
     pub fn goal(&self) -> capacity::Goal {
@@ -428,8 +437,24 @@ impl<'a> Knowledge<'a> {
         self.is_valid(o) || (self.is_only_crowded(o) && !self.has_valid(o.instances()))
     }
 
+    /// How many times longer everything may have taken than on an undisturbed machine.
+    fn slowdown(&self, o: &Observation) -> f64 {
+        let others = o.other_cores() - self.dependency_demand() * o.throughput();
+        let left = (self.cores() - others).max(LEFT * self.cores());
+        let is_disturbed = o.disturbance(self.dependency_demand()).is_some();
+        let beside = if is_disturbed { self.cores() / left } else { 1.0 };
+        beside.max(if self.is_only_crowded(o) { o.crowding } else { 1.0 })
+    }
+
+    /// Whether a measurement is as good as can be had here: a valid one, or one of full cores that nothing but
+    /// the generator's waiting for one of them speaks against.
+    pub fn is_usable(&self, o: &Observation) -> bool {
+        let fills_cores = || self.saturation(o).is_cpu_full(self.cores());
+        self.is_valid(o) || (self.is_only_crowded(o) && fills_cores())
+    }
+
     /// Whether it is suspect for nothing but a generator that waited.
-    fn is_only_crowded(&self, o: &Observation) -> bool {
+    pub fn is_only_crowded(&self, o: &Observation) -> bool {
         let is_alone = o.disturbance(self.dependency_demand()).is_none();
         o.is_crowded && o.probe.verdict == Verdict::Suspect && is_alone
     }
@@ -468,4 +493,4 @@ impl<'a> Knowledge<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

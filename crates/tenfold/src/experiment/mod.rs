@@ -10,6 +10,7 @@
 //! - `knowledge`: what is known so far, and what follows from it.
 //! - `death`: instances that died meanwhile, in words.
 //! - `answer`: the plan from what is known.
+//! - `verdict`: how far it can be relied on.
 
 mod answer;
 mod confirmation;
@@ -20,6 +21,7 @@ mod observation;
 mod pace;
 mod probe;
 mod session;
+mod verdict;
 
 use std::time::Duration;
 
@@ -45,6 +47,16 @@ pub struct Experiment {
     pub max_instances: usize,
     pub budget: Duration,
     pub depth: Depth,
+    pub suspect: SuspectAnswer,
+}
+
+/// What becomes of an answer that a disturbance may have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SuspectAnswer {
+    /// It is the nearest that is known, and no answer.
+    Refused,
+    /// The user takes it all the same.
+    Accepted,
 }
 
 /// How many counts are measured.

@@ -82,6 +82,8 @@ pub struct Observation {
     pub redirect: Option<u16>,
     /// All that speaks against it is that the generator waited for the cores that the app uses.
     pub is_crowded: bool,
+    /// By how many times the generator's waiting for a core can have made times longer, 1 at least.
+    pub crowding: f64,
 }
 
 // === impl Mark ===
@@ -159,6 +161,7 @@ impl Observation {
                 .map(|(kind, _)| kind.to_string()),
             redirect: redirect(report),
             is_crowded: report.reasons.iter().all(is_of_a_crowd),
+            crowding: crowding(report),
         }
     }
 
@@ -311,6 +314,7 @@ impl Observation {
             p99: seconds(latency.p99),
             max: self.slowest,
             duration: self.probe.duration_s,
+            slowdown: 1.0,
         }
     }
 }
@@ -386,6 +390,8 @@ const APART: Duration = Duration::from_millis(7);
 const BUSY: f64 = 0.97;
 /// An instance that was stopped in so many of its periods is limited by its quota.
 const STOPPED: f64 = 0.9;
+/// Times that are more of the generator's than of the app's are off by ten times at most.
+const MOST_LATE: f64 = 0.9;
 /// So many standard deviations of a Poisson count are chance.
 const CHANCE: f64 = 2.0;
 
@@ -420,6 +426,22 @@ fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu: CpuUse) -> plan:
         verdict: reasons.iter().map(|r| r.verdict().into()).max().unwrap_or(Verdict::Valid),
         verdict_reasons: reasons.iter().map(|reason| told(reason, report, edges)).collect(),
     }
+}
+
+/// A request waits for the generator when it is sent and when its answer is read: by twice what requests went out
+/// late, where that was seen, and by no more than the share of the time in which the generator waited (Little's
+/// law, of all that is in flight meanwhile).
+fn crowding(report: &Report) -> f64 {
+    let share = |reason: &Reason| match *reason {
+        Reason::GeneratorWaited { share } => share,
+        Reason::ScheduleLag { p99, .. } => {
+            let p95 = report.response.percentile(95.0).map_or(p99, |p95| p95.as_secs_f64());
+            2.0 * p99 / p95
+        }
+        _ => 0.0,
+    };
+    let late = report.reasons.iter().map(share).fold(0.0, f64::max);
+    1.0 / (1.0 - late.min(MOST_LATE))
 }
 
 fn is_of_a_crowd(reason: &Reason) -> bool {

@@ -89,10 +89,11 @@ impl Pace {
     }
 
     /// The same within `left`, of which other probes need `owed`: that goes before what this one would take
-    /// beyond its least.
+    /// beyond its least. Where both cannot have what they need, each gets its part.
     pub fn beside(self, left: Duration, owed: Duration) -> Pace {
-        let needed = (self.warm_up + self.least).min(left);
-        self.within(left.saturating_sub(owed).max(needed))
+        let needed = self.warm_up + self.least;
+        let part = left.mul_f64(needed.as_secs_f64() / (needed + owed).as_secs_f64());
+        self.within(left.saturating_sub(owed).max(part))
     }
 
     /// The same with no more than `left` in all, a third of it to warm up.
@@ -163,8 +164,11 @@ mod tests {
         let most = |left, owed| {
             pace.beside(Duration::from_secs(left), Duration::from_secs(owed)).most.as_secs_f64()
         };
-        assert_eq!([most(20, 4), most(10, 4), most(10, 8)], [6.0, 5.0, 3.0]);
-        assert!(most(2, 8) < 2.0, "there is no more than that");
+        assert_eq!([most(20, 4), most(10, 4), most(12, 8)], [6.0, 5.0, 3.0]);
+        assert!(
+            (2.2..2.4).contains(&most(10, 8)),
+            "a third of what there is, one second to warm up"
+        );
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub fn text(plan: &Plan) -> String {
     }
     out.push_str(&plan.cost.as_ref().map_or_else(String::new, cost));
     if let Some(stop) = &plan.stop {
-        let _ = writeln!(out, "No more was measured: {}.\n", stop.explanation);
+        let _ = writeln!(out, "Why it ended: {}.\n", stop.explanation);
     }
     out.push_str(&verdict(plan));
     match &plan.recommendation {

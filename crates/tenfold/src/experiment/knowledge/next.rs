@@ -12,8 +12,8 @@ const MISSES: usize = 2;
 pub const ABOUT: usize = 2;
 
 impl Knowledge<'_> {
-    /// The count whose measurement would say most: the recommended one, then the one below. A model
-    /// that was wrong more than once is no guide: then counts are doubled until one holds, and the
+    /// The count whose measurement would say most: the recommended one, then the one below, and only then one
+    /// of the two again, where its measurement is not valid. A model that was wrong more than once is no guide: then counts are doubled until one holds, and the
     /// bracket is halved.
     pub fn unconfirmed(&self) -> Option<usize> {
         if self.misses >= MISSES
@@ -22,7 +22,9 @@ impl Knowledge<'_> {
             return Some(next);
         }
         let recommended = self.recommended()?;
-        [recommended, recommended - 1].into_iter().find(|n| *n > 0 && !self.is_confirmed(*n))
+        let counts = [recommended, recommended - 1];
+        let open = counts.into_iter().filter(|n| *n > 0 && !self.is_confirmed(*n));
+        open.min_by_key(|n| self.confirmed_at(*n).is_some())
     }
 
     /// Of the counts about the answer that were not measured the one that is least sure, if any is not.
@@ -66,7 +68,9 @@ impl Knowledge<'_> {
     /// Whether the goal's workload was measured there, and well or often enough, or cannot be.
     pub fn is_confirmed(&self, instances: usize) -> bool {
         let tries = self.confirmed.iter().filter(|o| o.instances() == instances).count();
-        let is_done = tries >= TRIES || self.has_valid(instances);
+        let has_usable =
+            self.confirmed.iter().any(|o| o.instances() == instances && self.is_usable(o));
+        let is_done = tries >= TRIES || has_usable;
         is_done || self.lost().any(|lost| lost == instances)
     }
 

@@ -2,12 +2,12 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::{Goal, Request, Workload};
-use crate::experiment::Depth;
 use crate::experiment::observation::tests::seen;
+use crate::experiment::{Depth, SuspectAnswer};
 use crate::plan;
 
 /// An app that serves one at a time, 50 a second: 200 are wanted, of which 1 % may fail.
-fn experiment() -> Experiment {
+pub fn experiment() -> Experiment {
     let request =
         Request { method: "GET".into(), path: "/".into(), headers: Vec::new(), body: Vec::new() };
     Experiment {
@@ -17,11 +17,12 @@ fn experiment() -> Experiment {
         max_instances: 8,
         budget: Duration::from_secs(90),
         depth: Depth::Confirm,
+        suspect: SuspectAnswer::Refused,
     }
 }
 
 /// What was measured of one instance and of two, on eight cores.
-fn known(experiment: &Experiment) -> Knowledge<'_> {
+pub fn known(experiment: &Experiment) -> Knowledge<'_> {
     let machine = Machine { cores: 8, online_cores: 8, ..Machine::read() };
     let mut known = Knowledge::new(experiment, machine, Room::within(4096));
     known.rungs = vec![seen(1, Some(1), 50.0, 0.0), seen(1, Some(2), 51.0, 0.0)];
@@ -147,4 +148,17 @@ fn times_of_a_crowded_machine_tell_more_than_none() {
         [Some(0.025)],
         "as long as there is no better"
     );
+}
+
+// What nobody has looked at says more than what was looked at and is suspect.
+#[test]
+fn one_less_is_measured_before_the_answer_is_measured_again() {
+    let experiment = experiment();
+    let mut known = known(&experiment);
+    let answer = known.recommended().unwrap();
+    let mut beside = seen(answer, None, 200.0, 2.0);
+    beside.offered = 200.0;
+    known.confirm(&beside);
+    let answer = known.recommended().unwrap();
+    assert_eq!((known.confirmed.len(), known.unconfirmed()), (1, Some(answer - 1)));
 }

@@ -54,6 +54,7 @@ pub fn seen(instances: usize, users: Option<usize>, throughput: f64, beside: f64
         top_error: None,
         redirect: None,
         is_crowded: true,
+        crowding: 1.0,
     }
 }
 

@@ -1,0 +1,100 @@
+//! How far a plan can be relied on: its verdict, and whether what speaks against it may change the answer.
+
+use capacity::words::{counted, percent, rate, time};
+
+use super::SuspectAnswer;
+use super::death;
+use super::knowledge::Knowledge;
+use super::observation::Observation;
+use crate::plan::{self, Plan, Verdict};
+
+/// The plan is as good as the measurements that it rests on: the ladder, two instances, and the last
+/// of the recommended count. That one below is overloaded is expected.
+pub fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
+    let Some(answer) = plan.recommendation.clone() else { return };
+    let confirmed = known.confirmed_at(answer.instances);
+    let rests_on: Vec<_> = known.rungs.iter().chain(&known.second).chain(confirmed).collect();
+    // What may change the answer.
+    let mut open = Vec::new();
+    for o in rests_on {
+        if known.is_only_crowded(o) {
+            plan.notes.push(crowd(o, known.cores()));
+            continue;
+        }
+        let judged = o.judged(known.dependency_demand());
+        plan.verdict = plan.verdict.max(judged.verdict);
+        if may_change(known, o, answer.could_differ) {
+            open.extend(judged.verdict_reasons.iter().cloned());
+        }
+        plan.verdict_reasons.extend(judged.verdict_reasons);
+    }
+    if confirmed.is_none() && known.failing().is_none() {
+        let n = answer.instances;
+        open.push(format!("the goal's workload was not measured with {n} running"));
+    }
+    for (name, past) in &known.deaths {
+        // Those at the memory limit are told as such.
+        let deaths = past.restarts.saturating_sub(past.memory_kills);
+        if deaths > 0 {
+            let death = death::told(name, deaths, past);
+            open.push(format!("{death}; see why, and measure again"));
+        }
+    }
+    if !open.is_empty() {
+        plan.verdict = plan.verdict.max(Verdict::Suspect);
+        plan.verdict_reasons.extend(open.iter().cloned());
+    }
+    plan.verdict_reasons = plan::distinct(plan.verdict_reasons.iter());
+    let is_accepted = known.experiment.suspect == SuspectAnswer::Accepted;
+    if let Some(doubt) = open.first().filter(|_| !is_accepted || plan.verdict == Verdict::Invalid) {
+        plan.undecided = true;
+        let reason = no_answer(plan, doubt);
+        plan.recommendation.iter_mut().for_each(|r| r.reason.clone_from(&reason));
+    }
+}
+
+/// Whether what speaks against a measurement may change the answer. What other programs took is in the answer's
+/// interval, which says so; that more was sent than could be completed is why the goal is missed.
+fn may_change(known: &Knowledge<'_>, o: &Observation, could_differ: bool) -> bool {
+    let is_disturbed = o.disturbance(known.dependency_demand()).is_some();
+    let is_doubtful = o.probe.verdict > Verdict::Valid && !o.is_crowded && !o.is_overloaded();
+    o.probe.verdict == Verdict::Invalid || is_doubtful || (is_disturbed && could_differ)
+}
+
+/// What is to be said of a generator that had to wait for a core that the app used.
+fn crowd(o: &Observation, cores: f64) -> String {
+    let late = 1.0 - 1.0 / o.crowding;
+    let p95 = o.measured().p95.map_or_else(String::new, |p95| {
+        format!(", which makes p95 {} to {}", time(p95 / o.crowding), time(p95))
+    });
+    format!(
+        "With {} running, app, balancer and load generator shared {}. The generator waited for a core, so that times \
+         are too long by {} at most{p95}; the interval of the answer holds that. More cores, or the load from another \
+         machine (`tenfold load`), would tell more exactly.",
+        o.instances(),
+        capacity::words::cores(cores),
+        percent((late * 100.0).round() / 100.0),
+    )
+}
+
+/// The sentence for a plan that `doubt` leaves without an answer.
+fn no_answer(plan: &Plan, doubt: &str) -> String {
+    let Some(r) = &plan.recommendation else { return String::new() };
+    let point = plan.curve.iter().find(|point| point.instances == r.instances);
+    let seen = point.and_then(|point| point.measured).map_or_else(String::new, |m| {
+        let p95 = m.p95_ms.filter(|_| plan.goal.p95_ms.is_some());
+        let p95 = p95.map_or_else(String::new, |ms| format!(", p95 {}", time(ms / 1e3)));
+        format!(" ({} requests/s{p95} measured)", rate(m.throughput))
+    });
+    let range = match (r.low, r.high) {
+        (low, high) if low == high => String::new(),
+        (low, high) => format!("; {low} to {high} are possible"),
+    };
+    let nearest = counted(r.instances, "instance");
+    format!(
+        "No answer yet: {doubt}. Nearest: {nearest}{seen}{range}. --allow-suspect accepts the nearest as the answer."
+    )
+}
+
+#[cfg(test)]
+mod tests;

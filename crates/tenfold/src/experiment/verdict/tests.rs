@@ -1,0 +1,56 @@
+use super::*;
+use crate::experiment::Experiment;
+use crate::experiment::answer;
+use crate::experiment::knowledge::tests::{experiment, known};
+use crate::experiment::observation::tests::seen;
+
+/// The plan of an app whose goal was measured so with four and three instances: throughput, p95 (ms), and cores that
+/// other programs used beside it.
+fn plan_of(experiment: &Experiment, four: (f64, f64, f64), three: (f64, f64, f64)) -> Plan {
+    let mut known = known(experiment);
+    for (instances, (throughput, p95, beside)) in [(4, four), (3, three)] {
+        let mut o = seen(instances, None, throughput, beside);
+        (o.offered, o.probe.latency_ms.p95) = (200.0, Some(p95));
+        known.confirm(&o);
+    }
+    answer::plan(&known, String::new(), std::time::Duration::ZERO, None)
+}
+
+#[test]
+fn what_others_may_have_changed_is_no_answer_unless_it_is_accepted() {
+    let mut experiment = experiment();
+    let (good, late) = ((200.0, 30.0, 3.0), (180.0, 400.0, 3.0));
+    let plan = plan_of(&experiment, good, late);
+    let r = plan.recommendation.as_ref().unwrap();
+    assert!(plan.undecided && r.low < r.high, "{plan:#?}");
+    let start = "No answer yet: other programs used 3.0 cores meanwhile; end them and measure again. Nearest: ";
+    assert!(r.reason.starts_with(start) && r.reason.contains("--allow-suspect"), "{}", r.reason);
+    experiment.suspect = SuspectAnswer::Accepted;
+    let plan = plan_of(&experiment, good, late);
+    assert_eq!((plan.undecided, plan.verdict), (false, Verdict::Suspect));
+    assert!(plan.recommendation.unwrap().reason.starts_with("Run "));
+}
+
+#[test]
+fn what_nothing_disturbed_is_an_answer() {
+    let plan = plan_of(&experiment(), (200.0, 30.0, 0.0), (180.0, 400.0, 0.0));
+    assert_eq!((plan.undecided, plan.verdict), (false, Verdict::Valid), "{plan:#?}");
+}
+
+// Four keep all eight cores busy, so that the generator waits for one for a fifth of the time.
+#[test]
+fn an_app_that_fills_the_cores_is_no_suspect_and_says_how_far_it_can_be_off() {
+    let experiment = experiment();
+    let mut known = known(&experiment);
+    let mut four = seen(4, None, 200.0, 0.0);
+    (four.offered, four.app_cores, four.busy_cores) = (200.0, 7.5, Some(7.6));
+    (four.probe.verdict, four.probe.latency_ms.p95) = (Verdict::Suspect, Some(90.0));
+    four.crowding = 1.25;
+    assert_eq!(known.unconfirmed(), Some(known.recommended().unwrap()));
+    known.confirm(&four);
+    assert!(known.is_confirmed(4), "a second time would be no better");
+    let plan = answer::plan(&known, String::new(), std::time::Duration::ZERO, None);
+    assert_eq!((plan.verdict, plan.undecided), (Verdict::Valid, false), "{plan:#?}");
+    let told = "too long by 20 % at most, which makes p95 72 ms to 90 ms";
+    assert!(plan.notes.iter().any(|note| note.contains(told)), "{:?}", plan.notes);
+}
