@@ -14,6 +14,10 @@ pub struct Rung {
     /// Half-width of the interval of the throughput, as a share of it; earlier documents do not tell.
     #[serde(default)]
     pub error: f64,
+    /// Of the requests in flight those that the instance had read; the rest queued in its sockets. `None` where
+    /// that was not looked at.
+    #[serde(default)]
+    pub inside: Option<usize>,
 }
 
 /// The rungs of one instance, in order of concurrency. Never empty.
@@ -138,7 +142,40 @@ impl Ladder {
         }
     }
 
-    /// `k`: how many requests the instance can usefully hold at once.
+    /// `k`: how many requests the instance can usefully hold at once: as many as it takes in, where it leaves
+    /// others unread until one of its threads or workers is free, else what the throughput tells.
+    pub fn slots(&self) -> usize {
+        let by_throughput = self.slots_by_throughput();
+        self.workers(by_throughput).unwrap_or(by_throughput)
+    }
+
+    /// Threads or workers of an instance that reads a request only when one of them is free, so that as many are
+    /// inside however many queue. The throughput must agree: what is read ahead is not served yet, and busy cores
+    /// make too few or too many slots of it.
+    fn workers(&self, by_throughput: usize) -> Option<usize> {
+        let is_queue = |r: &&Rung| r.inside.is_some_and(|inside| 3 * inside <= 2 * r.concurrency);
+        let inside = self.rungs.iter().filter(is_queue).filter_map(|r| r.inside);
+        let (least, most) = (inside.clone().min()?, inside.max()?);
+        let fewest = (1.0 - ON_THE_WAY) * self.sure_peak() * self.least_service();
+        let highest = by_throughput.max(self.in_flight(by_throughput).ceil() as usize);
+        let agrees = least as f64 >= fewest && least <= highest;
+        (self.is_saturated() && by_throughput > 1 && most - least <= 1 && agrees).then_some(least)
+    }
+
+    /// Requests in flight that reach the peak with so many slots: those in service, and those on their way.
+    fn in_flight(&self, slots: usize) -> f64 {
+        let below = self.rungs.iter().rfind(|r| r.concurrency <= slots).unwrap_or(&self.rungs[0]);
+        self.peak() * below.concurrency as f64 / below.throughput
+    }
+
+    /// Whether one of several slots rests while an answer and the next request are on their way, unless one more
+    /// request waits at the instance already.
+    pub fn rests(&self) -> bool {
+        let slots = self.slots();
+        slots > 1 && self.in_flight(slots) > slots as f64 + ON_THE_WAY
+    }
+
+    /// The slots that the throughput tells.
     ///
     /// By Little's law the peak keeps `peak x light service` requests in service; that is exact for a
     /// pool of k serial workers. With many slots the knee is soft and a slot too many costs little,
@@ -146,7 +183,7 @@ impl Ladder {
     /// hinder each other well before, as at shared cores, or help each other after, as where one turn of
     /// a loop serves several, it takes what brings nearly all of the peak. What may be chance makes no
     /// slot.
-    pub fn slots(&self) -> usize {
+    fn slots_by_throughput(&self) -> usize {
         let peak = self.sure_peak();
         let reached = self.rungs.iter().find(|r| r.throughput * (1.0 + ON_THE_WAY) > peak);
         let reached = reached.map_or(1, |r| r.concurrency);
@@ -164,7 +201,11 @@ impl Ladder {
 
     /// How many it serves at once: its slots without the room that was added to them.
     pub fn served(&self) -> usize {
-        let (slots, in_service) = (self.slots(), self.sure_peak() * self.least_service());
+        let (slots, in_service) =
+            (self.slots_by_throughput(), self.sure_peak() * self.least_service());
+        if let Some(workers) = self.workers(slots) {
+            return workers;
+        }
         let is_padded = (slots as f64) < PADDING * in_service + 1.0;
         if is_padded { (in_service.round() as usize).clamp(1, slots) } else { slots }
     }
@@ -226,7 +267,12 @@ pub(crate) mod tests {
     }
 
     fn uneven(rungs: &[(usize, f64, f64)]) -> Ladder {
-        let rung = |&(concurrency, throughput, error)| Rung { concurrency, throughput, error };
+        let rung = |&(concurrency, throughput, error)| Rung {
+            concurrency,
+            throughput,
+            error,
+            inside: None,
+        };
         Ladder::new(rungs.iter().map(rung).collect()).unwrap()
     }
 
@@ -257,6 +303,50 @@ pub(crate) mod tests {
         // A pool of five for 40 ms after 100 ms of sleep: 125 requests/s of 140 ms, 17.5 at once.
         let measured = [(1, 7.0), (2, 14.1), (4, 28.1), (8, 56.1), (16, 112.5), (32, 122.9)];
         assert_eq!(ladder(&measured).slots(), 21);
+    }
+
+    /// One whose sockets were looked at: so many of the requests of each rung were inside.
+    fn looked_into(rungs: &[(usize, f64)], inside: &[usize]) -> Ladder {
+        let mut rungs = ladder(rungs).rungs;
+        for (rung, inside) in rungs.iter_mut().zip(inside) {
+            rung.inside = Some(*inside);
+        }
+        Ladder::new(rungs).unwrap()
+    }
+
+    // Busy cores stretch a request by an eighth with four in flight, and the last rung hides what is on its way.
+    #[test]
+    fn threads_on_busy_cores_are_counted_by_what_they_take_in() {
+        let gunicorn = [(1, 45.4), (2, 88.0), (4, 158.0), (8, 180.0), (16, 184.0)];
+        assert_eq!(ladder(&gunicorn).slots(), 8, "by throughput");
+        let seen = looked_into(&gunicorn, &[1, 2, 4, 4, 4]);
+        assert_eq!((seen.slots(), seen.served(), seen.rests()), (4, 4, true));
+        let java = [(1, 42.0), (2, 84.8), (4, 174.7), (8, 336.6), (16, 374.7), (32, 377.8)];
+        assert_eq!((ladder(&java).slots(), ladder(&java).served()), (11, 9), "by throughput");
+        let seen = looked_into(&java, &[1, 2, 4, 8, 8, 9]);
+        assert_eq!((seen.slots(), seen.served(), seen.rests()), (8, 8, true));
+        let dear = [(1, 38.9), (2, 77.4), (4, 151.0), (8, 269.1), (16, 290.0)];
+        assert_eq!(ladder(&dear).slots(), 8, "by throughput");
+        assert_eq!(looked_into(&dear, &[1, 2, 4, 8, 8]).slots(), 8);
+    }
+
+    #[test]
+    fn what_is_read_ahead_is_not_served() {
+        let pool = [(1, 23.8), (2, 47.7), (4, 95.4), (8, 123.8), (16, 123.6), (32, 123.8)];
+        let slots = |inside: &[usize]| looked_into(&pool, inside).slots();
+        assert_eq!(slots(&[1, 2, 4, 8, 16, 32]), 6, "all of them");
+        assert_eq!(slots(&[1, 2, 4, 8, 10, 10]), 6, "one ahead in each worker");
+        assert_eq!(slots(&[1, 2, 4, 8, 5, 14]), 6, "by chance");
+        assert_eq!(slots(&[1, 2, 4, 5, 5, 6]), 5);
+        let lock = [(1, 85.0), (2, 94.9), (4, 94.9), (8, 95.6)];
+        assert_eq!(looked_into(&lock, &[1, 2, 2, 2]).slots(), 1, "one on its way");
+    }
+
+    #[test]
+    fn a_slot_that_does_not_rest_needs_no_company() {
+        let pool = ladder(&[(1, 10.0), (2, 20.0), (4, 39.8), (8, 49.9), (16, 50.0)]);
+        assert!(!pool.rests());
+        assert!(!ladder(&[(1, 85.0), (2, 94.9), (4, 94.9)]).rests(), "none is behind another");
     }
 
     #[test]
@@ -330,7 +420,10 @@ pub(crate) mod tests {
         assert!(!ladder(&[(1, 10.0)]).is_saturated());
         assert!(!ladder(&[(1, 10.0), (2, 19.0)]).is_saturated());
         assert!(Ladder::new(vec![]).is_none());
-        assert!(Ladder::new(vec![Rung { concurrency: 1, throughput: 0.0, error: 0.0 }]).is_none());
+        assert!(
+            Ladder::new(vec![Rung { concurrency: 1, throughput: 0.0, error: 0.0, inside: None }])
+                .is_none()
+        );
     }
 
     #[test]

@@ -117,7 +117,7 @@ pub struct Pool {
 
 impl Admission {
     /// Requests that the instance had read.
-    pub(super) fn inside(&self) -> usize {
+    pub fn inside(&self) -> usize {
         self.offered.saturating_sub(self.unread)
     }
 }

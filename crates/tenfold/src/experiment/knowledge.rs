@@ -103,7 +103,8 @@ impl<'a> Knowledge<'a> {
     pub fn ladder(&self) -> Option<Ladder> {
         let rung = |o: &Observation| {
             let concurrency = o.probe.users?;
-            Some(Rung { concurrency, throughput: o.throughput(), error: self.error(o) })
+            let inside = o.admission().map(|admission| admission.inside());
+            Some(Rung { concurrency, throughput: o.throughput(), error: self.error(o), inside })
         };
         Ladder::new(self.rungs.iter().filter_map(rung).collect())
     }
@@ -344,7 +345,8 @@ impl<'a> Knowledge<'a> {
     /// Slots for the balancer: what an instance can use, once that is known.
     pub fn balancer_slots(&self) -> Option<usize> {
         let ladder = self.ladder().filter(Ladder::is_saturated)?;
-        Some(ladder.slots() + usize::from(ladder.light_service() < SHORT))
+        let rests = ladder.light_service() < SHORT || ladder.rests();
+        Some(ladder.slots() + usize::from(rests))
     }
 
     pub fn measurements(&self) -> Vec<capacity::Measured> {
