@@ -18,8 +18,8 @@ use crate::goal::{Goal, Measured};
 use crate::interval::Interval;
 use crate::ladder::Ladder;
 use crate::laws;
+use crate::prediction::Prediction;
 use crate::quota::{Quota, Throttled};
-use crate::response::Response;
 use crate::saturation::{CPU_FULL, Filling, Saturation};
 use crate::shape::ServiceShape;
 use crate::sharing::{Alone, Sharing, Shortfall};
@@ -165,8 +165,8 @@ impl Model {
     }
 
     /// The percentiles of a count as they are to be expected beside those that were measured.
-    pub(crate) fn stretched(&self, instances: usize, response: Response) -> Response {
-        Stretch::apply(&self.stretches, instances, response)
+    pub(crate) fn stretched(&self, instances: usize, prediction: Prediction) -> Prediction {
+        Stretch::apply(&self.stretches, self, instances, prediction)
     }
 
     /// The same with one of the explanations that remain, by chance in 0..1.

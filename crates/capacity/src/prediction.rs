@@ -65,14 +65,7 @@ fn wandering(side: f64) -> impl Fn(f64, f64) -> f64 {
 /// The prediction alone: throughput with an interval of no width, response times with that of what is
 /// left to chance however well the model is known.
 pub fn expect(model: &Model, workload: &Workload, instances: usize) -> Prediction {
-    let p = modelled(model, workload, instances);
-    let stretched = |r: Option<Response>| r.map(|r| model.stretched(instances, r));
-    Prediction {
-        response: stretched(p.response),
-        fastest: stretched(p.fastest),
-        slowest: stretched(p.slowest),
-        ..p
-    }
+    model.stretched(instances, modelled(model, workload, instances))
 }
 
 /// The same if everything took so many times less time. The workload comes so much slower then by the clock of
