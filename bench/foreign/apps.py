@@ -10,6 +10,8 @@ from typing import Any
 
 from rig.options import ROOT
 
+# A percentile of fewer requests is chance.
+LEAST_REQUESTS = 200
 HOME = ROOT / "tests" / "foreign"
 
 
@@ -49,6 +51,11 @@ class App:
         workload = self._file["workload"]
         names = [name for name in ("rate", "users", "think") if name in workload]
         return [word for name in names for word in (f"-{name}", str(workload[name]))]
+
+    def measured_s(self, asked_s: float) -> float:
+        """How long each count is measured: as asked, or until there are enough of few requests."""
+        rate = self._file["workload"].get("rate")
+        return max(asked_s, LEAST_REQUESTS / rate) if rate else asked_s
 
     @property
     def workload(self) -> str:

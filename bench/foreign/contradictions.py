@@ -20,6 +20,8 @@ def _reasons(plan: Document) -> Iterator[str]:
     kinds = [finding["kind"] for finding in plan["findings"]]
     if answer["limited_by"] and answer["limited_by"] not in kinds:
         yield f"limited by {answer['limited_by']}, which is none of its findings ({', '.join(kinds) or 'none'})"
+    if not answer["goal_met"] and "headroom" in kinds:
+        yield "the goal is not met, though nothing is found to limit"
     if not answer["low"] <= answer["instances"] <= answer["high"]:
         yield f"{answer['instances']} instances, which is not from {answer['low']} to {answer['high']}"
 

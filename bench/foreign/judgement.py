@@ -7,6 +7,7 @@ error is how far they are apart, and what the generator and others took of cores
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from statistics import median
 
 from apps import App
@@ -45,6 +46,8 @@ class Point:
     def apart(self) -> float:
         """How far the sweeps are from each other in throughput, as a share; of what is carried, in its share
         of what was sent, which differs by chance."""
+        if not all(each.throughput for each in self.samples):
+            return inf
         carried = [each.throughput / each.offered for each in self.samples]
         if min(carried) < CARRIED:
             carried = [each.throughput for each in self.samples]

@@ -56,14 +56,15 @@ class Fleet:
 
 
 def sweep(program: Path, app: App, seconds: float) -> list[Sample]:
-    """By count, from one instance on; throughput is counted for so many seconds at each."""
+    """By count, from one instance on, each for so many seconds or until there are enough requests."""
+    measured_s = app.measured_s(seconds)
     samples = []
     with _up(program, app, app.most) as fleet:
         _drive(app, fleet, app.most, app.warm_up_s, 1)
         for instances in range(app.most, 0, -1):
             if instances != app.most:
                 fleet.scale(instances)
-            samples.append(_drive(app, fleet, instances, SETTLE_S, seconds))
+            samples.append(_drive(app, fleet, instances, SETTLE_S, measured_s))
     return samples[::-1]
 
 

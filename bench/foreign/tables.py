@@ -31,7 +31,8 @@ def conditions(results: Results) -> str:
     return (
         machine.sentence(results.machine, results.started_at, results.finished_at)
         + "The truth is the median of two sweeps by another generator, one before the plan and one after it, with "
-        f"{results.sweep_s:g} s for each count. The plan starts from scratch with a budget of {results.budget_s:g} s."
+        f"{results.sweep_s:g} s for each count, longer where requests are few. The plan starts from scratch with a "
+        f"budget of {results.budget_s:g} s."
     )
 
 
@@ -159,6 +160,8 @@ def _counts(judged: list[Judged]) -> Table:
 
 def _count(each: Judged, point: Point) -> list[str]:
     measured = point.compared.measured
+    errors = sum(sample.errors for sample in point.samples)
+    failed = f" ({errors} failed)" if errors else ""
     taken = f" ({point.taken:.1%})" if point.taken else ""
     error = point.compared.throughput_error
     missed = ": missed" if point.is_known and abs(error) > MOST_THROUGHPUT else ""
@@ -166,7 +169,7 @@ def _count(each: Judged, point: Point) -> list[str]:
     late = ": missed" if used is not None and used > 1 and point.p95_is_known else ""
     return [
         f"{each.app.name}, {point.instances}",
-        f"{measured.throughput:.1f}",
+        f"{measured.throughput:.1f}{failed}",
         f"{point.apart:.1%}",
         f"{median(sample.generator_cores for sample in point.samples):.2f}{taken}",
         f"{point.compared.predicted:.1f}",
