@@ -39,6 +39,7 @@ pub mod cost;
 mod crowd;
 pub mod difference;
 mod draws;
+mod enough;
 pub mod fairness;
 pub mod finding;
 pub mod goal;

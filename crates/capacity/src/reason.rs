@@ -35,11 +35,18 @@ impl Search<'_> {
         if !r.goal_met {
             return Some(format!("The goal is out of reach here: {}", self.why_not(r)));
         }
+        if self.is_without_latency() {
+            return Some(self.enough_in_words(r.instances));
+        }
+        let (it, they) = match self.goal.bound() {
+            Some(_) => ("holds the goal", "hold the goal"),
+            None => ("carries the rate", "carry the rate"),
+        };
         let holds = match (self.measurement(r.instances), r.instances) {
-            (Some(_), 1) => "it holds",
-            (Some(_), _) => "they hold",
-            (None, 1) => "nothing measured confirms it, but it should hold",
-            (None, _) => "nothing measured confirms it, but they should hold",
+            (Some(_), 1) => format!("it {it}"),
+            (Some(_), _) => format!("they {they}"),
+            (None, 1) => format!("nothing measured confirms it, but it should {they}"),
+            (None, _) => format!("nothing measured confirms it, but they should {they}"),
         };
         let fewer = r.instances.checked_sub(1).filter(|fewer| *fewer > 0).map(|fewer| {
             let does = match self.measurement(fewer) {
@@ -49,11 +56,36 @@ impl Search<'_> {
             };
             format!(", {fewer} {does} not{}", self.latency(fewer))
         });
-        Some(format!(
-            "Run {n}: {holds} the goal{}{}",
-            self.latency(r.instances),
-            fewer.unwrap_or_default()
-        ))
+        Some(format!("Run {n}: {holds}{}{}", self.latency(r.instances), fewer.unwrap_or_default()))
+    }
+
+    /// Of users who ask for no latency: what is enough for them, or what keeps them from it.
+    fn enough_in_words(&self, n: usize) -> String {
+        let (run, does) = (format!("Run {}", count(n)), self.latency(n));
+        if !self.is_short(n) {
+            let fewer = (n > 1).then(|| {
+                format!(
+                    ", {} complete{} less{}",
+                    n - 1,
+                    if n == 2 { "s" } else { "" },
+                    self.latency(n - 1)
+                )
+            });
+            return format!("{run}: enough for these users{does}{}", fewer.unwrap_or_default());
+        }
+        let adds = format!("a further one would add {} requests/s", rate(self.added(n)));
+        let enough = self.enough(n).map_or_else(String::new, |enough| {
+            format!(
+                ", and about {enough} are enough for these users ({} requests/s)",
+                about(self.best)
+            )
+        });
+        let why = match self.bounds.memory {
+            _ if n < self.most => ": the curve bends there",
+            Some(fit) if fit == n => ", as many as fit into the memory:",
+            _ => ", the most allowed (--max-instances):",
+        };
+        format!("{run}{why}{does}; {adds}{enough}; --p95 says how fast it has to be")
     }
 
     fn why_not(&self, r: &Recommendation) -> String {
@@ -221,6 +253,10 @@ impl Search<'_> {
             return Some("more instances would fail as often".to_owned());
         }
         let is_light = self.is_far_from_end(r.instances);
+        if r.goal_met && self.is_short(r.instances) {
+            // Said already.
+            return None;
+        }
         if r.limited_by == Kind::GeneratorBound || (is_light && !r.goal_met) {
             return None;
         }
