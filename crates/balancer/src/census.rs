@@ -1,4 +1,4 @@
-//! How many connections each client has, so that one cannot have them all.
+//! Clients by their address, and how many connections each has, so that one cannot have them all.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -48,7 +48,7 @@ impl Census {
 }
 
 impl Household {
-    fn of(address: IpAddr) -> Self {
+    pub(crate) fn of(address: IpAddr) -> Self {
         Household(match address.to_canonical() {
             IpAddr::V6(address) => {
                 IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))

@@ -10,8 +10,8 @@ use tokio::sync::broadcast;
 use crate::backend::{Backend, BackendState, Slots};
 use crate::config::{AppConfig, AppId, Protocol};
 use crate::dispatch::{
-    AllDown, Asked, BackendId, Changes, Dispatch, Freed, Grant, Outlook, Report, RetryCounts,
-    Standing, Terms, Ticket, Wish, hash,
+    AllDown, Asked, BackendId, Changes, Dispatch, Freed, Grant, Outlook, Refusal, Report,
+    RetryCounts, Standing, Terms, Ticket, Wish, hash,
 };
 use crate::health::{ActiveHealth, BackendHealth, HealthEvent, Turn};
 
@@ -88,9 +88,11 @@ impl Dispatcher {
     }
 
     pub(crate) fn ask(&self, wish: Wish) -> Reply<'_> {
-        match self.lock().ask(wish) {
+        let asked = self.lock().ask(wish);
+        match asked {
             Asked::Granted(grant) => Reply::Slot(self.slot(grant)),
-            Asked::Waiting(ticket, outlook) => {
+            Asked::Waiting(ticket, outlook, wake) => {
+                wake.into_iter().for_each(Waker::wake);
                 Reply::Place(Place { dispatcher: self, ticket: Some(ticket) }, outlook)
             }
             Asked::AllDown => Reply::AllDown,
@@ -107,9 +109,9 @@ impl Dispatcher {
         let asked = self.lock().ask_first(id)?;
         match asked {
             Asked::Granted(grant) => Some(self.slot(grant)),
-            Asked::Waiting(ticket, _) => {
+            Asked::Waiting(ticket, ..) => {
                 let mut place = Place { dispatcher: self, ticket: Some(ticket) };
-                poll_fn(|cx| place.poll(cx)).await
+                poll_fn(|cx| place.poll(cx)).await.ok()
             }
             _ => None,
         }
@@ -250,8 +252,8 @@ fn set_slots(dispatch: &mut Guard<'_>, id: BackendId, slots: usize) -> Vec<Waker
 }
 
 impl<'a> Place<'a> {
-    /// The slot, or none when the request has meanwhile been at every backend there is.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Slot<'a>>> {
+    /// The slot, or why there is none.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Slot<'a>, Refusal>> {
         let ticket = self.ticket.as_ref().expect("a place is not polled after it was left");
         let grant = ready!(self.dispatcher.lock().claim(ticket, cx.waker()));
         self.ticket = None;
@@ -265,9 +267,9 @@ impl Drop for Place<'_> {
         let mut dispatch = self.dispatcher.lock();
         match dispatch.claim(&ticket, Waker::noop()) {
             Poll::Pending => dispatch.cancel(&ticket),
-            Poll::Ready(None) => {}
+            Poll::Ready(Err(_)) => {}
             // A grant that came too late goes on to the next waiter.
-            Poll::Ready(Some(grant)) => {
+            Poll::Ready(Ok(grant)) => {
                 drop(dispatch);
                 drop(self.dispatcher.slot(grant));
             }

@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 use crate::answer::Failure;
 use crate::app::App;
 use crate::buffer::Workspace;
+use crate::census::Household;
 use crate::client::Client;
 use crate::clock::{self, Millis};
 use crate::counters::{BackendFault, record};
-use crate::dispatch::{AllDown, Outlook, Report, Tried, Wish};
+
+use crate::dispatch::{AllDown, Outlook, Refusal, Report, Tried, Wish};
 use crate::dispatcher::{Place, Reply, Slot};
 use crate::files;
 use crate::h1::{Framing, Persistence, Request};
@@ -169,7 +171,8 @@ async fn forward<'w>(
     arrived: Instant,
 ) -> Outcome<'w> {
     let key = app.config.policy.key(&space.request, request.client);
-    let mut wish = Wish { key, tried: Tried::default() };
+    let asker = request.client.map(Household::of);
+    let mut wish = Wish { client: asker, key, tried: Tried::default() };
     let mut unserved: Option<Box<Unserved>> = None;
     let mut told = space.head - 2..space.head - 2;
     loop {
@@ -305,10 +308,7 @@ async fn slot<'w>(
         }
         Reply::AllDown => all_down(worker, app, Duration::ZERO),
         Reply::AllTried | Reply::Overspent => return Err(Refused::NobodyLeft),
-        Reply::Full => {
-            app.tally(worker.index, |tally| tally.shed.full += 1);
-            Failure::QueueFull(limits.length)
-        }
+        Reply::Full => queue_full(worker, app),
         Reply::TooLate(expected) => {
             app.tally(worker.index, |tally| tally.shed.too_late += 1);
             Failure::QueueTooSlow { expected, limit: limits.wait }
@@ -333,7 +333,12 @@ async fn wait<'w>(
     let mut closed = pin!(stream.closed());
     poll_fn(|cx| {
         if let Poll::Ready(slot) = place.poll(cx) {
-            return Poll::Ready(slot.ok_or(Refused::NobodyLeft));
+            return Poll::Ready(slot.map_err(|refusal| match refusal {
+                Refusal::AllTried => Refused::NobodyLeft,
+                Refusal::Displaced => {
+                    Refused::Outcome(Outcome::Failed(queue_full(worker, app).into()))
+                }
+            }));
         }
         if closed.as_mut().poll(cx).is_ready() {
             app.tally(worker.index, |tally| tally.shed.client_gone += 1);
@@ -354,6 +359,11 @@ async fn wait<'w>(
         Poll::Ready(Err(Refused::Outcome(Outcome::Failed(failure.into()))))
     })
     .await
+}
+
+fn queue_full(worker: &Worker, app: &App) -> Failure {
+    app.tally(worker.index, |tally| tally.shed.full += 1);
+    Failure::QueueFull(app.config.queue.length)
 }
 
 /// Says why nobody serves, unless somebody does by now.

@@ -55,6 +55,28 @@ impl List {
         self.len += 1;
     }
 
+    /// Puts an entry behind all those whose key is not larger. Looks from both ends: who comes in turn,
+    /// and who goes before nearly all others, are placed at once.
+    pub(crate) fn insert(&mut self, links: &mut Links, index: u32, key: impl Fn(u32) -> u64) {
+        let own = key(index);
+        let (mut front, mut back) = (self.head, self.tail);
+        let link = loop {
+            if back == NONE || key(back) <= own {
+                let next = if back == NONE { self.head } else { links.0[back as usize].next };
+                break Link { previous: back, next };
+            }
+            // Not beyond the end: the entry at the back has a larger key.
+            if key(front) > own {
+                break Link { previous: links.0[front as usize].previous, next: front };
+            }
+            (front, back) = (links.0[front as usize].next, links.0[back as usize].previous);
+        };
+        links.reach(index);
+        links.0[index as usize] = link;
+        self.join(links, link, index, index);
+        self.len += 1;
+    }
+
     /// Takes out an entry that is in this list.
     pub(crate) fn remove(&mut self, links: &mut Links, index: u32) {
         let link = links.0[index as usize];
@@ -93,6 +115,22 @@ impl Links {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn inserts_in_the_order_of_keys_and_behind_equals() {
+        for keys in [[5, 1, 3, 3, 9, 0, 3, 5], [0, 0, 1, 1, 2, 2, 3, 3], [7, 6, 5, 4, 3, 2, 1, 0]] {
+            let (mut links, mut list) = (Links::default(), List::EMPTY);
+            for index in 0..8 {
+                list.insert(&mut links, index, |index| keys[index as usize]);
+            }
+            let mut sorted: Vec<u32> = (0..8).collect();
+            sorted.sort_by_key(|&index| keys[index as usize]);
+            assert_eq!(list.iter(&links).collect::<Vec<_>>(), sorted);
+            sorted
+                .into_iter()
+                .for_each(|index| assert_eq!(list.pop_front(&mut links), Some(index)));
+        }
+    }
 
     #[test]
     fn pushes_at_both_ends_and_removes_anywhere() {

@@ -9,7 +9,7 @@ use super::drain_rate::DrainRate;
 use super::list::{End, List};
 use super::member::Ramp;
 use super::service::ServiceTime;
-use super::{BackendId, Changes, Dispatch, Line, Member, Standing, Terms, WaiterState};
+use super::{BackendId, Changes, Dispatch, Line, Member, Refusal, Standing, Terms, WaiterState};
 use crate::backend::Slots;
 use crate::health::Condition;
 
@@ -224,7 +224,7 @@ impl<B: Clone> Dispatch<B> {
         for waiter in waiters {
             if self.tier_for(&self.waiters[waiter as usize].wish.tried).is_none() {
                 wakers.extend(self.unlink(waiter, Line::Any));
-                self.waiters[waiter as usize].state = WaiterState::AllTried;
+                self.waiters[waiter as usize].state = WaiterState::Refused(Refusal::AllTried);
             }
         }
     }
@@ -233,7 +233,7 @@ impl<B: Clone> Dispatch<B> {
     fn refuse_checks(&mut self, index: u32, wakers: &mut Vec<Waker>) {
         while let Some(waiter) = self.at(index).and_then(|m| m.first.iter(&self.links).next()) {
             wakers.extend(self.unlink(waiter, Line::First(index)));
-            self.waiters[waiter as usize].state = WaiterState::AllTried;
+            self.waiters[waiter as usize].state = WaiterState::Refused(Refusal::AllTried);
         }
     }
 
@@ -257,6 +257,7 @@ impl<B: Clone> Dispatch<B> {
             self.waiting -= 1;
             let entry = &mut self.waiters[waiter as usize];
             let wish = entry.wish;
+            self.clients.leave(wish.client);
             let WaiterState::Waiting { waker, .. } =
                 std::mem::replace(&mut entry.state, WaiterState::Vacant)
             else {
@@ -269,10 +270,10 @@ impl<B: Clone> Dispatch<B> {
                     wakers.extend(waker);
                 }
                 Choice::Later(bound) => {
-                    self.enqueue(waiter, bound.map_or(Line::Any, Line::Of), End::Back, waker);
+                    self.enqueue(waiter, bound.map_or(Line::Any, Line::Of), waker);
                 }
                 Choice::AllTried => {
-                    self.waiters[waiter as usize].state = WaiterState::AllTried;
+                    self.waiters[waiter as usize].state = WaiterState::Refused(Refusal::AllTried);
                     wakers.extend(waker);
                 }
             }

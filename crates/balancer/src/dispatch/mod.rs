@@ -7,6 +7,7 @@
 mod auto;
 mod budget;
 mod choice;
+mod clients;
 mod drain_rate;
 mod fitness;
 mod heap;
@@ -34,6 +35,7 @@ use auto::AutoSlots;
 use budget::Budget;
 pub use budget::RetryCounts;
 use choice::Choice;
+use clients::{Clients, FIRST};
 use drain_rate::DrainRate;
 use lineup::Lineup;
 use list::{End, Links, List};
@@ -81,6 +83,7 @@ pub(crate) struct Dispatch<B> {
     links: Links,
     /// Waiters that any backend may serve.
     unbound: List,
+    clients: Clients,
     drain_rate: DrainRate,
     waiting: usize,
     deepest: usize,
@@ -88,18 +91,25 @@ pub(crate) struct Dispatch<B> {
 
 struct Waiter<B> {
     wish: Wish,
+    /// Its place among those that wait, by the smallest.
+    number: u64,
     state: WaiterState<B>,
 }
 
 enum WaiterState<B> {
     Vacant,
-    Waiting {
-        waker: Option<Waker>,
-        line: Line,
-    },
+    Waiting { waker: Option<Waker>, line: Line },
     Granted(Grant<B>),
+    Refused(Refusal),
+}
+
+/// Why a waiter gets no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
     /// The last backend that the request had not been at is gone.
     AllTried,
+    /// Its place went to a client that has fewer of them.
+    Displaced,
 }
 
 /// Where a waiter waits.
@@ -130,7 +140,8 @@ pub(crate) struct Ticket(u32);
 #[derive(Debug)]
 pub(crate) enum Asked<B> {
     Granted(Grant<B>),
-    Waiting(Ticket, Outlook),
+    /// Somebody else may have lost its place, and is to be woken.
+    Waiting(Ticket, Outlook, Option<Waker>),
     /// Every backend is out, and nobody is to wait for one.
     AllDown,
     /// As many requests as may wait already do.
@@ -234,6 +245,7 @@ impl<B: Clone> Dispatch<B> {
             vacant_waiters: Vec::new(),
             links: Links::default(),
             unbound: List::EMPTY,
+            clients: Clients::default(),
             drain_rate: DrainRate::default(),
             waiting: 0,
             deepest: 0,
@@ -254,21 +266,18 @@ impl<B: Clone> Dispatch<B> {
         match choice {
             Choice::Now(index) => Asked::Granted(self.grant(index)),
             Choice::AllTried => Asked::AllTried,
-            Choice::Later(_) if first && self.waiting >= self.limits.length => Asked::Full,
+            Choice::Later(_) if first && self.is_full_for(&wish) => Asked::Full,
             Choice::Later(None) if self.is_all_down() => {
                 if self.health.all_down_wait.is_zero() {
                     return Asked::AllDown;
                 }
-                Asked::Waiting(self.queue(wish, Line::Any, first), Outlook::Recovery)
+                self.wait(wish, Line::Any, Outlook::Recovery)
             }
-            Choice::Later(bound) => match self.expected_wait(bound) {
+            Choice::Later(bound) => match self.expected_wait(bound, wish.client) {
                 Some(wait) if first && wait > self.limits.wait && self.is_settled() => {
                     Asked::TooLate(wait)
                 }
-                _ => {
-                    let line = bound.map_or(Line::Any, Line::Of);
-                    Asked::Waiting(self.queue(wish, line, first), Outlook::Slot)
-                }
+                _ => self.wait(wish, bound.map_or(Line::Any, Line::Of), Outlook::Slot),
             },
         }
     }
@@ -283,15 +292,19 @@ impl<B: Clone> Dispatch<B> {
         Some(match member.in_flight < member.room() {
             true => Asked::Granted(self.grant(id.index)),
             false => {
-                let ticket = self.queue(Wish::default(), Line::First(id.index), true);
-                Asked::Waiting(ticket, Outlook::Slot)
+                let ticket = self.queue(Wish::default(), Line::First(id.index));
+                Asked::Waiting(ticket, Outlook::Slot, None)
             }
         })
     }
 
-    /// The grant, once there is one, or none when the request has meanwhile been at every backend
-    /// there is; until then `waker` is woken when either comes.
-    pub(crate) fn claim(&mut self, ticket: &Ticket, waker: &Waker) -> Poll<Option<Grant<B>>> {
+    /// The grant, once there is one, or why there will be none; until then `waker` is woken when
+    /// either comes.
+    pub(crate) fn claim(
+        &mut self,
+        ticket: &Ticket,
+        waker: &Waker,
+    ) -> Poll<Result<Grant<B>, Refusal>> {
         let state = &mut self.waiters[ticket.0 as usize].state;
         if let WaiterState::Waiting { waker: kept, .. } = state {
             if !kept.as_ref().is_some_and(|kept| kept.will_wake(waker)) {
@@ -302,8 +315,9 @@ impl<B: Clone> Dispatch<B> {
         let state = std::mem::replace(state, WaiterState::Vacant);
         self.vacant_waiters.push(ticket.0);
         Poll::Ready(match state {
-            WaiterState::Granted(grant) => Some(grant),
-            _ => None,
+            WaiterState::Granted(grant) => Ok(grant),
+            WaiterState::Refused(refusal) => Err(refusal),
+            _ => unreachable!("a ticket is of a waiter"),
         })
     }
 

@@ -4,8 +4,12 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::list::End;
-use super::{Dispatch, Line, Member, Report, Ticket, Waiter, WaiterState, Wish};
+use super::{
+    Asked, Dispatch, FIRST, Line, Member, Outlook, Refusal, Report, Ticket, Waiter, WaiterState,
+    Wish,
+};
 use crate::backend::Slots;
+use crate::census::Household;
 
 impl<B: Clone> Dispatch<B> {
     /// Hands a slot that was just given back to a waiter, and notes how fast the queue moves.
@@ -34,12 +38,51 @@ impl<B: Clone> Dispatch<B> {
         !self.auto.is_searching() || !self.members.iter().flatten().any(left_to_us)
     }
 
-    /// The least that one more waiter is likely to wait.
-    pub(super) fn expected_wait(&self, bound: Option<u32>) -> Option<Duration> {
-        match bound.and_then(|index| self.at(index)) {
-            Some(member) => member.drain_rate.wait(member.bound.len() + 1),
-            None => self.drain_rate.wait(self.unbound.len() + 1),
+    /// The least that one more waiter of this client is likely to wait.
+    pub(super) fn expected_wait(
+        &self,
+        bound: Option<u32>,
+        client: Option<Household>,
+    ) -> Option<Duration> {
+        let (list, rate) = match bound.and_then(|index| self.at(index)) {
+            Some(member) => (&member.bound, &member.drain_rate),
+            None => (&self.unbound, &self.drain_rate),
+        };
+        rate.wait(self.clients.next_place(client, list.len()))
+    }
+
+    /// As many wait as may, and none of them would be served after this one.
+    pub(super) fn is_full_for(&self, wish: &Wish) -> bool {
+        self.waiting >= self.limits.length && {
+            let number = self.clients.next_number(wish.client);
+            !self.clients.may_precede(number) || self.last_behind(number).is_none()
         }
+    }
+
+    /// The waiter that would be served last, if that is after one with this number. Looks at all of
+    /// them, as is needed only of a client that asks for less than others do while the queue is full.
+    fn last_behind(&self, number: u64) -> Option<(u32, Line)> {
+        let lines =
+            self.waiters.iter().enumerate().filter_map(|(index, waiter)| match waiter.state {
+                WaiterState::Waiting { line: line @ (Line::Any | Line::Of(_)), .. } => {
+                    Some((waiter.number, (index as u32, line)))
+                }
+                _ => None,
+            });
+        lines.max_by_key(|&(number, _)| number).filter(|last| last.0 > number).map(|last| last.1)
+    }
+
+    /// Lets a request wait, in the place of another one where as many wait as may.
+    pub(super) fn wait(&mut self, wish: Wish, line: Line, outlook: Outlook) -> Asked<B> {
+        let number = self.clients.next_number(wish.client);
+        let full = wish.tried.len() == 0 && self.waiting >= self.limits.length;
+        let displaced = full.then(|| self.last_behind(number)).flatten();
+        let wake = displaced.and_then(|(waiter, line)| {
+            let waker = self.unlink(waiter, line);
+            self.waiters[waiter as usize].state = WaiterState::Refused(Refusal::Displaced);
+            waker
+        });
+        Asked::Waiting(self.queue(wish, line), outlook, wake)
     }
 
     /// Hands a free slot of this backend to the first waiter that it may serve.
@@ -50,6 +93,7 @@ impl<B: Clone> Dispatch<B> {
     fn serve_next(&mut self, index: u32) -> Option<(Waker, Line)> {
         let (waiter, line) = self.next_for(index)?;
         let waker = self.unlink(waiter, line);
+        self.clients.serve(self.waiters[waiter as usize].number);
         let grant = self.grant(index);
         self.waiters[waiter as usize].state = WaiterState::Granted(grant);
         // A waiter that has not polled yet finds its grant when it does.
@@ -96,17 +140,21 @@ impl<B: Clone> Dispatch<B> {
         std::iter::from_fn(|| self.serve(index)).collect()
     }
 
-    pub(super) fn queue(&mut self, wish: Wish, line: Line, first: bool) -> Ticket {
+    pub(super) fn queue(&mut self, wish: Wish, line: Line) -> Ticket {
+        let number = match wish.tried.len() {
+            0 => self.clients.next_number(wish.client),
+            _ => FIRST,
+        };
         let waiter = self.vacant_waiters.pop().unwrap_or_else(|| {
-            self.waiters.push(Waiter { wish, state: WaiterState::Vacant });
+            self.waiters.push(Waiter { wish, number, state: WaiterState::Vacant });
             (self.waiters.len() - 1) as u32
         });
-        self.waiters[waiter as usize].wish = wish;
-        self.enqueue(waiter, line, if first { End::Back } else { End::Front }, None);
+        (self.waiters[waiter as usize].wish, self.waiters[waiter as usize].number) = (wish, number);
+        self.enqueue(waiter, line, None);
         Ticket(waiter)
     }
 
-    pub(super) fn enqueue(&mut self, waiter: u32, line: Line, end: End, waker: Option<Waker>) {
+    pub(super) fn enqueue(&mut self, waiter: u32, line: Line, waker: Option<Waker>) {
         self.waiters[waiter as usize].state = WaiterState::Waiting { waker, line };
         let list = match line {
             Line::Any => &mut self.unbound,
@@ -116,8 +164,12 @@ impl<B: Clone> Dispatch<B> {
                 if line == Line::First(index) { &mut member.first } else { &mut member.bound }
             }
         };
-        list.push(&mut self.links, waiter, end);
-        if let Line::Any | Line::Of(_) = line {
+        let Waiter { number, ref wish, .. } = self.waiters[waiter as usize];
+        if let Line::First(_) = line {
+            list.push(&mut self.links, waiter, End::Back);
+        } else {
+            list.insert(&mut self.links, waiter, |index| self.waiters[index as usize].number);
+            self.clients.join(wish.client, number);
             self.waiting += 1;
             self.deepest = self.deepest.max(self.waiting);
         }
@@ -139,6 +191,7 @@ impl<B: Clone> Dispatch<B> {
         list.remove(&mut self.links, waiter);
         if let Some(rate) = rate {
             self.waiting -= 1;
+            self.clients.leave(self.waiters[waiter as usize].wish.client);
             if list.is_empty() {
                 rate.reset();
             }

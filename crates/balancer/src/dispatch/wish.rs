@@ -1,11 +1,14 @@
 //! What a request brings along: where it wants to go, and where it has been.
 
 use super::BackendId;
+use crate::census::Household;
 use crate::config::AppConfig;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wish {
+    /// Who asks, as far as it has an address.
+    pub(crate) client: Option<Household>,
     /// A hash of what the policy keeps together.
     pub(crate) key: Option<u64>,
     pub(crate) tried: Tried,

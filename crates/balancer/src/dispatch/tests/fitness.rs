@@ -126,7 +126,7 @@ fn where_all_are_down_requests_wait_or_are_told() {
         assert_eq!((down.backends, down.until), (1, Some(now + SECOND)));
         assert!(down.reason.contains("cannot be reached"), "{}", down.reason);
         match ask(&mut d) {
-            Asked::Waiting(ticket, Outlook::Recovery) if !wait.is_zero() => {
+            Asked::Waiting(ticket, Outlook::Recovery, _) if !wait.is_zero() => {
                 d.tick(now + SECOND);
                 assert_eq!(claim(&mut d, &ticket), Some("a"));
             }
@@ -154,7 +154,10 @@ fn a_check_goes_first_and_takes_a_slot() {
             d.set_slots(ids[0], 1);
             let late = waiting(d.ask_first(ids[0]).unwrap());
             stop(&mut d, ids[0]);
-            assert!(matches!(d.claim(&late, Waker::noop()), Poll::Ready(None)), "{policy}");
+            assert!(
+                matches!(d.claim(&late, Waker::noop()), Poll::Ready(Err(Refusal::AllTried))),
+                "{policy}"
+            );
             assert!(d.ask_first(ids[0]).is_none());
         }
     }

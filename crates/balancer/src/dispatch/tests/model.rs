@@ -1,5 +1,6 @@
 //! The dispatcher against what it promises, whatever comes in whatever order.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Wake;
@@ -10,6 +11,7 @@ use proptest::test_runner::{Config, RngSeed};
 
 use super::*;
 use crate::backend::Role;
+use crate::census::Household;
 use crate::health::{ActiveHealth, BackendHealth};
 
 /// Numbers stand for one of those that there are.
@@ -24,7 +26,7 @@ enum Step {
     Remove(usize),
     Drain(usize),
     SetSlots(usize, usize),
-    Ask(Option<u64>),
+    Ask(Option<u64>, u8),
     /// For a slot to check a backend with.
     AskFirst(usize),
     Checked(usize, bool),
@@ -53,15 +55,22 @@ struct World {
     checks: Option<ActiveHealth>,
     now: Instant,
     backends: Vec<BackendId>,
-    /// In the order in which they are to be served.
+    /// In the order in which they came.
     queue: Vec<Waiting>,
     flights: Vec<Flight>,
     tunnels: Vec<BackendId>,
+    arrivals: usize,
+    joined: HashMap<Option<Household>, usize>,
     /// Several backends may have come since: the last one was not there for who was served first.
     ticked: bool,
 }
 
 struct Waiting {
+    arrived: usize,
+    /// Requests that its client has let wait before it, since it had none that did.
+    joined: usize,
+    /// Requests that came later and were served before, by client.
+    passed: HashMap<Option<Household>, usize>,
     ticket: Ticket,
     wish: Wish,
     purpose: Purpose,
@@ -119,7 +128,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => one().prop_map(Step::Remove),
         1 => one().prop_map(Step::Drain),
         4 => (one(), slots).prop_map(|(backend, slots)| Step::SetSlots(backend, slots)),
-        14 => proptest::option::of(0..99u64).prop_map(Step::Ask),
+        14 => (proptest::option::of(0..99u64), 0..4u8).prop_map(|(key, client)| Step::Ask(key, client)),
         2 => one().prop_map(Step::AskFirst),
         4 => (one(), any::<bool>()).prop_map(|(backend, fit)| Step::Checked(backend, fit)),
         4 => one().prop_map(Step::Claim),
@@ -146,6 +155,8 @@ impl World {
             queue: Vec::new(),
             flights: Vec::new(),
             tunnels: Vec::new(),
+            arrivals: 0,
+            joined: HashMap::new(),
             ticked: false,
         }
     }
@@ -183,7 +194,9 @@ impl World {
                 let Some(id) = backend(number) else { return };
                 ring(self.dispatch.set_slots(id, slots));
             }
-            Step::Ask(key) => self.ask(Wish { key, ..Wish::default() }),
+            Step::Ask(key, client) => {
+                self.ask(Wish { client: client_of(client), key, ..Wish::default() });
+            }
             Step::AskFirst(number) => {
                 let Some(id) = backend(number) else { return };
                 let Some(asked) = self.dispatch.ask_first(id) else { return };
@@ -243,14 +256,33 @@ impl World {
         match asked {
             Asked::Granted(Grant { id, ordinal, .. }) => {
                 self.flights.push(Flight { id, ordinal, wish });
-                self.check_grant(id, &wish, purpose, self.queue.len());
+                self.check_grant(id, &wish, purpose);
+                if purpose == Purpose::Request && !self.dispatch.policy.is_keyed() {
+                    let member = self.dispatch.member(id).expect("it serves");
+                    let open = self.queue.iter().filter(|other| other.is_open());
+                    open.for_each(|other| {
+                        assert!(!self.may(member, &other.wish), "nobody barges in")
+                    });
+                }
             }
-            Asked::Waiting(ticket, _) => {
+            Asked::Waiting(ticket, _, displaced) => {
+                ring(displaced);
                 let bell = Arc::new(Bell::default());
                 assert!(self.dispatch.claim(&ticket, &Waker::from(Arc::clone(&bell))).is_pending());
-                let waiting = Waiting { ticket, wish, purpose, bell, promised: None, told: false };
-                let place = if wish.tried.len() > 0 { 0 } else { self.queue.len() };
-                self.queue.insert(place, waiting);
+                self.arrivals += 1;
+                let joined = self.joined.entry(wish.client).or_default();
+                self.queue.push(Waiting {
+                    arrived: self.arrivals,
+                    joined: *joined,
+                    passed: HashMap::new(),
+                    ticket,
+                    wish,
+                    purpose,
+                    bell,
+                    promised: None,
+                    told: false,
+                });
+                *joined += 1;
             }
             Asked::Full => assert!(self.dispatch.depth().0 >= LENGTH),
             Asked::AllTried => assert_eq!(self.dispatch.tier_for(&wish.tried), None),
@@ -263,11 +295,11 @@ impl World {
         let Waiting { ticket, wish, promised, bell, .. } = &self.queue[at];
         match self.dispatch.claim(ticket, &Waker::from(Arc::clone(bell))) {
             Poll::Pending => return false,
-            Poll::Ready(Some(Grant { id, ordinal, .. })) => {
+            Poll::Ready(Ok(Grant { id, ordinal, .. })) => {
                 assert_eq!(*promised, Some(id));
                 self.flights.push(Flight { id, ordinal, wish: *wish });
             }
-            Poll::Ready(None) => assert_eq!(*promised, None),
+            Poll::Ready(Err(_)) => assert_eq!(*promised, None),
         }
         self.queue.remove(at);
         true
@@ -316,8 +348,7 @@ impl World {
         member.takes() && !wish.tried.contains(member.id)
     }
 
-    /// `place`: before the grant, where it was in the queue.
-    fn check_grant(&self, id: BackendId, wish: &Wish, purpose: Purpose, place: usize) {
+    fn check_grant(&self, id: BackendId, wish: &Wish, purpose: Purpose) {
         let member = self.dispatch.member(id).expect("nobody is sent to who is gone");
         assert!(member.in_flight <= member.room() && member.room() <= member.slots);
         if let Purpose::Check(of) = purpose {
@@ -326,14 +357,30 @@ impl World {
         // The grant itself may have taken the last room that there is for long.
         let bound = self.dispatch.policy.is_keyed() && self.fits(member, wish);
         assert!(self.ticked || member.is_stuck() || bound || self.may(member, wish));
-        if !self.dispatch.policy.is_keyed() {
-            let before = self.queue[..place].iter();
-            let passed = before.filter(|other| {
-                other.promised.is_none() && !other.told && other.purpose == Purpose::Request
-            });
-            for other in passed {
-                assert!(!self.may(member, &other.wish), "first come, first served");
-            }
+    }
+
+    /// Who was served in this place had its turn.
+    fn check_turn(&mut self, place: usize) {
+        let Waiting { arrived, wish, purpose, promised, .. } = self.queue[place];
+        let member = promised.and_then(|id| self.dispatch.member(id)).expect("it serves");
+        if self.dispatch.policy.is_keyed()
+            || purpose != Purpose::Request
+            // It has waited before.
+            || wish.tried.len() > 0
+        {
+            return;
+        }
+        let passed = (0..self.queue.len()).filter(|&other| {
+            let other = &self.queue[other];
+            other.is_open() && other.arrived < arrived && self.may(member, &other.wish)
+        });
+        for other in passed.collect::<Vec<_>>() {
+            let other = &mut self.queue[other];
+            assert!(other.wish.client != wish.client, "first come, first served");
+            assert!(other.wish.tried.len() == 0, "who has waited before goes first");
+            let passed = other.passed.entry(wish.client).or_default();
+            *passed += 1;
+            assert!(*passed <= other.joined, "clients take turns");
         }
     }
 
@@ -351,7 +398,7 @@ impl World {
                     granted.push(place);
                 }
                 WaiterState::Granted(_) => {}
-                WaiterState::AllTried => {
+                WaiterState::Refused(_) => {
                     assert!(rung);
                     waiting.told = true;
                 }
@@ -360,8 +407,13 @@ impl World {
         // The last ones first: those before them were served by then.
         for place in granted {
             let Waiting { promised, wish, purpose, .. } = &self.queue[place];
-            self.check_grant(promised.expect("it was granted"), wish, *purpose, place);
+            self.check_grant(promised.expect("it was granted"), wish, *purpose);
+            self.check_turn(place);
         }
+        let waits =
+            |client| self.queue.iter().any(|other| other.is_open() && other.wish.client == client);
+        let idle: Vec<_> = self.joined.keys().copied().filter(|&client| !waits(client)).collect();
+        self.joined.retain(|client, _| !idle.contains(client));
         self.check_members();
         self.check_queue();
     }
@@ -454,6 +506,17 @@ impl World {
         let d = &self.dispatch;
         assert!(d.ages.is_empty() && d.vacant.len() == d.members.len());
     }
+}
+
+impl Waiting {
+    /// A request that nothing has come of yet.
+    fn is_open(&self) -> bool {
+        self.promised.is_none() && !self.told && self.purpose == Purpose::Request
+    }
+}
+
+fn client_of(number: u8) -> Option<Household> {
+    (number > 0).then(|| Household::of([192, 0, 2, number].into()))
 }
 
 fn ring(wakers: impl IntoIterator<Item = Waker>) {

@@ -373,7 +373,7 @@ fn a_request_that_would_wait_too_long_is_refused_at_once() {
             let asked = ask(&mut d);
             match asked {
                 // Little is known.
-                Asked::Waiting(ticket, _) if served < 8 => tickets.push(ticket),
+                Asked::Waiting(ticket, ..) if served < 8 => tickets.push(ticket),
                 Asked::TooLate(wait) if served >= 8 => assert!(wait > 30 * SECOND, "{wait:?}"),
                 other => panic!("{policy}: {other:?} after {served} with {}", tickets.len()),
             }

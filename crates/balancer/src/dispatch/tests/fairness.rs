@@ -1,0 +1,89 @@
+//! One client does not keep the others from slots, nor from places in the queue.
+
+use super::*;
+use crate::census::Household;
+
+const GREEDY: u8 = 1;
+const MODEST: u8 = 2;
+
+fn from(client: u8) -> Wish {
+    Wish { client: Some(Household::of([192, 0, 2, client].into())), ..Wish::default() }
+}
+
+fn asks(d: &mut Plain, client: u8) -> Ticket {
+    waiting(d.ask(from(client)))
+}
+
+/// A backend of one slot, taken by the greedy client, of whose requests so many wait.
+fn busy(policy: Policy, length: usize, count: usize) -> (Plain, BackendId, Vec<Ticket>) {
+    let mut d = new(policy, length);
+    let id = add(&mut d, "a", 1);
+    granted(d.ask(from(GREEDY)));
+    let tickets = (0..count).map(|_| asks(&mut d, GREEDY)).collect();
+    (d, id, tickets)
+}
+
+#[test]
+fn the_next_slot_is_for_a_client_that_has_just_come() {
+    for policy in all() {
+        let (mut d, id, greedy) = busy(policy.clone(), 100, 50);
+        let modest = asks(&mut d, MODEST);
+        assert!(claim(&mut d, &greedy[0]).is_none());
+        release(&mut d, id);
+        assert!(claim(&mut d, &greedy[0]).is_some(), "{policy}: both were first of their client");
+        release(&mut d, id);
+        assert!(claim(&mut d, &modest).is_some(), "{policy}");
+    }
+}
+
+#[test]
+fn clients_take_turns_whatever_each_of_them_sends() {
+    let (mut d, id, greedy) = busy(Policy::Queue, 100, 6);
+    let modest: Vec<_> = (0..3).map(|_| asks(&mut d, MODEST)).collect();
+    let mut order = Vec::new();
+    for _ in 0..9 {
+        release(&mut d, id);
+        let one = |tickets: &[Ticket], d: &mut Plain| {
+            let is_granted = |ticket: &Ticket| {
+                matches!(d.waiters[ticket.0 as usize].state, WaiterState::Granted(_))
+            };
+            tickets.iter().filter(|ticket| is_granted(ticket)).count()
+        };
+        order.push((one(&greedy, &mut d), one(&modest, &mut d)));
+    }
+    let expected = [(1, 0), (1, 1), (2, 1), (2, 2), (3, 2), (3, 3), (4, 3), (5, 3), (6, 3)];
+    assert_eq!(order, expected);
+}
+
+#[test]
+fn a_full_queue_has_a_place_for_a_client_that_has_fewer() {
+    for policy in all() {
+        let (mut d, _, greedy) = busy(policy.clone(), 8, 8);
+        assert!(matches!(d.ask(from(GREEDY)), Asked::Full), "{policy}: a client alone fills it");
+        for taken in 0..4 {
+            let ticket = asks(&mut d, MODEST);
+            assert!(claim(&mut d, &ticket).is_none());
+            let last = &greedy[7 - taken];
+            let told = d.claim(last, Waker::noop());
+            assert!(matches!(told, Poll::Ready(Err(Refusal::Displaced))), "{policy} {taken}");
+            assert_eq!(d.depth().0, 8);
+        }
+        assert!(matches!(d.ask(from(MODEST)), Asked::Full), "{policy}: both have half of it");
+        assert!(matches!(d.ask(from(GREEDY)), Asked::Full), "{policy}");
+        assert_eq!([GREEDY, MODEST].map(|client| d.clients.len(from(client).client)), [4, 4]);
+    }
+}
+
+#[test]
+fn who_is_soon_in_turn_is_not_told_that_it_would_be_too_late() {
+    let (mut d, id, _) = busy(Policy::Queue, 1000, 500);
+    d.limits.wait = Duration::from_secs(1);
+    let (mut now, mut refused) = (Instant::now(), 0);
+    for _ in 0..20 {
+        now += Duration::from_millis(100);
+        d.release(id, 0, Report::answered(now, now, false));
+        refused += usize::from(matches!(d.ask(from(GREEDY)), Asked::TooLate(_)));
+    }
+    assert!(refused > 0, "its own requests would wait for most of a minute");
+    asks(&mut d, MODEST);
+}
