@@ -28,6 +28,8 @@ pub(crate) enum Failure {
     /// The body comes at fewer bytes a second.
     BodyTooSlow(u64),
     BodyMalformed(Flaw),
+    /// Other clients waited for the slot that was held for a body.
+    Outpaced,
     /// No route is for this host.
     UnknownHost,
     /// No route of this host is for this path.
@@ -76,7 +78,8 @@ impl Failure {
             Failure::UnknownHost => 421,
             Failure::UnknownPath => 404,
             Failure::Redirected { status, .. } => *status,
-            Failure::QueueFull(_)
+            Failure::Outpaced
+            | Failure::QueueFull(_)
             | Failure::QueueTimeout(_)
             | Failure::QueueTooSlow { .. }
             | Failure::AllDown { .. } => 503,
@@ -174,6 +177,9 @@ impl fmt::Display for Failure {
                 write!(f, "the request body came at fewer than {rate} bytes a second")
             }
             Failure::BodyMalformed(flaw) => write!(f, "the request body is malformed: {flaw}"),
+            Failure::Outpaced => f.write_str(
+                "the request body came so slowly that others got its slot; send fewer such bodies at once",
+            ),
             Failure::UnknownHost => f.write_str("no route is for this host; ask for another one"),
             Failure::UnknownPath => f.write_str("no route of this host is for this path"),
             Failure::Redirected { location, .. } => write!(f, "see {location}"),

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::broadcast;
 
 use crate::backend::{Backend, BackendState, Slots};
+use crate::census::Household;
 use crate::config::{AppConfig, AppId, Protocol};
 use crate::dispatch::{
     AllDown, Asked, BackendId, Changes, Dispatch, Freed, Grant, Outlook, Refusal, Report,
-    RetryCounts, Standing, Terms, Ticket, Wish, hash,
+    RetryCounts, Stall, Standing, Terms, Ticket, Wish, hash,
 };
 use crate::health::{ActiveHealth, BackendHealth, HealthEvent, Turn};
 
@@ -33,6 +34,8 @@ pub(crate) struct Slot<'a> {
     pub(crate) backend: Arc<BackendState>,
     ordinal: u32,
     class: Class,
+    /// While it waits for its client alone.
+    stall: Option<Stall>,
     /// How the request went, told when the slot is released.
     pub(crate) report: Report,
 }
@@ -91,8 +94,8 @@ impl Dispatcher {
         let asked = self.lock().ask(wish);
         match asked {
             Asked::Granted(grant) => Reply::Slot(self.slot(grant)),
-            Asked::Waiting(ticket, outlook, wake) => {
-                wake.into_iter().for_each(Waker::wake);
+            Asked::Waiting(ticket, outlook, woken) => {
+                woken.into_iter().for_each(Waker::wake);
                 Reply::Place(Place { dispatcher: self, ticket: Some(ticket) }, outlook)
             }
             Asked::AllDown => Reply::AllDown,
@@ -234,6 +237,7 @@ impl Dispatcher {
             backend,
             ordinal,
             class: Class::Request,
+            stall: None,
             report: Report::Nothing,
         }
     }
@@ -281,6 +285,7 @@ impl Slot<'_> {
     /// Lets the next request in while this one's connection goes on as something else, as far as
     /// the backend may have more of them. Returns what the slot is held for from now on.
     pub(crate) fn upgrade(&mut self) -> Class {
+        self.resume();
         let mut dispatch = self.dispatcher.lock();
         let freed = dispatch.upgrade(self.id, self.ordinal, std::mem::take(&mut self.report));
         if let Some(freed) = freed {
@@ -290,6 +295,31 @@ impl Slot<'_> {
             self.after(dispatch, freed);
         }
         self.class
+    }
+
+    /// From now on it waits for its client alone; `waker` is woken when others need it more.
+    pub(crate) fn stall(&mut self, client: Option<Household>, waker: &Waker) {
+        if self.stall.is_none() && self.class == Class::Request {
+            let (stall, other) = self.dispatcher.lock().stall(self.id, client, waker);
+            self.stall = Some(stall);
+            other.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Its client has moved.
+    pub(crate) fn resume(&mut self) {
+        if let Some(stall) = self.stall.take() {
+            self.dispatcher.lock().resume(stall);
+        }
+    }
+
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.stall.is_some()
+    }
+
+    /// Others need it more than its client, who makes it wait.
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.stall.as_ref().is_some_and(|stall| self.dispatcher.lock().is_revoked(stall))
     }
 
     pub(crate) fn class(&self) -> Class {
@@ -314,6 +344,9 @@ impl Slot<'_> {
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
         let mut dispatch = self.dispatcher.lock();
+        if let Some(stall) = self.stall.take() {
+            dispatch.resume(stall);
+        }
         let freed = match self.class {
             Class::Request => dispatch.release(self.id, self.ordinal, self.report),
             Class::Upgraded => dispatch.end_upgraded(self.id),

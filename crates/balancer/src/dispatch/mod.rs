@@ -18,6 +18,7 @@ mod member;
 mod membership;
 mod ring;
 mod service;
+mod stalled;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -41,6 +42,8 @@ use lineup::Lineup;
 use list::{End, Links, List};
 pub(crate) use member::{Member, Standing, Terms};
 pub(crate) use ring::hash;
+pub(crate) use stalled::Stall;
+use stalled::Stalled;
 pub(crate) use wish::{Tried, Wish};
 
 /// How often [`Dispatch::tick`] is to be called.
@@ -84,6 +87,7 @@ pub(crate) struct Dispatch<B> {
     /// Waiters that any backend may serve.
     unbound: List,
     clients: Clients,
+    stalled: Stalled,
     drain_rate: DrainRate,
     waiting: usize,
     deepest: usize,
@@ -140,8 +144,8 @@ pub(crate) struct Ticket(u32);
 #[derive(Debug)]
 pub(crate) enum Asked<B> {
     Granted(Grant<B>),
-    /// Somebody else may have lost its place, and is to be woken.
-    Waiting(Ticket, Outlook, Option<Waker>),
+    /// Others may have lost a place or a slot for it, and are to be woken.
+    Waiting(Ticket, Outlook, Vec<Waker>),
     /// Every backend is out, and nobody is to wait for one.
     AllDown,
     /// As many requests as may wait already do.
@@ -246,6 +250,7 @@ impl<B: Clone> Dispatch<B> {
             links: Links::default(),
             unbound: List::EMPTY,
             clients: Clients::default(),
+            stalled: Stalled::default(),
             drain_rate: DrainRate::default(),
             waiting: 0,
             deepest: 0,
@@ -293,7 +298,7 @@ impl<B: Clone> Dispatch<B> {
             true => Asked::Granted(self.grant(id.index)),
             false => {
                 let ticket = self.queue(Wish::default(), Line::First(id.index));
-                Asked::Waiting(ticket, Outlook::Slot, None)
+                Asked::Waiting(ticket, Outlook::Slot, Vec::new())
             }
         })
     }

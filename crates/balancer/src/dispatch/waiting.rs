@@ -77,12 +77,14 @@ impl<B: Clone> Dispatch<B> {
         let number = self.clients.next_number(wish.client);
         let full = wish.tried.len() == 0 && self.waiting >= self.limits.length;
         let displaced = full.then(|| self.last_behind(number)).flatten();
-        let wake = displaced.and_then(|(waiter, line)| {
-            let waker = self.unlink(waiter, line);
+        let mut woken = Vec::new();
+        if let Some((waiter, line)) = displaced {
+            woken.extend(self.unlink(waiter, line));
             self.waiters[waiter as usize].state = WaiterState::Refused(Refusal::Displaced);
-            waker
-        });
-        Asked::Waiting(self.queue(wish, line), outlook, wake)
+        }
+        let ticket = self.queue(wish, line);
+        woken.extend(self.relieve(line));
+        Asked::Waiting(ticket, outlook, woken)
     }
 
     /// Hands a free slot of this backend to the first waiter that it may serve.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use crate::answer::Failure;
 use crate::backend::BackendState;
 use crate::buffer::Workspace;
+use crate::census::Household;
 use crate::client::{Client, Watch};
 use crate::config::Config;
 use crate::counters::{BackendFault, record};
@@ -87,6 +88,10 @@ struct Moved {
     /// Of what goes to the client, headers.
     heads: u64,
 }
+
+/// A slot that has waited for its client for so long is one that others may need more: longer than a
+/// client that takes what it is sent needs to say so, as a rule.
+const STALL: Duration = Duration::from_millis(20);
 
 /// How often to look whether a client has reset its connection, behind bytes of a body that the backend
 /// does not take.
@@ -165,6 +170,9 @@ impl<'r, 'w> Relay<'r, 'w> {
             None => self.began,
         };
         self.still = Some((since, moved));
+        if self.lease.as_ref().is_some_and(|lease| lease.slot.is_revoked()) {
+            return Poll::Ready(self.refuse(Failure::Outpaced));
+        }
         let deadline = since + self.patience();
         let limit = match self.client.upload {
             Some(upload) if self.waits_for_body() && !self.is_interleaved() => upload.min(deadline),
@@ -172,6 +180,14 @@ impl<'r, 'w> Relay<'r, 'w> {
         };
         let client = self.moved.from_client + self.moved.to_client;
         let slow = self.pace.deadline(self.waits_for_client(), client);
+        if let Some(due) = self.stall_due(since)
+            && due < slow.unwrap_or(limit).min(limit)
+        {
+            ready!(self.client.timer.poll(cx, due));
+            if let Some(lease) = &mut self.lease {
+                lease.slot.stall(self.request.client.map(Household::of), cx.waker());
+            }
+        }
         while !sees_reset && self.upload.waits_for_backend(self.space) {
             let look = self.looked.max(since) + LOOK;
             if look >= slow.unwrap_or(limit).min(limit) {
@@ -190,6 +206,16 @@ impl<'r, 'w> Relay<'r, 'w> {
             _ if limit < deadline => self.client.timer.poll(cx, limit).map(|()| self.too_long()),
             _ => self.client.timer.poll(cx, deadline).map(|()| self.timed_out()),
         }
+    }
+
+    /// When the slot will have waited long enough for the client alone, which has not moved `since`.
+    fn stall_due(&mut self, since: Instant) -> Option<Instant> {
+        let waits = self.waits_for_client();
+        let slot = &mut self.lease.as_mut()?.slot;
+        if slot.is_stalled() && (!waits || since.elapsed() < STALL) {
+            slot.resume();
+        }
+        (waits && !slot.is_stalled()).then(|| since + STALL)
     }
 
     /// Of the client's connection. A body that is still coming would be taken for a request.

@@ -3,6 +3,7 @@
 mod acme;
 mod attacks;
 mod exchanges;
+mod fairness;
 mod faults;
 mod h2c;
 mod health;

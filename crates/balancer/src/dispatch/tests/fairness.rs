@@ -87,3 +87,63 @@ fn who_is_soon_in_turn_is_not_told_that_it_would_be_too_late() {
     assert!(refused > 0, "its own requests would wait for most of a minute");
     asks(&mut d, MODEST);
 }
+
+/// Lets a slot wait for its client. Returns the bell that asks for it back.
+fn stall(d: &mut Plain, grant: &Grant<&'static str>, client: u8) -> (Stall, Vec<Waker>) {
+    let (stall, woken) = d.stall(grant.id, from(client).client, Waker::noop());
+    (stall, woken.into_iter().collect())
+}
+
+fn woken(asked: Asked<&'static str>) -> usize {
+    match asked {
+        Asked::Waiting(_, _, woken) => woken.len(),
+        other => panic!("not waiting: {other:?}"),
+    }
+}
+
+#[test]
+fn slots_that_a_client_does_not_use_go_to_others_down_to_a_quarter() {
+    for policy in [Policy::Queue, Policy::RoundRobin] {
+        let mut d = new(policy.clone(), 100);
+        add(&mut d, "a", 8);
+        let grants: Vec<_> = (0..8).map(|_| granted(d.ask(from(GREEDY)))).collect();
+        let mut stalls = Vec::new();
+        for grant in &grants {
+            stalls.push(stall(&mut d, grant, GREEDY).0);
+        }
+        assert_eq!(woken(d.ask(from(GREEDY))), 0, "{policy}: nobody else wants them");
+        for taken in 0..6 {
+            assert_eq!(woken(d.ask(from(MODEST))), 1, "{policy}, {taken}");
+            assert!(d.is_revoked(&stalls[taken]) && !d.is_revoked(&stalls[taken + 1]));
+        }
+        assert_eq!(woken(d.ask(from(MODEST))), 0, "{policy}: two of eight are its share");
+        for (stall, grant) in stalls.into_iter().zip(grants).take(3) {
+            d.resume(stall);
+            release(&mut d, grant.id);
+        }
+        assert_eq!(woken(d.ask(from(MODEST))), 0, "{policy}: as many are on their way");
+    }
+}
+
+#[test]
+fn a_slot_that_stalls_while_others_wait_is_given_back() {
+    let (mut d, _) = dispatch(Policy::Queue, &[("a", 2)]);
+    let grants = [(); 2].map(|()| granted(d.ask(from(GREEDY))));
+    let ticket = asks(&mut d, MODEST);
+    let (first, none) = stall(&mut d, &grants[0], GREEDY);
+    let (second, one) = stall(&mut d, &grants[1], GREEDY);
+    assert_eq!((none.len(), one.len()), (0, 1), "one is its share");
+    assert!(d.is_revoked(&first) && !d.is_revoked(&second));
+    d.resume(first);
+    release(&mut d, grants[0].id);
+    assert!(claim(&mut d, &ticket).is_some());
+}
+
+#[test]
+fn nobody_loses_the_only_slot() {
+    let (mut d, _) = dispatch(Policy::Queue, &[("a", 1)]);
+    let grant = granted(d.ask(from(GREEDY)));
+    let (held, _) = stall(&mut d, &grant, GREEDY);
+    assert_eq!(woken(d.ask(from(MODEST))), 0);
+    assert!(!d.is_revoked(&held));
+}

@@ -34,6 +34,8 @@ enum Step {
     Claim(usize),
     Cancel(usize),
     Release(usize, End),
+    /// It waits for its client from now on, or does not any more.
+    Stall(usize),
     Upgrade(usize),
     HangUp(usize),
     /// So many milliseconds later.
@@ -84,6 +86,7 @@ struct Flight {
     id: BackendId,
     ordinal: u32,
     wish: Wish,
+    stall: Option<Stall>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +137,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => one().prop_map(Step::Claim),
         3 => one().prop_map(Step::Cancel),
         12 => (one(), end).prop_map(|(flight, end)| Step::Release(flight, end)),
+        4 => one().prop_map(Step::Stall),
         2 => one().prop_map(Step::Upgrade),
         1 => one().prop_map(Step::HangUp),
         3 => (0..1500u64).prop_map(Step::Tick),
@@ -224,8 +228,23 @@ impl World {
                 let Some(at) = pick(number, self.flights.len()) else { return };
                 self.release(at, end);
             }
+            Step::Stall(number) => {
+                let Some(at) = pick(number, self.flights.len()) else { return };
+                let Flight { id, wish, ref mut stall, .. } = self.flights[at];
+                match stall.take() {
+                    Some(before) => self.dispatch.resume(before),
+                    None => {
+                        let (new, woken) = self.dispatch.stall(id, wish.client, Waker::noop());
+                        *stall = Some(new);
+                        ring(woken);
+                    }
+                }
+            }
             Step::Upgrade(number) => {
                 let Some(at) = pick(number, self.flights.len()) else { return };
+                if let Some(stall) = self.flights[at].stall.take() {
+                    self.dispatch.resume(stall);
+                }
                 let &Flight { id, ordinal, .. } = &self.flights[at];
                 let report = Report::answered(self.now, self.now, false);
                 if let Some(freed) = self.dispatch.upgrade(id, ordinal, report) {
@@ -255,7 +274,7 @@ impl World {
     fn asked(&mut self, asked: Asked<()>, wish: Wish, purpose: Purpose) {
         match asked {
             Asked::Granted(Grant { id, ordinal, .. }) => {
-                self.flights.push(Flight { id, ordinal, wish });
+                self.flights.push(Flight { id, ordinal, wish, stall: None });
                 self.check_grant(id, &wish, purpose);
                 if purpose == Purpose::Request && !self.dispatch.policy.is_keyed() {
                     let member = self.dispatch.member(id).expect("it serves");
@@ -297,7 +316,7 @@ impl World {
             Poll::Pending => return false,
             Poll::Ready(Ok(Grant { id, ordinal, .. })) => {
                 assert_eq!(*promised, Some(id));
-                self.flights.push(Flight { id, ordinal, wish: *wish });
+                self.flights.push(Flight { id, ordinal, wish: *wish, stall: None });
             }
             Poll::Ready(Err(_)) => assert_eq!(*promised, None),
         }
@@ -306,7 +325,10 @@ impl World {
     }
 
     fn release(&mut self, at: usize, end: End) {
-        let Flight { id, ordinal, mut wish } = self.flights.swap_remove(at);
+        let Flight { id, ordinal, mut wish, stall } = self.flights.swap_remove(at);
+        if let Some(stall) = stall {
+            self.dispatch.resume(stall);
+        }
         let report = match end {
             End::Answered => Report::answered(self.now, self.now, false),
             End::Aborted => Report::left(self.now, self.now),
@@ -499,6 +521,7 @@ impl World {
         }
         let d = &self.dispatch;
         assert_eq!((d.depth().0, d.vacant_waiters.len()), (0, d.waiters.len()));
+        assert!(d.stalled.is_empty());
         while !self.backends.is_empty() {
             self.take(Step::Remove(0));
             self.settle();

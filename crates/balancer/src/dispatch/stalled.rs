@@ -1,0 +1,124 @@
+//! Slots that are held for what only a client can do: take its answer, or send its body. While others
+//! wait, one client may hold a quarter of all slots so, and no more: that leaves the rest to them.
+
+use std::collections::HashMap;
+use std::task::Waker;
+
+use super::{BackendId, Dispatch, Line, Member};
+use crate::census::Household;
+
+/// The slots of an app that wait for their clients.
+#[derive(Debug, Default)]
+pub(super) struct Stalled {
+    entries: Vec<Option<Entry>>,
+    vacant: Vec<u32>,
+    /// Those of each client that are not revoked.
+    held: HashMap<Option<Household>, usize>,
+    /// So many have stalled so far.
+    sequence: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: BackendId,
+    client: Option<Household>,
+    /// Those that stalled before have smaller numbers.
+    number: u64,
+    waker: Waker,
+    /// It is to be given back.
+    revoked: bool,
+}
+
+/// A slot that waits for its client, to be ended with [`Dispatch::resume`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stall(u32);
+
+/// One client may hold one in so many slots without using them. As many as it may have of all
+/// connections.
+const SHARE: usize = 4;
+
+impl<B: Clone> Dispatch<B> {
+    /// A slot waits for its client; `waker` is woken when it is to be given back. Returns whom to wake
+    /// now, as others wait already.
+    pub(crate) fn stall(
+        &mut self,
+        id: BackendId,
+        client: Option<Household>,
+        waker: &Waker,
+    ) -> (Stall, Option<Waker>) {
+        let Stalled { entries, vacant, held, sequence } = &mut self.stalled;
+        let place = vacant.pop().unwrap_or_else(|| {
+            entries.push(None);
+            (entries.len() - 1) as u32
+        });
+        *sequence += 1;
+        *held.entry(client).or_default() += 1;
+        let (number, waker) = (*sequence, waker.clone());
+        entries[place as usize] = Some(Entry { id, client, number, waker, revoked: false });
+        let bound = self.at(id.index).is_some_and(|member| !member.bound.is_empty());
+        let line = if bound { Line::Of(id.index) } else { Line::Any };
+        (Stall(place), self.relieve(line))
+    }
+
+    /// It waits for its client no more, or is given back.
+    pub(crate) fn resume(&mut self, stall: Stall) {
+        let entry = self.stalled.entries[stall.0 as usize].take();
+        self.stalled.vacant.push(stall.0);
+        if let Some(Entry { client, revoked: false, .. }) = entry {
+            self.stalled.forget(client);
+        }
+    }
+
+    /// Others need the slot more.
+    pub(crate) fn is_revoked(&self, stall: &Stall) -> bool {
+        self.stalled.entries[stall.0 as usize].as_ref().is_some_and(|entry| entry.revoked)
+    }
+
+    /// Revokes a slot for those who wait in this line, if one client holds too many. The one that has
+    /// waited longest for its client goes.
+    pub(super) fn relieve(&mut self, line: Line) -> Option<Waker> {
+        let list = match line {
+            Line::Any => &self.unbound,
+            Line::Of(index) => &self.at(index)?.bound,
+            Line::First(_) => return None,
+        };
+        let (&greedy, &held) = self.stalled.held.iter().max_by_key(|(_, held)| **held)?;
+        let serving = self.members.iter().flatten().filter(|member| member.takes());
+        let slots: usize = serving.map(Member::room).sum();
+        if held <= (slots / SHARE).max(1) {
+            return None;
+        }
+        let is_other = |&waiter: &u32| self.waiters[waiter as usize].wish.client != greedy;
+        let others = list.iter(&self.links).filter(is_other).count();
+        let mut of_use: Vec<_> = self.stalled.entries.iter_mut().flatten().collect();
+        of_use.retain(|entry| !matches!(line, Line::Of(index) if entry.id.index != index));
+        // Those that are on their way back are spoken for.
+        let coming = of_use.iter().filter(|entry| entry.revoked).count();
+        if others <= coming {
+            return None;
+        }
+        let held = of_use.into_iter().filter(|entry| !entry.revoked && entry.client == greedy);
+        let longest = held.min_by_key(|entry| entry.number)?;
+        longest.revoked = true;
+        let waker = longest.waker.clone();
+        self.stalled.forget(greedy);
+        Some(waker)
+    }
+}
+
+impl Stalled {
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty() && self.vacant.len() == self.entries.len()
+    }
+
+    /// One slot fewer of this client.
+    fn forget(&mut self, client: Option<Household>) {
+        if let Some(held) = self.held.get_mut(&client) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(&client);
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What one client can take from the others, who have another address.
+
+use std::net::SocketAddr;
+
+use balancer::Cleartext;
+
+use crate::http2_abuse::{END_HEADERS, END_STREAM, HEADERS, SETTINGS, frame};
+use crate::stage::{GET, OK, Origin, Peer, Stage};
+
+const SLOTS: usize = 16;
+const QUEUE: usize = 64;
+
+/// More than sockets hold of an answer that nobody reads.
+const BIG: usize = 16 << 20;
+
+/// Of one whose requests are answered one after the other.
+const VICTIMS_REQUESTS: usize = 50;
+
+fn stage() -> Stage {
+    let origin = Origin::new(|mut peer| {
+        while let Some(head) = peer.head() {
+            if head.starts_with("GET /big ") {
+                peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {BIG}\r\n\r\n"));
+                peer.send(vec![b'x'; BIG]);
+            } else if head.starts_with("POST ") {
+                peer.rest_bytes();
+                return;
+            } else {
+                peer.send(OK);
+            }
+        }
+    });
+    let stage = Stage::new(|config| {
+        config.listeners[0].cleartext = Cleartext::Http1AndH2c;
+        config.apps[0].queue.length = QUEUE;
+    });
+    stage.add(&origin, SLOTS);
+    stage
+}
+
+/// A connection from 127.0.0.2 that takes little of what it is sent.
+fn attacker(stage: &Stage, request: &[u8]) -> Peer {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 2], 0)).into()).unwrap();
+    socket.connect(&stage.address().into()).unwrap();
+    let mut peer = Peer::new(socket.into());
+    peer.send(request);
+    peer
+}
+
+/// Nobody else is refused, nor kept waiting for longer than a test waits.
+fn others_are_served(stage: &Stage) {
+    stage.until("all slots and places are taken", |now| {
+        let (app, backend) = (&now.apps[0], &now.apps[0].backends[0]);
+        backend.in_flight == SLOTS && app.queue.depth >= SLOTS
+    });
+    for _ in 0..VICTIMS_REQUESTS {
+        assert_eq!(stage.client_asks(GET), OK);
+    }
+}
+
+#[test]
+fn http2_requests_without_a_window_keep_nobody_from_slots_and_queue() {
+    let stage = stage();
+    let no_window = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    let big = [&[0x82, 0x86, 0x41, 1, b'h', 0x44, 4][..], b"/big"].concat();
+    let requests = (0..32).flat_map(|n| frame(HEADERS, END_STREAM | END_HEADERS, 2 * n + 1, &big));
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    let opening: Vec<u8> = preface.into_iter().chain(no_window).chain(requests).collect();
+    let _attackers: Vec<_> = (0..4).map(|_| attacker(&stage, &opening)).collect();
+    others_are_served(&stage);
+}
+
+#[test]
+fn clients_that_do_not_read_keep_nobody_from_slots() {
+    let stage = stage();
+    let big = b"GET /big HTTP/1.1\r\nHost: h\r\n\r\n";
+    let _attackers: Vec<_> = (0..3 * SLOTS).map(|_| attacker(&stage, big)).collect();
+    others_are_served(&stage);
+}
+
+#[test]
+fn clients_that_do_not_send_their_bodies_keep_nobody_from_slots() {
+    let stage = stage();
+    let mut part = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000000\r\n\r\n".to_vec();
+    part.resize(192 << 10, b'x');
+    let _attackers: Vec<_> = (0..3 * SLOTS).map(|_| attacker(&stage, &part)).collect();
+    others_are_served(&stage);
+}
