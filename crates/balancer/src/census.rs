@@ -1,14 +1,25 @@
-//! Clients by their address, and how many connections each has, so that one cannot have them all.
+//! Clients by their address, and how many connections and streams each has, so that one cannot have
+//! them all.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Counts open connections by client.
+use crate::limits::Limits;
+
+/// Counts open connections and streams by client.
 pub(crate) struct Census {
-    limit: usize,
+    connections: usize,
+    streams: usize,
     /// Hashed with a secret: clients choose their addresses.
-    counts: Mutex<HashMap<Household, usize>>,
+    counts: Mutex<HashMap<Household, Count>>,
+}
+
+/// What one client has open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    connections: usize,
+    streams: usize,
 }
 
 /// An IPv4 address, or the /64 network of an IPv6 address: what one client has for itself.
@@ -16,8 +27,9 @@ pub(crate) struct Census {
 pub(crate) struct Household(IpAddr);
 
 impl Census {
-    pub(crate) fn new(limit: usize) -> Self {
-        Census { limit, counts: Mutex::default() }
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let Limits { client_connections: connections, client_streams: streams, .. } = *limits;
+        Census { connections, streams, counts: Mutex::default() }
     }
 
     /// Counts one more connection, until [`Census::leave`]; none when there are too many.
@@ -25,24 +37,41 @@ impl Census {
         let household = Household::of(address);
         let mut counts = self.counts();
         let count = counts.entry(household).or_default();
-        if *count >= self.limit {
+        if count.connections >= self.connections {
             return None;
         }
-        *count += 1;
+        count.connections += 1;
         Some(household)
     }
 
     pub(crate) fn leave(&self, household: Household) {
+        self.forget(household, |count| count.connections -= 1);
+    }
+
+    /// Counts one more stream of a client, until [`Census::leave_stream`]; false when there are too many.
+    pub(crate) fn enter_stream(&self, household: Household) -> bool {
+        let mut counts = self.counts();
+        let count = counts.entry(household).or_default();
+        let enters = count.streams < self.streams;
+        count.streams += usize::from(enters);
+        enters
+    }
+
+    pub(crate) fn leave_stream(&self, household: Household) {
+        self.forget(household, |count| count.streams -= 1);
+    }
+
+    fn forget(&self, household: Household, one: impl FnOnce(&mut Count)) {
         let mut counts = self.counts();
         if let Some(count) = counts.get_mut(&household) {
-            *count -= 1;
-            if *count == 0 {
+            one(count);
+            if *count == Count::default() {
                 counts.remove(&household);
             }
         }
     }
 
-    fn counts(&self) -> MutexGuard<'_, HashMap<Household, usize>> {
+    fn counts(&self) -> MutexGuard<'_, HashMap<Household, Count>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -64,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_client_is_an_address_or_a_network_of_ipv6() {
-        let census = Census::new(2);
+        let census = Census::new(&Limits { client_connections: 2, ..Limits::default() });
         let enter = |address: &str| census.enter(address.parse().unwrap());
         let first = enter("192.0.2.1").unwrap();
         assert!(enter("::ffff:192.0.2.1").is_some());
@@ -79,5 +108,18 @@ mod tests {
         assert!(enter("2001:db8:0:1::").is_some());
         households.into_iter().for_each(|household| census.leave(household));
         assert!(!census.counts().contains_key(&households[0]), "nobody is remembered");
+    }
+
+    #[test]
+    fn streams_of_a_client_are_counted_over_its_connections() {
+        let limits = Limits { client_streams: 2, ..Limits::default() };
+        let (census, [one, other]) =
+            (Census::new(&limits), [1, 2].map(|last| Household::of([192, 0, 2, last].into())));
+        assert_eq!([(); 3].map(|()| census.enter_stream(one)), [true, true, false]);
+        assert!(census.enter_stream(other));
+        census.leave_stream(one);
+        assert!(census.enter_stream(one));
+        [one, one, other].into_iter().for_each(|household| census.leave_stream(household));
+        assert!(census.counts().is_empty(), "nobody is remembered");
     }
 }

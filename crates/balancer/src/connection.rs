@@ -51,7 +51,7 @@ pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: Open) {
     };
     match ahead {
         // In memory of its own: most connections are not HTTP/2, and theirs should be small.
-        Some(ahead) => Box::pin(http2::serve(client, ahead, worker)).await,
+        Some(ahead) => Box::pin(http2::serve(client, ahead, worker, open.household())).await,
         None => drop(client),
     }
     drop(open);

@@ -88,6 +88,12 @@ pub(crate) struct Open {
     household: Option<Household>,
 }
 
+/// An open stream of a client, counted until dropped.
+pub(crate) struct OpenStream {
+    worker: Arc<Worker>,
+    household: Option<Household>,
+}
+
 /// How often idle backend connections are looked at, at least.
 const SWEEP: Duration = Duration::from_millis(500);
 
@@ -117,7 +123,7 @@ impl Shared {
             entries: Entry::all(&config),
             entrances: entrances.into(),
             log,
-            census: Census::new(config.limits.client_connections),
+            census: Census::new(&config.limits),
             tallies: (0..config.threads).map(|_| Mutex::default()).collect(),
             config,
             opened: watch::Sender::new(false),
@@ -336,6 +342,11 @@ impl Open {
         Open { worker: Arc::clone(worker), household: None }
     }
 
+    /// Whose it is, where that is counted.
+    pub(crate) fn household(&self) -> Option<Household> {
+        self.household
+    }
+
     /// Counts the connection as one of its client's; not when it has too many.
     pub(crate) fn enter(&mut self, client: Option<SocketAddr>) -> bool {
         let Shared { census, config, .. } = &*self.worker.shared;
@@ -348,6 +359,25 @@ impl Open {
             self.worker.tally(|tally| tally.entrance.refused += 1);
         }
         self.household.is_some()
+    }
+}
+
+impl OpenStream {
+    /// None when this client has too many.
+    pub(crate) fn enter(worker: &Arc<Worker>, household: Option<Household>) -> Option<Self> {
+        let enters = household.is_none_or(|it| worker.shared.census.enter_stream(it));
+        if !enters {
+            worker.tally(|tally| tally.streams_refused += 1);
+        }
+        enters.then(|| OpenStream { worker: Arc::clone(worker), household })
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        if let Some(household) = self.household {
+            self.worker.shared.census.leave_stream(household);
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use super::keepalive::{Health, Keepalive, Work};
 use super::lane::Yard;
 use super::{MAX_WINDOW, SEND_BYTES, STREAM_BYTES};
 use crate::buffer::Buffer;
+use crate::census::Household;
 use crate::client::Client;
 use crate::config::{Cleartext, Config};
 use crate::connection;
@@ -27,7 +28,7 @@ use crate::pace::Pace;
 use crate::peer::Peer;
 use crate::stream::ClientStream;
 use crate::timer::Timer;
-use crate::worker::{Shared, Worker};
+use crate::worker::{OpenStream, Shared, Worker};
 
 type H2<'s> = Connection<&'s mut Counted<ClientStream>, Bytes>;
 
@@ -36,6 +37,8 @@ struct Session<'s> {
     count: Arc<Count>,
     yard: Arc<Yard>,
     peer: Peer,
+    /// Whose streams they are, where they are counted.
+    household: Option<Household>,
     listener: usize,
     worker: Arc<Worker>,
     timer: Timer,
@@ -68,13 +71,18 @@ const REMEMBERED: usize = 1024;
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Serves a connection that speaks HTTP/2. `ahead` was read from it already.
-pub(crate) async fn serve(client: Client, ahead: Bytes, worker: Arc<Worker>) {
+pub(crate) async fn serve(
+    client: Client,
+    ahead: Bytes,
+    worker: Arc<Worker>,
+    household: Option<Household>,
+) {
     let Client { stream, listener, peer, timer, origin, requests, upload, answered } = client;
     let transport = stream.transport();
     let mut counted = Counted::new(stream, ahead);
     let yard = Yard::new(transport, Arc::clone(&counted.count));
     if let Some(connection) = open(&mut counted, &worker).await {
-        let mut session = Session::new(connection, yard, peer, listener, &worker);
+        let mut session = Session::new(connection, yard, peer, household, listener, &worker);
         // Polled once: it wakes this task when the balancer stops.
         let mut stop = pin!(worker.shared.stop.notified());
         poll_fn(|cx| {
@@ -146,6 +154,7 @@ impl<'s> Session<'s> {
         (mut connection, count): (H2<'s>, Arc<Count>),
         yard: Arc<Yard>,
         peer: Peer,
+        household: Option<Household>,
         listener: usize,
         worker: &Arc<Worker>,
     ) -> Self {
@@ -162,6 +171,7 @@ impl<'s> Session<'s> {
             count,
             yard,
             peer,
+            household,
             listener,
             worker,
             timer,
@@ -208,7 +218,8 @@ impl<'s> Session<'s> {
                 _ => return Poll::Ready(()),
             };
             self.requests += 1;
-            let Some(lane) = self.yard.assign(incoming) else { continue };
+            let count = || OpenStream::enter(&self.worker, self.household);
+            let Some((lane, open)) = self.yard.assign(incoming, count) else { continue };
             let mut client = Client::new(
                 ClientStream::Http2(lane),
                 self.peer,
@@ -217,7 +228,8 @@ impl<'s> Session<'s> {
             );
             let worker = Arc::clone(&self.worker);
             tokio::spawn(async move {
-                connection::converse(&mut client, Cleartext::Http1, &worker).await
+                connection::converse(&mut client, Cleartext::Http1, &worker).await;
+                drop(open);
             });
         }
     }

@@ -88,3 +88,24 @@ fn clients_that_do_not_send_their_bodies_keep_nobody_from_slots() {
     let _attackers: Vec<_> = (0..3 * SLOTS).map(|_| attacker(&stage, &part)).collect();
     others_are_served(&stage);
 }
+
+#[test]
+fn a_client_has_so_many_streams_over_all_its_connections() {
+    let origin = Origin::new(|mut peer| while peer.head().is_some() {});
+    let stage = Stage::new(|config| {
+        config.listeners[0].cleartext = Cleartext::H2c;
+        config.limits.client_streams = 3;
+    });
+    stage.add(&origin, SLOTS);
+    let get = [0x82, 0x86, 0x84, 0x41, 1, b'h'];
+    let gets = (0..2).flat_map(|n| frame(HEADERS, END_STREAM | END_HEADERS, 2 * n + 1, &get));
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    let opening: Vec<u8> =
+        preface.into_iter().chain(frame(SETTINGS, 0, 0, &[])).chain(gets).collect();
+    let mut clients = [stage.client(), stage.client()];
+    clients.iter_mut().for_each(|client| client.send(&opening));
+    stage.until("one is refused", |now| {
+        let in_flight = now.backends().next().unwrap().in_flight;
+        (now.clients.streams_refused, in_flight) == (1, 3)
+    });
+}

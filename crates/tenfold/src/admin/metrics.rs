@@ -177,6 +177,11 @@ impl Scrape {
                 entrance.proxy_failures,
             ),
             (
+                "http2_streams_refused",
+                "Streams of HTTP/2 refused because their client had too many",
+                clients.streams_refused,
+            ),
+            (
                 "http2_floods",
                 "HTTP/2 connections closed because their client asked for too much work without requests",
                 clients.http2_floods,
