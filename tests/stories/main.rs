@@ -14,6 +14,7 @@ mod house;
 mod kill;
 mod limits;
 mod load;
+mod memory;
 mod mishaps;
 mod nginx;
 mod operation;

@@ -31,6 +31,7 @@ mod ending;
 mod experiment;
 mod hangup;
 mod health;
+mod heap;
 mod history;
 mod live;
 mod notify;

@@ -1,5 +1,6 @@
 //! How long the kernel may let a thread run before another's turn: threads with short slices run
-//! sooner when they wake up, without more CPU in all. The one place of this crate with `unsafe`.
+//! sooner when they wake up, without more CPU in all. Beside `heap`, the one place of this
+//! crate with `unsafe`.
 #![allow(unsafe_code)]
 
 use std::mem::size_of;

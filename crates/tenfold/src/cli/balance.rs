@@ -11,6 +11,7 @@ use crate::config::{self, Balancing, BalancingArguments, Wanted, quantity};
 use crate::ending::{Ending, Farewell};
 use crate::hangup;
 use crate::health;
+use crate::heap;
 use crate::notify;
 use crate::outcome::Outcome;
 use crate::output;
@@ -54,6 +55,7 @@ impl Arguments {
         balancing.add_servers(&balancer.handle());
         hangup::listen(balancer.handle())?;
         health::tell(&balancer.handle());
+        heap::look_after();
         let controlled = Controlled::Balancer(balancer.handle());
         let control = takeover.control();
         let admin = Admin::open(&balancing, balancer.addresses(), controlled, control)?;

@@ -18,6 +18,7 @@ use crate::config::{
 use crate::ending::{Ending, Farewell};
 use crate::hangup;
 use crate::health;
+use crate::heap;
 use crate::history::{self, History};
 use crate::notify;
 use crate::outcome::Outcome;
@@ -75,6 +76,7 @@ impl Arguments {
         balancing.add_servers(&rig.balancer);
         hangup::listen(rig.balancer.clone())?;
         health::tell(&rig.balancer);
+        heap::look_after();
         if takeover.has_predecessor() {
             // It serves until the instances of this one can.
             let ready = tokio::select! {
