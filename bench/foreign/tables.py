@@ -24,7 +24,7 @@ def sheet(results: Results) -> Sheet:
         for app in APPS
         if app.name in results.trials
     ]
-    return Sheet(conditions(results), list(tables(judged, results.budget_s)), list(results.failed.values()))
+    return Sheet(conditions(results), list(tables(judged, results)), list(results.failed.values()))
 
 
 def conditions(results: Results) -> str:
@@ -36,14 +36,15 @@ def conditions(results: Results) -> str:
     )
 
 
-def tables(judged: list[Judged], budget_s: float) -> Iterator[Table]:
+def tables(judged: list[Judged], results: Results) -> Iterator[Table]:
     if judged:
-        yield _requirements(judged, budget_s)
+        yield _requirements(judged, results)
         yield _apps(judged)
+        yield from _contradictions(judged)
         yield _counts(judged)
 
 
-def _requirements(judged: list[Judged], budget_s: float) -> Table:
+def _requirements(judged: list[Judged], results: Results) -> Table:
     points = [point for each in judged for point in each.points]
     known = [point for point in points if point.is_known]
     with_p95 = [point for point in points if point.p95_off_ms is not None]
@@ -51,6 +52,7 @@ def _requirements(judged: list[Judged], budget_s: float) -> Table:
     plans_s = [each.plan_s for each in judged]
     expected = sum(each.app.most for each in judged)
     rows = [
+        _all("apps that were planned and swept", len(judged), len(judged) + len(results.failed)),
         _all("counts right, or one off and the interval says so", sum(e.is_right for e in judged), len(judged)),
         _all("counts that the plan predicts", len(points), expected),
         _all(
@@ -78,7 +80,7 @@ def _requirements(judged: list[Judged], budget_s: float) -> Table:
         _counted("slots as the app's structure has them", judged),
         ["plans that call themselves valid", f"{sum(e.verdict == 'valid' for e in judged)} of {len(judged)}", "", ""],
         _bounded("median plan, s", median(plans_s), MEDIAN_PLAN_S),
-        _bounded("longest plan, s", max(plans_s), budget_s),
+        _bounded("longest plan, s", max(plans_s), results.budget_s),
     ]
     note = (
         "The truth is known within how far the two sweeps are apart, and what the generator and other programs took of "
@@ -115,17 +117,21 @@ def _apps(judged: list[Judged]) -> Table:
             _slots(each),
             each.verdict,
             f"{each.plan_s:.0f}",
-            "; ".join(contradictions.of(each.trial.plan)) or "-",
         ]
         for each in judged
     ]
     head = ["app", "stack", "asked", "recommended, best", "first finding", "slots", "verdict", "plan, s"]
-    head += ["contradicts itself"]
     note = (
         "* held out: no plan of it was looked at while the model was worked on. Slots as found, and as the app's "
         "structure has them where it limits any. Best counts are of the median of the sweeps, and of each of them."
     )
     return Table("Real stacks: by app", head, rows, note)
+
+
+def _contradictions(judged: list[Judged]) -> Iterator[Table]:
+    rows = [[each.app.name, said] for each in judged for said in contradictions.of(each.trial.plan)]
+    if rows:
+        yield Table("Real stacks: where a plan contradicts itself", ["app", "it says"], rows)
 
 
 def _recommended(each: Judged) -> str:
