@@ -58,7 +58,7 @@ fn memory_of_clients_that_are_gone_goes_back() {
     let balance = home.serve("balance");
     let pid = balance.child.id();
     let clients: Vec<_> = (0..CONNECTIONS).map(|_| uploads(balance.address)).collect();
-    let gathered = CONNECTIONS * STREAMS as usize * PART >> 20;
+    let gathered = (CONNECTIONS * STREAMS as usize * PART) >> 20;
     eventually("they hold memory", || resident(pid) > gathered);
     drop(clients);
     eventually("it is given back", || resident(pid) < gathered / 2);
