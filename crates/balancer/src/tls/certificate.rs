@@ -35,6 +35,17 @@ pub(crate) struct Validity {
     pub(crate) issuer: Issuer,
 }
 
+/// How near the end is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expiry {
+    Far,
+    Soon,
+    Over,
+}
+
+/// Time enough for an authority that answers by mail.
+const SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Issuer {
     Itself,
@@ -44,6 +55,18 @@ pub(crate) enum Issuer {
 /// What changes when a file does, or who may read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Print([Option<(SystemTime, u64, i64, i64)>; 2]);
+
+impl Validity {
+    /// What is issued for few days is renewed late: its end is near in the last quarter only.
+    pub(super) fn expiry(self, now: SystemTime) -> Expiry {
+        let whole = self.expires.duration_since(self.begins).unwrap_or_default();
+        match self.expires.duration_since(now) {
+            Ok(left) if left > SOON.min(whole / 4) => Expiry::Far,
+            Ok(_) => Expiry::Soon,
+            Err(_) => Expiry::Over,
+        }
+    }
+}
 
 impl Certificate {
     /// Says what is wrong in a sentence with the file and a remedy.
@@ -154,6 +177,20 @@ mod tests {
         std::thread::sleep(Duration::from_millis(20));
         fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
         assert_ne!(source.print(), before);
+    }
+
+    #[test]
+    fn the_end_is_near_for_two_weeks_or_a_quarter() {
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        let begins = SystemTime::UNIX_EPOCH;
+        for (days, soon) in [(365, 14), (90, 14), (8, 2)] {
+            let expires = begins + days * DAY;
+            let validity = Validity { begins, expires, issuer: Issuer::Authority };
+            let at = |left: Duration| validity.expiry(expires - left);
+            assert_eq!(at((soon + 1) * DAY), Expiry::Far, "of {days} days");
+            assert_eq!(at(soon * DAY), Expiry::Soon, "of {days} days");
+            assert_eq!(validity.expiry(expires + DAY), Expiry::Over);
+        }
     }
 
     #[test]

@@ -9,8 +9,9 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use serde::Serialize;
 
-use super::certificate::{Pair, Print};
+use super::certificate::{Expiry, Pair, Print};
 use super::{Certificate, Validity};
+use crate::clock;
 
 /// The certificates of a listener. Handshakes share the table; new files replace it.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ struct Entry {
     problem: Option<String>,
     /// The last read failed: it is tried again for who says that there is something new.
     failed: bool,
+    /// What was told of its end.
+    told: Expiry,
 }
 
 /// A certificate in use.
@@ -70,7 +73,15 @@ impl Hosts {
         for source in sources {
             let read = source.print();
             let pair = source.load(&provider)?;
-            entries.push(Entry { source, pair, read, seen: read, problem: None, failed: false });
+            entries.push(Entry {
+                source,
+                pair,
+                read,
+                seen: read,
+                problem: None,
+                failed: false,
+                told: Expiry::Far,
+            });
         }
         let table = Table::new(&entries)
             .ok_or("TLS without a certificate; give at least one, or hosts for ACME")?;
@@ -78,7 +89,7 @@ impl Hosts {
     }
 
     /// Reads files that are new. What is flawed changes nothing. Returns what an operator should
-    /// know.
+    /// know, also of certificates that end: once, and again for who tells.
     pub(crate) fn refresh(&self, patience: Patience) -> Vec<String> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let changes: Vec<_> =
@@ -88,7 +99,10 @@ impl Hosts {
         {
             *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
         }
-        changes.into_iter().map(|change| change.unwrap_or_else(|problem| problem)).collect()
+        let now = SystemTime::now();
+        let endings = entries.iter_mut().filter_map(|entry| entry.ending(now, patience));
+        let changes = changes.into_iter().map(|change| change.unwrap_or_else(|problem| problem));
+        changes.chain(endings).collect()
     }
 
     /// Of the certificate that these files have.
@@ -134,6 +148,7 @@ impl Entry {
         Some(match self.source.load(provider) {
             Ok(pair) => {
                 (self.pair, self.problem, self.failed) = (pair, None, false);
+                self.told = Expiry::Far;
                 Ok(format!("certificate {chain} was read again"))
             }
             Err(problem) => {
@@ -141,6 +156,31 @@ impl Entry {
                 Err(format!("the new certificate is not used, the old one stays: {problem}"))
             }
         })
+    }
+}
+
+impl Entry {
+    /// Says that it ends soon, or has ended.
+    fn ending(&mut self, now: SystemTime, patience: Patience) -> Option<String> {
+        let expiry = self.pair.validity.expiry(now);
+        let known = std::mem::replace(&mut self.told, expiry) == expiry;
+        if known && patience == Patience::Settled {
+            return None;
+        }
+        let (chain, mut day) = (self.source.chain.display(), Vec::new());
+        let expires = self.pair.validity.expires.duration_since(SystemTime::UNIX_EPOCH);
+        clock::write_iso(&mut day, expires.unwrap_or_default());
+        day.truncate("2026-01-01".len());
+        let day = String::from_utf8_lossy(&day);
+        match expiry {
+            Expiry::Far => None,
+            Expiry::Soon => Some(format!(
+                "the certificate {chain} ends on {day}: put a renewed one in its place"
+            )),
+            Expiry::Over => Some(format!(
+                "the certificate {chain} has ended on {day}, and clients refuse it: put a renewed one in its place"
+            )),
+        }
     }
 }
 
@@ -170,5 +210,41 @@ impl ResolvesServerCert for Hosts {
         // rustls has put the name into lower case.
         let named = hello.server_name().and_then(|host| table.find(host));
         Some(Arc::clone(named.unwrap_or(&table.default)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+    use super::*;
+
+    /// A certificate until the end of such a year, in files that are there.
+    fn write(source: &Certificate, year: i32) {
+        let mut params = CertificateParams::new(vec!["a.test".to_owned()]).unwrap();
+        params.not_after = date_time_ymd(year, 12, 31);
+        let key = KeyPair::generate().unwrap();
+        fs::write(&source.chain, params.self_signed(&key).unwrap().pem()).unwrap();
+        fs::write(&source.key, key.serialize_pem()).unwrap();
+    }
+
+    #[test]
+    fn a_certificate_that_has_ended_is_told_at_the_start_and_at_a_reload() {
+        let folder = tempfile::tempdir().unwrap();
+        let [chain, key] = ["a.pem", "a.key"].map(|name| folder.path().join(name));
+        let source = Certificate { hosts: Vec::new(), chain, key };
+        write(&source, 2020);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let hosts = Hosts::load(vec![source.clone()], provider).unwrap();
+        for _ in 0..2 {
+            let told = hosts.refresh(Patience::Told);
+            assert!(told[0].contains("a.pem has ended on 2020-12-31"), "{told:?}");
+            assert_eq!(hosts.refresh(Patience::Settled), Vec::<String>::new(), "once");
+        }
+        write(&source, 3000);
+        assert_eq!(hosts.refresh(Patience::Told).len(), 1, "it was read again");
+        assert!(hosts.refresh(Patience::Told).is_empty());
     }
 }

@@ -54,6 +54,7 @@ impl Keeper {
                 notice(&text);
             }
         };
+        refresh(Patience::Told);
         let thread = std::thread::Builder::new().name("balancer-tls".into()).spawn(move || {
             loop {
                 match called.recv_timeout(LOOK) {
