@@ -8,7 +8,7 @@ use super::{Decoded, Flaw, MAX_FIELDS};
 #[derive(Debug, Default)]
 pub(crate) struct Chunked {
     state: State,
-    names: Names,
+    sender: Sender,
     /// Bytes of the current size line or of all trailers so far.
     line: usize,
     /// The trailer line that is being read.
@@ -18,13 +18,15 @@ pub(crate) struct Chunked {
     passed: Vec<u8>,
 }
 
-/// Which names trailer fields may have.
+/// Who chunks the body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Names {
-    /// Those that CGI-like servers do not read as others.
+enum Sender {
+    /// Trailer fields have names that CGI-like servers do not read as others, and sizes no blanks: another
+    /// reader may take the line otherwise.
     #[default]
-    Unambiguous,
-    Any,
+    Client,
+    /// Names may have underscores, and blanks may follow a size.
+    Backend,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +35,8 @@ enum State {
     #[default]
     SizeStart,
     Size(u64),
+    /// After a size and a blank.
+    Blank(u64),
     Extension(u64),
     SizeLf(u64),
     Data(u64),
@@ -50,7 +54,7 @@ const MAX_TRAILERS: usize = 8 * 1024;
 impl Chunked {
     /// As in its header, names with underscores mean nothing to a client; gRPC knows them.
     pub(super) fn of_answer() -> Self {
-        Chunked { names: Names::Any, ..Chunked::default() }
+        Chunked { sender: Sender::Backend, ..Chunked::default() }
     }
 
     pub(crate) fn decode(&mut self, input: &mut [u8]) -> Result<Decoded, Flaw> {
@@ -76,7 +80,8 @@ impl Chunked {
 
     fn step(&mut self, byte: u8) -> Result<State, Flaw> {
         self.line += 1;
-        if matches!(self.state, State::Size(_) | State::Extension(_)) && self.line > MAX_SIZE_LINE {
+        let sized = matches!(self.state, State::Size(_) | State::Blank(_) | State::Extension(_));
+        if sized && self.line > MAX_SIZE_LINE {
             return Err("a chunk's size line is too long");
         }
         match (self.state, byte) {
@@ -84,8 +89,16 @@ impl Chunked {
                 self.line = 1;
                 Ok(State::Size(digit(byte).ok_or("a chunk's size is not hexadecimal")?))
             }
-            (State::Size(size), b'\r') => Ok(State::SizeLf(size)),
-            (State::Size(size), b';') => Ok(State::Extension(size)),
+            (State::Size(size) | State::Blank(size), b'\r') => Ok(State::SizeLf(size)),
+            (State::Size(size) | State::Blank(size), b';') => Ok(State::Extension(size)),
+            // RFC 9112 7.1.1, RFC 9110 5.6.3: blanks before an extension are bad, and are to be read. Some
+            // servers fill sizes up with them.
+            (State::Size(size) | State::Blank(size), b' ' | b'\t')
+                if self.sender == Sender::Backend =>
+            {
+                Ok(State::Blank(size))
+            }
+            (State::Blank(_), _) => Err("a chunk's size is not hexadecimal"),
             (State::Size(size), _) => {
                 let digit = digit(byte).ok_or("a chunk's size is not hexadecimal")?;
                 let size = size.checked_mul(16).filter(|&size| size < 1 << 62);
@@ -164,7 +177,7 @@ impl Chunked {
             "www-authenticate",
         ];
         let allowed = classify(name) == Field::EndToEnd
-            && (self.names == Names::Any || !is_ambiguous(name))
+            && (self.sender == Sender::Backend || !is_ambiguous(name))
             && !NEVER.iter().any(|never| name.eq_ignore_ascii_case(never));
         if allowed {
             super::fields::write_field(&mut self.passed, name, value);
@@ -244,6 +257,27 @@ mod tests {
             assert!(chunked.decode(&mut b"0\r\na_b: c\r\n\r\n".to_vec()).unwrap().end);
             assert_eq!(chunked.trailers(), passed);
         }
+    }
+
+    #[test]
+    fn rfc9112_7_1_1_blanks_after_a_size_are_for_backends() {
+        let body = b"2 \r\nab\r\n1 \t;a = b\r\nc\r\n0  \r\n\r\n";
+        for step in [1, 2, 5, body.len()] {
+            let (mut chunked, mut content) = (Chunked::of_answer(), Vec::new());
+            let decoded = body.chunks(step).map(|piece| {
+                let mut piece = piece.to_vec();
+                let decoded = chunked.decode(&mut piece).unwrap();
+                content.extend_from_slice(&piece[..decoded.content]);
+                decoded.end
+            });
+            assert_eq!(decoded.last(), Some(true));
+            assert_eq!(content, b"abc");
+        }
+        let long = format!("2{}\r\nab\r\n0\r\n\r\n", " ".repeat(300));
+        for bad in ["2 0\r\n", "2 a\r\n", " 2\r\n", &long] {
+            assert!(Chunked::of_answer().decode(&mut bad.as_bytes().to_vec()).is_err(), "{bad}");
+        }
+        assert!(Chunked::default().decode(&mut b"2 ;a\r\n".to_vec()).is_err());
     }
 
     #[test]

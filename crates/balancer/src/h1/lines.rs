@@ -26,6 +26,20 @@ pub(super) fn check_ends(head: &[u8], headers: &[Header<'_>]) -> Result<(), Flaw
     right.then_some(()).ok_or("a line ends with LF without CR")
 }
 
+/// RFC 9110 2.5: a later minor version of HTTP/1 is read as HTTP/1.1, which the parser does not. None
+/// where `bytes`, whose `version` is at this place, are of no such version.
+#[cold]
+pub(super) fn as_http11(bytes: &[u8], version: usize) -> Option<Vec<u8>> {
+    match bytes.get(version..version + 9)? {
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9', b'\r' | b' '] => {
+            let mut copy = bytes.to_vec();
+            copy[version + 7] = b'1';
+            Some(copy)
+        }
+        _ => None,
+    }
+}
+
 /// The bytes of the first line, with its end.
 pub(super) fn first_line(head: &[u8], headers: &[Header<'_>]) -> usize {
     headers.first().map_or(head.len() - 2, |header| place(head, header.name.as_bytes()))

@@ -7,7 +7,7 @@ use super::fields::{
     Field, Meanings, Options, authenticates_connection, content_length, is_ambiguous, list,
     nominated, write_decimal, write_field, write_upgrade,
 };
-use super::lines::{Copyist, check_ends, first_line};
+use super::lines::{Copyist, as_http11, check_ends, first_line};
 use super::target::{Target, check_host, parse_target};
 use super::{Flaw, Framing, MAX_FIELDS, Persistence, Version};
 use crate::forwarded::{Caller, Origin, Trust};
@@ -143,7 +143,12 @@ pub(crate) fn parse_request(
     let head = match parsed.parse_with_uninit_headers(bytes, &mut fields[..max_fields]) {
         Ok(httparse::Status::Complete(len)) => &bytes[..len],
         Ok(_) => return Err(Reject::from("the request header is malformed")),
-        Err(error) => return Err(reject_unparsed(error, bytes)),
+        Err(error) => {
+            return match later_version(bytes).filter(|_| error == httparse::Error::Version) {
+                Some(bytes) => parse_request(&bytes, terms, Passed { head: out, id, record }),
+                None => Err(reject_unparsed(error, bytes)),
+            };
+        }
     };
     let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version)
     else {
@@ -252,6 +257,13 @@ pub(crate) fn parse_request(
         timed: kept.timing && gathered.timed,
         dialogue: dialogue(parsed.headers, body, carrier),
     })
+}
+
+/// A header of a later HTTP/1, as HTTP/1.1.
+#[cold]
+fn later_version(head: &[u8]) -> Option<Vec<u8>> {
+    let line = memchr::memchr(b'\r', head)?;
+    as_http11(head, line.checked_sub("HTTP/1.1".len())?)
 }
 
 fn reject_unparsed(error: httparse::Error, head: &[u8]) -> Reject {

@@ -8,7 +8,7 @@ use super::fields::{
     Field, Meanings, Options, authenticates_connection, content_length, nominated, write_decimal,
     write_upgrade,
 };
-use super::lines::{Copyist, check_ends, first_line};
+use super::lines::{Copyist, as_http11, check_ends, first_line};
 use super::{Flaw, Framing, MAX_FIELDS, Version};
 use crate::clock::Millis;
 
@@ -85,6 +85,12 @@ pub(crate) fn parse_response(
         Ok(httparse::Status::Complete(len)) if bytes.starts_with(b"HTTP/1.") => &bytes[..len],
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err("its header has too many fields"),
+        Err(httparse::Error::Version) => {
+            return match as_http11(bytes, 0) {
+                Some(bytes) => parse_response(&bytes, max_fields, asker, out),
+                None => Err("its header is malformed"),
+            };
+        }
         _ => return Err("its header is malformed"),
     };
     let (Some(minor), Some(status)) = (parsed.version, parsed.code) else {

@@ -44,6 +44,16 @@ impl Inbound {
         }
     }
 
+    /// The header that was written last announces an empty body that has not ended: nobody reads it
+    /// before the end has come, for content would make the message malformed (RFC 9113 8.1.1).
+    pub(super) fn begin_held(&mut self, body: RecvStream) {
+        (self.framing, self.body) = (Some(Framing::Empty), Some(body));
+    }
+
+    fn is_held(&self) -> bool {
+        self.framing == Some(Framing::Empty) && self.body.is_some()
+    }
+
     /// Forgets the message; what has not been received of it is refused.
     pub(super) fn clear(&mut self) {
         self.text.clear();
@@ -58,7 +68,7 @@ impl Inbound {
 
     /// Ready when there is something to read, the end included.
     pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
-        while !self.has_text() && self.data.is_empty() && self.body.is_some() {
+        while self.is_held() || !self.has_text() && self.data.is_empty() && self.body.is_some() {
             ready!(self.poll_body(cx))?;
         }
         Poll::Ready(Ok(()))

@@ -7,7 +7,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -19,6 +19,7 @@ use super::flood::Count;
 use super::head::{read_response, write_request};
 use super::inbound::{Inbound, broken};
 use super::outbound::{Outbound, is_empty_body};
+use crate::h1::Framing;
 use crate::log::Transport;
 
 /// A stream that a client opened.
@@ -160,10 +161,10 @@ impl Lane {
     /// Ready when there is something to read, the end included.
     pub(crate) fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &self.state {
-            State::Idle => self.poll_next(cx).map(Ok),
+            State::Idle => self.poll_header(cx),
             State::Answering(outbound) if outbound.is_done() => {
                 self.finish();
-                self.poll_next(cx).map(Ok)
+                self.poll_header(cx)
             }
             State::Closed => Poll::Ready(Ok(())),
             _ => self.inbound.poll_ready(cx).map_err(broken),
@@ -197,6 +198,15 @@ impl Lane {
         self.inbound.clear();
     }
 
+    /// Ready when there is a stream whose header may be read, or there will be none.
+    fn poll_header(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_next(cx));
+        match self.state {
+            State::Asked { .. } => self.inbound.poll_ready(cx).map_err(broken),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
     /// Takes the next stream. What it asks for in a way that HTTP/1.1 cannot say is reset.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
@@ -221,7 +231,11 @@ impl Lane {
                 (request.method() == Method::HEAD, request.body().is_end_stream());
             match write_request(&request, ended, self.inbound.text()) {
                 Ok(framing) => {
-                    self.inbound.begin(framing, request.into_body());
+                    let held = framing == Framing::Empty && !ended;
+                    match held {
+                        true => self.inbound.begin_held(request.into_body()),
+                        false => self.inbound.begin(framing, request.into_body()),
+                    }
                     self.state = State::Asked { respond, is_head };
                     return Poll::Ready(());
                 }
@@ -249,9 +263,9 @@ impl Lane {
             respond.send_informational(parsed.head).map_err(broken)?;
             return Ok(parsed.len);
         }
-        let chunked = parsed.framing == crate::h1::Framing::Chunked;
+        let chunked = parsed.framing == Framing::Chunked;
         let empty = chunked && is_empty_body(&text[parsed.len..]);
-        let ended = empty || parsed.framing == crate::h1::Framing::Empty;
+        let ended = empty || parsed.framing == Framing::Empty;
         let stream = respond.send_response(parsed.head, ended).map_err(broken)?;
         self.yard.count.answered();
         self.state = State::Answering(match ended {
@@ -269,7 +283,7 @@ impl AsyncRead for Lane {
         room: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let lane = self.get_mut();
-        std::task::ready!(lane.poll_read_ready(cx))?;
+        ready!(lane.poll_read_ready(cx))?;
         match lane.state {
             State::Closed | State::Idle => Poll::Ready(Ok(())),
             _ => lane.inbound.poll_read(cx, room).map_err(broken),

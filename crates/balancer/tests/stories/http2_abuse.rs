@@ -39,6 +39,27 @@ fn a_client_that_answers_no_ping_is_gone() {
     stage.until("closed", |now| now.clients.accepted == 1 && now.clients.open == 0);
 }
 
+/// RFC 9113 8.1.1, though a request without content could go to the backend before its end has come.
+#[test]
+fn content_beyond_a_length_of_0_reaches_nobody() {
+    let (origin, _seen) = Origin::answering(OK);
+    let stage = stage(&origin, 4, |config| config.timeouts.idle = Duration::from_millis(500));
+    let announced = [REQUEST, &[0x0f, 13, 1, b'0']].concat();
+    let header = |stream| frame(HEADERS, END_HEADERS, stream, &announced);
+    let mut client = stage.client();
+    client.send(opening());
+    client.send([header(1), frame(DATA, END_STREAM, 1, b"GET /evil")].concat());
+    // In another write, too.
+    client.send(header(3));
+    client.send([frame(DATA, END_STREAM, 3, b"x"), header(5)].concat());
+    client.send(frame(DATA, END_STREAM, 5, b""));
+    stage.until("the honest one is served", |_| stage.backend().counts.requests > 0);
+    let bytes = client.rest_bytes();
+    let resets = frames(&bytes).into_iter().filter(|(kind, _)| *kind == RST_STREAM);
+    assert_eq!(resets.count(), 2);
+    assert_eq!(stage.backend().counts.requests, 1);
+}
+
 #[test]
 fn cve_2023_44487_rapid_reset() {
     let (origin, _seen) = Origin::answering(OK);
