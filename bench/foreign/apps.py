@@ -68,9 +68,10 @@ class App:
         return f"{asked}, p95 {goal['p95']}"
 
     @property
-    def balancer_slots(self) -> str:
-        """For `tenfold up`: the truth owes the plan nothing, so that it is not what the plan has found."""
-        return str(self.slots or "auto")
+    def up_arguments(self) -> list[str]:
+        """Of `tenfold up`: the truth owes the plan nothing, so that slots are not what the plan has found."""
+        slots = ["--slots", str(self.slots)] if self.slots else []
+        return ["--config", str(self.config), *slots]
 
 
 # Half of them are held out. The workloads were chosen from what one request takes, so that no count lies at

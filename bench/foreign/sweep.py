@@ -93,7 +93,7 @@ def _up(program: Path, app: App, instances: int) -> Iterator[Fleet]:
         (port,) = free_ports(1)
         address = f"127.0.0.1:{port}"
         command = [str(program), "up", "-n", str(instances), "--listen", address]
-        command += ["--config", str(app.config), "--slots", app.balancer_slots]
+        command += app.up_arguments
         environment = {**os.environ, "TENFOLD_STATE_DIR": directory}
         every_core = sorted(os.sched_getaffinity(0))
         up = Child("tenfold up", command, every_core, Path(directory) / "said", environment)
