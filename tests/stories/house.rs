@@ -57,6 +57,14 @@ impl Home {
         shell
     }
 
+    /// The same without the terminal that the tests may have.
+    pub fn as_service(&self, command: &Command) -> Command {
+        let mut service = Command::new("setsid");
+        service.arg(command.get_program()).args(command.get_args());
+        self.settle(&mut service);
+        service
+    }
+
     fn settle(&self, command: &mut Command) {
         command.env("TENFOLD_STATE_DIR", self.path().join("state"));
         command.current_dir(self.path()).stdin(Stdio::null());

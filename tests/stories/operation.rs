@@ -40,10 +40,11 @@ fn certificates_and_logs_are_replaced_while_it_serves() {
     let home = Home::new();
     let nginx = Nginx::start(home.path());
     certify(&home);
-    let balance = home.serve(&format!(
+    let balance = home.tenfold(&format!(
         "balance --listen 127.0.0.1:0 --to {} --tls-cert a.pem --tls-key a.key --log a.log",
         nginx.address
     ));
+    let balance = Serving::start(&mut home.as_service(&balance));
     let at = |name: &str| home.path().join(name);
     let log = |name: &str| std::fs::read_to_string(at(name)).unwrap_or_default();
     assert_eq!(curl(&balance, &at("a.pem"), "/one").as_deref(), Some("hello 127.0.0.1\n"));

@@ -155,6 +155,27 @@ fn a_hangup_ends_the_load_unless_it_is_ignored_as_by_nohup() {
 }
 
 #[test]
+fn a_closed_terminal_ends_what_serves_there() {
+    let _machine = shared();
+    let home = Home::new();
+    let program = env!("CARGO_BIN_EXE_tenfold");
+    let up = format!("{program} up --listen 127.0.0.1:0 --env MARK=closed -- {program} demo-app");
+    let balance = format!("{program} balance --listen 127.0.0.1:0 --to 127.0.0.1:1");
+    let code = home.path().join("code");
+    for line in [up, balance] {
+        // A shell of its own outlives the terminal, to keep the code.
+        let line = format!("env --default-signal=HUP {line}; echo $? > code");
+        let line = format!("sh -c 'trap \"\" HUP; {line}'");
+        let mut terminal = Terminal::run(&home, &line);
+        terminal.waits_for("tenfold status");
+        terminal.script.kill().unwrap();
+        terminal.script.wait().unwrap();
+        eventually("it ends", || std::fs::read_to_string(&code).is_ok_and(|code| code == "129\n"));
+        std::fs::remove_file(&code).unwrap();
+    }
+}
+
+#[test]
 fn a_dumb_terminal_gets_plain_lines() {
     let _machine = shared();
     let home = Home::new();

@@ -1,11 +1,16 @@
-//! SIGHUP: access logs are reopened, and certificates are read again. Nothing else is: a changed
-//! `tenfold.toml` is for a new process that takes over.
+//! SIGHUP of a service: access logs are reopened, and certificates are read again. Nothing else is: a
+//! changed `tenfold.toml` is for a new process that takes over.
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Takes over the signal.
-pub fn listen(balancer: balancer::Handle) -> anyhow::Result<()> {
+use crate::signal::{Hangup, Stop};
+
+/// Takes over the signal, unless it means the end.
+pub fn listen(stop: &Stop, balancer: balancer::Handle) -> anyhow::Result<()> {
+    if stop.hangup() == Hangup::End {
+        return Ok(());
+    }
     let mut hangup = signal(SignalKind::hangup())
         .context("cannot handle signals: run Tenfold where SIGHUP is not blocked")?;
     tokio::spawn(async move {

@@ -1,6 +1,8 @@
 //! SIGINT, SIGTERM and, where a closed terminal is the end, SIGHUP as a value that everything can
 //! wait for.
 
+use std::fs::File;
+
 use anyhow::Context;
 use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::sync::watch;
@@ -13,24 +15,37 @@ use crate::output;
 #[derive(Clone, Debug)]
 pub struct Stop {
     received: watch::Receiver<Option<Signal>>,
+    hangup: Hangup,
+}
+
+/// What SIGHUP means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hangup {
+    /// The terminal has gone, and the program ends with it.
+    End,
+    /// Something else: who ignored it, as nohup does, or runs without a terminal is not told of one.
+    Other,
 }
 
 const WHY: &str =
     "cannot handle signals: run Tenfold where SIGINT, SIGTERM and SIGHUP are not blocked";
 
 impl Stop {
-    /// Takes over SIGINT and SIGTERM. A second one ends the program at once, with its exit code.
+    /// For a command: takes over SIGINT, SIGTERM, and SIGHUP unless it is ignored, as by nohup. A second
+    /// one ends the program at once, with its exit code.
     pub fn listen() -> anyhow::Result<Stop> {
-        Stop::listen_to(None)
+        Stop::listen_to(if is_hangup_ignored() { Hangup::Other } else { Hangup::End })
     }
 
-    /// And SIGHUP, for what ends with its terminal; not where it is ignored, as by nohup.
-    pub fn listen_on_a_terminal() -> anyhow::Result<Stop> {
-        let hangup = (!is_hangup_ignored()).then(|| signal(SignalKind::hangup()));
-        Stop::listen_to(hangup.transpose().context(WHY)?)
+    /// For what may be a service: the same, but SIGHUP only on a terminal.
+    pub fn listen_as_service() -> anyhow::Result<Stop> {
+        let is_end = has_terminal() && !is_hangup_ignored();
+        Stop::listen_to(if is_end { Hangup::End } else { Hangup::Other })
     }
 
-    fn listen_to(mut hangup: Option<unix::Signal>) -> anyhow::Result<Stop> {
+    fn listen_to(meaning: Hangup) -> anyhow::Result<Stop> {
+        let hangup = (meaning == Hangup::End).then(|| signal(SignalKind::hangup()));
+        let mut hangup = hangup.transpose().context(WHY)?;
         let mut interrupt = signal(SignalKind::interrupt()).context(WHY)?;
         let mut terminate = signal(SignalKind::terminate()).context(WHY)?;
         // Whoever started Tenfold may ignore it, and ignored it is inherited: then the kernel forgets how
@@ -56,7 +71,12 @@ impl Stop {
                 }
             }
         });
-        Ok(Stop { received })
+        Ok(Stop { received, hangup: meaning })
+    }
+
+    /// What SIGHUP means here.
+    pub fn hangup(&self) -> Hangup {
+        self.hangup
     }
 
     /// Waits for a signal.
@@ -72,6 +92,11 @@ impl Stop {
 /// The next one, if it is listened to.
 async fn next(signal: &mut Option<unix::Signal>) -> Option<()> {
     signal.as_mut()?.recv().await
+}
+
+/// Whether the kernel would tell this process that its terminal was closed: tty(4).
+fn has_terminal() -> bool {
+    File::open("/dev/tty").is_ok()
 }
 
 fn is_hangup_ignored() -> bool {

@@ -46,14 +46,14 @@ impl Arguments {
             output::line(format_args!("right: {}", balancing.describe()));
             return Ok(Outcome::Done);
         }
-        let stop = Stop::listen()?;
+        let stop = Stop::listen_as_service()?;
         renewal::listen()?;
         let mut takeover = Takeover::begin(&balancing).await?;
         let inherited = takeover.inherit(&balancing.config)?;
         let config = balancing.config.clone();
         let mut balancer = slices::shortest(|| Balancer::prepare(config, inherited))?;
         balancing.add_servers(&balancer.handle());
-        hangup::listen(balancer.handle())?;
+        hangup::listen(&stop, balancer.handle())?;
         health::tell(&balancer.handle());
         heap::look_after();
         let controlled = Controlled::Balancer(balancer.handle());

@@ -72,7 +72,7 @@ impl Arguments {
         };
         let most = self.instances.iter().max().copied().unwrap_or(1);
         config::check_ports(&measurement.app, most).map_err(misuse)?;
-        let stop = Stop::listen_on_a_terminal()?;
+        let stop = Stop::listen()?;
         let mut sizing = empty(&measurement, rate);
         let begun = Instant::now();
         let ended = {

@@ -33,7 +33,7 @@ impl Arguments {
             "The bundled app serves one request at a time, 20 ms each. How many instances of it hold 150\n\
              requests/s with 95 % of the answers within 100 ms?\n"
         ));
-        let stop = Stop::listen_on_a_terminal()?;
+        let stop = Stop::listen()?;
         let (mut plan, signal) = {
             let mut progress = Progress::new(self.quiet);
             experiment.run(&stop, &mut progress).await?

@@ -67,7 +67,7 @@ impl Arguments {
         // Opened first: a measurement that cannot be kept would be in vain.
         let history = History::open()?;
         let experiment = self.experiment(&file)?;
-        let stop = Stop::listen_on_a_terminal()?;
+        let stop = Stop::listen()?;
         let (mut plan, signal) = {
             let mut progress = self.question.progress();
             experiment.run(&stop, &mut progress).await?

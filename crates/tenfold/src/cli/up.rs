@@ -67,14 +67,14 @@ impl Arguments {
             return Ok(Outcome::Done);
         }
         let launches: Vec<Launch> = balancing.apps.iter().filter_map(Launch::of).collect();
-        let stop = Stop::listen()?;
+        let stop = Stop::listen_as_service()?;
         renewal::listen()?;
         let mut takeover = Takeover::begin(&balancing).await?;
         let inherited = takeover.inherit(&balancing.config)?;
         let to_run = launches.iter().map(|launch| launch.to_run.clone()).collect();
         let rig = Arc::new(Rig::new(balancing.config.clone(), to_run, inherited)?);
         balancing.add_servers(&rig.balancer);
-        hangup::listen(rig.balancer.clone())?;
+        hangup::listen(&stop, rig.balancer.clone())?;
         health::tell(&rig.balancer);
         heap::look_after();
         if takeover.has_predecessor() {

@@ -91,7 +91,7 @@ impl Arguments {
             return Ok(Outcome::Done);
         }
         let history = History::open()?;
-        let stop = Stop::listen_on_a_terminal()?;
+        let stop = Stop::listen()?;
         if !self.view.quiet && !config.target.is_local() {
             output::tell(format_args!(
                 "tenfold: {} is not this machine: be sure that you may put it under load",
