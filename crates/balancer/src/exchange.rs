@@ -22,7 +22,7 @@ use crate::files;
 use crate::h1::{Framing, Persistence, Request};
 use crate::lease::Lease;
 use crate::log::Line;
-use crate::relay::{Outcome, Relay, Unserved};
+use crate::relay::{Outcome, Relay, Touch, Unserved};
 use crate::stream::Check;
 use crate::tunnel;
 use crate::worker::Worker;
@@ -40,6 +40,10 @@ pub(crate) enum After {
     Refuse,
     Gone,
 }
+
+/// Backends that may be lost with one request. The second tells a chance from a request that ends
+/// whoever gets it: no third one is put at risk.
+const LOSSES: usize = 2;
 
 /// Serves a request whose header is in the workspace, rewritten. `body` is what the client has yet
 /// to send.
@@ -175,6 +179,7 @@ async fn forward<'w>(
     let mut wish = Wish { client: asker, key, tried: Tried::default() };
     let mut unserved: Option<Box<Unserved>> = None;
     let mut told = space.head - 2..space.head - 2;
+    let mut losses = 0;
     loop {
         let asked = if unserved.is_none() { arrived } else { Instant::now() };
         let (slot, waited) = match slot(client, worker, app, wish).await {
@@ -205,7 +210,8 @@ async fn forward<'w>(
         match attempt(client, space, request, body, worker, slot, granted).await {
             Outcome::Unserved(failed) => {
                 wish.tried.push(failed.id);
-                if wish.tried.len() >= app.config.attempts {
+                losses += usize::from(failed.touch == Touch::Lost);
+                if wish.tried.len() >= app.config.attempts || losses >= LOSSES {
                     return Outcome::Failed(failed.failure);
                 }
                 unserved = Some(failed);
@@ -229,6 +235,7 @@ async fn attempt<'w>(
     let mut lease = Lease::new(slot, worker.index);
     let check = if request.idempotent { Check::EventLoop } else { Check::Kernel };
     let mut reused = lease.reuse(check);
+    let mut touch = Touch::None;
     loop {
         if let Some(record) = &mut space.record {
             record.attempts += 1;
@@ -252,7 +259,9 @@ async fn attempt<'w>(
                     tally.counts.fault(BackendFault::Connect);
                 });
                 let failure = Failure::Connect(Arc::clone(&backend), error.to_string()).into();
-                return Outcome::Unserved(Unserved { id: lease.slot.id, backend, failure }.into());
+                return Outcome::Unserved(
+                    Unserved { id: lease.slot.id, backend, failure, touch }.into(),
+                );
             }
             lease.slot.backend.tally(worker.index, |tally| tally.counts.connects += 1);
         }
@@ -260,7 +269,8 @@ async fn attempt<'w>(
         match relay.run().await {
             Outcome::Stale(stale) => {
                 stale.slot.backend.tally(worker.index, |tally| tally.counts.retries += 1);
-                (lease, reused) = (*stale, false);
+                // Where no fresh one can be made, it was not an idle connection that ended, but the backend.
+                (lease, reused, touch) = (*stale, false, Touch::Lost);
             }
             outcome => return outcome,
         }

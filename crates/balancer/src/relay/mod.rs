@@ -75,6 +75,16 @@ pub(crate) struct Unserved {
     pub(crate) backend: Arc<BackendState>,
     /// What the client is told when nobody else serves it.
     pub(crate) failure: Box<Failure>,
+    pub(crate) touch: Touch,
+}
+
+/// What the request may have done to a backend that did not serve it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touch {
+    /// Nothing: the backend did not get it.
+    None,
+    /// The backend had something of it when the connection ended.
+    Lost,
 }
 
 /// Bytes that have moved.
@@ -307,8 +317,10 @@ impl<'r, 'w> Relay<'r, 'w> {
             (Some(id), Some(backend)) => {
                 let failure = Box::new(Failure::Closed(Arc::clone(&backend)));
                 let resets = matches!(self.client.stream, ClientStream::Http2(_));
+                let is_lost = !untouched && self.moved.to_backend > 0;
+                let touch = if is_lost { Touch::Lost } else { Touch::None };
                 match again {
-                    true => Outcome::Unserved(Box::new(Unserved { id, backend, failure })),
+                    true => Outcome::Unserved(Box::new(Unserved { id, backend, failure, touch })),
                     false if untouched && unanswered && resets => Outcome::Refused,
                     false => Outcome::Failed(failure),
                 }

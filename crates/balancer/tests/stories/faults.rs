@@ -308,6 +308,24 @@ fn unreachable_backends_are_502_within_the_attempts() {
     assert_eq!(errors, 2);
 }
 
+/// One GET ended three of four instances, as each in turn got it.
+#[test]
+fn a_request_that_ends_who_gets_it_ends_two_at_most() {
+    let ended = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&ended);
+    let mortal = Origin::new(move |mut peer| {
+        peer.head();
+        count.fetch_add(1, Ordering::SeqCst);
+    });
+    let stage = Stage::new(|config| config.apps[0].attempts = 4);
+    for _ in 0..4 {
+        stage.add_address("mortal", mortal.address, 1);
+    }
+    let answer = stage.client_asks("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    assert_eq!(ended.load(Ordering::SeqCst), 2);
+}
+
 #[test]
 fn a_client_that_resets_frees_its_slot() {
     let (send, seen) = mpsc::channel();
