@@ -18,7 +18,7 @@ use crate::house::{Home, Serving, alone, eventually, get, json, said, send};
 const RATE: usize = 2000;
 
 /// Instances of which one is killed every 2 s: so many that none dies as often as an app that cannot
-/// run, which would be given up.
+/// run, which would wait ever longer.
 const INSTANCES: usize = 8;
 
 /// How long the load lasts. `make soak` makes it minutes.

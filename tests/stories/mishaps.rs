@@ -178,6 +178,19 @@ fn an_instance_that_dies_once_is_not_failing() {
 }
 
 #[test]
+fn an_app_that_dies_every_second_is_recommended_by_no_plan_however_short() {
+    let _machine = shared();
+    let home = Home::new();
+    let program = env!("CARGO_BIN_EXE_tenfold");
+    let script = format!("{program} demo-app & sleep 1; exit 3\n");
+    std::fs::write(home.path().join("mortal.sh"), script).unwrap();
+    let output = home.run("plan --users 2 --max-instances 1 --budget 10s --json - -- sh mortal.sh");
+    // On a busy machine the first requests may fail, or the measurement be disturbed.
+    assert!(matches!(output.status.code(), Some(1 | 3 | 4)), "{}", said(&output));
+    assert!(said(&output).contains("app-1 died "), "{}", said(&output));
+}
+
+#[test]
 fn an_instance_that_dies_again_and_again_is_named_by_the_finding() {
     let _machine = shared();
     let plan = plan_of_a_mortal("-- python3 mortal.py always");

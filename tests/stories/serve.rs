@@ -185,15 +185,30 @@ fn an_address_in_use() {
     assert!(said(&output).contains(&address.to_string()), "{}", said(&output));
 }
 
-// It serves once, and then never again.
+/// It needs something that goes away, and comes back.
 #[test]
-fn what_ends_the_last_instance_is_said_once() {
+fn an_app_that_cannot_run_for_a_while_serves_again() {
     let _machine = shared();
     let home = Home::new();
-    let script = format!("[ -e was ] && exit 1\ntouch was\n{APP} demo-app & sleep 1\nexit 3\n");
-    std::fs::write(home.path().join("mortal.sh"), script).unwrap();
-    let output = home.run("up --listen 127.0.0.1:0 -- sh mortal.sh");
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert_eq!(said(&output).matches("app-1 crashed ").count(), 1, "{}", said(&output));
-    assert!(said(&output).contains("app-1 died and is started again"), "{}", said(&output));
+    let away = home.path().join("away");
+    let script = format!("[ -e away ] && echo no database && exit 4\nexec {APP} demo-app\n");
+    std::fs::write(home.path().join("dependent.sh"), script).unwrap();
+    let mut up = home.serve("up --listen 127.0.0.1:0 -- sh dependent.sh");
+    std::fs::write(&away, "").unwrap();
+    let pid = json(&home.run("status --json"))["instances"][0]["pid"].as_u64().unwrap();
+    send(u32::try_from(pid).unwrap(), Signal::KILL);
+    up.tells("app-1 died and is started again (restart ");
+    up.tells("app-1 crashed 6 times in a row, the last time: app-1 exited with code 4 before it");
+    let status = said(&home.run("status"));
+    assert!(status.contains(" backoff, ") && status.contains("\n  | no database\n"), "{status}");
+    let instance = &json(&home.run("status --json"))["instances"][0];
+    assert!(instance["next_start_s"].as_f64().is_some(), "{instance}");
+    assert!(instance["crash_loop"].as_u64() >= Some(6), "{instance}");
+    let scaled = home.run("scale 2");
+    assert_eq!(scaled.status.code(), Some(1), "{}", said(&scaled));
+    std::fs::remove_file(&away).unwrap();
+    assert!(home.run("reload").status.success(), "it is started at once");
+    assert!(up.get().is_ok());
+    up.tells("app-1 serves again, after ");
+    assert_eq!(up.end(Signal::TERM), Some(143));
 }

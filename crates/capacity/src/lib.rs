@@ -79,7 +79,7 @@ pub use next_limit::NextLimit;
 pub use precision::{Unsure, least_sure};
 pub use prediction::{Prediction, expect, predict};
 pub use quota::Quota;
-pub use recommendation::{Bounds, Point, Recommendation, curve, recommend, recommended};
+pub use recommendation::{Bounds, Failing, Point, Recommendation, curve, recommend, recommended};
 pub use regression::Line;
 pub use response::{Response, Workload};
 pub use saturation::{Filling, Saturation};

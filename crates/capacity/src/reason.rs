@@ -5,7 +5,7 @@ use crate::finding::Kind;
 use crate::goal::{Bound, Measured, Outcome};
 use crate::laws;
 use crate::next_limit::NextLimit;
-use crate::recommendation::{Recommendation, SLOWER, Search, WORTH};
+use crate::recommendation::{Failing, Recommendation, SLOWER, Search, WORTH};
 use crate::response::Workload;
 use crate::words::{about, counted, percent, rate, time};
 
@@ -91,8 +91,14 @@ impl Search<'_> {
     fn why_not(&self, r: &Recommendation) -> String {
         let n = count(r.instances);
         let s = if r.instances == 1 { "s" } else { "" };
-        if let Some(share) = self.bounds.failing {
-            return format!("{} of the requests fail without any overload", percent(share));
+        match self.bounds.failing {
+            Some(Failing::Requests(share)) => {
+                return format!("{} of the requests fail without any overload", percent(share));
+            }
+            Some(Failing::Deaths(deaths)) => {
+                return format!("an instance died {deaths} times while it was measured");
+            }
+            None => {}
         }
         let alone = self.model.ladder.least_service();
         if let Some((name, bound)) = self.goal.bound().filter(|(_, bound)| *bound < alone) {

@@ -54,12 +54,20 @@ pub struct Bounds {
     pub memory: Option<usize>,
     /// What keeps one saturated instance from doing more.
     pub instance_limit: Kind,
-    /// Share of requests that fail although the app is not overloaded, if more than the goal allows:
-    /// no count of instances cures that.
-    pub failing: Option<f64>,
+    /// What no count of instances cures.
+    pub failing: Option<Failing>,
     /// How many times longer everything may have taken than on an undisturbed machine, while one instance and two
     /// were measured: 1 where nothing disturbed that.
     pub slowdown: f64,
+}
+
+/// How the app fails although it is not overloaded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Failing {
+    /// This share of the requests, which is more than the goal allows.
+    Requests(f64),
+    /// An instance died so often while it was measured.
+    Deaths(u32),
 }
 
 /// A gain below this is none.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -23,14 +23,12 @@ pub enum State {
     Stopping,
     /// Died; waits for its restart.
     Backoff,
-    /// Given up after a crash loop; `scale` and `reload` try it again.
-    Failed,
 }
 
 /// An instance and what it is doing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MemberStatus {
-    /// The instance; the dead one's values in `Backoff` and `Failed`.
+    /// The instance; the dead one's values in `Backoff`.
     pub member: Member,
     /// What it is doing.
     pub state: State,
@@ -39,6 +37,8 @@ pub struct MemberStatus {
     pub past: Past,
     /// When this process was started.
     pub started_at: SystemTime,
+    /// In `Backoff`, when it is started again.
+    pub next_start: Option<SystemTime>,
     /// What goes wrong beside it, in one sentence.
     pub warning: Option<String>,
 }
@@ -46,8 +46,10 @@ pub struct MemberStatus {
 /// The crashes in one place of the fleet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Past {
-    /// Restarts after crashes.
+    /// Restarts after crashes, the one included that it waits for.
     pub restarts: u32,
+    /// Crashes in a row, where they are a loop: it has not served for a while since the first.
+    pub crash_loop: Option<u32>,
     /// Those of them after the kernel had killed it at its memory limit.
     pub memory_kills: u32,
     /// How the last of them came, and what to do about it.
@@ -75,6 +77,7 @@ impl Board {
             state: State::Starting,
             past,
             started_at: SystemTime::now(),
+            next_start: None,
             warning: None,
             member,
         };
@@ -96,23 +99,24 @@ impl Board {
         }
     }
 
+    /// The instance died, and is started again after `wait`.
+    pub(crate) fn back_off(&self, id: u64, past: Past, wait: Duration) {
+        if let Some(row) = self.rows().get_mut(&id) {
+            let next_start = Some(SystemTime::now() + wait);
+            row.status =
+                MemberStatus { state: State::Backoff, past, next_start, ..row.status.clone() };
+        }
+    }
+
+    /// The instance has served for a while: its crashes are no loop any more.
+    pub(crate) fn steady(&self, id: u64) {
+        if let Some(row) = self.rows().get_mut(&id) {
+            row.status.past.crash_loop = None;
+        }
+    }
+
     pub(crate) fn remove(&self, id: u64) {
         self.rows().remove(&id);
-    }
-
-    /// Removes all rows of a place in the fleet.
-    pub(crate) fn take(&self, index: usize) -> BTreeMap<u64, Row> {
-        let mut rows = self.rows();
-        let (taken, rest) = std::mem::take(&mut *rows)
-            .into_iter()
-            .partition(|(_, row)| row.status.member.index == index);
-        *rows = rest;
-        taken
-    }
-
-    /// Puts rows back that were taken.
-    pub(crate) fn restore(&self, rows: BTreeMap<u64, Row>) {
-        self.rows().extend(rows);
     }
 
     /// By index; of two with the same index, the older first.

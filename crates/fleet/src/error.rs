@@ -13,7 +13,7 @@ pub enum FleetError {
     #[error(transparent)]
     Start(#[from] StartError),
 
-    /// An instance died so often that it was given up.
+    /// An instance dies again and again.
     #[error(
         "{name} crashed {crashes} times in {}, the last time: {cause}; fix the cause and start it again{output}",
         Span(*span)
@@ -22,7 +22,7 @@ pub enum FleetError {
         /// The instance.
         name: String,
         /// Crashes that counted.
-        crashes: usize,
+        crashes: u32,
         /// From the first of them to the last.
         span: Duration,
         /// How it ended, or why it did not become ready.

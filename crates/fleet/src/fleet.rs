@@ -4,7 +4,6 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,10 +12,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::app::{App, Ports};
-use crate::board::{Board, MemberStatus, Row};
+use crate::board::{Board, MemberStatus};
 use crate::driver::{Driver, Membership};
 use crate::error::{FleetError, StartError};
-use crate::slot::{Context, Phase, Slot};
+use crate::slot::{Context, Slot};
 
 /// The running copies of an app: a cheap handle that can be cloned.
 ///
@@ -60,13 +59,6 @@ struct Slots {
     by_index: BTreeMap<usize, Slot>,
 }
 
-/// What stood in a place of the fleet before it was taken again.
-struct Former {
-    index: usize,
-    slot: Slot,
-    rows: BTreeMap<u64, Row>,
-}
-
 // === impl Fleet ===
 
 impl Fleet {
@@ -78,7 +70,7 @@ impl Fleet {
             membership,
             board: Board::default(),
             last_id: AtomicU64::new(0),
-            failure: watch::Sender::new(None),
+            crash_loops: watch::Sender::new(BTreeMap::new()),
         });
         let (commands, command_receiver) = mpsc::unbounded_channel();
         let (stops, stop_receiver) = mpsc::unbounded_channel();
@@ -94,12 +86,11 @@ impl Fleet {
     }
 
     /// Returns when `n` instances are ready and all others are stopped. New ones start at the same
-    /// time; the ones with the highest index go first, drained and then stopped. Instances that were
-    /// given up after a crash loop are tried again.
+    /// time; the ones with the highest index go first, drained and then stopped. One in a crash loop is
+    /// started again at once.
     ///
     /// # Errors
-    /// When one does not become ready: then the new ones are taken away again, and what was given up
-    /// stays so. When `stop` comes first.
+    /// When one does not become ready: then the new ones are taken away again. When `stop` comes first.
     /// When there are fewer ports than that: then nothing changes.
     pub async fn scale(&self, n: usize) -> Result<(), FleetError> {
         if n > Ports::Any.count() {
@@ -112,8 +103,8 @@ impl Fleet {
     /// another port and joins when it is ready; then the old one is drained and stopped.
     ///
     /// # Errors
-    /// When a successor does not become ready: the old one goes on serving, as do all after it, or stays
-    /// given up. When `stop` comes first.
+    /// When a successor does not become ready: the old one goes on serving, as do all after it. When
+    /// `stop` comes first.
     pub async fn reload(&self) -> Result<(), FleetError> {
         self.request(Operation::Reload).await
     }
@@ -133,13 +124,12 @@ impl Fleet {
         self.handle.context.board.members()
     }
 
-    /// Resolves when an instance is given up after a crash loop, with the reason.
-    pub async fn failed(&self) -> FleetError {
-        let mut failure = self.handle.context.failure.subscribe();
-        match failure.wait_for(Option::is_some).await.as_deref() {
-            Ok(Some(error)) => error.clone(),
-            Ok(None) | Err(_) => FleetError::Stopped,
-        }
+    /// Resolves when an instance is in a crash loop, with the reason. It is started again all the same.
+    pub async fn crash_loop(&self) -> FleetError {
+        let mut loops = self.handle.context.crash_loops.subscribe();
+        let found = loops.wait_for(|loops| !loops.is_empty()).await;
+        let first = found.ok().and_then(|loops| loops.values().next().cloned());
+        first.unwrap_or(FleetError::Stopped)
     }
 
     async fn request(&self, operation: Operation) -> Result<(), FleetError> {
@@ -229,30 +219,22 @@ impl Slots {
     async fn scale(&mut self, n: usize) -> Result<(), FleetError> {
         self.dismiss(&self.above(n));
 
-        let missing: Vec<usize> = (1..=n).filter(|index| self.is_vacant(*index)).collect();
-        let given_up: Vec<Former> = missing.iter().filter_map(|index| self.open(*index)).collect();
+        let missing: Vec<usize> = (1..=n).filter(|i| !self.by_index.contains_key(i)).collect();
+        for index in &missing {
+            let slot = Slot::open(self.context.clone(), *index);
+            self.by_index.insert(*index, slot);
+        }
         let result = self.all_serving(n).await;
         if result.is_err() {
             self.close(&missing).await;
-            given_up.into_iter().for_each(|former| self.restore(former));
         }
         self.close_above(n).await;
         result
     }
 
     async fn reload(&mut self) -> Result<(), FleetError> {
-        let indexes: Vec<usize> = self.by_index.keys().copied().collect();
-        for index in indexes {
-            if !self.is_vacant(index) {
-                self.by_index[&index].replace().await?;
-                continue;
-            }
-            let given_up = self.open(index);
-            if let Err(error) = self.serving(index).await {
-                self.close(&[index]).await;
-                given_up.into_iter().for_each(|former| self.restore(former));
-                return Err(error);
-            }
+        for slot in self.by_index.values() {
+            slot.replace().await?;
         }
         Ok(())
     }
@@ -260,58 +242,19 @@ impl Slots {
     /// Fails as soon as one has failed.
     async fn all_serving(&self, n: usize) -> Result<(), FleetError> {
         // Once more when one that served has died while others were waited for.
-        while !self.by_index.range(..=n).all(|(_, slot)| slot.is_serving()) {
+        for _ in 0..2 {
             let mut waits = JoinSet::new();
-            for &index in self.by_index.range(..=n).map(|(index, _)| index) {
-                waits.spawn(self.serving(index));
+            for (_, slot) in self.by_index.range(..=n).filter(|(_, slot)| !slot.is_serving()) {
+                match slot.is_in_crash_loop() {
+                    true => waits.spawn(slot.replace()),
+                    false => waits.spawn(slot.settled()),
+                };
             }
             while let Some(result) = waits.join_next().await {
                 result.unwrap_or(Err(FleetError::Stopped))?;
             }
         }
         Ok(())
-    }
-
-    fn serving(&self, index: usize) -> impl Future<Output = Result<(), FleetError>> + use<> {
-        let mut phase = self.by_index[&index].phase.clone();
-        async move {
-            let settled = |phase: &Phase| !matches!(phase, Phase::Pending);
-            match phase.wait_for(settled).await.as_deref() {
-                Ok(Phase::Failed(error)) => Err(error.clone()),
-                Ok(_) => Ok(()),
-                Err(_) => Err(FleetError::Stopped),
-            }
-        }
-    }
-
-    /// No slot has this index, or one that was given up.
-    fn is_vacant(&self, index: usize) -> bool {
-        self.by_index.get(&index).is_none_or(Slot::has_failed)
-    }
-
-    fn open(&mut self, index: usize) -> Option<Former> {
-        let former = self.clear(index);
-        let slot = Slot::open(self.context.clone(), index);
-        self.by_index.insert(index, slot);
-        former
-    }
-
-    /// Forgets a slot that has ended, and the fleet's failure if that was the last one given up.
-    fn clear(&mut self, index: usize) -> Option<Former> {
-        let slot = self.by_index.remove(&index);
-        let rows = self.context.board.take(index);
-        if !self.by_index.values().any(Slot::has_failed) {
-            self.context.failure.send_replace(None);
-        }
-        slot.map(|slot| Former { index, slot, rows })
-    }
-
-    /// One that was given up, and failed again.
-    fn restore(&mut self, former: Former) {
-        let Former { index, slot, rows } = former;
-        self.context.board.restore(rows);
-        self.context.failure.send_replace(slot.failure());
-        self.by_index.insert(index, slot);
     }
 
     /// Tells the slots to leave, the highest index first.
@@ -334,7 +277,7 @@ impl Slots {
         for index in indexes {
             if let Some(slot) = self.by_index.get_mut(index) {
                 slot.left().await;
-                self.clear(*index);
+                self.by_index.remove(index);
             }
         }
     }

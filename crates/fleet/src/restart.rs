@@ -1,25 +1,25 @@
-//! Exponential backoff, and when crashes are a loop.
+//! When an instance that died is started again, and when its crashes are a loop.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How instances that die by themselves are restarted.
+/// How instances that die by themselves are restarted: without end, after waits.
 ///
-/// The wait before a restart doubles from `first` to `max`. An instance that was ready for `window`
-/// starts over. `crash_limit` crashes within `window`, or as many starts in a row that never became
-/// ready, are a crash loop: the instance is given up.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The wait before a restart doubles from `first` to `max`, less a random share of up to `jitter`, so
+/// that instances that died together do not start together. An instance that served for `steady` is
+/// back at `first`. `crash_limit` crashes without that are a crash loop.
+#[derive(Debug, Clone, PartialEq)]
 pub struct RestartPolicy {
     first: Duration,
     max: Duration,
+    jitter: f64,
     crash_limit: u32,
-    window: Duration,
+    steady: Duration,
 }
 
 /// Why a [`RestartPolicy`] was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum InvalidRestartPolicy {
     /// A restart without a wait would take a core for itself.
     #[error("the first wait before a restart is 0; use at least 1 ms")]
@@ -34,41 +34,45 @@ pub enum InvalidRestartPolicy {
         /// The longest wait.
         max: Duration,
     },
-    /// No crash would be allowed to happen.
-    #[error("the crash limit is 0; use 1 to give up at the first crash")]
+    /// No share.
+    #[error("the jitter of the waits is {0}; use a share from 0 to 0.5")]
+    NoShare(f64),
+    /// An instance that never died would be in a loop.
+    #[error("the crash limit is 0; use 1 to call the first crash a loop")]
     NoCrash,
-    /// Nothing can happen within no time.
-    #[error("the window of the crash limit is 0; use a minute or so")]
-    NoWindow,
+    /// Every crash would be the first.
+    #[error("the time after which an instance is steady is 0; use some seconds")]
+    NeverSteady,
 }
 
-/// The crashes of one instance that still count.
+/// The crashes of one instance since it was steady.
 #[derive(Debug)]
 pub(crate) struct Crashes {
     policy: RestartPolicy,
-    times: VecDeque<Instant>,
-    /// Since it was last healthy; sets the wait.
-    streak: u32,
-    /// Starts in a row that never became ready.
-    unready: usize,
+    count: u32,
+    first: Option<Instant>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Restart { after: Duration },
-    GiveUp { crashes: usize, span: Duration },
+/// What follows from a crash.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Setback {
+    /// The wait before the restart.
+    pub(crate) wait: Duration,
+    /// Crashes in a row, and the time from the first of them, where they are a loop.
+    pub(crate) crash_loop: Option<(u32, Duration)>,
 }
 
 impl RestartPolicy {
     /// A checked policy.
     ///
     /// # Errors
-    /// When a duration or the limit is 0, or `max` is below `first`.
+    /// When a duration or the limit is 0, `max` is below `first`, or `jitter` no share up to a half.
     pub fn new(
         first: Duration,
         max: Duration,
+        jitter: f64,
         crash_limit: u32,
-        window: Duration,
+        steady: Duration,
     ) -> Result<RestartPolicy, InvalidRestartPolicy> {
         if first.is_zero() {
             return Err(InvalidRestartPolicy::NoWait);
@@ -76,62 +80,68 @@ impl RestartPolicy {
         if max < first {
             return Err(InvalidRestartPolicy::MaxBelowFirst { first, max });
         }
+        if !(0.0..=0.5).contains(&jitter) {
+            return Err(InvalidRestartPolicy::NoShare(jitter));
+        }
         if crash_limit == 0 {
             return Err(InvalidRestartPolicy::NoCrash);
         }
-        if window.is_zero() {
-            return Err(InvalidRestartPolicy::NoWindow);
+        if steady.is_zero() {
+            return Err(InvalidRestartPolicy::NeverSteady);
         }
-        Ok(RestartPolicy { first, max, crash_limit, window })
+        Ok(RestartPolicy { first, max, jitter, crash_limit, steady })
+    }
+
+    /// How long an instance has to serve until its crashes are forgotten.
+    pub(crate) fn steady(&self) -> Duration {
+        self.steady
     }
 
     /// The wait after the `nth` crash in a row, from 1.
     fn wait(&self, nth: u32) -> Duration {
         let factor = 2u32.saturating_pow(nth.saturating_sub(1));
-        self.first.saturating_mul(factor).min(self.max)
+        let wait = self.first.saturating_mul(factor).min(self.max);
+        wait.mul_f64(1.0 - self.jitter * rand::random::<f64>())
     }
 }
 
 impl Default for RestartPolicy {
-    /// Waits 200 ms, 400 ms, .. 10 s; gives up at the sixth crash in a minute, so an app that dies
-    /// at once is given up after some 6 s.
+    /// Waits 200 ms, 400 ms, .. 30 s, each up to a fifth shorter. An instance is steady after 10 s, and
+    /// the sixth crash before that is a loop: some 6 s after the first for an app that dies at once.
     fn default() -> RestartPolicy {
         RestartPolicy {
             first: Duration::from_millis(200),
-            max: Duration::from_secs(10),
+            max: Duration::from_secs(30),
+            jitter: 0.2,
             crash_limit: 6,
-            window: Duration::from_secs(60),
+            steady: Duration::from_secs(10),
         }
     }
 }
 
 impl Crashes {
     pub(crate) fn new(policy: RestartPolicy) -> Crashes {
-        Crashes { policy, times: VecDeque::new(), streak: 0, unready: 0 }
+        Crashes { policy, count: 0, first: None }
     }
 
-    /// Counts a crash of an instance that had been ready for `ready_for`, if ever.
-    pub(crate) fn record(&mut self, now: Instant, ready_for: Option<Duration>) -> Verdict {
-        match ready_for {
-            Some(health) => {
-                self.unready = 0;
-                if health >= self.policy.window {
-                    self.streak = 0;
-                }
-            }
-            None => self.unready += 1,
+    /// Counts one.
+    pub(crate) fn record(&mut self, now: Instant) -> Setback {
+        let first = *self.first.get_or_insert(now);
+        self.count = self.count.saturating_add(1);
+        let is_loop = self.count >= self.policy.crash_limit;
+        Setback {
+            wait: self.policy.wait(self.count),
+            crash_loop: is_loop.then(|| (self.count, now - first)),
         }
-        self.streak = self.streak.saturating_add(1);
-        self.times.push_back(now);
-        // Starts that time out may take longer than the window, yet they are a loop all the same.
-        while self.times.len() > self.unready.max(1) && now - self.times[0] > self.policy.window {
-            self.times.pop_front();
-        }
-        if self.times.len() >= self.policy.crash_limit as usize {
-            Verdict::GiveUp { crashes: self.times.len(), span: now - self.times[0] }
-        } else {
-            Verdict::Restart { after: self.policy.wait(self.streak) }
-        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The instance is steady.
+    pub(crate) fn forget(&mut self) {
+        (self.count, self.first) = (0, None);
     }
 }
 
@@ -144,59 +154,48 @@ mod tests {
     }
 
     fn crashes(limit: u32) -> Crashes {
-        Crashes::new(RestartPolicy::new(seconds(1), seconds(5), limit, seconds(60)).unwrap())
-    }
-
-    fn restart(after: u64) -> Verdict {
-        Verdict::Restart { after: seconds(after) }
+        Crashes::new(RestartPolicy::new(seconds(1), seconds(5), 0.0, limit, seconds(60)).unwrap())
     }
 
     #[test]
-    fn waits_double_up_to_the_longest_and_start_over_after_health() {
+    fn waits_double_up_to_the_longest_and_start_over_when_it_was_steady() {
         let mut crashes = crashes(100);
-        let now = Instant::now();
-        for wait in [1, 2, 4, 5, 5] {
-            assert_eq!(crashes.record(now, Some(seconds(3))), restart(wait));
-        }
-        assert_eq!(crashes.record(now, Some(seconds(60))), restart(1));
-        assert_eq!(crashes.record(now, None), restart(2));
+        let mut wait = || crashes.record(Instant::now()).wait;
+        assert_eq!([wait(), wait(), wait(), wait(), wait()], [1, 2, 4, 5, 5].map(seconds));
+        crashes.forget();
+        assert_eq!(crashes.record(Instant::now()).wait, seconds(1));
     }
 
     #[test]
-    fn gives_up_at_the_limit_within_the_window() {
-        let mut crashes = crashes(3);
-        let start = Instant::now();
-        let at = |second| start + seconds(second);
-        assert_eq!(crashes.record(at(0), Some(seconds(1))), restart(1));
-        assert_eq!(crashes.record(at(40), Some(seconds(30))), restart(2));
-        // The first has left the window by now.
-        assert_eq!(crashes.record(at(70), Some(seconds(20))), restart(4));
-        assert_eq!(
-            crashes.record(at(80), Some(seconds(5))),
-            Verdict::GiveUp { crashes: 3, span: seconds(40) }
-        );
+    fn crashes_are_a_loop_from_the_limit_on_until_it_was_steady() {
+        let (mut crashes, start) = (crashes(3), Instant::now());
+        let mut crash_loop = |second| crashes.record(start + seconds(second)).crash_loop;
+        assert_eq!([crash_loop(0), crash_loop(40)], [None, None]);
+        assert_eq!(crash_loop(100), Some((3, seconds(100))));
+        assert_eq!(crash_loop(130), Some((4, seconds(130))));
+        crashes.forget();
+        assert!(crashes.is_empty());
+        assert_eq!(crashes.record(start).crash_loop, None);
     }
 
     #[test]
-    fn starts_that_never_become_ready_are_a_loop_however_slow() {
-        let mut crashes = crashes(3);
-        let start = Instant::now();
-        crashes.record(start, None);
-        crashes.record(start + seconds(100), None);
-        assert_eq!(
-            crashes.record(start + seconds(200), None),
-            Verdict::GiveUp { crashes: 3, span: seconds(200) }
-        );
+    fn jitter_shortens_the_waits_by_its_share_at_most() {
+        let policy = RestartPolicy::default();
+        let waits: Vec<Duration> = (0..100).map(|_| policy.wait(100)).collect();
+        assert!(waits.iter().all(|wait| (seconds(24)..=seconds(30)).contains(wait)), "{waits:?}");
+        assert!(waits.iter().any(|wait| *wait != waits[0]));
     }
 
     #[test]
     fn refuses_what_cannot_work() {
-        let policy = |first, max, limit, window| {
-            RestartPolicy::new(seconds(first), seconds(max), limit, seconds(window)).unwrap_err()
+        let policy = |first, max, jitter, limit, steady| {
+            RestartPolicy::new(seconds(first), seconds(max), jitter, limit, seconds(steady))
+                .unwrap_err()
         };
-        assert_eq!(policy(0, 1, 1, 1), InvalidRestartPolicy::NoWait);
-        assert_eq!(policy(1, 1, 0, 1), InvalidRestartPolicy::NoCrash);
-        assert_eq!(policy(1, 1, 1, 0), InvalidRestartPolicy::NoWindow);
-        assert!(policy(2, 1, 1, 1).to_string().contains("1s"));
+        assert_eq!(policy(0, 1, 0.0, 1, 1), InvalidRestartPolicy::NoWait);
+        assert_eq!(policy(1, 1, 2.0, 1, 1), InvalidRestartPolicy::NoShare(2.0));
+        assert_eq!(policy(1, 1, 0.0, 0, 1), InvalidRestartPolicy::NoCrash);
+        assert_eq!(policy(1, 1, 0.0, 1, 0), InvalidRestartPolicy::NeverSteady);
+        assert!(policy(2, 1, 0.0, 1, 1).to_string().contains("1s"));
     }
 }

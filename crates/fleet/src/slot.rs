@@ -4,12 +4,14 @@
 
 mod post;
 
+use std::collections::BTreeMap;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use post::{Crash, Post, Refusal, Stay, launch, left, retire};
 
@@ -18,7 +20,7 @@ use crate::board::{Board, Past, State};
 use crate::driver::{Driver, Identity, Membership};
 use crate::error::FleetError;
 use crate::exit::Exit;
-use crate::restart::{Crashes, Verdict};
+use crate::restart::{Crashes, Setback};
 
 /// What all slots of a fleet share.
 pub(crate) struct Context {
@@ -27,13 +29,13 @@ pub(crate) struct Context {
     pub(crate) membership: Arc<dyn Membership>,
     pub(crate) board: Board,
     pub(crate) last_id: AtomicU64,
-    /// The crash loop that nobody has acted on yet.
-    pub(crate) failure: watch::Sender<Option<FleetError>>,
+    /// The crash loops, by index.
+    pub(crate) crash_loops: watch::Sender<BTreeMap<usize, FleetError>>,
 }
 
 /// The supervisor's end of a slot. Dropping it kills what is in the slot.
 pub(crate) struct Slot {
-    pub(crate) phase: watch::Receiver<Phase>,
+    phase: watch::Receiver<Phase>,
     orders: mpsc::Sender<Reply>,
     leave: watch::Sender<Stay>,
     task: JoinHandle<()>,
@@ -41,11 +43,13 @@ pub(crate) struct Slot {
 
 /// How far a slot is.
 #[derive(Debug, Clone)]
-pub(crate) enum Phase {
+enum Phase {
     /// Starts for the first time, starts again, or waits to do so.
     Pending,
     Serving,
-    /// Did not become ready at first, or was given up. The task has ended.
+    /// Died again and again. It is started again after long waits.
+    CrashLoop(FleetError),
+    /// Did not become ready at first. The task has ended.
     Failed(FleetError),
 }
 
@@ -58,6 +62,7 @@ struct Keeper {
     phase: watch::Sender<Phase>,
     orders: mpsc::Receiver<Reply>,
     leave: watch::Receiver<Stay>,
+    /// Since it was steady.
     crashes: Crashes,
     past: Past,
     port: Option<u16>,
@@ -80,7 +85,6 @@ enum Predecessor {
 enum Recovery {
     Restart(Option<Reply>),
     Left,
-    GivenUp(FleetError),
 }
 
 // === impl Slot ===
@@ -115,30 +119,36 @@ impl Slot {
         let _ = (&mut self.task).await;
     }
 
-    /// Puts a successor in the instance's place.
-    pub(crate) async fn replace(&self) -> Result<(), FleetError> {
-        let (reply, answer) = oneshot::channel();
-        if self.orders.send(reply).await.is_ok()
-            && let Ok(result) = answer.await
-        {
-            return result;
+    /// Puts a successor in the instance's place, or starts one again that waits for its restart.
+    pub(crate) fn replace(&self) -> impl Future<Output = Result<(), FleetError>> + use<> {
+        let orders = self.orders.clone();
+        async move {
+            let (reply, answer) = oneshot::channel();
+            // Both fail when the slot is told to leave meanwhile.
+            orders.send(reply).await.map_err(|_| FleetError::Stopped)?;
+            answer.await.unwrap_or(Err(FleetError::Stopped))
         }
-        Err(self.failure().unwrap_or(FleetError::Stopped))
+    }
+
+    /// Waits until it serves, or is known not to.
+    pub(crate) fn settled(&self) -> impl Future<Output = Result<(), FleetError>> + use<> {
+        let mut phase = self.phase.clone();
+        async move {
+            let is_settled = |phase: &Phase| !matches!(phase, Phase::Pending);
+            match phase.wait_for(is_settled).await.as_deref() {
+                Ok(Phase::Failed(error) | Phase::CrashLoop(error)) => Err(error.clone()),
+                Ok(_) => Ok(()),
+                Err(_) => Err(FleetError::Stopped),
+            }
+        }
     }
 
     pub(crate) fn is_serving(&self) -> bool {
         matches!(&*self.phase.borrow(), Phase::Serving)
     }
 
-    pub(crate) fn has_failed(&self) -> bool {
-        self.failure().is_some()
-    }
-
-    pub(crate) fn failure(&self) -> Option<FleetError> {
-        match &*self.phase.borrow() {
-            Phase::Failed(error) => Some(error.clone()),
-            Phase::Pending | Phase::Serving => None,
-        }
+    pub(crate) fn is_in_crash_loop(&self) -> bool {
+        matches!(&*self.phase.borrow(), Phase::CrashLoop(_))
     }
 }
 
@@ -153,15 +163,13 @@ impl Drop for Slot {
 impl Keeper {
     async fn run(mut self) {
         if let Some(error) = self.keep().await {
-            self.phase.send_replace(Phase::Failed(error.clone()));
-            if let FleetError::CrashLoop { .. } = error {
-                self.context.failure.send_replace(Some(error));
-            }
+            self.phase.send_replace(Phase::Failed(error));
         }
+        self.end_crash_loop();
         while self.retiring.join_next().await.is_some() {}
     }
 
-    /// Returns an error when the slot is given up, nothing when it was told to leave.
+    /// Returns an error when the first start failed, nothing when it was told to leave.
     async fn keep(&mut self) -> Option<FleetError> {
         let (mut before, mut order) = (None, None);
         loop {
@@ -190,10 +198,8 @@ impl Keeper {
                     self.forget(crash.id);
                     return None;
                 }
-                Recovery::GivenUp(error) => return Some(error),
             };
             before = crash.id;
-            self.past.record(&crash);
         }
     }
 
@@ -208,6 +214,7 @@ impl Keeper {
 
     async fn serve(&mut self, mut post: Post) -> End {
         loop {
+            let steady = post.ready_at + self.context.app.restart.steady();
             let reply = tokio::select! {
                 biased;
                 () = left(&mut self.leave) => {
@@ -221,6 +228,13 @@ impl Keeper {
                 }
                 Some(reply) = self.orders.recv() => reply,
                 Some(_) = self.retiring.join_next() => continue,
+                () = sleep_until(steady), if !self.crashes.is_empty() => {
+                    self.crashes.forget();
+                    self.past.crash_loop = None;
+                    self.context.board.steady(post.member.id);
+                    self.end_crash_loop();
+                    continue;
+                }
             };
             post = match self.replace(post, reply).await {
                 Ok(post) => post,
@@ -239,7 +253,7 @@ impl Keeper {
             launched = &mut successor => (launched, Predecessor::Serves),
             () = post.instance.died() => {
                 self.context.membership.lost(&post.member);
-                self.mark(Some(post.member.id), State::Backoff);
+                self.context.board.set(post.member.id, State::Backoff);
                 (successor.await, Predecessor::Died)
             }
         };
@@ -283,31 +297,35 @@ impl Keeper {
         }
     }
 
-    /// Waits as the restart policy wants, unless a reload asks for an instance now.
+    /// Waits as the restart policy wants, unless somebody asks for an instance now.
     async fn recover(&mut self, crash: &Crash) -> Recovery {
-        let now = Instant::now();
-        let health = crash.ready_at.map(|ready_at| now - ready_at);
-        match self.crashes.record(now, health) {
-            Verdict::Restart { after } => {
-                self.mark(crash.id, State::Backoff);
-                tokio::select! {
-                    biased;
-                    () = left(&mut self.leave) => Recovery::Left,
-                    Some(reply) = self.orders.recv() => Recovery::Restart(Some(reply)),
-                    () = sleep(after) => Recovery::Restart(None),
-                }
-            }
-            Verdict::GiveUp { crashes, span } => {
-                self.mark(crash.id, State::Failed);
-                Recovery::GivenUp(FleetError::CrashLoop {
-                    name: self.name(),
-                    crashes,
-                    span,
-                    cause: crash.cause.clone(),
-                    output: crash.output.clone(),
-                })
-            }
+        let Setback { wait, crash_loop } = self.crashes.record(Instant::now());
+        self.past.record(crash, crash_loop.map(|(crashes, _)| crashes));
+        if let Some((crashes, span)) = crash_loop {
+            let error = FleetError::CrashLoop {
+                name: self.name(),
+                crashes,
+                span,
+                cause: crash.cause.clone(),
+                output: crash.output.clone(),
+            };
+            self.phase.send_replace(Phase::CrashLoop(error.clone()));
+            self.context.crash_loops.send_modify(|loops| drop(loops.insert(self.index, error)));
         }
+        if let Some(id) = crash.id {
+            self.context.board.back_off(id, self.past.clone(), wait);
+        }
+        tokio::select! {
+            biased;
+            () = left(&mut self.leave) => Recovery::Left,
+            Some(reply) = self.orders.recv() => Recovery::Restart(Some(reply)),
+            () = sleep(wait) => Recovery::Restart(None),
+        }
+    }
+
+    fn end_crash_loop(&self) {
+        let remove = |loops: &mut BTreeMap<usize, FleetError>| loops.remove(&self.index).is_some();
+        self.context.crash_loops.send_if_modified(remove);
     }
 
     fn admit(&mut self, post: &Post) {
@@ -330,12 +348,6 @@ impl Keeper {
         format!("{}-{}", self.context.app.name, self.index)
     }
 
-    fn mark(&self, id: Option<u64>, state: State) {
-        if let Some(id) = id {
-            self.context.board.set(id, state);
-        }
-    }
-
     fn forget(&self, id: Option<u64>) {
         if let Some(id) = id {
             self.context.board.remove(id);
@@ -346,8 +358,9 @@ impl Keeper {
 // === impl Past ===
 
 impl Past {
-    fn record(&mut self, crash: &Crash) {
+    fn record(&mut self, crash: &Crash, crash_loop: Option<u32>) {
         self.restarts += 1;
+        self.crash_loop = crash_loop;
         self.memory_kills += u32::from(matches!(crash.exit, Some(Exit::OutOfMemory { .. })));
         self.last_crash = Some(crash.cause.clone());
         self.last_output = crash.output.clone();

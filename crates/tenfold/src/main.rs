@@ -16,7 +16,7 @@
 //! - [`ending`], [`renewal`] and [`notify`]: how a process ends or is followed by a new one, and
 //!   what the service manager hears of it; [`hangup`]: what a running one reads again;
 //!   [`orphans`]: what instances leave behind.
-//! - [`health`]: what is said of backends that go down and come back.
+//! - [`health`]: what is said of backends that go down and come back; [`crashes`]: of instances.
 
 #![allow(unreachable_pub, reason = "a program has no outside: `pub` means beyond the module here")]
 
@@ -27,6 +27,7 @@ mod comparison;
 mod config;
 mod cost;
 mod cpu;
+mod crashes;
 mod ending;
 mod experiment;
 mod hangup;

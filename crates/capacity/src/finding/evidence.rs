@@ -5,6 +5,7 @@ use super::trial::{Change, Trial};
 use super::{Kind, trial};
 use crate::goal::Outcome;
 use crate::model::Model;
+use crate::recommendation::Failing;
 use crate::saturation::Saturation;
 
 /// What was seen. Shares are 0 to 1; `None` where the source is missing.
@@ -24,6 +25,8 @@ pub struct Evidence {
     pub error_limit: f64,
     /// That an instance died, how often and how, in words.
     pub deaths: Option<String>,
+    /// What no count of instances cures.
+    pub failing: Option<Failing>,
     /// Share of a core that the busiest generator thread used, worst probe.
     pub generator_thread: f64,
     /// What the workload lacks to be sent as it is asked for.
@@ -150,6 +153,7 @@ impl Evidence {
             errors: None,
             error_limit: 0.0,
             deaths: None,
+            failing: None,
             generator_thread: 0.0,
             shortage: None,
             balancer_thread: 0.0,

@@ -3,16 +3,18 @@
 use super::evidence::{Evidence, THREAD_FULL};
 use super::room::Shortage;
 use super::{Finding, Kind, clarity, found};
+use crate::recommendation::Failing;
 use crate::words::percent;
 
+const MEND: &str = "mend what ends the instance first, by its last output and the app's log";
+
 pub(super) fn failing(e: &Evidence) -> Option<Finding> {
-    let (share, what) = e.errors.as_ref().filter(|(share, _)| *share > e.error_limit)?;
+    let Some((share, what)) = e.errors.as_ref().filter(|(share, _)| *share > e.error_limit) else {
+        return dying(e);
+    };
     let failed = format!("{} of the requests failed, most of them with: {what}", percent(*share));
     let (evidence, remedy) = match &e.deaths {
-        Some(deaths) => (
-            format!("{failed}; {deaths}"),
-            "mend what ends the instance first, by its last output and the app's log",
-        ),
+        Some(deaths) => (format!("{failed}; {deaths}"), MEND),
         None => (
             failed,
             "read the app's log and mend the errors first: a fast failure is no throughput",
@@ -24,6 +26,13 @@ pub(super) fn failing(e: &Evidence) -> Option<Finding> {
         evidence,
         remedy,
     )
+}
+
+/// Requests that wait until the instance runs again do not fail.
+fn dying(e: &Evidence) -> Option<Finding> {
+    let deaths = e.deaths.as_ref().filter(|_| matches!(e.failing, Some(Failing::Deaths(_))))?;
+    // They are counted, not sampled.
+    found(Kind::Failing, clarity(1.0, 0.0, 1.0), deaths.clone(), MEND)
 }
 
 pub(super) fn generator(e: &Evidence) -> Option<Finding> {

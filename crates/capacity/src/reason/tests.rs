@@ -101,7 +101,11 @@ fn what_was_completed_is_told_as_it_was_measured() {
 #[test]
 fn a_small_share_that_fails_is_not_none() {
     let m = model(1, 0.0205, 0.0001, 2.0);
-    let bounds = Bounds { max_instances: 1, failing: Some(0.0002), ..bounds(Kind::Serialized) };
+    let bounds = Bounds {
+        max_instances: 1,
+        failing: Some(Failing::Requests(0.0002)),
+        ..bounds(Kind::Serialized)
+    };
     let reason = recommend(&m, &open(10.0, 0.1), &bounds, &[]).reason;
     let said = "0.02 % of the requests fail without any overload; more instances would fail";
     assert!(reason.contains(said), "{reason}");

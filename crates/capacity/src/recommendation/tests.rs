@@ -66,7 +66,7 @@ fn without_a_latency_goal_the_knee_is_enough() {
 
 #[test]
 fn errors_are_not_cured_by_instances() {
-    let b = Bounds { failing: Some(0.05), ..bounds(Kind::Serialized) };
+    let b = Bounds { failing: Some(Failing::Requests(0.05)), ..bounds(Kind::Serialized) };
     let r = recommend(&sleeper(0.02), &open(60.0, 0.3), &b, &[]);
     assert_eq!((r.goal_met, r.limited_by), (false, Kind::Failing));
     assert!(r.reason.contains("5 % of the requests fail"), "{}", r.reason);

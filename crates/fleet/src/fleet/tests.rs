@@ -16,12 +16,12 @@ struct Stage {
 }
 
 /// Instances are ready after a second, drained in two, and end at once when asked to. Waits before
-/// restarts are 1, 2, 4 s; the third crash in a minute is one too many.
+/// restarts are 1, 2, 4, 4 s; the third crash in a row is a loop.
 fn stage() -> Stage {
     let (driver, journal) = FakeDriver::new(Script::default());
     let membership = FakeMembership::new(&journal, seconds(2));
     let mut app = App::new(vec!["app".into()], Logs::new("logs"));
-    app.restart = RestartPolicy::new(seconds(1), seconds(60), 3, seconds(60)).unwrap();
+    app.restart = RestartPolicy::new(seconds(1), seconds(4), 0.0, 3, seconds(60)).unwrap();
     Stage {
         fleet: Fleet::new(app, Arc::new(driver.clone()), Arc::new(membership)),
         driver,
@@ -157,25 +157,56 @@ async fn one_that_dies_is_reported_lost_at_once_and_restarted_when_nothing_is_le
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_loop_is_reported_with_the_last_lines_and_may_be_tried_again() {
+async fn a_crash_loop_is_reported_and_restarted_without_end() {
     let stage = stage();
-    for _ in 0..3 {
+    for _ in 0..20 {
         stage.driver.next(1, dies_after(2));
     }
     stage.fleet.scale(2).await.unwrap();
-    let error = stage.fleet.failed().await;
+    let error = stage.fleet.crash_loop().await;
     // Three lives of 2 s, with waits of 1 s and 2 s between them.
     assert_eq!(
         error.to_string(),
         "app-1 crashed 3 times in 7 s, the last time: exited with code 1; fix the cause and start \
          it again; its last output:\n  | first\n  | out of luck"
     );
-    assert_eq!(stage.states(), ["app-1 Failed", "app-2 Ready"]);
+    assert_eq!(stage.states(), ["app-1 Backoff", "app-2 Ready"]);
+    let status = stage.fleet.members().remove(0);
+    assert_eq!((status.past.restarts, status.past.crash_loop), (3, Some(3)));
+    assert_eq!(status.past.last_crash.as_deref(), Some("exited with code 1"));
+    assert!(status.next_start.is_some());
 
-    stage.fleet.scale(2).await.unwrap();
+    // 17 more lives of 2 s, each after the longest wait.
+    stage.journal.take();
+    tokio::time::sleep(seconds(17 * 6 + 1)).await;
+    let starts = stage.journal.take().iter().filter(|line| *line == "start app-1").count();
+    assert_eq!(starts, 17);
+    assert_eq!(stage.fleet.members()[0].past.crash_loop, Some(20));
+
+    // What ended it is away.
+    tokio::time::sleep(seconds(60)).await;
     assert_eq!(stage.states(), ["app-1 Ready", "app-2 Ready"]);
-    let failed = tokio::time::timeout(seconds(100), stage.fleet.failed()).await;
-    assert!(failed.is_err(), "the failure is forgotten");
+    tokio::time::sleep(seconds(10)).await;
+    assert_eq!(stage.fleet.members()[0].past.crash_loop, None);
+    let looping = tokio::time::timeout(seconds(100), stage.fleet.crash_loop()).await;
+    assert!(looping.is_err(), "the loop is over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_begin_anew_after_it_was_steady() {
+    let stage = stage();
+    for life in [2, 2, 70, 2] {
+        stage.driver.next(1, dies_after(life));
+    }
+    stage.fleet.scale(1).await.unwrap();
+    stage.journal.take();
+    // Lives of 2, 2, 70 and 2 s, after waits of 1, 2, 1 and 2 s.
+    tokio::time::sleep(seconds(2 + 1 + 2 + 2 + 70 + 1 + 2) - Duration::from_millis(500)).await;
+    assert_eq!(stage.states(), ["app-1 Backoff"]);
+    assert_eq!(stage.fleet.members()[0].past.restarts, 4);
+    tokio::time::sleep(seconds(3)).await;
+    assert_eq!(stage.states(), ["app-1 Ready"]);
+    assert_eq!(stage.fleet.members()[0].past.crash_loop, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,7 +217,7 @@ async fn a_restart_that_does_not_become_ready_counts_as_a_crash() {
         stage.driver.next(1, Script { output: vec!["still loading".into()], ..never_ready() });
     }
     stage.driver.crash("app-1", Exit::Code(0));
-    let error = stage.fleet.failed().await.to_string();
+    let error = stage.fleet.crash_loop().await.to_string();
     assert!(error.starts_with("app-1 crashed 3 times"), "{error}");
     assert!(error.contains("was not ready within 30 s"), "{error}");
     assert!(error.ends_with("start it again; its last output:\n  | still loading"), "{error}");
@@ -351,29 +382,28 @@ async fn more_instances_than_ports_are_refused_and_the_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_given_up_that_fails_again_stays_given_up() {
+async fn scale_and_reload_do_not_wait_for_the_next_try_of_a_crash_loop() {
     let stage = stage();
     for _ in 0..3 {
         stage.driver.next(1, dies_after(2));
     }
-    stage.fleet.scale(1).await.unwrap();
-    let given_up = stage.fleet.failed().await.to_string();
-
     stage.driver.next(1, dies_after(0));
+    stage.driver.next(1, dies_after(0));
+    stage.fleet.scale(1).await.unwrap();
+    stage.fleet.crash_loop().await;
+
+    let began = Instant::now();
     let reload = stage.fleet.reload().await.unwrap_err();
     assert!(matches!(reload, FleetError::Start(StartError::Exited { .. })), "{reload}");
-    assert_eq!(stage.states(), ["app-1 Failed"]);
-    assert_eq!(stage.fleet.failed().await.to_string(), given_up);
-
-    stage.driver.next(2, dies_after(0));
     stage.fleet.scale(2).await.unwrap_err();
-    assert_eq!(stage.states(), ["app-1 Failed"]);
-    assert_eq!(stage.fleet.failed().await.to_string(), given_up);
+    assert_eq!(stage.states(), ["app-1 Backoff"], "what was new is taken away again");
+    assert_eq!(began.elapsed(), Duration::ZERO);
 
-    stage.fleet.reload().await.unwrap();
-    assert_eq!(stage.states(), ["app-1 Ready"]);
-    let failed = tokio::time::timeout(seconds(100), stage.fleet.failed()).await;
-    assert!(failed.is_err(), "the failure is forgotten");
+    stage.fleet.scale(2).await.unwrap();
+    assert_eq!(began.elapsed(), seconds(1));
+    assert_eq!(stage.states(), ["app-1 Ready", "app-2 Ready"]);
     stage.fleet.scale(0).await.unwrap();
     assert!(stage.fleet.members().is_empty());
+    let looping = tokio::time::timeout(seconds(100), stage.fleet.crash_loop()).await;
+    assert!(looping.is_err(), "nothing is left that could loop");
 }

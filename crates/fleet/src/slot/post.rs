@@ -43,8 +43,6 @@ pub(super) struct Crash {
     pub(super) output: Output,
     /// Its row on the board.
     pub(super) id: Option<u64>,
-    /// When it had become ready, if it had.
-    pub(super) ready_at: Option<Instant>,
 }
 
 impl Post {
@@ -59,7 +57,6 @@ impl Post {
             exit: Some(exit),
             output: Output(self.instance.last_lines(QUOTED_LINES)),
             id: Some(self.member.id),
-            ready_at: Some(self.ready_at),
         }
     }
 }
@@ -72,7 +69,7 @@ impl Refusal {
             StartError::Exited { exit, .. } => Some(*exit),
             _ => None,
         };
-        let crash = Crash { cause: bare.to_string(), exit, output, id, ready_at: None };
+        let crash = Crash { cause: bare.to_string(), exit, output, id };
         Refusal::Failed(Box::new(crash), error)
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use axum::Json;
 use axum::Router;
@@ -85,6 +86,17 @@ pub struct StatusInstance {
     pub state: String,
     pub pid: Option<u32>,
     pub restarts: Option<u32>,
+    /// Seconds until it is started again, where it waits for that.
+    #[serde(default)]
+    pub next_start_s: Option<f64>,
+    /// Crashes in a row, where it dies again and again.
+    #[serde(default)]
+    pub crash_loop: Option<u32>,
+    /// How it ended last, and the last lines that it wrote.
+    #[serde(default)]
+    pub last_crash: Option<String>,
+    #[serde(default)]
+    pub last_output: Vec<String>,
     pub slots: Option<usize>,
     pub in_flight: Option<usize>,
     pub requests: Option<u64>,
@@ -274,6 +286,10 @@ fn members(rig: &Rig, running: &RunningApp, app: &AppSnapshot) -> Vec<StatusInst
                 state: word(&status.state),
                 pid: Some(member.pid),
                 restarts: Some(status.past.restarts),
+                next_start_s: status.next_start.map(seconds_until),
+                crash_loop: status.past.crash_loop,
+                last_crash: status.past.last_crash.clone(),
+                last_output: status.past.last_output.0.clone(),
                 cpu_cores: used.map(|u| u.cpu_cores),
                 rss_bytes: used.and_then(|u| u.rss_bytes),
                 limited: used.and_then(|u| Limited::of(u, seconds)),
@@ -302,6 +318,10 @@ fn server(app: &str, backend: &BackendSnapshot) -> StatusInstance {
         },
         pid: None,
         restarts: None,
+        next_start_s: None,
+        crash_loop: None,
+        last_crash: None,
+        last_output: Vec::new(),
         slots: Some(backend.slots),
         in_flight: Some(backend.in_flight),
         requests: Some(backend.counts.requests),
@@ -317,6 +337,12 @@ fn server(app: &str, backend: &BackendSnapshot) -> StatusInstance {
 fn unfit(backend: &BackendSnapshot) -> Option<String> {
     let reason = backend.health_reason.as_ref()?;
     Some(format!("taken out after {reason}"))
+}
+
+/// In tenths; 0 for what is over.
+fn seconds_until(time: SystemTime) -> f64 {
+    let left = time.duration_since(SystemTime::now()).unwrap_or_default();
+    (left.as_secs_f64() * 10.0).round() / 10.0
 }
 
 /// An enum's name as it is in JSON.

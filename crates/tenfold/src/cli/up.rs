@@ -1,13 +1,11 @@
 //! `tenfold up`: run an app as N instances behind the balancer.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use balancer::{Backend, Slots};
 use clap::Args;
-use fleet::{FleetError, MemberStatus, State};
 use tokio::task::JoinSet;
 
 use crate::admin::{Admin, Controlled, Takeover};
@@ -15,6 +13,7 @@ use crate::config::{
     self, AppArguments, Balancing, BalancingArguments, LimitArguments, Members, Served, Wanted,
     quantity,
 };
+use crate::crashes;
 use crate::ending::{Ending, Farewell};
 use crate::hangup;
 use crate::health;
@@ -25,7 +24,7 @@ use crate::outcome::Outcome;
 use crate::output;
 use crate::plan::{Plan, Verdict};
 use crate::renewal;
-use crate::rig::{Rig, RunningApp, ToRun};
+use crate::rig::{Rig, ToRun};
 use crate::secrets::command_without_secrets;
 use crate::signal::Stop;
 use crate::state;
@@ -102,7 +101,7 @@ impl Arguments {
                 }
                 announce(&admin, &balancing, &launches, &logs, predecessor);
                 notify::ready();
-                all_failed(&rig, &balancing).await
+                match crashes::tell(&rig).await {}
             } => Err(failed),
         };
         let drain = match &ending {
@@ -206,70 +205,5 @@ fn slots(said: Option<Slots>, command: &[String]) -> (Slots, &'static str) {
     match found {
         Some(slots) => (slots.into(), "found by the last plan"),
         None => (config::SLOTS.into(), "unmeasured: `tenfold plan` finds what fits"),
-    }
-}
-
-/// How often the instances are looked at for news.
-const LOOK: Duration = Duration::from_millis(500);
-
-/// Says on standard error what dies and what is given up; resolves when nothing is left that could serve.
-async fn all_failed(rig: &Rig, balancing: &Balancing) -> anyhow::Error {
-    // What something else runs goes on serving.
-    let is_of_others = |app: &&Served| matches!(app.members, Members::Servers { .. });
-    let others = balancing.apps.iter().filter(is_of_others).count();
-    let mut told: HashMap<String, (u32, State)> = HashMap::new();
-    loop {
-        tokio::time::sleep(LOOK).await;
-        let apps: Vec<(&RunningApp, Vec<MemberStatus>)> =
-            rig.apps.iter().map(|app| (app, app.fleet.members())).collect();
-        let is_failed = |status: &MemberStatus| status.state == State::Failed;
-        let serves =
-            |members: &[MemberStatus]| members.is_empty() || !members.iter().all(is_failed);
-        let is_over = others == 0 && !apps.iter().any(|(_, members)| serves(members));
-        // Whose end it was: said once, as the program's last words.
-        let is_news = |status: &MemberStatus| {
-            told.get(&status.member.name).is_none_or(|(_, before)| *before != State::Failed)
-        };
-        let last =
-            apps.iter().filter(|_| is_over).max_by_key(|(_, members)| members.iter().any(is_news));
-        let last = match last {
-            Some((app, _)) => Some(app.fleet.failed().await),
-            None => None,
-        };
-        for (app, members) in &apps {
-            for status in members {
-                tell(app, status, &mut told, last.as_ref()).await;
-            }
-        }
-        if let Some(last) = last {
-            return last.into();
-        }
-    }
-}
-
-/// Says what is new of an instance, but for the `last` words.
-async fn tell(
-    app: &RunningApp,
-    status: &MemberStatus,
-    told: &mut HashMap<String, (u32, State)>,
-    last: Option<&FleetError>,
-) {
-    let name = &status.member.name;
-    let news = (status.past.restarts, status.state);
-    let before = told.insert(name.clone(), news).unwrap_or((0, State::Ready));
-    if news.1 == State::Failed && before.1 != State::Failed {
-        // The fleet tells of the last one; others may have been given up since the look before.
-        let failure = app.fleet.failed().await.to_string();
-        match failure.starts_with(&format!("{name} ")) {
-            true if last.is_some_and(|last| last.to_string() == failure) => {}
-            true => output::tell(format_args!("tenfold: {failure}")),
-            false => output::tell(format_args!("tenfold: {name} was given up, too")),
-        }
-    } else if news.0 > before.0 {
-        output::tell(format_args!(
-            "tenfold: {name} died and is started again (restart {}){}",
-            news.0,
-            status.past.last_crash.as_ref().map_or_else(String::new, |cause| format!(": {cause}"))
-        ));
     }
 }

@@ -110,7 +110,7 @@ impl Measurement {
         while run.is_running() && !self.is_enough(begun.elapsed(), &run) {
             tokio::select! {
                 signal = stop.wait() => return Err(Abort::Stopped(signal)),
-                failed = rig.fleet().failed() => return Err(Abort::Failed(failed.into())),
+                failed = rig.fleet().crash_loop() => return Err(Abort::Failed(failed.into())),
                 () = tokio::time::sleep(LOOK) => progress.passed(LOOK),
             }
         }

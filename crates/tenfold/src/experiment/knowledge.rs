@@ -6,8 +6,8 @@ mod unfairness;
 use std::collections::BTreeMap;
 
 use capacity::{
-    Basis, Bounds, Evidence, Finding, Kept, Ladder, Line, Load, Memory, Model, Question, Quota,
-    Recommendation, Room, Rung, Saturation, Scaling, ServiceShape, Shortage, Trial, Usl,
+    Basis, Bounds, Evidence, Failing, Finding, Kept, Ladder, Line, Load, Memory, Model, Question,
+    Quota, Recommendation, Room, Rung, Saturation, Scaling, ServiceShape, Shortage, Trial, Usl,
 };
 use fleet::Past;
 use observe::{Machine, fullest};
@@ -59,6 +59,8 @@ const SHORT: f64 = 0.002;
 const LEFT: f64 = 0.1;
 /// With this share of the cores in use, what a request costs decides how fast it is answered.
 const BUSY: f64 = 0.5;
+/// Once an instance may die by chance; what fails by itself dies again.
+const REPEATED_DEATHS: u32 = 2;
 /// A demand that differs by less is noise.
 const DEMAND_NOISE: f64 = 0.05;
 impl<'a> Knowledge<'a> {
@@ -256,6 +258,7 @@ impl<'a> Knowledge<'a> {
                 .and_then(|two| Some((per_request(peak)?, per_request(two)?))),
             errors: failing.map(|o| (o.error_ratio(), o.top_error.clone().unwrap_or_default())),
             error_limit: self.experiment.goal.max_errors,
+            failing: self.failing(),
             deaths: self
                 .deaths
                 .iter()
@@ -330,11 +333,17 @@ impl<'a> Knowledge<'a> {
         }
     }
 
-    /// Share of requests that fail when the instance has only one at a time, if the goal does not
-    /// allow it: that is the app's own.
-    pub fn failing(&self) -> Option<f64> {
+    /// What fails by the app's own fault: requests when the instance has only one at a time, and the
+    /// goal does not allow it; or the first instance, which further ones cannot disturb, when it died
+    /// more than once. What ended at its memory limit is told as such.
+    pub fn failing(&self) -> Option<Failing> {
         let alone = self.rungs.first()?;
-        alone.fails(self.experiment.goal.max_errors).then(|| alone.error_ratio())
+        if alone.fails(self.experiment.goal.max_errors) {
+            return Some(Failing::Requests(alone.error_ratio()));
+        }
+        let past = self.deaths.get(&format!("{}-1", self.experiment.app.name))?;
+        let deaths = past.restarts.saturating_sub(past.memory_kills);
+        (deaths >= REPEATED_DEATHS).then_some(Failing::Deaths(deaths))
     }
 
     /// What the goal's workload lacks to be sent from here.

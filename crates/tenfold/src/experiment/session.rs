@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use capacity::Failing;
 use fleet::MemberStatus;
 use observe::Machine;
 
@@ -95,8 +96,15 @@ impl<'a> Session<'a> {
         self.scale(1).await?;
         self.start_up = begun.elapsed().as_secs_f64();
         self.climb().await?;
-        if self.known.failing().is_some() {
-            let why = "requests fail with one in flight, and more instances would fail as often";
+        if let Some(failing) = self.known.failing() {
+            let why = match failing {
+                Failing::Requests(_) => {
+                    "requests fail with one in flight, and more instances would fail as often"
+                }
+                Failing::Deaths(_) => {
+                    "the instance dies again and again, and more instances would die as often"
+                }
+            };
             self.known.end(StopReason::Failing, why.to_owned());
             return Ok(());
         }
@@ -138,6 +146,9 @@ impl<'a> Session<'a> {
             self.known.notes.push(of_redirects(status, "this is a plan"));
         }
         self.known.rungs.push(first);
+        if self.known.failing().is_some() {
+            return Ok(());
+        }
         self.check_budget()?;
         let mut flat = 0;
         let mut concurrency = 2;
@@ -384,7 +395,7 @@ impl<'a> Session<'a> {
         let request = &self.experiment.workload.request;
         let observed = tokio::select! {
             observed = probe.measure(&self.rig, request, self.stop, self.progress, &self.known.machine) => observed,
-            failed = self.rig.fleet().failed() => Err(Abort::Failed(failed.into())),
+            failed = self.rig.fleet().crash_loop() => Err(Abort::Failed(failed.into())),
         };
         for MemberStatus { member, past, .. } in self.rig.fleet().members() {
             if past.restarts > 0 {

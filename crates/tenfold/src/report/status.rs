@@ -30,10 +30,7 @@ pub fn text(status: &Status) -> String {
         }
         table.row(row);
     }
-    let warnings = status
-        .instances
-        .iter()
-        .filter_map(|i| Some(format!("{}: {}\n", i.name, i.warning.as_ref()?)));
+    let warnings = status.instances.iter().filter_map(warning);
     let queued: usize = status.apps.iter().map(|app| app.queued).sum();
     format!(
         "{}, {queued} waiting\n{}{}{}",
@@ -42,6 +39,15 @@ pub fn text(status: &Status) -> String {
         table.render(),
         warnings.collect::<String>()
     )
+}
+
+/// What goes wrong; of one that waits for its restart, also the last that it wrote.
+fn warning(i: &StatusInstance) -> Option<String> {
+    let warning = i.warning.as_ref()?;
+    let again = i.crash_loop.map(|n| format!(", {n} times in a row")).unwrap_or_default();
+    let output = i.last_output.iter().filter(|_| i.next_start_s.is_some());
+    let quoted: String = output.map(|line| format!("  | {line}\n")).collect();
+    Some(format!("{}: {warning}{again}\n{quoted}", i.name))
 }
 
 fn apps(status: &Status) -> String {
@@ -67,7 +73,10 @@ fn cells(i: &StatusInstance) -> Vec<String> {
     let in_flight = i.in_flight.zip(i.slots).map(|(used, slots)| format!("{used} of {slots}"));
     vec![
         i.name.clone(),
-        i.state.clone(),
+        match i.next_start_s {
+            Some(seconds) => format!("{}, {seconds:.0} s", i.state),
+            None => i.state.clone(),
+        },
         i.address.to_string(),
         optional(i.pid.map(|pid| pid.to_string())),
         optional(in_flight),

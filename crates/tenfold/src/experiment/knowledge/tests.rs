@@ -65,7 +65,27 @@ fn an_app_does_not_fail_by_a_single_error() {
         (known.failing(), known.evidence().unwrap().errors.is_some())
     };
     assert_eq!(failing(26, 1), (None, false));
-    assert_eq!(failing(50, 10), (Some(0.2), true));
+    assert_eq!(failing(50, 10), (Some(Failing::Requests(0.2)), true));
+}
+
+// Requests wait until it is started again, so that none of them fails.
+#[test]
+fn an_instance_that_dies_again_and_again_fails_without_a_failed_request() {
+    let experiment = experiment();
+    let failing = |name: &str, restarts, memory_kills| {
+        let mut known = known(&experiment);
+        let past = Past { restarts, memory_kills, ..Past::default() };
+        known.deaths.insert(name.to_owned(), past);
+        let (model, bounds) = known.model().unwrap();
+        let answer = capacity::recommend(&model, &known.goal(), &bounds, &known.measurements());
+        let findings = known.findings(&model, &answer);
+        let is_found = findings.iter().any(|f| f.kind == capacity::Kind::Failing);
+        (known.failing(), answer.reason.contains("died 2 times"), is_found)
+    };
+    assert_eq!(failing("app-1", 1, 0), (None, false, false), "by chance");
+    assert_eq!(failing("app-1", 2, 2), (None, false, false), "at its memory limit");
+    assert_eq!(failing("app-3", 9, 0), (None, false, false), "one too many");
+    assert_eq!(failing("app-1", 2, 0), (Some(Failing::Deaths(2)), true, true));
 }
 
 // Two at a time that take 0.4 to 1.6 s each: two instances did 1.65 times one by chance.
