@@ -13,6 +13,7 @@ mod app;
 mod arguments;
 mod balancer;
 mod balancing;
+pub mod bounded;
 mod command;
 pub mod environment;
 pub mod file;
@@ -198,7 +199,7 @@ pub fn body(text: &str, directory: Option<&Path>) -> Result<Vec<u8>, String> {
         return Ok(text.as_bytes().to_vec());
     };
     let file = tls::within(directory, file.as_ref());
-    std::fs::read(&file).map_err(|error| {
+    bounded::read(&file).map_err(|error| {
         format!(
             "the body {} cannot be read: {error}; give a text as body, or @ and a file",
             file.display()

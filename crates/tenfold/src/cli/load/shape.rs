@@ -7,6 +7,7 @@ use capacity::words::time;
 use clap::Args;
 use load::{Phase, Replay, Rhythm, Think, Trace, Trim};
 
+use crate::config::bounded;
 use crate::config::quantity;
 use crate::outcome::misuse;
 
@@ -70,7 +71,7 @@ impl ShapeArguments {
     pub fn phases(&self) -> anyhow::Result<Option<Vec<Phase>>> {
         match &self.trace {
             Some(path) => {
-                let text = std::fs::read_to_string(path).map_err(|error| {
+                let text = bounded::read_text(path).map_err(|error| {
                     misuse(format!(
                         "the trace {} cannot be read: {error}; give a file of times and rates",
                         path.display()
