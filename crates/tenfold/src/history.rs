@@ -90,6 +90,9 @@ impl History {
         let database = database.map_err(explain)?;
         database.busy_timeout(std::time::Duration::from_secs(5)).map_err(explain)?;
         let mut history = History { database, path: path.to_owned() };
+        if history.is_foreign().map_err(explain)? {
+            return Err(foreign(path));
+        }
         if purpose == Purpose::Write || history.version().map_err(explain)? == 0 {
             history.migrate().map_err(explain)?;
         }
@@ -100,6 +103,15 @@ impl History {
                 path.display()
             )),
         }
+    }
+
+    /// It has tables, and not those that a history has.
+    fn is_foreign(&self) -> rusqlite::Result<bool> {
+        // Before the version: another Tenfold may make both in between.
+        let count = "SELECT count(*), total(name = 'runs') > 0 FROM sqlite_master";
+        let count = self.database.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?)));
+        let (tables, has_runs): (i64, bool) = count?;
+        Ok(tables > 0 && (!has_runs || self.version()? == 0))
     }
 
     fn version(&self) -> rusqlite::Result<i64> {
@@ -232,6 +244,7 @@ pub fn here() -> String {
 
 /// One sentence with a remedy for what SQLite reports.
 fn explain(error: &rusqlite::Error, path: &Path) -> anyhow::Error {
+    let file = path;
     let path = path.display();
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => anyhow!(
@@ -240,9 +253,7 @@ fn explain(error: &rusqlite::Error, path: &Path) -> anyhow::Error {
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => anyhow!(
             "cannot write the history {path}: make it writable, or set TENFOLD_STATE_DIR to another directory"
         ),
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            anyhow!("{path} is not a history of Tenfold: move it away, a new one will be made")
-        }
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => foreign(file),
         Some(ErrorCode::DatabaseBusy) => {
             anyhow!("another program holds the history {path}: try again when it has ended")
         }
@@ -250,9 +261,34 @@ fn explain(error: &rusqlite::Error, path: &Path) -> anyhow::Error {
     }
 }
 
+fn foreign(path: &Path) -> anyhow::Error {
+    let path = path.display();
+    anyhow!("{path} is not a history of Tenfold: move it away, a new one will be made")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_database_of_another_program_is_refused_and_left_as_it_is() {
+        for version in [0, 1] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join(FILE);
+            let other = Connection::open(&path).unwrap();
+            other.execute_batch("CREATE TABLE bookmarks (id INTEGER PRIMARY KEY)").unwrap();
+            other.pragma_update(None, "user_version", version).unwrap();
+            drop(other);
+            let listed = History::open_at(&path, Purpose::Write).and_then(|it| it.list(1));
+            let error = listed.err().unwrap().to_string();
+            let said = "is not a history of Tenfold: move it away, a new one will be made";
+            assert!(error.ends_with(said) && !error.contains("SELECT"), "{error}");
+            let other = Connection::open(&path).unwrap();
+            let tables = "SELECT group_concat(name) FROM sqlite_master";
+            let tables: String = other.query_row(tables, [], |row| row.get(0)).unwrap();
+            assert_eq!(tables, "bookmarks");
+        }
+    }
 
     fn run<'a>(summary: &'a str, document: &'a str) -> NewRun<'a> {
         let started_at = "2026-11-21T00:00:00Z";
