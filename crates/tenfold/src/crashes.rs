@@ -1,6 +1,7 @@
-//! Says on standard error which instances die, are in a crash loop, and serve again.
+//! Says on standard error which instances die, are in a crash loop, and serve again, and what goes wrong
+//! beside them, as logs that cannot be written.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ const LOOK: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 struct Told {
     pasts: HashMap<String, Past>,
+    warnings: HashSet<(String, String)>,
 }
 
 /// Says what happens from now on.
@@ -24,7 +26,7 @@ pub async fn tell(rig: &Rig) -> Infallible {
     loop {
         tokio::time::sleep(LOOK).await;
         for status in rig.apps.iter().flat_map(|app| app.fleet.members()) {
-            if let Some(news) = told.news(status) {
+            for news in told.warning(&status).into_iter().chain(told.news(status)) {
                 output::tell(format_args!("tenfold: {news}"));
             }
         }
@@ -32,6 +34,12 @@ pub async fn tell(rig: &Rig) -> Infallible {
 }
 
 impl Told {
+    fn warning(&mut self, status: &MemberStatus) -> Option<String> {
+        let (name, warning) = (status.member.name.clone(), status.warning.clone()?);
+        let news = format!("{name}: {warning}");
+        self.warnings.insert((name, warning)).then_some(news)
+    }
+
     /// A crash like the one before, in a loop that was told, is no news.
     fn news(&mut self, status: MemberStatus) -> Option<String> {
         let MemberStatus { member, past, .. } = status;
@@ -78,6 +86,15 @@ mod tests {
             next_start: None,
             warning: None,
         }
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_is_said_once() {
+        let mut told = Told::default();
+        let full = MemberStatus { warning: Some("disk full".to_owned()), ..status(0, None, "") };
+        assert_eq!(told.warning(&full).unwrap(), "app-1: disk full");
+        assert_eq!(told.warning(&full), None);
+        assert_eq!(told.warning(&status(0, None, "")), None);
     }
 
     #[test]
