@@ -17,6 +17,18 @@ use crate::outcome::misuse;
 
 const LOST: &str = "the running Tenfold went away before it answered: look at its own output";
 
+/// The running one does not hand over now, and says why.
+#[derive(Debug)]
+pub struct Busy(String);
+
+impl std::fmt::Display for Busy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the running Tenfold does not hand over: {}", self.0)
+    }
+}
+
+impl std::error::Error for Busy {}
+
 /// Asks for `path` and reads the answer. What the other side refuses is an error in its own words.
 pub async fn ask<T: DeserializeOwned>(
     socket: &Path,
@@ -74,8 +86,7 @@ pub async fn upgrade(stream: UnixStream, path: &str, protocol: &str) -> anyhow::
         }
         _ => {
             let reason = response.into_body().collect().await.context(LOST)?.to_bytes();
-            let reason = String::from_utf8_lossy(&reason).trim().to_owned();
-            bail!("the running Tenfold does not hand over: {reason}")
+            Err(Busy(String::from_utf8_lossy(&reason).trim().to_owned()).into())
         }
     }
 }

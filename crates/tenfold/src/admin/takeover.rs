@@ -9,7 +9,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use balancer::{Address, Config, Inherited};
@@ -22,7 +22,8 @@ use rustix::net::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
-use super::{client, socket};
+use super::client::{self, Busy};
+use super::socket;
 use crate::config::{Balancing, Start};
 use crate::outcome::misuse;
 
@@ -39,8 +40,11 @@ const CLIENTS: u8 = b'b';
 const CONTROL: u8 = b'c';
 const PUBLIC: u8 = b'a';
 
-/// The running one answers from its event loop; longer means that it hangs.
+/// The running one answers from its event loop; longer means that it hangs. So long it may refuse, too.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two requests to one that another takes over from.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What a new Tenfold goes on with: nothing, unless it takes over. Dropping it before
 /// [`Takeover::complete`] leaves the running one as it is.
@@ -90,19 +94,29 @@ impl Takeover {
             Some(path) => path.clone(),
             None => socket::path(listen)?,
         };
-        let stream = match UnixStream::connect(&socket).await {
-            Ok(stream) => stream,
-            Err(error) if is_nobody(&error) => return Ok(Takeover::default()),
-            Err(error) => {
-                let socket = socket.display();
-                return Err(error).with_context(|| {
-                    format!("cannot take over from {socket}: run as the user who runs that one")
-                });
+        let refused_until = Instant::now() + PATIENCE;
+        loop {
+            let stream = match UnixStream::connect(&socket).await {
+                Ok(stream) => stream,
+                Err(error) if is_nobody(&error) => return Ok(Takeover::default()),
+                Err(error) => {
+                    let socket = socket.display();
+                    return Err(error).with_context(|| {
+                        format!("cannot take over from {socket}: run as the user who runs that one")
+                    });
+                }
+            };
+            let asked = tokio::time::timeout(PATIENCE, Running::ask(stream)).await;
+            let hangs = "the running Tenfold does not answer: end it, then start this one";
+            match asked.context(hangs)? {
+                Ok(running) => return Ok(Takeover { running: Some(running) }),
+                // Another one takes over. It can be asked itself when it serves.
+                Err(error) if error.is::<Busy>() && Instant::now() < refused_until => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => return Err(error),
             }
-        };
-        let running = tokio::time::timeout(PATIENCE, Running::ask(stream)).await;
-        let hangs = "the running Tenfold does not answer: end it, then start this one";
-        Ok(Takeover { running: Some(running.context(hangs)??) })
+        }
     }
 
     /// Whether somebody serves until it is complete.
