@@ -37,12 +37,14 @@ pub(crate) struct Cgroup {
     memory: Option<(Version, PathBuf, u64)>,
 }
 
-/// Tries whether instances can be held to such limits. What killed Tenfolds have left is removed.
+/// Tries whether instances can be held to such limits.
 pub(crate) fn check(limits: &Limits) -> Result<(), StartError> {
-    for home in place::homes(&controllers(limits)).map_err(|refusal| refusal.of(limits))? {
-        remains::clear(&home.directory);
-    }
     Cgroup::make(limits).map(drop)
+}
+
+/// Ends what Tenfolds that were killed, with their guards, have left behind.
+pub(crate) fn clear() {
+    place::known().iter().for_each(|home| remains::clear(home));
 }
 
 /// Those that such limits need.

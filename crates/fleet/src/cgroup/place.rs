@@ -98,6 +98,27 @@ pub(super) fn homes(wanted: &[Controller]) -> Result<Vec<Home>, Refusal> {
     Ok(homes)
 }
 
+/// Where a Tenfold that was started like this one may have made groups: Tenfold's own group and those
+/// above it, in each hierarchy.
+pub(super) fn known() -> Vec<PathBuf> {
+    let me = Process::myself();
+    let Ok((mounts, groups)) = me.and_then(|me| Ok((me.mountinfo()?, me.cgroups()?))) else {
+        return Vec::new();
+    };
+    let controllers = [Controller::Cpu, Controller::Memory].into_iter();
+    let mut known: Vec<PathBuf> = controllers
+        .filter_map(|controller| legacy(&mounts, &groups, controller))
+        .chain(unified(&mounts, &groups))
+        .flat_map(|Hierarchy { top, own }| {
+            let within = own.ancestors().take_while(|group| group.starts_with(&top));
+            within.map(Path::to_path_buf).collect::<Vec<_>>()
+        })
+        .collect();
+    known.sort();
+    known.dedup();
+    known
+}
+
 /// A directory is a home once, with all that it can limit.
 fn add(homes: &mut Vec<Home>, home: Home) {
     match homes.iter_mut().find(|known| known.directory == home.directory) {

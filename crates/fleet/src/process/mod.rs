@@ -81,12 +81,13 @@ struct ProcessInstance {
 // === impl ProcessDriver ===
 
 impl ProcessDriver {
-    /// A driver with a guard: a command that ends up in [`guard::run`](crate::guard::run). Without
+    /// A driver that has ended what killed Tenfolds left behind, with a guard: a command that ends up in [`guard::run`](crate::guard::run). Without
     /// one, what an instance has started survives when Tenfold is killed by SIGKILL.
     ///
     /// # Errors
     /// When the guard cannot be started.
     pub fn new(guard: Option<Vec<String>>) -> Result<ProcessDriver, StartError> {
+        cgroup::clear();
         let guard = guard.map(Guard::start).transpose();
         let guard = guard.map_err(|error| StartError::System {
             name: "the guard process".into(),
@@ -163,8 +164,8 @@ impl ProcessInstance {
     /// The port answers; the instance may take requests unless somebody else gives the answer.
     async fn confirm(&mut self, address: SocketAddr) -> Result<(), StartError> {
         let (port, group) = (address.port(), self.group.id());
-        let stranger = spawn_blocking(move || sockets::stranger(port, group)).await;
-        if let Ok(Some(holder)) = stranger {
+        let stranger = sockets::aside(move || sockets::stranger(port, group)).await;
+        if let Some(Some(holder)) = stranger {
             return Err(StartError::PortTaken { name: self.name.clone(), port, holder });
         }
         self.address = address;
