@@ -28,7 +28,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::app::{App, Logs, Readiness, ReadyProbe};

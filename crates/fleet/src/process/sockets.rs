@@ -3,13 +3,26 @@
 //! What cannot be read, because it belongs to somebody else, counts as not there.
 
 use std::collections::HashSet;
+use std::thread;
 
 use procfs::net::{TcpNetEntry, TcpState, UnixNetEntry, UnixState};
 use procfs::process::{FDTarget, Process, Stat, all_processes};
 use rustix::process::Pid;
+use tokio::sync::oneshot;
 
 /// As the kernel's list names its type.
 const SOCK_STREAM: u16 = 1;
+
+/// Reads /proc on a thread of its own, for that takes a while. Nothing where this user may have no more
+/// threads; the runtime's own pool would panic then.
+pub(super) async fn aside<T: Send + 'static>(
+    look: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (sender, seen) = oneshot::channel();
+    let thread = thread::Builder::new().name("sockets".into());
+    thread.spawn(move || drop(sender.send(look()))).ok()?;
+    seen.await.ok()
+}
 
 /// Where a process group listens.
 #[derive(Debug, Clone, Default)]

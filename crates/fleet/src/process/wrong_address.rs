@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::sockets::{self, Listening};
@@ -39,7 +38,7 @@ pub(super) async fn settled(group: u32, port: u16, patience: Duration) -> Listen
 
 /// Where the process group listens now.
 pub(super) async fn listening(group: u32) -> Listening {
-    spawn_blocking(move || sockets::listening(group)).await.unwrap_or_default()
+    sockets::aside(move || sockets::listening(group)).await.unwrap_or_default()
 }
 
 /// The error of an instance that listens elsewhere, if it does.
