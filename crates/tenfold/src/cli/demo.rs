@@ -13,6 +13,7 @@ use crate::outcome::Outcome;
 use crate::output;
 use crate::progress::Progress;
 use crate::report;
+use crate::report::plan::Rows;
 use crate::signal::Stop;
 use crate::state;
 
@@ -40,7 +41,7 @@ impl Arguments {
         };
         // Wherever this program lies, that is what a user would type.
         plan.command[0] = "tenfold".to_owned();
-        let shown = report::file::show(&report::plan::text(&plan));
+        let shown = report::file::show(&report::plan::text(&plan, Rows::Telling));
         plan::keep(&history, &plan)?;
         shown?;
         output::line(format_args!(

@@ -15,6 +15,7 @@ use crate::outcome::{Outcome, Signal, misuse};
 use crate::plan::{Plan, Verdict};
 use crate::prices::Machines;
 use crate::report;
+use crate::report::plan::Rows;
 use crate::signal::Stop;
 use crate::state;
 
@@ -51,6 +52,9 @@ pub struct Arguments {
     /// Take the nearest for the answer though a disturbance may have changed it, instead of exit code 4
     #[arg(help_heading = "Measuring", long)]
     allow_suspect: bool,
+    /// Show every count, those too that were only predicted
+    #[arg(help_heading = "Output", long)]
+    all: bool,
     #[command(flatten)]
     limits: LimitArguments,
     #[command(flatten)]
@@ -74,7 +78,7 @@ impl Arguments {
         };
         plan.cost = prices.and_then(|prices| prices.price(&plan));
         // Shown before it is kept: what was measured must not be lost with the disk.
-        let shown = self.question.show(&plan, report::plan::text);
+        let shown = self.question.show(&plan, |plan| report::plan::text(plan, Rows::of(self.all)));
         keep(&history, &plan)?;
         shown?;
         Ok(outcome(&plan, signal))

@@ -8,6 +8,7 @@ use clap::Args;
 use crate::history::{History, RunName};
 use crate::outcome::Outcome;
 use crate::report;
+use crate::report::plan::Rows;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -16,6 +17,9 @@ pub struct Arguments {
     /// Write the run as JSON to FILE; - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Show every count of a plan, those too that were only predicted
+    #[arg(long)]
+    all: bool,
 }
 
 impl Arguments {
@@ -35,7 +39,7 @@ impl Arguments {
         let text = match kind.as_str() {
             "plan" => {
                 let plan = serde_json::from_str(&document).with_context(damaged)?;
-                report::plan::text(&plan)
+                report::plan::text(&plan, Rows::of(self.all))
             }
             "cost" => {
                 let sizing = serde_json::from_str(&document).with_context(damaged)?;

@@ -4,16 +4,31 @@ use std::fmt::Write;
 
 use capacity::Ladder;
 use capacity::price::CpuKind;
-use capacity::words::{cores, percent, rate, time};
+use capacity::words::{cores, counted, percent, rate, time};
 
 use super::table::Table;
 use crate::plan::{Cost, Goal, Limits, NeedsFrom, Plan, Point, Purpose, Verdict};
 
+/// Which counts of the curve are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// Those that were measured, and their neighbours.
+    Telling,
+    All,
+}
+
+impl Rows {
+    /// All of them where that is asked for.
+    pub fn of(all: bool) -> Rows {
+        if all { Rows::All } else { Rows::Telling }
+    }
+}
+
 /// The whole plan: what was measured, the curve, the findings, and the answer as its last line.
-pub fn text(plan: &Plan) -> String {
+pub fn text(plan: &Plan, rows: Rows) -> String {
     let mut out = head(plan);
     out.push_str(&one_instance(plan));
-    out.push_str(&curve(plan));
+    out.push_str(&curve(plan, rows));
     out.push_str(&second_opinion(plan));
     out.push_str(&findings(plan));
     out.push_str(&interventions(plan));
@@ -113,7 +128,7 @@ fn one_instance(plan: &Plan) -> String {
     format!("One instance{slots}\n{}\n", table.render())
 }
 
-fn curve(plan: &Plan) -> String {
+fn curve(plan: &Plan, rows: Rows) -> String {
     if plan.curve.is_empty() {
         return String::new();
     }
@@ -127,11 +142,28 @@ fn curve(plan: &Plan) -> String {
         "p95 predicted",
         "measured",
     ]);
+    let mut left_out = 0;
     for point in &plan.curve {
+        if rows == Rows::Telling && !tells(plan, point.instances) {
+            left_out += 1;
+            continue;
+        }
         let mark = plan.recommendation.as_ref().is_some_and(|r| r.instances == point.instances);
         table.row(point_cells(point, if mark { " <" } else { "" }));
     }
-    format!("The goal's workload on N instances (< recommended)\n{}\n", table.render())
+    let more = match left_out {
+        0 => String::new(),
+        n => format!("  {} more predicted only (--all)\n", counted(n, "count")),
+    };
+    format!("The goal's workload on N instances (< recommended)\n{}{more}\n", table.render())
+}
+
+/// Whether a count says something: it is the answer, was measured, or is next to one of these.
+fn tells(plan: &Plan, instances: usize) -> bool {
+    let is_near = |n: usize| n.abs_diff(instances) <= 1;
+    let measured = plan.curve.iter().filter(|point| point.measured.is_some());
+    let answer = plan.recommendation.as_ref().map(|r| r.instances);
+    measured.map(|point| point.instances).chain(answer).any(is_near)
 }
 
 fn point_cells(point: &Point, mark: &str) -> Vec<String> {

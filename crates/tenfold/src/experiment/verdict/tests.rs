@@ -54,3 +54,20 @@ fn an_app_that_fills_the_cores_is_no_suspect_and_says_how_far_it_can_be_off() {
     let told = "too long by 20 % at most, which makes p95 72 ms to 90 ms";
     assert!(plan.notes.iter().any(|note| note.contains(told)), "{:?}", plan.notes);
 }
+
+// Four and three were measured: of ten counts those from two to five are shown.
+#[test]
+fn counts_that_say_nothing_are_left_out_of_the_table() {
+    use crate::report::plan::{Rows, text};
+    let plan = plan_of(&experiment(), (200.0, 30.0, 0.0), (180.0, 400.0, 0.0));
+    let rows = |rows| {
+        let said = text(&plan, rows);
+        let table = said.split("The goal's workload").nth(1).unwrap().split("\n\n").next().unwrap();
+        table
+            .lines()
+            .filter_map(|line| line.split_whitespace().next()?.parse().ok())
+            .collect::<Vec<usize>>()
+    };
+    assert_eq!(rows(Rows::All), (1..=plan.curve.len()).collect::<Vec<_>>());
+    assert_eq!(rows(Rows::Telling)[..4], [2, 3, 4, 5]);
+}
