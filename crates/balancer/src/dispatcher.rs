@@ -309,7 +309,7 @@ impl Slot<'_> {
     /// Its client has moved.
     pub(crate) fn resume(&mut self) {
         if let Some(stall) = self.stall.take() {
-            self.dispatcher.lock().resume(stall);
+            self.dispatcher.lock().resume(&stall);
         }
     }
 
@@ -345,7 +345,7 @@ impl Drop for Slot<'_> {
     fn drop(&mut self) {
         let mut dispatch = self.dispatcher.lock();
         if let Some(stall) = self.stall.take() {
-            dispatch.resume(stall);
+            dispatch.resume(&stall);
         }
         let freed = match self.class {
             Class::Request => dispatch.release(self.id, self.ordinal, self.report),

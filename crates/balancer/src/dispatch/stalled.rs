@@ -61,7 +61,7 @@ impl<B: Clone> Dispatch<B> {
     }
 
     /// It waits for its client no more, or is given back.
-    pub(crate) fn resume(&mut self, stall: Stall) {
+    pub(crate) fn resume(&mut self, stall: &Stall) {
         let entry = self.stalled.entries[stall.0 as usize].take();
         self.stalled.vacant.push(stall.0);
         if let Some(Entry { client, revoked: false, .. }) = entry {

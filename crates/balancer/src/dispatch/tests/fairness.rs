@@ -118,7 +118,7 @@ fn slots_that_a_client_does_not_use_go_to_others_down_to_a_quarter() {
         }
         assert_eq!(woken(d.ask(from(MODEST))), 0, "{policy}: two of eight are its share");
         for (stall, grant) in stalls.into_iter().zip(grants).take(3) {
-            d.resume(stall);
+            d.resume(&stall);
             release(&mut d, grant.id);
         }
         assert_eq!(woken(d.ask(from(MODEST))), 0, "{policy}: as many are on their way");
@@ -134,7 +134,7 @@ fn a_slot_that_stalls_while_others_wait_is_given_back() {
     let (second, one) = stall(&mut d, &grants[1], GREEDY);
     assert_eq!((none.len(), one.len()), (0, 1), "one is its share");
     assert!(d.is_revoked(&first) && !d.is_revoked(&second));
-    d.resume(first);
+    d.resume(&first);
     release(&mut d, grants[0].id);
     assert!(claim(&mut d, &ticket).is_some());
 }

@@ -232,7 +232,7 @@ impl World {
                 let Some(at) = pick(number, self.flights.len()) else { return };
                 let Flight { id, wish, ref mut stall, .. } = self.flights[at];
                 match stall.take() {
-                    Some(before) => self.dispatch.resume(before),
+                    Some(before) => self.dispatch.resume(&before),
                     None => {
                         let (new, woken) = self.dispatch.stall(id, wish.client, Waker::noop());
                         *stall = Some(new);
@@ -243,7 +243,7 @@ impl World {
             Step::Upgrade(number) => {
                 let Some(at) = pick(number, self.flights.len()) else { return };
                 if let Some(stall) = self.flights[at].stall.take() {
-                    self.dispatch.resume(stall);
+                    self.dispatch.resume(&stall);
                 }
                 let &Flight { id, ordinal, .. } = &self.flights[at];
                 let report = Report::answered(self.now, self.now, false);
@@ -280,7 +280,7 @@ impl World {
                     let member = self.dispatch.member(id).expect("it serves");
                     let open = self.queue.iter().filter(|other| other.is_open());
                     open.for_each(|other| {
-                        assert!(!self.may(member, &other.wish), "nobody barges in")
+                        assert!(!self.may(member, &other.wish), "nobody barges in");
                     });
                 }
             }
@@ -327,7 +327,7 @@ impl World {
     fn release(&mut self, at: usize, end: End) {
         let Flight { id, ordinal, mut wish, stall } = self.flights.swap_remove(at);
         if let Some(stall) = stall {
-            self.dispatch.resume(stall);
+            self.dispatch.resume(&stall);
         }
         let report = match end {
             End::Answered => Report::answered(self.now, self.now, false),
