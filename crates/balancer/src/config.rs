@@ -3,6 +3,8 @@
 use std::io::Write as _;
 use std::net::SocketAddr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::acme::Acme;
 use crate::address::Address;
 use crate::forwarding::Forwarding;
@@ -86,6 +88,8 @@ pub struct AppConfig {
     pub health: Health,
     /// What its backends speak.
     pub protocol: Protocol,
+    /// Which connections to its backends carry further requests.
+    pub reuse: Reuse,
 }
 
 /// What backends speak; without TLS.
@@ -97,6 +101,18 @@ pub enum Protocol {
     /// HTTP/2 with prior knowledge (RFC 9113 3.3), as gRPC needs: a connection for each thread, and
     /// a stream for each request in flight.
     H2c,
+}
+
+/// Which connections of HTTP/1.1 to a backend are kept for the next request, of whichever client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reuse {
+    /// All that may be by the protocol.
+    #[default]
+    Always,
+    /// None that has carried a request with a body: a backend that ignores bodies would take it for the
+    /// next request, maybe of another client.
+    Safe,
 }
 
 /// Names an app of one balancer: its place in [`Config::apps`].
@@ -242,6 +258,7 @@ impl Default for AppConfig {
             retries: RetryLimits::default(),
             health: Health::default(),
             protocol: Protocol::default(),
+            reuse: Reuse::default(),
         }
     }
 }

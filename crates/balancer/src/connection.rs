@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::answer::Failure;
 use crate::buffer::Workspace;
 use crate::client::{Arrival, Client};
-use crate::config::{Cleartext, Config};
+use crate::config::{Cleartext, Config, Reuse};
 use crate::exchange::{self, After};
 use crate::h1::{
     Dialogue, Expect, Framing, Passed, Persistence, Request, Terms, Version, parse_request,
@@ -169,6 +169,9 @@ async fn request(
             return exchange::refuse(client, space, &request, &failure, end, worker, None).await;
         }
     };
+    if has_body && app.config.reuse == Reuse::Safe {
+        request.backend = Persistence::Close;
+    }
     space.head = space.request.len();
     let gathered = match request.body {
         Framing::Length(length) if length > limits.body_bytes => {

@@ -91,7 +91,7 @@ pub use acme::{Acme, ExternalAccount};
 pub use address::{Address, UnknownAddress};
 pub use backend::{Backend, Cpu, Role, Slots, UnknownSlots};
 pub use balancer::{Balancer, Drained, Handle, StartError};
-pub use config::{AppConfig, AppId, Cleartext, Config, Listener, Protocol};
+pub use config::{AppConfig, AppId, Cleartext, Config, Listener, Protocol, Reuse};
 pub use counters::{BackendCounts, EntranceCounts, Shed};
 pub use dispatch::{BackendId, RetryCounts};
 pub use forwarding::{Forwarding, Network, Switch, UnknownNetwork, XForwarded};

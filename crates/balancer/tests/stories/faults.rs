@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-use balancer::Policy;
+use balancer::{Policy, Reuse};
 
 use crate::stage::{GET, OK, Origin, PATIENCE, POLICIES, Stage};
 
@@ -85,6 +85,23 @@ fn a_malformed_chunk_after_the_header_resets() {
         "<reset>",
         "an HTTP/1.0 client would take a plain end for a whole body"
     );
+}
+
+/// It takes the body for the next request, of whichever client.
+#[test]
+fn with_safe_reuse_a_backend_that_ignores_bodies_gets_no_second_request() {
+    for (reuse, connects) in [(Reuse::Always, 1), (Reuse::Safe, 3)] {
+        let (origin, _seen) = Origin::answering(OK);
+        let stage = Stage::new(|config| config.apps[0].reuse = reuse);
+        stage.add(&origin, 1);
+        let mut client = stage.client();
+        let with_body = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi";
+        for request in [GET, with_body, with_body, GET, GET] {
+            client.send(request);
+            client.expect(OK);
+        }
+        assert_eq!(stage.backend().counts.connects, connects, "{reuse:?}");
+    }
 }
 
 /// Queue poisoning: bytes after an answer must not answer the next request.

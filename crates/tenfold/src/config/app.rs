@@ -6,7 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use balancer::{
-    Address, AppConfig, Backend, Cpu, Policy, Protocol, QueueLimits, RetryLimits, Role, Slots,
+    Address, AppConfig, Backend, Cpu, Policy, Protocol, QueueLimits, RetryLimits, Reuse, Role,
+    Slots,
 };
 use fleet::{App, Cpus, Limits, Logs, Ports, ReadyProbe};
 use serde::{Deserialize, Deserializer};
@@ -65,6 +66,8 @@ pub struct AppTable {
     pub cpus: Option<Cpus>,
     #[serde(default)]
     protocol: Spoken,
+    #[serde(default)]
+    reuse: Reuse,
 }
 
 /// What backends speak.
@@ -148,6 +151,7 @@ impl AppTable {
                 Spoken::Http1 => Protocol::Http1,
                 Spoken::H2c => Protocol::H2c,
             },
+            reuse: self.reuse,
         })
     }
 

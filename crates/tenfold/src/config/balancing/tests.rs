@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use balancer::{Cleartext, Destination, LogFormat, Policy, Role, ServerErrors, Switch};
+use balancer::{Cleartext, Destination, LogFormat, Policy, Reuse, Role, ServerErrors, Switch};
 
 use super::*;
 
@@ -318,6 +318,7 @@ fn all_tables_are_read() {
         streams = 7
         [app]
         backends = ["127.0.0.1:2"]
+        reuse = "safe"
         [app.health]
         path = "/health"
         status = "204"
@@ -327,6 +328,7 @@ fn all_tables_are_read() {
     assert_eq!((config.limits.streams, config.listeners[0].cleartext), (7, Cleartext::H2c));
     assert!(config.listeners[0].proxy_protocol.is_some());
     assert_eq!(config.access_log.unwrap().format, LogFormat::Json);
+    assert_eq!(config.apps[0].reuse, Reuse::Safe);
     let health = &config.apps[0].health;
     assert_eq!(health.active.as_ref().unwrap().status, 204..=204);
     assert_eq!(health.passive.server_errors, ServerErrors::Counted);
