@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::goal::{Goal, Measured};
 use crate::ladder::{Ladder, Rung};
-use crate::model::Model;
+use crate::model::{CoreTrial, Model};
 use crate::quota::Quota;
 use crate::saturation::{Filling, Saturation};
 use crate::shape::ServiceShape;
+use crate::warming::was_cold;
 
 /// Everything that was measured and that the model knows of; in seconds, and not rounded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,8 +24,11 @@ pub struct Basis {
     pub shape: ServiceShape,
     /// What stops each instance, if something does.
     pub quota: Option<Quota>,
-    /// The counts that were measured besides: more instances, and one again.
+    /// The counts that were measured besides, in their order: more instances, and one again.
     pub several: Vec<Saturation>,
+    /// What two did on a core less; earlier documents do not tell.
+    #[serde(default)]
+    pub core_trial: Option<CoreTrial>,
     /// What is wanted.
     pub goal: Goal,
     /// Its workload, with as many as were measured.
@@ -37,15 +41,26 @@ impl Basis {
         let ladder = Ladder::new(self.rungs.clone())?;
         let one = self.one_again(ladder.is_saturated());
         let ladder = ladder.scaled(one.throughput / self.one.throughput);
-        let mut model = Model::new(ladder, one, self.shape.clone(), self.cores).under(self.quota);
-        model.fit(&self.several);
+        let mut model = Model::new(ladder, one, self.shape.clone(), self.cores)
+            .under(self.quota)
+            .knowing(self.core_trial);
+        model.fit(&self.warm());
         model.stretch(&self.goal, &self.confirmed);
         Some(model)
     }
 
-    /// What one instance does when it is full, by all that was measured of that: the best rung alone is by
-    /// chance a good one. No law lets `n` instances do more than `n` times one: where they did, the machine
-    /// was slower when one was measured, and each of them counts as one.
+    /// The counts besides, without what a later measurement of as many shows to have been cold.
+    fn warm(&self) -> Vec<Saturation> {
+        let is_cold = |(i, s): (usize, &Saturation)| {
+            self.several[i + 1..].iter().any(|later| is_same(s, later) && was_cold(s, later))
+        };
+        let warm = self.several.iter().enumerate().filter(|(i, s)| !is_cold((*i, *s)));
+        warm.map(|(_, s)| *s).collect()
+    }
+
+    /// What one instance does when it is full, by all that was measured of that while it was warm: the best
+    /// rung alone is by chance a good one. No law lets `n` instances do more than `n` times one: where they did,
+    /// the machine was slower when one was measured, and each of them counts as one.
     fn one_again(&self, is_saturated: bool) -> Saturation {
         let each =
             |s: &Saturation| Saturation { throughput: s.throughput / s.instances as f64, ..*s };
@@ -53,10 +68,20 @@ impl Basis {
             1 => s.filling == Filling::Full,
             _ => is_saturated && each(s).throughput > self.one.throughput,
         };
-        let again = self.several.iter().filter(counts).map(each);
-        let mean = Saturation::mean(std::iter::once(self.one).chain(again)).unwrap_or(self.one);
+        let warm = self.warm();
+        let is_cold =
+            warm.iter().any(|later| is_same(&self.one, later) && was_cold(&self.one, later));
+        let first = (!is_cold).then_some(self.one);
+        let again = warm.iter().filter(counts).map(each);
+        let mean = Saturation::mean(first.into_iter().chain(again)).unwrap_or(self.one);
         Saturation { throughput: mean.throughput, app_demand: mean.app_demand, ..self.one }
     }
+}
+
+/// Whether two measurements are of the same instances, all of them full.
+fn is_same(one: &Saturation, other: &Saturation) -> bool {
+    let is_full = |s: &Saturation| s.filling == Filling::Full;
+    one.instances == other.instances && is_full(one) && is_full(other)
 }
 
 #[cfg(test)]
@@ -77,6 +102,7 @@ mod tests {
             shape: ServiceShape { scv: 0.7, points: vec![(0.5, 0.6), (1.75, 0.4)] },
             quota: None,
             several: vec![saturation(2, 179.9, 0.0072, 1.5)],
+            core_trial: None,
             goal: Goal { workload, p95: Some(0.3), p99: None, max_errors: 0.001 },
             confirmed: vec![Measured {
                 instances: 2,
@@ -116,5 +142,21 @@ mod tests {
         assert_eq!(peak(&[half_full]), 101.3);
         let faster = saturation(4, 4.0 * 105.3, 0.0065, 1.9);
         assert!((peak(&[faster]) - 103.3).abs() < 1e-9, "one was measured in a slow moment");
+    }
+
+    // As a JVM's compiler makes of it: a first rung at 2.4 ms of CPU, two that were new, and later 1.2 ms.
+    #[test]
+    fn what_was_cold_teaches_nothing_once_it_was_measured_warm() {
+        let cold = Basis {
+            one: saturation(1, 101.3, 0.0140, 1.5),
+            several: vec![saturation(2, 120.0, 0.0150, 1.9)],
+            ..basis()
+        };
+        let warm = [saturation(1, 110.0, 0.0071, 0.8), saturation(2, 200.0, 0.0072, 1.5)];
+        let several = [cold.several.as_slice(), &warm].concat();
+        let model = Basis { several, ..cold }.model().unwrap();
+        assert!((model.app_demand - 0.0071).abs() < 1e-9, "{}", model.app_demand);
+        assert!((model.ladder.peak() - 110.0).abs() < 1e-9, "{}", model.ladder.peak());
+        assert!((model.capacity(2) / 200.0 - 1.0).abs() < 0.03, "{}", model.capacity(2));
     }
 }

@@ -67,7 +67,7 @@ pub struct Outcome {
 }
 
 /// Model and measurement agree within this share.
-const AGREEMENT: f64 = 0.10;
+pub(crate) const AGREEMENT: f64 = 0.10;
 /// An open workload is carried when so much of what was sent is completed.
 const CARRIED: f64 = 0.97;
 /// And as much less as what was in flight at the two edges of the probe can differ by chance: so many
@@ -172,7 +172,7 @@ impl Measured {
     }
 
     /// Requests a second by which the count of a probe may be off.
-    fn chance(&self) -> f64 {
+    pub(crate) fn chance(&self) -> f64 {
         CHANCE * (self.throughput * self.duration).sqrt() / self.duration.max(1e-3)
     }
 }

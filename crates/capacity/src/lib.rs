@@ -27,6 +27,7 @@
 //! - [`goal`]: what is wanted, and whether a prediction or a measurement holds it.
 //! - [`bracket`]: the smallest count that passes, by measurements alone.
 //! - [`recommendation`]: the curve, the count, its interval, and whether more would help.
+//! - [`consistency`]: a finished answer against itself.
 //! - [`precision`]: where one more measurement would say most; [`warming`]: whether instances get faster yet.
 //! - [`price`]: what machines cost, and which of them hold a plan; [`cost`]: bigger or more.
 
@@ -35,6 +36,7 @@ pub mod basis;
 pub mod bootstrap;
 pub mod bracket;
 pub mod comparison;
+pub mod consistency;
 pub mod cost;
 mod crowd;
 pub mod difference;
@@ -67,14 +69,15 @@ pub mod warming;
 pub mod words;
 
 pub use basis::Basis;
+pub use consistency::{Answer, Contradiction, contradictions};
 pub use finding::{
     Admission, Change, Evidence, Finding, Kept, Kind, Load, Memory, Pool, Question, Room, Shortage,
-    Trial, diagnose, instance_limit,
+    Trial, diagnose, explain, instance_limit,
 };
 pub use goal::{Goal, Measured, Outcome};
 pub use interval::Interval;
 pub use ladder::{Ladder, Rung};
-pub use model::{Model, Side};
+pub use model::{CoreTrial, Model, Side};
 pub use next_limit::NextLimit;
 pub use precision::{Unsure, least_sure};
 pub use prediction::{Prediction, expect, predict};

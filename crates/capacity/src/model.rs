@@ -9,7 +9,7 @@
 
 use std::cell::OnceCell;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::balance;
 use crate::draws;
@@ -24,6 +24,7 @@ use crate::saturation::{CPU_FULL, Filling, Saturation};
 use crate::shape::ServiceShape;
 use crate::sharing::{Alone, Sharing, Shortfall};
 use crate::stretch::Stretch;
+use crate::warming::DEMAND_NOISE;
 
 /// The fitted model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -58,6 +59,8 @@ pub struct Model {
     pub shape: ServiceShape,
     /// What stops each instance before anything else does.
     pub quota: Option<Quota>,
+    /// What tells whether the cores limit, where they are not clearly full or clearly idle.
+    core_trial: Option<CoreTrial>,
     /// By how much longer requests took than all this says.
     stretches: Vec<Stretch>,
     /// Seconds that a request of one instance is not at the cores, by requests in flight there.
@@ -73,6 +76,15 @@ pub struct Model {
 struct Measurements {
     one: Saturation,
     several: Vec<Saturation>,
+}
+
+/// What two saturated instances did on a core less.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CoreTrial {
+    /// Cores that they, balancer and generator had kept busy before.
+    pub own_cores: f64,
+    /// What it speaks for: the CPU, or something that they share.
+    pub shows: Kind,
 }
 
 /// An end of an interval.
@@ -91,8 +103,8 @@ const TELLING: f64 = 0.3;
 /// Puzak and Emma, "Cache miss behavior: is it sqrt(2)?", Computing Frontiers 2006.
 const MISS_EXPONENT: f64 = 0.5;
 const MISS_EXPONENTS: (f64, f64) = (0.3, 0.7);
-/// Growth of the CPU demand below this share is noise of the clock ticks.
-const DEMAND_NOISE: f64 = 0.05;
+/// A trial tells of cores that are as busy as in it, but for noise.
+const AS_BUSY: f64 = 0.95;
 /// More than any workload here has in flight.
 pub(crate) const UNLIMITED: usize = 1 << 24;
 
@@ -120,6 +132,7 @@ impl Model {
             sharing: Sharing::Nothing,
             shape,
             quota: None,
+            core_trial: None,
             stretches: Vec::new(),
             away: Vec::new(),
             measured: Measurements { one, several: Vec::new() },
@@ -133,6 +146,24 @@ impl Model {
     pub fn under(mut self, quota: Option<Quota>) -> Model {
         self.quota = quota;
         self
+    }
+
+    /// The same with what a trial said of the cores.
+    pub fn knowing(mut self, trial: Option<CoreTrial>) -> Model {
+        self.core_trial = trial;
+        self
+    }
+
+    /// Whether the cores are what limited a measurement.
+    fn is_at_cores(&self, s: &Saturation) -> bool {
+        let is_full = s.is_cpu_full(self.cores);
+        match self.core_trial {
+            Some(CoreTrial { own_cores, shows: Kind::CpuBound }) => {
+                is_full || s.own_cores() >= AS_BUSY * own_cores
+            }
+            Some(CoreTrial { own_cores, .. }) => is_full && s.own_cores() * AS_BUSY > own_cores,
+            None => is_full,
+        }
     }
 
     /// The instances as their quota lets them run: where that is known, and the cores hold them all.
@@ -178,25 +209,41 @@ impl Model {
         self.sharing = Sharing::draw(self.alone(), &shortfalls, chance);
     }
 
+    /// By all that was measured with the cores full, the surer the more.
     fn fit_cores(&mut self) {
-        let full = |s: &&Saturation| s.filling == Filling::Full && s.is_cpu_full(self.cores);
-        let full: Vec<_> = self.measured.several.iter().filter(full).copied().collect();
-        let most = full.iter().map(|s| s.instances).max();
-        let most = full.into_iter().filter(|s| Some(s.instances) == most);
-        let Some(s) = Saturation::mean(most) else { return };
-        let growth = s.app_demand / self.app_demand - 1.0;
+        let is_full = |s: &&Saturation| s.filling == Filling::Full && self.is_at_cores(s);
+        let full: Vec<_> = self.measured.several.iter().filter(is_full).copied().collect();
+        if full.is_empty() {
+            return;
+        }
+        let mean = |of: &dyn Fn(&Saturation) -> f64| {
+            let sum = |value: &dyn Fn(&Saturation) -> f64| full.iter().map(value).sum::<f64>();
+            sum(&|s| s.weight() * of(s)) / sum(&Saturation::weight)
+        };
+        // Least squares of the growth by the law of the caches.
+        let misses = |s: &Saturation| self.further_misses(s.instances);
+        let growth =
+            mean(&|s| misses(s) * (s.app_demand - self.app_demand)) / mean(&|s| misses(s).powi(2));
+        let most = full.iter().map(misses).fold(0.0, f64::max);
         // Only an app that fills the cores alone pays for company.
-        let counts = self.measured.one.is_cpu_full(self.cores) && growth > DEMAND_NOISE;
-        let grown = if counts { s.app_demand - self.app_demand } else { 0.0 };
-        self.miss_demand = grown / self.further_misses(s.instances);
-        self.relay_demand = s.relay_demand;
-        self.usable_cores = s.throughput * self.total_demand(s.instances);
+        let counts = self.measured.one.is_cpu_full(self.cores)
+            && growth * most > DEMAND_NOISE * self.app_demand;
+        self.miss_demand = if counts { growth } else { 0.0 };
+        self.relay_demand = mean(&|s| s.relay_demand);
+        let used = |s: &Saturation| s.throughput * self.total_demand(s.instances);
+        let (low, high) = full
+            .iter()
+            .map(used)
+            .fold((f64::INFINITY, self.cores), |ends, used| (ends.0.min(used), ends.1.max(used)));
+        self.usable_cores = mean(&used);
         self.part();
         // The cores bend the line before they end it: as many as complete what was measured.
-        let (mut low, mut high) = (self.usable_cores, self.cores.max(self.usable_cores));
+        let (mut low, mut high) = (low, high);
         for _ in 0..20 {
             self.usable_cores = f64::midpoint(low, high);
-            if self.own_capacity(s.instances) < s.throughput {
+            let excess =
+                |s: &Saturation| s.weight() * (self.own_capacity(s.instances) / s.throughput).ln();
+            if full.iter().map(excess).sum::<f64>() < 0.0 {
                 low = self.usable_cores;
             } else {
                 high = self.usable_cores;
@@ -234,7 +281,7 @@ impl Model {
                 is_bound: s.filling == Filling::Partial,
             }
         };
-        let is_known = |s: &Saturation| s.is_cpu_full(self.cores) || s.is_relay_full();
+        let is_known = |s: &Saturation| self.is_at_cores(s) || s.is_relay_full();
         self.measured.several.iter().filter(|s| !is_known(s)).map(shortfall).collect()
     }
 
@@ -397,7 +444,8 @@ impl Model {
         // CPU time is counted, not sampled: only the machine's own wander is in it.
         one.app_demand *= wander(0.0);
         let mut again = Model::new(self.ladder.scaled(level), one, self.shape.clone(), self.cores)
-            .under(self.quota);
+            .under(self.quota)
+            .knowing(self.core_trial);
         if let Some(Quota { demand, .. }) = &mut again.quota {
             // As drawn: what it may be besides is in the other draws.
             *demand = Interval { mean: demand.mean * wander(demand.relative()), half_width: 0.0 };
@@ -410,9 +458,9 @@ impl Model {
         again
     }
 
-    /// Whether more than one instance was ever measured.
+    /// Whether it is known what more than one instance can do.
     pub(crate) fn knows_several(&self) -> bool {
-        !self.measured.several.is_empty()
+        self.measured.several.iter().any(|s| s.filling == Filling::Full)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::laws;
+use crate::{draws, laws};
 
 /// A measurement of `instances`, with every slot of them busy or some.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,11 +30,11 @@ pub struct Saturation {
     pub busy_cores: f64,
 }
 
-/// How many of the slots were busy.
+/// Whether the instances did all that they can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filling {
-    /// All of them: it is what the instances can do.
+    /// All of their slots were busy: it is what they can do.
     Full,
     /// Some: they can do so much, or more.
     Partial,
@@ -47,12 +47,20 @@ pub const CPU_FULL: f64 = 0.80;
 const LOADED: f64 = 0.4;
 
 impl Saturation {
-    /// What several measurements of as many instances say together; the rest is as in the last of them.
+    /// What several measurements of as many instances say together, the surer ones more; the rest is as in the
+    /// last of them.
     pub(crate) fn mean(all: impl Iterator<Item = Saturation> + Clone) -> Option<Saturation> {
-        let count = all.clone().count() as f64;
-        let mean = |of: fn(&Saturation) -> f64| all.clone().map(|s| of(&s)).sum::<f64>() / count;
+        let weights: f64 = all.clone().map(|s| s.weight()).sum();
+        let mean = |of: fn(&Saturation) -> f64| {
+            all.clone().map(|s| s.weight() * of(&s)).sum::<f64>() / weights
+        };
         let (throughput, app_demand) = (mean(|s| s.throughput), mean(|s| s.app_demand));
         Some(Saturation { throughput, app_demand, ..all.last()? })
+    }
+
+    /// What it counts beside others: the inverse of its variance.
+    pub(crate) fn weight(&self) -> f64 {
+        draws::deviation(self.error).powi(-2)
     }
 
     /// Cores of the app, what works for it, the balancer and the generator.

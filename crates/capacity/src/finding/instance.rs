@@ -46,7 +46,11 @@ pub(super) fn refused(e: &Evidence) -> Option<Finding> {
 
 /// Requests are let in, and wait inside for one of a few connections.
 pub(super) fn pool(model: &Model, e: &Evidence) -> Option<Finding> {
-    (e.is_pooled(model) && !is_all_shared(model, e)).then_some(())?;
+    (e.is_pooled(model) && !is_all_shared(model, e)).then(|| pool_found(model, e))?
+}
+
+/// The same, whatever else may explain it.
+pub(super) fn pool_found(model: &Model, e: &Evidence) -> Option<Finding> {
     let a = e.admission.as_ref()?;
     let (served, inside) = (model.ladder.served(), a.inside());
     let waits = format!(
@@ -80,7 +84,11 @@ pub(super) fn serialized(model: &Model, e: &Evidence) -> Option<Finding> {
         && !e.is_quota_full()
         && !e.is_cpu_bound(model)
         && !is_all_shared(model, e);
-    (is_serial(model) && is_own).then_some(())?;
+    (is_serial(model) && is_own).then(|| serialized_found(model))?
+}
+
+/// The same, whatever else may explain it.
+pub(super) fn serialized_found(model: &Model) -> Option<Finding> {
     let light = 1.0 / model.ladder.light_service();
     let gain = model.ladder.peak() / light - 1.0;
     found(
@@ -124,7 +132,11 @@ pub(super) fn cpu_bound(model: &Model, e: &Evidence) -> Option<Finding> {
 pub(super) fn waiting(model: &Model, e: &Evidence) -> Option<Finding> {
     // What a quota holds back waits for the CPU, and what is not asked for more waits for nothing.
     let is_own = !e.is_cpu_bound(model) && !e.is_quota_full() && !e.is_carrier_bound(model);
-    (e.is_idle(model) && is_own).then_some(())?;
+    (e.is_idle(model) && is_own).then(|| waiting_found(model, e))?
+}
+
+/// The same, however little of its time a request waits.
+pub(super) fn waiting_found(model: &Model, e: &Evidence) -> Option<Finding> {
     let busy = e.cpu_share(model);
     found(
         Kind::Waiting,

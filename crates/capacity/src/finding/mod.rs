@@ -11,12 +11,14 @@
 //! - `instance`: what limits each instance by itself.
 //! - `memory`: when it is short, or will be.
 //! - `company`: what instances do to each other.
+//! - `reason`: what limits the recommended count, where one instance and two did not show it.
 
 mod company;
 mod evidence;
 mod instance;
 mod measuring;
 mod memory;
+mod reason;
 mod room;
 #[cfg(test)]
 mod tests;
@@ -28,6 +30,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Model;
 pub use evidence::{Admission, Evidence, Kept, Load, Memory, Pool};
+pub use reason::explain;
+pub(crate) use reason::{advises_instances, no_more_helps};
 pub use room::{Room, Shortage};
 pub use trial::{Change, Question, Trial};
 

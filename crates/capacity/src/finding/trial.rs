@@ -3,6 +3,8 @@
 //! A signature may fit two causes; which one moves the throughput is decided by moving it (Jain, "The
 //! Art of Computer Systems Performance Analysis", 1991, ch. 16: one factor at a time).
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::evidence::{Evidence, FULL_GAIN};
@@ -22,6 +24,17 @@ pub enum Change {
     SecondGenerator,
     /// The load straight at the instance.
     NoBalancer,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Change::SecondInstance => "a second instance",
+            Change::OneCoreLess => "a core less",
+            Change::SecondGenerator => "a second generator thread",
+            Change::NoBalancer => "the load past the balancer",
+        })
+    }
 }
 
 /// A change and what it did.
@@ -138,6 +151,11 @@ impl Trial {
             super::instance_limit(model, e)
         };
         Some(Trial::new(Change::SecondInstance, 2, e.one.throughput, two.throughput, shows))
+    }
+
+    /// Whether it says what limits the app; the others say whether anything but the app does.
+    pub(crate) fn is_of_the_app(&self) -> bool {
+        matches!(self.change, Change::SecondInstance | Change::OneCoreLess)
     }
 
     fn new(change: Change, instances: usize, before: f64, after: f64, shows: Kind) -> Trial {

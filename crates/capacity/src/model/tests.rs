@@ -106,3 +106,33 @@ fn the_rest_of_a_slot_is_not_contention() {
     assert!((m.capacity(10) - 97.0).abs() < 0.1, "each does half of what two did");
     assert!(m.error(10) > m.error(2));
 }
+
+// Of tests/apps/thread_pool: five that were new had an error of 2.44 and took three times the CPU.
+#[test]
+fn a_probe_weighs_as_much_as_it_is_sure() {
+    let mut m = model(8, 0.0225, 1.7e-3, 2.0);
+    let known = [saturation(2, 512.0, 3.1e-3, 1.9), saturation(3, 520.0, 3.1e-3, 1.9)];
+    let unsure = Saturation { error: 2.44, ..saturation(5, 248.0, 7.6e-3, 2.0) };
+    m.fit(&[known[0], known[1], unsure]);
+    for s in known {
+        let capacity = m.capacity(s.instances);
+        assert!((capacity / s.throughput - 1.0).abs() < 0.03, "{capacity}");
+    }
+}
+
+// 1.3 of 2 cores are neither full nor idle: two lost a third of their throughput with one of them.
+#[test]
+fn what_a_trial_lays_to_the_cores_is_not_shared() {
+    let two = saturation(2, 485.0, 2.5e-3, 1.3);
+    let fitted = |shows| {
+        let mut m = model(8, 0.0225, 2.4e-3, 2.0)
+            .knowing(Some(CoreTrial { own_cores: two.own_cores(), shows }));
+        m.fit(&[two]);
+        m
+    };
+    let cores = fitted(Kind::CpuBound);
+    assert!(!cores.sharing.is_shared() && cores.is_cpu_limited(2), "{:?}", cores.sharing);
+    assert!((cores.capacity(2) / 485.0 - 1.0).abs() < 0.02, "{}", cores.capacity(2));
+    let shared = fitted(Kind::SharedDependency);
+    assert!(shared.sharing.is_shared() && !shared.is_cpu_limited(2), "{:?}", shared.sharing);
+}

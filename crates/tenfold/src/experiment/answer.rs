@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use capacity::{Answer, Contradiction};
+
 use super::knowledge::{ABOUT, Knowledge};
 use super::observation::Observation;
 use super::{Depth, Experiment, verdict};
@@ -75,6 +77,18 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
     plan.curve = curve.iter().map(plan::Point::from).collect();
     plan.findings = known.findings(&model, &answer);
     plan.interventions = known.interventions(&model);
+    let contradictions = capacity::contradictions(&Answer {
+        model: &model,
+        goal: &goal,
+        recommendation: &answer,
+        findings: &plan.findings,
+        trials: &plan.interventions,
+        measured: &known.valid_measurements(),
+    });
+    if !contradictions.is_empty() {
+        plan.verdict = Verdict::Suspect;
+        plan.verdict_reasons = contradictions.iter().map(Contradiction::to_string).collect();
+    }
     plan.recommendation = Some(answer);
 }
 

@@ -2,12 +2,14 @@
 
 mod next;
 mod unfairness;
+mod warm_up;
 
 use std::collections::BTreeMap;
 
 use capacity::{
-    Basis, Bounds, Evidence, Failing, Finding, Kept, Ladder, Line, Load, Memory, Model, Question,
-    Quota, Recommendation, Room, Rung, Saturation, Scaling, ServiceShape, Shortage, Trial, Usl,
+    Basis, Bounds, Change, CoreTrial, Evidence, Failing, Filling, Finding, Kept, Ladder, Line,
+    Load, Memory, Model, Question, Quota, Recommendation, Room, Rung, Saturation, Scaling,
+    ServiceShape, Shortage, Trial, Usl,
 };
 use fleet::Past;
 use observe::{Machine, fullest};
@@ -57,12 +59,9 @@ struct Lost {
 const SHORT: f64 = 0.002;
 /// Of the cores other programs leave at least this share: less would be no measurement at all.
 const LEFT: f64 = 0.1;
-/// With this share of the cores in use, what a request costs decides how fast it is answered.
-const BUSY: f64 = 0.5;
 /// Once an instance may die by chance; what fails by itself dies again.
 const REPEATED_DEATHS: u32 = 2;
-/// A demand that differs by less is noise.
-const DEMAND_NOISE: f64 = 0.05;
+
 impl<'a> Knowledge<'a> {
     pub fn new(experiment: &'a Experiment, machine: Machine, room: Room) -> Knowledge<'a> {
         Knowledge {
@@ -148,6 +147,7 @@ impl<'a> Knowledge<'a> {
             shape: unstopped.unwrap_or_else(|| first.shape.clone()),
             quota,
             several: self.several(),
+            core_trial: self.core_trial(),
             goal: self.goal(),
             confirmed: telling.map(Observation::measured).collect(),
         })
@@ -198,6 +198,23 @@ impl<'a> Knowledge<'a> {
         self.second.iter().chain(later).map(|o| self.saturation(o)).collect()
     }
 
+    /// What two did on a core less, and how busy they had kept the cores.
+    fn core_trial(&self) -> Option<CoreTrial> {
+        let trial = self.trials.iter().find(|trial| trial.change == Change::OneCoreLess)?;
+        let own_cores = self.saturation(self.second.as_ref()?).own_cores();
+        Some(CoreTrial { own_cores, shows: trial.shows })
+    }
+
+    /// Two saturated instances as they are when warm: the first measurement of them, or a later one that
+    /// shows that it was none.
+    fn two(&self) -> Option<Saturation> {
+        let several = self.several();
+        let is_full = |s: &&Saturation| s.instances == 2 && s.filling == Filling::Full;
+        let full: Vec<_> = several.iter().filter(is_full).collect();
+        let (first, last) = (full.first()?, full.last()?);
+        Some(if capacity::warming::was_cold(first, last) { **last } else { **first })
+    }
+
     fn saturation(&self, o: &Observation) -> Saturation {
         Saturation {
             dependency_demand: self.dependency_demand(),
@@ -212,14 +229,6 @@ impl<'a> Knowledge<'a> {
         let point = |o: &Observation| (o.throughput(), o.other_cores());
         let points: Vec<_> = self.rungs.iter().chain(&self.second).map(point).collect();
         Line::fit(&points).and_then(|line| line.demand()).unwrap_or(0.0)
-    }
-
-    /// By which share a request costs more than it did in one instance, where new ones may be why: more
-    /// than noise, of cores that are busy enough to slow it down. Else 0.
-    pub fn dearer(&self, o: &Observation) -> f64 {
-        let alone = self.peak_rung().map_or(f64::INFINITY, Observation::app_demand);
-        let share = o.app_demand() / alone - 1.0;
-        if o.app_cores >= BUSY * self.cores() && share > DEMAND_NOISE { share } else { 0.0 }
     }
 
     /// The second opinion, where at least three counts were measured at their limit.
@@ -250,7 +259,7 @@ impl<'a> Knowledge<'a> {
             .max_by(|a, b| a.error_ratio().total_cmp(&b.error_ratio()));
         Some(Evidence {
             one: self.one()?,
-            two: self.second.as_ref().map(|two| self.saturation(two)),
+            two: self.two(),
             busiest_thread: peak.busiest_thread,
             run_wait: self
                 .second
@@ -291,7 +300,8 @@ impl<'a> Knowledge<'a> {
             instances: answer.instances,
             outcome: self.goal().outcome(model, &o.measured()),
         });
-        capacity::diagnose(model, &Evidence { load, ..evidence })
+        let evidence = Evidence { load, ..evidence };
+        capacity::explain(model, &evidence, answer, &self.interventions(model))
     }
 
     /// What one saturated instance leaves open.
@@ -363,6 +373,12 @@ impl<'a> Knowledge<'a> {
         let counts = |o: &&Observation| o.probe.rate.is_none() || o.offered > 0.0;
         let slowed = |o| capacity::Measured { slowdown: self.slowdown(o), ..o.measured() };
         self.confirmed.iter().filter(counts).map(slowed).collect()
+    }
+
+    /// The same, as far as they may be relied on.
+    pub fn valid_measurements(&self) -> Vec<capacity::Measured> {
+        let valid = self.confirmed.iter().filter(|o| self.is_valid(o));
+        valid.map(Observation::measured).collect()
     }
 
     pub fn goal(&self) -> capacity::Goal {
@@ -466,7 +482,8 @@ impl<'a> Knowledge<'a> {
 
     /// Whether it is suspect for nothing but a generator that waited.
     pub fn is_only_crowded(&self, o: &Observation) -> bool {
-        let is_alone = o.disturbance(self.dependency_demand()).is_none();
+        let others = o.disturbance(self.dependency_demand());
+        let is_alone = others.is_none() && o.warming.is_none();
         o.is_crowded && o.probe.verdict == Verdict::Suspect && is_alone
     }
 

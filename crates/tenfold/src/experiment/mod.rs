@@ -5,6 +5,7 @@
 //! - `probe`: one measurement, until its interval is tight.
 //! - `observation`: what it saw.
 //! - `session`: the order of the probes.
+//! - `warm_up`: probes that are repeated until the app is warm.
 //! - `confirmation`: the goal's workload, at the answer and where the model is least sure.
 //! - `intervention`: changes that tell two explanations apart.
 //! - `knowledge`: what is known so far, and what follows from it.
@@ -22,6 +23,7 @@ mod pace;
 mod probe;
 mod session;
 mod verdict;
+mod warm_up;
 
 use std::time::Duration;
 

@@ -84,6 +84,8 @@ pub struct Observation {
     pub is_crowded: bool,
     /// By how many times the generator's waiting for a core can have made times longer, 1 at least.
     pub crowding: f64,
+    /// By which share a request may yet get cheaper, where instances were not seen to be warm.
+    pub warming: Option<f64>,
 }
 
 // === impl Mark ===
@@ -162,6 +164,7 @@ impl Observation {
             redirect: redirect(report),
             is_crowded: report.reasons.iter().all(is_of_a_crowd),
             crowding: crowding(report),
+            warming: None,
         }
     }
 
@@ -179,6 +182,10 @@ impl Observation {
         let total = slots.map(|slots| (slots * self.instances()) as f64);
         let is_busy = total.zip(self.held()).is_some_and(|(slots, held)| held >= BUSY * slots);
         let is_open = self.probe.rate.is_some();
+        // Once they are warm they do more.
+        if self.warming.is_some() {
+            return Filling::Partial;
+        }
         if self.probe.purpose != Purpose::Goal || self.is_overloaded() || (is_busy && !is_open) {
             Filling::Full
         } else {
@@ -198,15 +205,29 @@ impl Observation {
         self.busy_cores.map_or(0.0, |busy| (busy - self.app_cores - self.relay_cores).max(0.0))
     }
 
-    /// The same as its verdict says, and what else is known of it: other programs that used cores
-    /// without working for the app, which costs so many seconds of theirs in a request.
+    /// The same as its verdict says, and what else is known of it: instances that were not warm yet, and
+    /// other programs that used cores without working for the app, which costs so many seconds of theirs in a
+    /// request.
     pub fn judged(&self, dependency_demand: f64) -> plan::Probe {
         let mut probe = self.probe.clone();
-        if let Some(reason) = self.disturbance(dependency_demand) {
+        for reason in self.coldness().into_iter().chain(self.disturbance(dependency_demand)) {
             probe.verdict = probe.verdict.max(Verdict::Suspect);
             probe.verdict_reasons.push(reason);
         }
         probe
+    }
+
+    /// What is to be said of instances that were measured before they were known to be warm.
+    fn coldness(&self) -> Option<String> {
+        let fall = 100.0 * self.warming?;
+        let subject = match self.instances() {
+            1 => "1 instance was".to_owned(),
+            n => format!("{n} instances were"),
+        };
+        Some(format!(
+            "{subject} measured before being known to be warm: a request may yet take {fall:.0} % less CPU, and more \
+             may be completed; raise --budget"
+        ))
     }
 
     /// What is to be said of other programs beside it, if they used cores that it needed.

@@ -36,13 +36,8 @@ const UNLIMITED: usize = 1 << 20;
 /// Concurrency at one instance beyond which a single generator thread measures itself.
 const MOST_CONCURRENCY: usize = 1024;
 /// A rung may take this part of what is left of the budget, and two instances that one.
-const RUNG: u32 = 3;
+pub(super) const RUNG: u32 = 3;
 const TWO: u32 = 2;
-/// New instances have this part of the budget to warm up, and half of what is left of it.
-const WARMING: u32 = 4;
-/// They have when a request costs no more than this share less CPU than it did a probe before: as
-/// exact as a probe is.
-const SETTLED: f64 = 0.02;
 /// A probe of one or two full instances in which more fail than this, and than the goal allows, does not
 /// count.
 const SPOILED: f64 = 0.01;
@@ -168,7 +163,7 @@ impl<'a> Session<'a> {
             }
             concurrency *= 2;
         }
-        Ok(())
+        self.climb_again().await
     }
 
     /// A rung above the first; `None` where the app or this machine gives up.
@@ -308,7 +303,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn saturate(
+    pub(super) async fn saturate(
         &mut self,
         instances: usize,
         users: usize,
@@ -328,43 +323,8 @@ impl<'a> Session<'a> {
         Probe { purpose, instances, workload, timeout, pace, warm_up, max_errors, setting }
     }
 
-    /// Some of the instances are new. While they warm up (code is compiled, caches fill) a request costs
-    /// less CPU from one probe to the next; the last one counts. Where it still fell as time was over it
-    /// may fall as much again, and what was measured is so much less sure.
-    pub(super) async fn settled(
-        &mut self,
-        probe: &Probe,
-        stage: Stage,
-    ) -> Result<Observation, Abort> {
-        let patience = match self.experiment.depth {
-            Depth::Confirm => (self.budget.total() / WARMING).min(self.budget.left() / 2),
-            Depth::Sweep { .. } => self.budget.total(),
-        };
-        let begun = Instant::now();
-        let mut last = self.probe(probe, stage).await?;
-        let mut demands = vec![last.app_demand()];
-        // Of one that was not seen to fall all that it costs more than the first may be warming up.
-        let mut falls = self.known.dearer(&last);
-        while falls > SETTLED && begun.elapsed() < patience && self.holds(probe) {
-            last = self.probe(probe, stage).await?;
-            demands.push(last.app_demand());
-            falls = capacity::warming::fall(&demands).min(self.known.dearer(&last));
-        }
-        if falls > SETTLED {
-            last.error += falls;
-            self.known.notes.push(format!(
-                "With {} running, requests may still have been getting cheaper (by {:.0} % from probe to \
-                 probe) when the time to warm up was over, and their throughput is so much less sure; raise \
-                 --budget.",
-                probe.instances,
-                100.0 * falls
-            ));
-        }
-        Ok(last)
-    }
-
     /// Whether the budget, where there is one, holds another such probe.
-    fn holds(&self, probe: &Probe) -> bool {
+    pub(super) fn holds(&self, probe: &Probe) -> bool {
         let cost = probe.pace.cost(self.known.response(probe.instances));
         self.experiment.depth != Depth::Confirm || cost <= self.budget.left()
     }

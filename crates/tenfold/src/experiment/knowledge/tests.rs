@@ -182,3 +182,42 @@ fn one_less_is_measured_before_the_answer_is_measured_again() {
     let answer = known.recommended().unwrap();
     assert_eq!((known.confirmed.len(), known.unconfirmed()), (1, Some(answer - 1)));
 }
+
+// Five that had just started took three times the CPU (tests/apps/thread_pool).
+#[test]
+fn instances_that_still_warm_up_teach_no_limit() {
+    let experiment = experiment();
+    let mut known = known(&experiment);
+    let mut cold = seen(5, None, 120.0, 0.0);
+    (cold.offered, cold.app_cores, cold.warming) = (200.0, 7.9, Some(2.44));
+    known.confirm(&cold);
+    assert_eq!((known.misses, known.notes().len()), (0, 0), "{:?}", known.notes());
+    assert_eq!(known.several().len(), 1, "it is measured again");
+    known.confirm(&cold);
+    let taught = known.several().last().map(|s| s.filling);
+    assert_eq!(taught, Some(Filling::Partial), "they do so much, or more");
+    let probe = cold.judged(0.0);
+    assert_eq!(probe.verdict, Verdict::Suspect);
+    assert!(probe.verdict_reasons[0].contains("being known to be warm"), "{probe:?}");
+}
+
+// CPU milliseconds a request, by the rungs of an app whose code is compiled meanwhile, and of one whose loop
+// serves several requests in a turn.
+#[test]
+fn a_rung_that_may_have_been_cold_is_measured_again() {
+    let experiment = experiment();
+    let doubtful = |demands: [f64; 4]| {
+        let mut known = known(&experiment);
+        let rung = |(i, demand): (usize, f64)| {
+            let mut o = seen(1, Some(1 << i), 50.0, 0.0);
+            o.app_cores = demand * 1e-3 * o.throughput();
+            o
+        };
+        known.rungs = demands.into_iter().enumerate().map(rung).collect();
+        known.doubtful_rung()
+    };
+    assert_eq!(doubtful([150.0, 29.0, 24.0, 17.0]), Some(2));
+    assert_eq!(doubtful([40.0, 21.0, 20.0, 20.0]), Some(0), "nothing was compiled at first");
+    assert_eq!(doubtful([25.0, 21.0, 20.0, 20.0]), None);
+    assert_eq!(doubtful([4.0, 0.3, 0.2, 0.1]), None, "it costs next to nothing");
+}

@@ -55,6 +55,7 @@ pub fn seen(instances: usize, users: Option<usize>, throughput: f64, beside: f64
         redirect: None,
         is_crowded: true,
         crowding: 1.0,
+        warming: None,
     }
 }
 

@@ -1,0 +1,327 @@
+//! A finished answer against itself: the model against what was measured, the reason against the findings, the
+//! findings against what was tried, and the remedies against the advice.
+
+use std::fmt;
+
+use crate::finding::{Change, Finding, Kind, Trial, advises_instances, no_more_helps};
+use crate::goal::{AGREEMENT, Goal, Measured};
+use crate::model::Model;
+use crate::prediction::predict;
+use crate::recommendation::Recommendation;
+use crate::words::rate;
+
+/// All that an answer says.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// What the curve and the sentences are taken from.
+    pub model: &'a Model,
+    /// What is wanted.
+    pub goal: &'a Goal,
+    /// How many, and why.
+    pub recommendation: &'a Recommendation,
+    /// What was found.
+    pub findings: &'a [Finding],
+    /// What was tried.
+    pub trials: &'a [Trial],
+    /// The goal's workload, as far as its measurements are valid; the last one of a count stands for it.
+    pub measured: &'a [Measured],
+}
+
+/// Two parts of an answer of which one at most is right. Rates in requests a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Contradiction {
+    /// Another throughput is predicted than was measured, by more than its interval and a tenth.
+    Prediction {
+        /// Running instances.
+        instances: usize,
+        /// Predicted, and the interval of that.
+        predicted: f64,
+        /// Lower end of the interval.
+        low: f64,
+        /// Upper end of the interval.
+        high: f64,
+        /// Measured.
+        measured: f64,
+    },
+    /// The cores are said to carry less than was measured.
+    Carried {
+        /// Running instances.
+        instances: usize,
+        /// What the cores are said to carry.
+        carried: f64,
+        /// Measured.
+        measured: f64,
+    },
+    /// One instance more is said not to help, and did.
+    OneMore {
+        /// Without it.
+        instances: usize,
+        /// Measured without it.
+        before: f64,
+        /// Measured with it.
+        after: f64,
+    },
+    /// What is said to limit the answer was not found.
+    Reason {
+        /// The limit.
+        limited_by: Kind,
+    },
+    /// What a trial speaks for was not found.
+    Trial {
+        /// What was changed.
+        change: Change,
+        /// What it speaks for.
+        shows: Kind,
+    },
+    /// What limits is to be cured by instances that would not help.
+    Remedy {
+        /// The limit.
+        limited_by: Kind,
+        /// The recommended count.
+        instances: usize,
+    },
+}
+
+/// Everything in an answer that contradicts itself.
+pub fn contradictions(answer: &Answer<'_>) -> Vec<Contradiction> {
+    let curve = answer.last().flat_map(|m| [answer.prediction(m), answer.carried(m)]);
+    let sentences = [answer.one_more(), answer.reason(), answer.remedy()];
+    curve.chain(sentences).flatten().chain(answer.tried()).collect()
+}
+
+impl Answer<'_> {
+    /// The last measurement of each count.
+    fn last(&self) -> impl Iterator<Item = &Measured> {
+        let is_last = |i: usize, m: &Measured| {
+            self.measured[i + 1..].iter().all(|later| later.instances != m.instances)
+        };
+        self.measured.iter().enumerate().filter(move |(i, m)| is_last(*i, m)).map(|(_, m)| m)
+    }
+
+    fn measured_at(&self, instances: usize) -> Option<&Measured> {
+        self.measured.iter().rfind(|m| m.instances == instances)
+    }
+
+    fn prediction(&self, m: &Measured) -> Option<Contradiction> {
+        let outcome = self.goal.outcome(self.model, m);
+        let predicted = predict(self.model, &self.goal.workload, m.instances);
+        // Of arrivals, as many as were really sent.
+        let sent = outcome.predicted / predicted.throughput;
+        let (low, high) = (predicted.low * sent, predicted.high * sent);
+        let is_within = (low - m.chance()..=high + m.chance()).contains(&m.throughput);
+        (!outcome.agrees() && !is_within).then_some(Contradiction::Prediction {
+            instances: m.instances,
+            predicted: outcome.predicted,
+            low,
+            high,
+            measured: m.throughput,
+        })
+    }
+
+    fn carried(&self, m: &Measured) -> Option<Contradiction> {
+        let carried = self.model.cpu_limit(m.instances);
+        let is_said = self.recommendation.limited_by == Kind::CpuBound;
+        let is_more = m.throughput - m.chance() > (1.0 + AGREEMENT) * carried;
+        (is_said && is_more).then_some(Contradiction::Carried {
+            instances: m.instances,
+            carried,
+            measured: m.throughput,
+        })
+    }
+
+    fn one_more(&self) -> Option<Contradiction> {
+        let instances = self.recommendation.instances;
+        let (before, after) = (self.measured_at(instances)?, self.measured_at(instances + 1)?);
+        let gain = after.throughput - after.chance() - before.throughput;
+        let helped = gain > AGREEMENT * before.throughput;
+        (no_more_helps(self.model, instances) && helped).then_some(Contradiction::OneMore {
+            instances,
+            before: before.throughput,
+            after: after.throughput,
+        })
+    }
+
+    fn reason(&self) -> Option<Contradiction> {
+        let limited_by = self.recommendation.limited_by;
+        let is_found = limited_by == Kind::Headroom || self.has(limited_by);
+        (!is_found).then_some(Contradiction::Reason { limited_by })
+    }
+
+    fn remedy(&self) -> Option<Contradiction> {
+        let Recommendation { limited_by, instances, .. } = *self.recommendation;
+        let is_vain = advises_instances(limited_by) && no_more_helps(self.model, instances);
+        is_vain.then_some(Contradiction::Remedy { limited_by, instances })
+    }
+
+    /// Trials that no finding carries. Where there is room to spare no limit is named, for none is met.
+    fn tried(&self) -> impl Iterator<Item = Contradiction> {
+        let is_open = |trial: &&Trial| {
+            trial.is_of_the_app() && !self.has(trial.shows) && !self.has(Kind::Headroom)
+        };
+        let open = self.trials.iter().filter(is_open);
+        open.map(|trial| Contradiction::Trial { change: trial.change, shows: trial.shows })
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        self.findings.iter().any(|f| f.kind == kind)
+    }
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let instances = |n: &usize| match n {
+            1 => "1 instance".to_owned(),
+            n => format!("{n} instances"),
+        };
+        match self {
+            Contradiction::Prediction { instances: n, predicted, low, high, measured } => write!(
+                f,
+                "for {} the model says {} requests/s ({} - {}), and {} were measured",
+                instances(n),
+                rate(*predicted),
+                rate(*low),
+                rate(*high),
+                rate(*measured)
+            ),
+            Contradiction::Carried { instances: n, carried, measured } => write!(
+                f,
+                "the model says that the cores carry {} requests/s, and {} completed {}",
+                rate(*carried),
+                instances(n),
+                rate(*measured)
+            ),
+            Contradiction::OneMore { instances: n, before, after } => write!(
+                f,
+                "the model says that one more than {} would not help, and it raised {} requests/s to {}",
+                instances(n),
+                rate(*before),
+                rate(*after)
+            ),
+            Contradiction::Reason { limited_by } => {
+                write!(f, "{limited_by} is given as the reason, and nothing measured shows it")
+            }
+            Contradiction::Trial { change, shows } => {
+                write!(f, "{change} speaks for {shows}, and nothing else that was measured does")
+            }
+            Contradiction::Remedy { limited_by, instances: n } => write!(
+                f,
+                "{limited_by} asks for more instances, and the model says that more than {} would not help",
+                instances(n)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::goal::tests::{measured, open};
+    use crate::model::tests::{model, saturation};
+    use crate::response::Workload;
+
+    /// 100 users who think for 0.1 s.
+    fn users() -> Goal {
+        Goal { workload: Workload::Closed { users: 100, think: 0.1 }, p95: None, ..open(1.0, 1.0) }
+    }
+
+    /// Eight threads that sleep 20 ms, of which two were measured to carry so many requests/s on two cores.
+    fn carrying(throughput: f64) -> Model {
+        let mut m = model(8, 0.0225, 2.0e-3, 2.0);
+        m.fit(&[saturation(2, throughput, 1.9 / throughput, 1.95)]);
+        m
+    }
+
+    fn seen(instances: usize, throughput: f64) -> Measured {
+        Measured { throughput, offered: throughput, ..measured(instances, 0.2) }
+    }
+
+    fn finding(kind: Kind) -> Finding {
+        Finding { kind, confidence: 0.9, evidence: String::new(), remedy: String::new() }
+    }
+
+    fn limited_by(kind: Kind) -> Recommendation {
+        Recommendation {
+            instances: 2,
+            low: 2,
+            high: 2,
+            goal_met: true,
+            could_differ: false,
+            limited_by: kind,
+            next_limit: None,
+            reason: String::new(),
+        }
+    }
+
+    fn check(
+        model: &Model,
+        reason: Kind,
+        found: &[Kind],
+        trials: &[Trial],
+        measured: &[Measured],
+    ) -> Vec<Contradiction> {
+        let (goal, recommendation) = (users(), limited_by(reason));
+        let findings: Vec<Finding> = found.iter().copied().map(finding).collect();
+        let (goal, recommendation, findings) = (&goal, &recommendation, &findings[..]);
+        contradictions(&Answer { model, goal, recommendation, findings, trials, measured })
+    }
+
+    // As one probe at five instances that were cold had made it.
+    #[test]
+    fn a_model_is_held_against_every_valid_measurement() {
+        let (cpu, found) = (Kind::CpuBound, [Kind::CpuBound]);
+        let wrong = check(&carrying(248.0), cpu, &found, &[], &[seen(2, 512.0), seen(3, 659.0)]);
+        let told: Vec<_> = wrong.iter().map(Contradiction::to_string).collect();
+        let count = |start: &str| told.iter().filter(|said| said.starts_with(start)).count();
+        assert_eq!(count("for 2 instances the model says 24"), 1, "{told:?}");
+        assert!(told[0].ends_with("and 512 were measured"), "{told:?}");
+        assert_eq!(count("the model says that the cores carry 24"), 2, "{told:?}");
+        assert_eq!(count("the model says that one more than 2 instances would not"), 1, "{told:?}");
+        let right = check(&carrying(600.0), cpu, &found, &[], &[seen(2, 580.0), seen(3, 610.0)]);
+        assert_eq!(right, []);
+    }
+
+    #[test]
+    fn a_later_measurement_of_a_count_stands_for_an_earlier_one() {
+        let measured = [seen(2, 300.0), seen(2, 590.0)];
+        assert_eq!(check(&carrying(600.0), Kind::CpuBound, &[Kind::CpuBound], &[], &measured), []);
+    }
+
+    // 60 users: "limited by something that all instances share", of which nothing had been found.
+    #[test]
+    fn a_reason_is_one_of_the_findings() {
+        let shared = Kind::SharedDependency;
+        let wrong = check(&carrying(600.0), shared, &[Kind::Waiting], &[], &[]);
+        assert_eq!(wrong, [Contradiction::Reason { limited_by: shared }]);
+        assert_eq!(check(&carrying(600.0), Kind::Headroom, &[], &[], &[]), []);
+    }
+
+    #[test]
+    fn what_a_trial_showed_is_carried_by_a_finding() {
+        let trial = |change| Trial {
+            change,
+            instances: 2,
+            before: 485.0,
+            after: 320.0,
+            shows: Kind::CpuBound,
+            text: String::new(),
+        };
+        let check = |found, change| {
+            check(&carrying(600.0), Kind::Headroom, &[found], &[trial(change)], &[])
+        };
+        let (change, shows) = (Change::OneCoreLess, Kind::CpuBound);
+        assert_eq!(check(Kind::Waiting, change), [Contradiction::Trial { change, shows }]);
+        assert_eq!(check(Kind::CpuBound, change), []);
+        assert_eq!(check(Kind::Headroom, change), [], "no limit is met");
+        assert_eq!(check(Kind::Waiting, Change::NoBalancer), [], "it says that it was the app");
+    }
+
+    #[test]
+    fn no_remedy_asks_for_what_would_not_help() {
+        let limited_by = Kind::Waiting;
+        let mut full = model(1, 0.030, 0.030, 2.0);
+        full.fit(&[saturation(2, 63.0, 0.030, 1.95)]);
+        let wrong = check(&full, limited_by, &[limited_by], &[], &[]);
+        assert_eq!(wrong, [Contradiction::Remedy { limited_by, instances: 2 }]);
+        assert_eq!(check(&model(8, 0.0225, 1e-4, 2.0), limited_by, &[limited_by], &[], &[]), []);
+    }
+}

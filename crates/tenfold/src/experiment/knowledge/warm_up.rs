@@ -1,0 +1,49 @@
+//! What a request costs, and whether that is what it costs an app that is warm.
+
+use capacity::warming::DEMAND_NOISE;
+
+use super::Knowledge;
+use crate::experiment::observation::Observation;
+use crate::plan::Purpose;
+
+/// With this share of the cores in use, what a request costs decides how fast it is answered.
+const BUSY: f64 = 0.5;
+/// An app that uses less of the cores at its peak is not limited by what a request costs.
+const IDLE: f64 = 0.1;
+/// A request that is alone costs so much more where the first ones met an app that had just started.
+const COLD: f64 = 0.5;
+
+impl Knowledge<'_> {
+    /// By which share a request costs more than it did in one instance, where new ones may be why: more
+    /// than noise, of cores that are busy enough for it to matter. Else 0.
+    pub fn dearer(&self, o: &Observation) -> f64 {
+        let alone = self.peak_rung().map_or(f64::INFINITY, Observation::app_demand);
+        let share = o.app_demand() / alone - 1.0;
+        // An instance with every slot busy does what the one did.
+        let matters = match o.probe.purpose {
+            Purpose::Goal => o.app_cores >= BUSY * self.cores(),
+            Purpose::Ladder | Purpose::Saturation => self.uses_cpu(o),
+        };
+        if matters && share > DEMAND_NOISE { share } else { 0.0 }
+    }
+
+    /// Whether what a request costs says something of the instances.
+    pub fn uses_cpu(&self, o: &Observation) -> bool {
+        o.app_cores >= IDLE * self.cores()
+    }
+
+    /// A rung to measure once more, as it may have been cold: the last but one, if a request costs less CPU at
+    /// the last one. Or the first, which alone tells of a light load, if it cost much more than at the last.
+    pub fn doubtful_rung(&self) -> Option<usize> {
+        let [first, .., last] = self.rungs.as_slice() else { return None };
+        let before = &self.rungs[self.rungs.len() - 2];
+        let is_dearer = |o: &Observation, by: f64| o.app_demand() > (1.0 + by) * last.app_demand();
+        if !self.uses_cpu(last) {
+            None
+        } else if is_dearer(before, DEMAND_NOISE) {
+            Some(self.rungs.len() - 2)
+        } else {
+            is_dearer(first, COLD).then_some(0)
+        }
+    }
+}

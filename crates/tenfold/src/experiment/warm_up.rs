@@ -1,0 +1,100 @@
+//! Apps that warm up while they are measured: code is compiled, caches fill, and a request costs less CPU from
+//! one probe to the next. An app is warm once two probes of the same workload, apart in time, agree in that.
+
+use std::time::{Duration, Instant};
+
+use capacity::warming::{DEMAND_NOISE, fall};
+
+use super::Depth;
+use super::observation::Observation;
+use super::pace::Pace;
+use super::probe::{Abort, Probe, WarmUp};
+use super::session::{RUNG, Session, Stage};
+
+/// New instances have this part of the budget to warm up, and half of what is left of it.
+const WARMING: u32 = 4;
+/// They have when a request costs no more than this share less CPU than it did a probe before: as
+/// exact as a probe is.
+const SETTLED: f64 = 0.02;
+impl Session<'_> {
+    /// While it is climbed the app warms up. A rung that may have been cold is measured again until it costs no
+    /// less; if it had been cold, so had the others, which are measured again as far as there is time.
+    pub(super) async fn climb_again(&mut self) -> Result<(), Abort> {
+        let Some(doubtful) = self.known.doubtful_rung() else { return Ok(()) };
+        let begun = Instant::now();
+        let patience = self.patience();
+        let mut demands = vec![self.known.rungs[doubtful].app_demand()];
+        loop {
+            if !self.measure_rung_again(doubtful).await? {
+                return Ok(());
+            }
+            demands.push(self.known.rungs[doubtful].app_demand());
+            let falls = fall(&demands);
+            if falls <= SETTLED {
+                break;
+            }
+            if begun.elapsed() >= patience {
+                self.known.rungs[doubtful].warming = Some(falls);
+                return Ok(());
+            }
+        }
+        let warm = demands[demands.len() - 1];
+        let was_cold = demands[0] > (1.0 + DEMAND_NOISE) * warm;
+        for i in 0..self.known.rungs.len() {
+            let is_dear = self.known.rungs[i].app_demand() > (1.0 + DEMAND_NOISE) * warm;
+            let has_time = begun.elapsed() < patience;
+            if i != doubtful && was_cold && is_dear && has_time {
+                self.measure_rung_again(i).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures a rung once more, as short as may be; false where that does not count or costs too much.
+    async fn measure_rung_again(&mut self, rung: usize) -> Result<bool, Abort> {
+        let Some(users) = self.known.rungs[rung].probe.users else { return Ok(false) };
+        let cycle = users as f64 / self.known.rungs[rung].throughput();
+        let pace = Pace::saturating(cycle);
+        let pace = Pace { most: pace.least, ..pace };
+        if pace.cost(cycle) > self.budget.left() / RUNG {
+            return Ok(false);
+        }
+        let again = self.saturate(1, users, pace, WarmUp::Time).await?;
+        let counts = self.spoilt(&again).is_none();
+        if counts {
+            self.known.rungs[rung] = again;
+        }
+        Ok(counts)
+    }
+
+    /// For how long new instances are waited for until they are warm.
+    fn patience(&self) -> Duration {
+        match self.experiment.depth {
+            Depth::Confirm => (self.budget.total() / WARMING).min(self.budget.left() / 2),
+            Depth::Sweep { .. } => self.budget.total(),
+        }
+    }
+
+    /// Some of the instances are new. While they warm up (code is compiled, caches fill) a request costs
+    /// less CPU from one probe to the next; the last one counts. Where it still fell as time was over they are
+    /// not warm, and can do more than was measured.
+    pub(super) async fn settled(
+        &mut self,
+        probe: &Probe,
+        stage: Stage,
+    ) -> Result<Observation, Abort> {
+        let patience = self.patience();
+        let begun = Instant::now();
+        let mut last = self.probe(probe, stage).await?;
+        let mut demands = vec![last.app_demand()];
+        // Of one that was not seen to fall all that it costs more than the first may be warming up.
+        let mut falls = self.known.dearer(&last);
+        while falls > SETTLED && begun.elapsed() < patience && self.holds(probe) {
+            last = self.probe(probe, stage).await?;
+            demands.push(last.app_demand());
+            falls = fall(&demands).min(self.known.dearer(&last));
+        }
+        last.warming = (falls > SETTLED).then_some(falls);
+        Ok(last)
+    }
+}
