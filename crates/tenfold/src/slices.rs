@@ -5,6 +5,7 @@
 
 use std::mem::size_of;
 use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use libc::{SCHED_OTHER, SYS_sched_getattr, SYS_sched_setattr, c_long, sched_attr, syscall};
@@ -26,7 +27,7 @@ pub fn shortest<T: Send>(start: impl FnOnce() -> T + Send) -> T {
     let take = || start.lock().unwrap_or_else(PoisonError::into_inner).take();
     let started = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, || take().map(|it| it()));
-        thread.ok().map(|thread| thread.join())
+        thread.ok().map(ScopedJoinHandle::join)
     });
     match started {
         Some(Ok(done)) => done,
