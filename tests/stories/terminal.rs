@@ -85,6 +85,8 @@ fn keys_steer_the_load_and_end_it_with_a_summary() {
     terminal.waits_for("110 requests/s offered");
     terminal.press("-");
     terminal.waits_for("100 requests/s offered");
+    terminal.press("250\r");
+    terminal.waits_for("250 requests/s offered");
     terminal.press("?");
     terminal.waits_for("pause, and go on");
     terminal.press("?p");

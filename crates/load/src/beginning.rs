@@ -105,6 +105,7 @@ mod tests {
 
     fn report(judging: Judging) -> Report {
         let frame = Frame {
+            clockwork: Default::default(),
             engine: Engine::Epoll,
             threads: 2,
             started_at: SystemTime::UNIX_EPOCH,

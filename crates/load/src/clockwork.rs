@@ -30,6 +30,11 @@ impl Clockwork {
         self.held
     }
 
+    /// How long it stood still until `now`, in all.
+    pub(crate) fn stood(&self, now: Nanos) -> Nanos {
+        self.held + self.paused_at.map_or(0, |at| now.saturating_sub(at))
+    }
+
     /// The load's time at a time of the clock.
     pub(crate) fn load_time(&self, now: Nanos) -> Nanos {
         self.paused_at.map_or(now, |at| at.min(now)).saturating_sub(self.held)
@@ -52,7 +57,9 @@ mod tests {
         clockwork.pause(150);
         assert_eq!((clockwork.load_time(90), clockwork.load_time(170)), (90, 100));
         assert_eq!(clockwork.real(120), None);
+        assert_eq!(clockwork.stood(130), 30);
         clockwork.resume(180);
+        assert_eq!(clockwork.stood(500), 80);
         clockwork.resume(300);
         assert_eq!((clockwork.load_time(180), clockwork.load_time(200)), (100, 120));
         assert_eq!(clockwork.real(120), Some(200));

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::beginning::Beginning;
 use crate::clock::{Nanos, SECOND};
+use crate::clockwork::Clockwork;
 use crate::driver::Engine;
 use crate::error_kind::ErrorKind;
 use crate::headcount::Headcount;
@@ -40,6 +41,8 @@ pub struct Report {
     pub warm_up: Option<WarmUp>,
     /// How long the measuring lasted, without the warm-up.
     pub duration: Duration,
+    /// How long of this nothing was sent because somebody paused it. Rates leave it out.
+    pub paused: Duration,
     /// Requests that ended within it, answered or failed: a plain count.
     pub requests: u64,
     /// Those of them that failed, by kind; kinds that did not occur are absent.
@@ -152,6 +155,8 @@ pub(crate) struct Frame {
     pub(crate) connection_limit: usize,
     pub(crate) counting: Counting,
     pub(crate) judging: Judging,
+    /// When it was paused.
+    pub(crate) clockwork: Clockwork,
     /// Who was to come, to a closed workload that nobody marked or steered.
     pub(crate) users: Option<Headcount>,
     /// Share of requests that may fail.
@@ -273,7 +278,10 @@ impl Report {
         let until = windows.last().map_or(frame.since, |last| last.end);
         let length = until.saturating_sub(beginning.cut);
         let seconds = length as f64 / SECOND as f64;
-        let per_second = |count: f64| if length > 0 { count / seconds } else { 0.0 };
+        let paused = frame.clockwork.stood(until).min(length);
+        let active = length - paused;
+        let per_second =
+            |count: f64| if active > 0 { count * SECOND as f64 / active as f64 } else { 0.0 };
         let errors: BTreeMap<ErrorKind, u64> =
             ErrorKind::ALL.into_iter().zip(tally.errors).filter(|(_, count)| *count > 0).collect();
         let usage: Vec<Usage> = threads.iter().map(|t| t.usage_from(beginning.cut)).collect();
@@ -300,6 +308,7 @@ impl Report {
             started_at: frame.started_at,
             warm_up: beginning.warm_up(frame.since),
             duration: Duration::from_nanos(length),
+            paused: Duration::from_nanos(paused),
             requests: tally.requests,
             errors_seen: tally.seen().map(|(kind, seen)| (kind, frame.seen(seen))).collect(),
             status: tally.statuses().collect(),

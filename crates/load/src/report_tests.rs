@@ -48,6 +48,7 @@ fn frame() -> Frame {
         connection_limit: 1,
         counting: Counting::Shares,
         judging: Judging::Law,
+        clockwork: Clockwork::default(),
         users: None,
         max_errors: 0.0,
     }
@@ -75,6 +76,16 @@ fn a_backlog_is_no_throughput() {
     let ends = Frame { counting: Counting::Ends, ..frame() };
     let report = Report::merge(ends, &[thread(2, ThreadState::Done)]);
     assert_eq!(report.throughput, 9.0 / 2.0, "10 ended, 1 of them failed");
+}
+
+#[test]
+fn a_pause_by_hand_is_no_time_of_the_load() {
+    let mut clockwork = Clockwork::default();
+    clockwork.pause(6 * SECOND);
+    let frame = Frame { counting: Counting::Ends, clockwork, ..frame() };
+    let report = Report::merge(frame, &[thread(2, ThreadState::Done)]);
+    assert_eq!((report.duration, report.paused), (Duration::from_secs(2), Duration::from_secs(1)));
+    assert_eq!(report.throughput, 9.0, "in the second before");
 }
 
 #[test]

@@ -217,6 +217,7 @@ impl Run {
             // Before a mark the first users' queue is still building.
             counting: if since > self.start { self.counting } else { Counting::Ends },
             judging,
+            clockwork: steering.clockwork,
             users,
             max_errors: self.max_errors,
         }

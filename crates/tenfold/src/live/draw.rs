@@ -38,14 +38,25 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, help: Help) {
     frame.render_widget(self::errors(view), errors);
     frame.render_widget(self::generator(view), generator);
     if charts.height >= 5 {
-        let [left, right] = Layout::horizontal([Constraint::Fill(1); 2]).areas(charts);
+        // Labels of one chart end where the other begins.
+        let halves = Layout::horizontal([Constraint::Fill(1); 2]).spacing(GAP);
+        let [left, right] = halves.areas(charts);
         draw_chart(frame, left, "requests/s", &view.throughput, Color::Green, rate);
         draw_chart(frame, right, "p95", &view.p95_ms, Color::Magenta, |ms| time(ms / 1e3));
     }
-    let keys = "+ - load   p pause   q stop   ? help";
-    frame.render_widget(Paragraph::new(keys).dim(), footer);
+    frame.render_widget(self::footer(view), footer);
     if help == Help::Shown {
         draw_help(frame);
+    }
+}
+
+/// Columns between the charts.
+const GAP: u16 = 3;
+
+fn footer(view: &View) -> Paragraph<'_> {
+    match view.typed.as_str() {
+        "" => Paragraph::new("+ - 0-9 load   p pause   q stop   ? help").dim(),
+        typed => Paragraph::new(format!("load: {typed}_   Enter sets it, Esc forgets it")),
     }
 }
 
@@ -119,6 +130,10 @@ fn draw_chart(
     color: Color,
     word: impl Fn(f64) -> String,
 ) {
+    if points.is_empty() {
+        let words = format!("{name}: no second has enough answers for it yet");
+        return frame.render_widget(Paragraph::new(words).dim(), area);
+    }
     let first = points.first().map_or(0.0, |(x, _)| *x);
     let last = points.last().map_or(1.0, |(x, _)| *x).max(first + 10.0);
     let top = points.iter().map(|(_, y)| *y).fold(0.0, f64::max).max(1e-9) * 1.1;

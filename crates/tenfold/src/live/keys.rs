@@ -20,11 +20,20 @@ pub enum Wish {
     /// As SIGINT does: in raw mode the terminal makes no signal of Ctrl-C.
     Interrupt,
     Help,
+    /// One more of a number that is typed.
+    Digit(char),
+    /// Takes the last of them back.
+    Erase,
+    /// The number becomes the load.
+    Set,
+    /// Esc: forgets the number, or stops where there is none.
+    Leave,
 }
 
 /// Keys and their words, for help.
-pub const HELP: [(&str, &str); 5] = [
+pub const HELP: [(&str, &str); 6] = [
     ("+ -", "a tenth more or fewer users, or a higher or lower rate"),
+    ("0-9", "so many users, or such a rate, after Enter"),
     ("p", "pause, and go on"),
     ("q", "stop, and print the summary"),
     ("Ctrl-C", "the same, with the exit code of a signal"),
@@ -43,7 +52,11 @@ impl Wish {
             KeyCode::Char('+' | '=') | KeyCode::Up => Some(Wish::More),
             KeyCode::Char('-') | KeyCode::Down => Some(Wish::Less),
             KeyCode::Char('p' | ' ') => Some(Wish::Pause),
-            KeyCode::Char('q') | KeyCode::Esc => Some(Wish::Stop),
+            KeyCode::Char('q') => Some(Wish::Stop),
+            KeyCode::Esc => Some(Wish::Leave),
+            KeyCode::Char(digit @ ('0'..='9' | '.')) => Some(Wish::Digit(digit)),
+            KeyCode::Backspace => Some(Wish::Erase),
+            KeyCode::Enter => Some(Wish::Set),
             KeyCode::Char('?' | 'h') => Some(Wish::Help),
             _ => None,
         }
@@ -110,7 +123,30 @@ pub fn steer(control: &Control, wish: Wish) {
         (Wish::Less, Demand::Rate(rate)) => control.set_rate(rate / 1.1),
         (Wish::Pause, _) if present.paused => control.resume(),
         (Wish::Pause, _) => control.pause(),
-        (Wish::Stop | Wish::Interrupt | Wish::Help, _) => {}
+        _ => {}
+    }
+}
+
+/// So many users, or such a rate. What is no number changes nothing.
+pub fn set(control: &Control, typed: &str) {
+    let Ok(number) = typed.parse::<f64>() else { return };
+    match control.present().demand {
+        Demand::Users { .. } if number >= 1.0 => control.set_users(number as usize),
+        Demand::Users { .. } => {}
+        Demand::Rate(_) => control.set_rate(number),
+    }
+}
+
+/// A number as it is typed.
+pub fn type_on(typed: &mut String, wish: Wish) {
+    /// Longer than any load.
+    const MOST: usize = 9;
+    match wish {
+        Wish::Digit(digit) if typed.len() < MOST => typed.push(digit),
+        Wish::Erase => {
+            typed.pop();
+        }
+        _ => {}
     }
 }
 
@@ -134,7 +170,20 @@ mod tests {
         }
         assert_eq!(plain('?'), Some(Wish::Help));
         assert_eq!(plain('c'), None);
+        assert_eq!(plain('7'), Some(Wish::Digit('7')));
         assert_eq!(wish(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Wish::Interrupt));
+    }
+
+    #[test]
+    fn a_number_is_typed_and_taken_back() {
+        let mut typed = String::new();
+        for wish in [Wish::Digit('2'), Wish::Digit('5'), Wish::Erase, Wish::Digit('4'), Wish::More]
+        {
+            type_on(&mut typed, wish);
+        }
+        assert_eq!(typed, "24");
+        (0..20).for_each(|_| type_on(&mut typed, Wish::Digit('1')));
+        assert_eq!(typed.len(), 9);
     }
 
     #[test]

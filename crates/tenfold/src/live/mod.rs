@@ -47,6 +47,8 @@ pub struct View {
     pub busiest_thread: f64,
     pub verdict: Verdict,
     pub reasons: Vec<String>,
+    /// A number that is being typed, to become the load.
+    pub typed: String,
 }
 
 /// Whether requests go out.
@@ -111,13 +113,15 @@ impl View {
             second: Figures::of(last(&report.windows, 1)),
             now: Figures::of(last(&report.windows, NOW)),
             total: Figures {
-                throughput: report.throughput,
+                // Shares of requests that are under way are known only when they end.
+                throughput: report.succeeded() as f64
+                    / report.duration.saturating_sub(report.paused).as_secs_f64().max(1e-3),
                 errors: report.error_count() as f64 / report.duration.as_secs_f64().max(1e-3),
                 response_ms: times(report.response.counts()),
             },
             requests: report.requests,
             errors,
-            throughput: recent.iter().map(|w| (w.start.as_secs_f64(), w.throughput())).collect(),
+            throughput: recent.iter().map(|w| (w.start.as_secs_f64(), answered(&[w]))).collect(),
             p95_ms: recent
                 .iter()
                 .filter_map(|w| {
@@ -129,6 +133,7 @@ impl View {
             busiest_thread: report.busiest_thread,
             verdict: report.verdict.into(),
             reasons: report.reasons.iter().map(ToString::to_string).collect(),
+            typed: String::new(),
         }
     }
 }
@@ -139,11 +144,18 @@ impl Figures {
         windows.iter().for_each(|window| window.response.add_to(&mut response));
         let seconds: f64 = windows.iter().map(|w| w.seconds).sum::<f64>().max(1e-3);
         Figures {
-            throughput: windows.iter().map(|w| w.completed).sum::<f64>() / seconds,
+            throughput: answered(&windows.iter().collect::<Vec<_>>()),
             errors: windows.iter().map(|w| w.errors).sum::<u64>() as f64 / seconds,
             response_ms: times(response.counts()),
         }
     }
+}
+
+/// Successful requests a second, each counted when it is answered: what is under way adds nothing yet to
+/// the newest windows, and they would seem to end in nothing.
+fn answered(windows: &[&Window]) -> f64 {
+    let seconds: f64 = windows.iter().map(|w| w.seconds).sum::<f64>().max(1e-3);
+    windows.iter().map(|w| w.answered).sum::<u64>() as f64 / seconds
 }
 
 fn last<T>(all: &[T], most: usize) -> &[T] {

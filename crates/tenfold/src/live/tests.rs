@@ -39,12 +39,17 @@ fn view() -> View {
         busiest_thread: 0.85,
         verdict: Verdict::Suspect,
         reasons: vec!["a generator thread was busy".to_owned()],
+        typed: String::new(),
     }
 }
 
 fn drawn(width: u16, height: u16, help: Help) -> String {
+    drawing(&view(), width, height, help)
+}
+
+fn drawing(view: &View, width: u16, height: u16, help: Help) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| draw(frame, &view(), help)).unwrap();
+    terminal.draw(|frame| draw(frame, view, help)).unwrap();
     let buffer = terminal.backend().buffer();
     let rows = buffer.content().chunks(usize::from(width.max(1)));
     let lines = rows.map(|row| row.iter().map(Cell::symbol).collect::<String>());
@@ -62,12 +67,56 @@ fn a_screen_has_everything() {
         "errors: reset 3, timeout 1",
         "generator 0.42 cores, busiest thread 85 %   so far suspect",
         "a generator thread was busy",
-        "+ - load   p pause   q stop   ? help",
+        "+ - 0-9 load   p pause   q stop   ? help",
     ] {
         assert!(screen.contains(part), "no `{part}` in\n{screen}");
     }
     assert!(screen.contains('⠁') || screen.contains('⡠') || screen.contains('⠤'), "{screen}");
     assert!(screen.contains("28 ms"), "the chart's top: {screen}");
+}
+
+#[test]
+fn a_p95_that_nobody_knows_is_not_drawn_as_nothing() {
+    let view = View { p95_ms: Vec::new(), typed: "25".to_owned(), ..view() };
+    let screen = drawing(&view, 120, 24, Help::Hidden);
+    assert!(screen.contains("p95: no second has enough answers"), "{screen}");
+    assert!(!screen.contains(" 0 us"), "{screen}");
+    assert!(screen.contains("load: 25_   Enter sets it"), "{screen}");
+}
+
+#[test]
+fn labels_of_one_chart_keep_away_from_the_other() {
+    let screen = drawn(80, 24, Help::Hidden);
+    let labels = screen.lines().find(|line| line.matches("11 s").count() == 2).unwrap();
+    assert!(labels.contains("11 s   "), "{labels}");
+}
+
+/// A second with so many answers, and shares of others that have not ended.
+fn second(start: u64, answered: u64, completed: f64) -> Window {
+    Window {
+        start: Duration::from_secs(start),
+        seconds: 1.0,
+        completed,
+        answered,
+        errors: 0,
+        due: answered,
+        service_us: None,
+        response_us: None,
+        users: 1,
+        in_flight: 1,
+        waiting: 0,
+        unsettled: 1,
+        bytes: 0,
+        in_system: 1.0,
+        stage: load::Stage::Measured,
+        response: load::Distribution::default(),
+    }
+}
+
+#[test]
+fn what_is_under_way_does_not_lower_the_newest_figures() {
+    let windows = [second(0, 3, 3.0), second(1, 3, 0.1)];
+    assert_eq!(Figures::of(&windows).throughput, 3.0);
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl Arguments {
         let shown = self.outputs.write(&document);
         keep(&history, &document)?;
         shown?;
-        Ok(outcome(&document, watched?.or(signal), self.thresholds.exit_code_on_error))
+        Ok(outcome(&document, watched?.or(signal), &self.thresholds))
     }
 
     /// What the script asks for; users, rates and ends that are given go before its phases.
@@ -257,13 +257,15 @@ fn users(workload: &Workload) -> Option<usize> {
     }
 }
 
-fn outcome(document: &Document, signal: Option<Signal>, on_error: Option<u8>) -> Outcome {
+fn outcome(document: &Document, signal: Option<Signal>, asked: &ThresholdArguments) -> Outcome {
+    let on_error = asked.exit_code_on_error;
+    let worst = if asked.strict { Verdict::Valid } else { Verdict::Suspect };
     // 0 says that failed requests decide nothing.
     let on_error = on_error.filter(|code| *code != 0 && document.ended_and_failed().1 > 0);
     match (signal, on_error) {
         (Some(signal), _) => Outcome::Stopped(signal),
         (None, Some(code)) => Outcome::Failed(code),
-        _ if document.verdict == Verdict::Invalid => Outcome::Invalid,
+        _ if document.verdict > worst => Outcome::Invalid,
         _ if document.thresholds.iter().any(|check| !check.met) => Outcome::GoalNotMet,
         _ => Outcome::Done,
     }
@@ -286,21 +288,45 @@ mod tests {
     use super::*;
     use crate::report::load::{Stage, tests::document};
 
+    fn on_error(code: u8) -> ThresholdArguments {
+        let mut asked = ThresholdArguments::default();
+        asked.exit_code_on_error = Some(code);
+        asked
+    }
+
+    #[test]
+    fn a_suspect_measurement_fails_a_strict_build() {
+        let mut document = document();
+        document.thresholds.clear();
+        document.verdict = Verdict::Suspect;
+        let ends = |document: &Document, strict| {
+            let mut asked = ThresholdArguments::default();
+            asked.strict = strict;
+            outcome(document, None, &asked)
+        };
+        assert_eq!(
+            (ends(&document, false), ends(&document, true)),
+            (Outcome::Done, Outcome::Invalid)
+        );
+        document.verdict = Verdict::Valid;
+        assert_eq!(ends(&document, true), Outcome::Done);
+    }
+
     #[test]
     fn failures_in_a_warm_up_end_as_in_locust_too() {
         let mut document = document();
         document.errors.clear();
         document.windows[0].stage = Stage::WarmUp;
         document.windows[1].errors = 0;
-        assert_eq!(outcome(&document, None, Some(9)), Outcome::Failed(9));
+        assert_eq!(outcome(&document, None, &on_error(9)), Outcome::Failed(9));
         document.windows[0].errors = 0;
-        assert_ne!(outcome(&document, None, Some(9)), Outcome::Failed(9));
+        assert_ne!(outcome(&document, None, &on_error(9)), Outcome::Failed(9));
     }
 
     #[test]
     fn with_code_0_failed_requests_hide_no_broken_threshold() {
         let document = document();
         assert!(document.error_count() > 0 && document.thresholds.iter().any(|check| !check.met));
-        assert_eq!(outcome(&document, None, Some(0)), Outcome::GoalNotMet);
+        assert_eq!(outcome(&document, None, &on_error(0)), Outcome::GoalNotMet);
     }
 }

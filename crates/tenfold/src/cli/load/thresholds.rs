@@ -9,7 +9,7 @@ use load::Report;
 use crate::config::quantity;
 use crate::report::load::{Check, Document};
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Thresholds (exit code 3 if one is broken)")]
 pub struct ThresholdArguments {
     /// 50 % of the answers come within TIME
@@ -33,6 +33,9 @@ pub struct ThresholdArguments {
     /// The least throughput, in successful requests a second
     #[arg(long, value_name = "R", value_parser = quantity::rate)]
     min_rate: Option<f64>,
+    /// A suspect measurement ends with code 4, as an invalid one does
+    #[arg(long)]
+    pub strict: bool,
     /// End with CODE if any request failed, also in a warm-up, whatever else holds; as in Locust
     #[arg(long, value_name = "CODE", value_parser = exit_code)]
     pub exit_code_on_error: Option<u8>,

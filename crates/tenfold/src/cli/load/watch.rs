@@ -7,7 +7,7 @@ use load::{Present, Run};
 
 use crate::live::View;
 use crate::live::draw::Help;
-use crate::live::keys::{Keys, Wish, steer};
+use crate::live::keys::{Keys, Wish, set, steer, type_on};
 use crate::live::lines::line;
 use crate::live::screen::Screen;
 use crate::outcome::Signal;
@@ -85,19 +85,25 @@ async fn on_screen(run: &Run, stop: &Stop, order: &Order) -> anyhow::Result<Opti
     let mut keys = Keys::listen();
     let mut looks = tokio::time::interval(LOOK);
     let mut help = Help::Hidden;
+    let mut typed = String::new();
     while run.is_running() {
         tokio::select! {
             signal = stop.wait() => return Ok(Some(signal)),
             wish = keys.next() => match wish {
                 Wish::Interrupt => return Ok(Some(Signal::Interrupt)),
                 Wish::Stop => return Ok(None),
+                Wish::Leave if typed.is_empty() => return Ok(None),
+                Wish::Leave => typed.clear(),
+                Wish::Set => set(&control, &std::mem::take(&mut typed)),
+                Wish::Digit(_) | Wish::Erase => type_on(&mut typed, wish),
                 Wish::Help if help == Help::Hidden => help = Help::Shown,
                 Wish::Help => help = Help::Hidden,
                 wish => steer(&control, wish),
             },
             _ = looks.tick() => {}
         }
-        screen.show(&View::of(order, &run.snapshot(), &control.present()), help)?;
+        let view = View::of(order, &run.snapshot(), &control.present());
+        screen.show(&View { typed: typed.clone(), ..view }, help)?;
     }
     Ok(None)
 }

@@ -42,6 +42,9 @@ pub struct Document {
     pub warm_up: Option<WarmUp>,
     /// Without the warm-up.
     pub duration_s: f64,
+    /// Of this, as long it was paused by hand; rates leave it out.
+    #[serde(default)]
+    pub paused_s: f64,
     pub requests: u64,
     pub errors: BTreeMap<String, u64>,
     pub status: BTreeMap<u16, u64>,
@@ -227,6 +230,9 @@ impl Document {
     pub fn new(order: Order, report: &Report) -> Document {
         let lag = times(report.schedule_lag.counts());
         let windows: Vec<Window> = report.windows.iter().map(Window::from).collect();
+        let verdict = Verdict::from(report.verdict);
+        let reasons = report.reasons.iter().map(ToString::to_string);
+        let redirects = redirects_only(&report.status);
         Document {
             schema: SCHEMA.to_owned(),
             concurrency: concurrency(order.users, &windows, report.in_system),
@@ -244,6 +250,7 @@ impl Document {
             started_at: timestamp(report.started_at).unwrap_or_default(),
             warm_up: report.warm_up.map(WarmUp::from),
             duration_s: report.duration.as_secs_f64(),
+            paused_s: report.paused.as_secs_f64(),
             requests: report.requests,
             errors: report.errors.iter().map(|(kind, n)| (kind.to_string(), *n)).collect(),
             status: report.status.clone(),
@@ -269,8 +276,8 @@ impl Document {
                 reopened: report.reconnects,
             },
             generator_cpu_cores: report.cpu_seconds / report.duration.as_secs_f64().max(1e-3),
-            verdict: report.verdict.into(),
-            verdict_reasons: report.reasons.iter().map(ToString::to_string).collect(),
+            verdict: redirects.as_ref().map_or(verdict, |_| verdict.max(Verdict::Suspect)),
+            verdict_reasons: reasons.chain(redirects).collect(),
             thresholds: report.script.as_ref().map_or_else(Vec::new, script::checked),
             histograms: Histograms {
                 response: Counts::of(report.response.counts()),
@@ -352,6 +359,17 @@ fn concurrency(users: Option<usize>, windows: &[Window], in_system: f64) -> u64 
     }
 }
 
+/// What speaks against a run without any other answer than redirects: they cost the target little.
+fn redirects_only(statuses: &BTreeMap<u16, u64>) -> Option<String> {
+    let (status, _) = statuses.first_key_value()?;
+    let is_redirect = |status: &u16| (300..400).contains(status) && *status != 304;
+    statuses.keys().all(is_redirect).then(|| {
+        format!(
+            "every answer was a redirect ({status}), which is not followed; give the URL that it leads to"
+        )
+    })
+}
+
 /// By kind; those of a script by the requests that failed, too.
 fn failures(order: &Order, report: &Report) -> Vec<Failure> {
     let failure =
@@ -431,8 +449,19 @@ impl From<KeepAlive> for load::KeepAlive {
 
 #[cfg(test)]
 mod tests {
-    use super::concurrency;
+    use std::collections::BTreeMap;
+
+    use super::{concurrency, redirects_only};
     use crate::report::load::tests::document;
+
+    #[test]
+    fn a_load_of_redirects_alone_is_told() {
+        let told = |statuses: &[u16]| {
+            redirects_only(&statuses.iter().map(|status| (*status, 9)).collect::<BTreeMap<_, _>>())
+        };
+        assert!(told(&[301, 302]).unwrap().contains("(301), which is not followed; give the URL"));
+        assert_eq!((told(&[200, 301]), told(&[304]), told(&[])), (None, None, None));
+    }
 
     #[test]
     fn concurrency_is_of_users_or_of_arrivals_under_way() {

@@ -59,6 +59,7 @@ pub fn document() -> Document {
         started_at: "2026-11-21T10:00:00Z".to_owned(),
         warm_up: None,
         duration_s: 2.0,
+        paused_s: 0.0,
         requests: 104,
         errors: BTreeMap::from([("reset".to_owned(), 1), ("status_5xx".to_owned(), 3)]),
         status: BTreeMap::from([(200, 100), (503, 3)]),

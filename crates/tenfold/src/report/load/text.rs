@@ -27,10 +27,11 @@ pub fn text(document: &Document) -> String {
     let mut out = overload(document);
     let _ = write!(
         out,
-        "{}, {} for {}{}\n{}{} requests/s, {:.2} cores used by the generator\n\n",
+        "{}, {} for {}{}{}\n{}{} requests/s, {:.2} cores used by the generator\n\n",
         document.target,
         document.workload,
         length(document.duration_s),
+        paused(document.paused_s),
         document.warm_up.as_ref().map_or_else(String::new, after_warm_up),
         requests(document),
         rate(document.throughput),
@@ -77,6 +78,11 @@ pub fn text(document: &Document) -> String {
     }
     out.push('\n');
     out
+}
+
+/// Rates are of the time without it.
+fn paused(seconds: f64) -> String {
+    if seconds > 0.0 { format!(" (paused for {} of it)", length(seconds)) } else { String::new() }
 }
 
 /// The first that there is to know of a target which cannot keep up.
