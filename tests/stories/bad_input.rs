@@ -56,6 +56,21 @@ fn a_sweep_without_an_end() {
 }
 
 #[test]
+fn a_flag_that_is_called_otherwise_here() {
+    for (arguments, remedy, other) in [
+        ("plan --rps 5 -- true", "Requests a second are --rate R here", "--cpus"),
+        ("load --rps 5 http://127.0.0.1:9/", "Requests a second are --rate R here", "--cpus"),
+        ("up --port 80 -- true", "is --listen ADDRESS here", "'--ports'"),
+        ("plan --users 1 --port 80 -- true", "pass {port} in the app's command", "'--ports'"),
+        ("up --daemon -- true", "let systemd run it", "--admin"),
+        ("load -u 50 --ramp 5s http://127.0.0.1:9/", "divide 50 by its seconds", "'--ramp-to'"),
+    ] {
+        let text = said(&refused(arguments, 2, &[remedy]));
+        assert!(!text.contains(other), "{text}");
+    }
+}
+
+#[test]
 fn a_command_for_a_shell() {
     for command in ["plan --users 3", "cost --cpus 0.5 --memory 20MB --instances 1", "up"] {
         let words = &["sh -c 'cd x && node app.js'", "--dir x -- node app.js"];

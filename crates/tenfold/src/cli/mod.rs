@@ -22,6 +22,7 @@ use anyhow::Context;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
+use crate::config::quantity;
 use crate::outcome::Outcome;
 use crate::output;
 
@@ -83,9 +84,14 @@ impl Cli {
                 // What stands after -- is the app's command, and no value.
                 error.remove(ContextKind::Suggested);
             }
-            let _ = error.print();
             let arguments = std::env::args_os().map(|a| a.to_string_lossy().into_owned());
-            if let Some(hint) = hint(&error, &arguments.collect::<Vec<_>>()) {
+            let hint = hint(&error, &arguments.collect::<Vec<_>>());
+            // A flag that is spelt like it is another one, and stands in the usage line, too.
+            if hint.is_some() && error.remove(ContextKind::SuggestedArg).is_some() {
+                error.remove(ContextKind::Usage);
+            }
+            let _ = error.print();
+            if let Some(hint) = hint {
                 output::tell(format_args!("\n{hint}"));
             }
             output::settle();
@@ -135,6 +141,7 @@ fn hint(error: &clap::Error, arguments: &[String]) -> Option<String> {
             return None;
         };
         return load::without_number(unknown, value)
+            .or_else(|| ramp_time(unknown, value))
             .or_else(|| variable(unknown, value, arguments));
     }
     let has_dashes = arguments.iter().any(|argument| argument == "--");
@@ -142,6 +149,7 @@ fn hint(error: &clap::Error, arguments: &[String]) -> Option<String> {
         _ if unknown.parse::<f64>().is_ok_and(|number| number < 0.0) => {
             Some(format!("`{unknown}` is no flag, and no option takes a number below 0"))
         }
+        subcommand if let Some(hint) = other_name(subcommand, unknown) => Some(hint.to_owned()),
         "load" => load::hint(unknown, arguments),
         "plan" if arguments.windows(2).any(|w| w[0] == "--sweep" && w[1] == *unknown) => {
             Some(format!("--sweep takes its time after =, as in --sweep={unknown}"))
@@ -158,6 +166,33 @@ fn hint(error: &clap::Error, arguments: &[String]) -> Option<String> {
         ),
         _ => None,
     }
+}
+
+/// A flag that others have for what is called otherwise here.
+fn other_name(subcommand: &str, flag: &str) -> Option<&'static str> {
+    Some(match (subcommand, flag) {
+        ("plan" | "load", "--rps" | "--qps") => "Requests a second are --rate R here",
+        ("up" | "balance", "--port") => {
+            "Where clients connect is --listen ADDRESS here, as in --listen 127.0.0.1:8080"
+        }
+        ("plan" | "cost", "--port") => {
+            "Each instance gets a port of its own: pass {port} in the app's command, or choose with --ports FIRST-LAST"
+        }
+        ("up" | "balance", "--daemon" | "--daemonize" | "--detach" | "--background") => {
+            "It stays in the foreground: let systemd run it, or a shell with & behind it"
+        }
+        _ => return None,
+    })
+}
+
+/// Some tools give a ramp as a time.
+fn ramp_time(argument: &str, value: &str) -> Option<String> {
+    let is_time = quantity::duration(value).is_ok_and(|time| !time.is_zero());
+    (argument.starts_with("--ramp <") && is_time).then(|| {
+        format!(
+            "--ramp is how many users start a second: for all of 50 within {value}, divide 50 by its seconds"
+        )
+    })
 }
 
 /// Where a wrong value stands that no argument has: variables of the environment are named after flags.
