@@ -47,6 +47,11 @@ fn more_instances_than_ports() {
 fn a_sweep_without_an_end() {
     refused("plan --users 3 --sweep -- true", 2, &["say up to which, with --max-instances"]);
     refused("plan --users 3 --sweep 5s -- true", 2, &["after =, as in --sweep=5s"]);
+    refused(
+        "plan --users 3 --counts 30,1 --max-instances 10 -- true",
+        2,
+        &["--counts asks for 30 instances", "raise it to 30"],
+    );
     let home = Home::new();
     let text =
         "app = { command = [\"true\"] }\nplan = { max_instances = 2 }\nworkload = { users = 1 }";

@@ -124,6 +124,23 @@ fn the_answer_is_measured_though_another_count_came_first() {
     assert!(probe(&plan, "goal", answer)["requests"].as_u64().unwrap() > 0, "{plan:#}");
 }
 
+#[test]
+fn counts_that_are_listed_are_the_only_ones_measured() {
+    let _machine = shared();
+    let app = format!("{}/../../tests/apps/serialized/app.rb", env!("CARGO_MANIFEST_DIR"));
+    let asked = "--users 2 --think 100ms --counts 1,3 --sweep=1s";
+    let plan = json(&Home::new().run(&format!("plan --quiet --json - {asked} -- ruby {app}")));
+    let instances = |list: &str, wanted: fn(&Value) -> bool| -> Vec<u64> {
+        let all = plan[list].as_array().unwrap().iter().filter(|item| wanted(item));
+        all.map(|item| item["instances"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(instances("curve", |_| true), [1, 3], "{plan:#}");
+    let mut measured = instances("probes", |probe| probe["purpose"] == "goal");
+    measured.dedup();
+    assert_eq!(measured, [3, 1], "{plan:#}");
+    assert_eq!(plan["stop"]["explanation"], "1 and 3 were measured");
+}
+
 // One plan for all of it: measuring takes the time.
 #[test]
 fn a_plan_is_printed_written_priced_and_kept() {

@@ -92,14 +92,19 @@ pub fn recommended(model: &Model, goal: &Goal, bounds: &Bounds, measured: &[Meas
     Search::new(model, goal, bounds, measured).count().0
 }
 
-/// The curve for 1 to `upto` instances.
-pub fn curve(model: &Model, goal: &Goal, measured: &[Measured], upto: usize) -> Vec<Point> {
+/// The curve at `counts` of instances.
+pub fn curve(
+    model: &Model,
+    goal: &Goal,
+    measured: &[Measured],
+    counts: impl IntoIterator<Item = usize>,
+) -> Vec<Point> {
     let point = |instances| Point {
         instances,
         predicted: predict(model, &goal.workload, instances),
         measured: measured.iter().rfind(|m| m.instances == instances).copied(),
     };
-    (1..=upto).map(point).collect()
+    counts.into_iter().map(point).collect()
 }
 
 pub(crate) struct Search<'a> {

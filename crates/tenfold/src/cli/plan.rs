@@ -49,6 +49,15 @@ pub struct Arguments {
         value_parser = quantity::positive_seconds
     )]
     sweep: Option<Option<Duration>>,
+    /// Measure just these counts of instances, as in 1,10,30, however long it takes; --sweep=TIME says how long each
+    #[arg(
+        help_heading = "Measuring",
+        long,
+        value_name = "N,..",
+        value_parser = quantity::count,
+        value_delimiter = ','
+    )]
+    counts: Vec<usize>,
     /// Take the nearest for the answer though a disturbance may have changed it, instead of exit code 4
     #[arg(help_heading = "Measuring", long)]
     allow_suspect: bool,
@@ -88,14 +97,8 @@ impl Arguments {
         let asked = self.workload.clone().or_environment(file)?;
         let workload = config::workload(&asked, &self.request, file)?;
         let app = config::app(&self.question.app, file, &state::logs()?)?;
-        let max_instances = match self.max_instances.or(file.plan.max_instances) {
-            None if self.sweep.is_some() => {
-                return Err(misuse(
-                    "--sweep measures every count: say up to which, with --max-instances 8",
-                ));
-            }
-            most => most.unwrap_or(MAX_INSTANCES.min(app.ports.count())),
-        };
+        let (max_instances, depth) = self.scope(file)?;
+        let max_instances = max_instances.unwrap_or(MAX_INSTANCES.min(app.ports.count()));
         config::check_ports(&app, max_instances).map_err(misuse)?;
         Ok(Experiment {
             app: App { limits: self.limits.over(app.limits), ..app },
@@ -103,12 +106,39 @@ impl Arguments {
             goal: config::goal(&self.goal, file),
             max_instances,
             budget: self.budget.or(file.plan.budget).unwrap_or(BUDGET),
-            depth: self.sweep.map_or(Depth::Confirm, |each| Depth::Sweep { each }),
+            depth,
             suspect: match self.allow_suspect {
                 true => SuspectAnswer::Accepted,
                 false => SuspectAnswer::Refused,
             },
         })
+    }
+
+    /// The most instances, where that is said, and the counts that are measured.
+    fn scope(&self, file: &File) -> anyhow::Result<(Option<usize>, Depth)> {
+        let mut counts = self.counts.clone();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        counts.dedup();
+        let each = self.sweep.flatten();
+        match (counts.first(), self.sweep) {
+            (Some(largest), _) => {
+                let most = self.max_instances.unwrap_or(*largest);
+                if *largest > most {
+                    return Err(misuse(format!(
+                        "--counts asks for {largest} instances, and --max-instances allows {most}: raise it to \
+                         {largest}, or leave it out"
+                    )));
+                }
+                Ok((Some(most), Depth::Sweep { counts, each }))
+            }
+            (None, Some(_)) => {
+                let most = self.max_instances.or(file.plan.max_instances).ok_or_else(|| {
+                    misuse("--sweep measures every count: say up to which, with --max-instances 8")
+                })?;
+                Ok((Some(most), Depth::Sweep { counts: (1..=most).rev().collect(), each }))
+            }
+            (None, None) => Ok((self.max_instances.or(file.plan.max_instances), Depth::Confirm)),
+        }
     }
 
     fn prices(&self) -> anyhow::Result<Option<Machines>> {

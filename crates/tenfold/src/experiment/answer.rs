@@ -65,11 +65,14 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
     let Some((model, bounds)) = known.model() else { return };
     let (goal, measured) = (known.goal(), known.measurements());
     let answer = capacity::recommend(&model, &goal, &bounds, &measured);
-    let upto = match known.experiment.depth {
-        Depth::Sweep { .. } => bounds.max_instances,
-        Depth::Confirm => (answer.instances + ABOUT).max(CURVE).min(bounds.max_instances),
+    let mut counts = match &known.experiment.depth {
+        Depth::Sweep { counts, .. } => counts.clone(),
+        Depth::Confirm => {
+            (1..=(answer.instances + ABOUT).max(CURVE).min(bounds.max_instances)).collect()
+        }
     };
-    let curve = capacity::curve(&model, &goal, &measured, upto);
+    counts.sort_unstable();
+    let curve = capacity::curve(&model, &goal, &measured, counts);
     if model.ladder.is_saturated() {
         plan.slots = Some(model.slots);
     }

@@ -124,19 +124,18 @@ impl Session<'_> {
         self.known.end(reason, why);
     }
 
-    /// From the most down: then instances are new once, and all others are measured as they are once
-    /// they have run for a while.
-    pub(super) async fn sweep(&mut self) -> Result<(), Abort> {
-        for instances in (1..=self.experiment.max_instances).rev() {
-            self.require(instances).await?;
+    /// `counts` from the largest down: then instances are new once, and all others are measured as they are
+    /// once they have run for a while.
+    pub(super) async fn sweep(&mut self, counts: &[usize]) -> Result<(), Abort> {
+        for instances in counts {
+            self.require(*instances).await?;
         }
-        let most = self.experiment.max_instances;
         let lost: Vec<usize> = self.known.lost().collect();
         let (reason, but) = match lost.is_empty() {
             true => (StopReason::Swept, String::new()),
             false => (StopReason::Unmeasurable, format!(" but {}", listed(&lost))),
         };
-        self.known.end(reason, format!("every count up to {most} was measured{but}"));
+        self.known.end(reason, format!("{}{but}", swept(counts)));
         Ok(())
     }
 
@@ -208,7 +207,7 @@ impl Session<'_> {
         let pace = Pace::confirming(cycle, throughput, load::Histogram::samples_for(percent));
         match self.experiment.depth {
             Depth::Confirm => pace,
-            Depth::Sweep { each } => pace.lasting(each),
+            Depth::Sweep { each, .. } => pace.lasting(each),
         }
     }
 
@@ -238,6 +237,18 @@ impl Session<'_> {
     }
 }
 
+/// What was measured of `counts`, the largest first.
+fn swept(counts: &[usize]) -> String {
+    match counts {
+        [1] => "1 instance was measured".to_owned(),
+        [most, ..] if counts.len() == *most => format!("every count up to {most} was measured"),
+        counts => {
+            let upwards: Vec<usize> = counts.iter().rev().copied().collect();
+            format!("{} were measured", listed(&upwards))
+        }
+    }
+}
+
 /// "3, 4 and 5".
 fn listed(counts: &[usize]) -> String {
     let counts: Vec<String> = counts.iter().map(usize::to_string).collect();
@@ -245,5 +256,17 @@ fn listed(counts: &[usize]) -> String {
         Some((last, [])) => last.clone(),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::swept;
+
+    #[test]
+    fn a_sweep_names_the_counts_that_it_measured() {
+        assert_eq!(swept(&[3, 2, 1]), "every count up to 3 was measured");
+        assert_eq!(swept(&[30, 10, 1]), "1, 10 and 30 were measured");
+        assert_eq!(swept(&[1]), "1 instance was measured");
     }
 }

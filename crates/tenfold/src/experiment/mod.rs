@@ -62,12 +62,14 @@ pub enum SuspectAnswer {
 }
 
 /// How many counts are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// One, two, the recommended count and those beside it, and what about them is not sure.
     Confirm,
-    /// Every count up to the most allowed, however long it takes: the truth to compare with.
+    /// Given counts, however long it takes: the truth to compare with.
     Sweep {
+        /// Each once, the largest first.
+        counts: Vec<usize>,
         /// How long each is measured; as a confirmation unless given.
         each: Option<Duration>,
     },

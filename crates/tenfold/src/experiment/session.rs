@@ -117,9 +117,9 @@ impl<'a> Session<'a> {
             self.known.end(StopReason::GeneratorBound, why);
             return Ok(());
         }
-        match self.experiment.depth {
+        match &self.experiment.depth {
             Depth::Confirm => self.confirm().await,
-            Depth::Sweep { .. } => self.sweep().await,
+            Depth::Sweep { counts, .. } => self.sweep(counts).await,
         }
     }
 

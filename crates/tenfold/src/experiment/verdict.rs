@@ -2,10 +2,10 @@
 
 use capacity::words::{counted, percent, rate, time};
 
-use super::SuspectAnswer;
 use super::death;
 use super::knowledge::Knowledge;
 use super::observation::Observation;
+use super::{Depth, SuspectAnswer};
 use crate::plan::{self, Plan, Verdict};
 
 /// The plan is as good as the measurements that it rests on: the ladder, two instances, and the last
@@ -30,7 +30,13 @@ pub fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
     }
     if confirmed.is_none() && known.failing().is_none() {
         let n = answer.instances;
-        open.push(format!("the goal's workload was not measured with {n} running"));
+        let remedy = match &known.experiment.depth {
+            Depth::Sweep { counts, .. } if !counts.contains(&n) => {
+                format!(", so add {n} to --counts")
+            }
+            _ => String::new(),
+        };
+        open.push(format!("the goal's workload was not measured with {n} running{remedy}"));
     }
     for (name, past) in &known.deaths {
         // Those at the memory limit are told as such.

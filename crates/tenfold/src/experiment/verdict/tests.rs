@@ -71,3 +71,22 @@ fn counts_that_say_nothing_are_left_out_of_the_table() {
     assert_eq!(rows(Rows::All), (1..=plan.curve.len()).collect::<Vec<_>>());
     assert_eq!(rows(Rows::Telling)[..4], [2, 3, 4, 5]);
 }
+
+#[test]
+fn a_sweep_of_some_counts_shows_these_alone_and_names_the_answer_that_it_lacks() {
+    let mut experiment = experiment();
+    experiment.depth = Depth::Sweep { counts: vec![8, 3, 1], each: None };
+    let mut known = known(&experiment);
+    for (instances, throughput) in [(8, 200.0), (3, 150.0), (1, 50.0)] {
+        let mut o = seen(instances, None, throughput, 0.0);
+        (o.offered, o.probe.latency_ms.p95) =
+            (200.0, Some(if instances == 8 { 30.0 } else { 900.0 }));
+        known.confirm(&o);
+    }
+    let plan = answer::plan(&known, String::new(), std::time::Duration::ZERO, None);
+    assert_eq!(plan.curve.iter().map(|point| point.instances).collect::<Vec<_>>(), [1, 3, 8]);
+    let r = plan.recommendation.unwrap();
+    assert!((4..8).contains(&r.instances), "{r:?}");
+    let lacks = format!("{0} running, so add {0} to --counts. Nearest: {0} instances", r.instances);
+    assert!(plan.undecided && r.reason.contains(&lacks), "{}", r.reason);
+}
