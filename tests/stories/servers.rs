@@ -110,6 +110,29 @@ fn servers_come_and_go_without_a_lost_request() {
     assert_eq!(home.run("server remove late --drain 0").status.code(), Some(0));
 }
 
+/// What `status` calls the state of the only server.
+fn state(home: &Home) -> String {
+    json(&home.run("status --json"))["instances"][0]["state"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_server_is_unconfirmed_until_its_health_check_has_answered() {
+    let _machine = shared();
+    let home = Home::new();
+    let dead = free_address();
+    let _balance = home.serve(&format!("balance --listen 127.0.0.1:0 --to {dead} --health-path /"));
+    assert_ne!(state(&home), "serving");
+    eventually("three checks have failed", || state(&home) == "down");
+
+    let added = said(&home.run(&format!("server add {}", free_address())));
+    assert!(added.contains("unconfirmed") && !added.contains("serving"), "{added}");
+    let alive = Server::start(&home);
+    let confirmed = Home::new();
+    let _balance = confirmed
+        .serve(&format!("balance --listen 127.0.0.1:0 --to {} --health-path /", alive.address));
+    eventually("a check has succeeded", || state(&confirmed) == "serving");
+}
+
 #[test]
 fn instances_are_no_servers() {
     let _machine = shared();

@@ -37,7 +37,7 @@ impl Told {
             BackendHealth::Up => {
                 self.down.remove(backend).then(|| format!("{name} is up again: {reason}"))
             }
-            BackendHealth::Trial => None,
+            BackendHealth::Trial | BackendHealth::Unconfirmed => None,
         }
     }
 }

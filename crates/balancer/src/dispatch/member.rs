@@ -90,7 +90,7 @@ impl<B> Member<B> {
     /// Requests in flight that it may have now.
     pub(super) fn room(&self) -> usize {
         let slots = match self.condition.health {
-            BackendHealth::Up => self.ramp.of(self.slots),
+            BackendHealth::Up | BackendHealth::Unconfirmed => self.ramp.of(self.slots),
             BackendHealth::Trial | BackendHealth::Down => self.slots.min(1),
         };
         slots.min(self.terms.connections.saturating_sub(self.tunnels))

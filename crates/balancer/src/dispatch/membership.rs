@@ -33,7 +33,7 @@ impl<B: Clone> Dispatch<B> {
             in_flight: 0,
             tunnels: 0,
             ramp: Ramp::new(terms.slow_start),
-            condition: Condition::default(),
+            condition: Condition::unknown(self.health.active.as_ref()),
             bound: List::EMPTY,
             first: List::EMPTY,
             drain_rate: DrainRate::default(),

@@ -34,6 +34,15 @@ pub(crate) struct Turn {
 const MOST_DOUBLINGS: u32 = 3;
 
 impl Condition {
+    /// Nothing is known yet. `active`: how it is going to be asked, if at all.
+    pub(crate) fn unknown(active: Option<&ActiveHealth>) -> Self {
+        let health = match active {
+            Some(_) => BackendHealth::Unconfirmed,
+            None => BackendHealth::Up,
+        };
+        Condition { health, ..Condition::default() }
+    }
+
     /// Takes note of how a request ended. `last`: it is the last backend that serves.
     pub(crate) fn heard(
         &mut self,
@@ -78,6 +87,10 @@ impl Condition {
         match result {
             Ok(()) => {
                 (self.risen, self.fallen) = (self.risen.saturating_add(1), 0);
+                // It has had its requests all along, so nothing turns.
+                if self.health == BackendHealth::Unconfirmed {
+                    self.health = BackendHealth::Up;
+                }
                 let back = self.health != BackendHealth::Up && self.risen >= rules.rise;
                 back.then(|| self.rise(format!("{} checks in a row succeeded", self.risen)))
             }
@@ -113,7 +126,7 @@ impl Condition {
         self.health = health;
         match health {
             BackendHealth::Up => (self.reason, self.until) = (None, None),
-            BackendHealth::Trial => self.until = None,
+            BackendHealth::Unconfirmed | BackendHealth::Trial => self.until = None,
             BackendHealth::Down => self.reason = Some(reason.clone()),
         }
         Turn { health, reason }
@@ -179,6 +192,21 @@ mod tests {
         let never = PassiveHealth { failures: 0, ..PassiveHealth::default() };
         let refused = failed(BackendFault::Connect, now);
         assert_eq!(Condition::default().heard(&never, refused, false), None);
+    }
+
+    #[test]
+    fn with_checks_it_is_unconfirmed_until_the_first_one_succeeds() {
+        let rules = ActiveHealth::of("/");
+        assert_eq!(Condition::unknown(None).health, BackendHealth::Up);
+        let mut it = Condition::unknown(Some(&rules));
+        assert_eq!(it.checked(&rules, Err("refused".into())), None);
+        assert_eq!(it.health, BackendHealth::Unconfirmed);
+        assert_eq!(it.checked(&rules, Ok(())), None, "it has had requests all along");
+        assert_eq!(it.health, BackendHealth::Up);
+
+        let mut dead = Condition::unknown(Some(&rules));
+        let turns = [(); 3].map(|()| health(dead.checked(&rules, Err("refused".into()))));
+        assert_eq!(turns, [None, None, Some(BackendHealth::Down)]);
     }
 
     #[test]

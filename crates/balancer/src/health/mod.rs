@@ -86,9 +86,11 @@ pub struct ActiveHealth {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackendHealth {
-    /// Fit to serve; so is one that nothing is known of.
+    /// Fit to serve, or never asked: without checks, a backend is fit until requests fail.
     #[default]
     Up,
+    /// It is asked, and no check has succeeded yet. It gets requests like one that is up.
+    Unconfirmed,
     /// It was down, and gets one request at a time.
     Trial,
     /// It gets no requests.

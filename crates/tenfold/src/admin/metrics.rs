@@ -110,7 +110,12 @@ impl Scrape {
         let help = "Whether a backend only finishes what it has";
         gauge(encoder, "backend_draining", help, None, &draining)?;
         let up = self.each_backend(|b| is(b.health == BackendHealth::Up));
-        gauge(encoder, "backend_up", "Whether a backend is fit to serve", None, &up)
+        let help =
+            "Whether a backend is fit to serve, which checks must have confirmed if it has any";
+        gauge(encoder, "backend_up", help, None, &up)?;
+        let unconfirmed = self.each_backend(|b| is(b.health == BackendHealth::Unconfirmed));
+        let help = "Whether a backend gets requests though no check of it has succeeded yet";
+        gauge(encoder, "backend_unconfirmed", help, None, &unconfirmed)
     }
 
     fn each_backend<T>(&self, value: impl Fn(&BackendSnapshot) -> T) -> Vec<(Labels, T)> {
