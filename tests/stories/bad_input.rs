@@ -25,7 +25,7 @@ fn a_goal_without_a_number() {
     refused("plan --users 3 --p95 -- true", 2, &["--p95 <TIME>"]);
     refused("plan --users 3 --p95 fast -- true", 2, &["`fast` is not a time", "200ms"]);
     refused("plan --users 3 --p95 200 -- true", 2, &["`200` is not a time"]);
-    refused("plan -- true", 2, &["how is the app used", "--rate"]);
+    refused("plan --think 1s -- true", 2, &["--think belongs to --users"]);
 }
 
 #[test]
@@ -45,6 +45,7 @@ fn more_instances_than_ports() {
 
 #[test]
 fn a_sweep_without_an_end() {
+    refused("plan --counts 1,2 -- true", 2, &["a sweep measures a workload", "--rate"]);
     refused("plan --users 3 --sweep -- true", 2, &["say up to which, with --max-instances"]);
     refused("plan --users 3 --sweep 5s -- true", 2, &["after =, as in --sweep=5s"]);
     refused(

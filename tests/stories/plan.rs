@@ -141,6 +141,20 @@ fn counts_that_are_listed_are_the_only_ones_measured() {
     assert_eq!(plan["stop"]["explanation"], "1 and 3 were measured");
 }
 
+#[test]
+fn without_a_workload_one_instance_and_two_are_measured() {
+    let _machine = shared();
+    let app = format!("{}/../../tests/apps/serialized/app.rb", env!("CARGO_MANIFEST_DIR"));
+    let asked = "--budget 20s --allow-suspect";
+    let output = Home::new().run(&format!("plan --quiet --json - {asked} -- ruby {app}"));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let plan = json(&output);
+    assert!(plan["recommendation"].is_null() && plan["goal"]["users"].is_null(), "{plan:#}");
+    assert_eq!(plan["capacity"]["limited_by"], "serialized", "{plan:#}");
+    assert_eq!(plan["capacity"]["second_helps"], true, "{plan:#}");
+    assert_eq!(plan["stop"]["reason"], "capacity");
+}
+
 // One plan for all of it: measuring takes the time.
 #[test]
 fn a_plan_is_printed_written_priced_and_kept() {

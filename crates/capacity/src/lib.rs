@@ -28,6 +28,7 @@
 //! - [`bracket`]: the smallest count that passes, by measurements alone.
 //! - [`recommendation`]: the curve, the count, its interval, and whether more would help.
 //! - [`consistency`]: a finished answer against itself.
+//! - [`instance_capacity`]: what one instance and two carry, where no workload was given.
 //! - [`precision`]: where one more measurement would say most; [`warming`]: whether instances get faster yet.
 //! - [`price`]: what machines cost, and which of them hold a plan; [`cost`]: bigger or more.
 
@@ -45,6 +46,7 @@ mod enough;
 pub mod fairness;
 pub mod finding;
 pub mod goal;
+pub mod instance_capacity;
 pub mod interval;
 pub mod ladder;
 pub mod laws;
@@ -75,6 +77,7 @@ pub use finding::{
     Trial, diagnose, explain, instance_limit,
 };
 pub use goal::{Goal, Measured, Outcome};
+pub use instance_capacity::{InstanceCapacity, instance_capacity};
 pub use interval::Interval;
 pub use ladder::{Ladder, Rung};
 pub use model::{CoreTrial, Model, Side};

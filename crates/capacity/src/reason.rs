@@ -91,14 +91,8 @@ impl Search<'_> {
     fn why_not(&self, r: &Recommendation) -> String {
         let n = count(r.instances);
         let s = if r.instances == 1 { "s" } else { "" };
-        match self.bounds.failing {
-            Some(Failing::Requests(share)) => {
-                return format!("{} of the requests fail without any overload", percent(share));
-            }
-            Some(Failing::Deaths(deaths)) => {
-                return format!("an instance died {deaths} times while it was measured");
-            }
-            None => {}
+        if let Some(failure) = self.failure() {
+            return failure;
         }
         let alone = self.model.ladder.least_service();
         if let Some((name, bound)) = self.goal.bound().filter(|(_, bound)| *bound < alone) {
@@ -116,6 +110,18 @@ impl Search<'_> {
             }
             None => format!("{n} come{s} nearest{}", self.latency(r.instances)),
         }
+    }
+
+    /// How the app fails without an overload.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.bounds.failing.map(|failing| match failing {
+            Failing::Requests(share) => {
+                format!("{} of the requests fail without any overload", percent(share))
+            }
+            Failing::Deaths(deaths) => {
+                format!("an instance died {deaths} times while it was measured")
+            }
+        })
     }
 
     /// What a count completes of what is sent (1/s), where it does not complete all of it: measured if it
@@ -188,11 +194,15 @@ impl Search<'_> {
 
     /// A limit of `n` instances.
     fn in_words(&self, kind: Kind, n: usize) -> String {
-        let each = rate(self.each());
+        self.limit_named(kind, n, &format!(" ({} requests/s)", rate(self.each())))
+    }
+
+    /// The same, with `each` behind a limit of every single instance: what it completes.
+    pub(crate) fn limit_named(&self, kind: Kind, n: usize, each: &str) -> String {
         let cores = self.model.cores;
         match kind {
             Kind::Serialized => {
-                format!("each instance serving one request at a time ({each} requests/s)")
+                format!("each instance serving one request at a time{each}")
             }
             Kind::Waiting if self.is_far_from_end(n) => {
                 format!(
@@ -201,14 +211,14 @@ impl Search<'_> {
                 )
             }
             Kind::Waiting => format!(
-                "the {} that an instance serves at once ({each} requests/s)",
+                "the {} that an instance serves at once{each}",
                 counted(self.model.ladder.served(), "request")
             ),
             Kind::ConnectionLimited => format!(
-                "a pool inside each instance, which serves {} at once ({each} requests/s)",
+                "a pool inside each instance, which serves {} at once{each}",
                 counted(self.model.ladder.served(), "request")
             ),
-            Kind::CpuThrottled => format!("the CPU quota of each instance ({each} requests/s)"),
+            Kind::CpuThrottled => format!("the CPU quota of each instance{each}"),
             Kind::MemoryPressure => "the memory".to_owned(),
             Kind::CpuBound if self.model.is_cpu_limited(n) => format!(
                 "the CPU: the {cores} cores carry {} requests/s, balancer and load generator included",
@@ -219,7 +229,7 @@ impl Search<'_> {
                 let busy = self.model.app_demand * self.model.ladder.peak();
                 let cores =
                     if busy < 1.2 { "one core".to_owned() } else { format!("{busy:.1} cores") };
-                format!("the {cores} that an instance keeps busy ({each} requests/s)")
+                format!("the {cores} that an instance keeps busy{each}")
             }
             Kind::Oversubscribed => {
                 format!("the CPU: one instance already keeps the {cores} cores busy")

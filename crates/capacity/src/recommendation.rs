@@ -128,7 +128,12 @@ enum View {
 }
 
 impl<'a> Search<'a> {
-    fn new(model: &'a Model, goal: &'a Goal, bounds: &'a Bounds, measured: &'a [Measured]) -> Self {
+    pub(crate) fn new(
+        model: &'a Model,
+        goal: &'a Goal,
+        bounds: &'a Bounds,
+        measured: &'a [Measured],
+    ) -> Self {
         let most = bounds.max_instances.min(bounds.memory.unwrap_or(usize::MAX)).max(1);
         let known = RefCell::default();
         let mut search = Search { model, goal, bounds, measured, most, best: 0.0, known };

@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 
 use capacity::price::CpuKind;
-use capacity::{Basis, Finding, Recommendation, Trial, Usl};
+use capacity::{Basis, Finding, InstanceCapacity, Kind, Recommendation, Trial, Usl};
 use observe::TargetUsage;
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,8 @@ pub struct Plan {
     /// What the balancer gave it, and should give it: a little more where requests are short.
     pub balancer_slots: Option<usize>,
     pub probes: Vec<Probe>,
-    /// What the model was fitted to, in seconds and not rounded; earlier documents do not tell.
+    /// What the model was fitted to, in seconds and not rounded; earlier documents do not tell. Without a workload
+    /// its goal is a single user.
     #[serde(default)]
     pub basis: Option<Basis>,
     pub curve: Vec<Point>,
@@ -43,6 +44,9 @@ pub struct Plan {
     #[serde(default)]
     pub interventions: Vec<Trial>,
     pub recommendation: Option<Recommendation>,
+    /// The answer where no workload was given, and so no recommendation; earlier documents do not tell.
+    #[serde(default)]
+    pub capacity: Option<InstanceCapacity>,
     /// Whether what speaks against the measurements may change the recommendation, so that it is the nearest that
     /// is known and no answer. Earlier documents do not tell.
     #[serde(default)]
@@ -73,8 +77,10 @@ pub struct Stop {
 pub enum StopReason {
     /// The answer was measured; one instance less and one more, and what about it was not sure, as time allowed.
     Confirmed,
-    /// Every count was measured.
+    /// Every count that was asked for was measured.
     Swept,
+    /// One instance was measured, and two where they could be: there was no workload for more.
+    Capacity,
     /// The next measurement would have cost more than the budget had left.
     Budget,
     /// Requests fail whatever the count.
@@ -298,6 +304,23 @@ pub fn distinct<'a>(reasons: impl Iterator<Item = &'a String>) -> Vec<String> {
         }
     }
     distinct
+}
+
+impl Plan {
+    /// The answer in words, if there is any.
+    pub fn answer(&self) -> Option<&str> {
+        let recommended = self.recommendation.as_ref().map(|r| &r.reason);
+        recommended.or(self.capacity.as_ref().map(|c| &c.reason)).map(String::as_str)
+    }
+
+    /// Whether the goal is met, or what was asked for without a goal is known.
+    pub fn is_met(&self) -> bool {
+        match (&self.recommendation, &self.capacity) {
+            (Some(recommendation), _) => recommendation.goal_met,
+            (None, Some(capacity)) => capacity.limited_by != Kind::Failing,
+            (None, None) => false,
+        }
+    }
 }
 
 // === conversions from the science and the load, seconds to milliseconds ===

@@ -5,24 +5,24 @@ use super::evidence::Evidence;
 use super::trial::Change;
 use super::{Finding, Kind, Trial, clarity, diagnose, found, instance};
 use crate::model::Model;
-use crate::recommendation::{Recommendation, WORTH};
+use crate::recommendation::WORTH;
 use crate::words::{rate, time};
 
 /// Confidence in what follows from the model alone.
 const MODELLED: f64 = 0.7;
 
-/// Every finding that the evidence supports, and one for what else limits the answer or was tried.
+/// Every finding that the evidence supports, and one for what else limits `n` instances or was tried.
 pub fn explain(
     model: &Model,
     e: &Evidence,
-    answer: &Recommendation,
+    n: usize,
+    limited_by: Kind,
     trials: &[Trial],
 ) -> Vec<Finding> {
     let mut findings = diagnose(model, e);
-    let n = answer.instances;
     let is_alone = findings.iter().any(|f| f.kind == Kind::Headroom);
     let tried = trials.iter().filter(|trial| !is_alone && trial.is_of_the_app());
-    for kind in std::iter::once(answer.limited_by).chain(tried.map(|trial| trial.shows)) {
+    for kind in std::iter::once(limited_by).chain(tried.map(|trial| trial.shows)) {
         if findings.iter().any(|f| f.kind == kind) {
             continue;
         }
@@ -32,10 +32,9 @@ pub fn explain(
         }
     }
     if no_more_helps(model, n) {
-        let limit = answer.limited_by;
-        for f in findings.iter_mut().filter(|f| f.kind != limit && advises_instances(f.kind)) {
-            f.remedy =
-                format!("the recommended count makes up for it; more instances would meet {limit}");
+        let here = if n > 1 { "the recommended count makes up for it; " } else { "" };
+        for f in findings.iter_mut().filter(|f| f.kind != limited_by && advises_instances(f.kind)) {
+            f.remedy = format!("{here}more instances would meet {limited_by}");
         }
     }
     findings
@@ -126,7 +125,7 @@ mod tests {
     use crate::goal::tests::open;
     use crate::model::CoreTrial;
     use crate::model::tests::{model, saturation};
-    use crate::recommendation::{Bounds, recommend};
+    use crate::recommendation::{Bounds, Recommendation, recommend};
     use crate::response::Workload;
     use crate::{Goal, Question, instance_limit};
 
@@ -142,7 +141,7 @@ mod tests {
         };
         let answer = recommend(m, goal, &bounds, &[]);
         let trials: Vec<_> = e.trials.iter().cloned().chain(Trial::second_instance(m, e)).collect();
-        let findings = explain(m, e, &answer, &trials);
+        let findings = explain(m, e, answer.instances, answer.limited_by, &trials);
         (answer, findings)
     }
 

@@ -7,9 +7,10 @@ use fleet::App;
 
 use super::question::Question;
 use crate::config::{
-    self, File, GoalArguments, LimitArguments, RequestArguments, WorkloadArguments, quantity,
+    self, File, GoalArguments, LimitArguments, RequestArguments, Workload, WorkloadArguments,
+    quantity,
 };
-use crate::experiment::{Depth, Experiment, SuspectAnswer};
+use crate::experiment::{Depth, Experiment, NO_WORKLOAD, SuspectAnswer};
 use crate::history::{self, History, NewRun};
 use crate::outcome::{Outcome, Signal, misuse};
 use crate::plan::{Plan, Verdict};
@@ -20,6 +21,9 @@ use crate::signal::Stop;
 use crate::state;
 
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Without --users and --rate it measures what one instance carries, and whether a second helps."
+)]
 pub struct Arguments {
     #[command(flatten)]
     workload: WorkloadArguments,
@@ -95,14 +99,25 @@ impl Arguments {
 
     fn experiment(&self, file: &File) -> anyhow::Result<Experiment> {
         let asked = self.workload.clone().or_environment(file)?;
-        let workload = config::workload(&asked, &self.request, file)?;
+        let pattern = config::pattern(&asked, file)?;
+        let request = config::request(&self.request, file)?;
         let app = config::app(&self.question.app, file, &state::logs()?)?;
         let (max_instances, depth) = self.scope(file)?;
+        let (pattern, depth) = match (pattern, depth) {
+            (Some(pattern), depth) => (pattern, depth),
+            (None, Depth::Sweep { .. }) => {
+                return Err(misuse(
+                    "a sweep measures a workload: say --users 10 --think 1s (people who wait for answers) or \
+                     --rate 400 (requests a second)",
+                ));
+            }
+            (None, _) => (NO_WORKLOAD, Depth::Capacity),
+        };
         let max_instances = max_instances.unwrap_or(MAX_INSTANCES.min(app.ports.count()));
         config::check_ports(&app, max_instances).map_err(misuse)?;
         Ok(Experiment {
             app: App { limits: self.limits.over(app.limits), ..app },
-            workload,
+            workload: Workload { pattern, request },
             goal: config::goal(&self.goal, file),
             max_instances,
             budget: self.budget.or(file.plan.budget).unwrap_or(BUDGET),
@@ -150,7 +165,7 @@ impl Arguments {
 
 /// The history's summary is the answer itself.
 pub fn keep(history: &History, plan: &Plan) -> anyhow::Result<()> {
-    let answer = plan.recommendation.as_ref().map_or("no answer", |r| r.reason.as_str());
+    let answer = plan.answer().unwrap_or("no answer");
     let summary = match plan.verdict {
         Verdict::Valid => answer.to_owned(),
         Verdict::Suspect => format!("(suspect) {answer}"),
@@ -169,11 +184,10 @@ pub fn keep(history: &History, plan: &Plan) -> anyhow::Result<()> {
 
 /// How a plan ends.
 pub fn outcome(plan: &Plan, signal: Option<Signal>) -> Outcome {
-    let met = plan.recommendation.as_ref().is_some_and(|r| r.goal_met);
     match signal {
         Some(signal) => Outcome::Stopped(signal),
         None if plan.verdict == Verdict::Invalid || plan.undecided => Outcome::Invalid,
-        None if met => Outcome::Done,
+        None if plan.is_met() => Outcome::Done,
         None => Outcome::GoalNotMet,
     }
 }

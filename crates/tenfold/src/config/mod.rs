@@ -110,18 +110,14 @@ pub fn app(arguments: &AppArguments, file: &File, logs: &Path) -> anyhow::Result
     app.map_err(|wrong| file.source.wrong(&wrong))
 }
 
-/// The workload: exactly one of users and rate.
-pub fn workload(
-    arguments: &WorkloadArguments,
-    request: &RequestArguments,
-    file: &File,
-) -> anyhow::Result<Workload> {
+/// Who sends requests: users or a rate, or nobody said.
+pub fn pattern(arguments: &WorkloadArguments, file: &File) -> anyhow::Result<Option<Pattern>> {
     let said = arguments.users.is_some() || arguments.rate.is_some();
     let section = &file.workload;
     let (users, rate) =
         if said { (arguments.users, arguments.rate) } else { (section.users, section.rate) };
     let think = arguments.think.or(section.think);
-    let pattern = match (users, rate) {
+    Ok(Some(match (users, rate) {
         (Some(_), Some(_)) if said => {
             return Err(misuse(
                 "users and rate are two kinds of load: give one of --users and --rate",
@@ -133,12 +129,10 @@ pub fn workload(
                 .source
                 .wrong(&rate.wrong("users and rate are two kinds of load: take out one of them")));
         }
-        (None, None) => {
-            return Err(misuse(
-                "how is the app used? Say --users 10 --think 1s (people who wait for answers) or \
-                 --rate 400 (requests a second)",
-            ));
+        (None, None) if arguments.think.is_some() => {
+            return Err(misuse("--think belongs to --users: say how many, as in --users 10"));
         }
+        (None, None) => return Ok(None),
         (Some(users), None) => Pattern::Closed { users, think: think.unwrap_or_default() },
         (None, Some(_)) if arguments.think.is_some() => {
             return Err(misuse("--think belongs to --users: arrivals at a rate wait for nobody"));
@@ -150,8 +144,7 @@ pub fn workload(
             )));
         }
         (None, Some(rate)) => Pattern::Open { rate },
-    };
-    Ok(Workload { pattern, request: self::request(request, file)? })
+    }))
 }
 
 /// The request: arguments first, then the file.
@@ -236,10 +229,8 @@ pub fn goal(arguments: &GoalArguments, file: &File) -> Goal {
 mod tests {
     use super::*;
 
-    fn pattern(arguments: &WorkloadArguments, file: &File) -> Result<Pattern, String> {
-        workload(arguments, &RequestArguments::default(), file)
-            .map(|w| w.pattern)
-            .map_err(|e| e.to_string())
+    fn pattern(arguments: &WorkloadArguments, file: &File) -> Result<Option<Pattern>, String> {
+        super::pattern(arguments, file).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -256,9 +247,11 @@ mod tests {
     }
 
     #[test]
-    fn exactly_one_kind_of_load() {
+    fn one_kind_of_load_at_most() {
         let none = WorkloadArguments::default();
-        assert!(pattern(&none, &File::default()).unwrap_err().contains("how is the app used"));
+        assert_eq!(pattern(&none, &File::default()), Ok(None));
+        let pause = WorkloadArguments { think: Some(Duration::from_secs(1)), ..none };
+        assert!(pattern(&pause, &File::default()).unwrap_err().contains("as in --users 10"));
         let both = WorkloadArguments { users: Some(1), rate: Some(1.0), think: None };
         assert!(pattern(&both, &File::default()).unwrap_err().contains("give one"));
     }
@@ -269,10 +262,10 @@ mod tests {
         file.workload.users = Some(10);
         file.workload.think = Some(Duration::from_secs(1));
         let rate = WorkloadArguments { rate: Some(5.0), ..WorkloadArguments::default() };
-        assert_eq!(pattern(&rate, &file), Ok(Pattern::Open { rate: 5.0 }));
+        assert_eq!(pattern(&rate, &file), Ok(Some(Pattern::Open { rate: 5.0 })));
         let users = WorkloadArguments { users: Some(3), ..WorkloadArguments::default() };
         let think = Duration::from_secs(1);
-        assert_eq!(pattern(&users, &file), Ok(Pattern::Closed { users: 3, think }));
+        assert_eq!(pattern(&users, &file), Ok(Some(Pattern::Closed { users: 3, think })));
     }
 
     #[test]
@@ -288,8 +281,9 @@ mod tests {
     fn what_the_file_says_wrong_is_told_with_its_line() {
         let refused = |text: &str| {
             let file = File::parse(&format!("[workload]\nusers = 1\n{text}"), "t.toml").unwrap();
-            let none = WorkloadArguments::default();
-            workload(&none, &RequestArguments::default(), &file).unwrap_err().to_string()
+            let sent = || request(&RequestArguments::default(), &file);
+            let wrong = super::pattern(&WorkloadArguments::default(), &file).and_then(|_| sent());
+            wrong.unwrap_err().to_string()
         };
         for (text, said) in [
             ("rate = 5", "t.toml:3: users and rate are two kinds of load: take out"),

@@ -45,6 +45,7 @@ pub fn plan(
         findings: Vec::new(),
         interventions: Vec::new(),
         recommendation: None,
+        capacity: None,
         undecided: false,
         notes: known.notes(),
         stop: known.stop.clone(),
@@ -63,23 +64,30 @@ pub fn plan(
 
 fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
     let Some((model, bounds)) = known.model() else { return };
+    if model.ladder.is_saturated() {
+        plan.slots = Some(model.slots);
+    }
+    plan.balancer_slots = known.balancer_slots();
+    plan.interventions = known.interventions(&model);
+    if known.experiment.depth == Depth::Capacity {
+        let two = known.second.as_ref().map(Observation::throughput);
+        let answer = capacity::instance_capacity(&model, &bounds, two);
+        plan.findings = known.findings(&model, 1, answer.limited_by, false);
+        plan.capacity = Some(answer);
+        return;
+    }
     let (goal, measured) = (known.goal(), known.measurements());
     let answer = capacity::recommend(&model, &goal, &bounds, &measured);
     let mut counts = match &known.experiment.depth {
         Depth::Sweep { counts, .. } => counts.clone(),
-        Depth::Confirm => {
+        Depth::Confirm | Depth::Capacity => {
             (1..=(answer.instances + ABOUT).max(CURVE).min(bounds.max_instances)).collect()
         }
     };
     counts.sort_unstable();
     let curve = capacity::curve(&model, &goal, &measured, counts);
-    if model.ladder.is_saturated() {
-        plan.slots = Some(model.slots);
-    }
-    plan.balancer_slots = known.balancer_slots();
     plan.curve = curve.iter().map(plan::Point::from).collect();
-    plan.findings = known.findings(&model, &answer);
-    plan.interventions = known.interventions(&model);
+    plan.findings = known.findings(&model, answer.instances, answer.limited_by, answer.goal_met);
     let contradictions = capacity::contradictions(&Answer {
         model: &model,
         goal: &goal,
@@ -102,6 +110,7 @@ fn probes<'a>(known: &'a Knowledge<'_>) -> impl Iterator<Item = &'a Observation>
 fn goal(experiment: &Experiment) -> plan::Goal {
     let ms = |time: Duration| to_ms(time.as_secs_f64());
     let (users, think, rate) = match experiment.workload.pattern {
+        _ if experiment.depth == Depth::Capacity => (None, None, None),
         Pattern::Closed { users, think } => (Some(users), Some(think), None),
         Pattern::Open { rate } => (None, None, Some(rate)),
     };

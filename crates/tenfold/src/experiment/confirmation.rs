@@ -157,7 +157,7 @@ impl Session<'_> {
         let response = self.known.response(instances);
         let pace = match self.experiment.depth {
             // A probe that ends before its requests do says nothing: past the budget rather than that.
-            Depth::Confirm => {
+            Depth::Confirm | Depth::Capacity => {
                 let last = Duration::from_secs_f64(self.last_answers(instances, &pace));
                 let left = self.budget.left().saturating_sub(last).max(pace.cost(response) / 2);
                 pace.beside(left, self.confirmations(instances))
@@ -206,7 +206,7 @@ impl Session<'_> {
         let percent = if goal.p99.is_some() { 99.0 } else { 95.0 };
         let pace = Pace::confirming(cycle, throughput, load::Histogram::samples_for(percent));
         match self.experiment.depth {
-            Depth::Confirm => pace,
+            Depth::Confirm | Depth::Capacity => pace,
             Depth::Sweep { each, .. } => pace.lasting(each),
         }
     }

@@ -7,9 +7,9 @@ mod warm_up;
 use std::collections::BTreeMap;
 
 use capacity::{
-    Basis, Bounds, Change, CoreTrial, Evidence, Failing, Filling, Finding, Kept, Ladder, Line,
-    Load, Memory, Model, Question, Quota, Recommendation, Room, Rung, Saturation, Scaling,
-    ServiceShape, Shortage, Trial, Usl,
+    Basis, Bounds, Change, CoreTrial, Evidence, Failing, Filling, Finding, Kept, Kind, Ladder,
+    Line, Load, Memory, Model, Question, Quota, Room, Rung, Saturation, Scaling, ServiceShape,
+    Shortage, Trial, Usl,
 };
 use fleet::Past;
 use observe::{Machine, fullest};
@@ -291,17 +291,23 @@ impl<'a> Knowledge<'a> {
         self.confirmed.iter().rfind(|o| o.instances() == instances)
     }
 
-    /// Everything that the numbers show, in the light of the answer.
-    pub fn findings(&self, model: &Model, answer: &Recommendation) -> Vec<Finding> {
+    /// Everything that the numbers show, in the light of the answer: so many, limited by that.
+    pub fn findings(
+        &self,
+        model: &Model,
+        instances: usize,
+        limited_by: Kind,
+        goal_met: bool,
+    ) -> Vec<Finding> {
         let Some(evidence) = self.evidence() else { return Vec::new() };
-        let confirmed = self.confirmed_at(answer.instances).filter(|_| answer.goal_met);
+        let confirmed = self.confirmed_at(instances).filter(|_| goal_met);
         let load = confirmed.map(|o| Load {
-            share: o.throughput() / model.capacity(answer.instances),
-            instances: answer.instances,
+            share: o.throughput() / model.capacity(instances),
+            instances,
             outcome: self.goal().outcome(model, &o.measured()),
         });
         let evidence = Evidence { load, ..evidence };
-        capacity::explain(model, &evidence, answer, &self.interventions(model))
+        capacity::explain(model, &evidence, instances, limited_by, &self.interventions(model))
     }
 
     /// What one saturated instance leaves open.

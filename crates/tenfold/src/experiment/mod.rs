@@ -30,7 +30,7 @@ use std::time::Duration;
 use fleet::App;
 use jiff::Timestamp;
 
-use crate::config::{Goal, Workload};
+use crate::config::{Goal, Pattern, Workload};
 use crate::outcome::{Signal, misuse};
 use crate::plan::Plan;
 use crate::progress::Progress;
@@ -66,6 +66,8 @@ pub enum SuspectAnswer {
 pub enum Depth {
     /// One, two, the recommended count and those beside it, and what about them is not sure.
     Confirm,
+    /// One and two: what they carry, where no workload was given.
+    Capacity,
     /// Given counts, however long it takes: the truth to compare with.
     Sweep {
         /// Each once, the largest first.
@@ -77,6 +79,16 @@ pub enum Depth {
 
 /// The budget must hold a start, a ladder of two rungs, and one confirmation.
 const LEAST_BUDGET: Duration = Duration::from_secs(5);
+
+/// Stands for the workload where none was given: it asks for less than is measured anyway.
+pub const NO_WORKLOAD: Pattern = Pattern::Closed { users: 1, think: Duration::ZERO };
+
+impl Depth {
+    /// Whether the budget bounds the measuring.
+    pub fn is_bounded(&self) -> bool {
+        !matches!(self, Depth::Sweep { .. })
+    }
+}
 
 impl Experiment {
     /// Measures and answers. A signal ends it early, with what is known by then.

@@ -119,6 +119,11 @@ impl<'a> Session<'a> {
         }
         match &self.experiment.depth {
             Depth::Confirm => self.confirm().await,
+            Depth::Capacity => {
+                let why = "no workload was given for which more would be measured";
+                self.known.end(StopReason::Capacity, why.to_owned());
+                Ok(())
+            }
             Depth::Sweep { counts, .. } => self.sweep(counts).await,
         }
     }
@@ -197,6 +202,7 @@ impl<'a> Session<'a> {
     /// must cost next to nothing; up to there it is worth a third of what is left.
     fn affords(&self, concurrency: usize, cost: Duration, flat: usize) -> bool {
         let needed = match self.experiment.workload.pattern {
+            _ if self.experiment.depth == Depth::Capacity => f64::INFINITY,
             Pattern::Closed { users, .. } => users as f64,
             // Twice the requests that are in flight at this rate, by Little's law.
             Pattern::Open { rate } => 2.0 * rate / self.known.light_rate(),
@@ -248,8 +254,7 @@ impl<'a> Session<'a> {
         // Without the ladder's end the count is a guess: two cycles of a user are the least.
         let confirming = 2 * (think + Duration::from_secs_f64(cycle / 2.0));
         let needed = 2 * Pace::saturating(cycle).cost(cycle) + confirming;
-        let is_bounded = self.experiment.depth == Depth::Confirm;
-        if !is_bounded || needed <= self.budget.left() {
+        if !self.experiment.depth.is_bounded() || needed <= self.budget.left() {
             return Ok(());
         }
         let total = (self.budget.elapsed() + needed).as_secs_f64();
@@ -326,7 +331,7 @@ impl<'a> Session<'a> {
     /// Whether the budget, where there is one, holds another such probe.
     pub(super) fn holds(&self, probe: &Probe) -> bool {
         let cost = probe.pace.cost(self.known.response(probe.instances));
-        self.experiment.depth != Depth::Confirm || cost <= self.budget.left()
+        !self.experiment.depth.is_bounded() || cost <= self.budget.left()
     }
 
     /// The same once more, with something changed.
@@ -393,6 +398,9 @@ impl<'a> Session<'a> {
 
     /// The recommended count and the one below, as far as they are still to be measured beside another.
     pub(super) fn confirmations(&self, another: usize) -> Duration {
+        if self.experiment.depth == Depth::Capacity {
+            return Duration::ZERO;
+        }
         let Some(instances) = self.known.recommended() else { return Duration::ZERO };
         let is_left = |n: &usize| *n > 0 && *n != another && !self.known.is_confirmed(*n);
         [instances, instances - 1].into_iter().filter(is_left).map(|n| self.confirmation(n)).sum()

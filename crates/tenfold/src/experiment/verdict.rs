@@ -11,8 +11,13 @@ use crate::plan::{self, Plan, Verdict};
 /// The plan is as good as the measurements that it rests on: the ladder, two instances, and the last
 /// of the recommended count. That one below is overloaded is expected.
 pub fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
-    let Some(answer) = plan.recommendation.clone() else { return };
-    let confirmed = known.confirmed_at(answer.instances);
+    // Without a workload every disturbance changes what was measured.
+    let (instances, could_differ) = match (&plan.recommendation, &plan.capacity) {
+        (Some(answer), _) => (Some(answer.instances), answer.could_differ),
+        (None, Some(_)) => (None, true),
+        (None, None) => return,
+    };
+    let confirmed = instances.and_then(|n| known.confirmed_at(n));
     let rests_on: Vec<_> = known.rungs.iter().chain(&known.second).chain(confirmed).collect();
     // What may change the answer.
     let mut open = Vec::new();
@@ -23,13 +28,12 @@ pub fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
         }
         let judged = o.judged(known.dependency_demand());
         plan.verdict = plan.verdict.max(judged.verdict);
-        if may_change(known, o, answer.could_differ) {
+        if may_change(known, o, could_differ) {
             open.extend(judged.verdict_reasons.iter().cloned());
         }
         plan.verdict_reasons.extend(judged.verdict_reasons);
     }
-    if confirmed.is_none() && known.failing().is_none() {
-        let n = answer.instances;
+    if let Some(n) = instances.filter(|_| confirmed.is_none() && known.failing().is_none()) {
         let remedy = match &known.experiment.depth {
             Depth::Sweep { counts, .. } if !counts.contains(&n) => {
                 format!(", so add {n} to --counts")
@@ -56,6 +60,7 @@ pub fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
         plan.undecided = true;
         let reason = no_answer(plan, doubt);
         plan.recommendation.iter_mut().for_each(|r| r.reason.clone_from(&reason));
+        plan.capacity.iter_mut().for_each(|c| c.reason.clone_from(&reason));
     }
 }
 
@@ -85,6 +90,12 @@ fn crowd(o: &Observation, cores: f64) -> String {
 
 /// The sentence for a plan that `doubt` leaves without an answer.
 fn no_answer(plan: &Plan, doubt: &str) -> String {
+    if let Some(capacity) = &plan.capacity {
+        return format!(
+            "No answer yet: {doubt}. Nearest: {} --allow-suspect accepts that as the answer.",
+            capacity.reason
+        );
+    }
     let Some(r) = &plan.recommendation else { return String::new() };
     let point = plan.curve.iter().find(|point| point.instances == r.instances);
     let seen = point.and_then(|point| point.measured).map_or_else(String::new, |m| {

@@ -70,7 +70,9 @@ impl Session<'_> {
     /// For how long new instances are waited for until they are warm.
     fn patience(&self) -> Duration {
         match self.experiment.depth {
-            Depth::Confirm => (self.budget.total() / WARMING).min(self.budget.left() / 2),
+            Depth::Confirm | Depth::Capacity => {
+                (self.budget.total() / WARMING).min(self.budget.left() / 2)
+            }
             Depth::Sweep { .. } => self.budget.total(),
         }
     }

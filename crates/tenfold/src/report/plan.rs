@@ -40,9 +40,9 @@ pub fn text(plan: &Plan, rows: Rows) -> String {
         let _ = writeln!(out, "Why it ended: {}.\n", stop.explanation);
     }
     out.push_str(&verdict(plan));
-    match &plan.recommendation {
-        Some(r) => {
-            let _ = writeln!(out, "{}", r.reason);
+    match plan.answer() {
+        Some(answer) => {
+            let _ = writeln!(out, "{answer}");
         }
         None => out.push_str("There is no answer yet: nothing was measured to its end.\n"),
     }

@@ -78,7 +78,7 @@ fn an_instance_that_dies_again_and_again_fails_without_a_failed_request() {
         known.deaths.insert(name.to_owned(), past);
         let (model, bounds) = known.model().unwrap();
         let answer = capacity::recommend(&model, &known.goal(), &bounds, &known.measurements());
-        let findings = known.findings(&model, &answer);
+        let findings = known.findings(&model, answer.instances, answer.limited_by, answer.goal_met);
         let is_found = findings.iter().any(|f| f.kind == capacity::Kind::Failing);
         (known.failing(), answer.reason.contains("died 2 times"), is_found)
     };

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 use crate::experiment::Experiment;
 use crate::experiment::answer;
@@ -13,7 +15,7 @@ fn plan_of(experiment: &Experiment, four: (f64, f64, f64), three: (f64, f64, f64
         (o.offered, o.probe.latency_ms.p95) = (200.0, Some(p95));
         known.confirm(&o);
     }
-    answer::plan(&known, String::new(), std::time::Duration::ZERO, None)
+    answer::plan(&known, String::new(), Duration::ZERO, None)
 }
 
 #[test]
@@ -49,7 +51,7 @@ fn an_app_that_fills_the_cores_is_no_suspect_and_says_how_far_it_can_be_off() {
     assert_eq!(known.unconfirmed(), Some(known.recommended().unwrap()));
     known.confirm(&four);
     assert!(known.is_confirmed(4), "a second time would be no better");
-    let plan = answer::plan(&known, String::new(), std::time::Duration::ZERO, None);
+    let plan = answer::plan(&known, String::new(), Duration::ZERO, None);
     assert_eq!((plan.verdict, plan.undecided), (Verdict::Valid, false), "{plan:#?}");
     let told = "too long by 20 % at most, which makes p95 72 ms to 90 ms";
     assert!(plan.notes.iter().any(|note| note.contains(told)), "{:?}", plan.notes);
@@ -83,10 +85,30 @@ fn a_sweep_of_some_counts_shows_these_alone_and_names_the_answer_that_it_lacks()
             (200.0, Some(if instances == 8 { 30.0 } else { 900.0 }));
         known.confirm(&o);
     }
-    let plan = answer::plan(&known, String::new(), std::time::Duration::ZERO, None);
+    let plan = answer::plan(&known, String::new(), Duration::ZERO, None);
     assert_eq!(plan.curve.iter().map(|point| point.instances).collect::<Vec<_>>(), [1, 3, 8]);
     let r = plan.recommendation.unwrap();
     assert!((4..8).contains(&r.instances), "{r:?}");
     let lacks = format!("{0} running, so add {0} to --counts. Nearest: {0} instances", r.instances);
     assert!(plan.undecided && r.reason.contains(&lacks), "{}", r.reason);
+}
+
+#[test]
+fn without_a_workload_the_answer_is_what_one_instance_and_two_carry() {
+    use crate::report::plan::{Rows, text};
+    let experiment = Experiment { depth: Depth::Capacity, ..experiment() };
+    let mut known = known(&experiment);
+    let plan = |known: &Knowledge<'_>| answer::plan(known, String::new(), Duration::ZERO, None);
+    let sound = plan(&known);
+    assert_eq!((sound.goal.users, sound.goal.rate, &sound.recommendation), (None, None, &None));
+    assert!(sound.is_met() && !sound.undecided, "{sound:#?}");
+    let said = text(&sound, Rows::Telling);
+    assert!(said.contains(" requests/s, limited by each instance serving one "), "{said}");
+    assert!(said.contains("; two carry 101, so a second helps. To learn how many"), "{said}");
+    assert!(!said.contains("The goal's workload"), "{said}");
+    known.rungs = vec![seen(1, Some(1), 50.0, 3.0), seen(1, Some(2), 51.0, 3.0)];
+    known.second = Some(seen(2, Some(4), 101.0, 3.0));
+    let disturbed = plan(&known);
+    assert!(disturbed.undecided, "{disturbed:#?}");
+    assert!(disturbed.answer().unwrap().starts_with("No answer yet: other programs used 3.0"));
 }
