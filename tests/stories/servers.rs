@@ -133,6 +133,90 @@ fn a_server_is_unconfirmed_until_its_health_check_has_answered() {
     eventually("a check has succeeded", || state(&confirmed) == "serving");
 }
 
+/// Ends whichever process serves in the end.
+struct Stopped<'h>(&'h Home);
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.0.run("stop");
+    }
+}
+
+/// Writes the file of `balance`.
+fn write(home: &Home, listen: &str, rest: &str) {
+    let text = format!("[balancer]\nlisteners = [\"{listen}\"]\n{rest}");
+    std::fs::write(home.path().join("tenfold.toml"), text).unwrap();
+}
+
+#[test]
+fn a_server_that_the_file_names_serves_after_a_reload_without_a_lost_request() {
+    let _machine = shared();
+    let home = Home::new();
+    let [first, second] = [(); 2].map(|()| Server::start(&home));
+    let listen = free_address();
+    write(&home, &listen, &format!("[app]\nbackends = [\"{}\"]\n", first.address));
+    let balance = home.serve("balance");
+    let _stopped = Stopped(&home);
+    let (over, failed) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        let _over = Over(&over);
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    balance.get().map_or_else(|why| failed.lock().unwrap().push(why), drop);
+                }
+            });
+        }
+        eventually("the first serves", || requests(&home, &first) > Some(10));
+        let both = format!("[app]\nbackends = [\"{}\", \"{}\"]\n", first.address, second.address);
+        write(&home, &listen, &format!("threads = 2\n{both}"));
+        let reloaded = home.run("reload");
+        assert_eq!(reloaded.status.code(), Some(0), "{}", said(&reloaded));
+        assert!(said(&reloaded).contains(&second.address), "{}", said(&reloaded));
+        eventually("the second serves", || requests(&home, &second) > Some(10));
+    });
+    assert_eq!(failed.into_inner().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_that_cannot_be_applied_changes_nothing() {
+    let _machine = shared();
+    let home = Home::new();
+    let server = Server::start(&home);
+    let (listen, taken) = (free_address(), &server.address);
+    let app = format!("[app]\nbackends = [\"{}\"]\n", server.address);
+    write(&home, &listen, &app);
+    let mut balance = home.serve("balance");
+    let elsewhere = free_address();
+    let also = format!("{listen}\", \"{taken}");
+    let other = "[app]\nbackends = [\"127.0.0.1:1\"]\n";
+    for (listen, rest, code, sentence) in [
+        (listen.as_str(), "[app]\nbackend = []\n", 2, "tenfold.toml:4"),
+        (elsewhere.as_str(), app.as_str(), 2, "first listener"),
+        (also.as_str(), other, 1, "goes on as before"),
+    ] {
+        write(&home, listen, rest);
+        let refused = home.run("reload");
+        assert_eq!(refused.status.code(), Some(code), "{}", said(&refused));
+        assert!(said(&refused).contains(sentence), "{}", said(&refused));
+        assert!(balance.get().is_ok());
+        assert_eq!(balance.child.try_wait().unwrap(), None);
+    }
+    let named = home.run("reload app");
+    assert_eq!(named.status.code(), Some(2));
+    assert!(said(&named).contains("name no app"), "{}", said(&named));
+}
+
+#[test]
+fn servers_of_the_command_line_are_not_reloaded() {
+    let _machine = shared();
+    let home = Home::new();
+    let _balance = home.serve("balance --listen 127.0.0.1:0 --to 127.0.0.1:1");
+    let refused = home.run("reload");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(said(&refused).contains("tenfold server add"), "{}", said(&refused));
+}
+
 #[test]
 fn instances_are_no_servers() {
     let _machine = shared();

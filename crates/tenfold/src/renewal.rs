@@ -1,4 +1,4 @@
-//! SIGUSR2: starts the program anew, with the same arguments, to take over from this process.
+//! SIGUSR2 and `tenfold reload` of `balance`: starts the program anew, with the same arguments, to take over from this process.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -6,6 +6,7 @@ use std::thread;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 use crate::output;
 
@@ -13,30 +14,41 @@ const TAKEOVER: &str = "--takeover";
 
 /// Takes over the signal.
 pub fn listen() -> anyhow::Result<()> {
-    let mut renew = signal(SignalKind::user_defined2())
+    let mut signals = signal(SignalKind::user_defined2())
         .context("cannot handle signals: run Tenfold where SIGUSR2 is not blocked")?;
     tokio::spawn(async move {
-        while renew.recv().await.is_some() {
-            // A thread of its own waits for it: see `orphans`.
-            let started = thread::Builder::new().name("renewal".into()).spawn(renew_once);
-            if let Err(error) = started {
-                output::tell(format_args!("tenfold: cannot start anew, this one goes on: {error}"));
-            }
+        while signals.recv().await.is_some() {
+            drop(renew());
         }
     });
     Ok(())
 }
 
-fn renew_once() {
+/// Starts the new process. Tells how it ended, if that is while this one runs, on standard error and to
+/// whoever waits for it.
+pub fn renew() -> oneshot::Receiver<String> {
+    let (ended, wait) = oneshot::channel();
+    let run = move || {
+        let how = run_anew();
+        output::tell(format_args!("tenfold: {how}"));
+        // Nobody waits after a signal.
+        let _ = ended.send(how);
+    };
+    // A thread of its own waits for it: see `orphans`.
+    if let Err(error) = thread::Builder::new().name("renewal".into()).spawn(run) {
+        output::tell(format_args!("tenfold: cannot start anew, this one goes on: {error}"));
+    }
+    wait
+}
+
+/// Returns when the new process has ended, and how.
+fn run_anew() -> String {
     let mut arguments = arguments(std::env::args_os().collect()).into_iter();
     // As it was called, not the file that runs: that one may be an old version by now.
-    let Some(program) = arguments.next() else { return };
+    let program = arguments.next().unwrap_or_default();
     match Command::new(&program).args(arguments).status() {
-        Ok(status) => output::tell(format_args!("tenfold: the new process ended ({status})")),
-        Err(error) => output::tell(format_args!(
-            "tenfold: cannot start {} anew, this one goes on: {error}",
-            program.to_string_lossy()
-        )),
+        Ok(status) => format!("the new process ended ({status})"),
+        Err(error) => format!("cannot start {} anew: {error}", program.to_string_lossy()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
 use super::handover::{self, Handover};
+use super::reload;
 use super::servers::{self, Pool};
 use super::takeover::{self, Sockets};
 use super::{Controlled, metrics};
@@ -28,6 +30,8 @@ use crate::rig::{Rig, RunningApp};
 pub struct State {
     pub listen: Vec<Address>,
     pub urls: Vec<String>,
+    /// The path of the control socket.
+    pub socket: Arc<Path>,
     pub controlled: Controlled,
     /// Apps whose servers something else runs.
     pub pools: Arc<[Pool]>,
@@ -47,7 +51,7 @@ pub struct Scale {
     pub wanted: Vec<(Option<String>, usize)>,
 }
 
-/// Body of `POST /reload`.
+/// Body of `POST /reload`: instances of `up` are replaced, `balance` reads its file again.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Reload {
     /// None means all.
@@ -176,6 +180,15 @@ async fn reload(
     Extract(state): Extract<State>,
     Json(Reload { apps }): Json<Reload>,
 ) -> Result<Json<Status>, Refusal> {
+    if let Controlled::Balancer { read_again, .. } = &state.controlled {
+        if !apps.is_empty() {
+            let sentence =
+                "this is `tenfold balance`, which reads its whole file again: name no app";
+            return Err((StatusCode::BAD_REQUEST, sentence.to_owned()));
+        }
+        reload::replace_process(&state, read_again).await?;
+        return Ok(Json(read(&state)));
+    }
     let rig = rig_of(&state)?;
     let named: Vec<_> =
         apps.iter().map(|name| app_of(rig, Some(name))).collect::<Result<_, Refusal>>()?;
@@ -198,9 +211,9 @@ async fn stop(Extract(state): Extract<State>) -> Json<Status> {
 fn rig_of(state: &State) -> Result<&Rig, Refusal> {
     match &state.controlled {
         Controlled::Fleets(rig) => Ok(rig),
-        Controlled::Balancer(_) => Err((
+        Controlled::Balancer { .. } => Err((
             StatusCode::BAD_REQUEST,
-            "this is `tenfold balance`, which runs no instances: scale and reload belong to `tenfold up`"
+            "this is `tenfold balance`, which runs no instances: scale belongs to `tenfold up`"
                 .to_owned(),
         )),
     }
@@ -242,7 +255,7 @@ pub fn read(state: &State) -> Status {
     for app in &snapshot.apps {
         let running = match &state.controlled {
             Controlled::Fleets(rig) => rig.apps.iter().find(|r| r.id == app.id).map(|r| (rig, r)),
-            Controlled::Balancer(_) => None,
+            Controlled::Balancer { .. } => None,
         };
         match running {
             Some((rig, running)) => instances.extend(members(rig, running, app)),

@@ -50,8 +50,8 @@ impl Handover {
     pub async fn over(&self) -> u32 {
         let mut phase = self.phase.subscribe();
         let over = phase.wait_for(|phase| matches!(phase, Phase::Over(_))).await;
-        match over.as_deref() {
-            Ok(Phase::Over(pid)) => *pid,
+        match over.map(|phase| *phase) {
+            Ok(Phase::Over(pid)) => pid,
             _ => std::future::pending().await,
         }
     }

@@ -35,7 +35,7 @@ pub fn render(controlled: &Controlled) -> String {
     let snapshot = controlled.handle().snapshot();
     let instances = match controlled {
         Controlled::Fleets(rig) => Instances::of(rig),
-        Controlled::Balancer(_) => Instances::default(),
+        Controlled::Balancer { .. } => Instances::default(),
     };
     registry.register_collector(Box::new(Scrape { snapshot, instances }));
     let mut text = String::new();
@@ -357,6 +357,7 @@ fn single(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f6
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::sync::Arc;
 
     use balancer::{AppId, Backend, Balancer, Config};
 
@@ -407,7 +408,8 @@ mod tests {
             let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
             handle.add(AppId::FIRST, Backend::new("odd \"name\"\n", address, 1));
         }
-        let text = render(&Controlled::Balancer(handle));
+        let read_again = Arc::new(|| anyhow::bail!("there is no file"));
+        let text = render(&Controlled::Balancer { handle, read_again });
         check(&text);
         let labels = r#"{app="app",backend="odd \"name\"\n",address="127.0.0.1:1",kind="connect"}"#;
         assert!(text.contains(&format!("tenfold_backend_errors_total{labels} 0\n")), "{text}");

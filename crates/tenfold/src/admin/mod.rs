@@ -5,6 +5,7 @@
 //! - `connections`: how many there are, and for how long.
 //! - `host`: whom a browser may ask for status and metrics.
 //! - `metrics`: what Prometheus scrapes.
+//! - `reload`: a file that is read again.
 //! - `servers`: servers that come and go.
 //! - [`socket`]: where the sockets are.
 //! - `takeover`, `handover`: giving the listening sockets to a new Tenfold.
@@ -16,6 +17,7 @@ mod connections;
 mod handover;
 mod host;
 mod metrics;
+mod reload;
 mod servers;
 pub mod socket;
 mod takeover;
@@ -37,6 +39,7 @@ use tokio::task::JoinHandle;
 
 pub use api::{Reload, Scale, Status, StatusInstance};
 pub use handover::Phase;
+pub use reload::ReadAgain;
 pub use servers::{Addition, Removal, Removed};
 pub use takeover::{Sockets, Takeover};
 
@@ -51,7 +54,7 @@ pub enum Controlled {
     /// `up`: fleets and balancer.
     Fleets(Arc<Rig>),
     /// `balance`: the balancer alone.
-    Balancer(balancer::Handle),
+    Balancer { handle: balancer::Handle, read_again: ReadAgain },
 }
 
 /// The open listeners. The socket file goes when this is closed or dropped, unless another Tenfold
@@ -86,7 +89,7 @@ impl Controlled {
     fn handle(&self) -> balancer::Handle {
         match self {
             Controlled::Fleets(rig) => rig.balancer.clone(),
-            Controlled::Balancer(handle) => handle.clone(),
+            Controlled::Balancer { handle, .. } => handle.clone(),
         }
     }
 }
@@ -127,6 +130,7 @@ impl Admin {
         let state = api::State {
             listen: listen.clone(),
             urls: urls.clone(),
+            socket: Arc::from(path.as_path()),
             controlled,
             pools: Pool::all(balancing),
             stop: Arc::new(Notify::new()),

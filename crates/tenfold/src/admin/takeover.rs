@@ -9,6 +9,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
@@ -86,14 +87,7 @@ impl Takeover {
         if balancing.start == Start::Anew {
             return Ok(Takeover::default());
         }
-        let listen = &balancing.config.listeners[0].address;
-        if listen.tcp().is_some_and(|address| address.port() == 0) {
-            return Err(misuse("--takeover needs the port to take over: give it with --listen"));
-        }
-        let socket = match &balancing.socket {
-            Some(path) => path.clone(),
-            None => socket::path(listen)?,
-        };
+        let socket = control_socket(balancing)?;
         let refused_until = Instant::now() + PATIENCE;
         loop {
             let stream = match UnixStream::connect(&socket).await {
@@ -207,6 +201,18 @@ impl Successor {
             SERVING => Ok(()),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
+    }
+}
+
+/// Where the Tenfold is asked that is to be taken over from.
+pub fn control_socket(balancing: &Balancing) -> anyhow::Result<PathBuf> {
+    let listen = &balancing.config.listeners[0].address;
+    if listen.tcp().is_some_and(|address| address.port() == 0) {
+        return Err(misuse("a takeover needs the port to take over: give it with --listen"));
+    }
+    match &balancing.socket {
+        Some(path) => Ok(path.clone()),
+        None => socket::path(listen),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `tenfold balance`: the balancer alone, in front of servers that something else runs.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use balancer::{Address, Balancer, Slots};
 use clap::Args;
@@ -13,7 +14,7 @@ use crate::hangup;
 use crate::health;
 use crate::heap;
 use crate::notify;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, misuse};
 use crate::output;
 use crate::renewal;
 use crate::signal::Stop;
@@ -39,9 +40,7 @@ pub struct Arguments {
 
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
-        let file = config::read_file_unless(!self.to.is_empty(), self.config.as_deref())?;
-        let wanted = Wanted::Balance { to: &self.to, slots: self.slots, cpus: self.cpus };
-        let balancing = Balancing::resolve(&file, &self.balancing, &wanted)?;
+        let balancing = self.resolve()?;
         if self.balancing.check {
             output::line(format_args!("right: {}", balancing.describe()));
             return Ok(Outcome::Done);
@@ -56,7 +55,9 @@ impl Arguments {
         hangup::listen(&stop, balancer.handle())?;
         health::tell(&balancer.handle());
         heap::look_after();
-        let controlled = Controlled::Balancer(balancer.handle());
+        let handle = balancer.handle();
+        let controlled =
+            Controlled::Balancer { handle, read_again: Arc::new(move || self.read_again()) };
         let control = takeover.control();
         let admin = Admin::open(&balancing, balancer.addresses(), controlled, control)?;
         balancer.open();
@@ -76,6 +77,22 @@ impl Arguments {
         Farewell::new(&admin, balancing.drain).bid(balancer).await;
         admin.close().await;
         Ok(ending.outcome())
+    }
+
+    fn resolve(&self) -> anyhow::Result<Balancing> {
+        let file = config::read_file_unless(!self.to.is_empty(), self.config.as_deref())?;
+        let wanted = Wanted::Balance { to: &self.to, slots: self.slots, cpus: self.cpus };
+        Balancing::resolve(&file, &self.balancing, &wanted)
+    }
+
+    fn read_again(&self) -> anyhow::Result<Balancing> {
+        if self.config.is_none() && !self.to.is_empty() {
+            return Err(misuse(
+                "it was started with --to and reads no file: change its servers with `tenfold server add` and \
+                 `tenfold server remove`",
+            ));
+        }
+        self.resolve()
     }
 }
 

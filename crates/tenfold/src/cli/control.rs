@@ -36,7 +36,7 @@ pub struct ScaleArguments {
 
 #[derive(Args, Debug)]
 pub struct ReloadArguments {
-    /// Only these apps [default: all]
+    /// Only these apps of `up` [default: all]
     #[arg(value_name = "NAME")]
     apps: Vec<String>,
     #[command(flatten)]
@@ -73,7 +73,9 @@ impl StatusArguments {
 impl ReloadArguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let wanted = Reload { apps: self.apps };
-        show(&self.target.ask(Method::POST, "/reload", &wanted).await?)
+        let _: Status = self.target.ask(Method::POST, "/reload", &wanted).await?;
+        // Another process may answer by now.
+        show(&self.target.ask(Method::GET, "/status", &()).await?)
     }
 }
 

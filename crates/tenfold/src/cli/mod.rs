@@ -48,7 +48,11 @@ enum Command {
     Scale(control::ScaleArguments),
     /// Show the instances of a running `up`, or the servers of a running `balance`
     Status(control::StatusArguments),
-    /// Replace every instance of a running `up`, one at a time, each after its successor is ready
+    /// Replace the instances of a running `up` one by one, or have a running `balance` read its file again
+    ///
+    /// Each instance of `up` is stopped after its successor is ready. `balance` checks its file first: a wrong one
+    /// changes nothing, and the exit code is 2. Then a new process with the same arguments takes over, and no
+    /// request is lost. The first listener and the control socket cannot change.
     Reload(control::ReloadArguments),
     /// Add a server to a running `balance`, or take one out
     Server(server::Arguments),
