@@ -71,7 +71,8 @@ fn four_hundred_a_second_need_ten_blocking_instances() {
     let Some((plan, output)) = plan(&Home::new(), "blocking", "") else { return };
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let plateau = probe(&plan, "ladder", 1)["throughput"].as_f64().unwrap();
-    assert!((plateau / 49.0 - 1.0).abs() < 0.05, "near 50/s whatever the users: {plan:#}");
+    // A sleep of 20 ms takes up to 3 ms longer where idle cores are slow to wake.
+    assert!((plateau / 46.5 - 1.0).abs() < 0.10, "near 50/s whatever the users: {plan:#}");
     assert_eq!(kinds(&plan)[..2], ["serialized", "waiting"]);
     let instances = plan["recommendation"]["instances"].as_u64().unwrap();
     assert!((9..=11).contains(&instances), "{plan:#}");
