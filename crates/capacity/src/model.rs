@@ -7,6 +7,8 @@
 //! they share ([`crate::sharing`]). A request that waits for a slot is in neither, which is Lazowska's
 //! model of a memory constraint ("Quantitative System Performance", 1984, ch. 9).
 
+mod contention;
+
 use std::cell::OnceCell;
 
 use serde::{Deserialize, Serialize};
@@ -271,13 +273,15 @@ impl Model {
     fn shortfalls(&self) -> Vec<Shortfall> {
         let peak = self.ladder.peak();
         let shortfall = |s: &Saturation| {
-            let bend = self.own_capacity(s.instances) / (s.instances as f64 * peak);
             // A quota gives CPU, not requests: fewer and dearer ones are nothing that is shared.
             let dearer = self.quota.map_or(1.0, |_| s.app_demand / self.app_demand);
+            let (left, varies) = self.left_beside_cores(s.instances, s.throughput * dearer);
+            let deviation =
+                draws::deviation(s.error).hypot(draws::deviation(self.measured.one.error));
             Shortfall {
                 instances: s.instances,
-                throughput: s.throughput * dearer / bend.min(1.0),
-                error: draws::deviation(s.error).hypot(draws::deviation(self.measured.one.error)),
+                throughput: s.instances as f64 * peak * left,
+                error: varies * deviation,
                 is_bound: s.filling == Filling::Partial,
             }
         };
@@ -366,37 +370,10 @@ impl Model {
         self.rate(instances, (instances * self.slots) as f64)
     }
 
-    /// Saturated throughput without what is shared beside the cores.
-    fn own_capacity(&self, instances: usize) -> f64 {
-        let (n, slots) = (instances as f64, self.slots as f64);
-        let own = n * self.ladder.peak() * self.left_at_cores(instances, n * slots);
-        own.min(self.cpu_limit(instances))
-    }
-
     /// Whether the cores, not the instances, limit this count. Within 5 % both are the limit, and
     /// then a further instance is the wrong remedy.
     pub fn is_cpu_limited(&self, instances: usize) -> bool {
         self.own_limit(instances) * 1.05 >= self.cpu_limit(instances)
-    }
-
-    /// Completion rate with `held` requests in the slots of `instances`.
-    pub fn rate(&self, instances: usize, held: f64) -> f64 {
-        let held = held.min(self.total_slots(instances) as f64);
-        // The balancer fills the instances evenly; one with nothing to do takes no part.
-        let jobs = (held / instances as f64).max(1.0);
-        let (groups, alone) = (held / jobs, self.ladder.throughput(jobs));
-        let left = self.left_at_cores(instances, held)
-            * if groups > 0.0 { self.sharing.left(groups, jobs, alone) } else { 1.0 };
-        (groups * alone * left).min(self.shared_limit(instances))
-    }
-
-    /// Share of their throughput that instances keep when others use the cores as well.
-    fn left_at_cores(&self, instances: usize, held: f64) -> f64 {
-        let jobs = (held / instances as f64).max(1.0);
-        let groups = held / jobs;
-        let Some(away) = self.away_with(jobs).filter(|_| groups > 0.0) else { return 1.0 };
-        let alone = balance::repairman(jobs, away, self.core_rate(1));
-        balance::repairman(held, away, self.core_rate(instances)) / (groups * alone)
     }
 
     /// Seconds away from the cores with `jobs` in one instance, between the rungs.

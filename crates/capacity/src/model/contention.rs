@@ -1,0 +1,159 @@
+//! What instances complete together: they wait for the cores, and for whatever else they share.
+//!
+//! Waiting for what is shared is a delay before the cores, so that the two do not multiply: many instances complete
+//! what the lower one of the two limits lets through. Source: the surrogate delays of Jacobson and Lazowska,
+//! "Analyzing queueing networks with simultaneous resource possession", Communications of the ACM 25, 1982.
+
+use super::Model;
+use crate::balance;
+
+/// Requests in the slots of several instances.
+struct Held {
+    instances: usize,
+    /// In each that has any: the balancer fills them evenly, and one with nothing to do takes no part.
+    jobs: f64,
+    /// Instances that have any.
+    groups: f64,
+    /// What one of these completes alone (1/s).
+    alone: f64,
+}
+
+/// A change of a throughput whose effect tells how another figure varies with it.
+const STEP: f64 = 1.01;
+
+impl Model {
+    /// Completion rate with `held` requests in the slots of `instances`.
+    pub fn rate(&self, instances: usize, held: f64) -> f64 {
+        let held = Held::new(self, instances, held);
+        if held.groups <= 0.0 {
+            return 0.0;
+        }
+        let left = self.sharing.left(held.groups, held.jobs, held.alone);
+        self.completed(&held, left).min(self.shared_limit(instances))
+    }
+
+    /// Completion rate where what is shared beside the cores would leave this share of it if they had no end.
+    fn completed(&self, held: &Held, left: f64) -> f64 {
+        let Some(away) = self.away_with(held.jobs) else { return held.groups * held.alone * left };
+        let delay = held.delay(left);
+        let alone = balance::repairman(held.jobs, away, self.core_rate(1));
+        let rate = self.core_rate(held.instances);
+        held.alone / alone * balance::repairman(held.total(), away + delay, rate)
+    }
+
+    /// The share that is left by what is shared beside the cores where so much is completed, and by how much more
+    /// than the completions it varies: the nearer the cores are to their end, the less these tell of it.
+    pub(super) fn left_beside_cores(&self, instances: usize, throughput: f64) -> (f64, f64) {
+        let held = Held::full(self, instances);
+        let Some(away) = self.away_with(held.jobs) else {
+            return (throughput / (held.groups * held.alone), 1.0);
+        };
+        let own = self.own_capacity(instances);
+        if throughput >= own {
+            return (throughput / own, 1.0);
+        }
+        let alone = balance::repairman(held.jobs, away, self.core_rate(1));
+        let left = |throughput: f64| {
+            let rate = self.core_rate(instances);
+            let with = balance::away(held.total(), throughput * alone / held.alone, rate);
+            held.left(with - away)
+        };
+        let (share, less) = (left(throughput), left(throughput / STEP));
+        (share, ((share / less).ln() / STEP.ln()).max(1.0))
+    }
+
+    /// Saturated throughput without what is shared beside the cores.
+    pub(super) fn own_capacity(&self, instances: usize) -> f64 {
+        let full = Held::full(self, instances);
+        self.completed(&full, 1.0).min(self.cpu_limit(instances))
+    }
+}
+
+impl Held {
+    fn new(model: &Model, instances: usize, held: f64) -> Held {
+        let held = held.min(model.total_slots(instances) as f64);
+        let jobs = (held / instances as f64).max(1.0);
+        Held { instances, jobs, groups: held / jobs, alone: model.ladder.throughput(jobs) }
+    }
+
+    /// All slots are busy.
+    fn full(model: &Model, instances: usize) -> Held {
+        let (groups, jobs) = (instances as f64, model.slots as f64);
+        Held { instances, jobs, groups, alone: model.ladder.peak() }
+    }
+
+    fn total(&self) -> f64 {
+        self.groups * self.jobs
+    }
+
+    /// Seconds by which a request takes longer where only this share of the throughput is left.
+    fn delay(&self, left: f64) -> f64 {
+        self.jobs / self.alone * (1.0 / left - 1.0)
+    }
+
+    /// The share that is left with such a delay.
+    fn left(&self, delay: f64) -> f64 {
+        1.0 / (1.0 + delay.max(0.0) * self.alone / self.jobs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::tests::{model, saturation};
+    use crate::sharing::Sharing;
+
+    const CORES: f64 = 2.0;
+    /// CPU seconds of balancer and generator in one request (`saturation`).
+    const RELAY: f64 = 1e-4;
+
+    /// Exact completions a second of `jobs` that are at the cores (processor sharing), at a lock and elsewhere for so
+    /// many seconds each: the product form of Baskett, Chandy, Muntz and Palacios, Journal of the ACM 22, 1975.
+    fn exact(jobs: usize, cpu: f64, lock: f64, elsewhere: f64) -> f64 {
+        let rate = |j: usize| (j as f64 / cpu).min(CORES / (cpu + RELAY));
+        let product =
+            |upto: usize, each: &dyn Fn(usize) -> f64| (1..=upto).map(each).product::<f64>();
+        let weight = |jobs: usize| -> f64 {
+            let states = (0..=jobs).flat_map(|j| (0..=jobs - j).map(move |k| (j, k)));
+            let of = |(j, k): (usize, usize)| {
+                let away = product(jobs - j - k, &|i| elsewhere / i as f64);
+                product(j, &|i| 1.0 / rate(i)) * lock.powi(k.try_into().unwrap()) * away
+            };
+            states.map(of).sum()
+        };
+        weight(jobs - 1) / weight(jobs)
+    }
+
+    #[test]
+    fn cores_and_a_lock_together_are_as_the_network_of_both_says() {
+        for (cpu, lock, elsewhere) in [
+            (0.020, 0.010, 0.010),
+            (0.010, 0.010, 0.020),
+            (0.030, 0.010, 0.0),
+            (0.015, 0.002, 0.03),
+        ] {
+            let mut m = model(1, cpu + lock + elsewhere, cpu, CORES);
+            m.sharing = Sharing::Queue { demand: lock };
+            let mut before = 0.0;
+            for instances in 1..=16 {
+                let (said, truth) = (m.capacity(instances), exact(instances, cpu, lock, elsewhere));
+                let told = format!("{instances} of {cpu}, {lock}: {said} of {truth}");
+                assert!((said / truth - 1.0).abs() < 0.08, "{told}");
+                assert!(said >= before, "one more makes nothing slower: {told}");
+                before = said;
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_measured_where_both_limit_is_what_is_predicted() {
+        let (cpu, lock, elsewhere) = (0.015, 0.012, 0.010);
+        let mut m = model(1, cpu + lock + elsewhere, cpu, CORES);
+        let seen = |n| saturation(n, exact(n, cpu, lock, elsewhere), cpu, 0.0);
+        m.fit(&[seen(2), seen(3), seen(4)]);
+        assert!(m.sharing.is_shared(), "{:?}", m.sharing);
+        for instances in 2..=12 {
+            let (said, truth) = (m.capacity(instances), exact(instances, cpu, lock, elsewhere));
+            assert!((said / truth - 1.0).abs() < 0.05, "{instances}: {said} of {truth}");
+        }
+    }
+}
