@@ -92,8 +92,13 @@ mod tests {
     use crate::response::Workload;
 
     fn basis() -> Basis {
-        let rung =
-            |(concurrency, throughput)| Rung { concurrency, throughput, error: 0.0, inside: None };
+        let rung = |(concurrency, throughput)| Rung {
+            concurrency,
+            throughput,
+            error: 0.0,
+            inside: None,
+            cores: None,
+        };
         let workload = Workload::Closed { users: 20, think: 0.1 };
         Basis {
             cores: 2.0,

@@ -1,5 +1,7 @@
 //! One instance under doubling concurrency: where its throughput stops growing.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use crate::saturation::Saturation;
@@ -18,6 +20,9 @@ pub struct Rung {
     /// that was not looked at.
     #[serde(default)]
     pub inside: Option<usize>,
+    /// Cores that the instance kept busy; `None` where they are not known, as in earlier documents.
+    #[serde(default)]
+    pub cores: Option<f64>,
 }
 
 /// The rungs of one instance, in order of concurrency. Never empty.
@@ -44,6 +49,11 @@ const PADDING: f64 = 1.2;
 const NEARLY: f64 = 0.97;
 /// A best rung with a wider interval than this to either side is the luckiest of several, not the peak.
 const LUCKY: f64 = 0.04;
+/// One full thread, or several that take turns under one lock, keep so many cores busy.
+const ONE_CORE: RangeInclusive<f64> = 0.95..=1.05;
+/// With one core busy a doubling that gains less than this is the end: the first of two still waited for its
+/// requests to come, and a second core would have been used.
+const BESIDE_ONE_CORE: f64 = 0.5;
 /// Requests queue where as many as are in flight, each as fast as one alone, would be so many times the peak.
 const QUEUED: f64 = 1.25;
 
@@ -131,15 +141,27 @@ impl Ladder {
         self.peak() / (1.0 + self.error().hypot(self.least().error))
     }
 
-    /// Whether the last step no longer grew, so that a further doubling would be wasted. Without this
-    /// the peak and the slots are only what was reached, and the instance may do more.
+    /// Whether an end of growth was seen. Without this the peak and the slots are only what was reached, and the
+    /// instance may do more. A step that may have grown by chance does not unmake an end that was seen before.
     pub fn is_saturated(&self) -> bool {
-        match self.rungs.as_slice() {
-            [.., before, last] => {
-                last.throughput < before.throughput * (1.0 + GROWTH) || self.is_luck(last, before)
-            }
-            _ => false,
-        }
+        self.rungs.windows(2).fold(false, |is_end, step| {
+            let (before, after) = (&step[0], &step[1]);
+            let chance = before.half_width().hypot(after.half_width());
+            let is_sure = after.throughput - chance >= before.throughput * (1.0 + GROWTH);
+            let fills_one_core = after.cores.is_some_and(|cores| ONE_CORE.contains(&cores))
+                && after.throughput < before.throughput * (1.0 + BESIDE_ONE_CORE);
+            fills_one_core || self.is_flat(before, after) || (is_end && !is_sure)
+        })
+    }
+
+    /// Whether the last step no longer grew, so that a further doubling is likely to be wasted.
+    pub fn is_last_step_flat(&self) -> bool {
+        matches!(self.rungs.as_slice(), [.., before, after] if self.is_flat(before, after))
+    }
+
+    /// Whether a step does not count as growth.
+    fn is_flat(&self, before: &Rung, after: &Rung) -> bool {
+        after.throughput < before.throughput * (1.0 + GROWTH) || self.is_luck(after, before)
     }
 
     /// `k`: how many requests the instance can usefully hold at once: as many as it takes in, where it leaves
@@ -272,6 +294,7 @@ pub(crate) mod tests {
             throughput,
             error,
             inside: None,
+            cores: None,
         };
         Ladder::new(rungs.iter().map(rung).collect()).unwrap()
     }
@@ -420,10 +443,38 @@ pub(crate) mod tests {
         assert!(!ladder(&[(1, 10.0)]).is_saturated());
         assert!(!ladder(&[(1, 10.0), (2, 19.0)]).is_saturated());
         assert!(Ladder::new(vec![]).is_none());
-        assert!(
-            Ladder::new(vec![Rung { concurrency: 1, throughput: 0.0, error: 0.0, inside: None }])
-                .is_none()
-        );
+        let nothing =
+            Rung { concurrency: 1, throughput: 0.0, error: 0.0, inside: None, cores: None };
+        assert!(Ladder::new(vec![nothing]).is_none());
+    }
+
+    // Flask with one interpreter lock, 1 and 2 in flight as recorded; then a doubling that a noisy moment made.
+    #[test]
+    fn one_noisy_step_does_not_unmake_an_end_that_was_seen() {
+        let lock = [(1, 114.6, 0.045), (2, 118.2, 0.054), (4, 131.5, 0.06)];
+        let noisy = uneven(&lock);
+        assert!(noisy.is_saturated() && !noisy.is_last_step_flat());
+        let sure = uneven(&lock.map(|(concurrency, throughput, _)| (concurrency, throughput, 0.0)));
+        assert!(!sure.is_saturated(), "it grew indeed");
+        let growing = uneven(&[(1, 100.0, 0.1), (2, 125.0, 0.1), (4, 160.0, 0.1)]);
+        assert!(!growing.is_saturated(), "no end was seen before");
+    }
+
+    // Flask with one interpreter lock for 10 requests/s, as recorded: it stopped after two in flight.
+    #[test]
+    fn one_full_core_is_an_end_where_a_step_gains_less_than_a_core_would() {
+        let with = |rungs: &[(usize, f64)], cores: f64| {
+            let mut rungs = ladder(rungs).rungs;
+            rungs.iter_mut().for_each(|rung| rung.cores = Some(cores));
+            Ladder::new(rungs).unwrap()
+        };
+        let lock = with(&[(1, 100.0), (2, 114.0)], 1.0);
+        assert_eq!((lock.is_saturated(), lock.slots()), (true, 1));
+        assert!(!lock.is_last_step_flat(), "another rung would tell more");
+        assert!(!with(&[(1, 100.0), (2, 114.0)], 0.6).is_saturated(), "the thread has time left");
+        assert!(!with(&[(1, 100.0), (2, 170.0)], 1.0).is_saturated(), "of two cores");
+        let sleeping = with(&[(1, 10.0), (2, 20.0), (4, 26.0), (8, 50.0)], 1.0);
+        assert!(!sleeping.is_saturated(), "it grew after all");
     }
 
     #[test]

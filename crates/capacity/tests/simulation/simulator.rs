@@ -365,6 +365,7 @@ pub(crate) fn fitted(system: System, requests: usize, seed: u64) -> Model {
         throughput: s.throughput,
         error: s.error,
         inside: None,
+        cores: None,
     };
     let ladder = Ladder::new(steps.iter().map(rung).collect()).expect("something was completed");
     let peak = steps.iter().map(|(_, s)| s).max_by(|a, b| a.throughput.total_cmp(&b.throughput));

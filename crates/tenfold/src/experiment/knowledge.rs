@@ -105,7 +105,8 @@ impl<'a> Knowledge<'a> {
         let rung = |o: &Observation| {
             let concurrency = o.probe.users?;
             let inside = o.admission().map(|admission| admission.inside());
-            Some(Rung { concurrency, throughput: o.throughput(), error: self.error(o), inside })
+            let (throughput, error, cores) = (o.throughput(), self.error(o), Some(o.app_cores));
+            Some(Rung { concurrency, throughput, error, inside, cores })
         };
         Ladder::new(self.rungs.iter().filter_map(rung).collect())
     }

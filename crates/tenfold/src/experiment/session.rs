@@ -162,7 +162,11 @@ impl<'a> Session<'a> {
             let pace = self.held(pace, cycle, RUNG);
             let Some(rung) = self.rung(concurrency, pace).await? else { break };
             self.known.rungs.push(rung);
-            flat = if self.known.ladder().is_some_and(|l| l.is_saturated()) { flat + 1 } else { 0 };
+            flat = if self.known.ladder().is_some_and(|l| l.is_last_step_flat()) {
+                flat + 1
+            } else {
+                0
+            };
             if flat == 2 {
                 break;
             }
