@@ -167,6 +167,21 @@ impl Answer<'_> {
     }
 }
 
+impl Contradiction {
+    /// Whether it speaks against how much so many instances can do, so that another count may be right; else
+    /// against the reason alone.
+    pub fn is_of_the_model(&self) -> bool {
+        match self {
+            Contradiction::Prediction { .. }
+            | Contradiction::Carried { .. }
+            | Contradiction::OneMore { .. } => true,
+            Contradiction::Reason { .. }
+            | Contradiction::Trial { .. }
+            | Contradiction::Remedy { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for Contradiction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let instances = |n: &usize| match n {

@@ -171,6 +171,16 @@ impl Measured {
         }
     }
 
+    /// Its percentiles, and those of `other` where the sample could not carry one.
+    pub(crate) fn response(&self, other: Response) -> Response {
+        Response {
+            mean: other.mean,
+            p50: self.p50.unwrap_or(other.p50),
+            p95: self.p95.unwrap_or(other.p95),
+            p99: self.p99.unwrap_or(other.p99),
+        }
+    }
+
     /// Requests a second by which the count of a probe may be off.
     pub(crate) fn chance(&self) -> f64 {
         CHANCE * (self.throughput * self.duration).sqrt() / self.duration.max(1e-3)

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::goal::Measured;
 use crate::model::{Model, Side};
 use crate::quota::Throttled;
 use crate::response::{Response, STABLE, System, Workload};
@@ -47,6 +48,26 @@ pub fn predict(model: &Model, workload: &Workload, instances: usize) -> Predicti
         fastest: with(high.fastest, middle.fastest, Response::min, -1.0),
         slowest: with(low.slowest, middle.slowest, Response::max, 1.0),
         ..middle
+    }
+}
+
+impl Prediction {
+    /// With intervals that hold what was measured of the same instances: the measurement wins. How far model and
+    /// measurement may part before the answer is suspect is another question ([`crate::contradictions`]).
+    pub(crate) fn holding(self, m: &Measured, workload: &Workload) -> Prediction {
+        // By chance more or fewer were sent than the rate says.
+        let asked = match *workload {
+            Workload::Open { rate, .. } => rate / m.offered.max(f64::MIN_POSITIVE),
+            Workload::Closed { .. } => 1.0,
+        };
+        let measured = asked * m.throughput;
+        Prediction {
+            low: self.low.min(measured),
+            high: self.high.max(measured),
+            fastest: self.fastest.map(|end| end.min(m.response(end))),
+            slowest: self.slowest.map(|end| end.max(m.response(end))),
+            ..self
+        }
     }
 }
 
@@ -121,6 +142,7 @@ fn modelled(model: &Model, workload: &Workload, instances: usize) -> Prediction 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::goal::tests::measured;
     use crate::interval::Interval;
     use crate::model::tests::{model, saturation};
     use crate::quota::Quota;
@@ -162,6 +184,25 @@ mod tests {
             let [p, q] = [p, q].map(|p| p.response.unwrap().p95);
             assert!((p / q - 1.0).abs() < 1e-6, "{p} {q}");
         }
+    }
+
+    #[test]
+    fn an_interval_holds_what_was_measured_of_the_same_count() {
+        let m = model(1, 0.02, 0.001, 2.0);
+        let p95_of = |r: Option<Response>| r.unwrap().p95;
+        let closed = Workload::Closed { users: 4, think: 0.1 };
+        let p = predict(&m, &closed, 2);
+        let (throughput, slow) = (1.06 * p.high, 2.0 * p95_of(p.slowest));
+        let seen = Measured { throughput, p50: None, ..measured(2, slow) };
+        let held = p.holding(&seen, &closed);
+        assert_eq!((held.low, held.high), (p.low, throughput));
+        assert_eq!((p95_of(held.fastest), p95_of(held.slowest)), (p95_of(p.fastest), slow));
+        assert_eq!(held.slowest.unwrap().p50, p.slowest.unwrap().p50, "it was not measured");
+        let open = Workload::Open { rate: 10.0, arrival_scv: 1.0 };
+        let chance = Measured { throughput: 11.9, offered: 11.9, ..measured(2, 0.02) };
+        let p = predict(&m, &open, 2);
+        let held = p.holding(&chance, &open);
+        assert_eq!((held.low, held.high), (p.low, p.high), "more came than the rate by chance");
     }
 
     // The best rung of an instance, 53 requests/s, began with a budget unspent.

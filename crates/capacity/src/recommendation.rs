@@ -99,10 +99,11 @@ pub fn curve(
     measured: &[Measured],
     counts: impl IntoIterator<Item = usize>,
 ) -> Vec<Point> {
-    let point = |instances| Point {
-        instances,
-        predicted: predict(model, &goal.workload, instances),
-        measured: measured.iter().rfind(|m| m.instances == instances).copied(),
+    let point = |instances| {
+        let predicted = predict(model, &goal.workload, instances);
+        let measured = measured.iter().rfind(|m| m.instances == instances).copied();
+        let predicted = measured.map_or(predicted, |m| predicted.holding(&m, &goal.workload));
+        Point { instances, predicted, measured }
     };
     counts.into_iter().map(point).collect()
 }

@@ -57,13 +57,14 @@ pub fn plan(
         let explanation = "a signal came".to_owned();
         plan.stop = Some(Stop { reason: StopReason::Interrupted, explanation });
     }
-    answer(known, &mut plan);
-    verdict::judge(known, &mut plan);
+    let contradictions = answer(known, &mut plan);
+    verdict::judge(known, &mut plan, &contradictions);
     plan
 }
 
-fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
-    let Some((model, bounds)) = known.model() else { return };
+/// Answers the question, and returns what the answer contradicts itself in.
+fn answer(known: &Knowledge<'_>, plan: &mut Plan) -> Vec<Contradiction> {
+    let Some((model, bounds)) = known.model() else { return Vec::new() };
     if model.ladder.is_saturated() {
         plan.slots = Some(model.slots);
     }
@@ -74,7 +75,7 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
         let answer = capacity::instance_capacity(&model, &bounds, two);
         plan.findings = known.findings(&model, 1, answer.limited_by, false);
         plan.capacity = Some(answer);
-        return;
+        return Vec::new();
     }
     let (goal, measured) = (known.goal(), known.measurements());
     let answer = capacity::recommend(&model, &goal, &bounds, &measured);
@@ -96,11 +97,8 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) {
         trials: &plan.interventions,
         measured: &known.valid_measurements(),
     });
-    if !contradictions.is_empty() {
-        plan.verdict = Verdict::Suspect;
-        plan.verdict_reasons = contradictions.iter().map(Contradiction::to_string).collect();
-    }
     plan.recommendation = Some(answer);
+    contradictions
 }
 
 fn probes<'a>(known: &'a Knowledge<'_>) -> impl Iterator<Item = &'a Observation> {

@@ -218,7 +218,7 @@ impl Observation {
     }
 
     /// What is to be said of instances that were measured before they were known to be warm.
-    fn coldness(&self) -> Option<String> {
+    pub fn coldness(&self) -> Option<String> {
         let fall = 100.0 * self.warming?;
         let subject = match self.instances() {
             1 => "1 instance was".to_owned(),

@@ -1,6 +1,7 @@
 //! How far a plan can be relied on: its verdict, and whether what speaks against it may change the answer.
 
 use capacity::words::{counted, percent, rate, time};
+use capacity::{Contradiction, Recommendation, Workload};
 
 use super::death;
 use super::knowledge::Knowledge;
@@ -9,8 +10,9 @@ use super::{Depth, SuspectAnswer};
 use crate::plan::{self, Plan, Verdict};
 
 /// The plan is as good as the measurements that it rests on: the ladder, two instances, and the last
-/// of the recommended count. That one below is overloaded is expected.
-pub fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
+/// of the recommended count. That one below is overloaded is expected. Contradictions and instances that were still
+/// cold leave no answer where the count rests on the model.
+pub fn judge(known: &Knowledge<'_>, plan: &mut Plan, contradictions: &[Contradiction]) {
     // Without a workload every disturbance changes what was measured.
     let (instances, could_differ) = match (&plan.recommendation, &plan.capacity) {
         (Some(answer), _) => (Some(answer.instances), answer.could_differ),
@@ -18,9 +20,20 @@ pub fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
         (None, None) => return,
     };
     let confirmed = instances.and_then(|n| known.confirmed_at(n));
+    let is_measured = plan.recommendation.as_ref().is_some_and(|r| is_measured(known, r));
     let rests_on: Vec<_> = known.rungs.iter().chain(&known.second).chain(confirmed).collect();
     // What may change the answer.
     let mut open = Vec::new();
+    for contradiction in contradictions {
+        plan.verdict = plan.verdict.max(Verdict::Suspect);
+        plan.verdict_reasons.push(contradiction.to_string());
+        if contradiction.is_of_the_model() && !is_measured {
+            open.push(contradiction.to_string());
+        }
+    }
+    // One less that missed the goal while it was cold might hold it.
+    let one_less = instances.and_then(|n| known.confirmed_at(n.checked_sub(1)?));
+    open.extend(one_less.and_then(Observation::coldness));
     for o in rests_on {
         if known.is_only_crowded(o) {
             plan.notes.push(crowd(o, known.cores()));
@@ -28,7 +41,8 @@ pub fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
         }
         let judged = o.judged(known.dependency_demand());
         plan.verdict = plan.verdict.max(judged.verdict);
-        if may_change(known, o, could_differ) {
+        let is_cold = o.warming.is_some() && !is_measured;
+        if is_cold || may_change(known, o, could_differ) {
             open.extend(judged.verdict_reasons.iter().cloned());
         }
         plan.verdict_reasons.extend(judged.verdict_reasons);
@@ -62,6 +76,20 @@ pub fn judge(known: &Knowledge<'_>, plan: &mut Plan) {
         plan.recommendation.iter_mut().for_each(|r| r.reason.clone_from(&reason));
         plan.capacity.iter_mut().for_each(|c| c.reason.clone_from(&reason));
     }
+}
+
+/// Whether measurements alone decide the count, whatever the model says: it holds the goal, and one less, warm, does
+/// not; or no count of instances cures what fails. Without a goal for latency the model tells where the curve bends.
+fn is_measured(known: &Knowledge<'_>, answer: &Recommendation) -> bool {
+    let goal = known.goal();
+    let has_goal = match goal.workload {
+        Workload::Open { .. } => true,
+        Workload::Closed { .. } => goal.p95.or(goal.p99).is_some(),
+    };
+    let holds = answer.goal_met && known.confirmed_at(answer.instances).is_some();
+    let one_less = known.confirmed_at(answer.instances - 1);
+    let is_least = answer.instances == 1 || one_less.is_some_and(|o| o.warming.is_none());
+    known.failing().is_some() || (has_goal && holds && is_least)
 }
 
 /// Whether what speaks against a measurement may change the answer. What other programs took is in the answer's

@@ -1,21 +1,83 @@
+use std::slice::from_ref;
 use std::time::Duration;
 
 use super::*;
+use crate::config::Pattern;
 use crate::experiment::Experiment;
 use crate::experiment::answer;
 use crate::experiment::knowledge::tests::{experiment, known};
 use crate::experiment::observation::tests::seen;
 
-/// The plan of an app whose goal was measured so with four and three instances: throughput, p95 (ms), and cores that
-/// other programs used beside it.
-fn plan_of(experiment: &Experiment, four: (f64, f64, f64), three: (f64, f64, f64)) -> Plan {
+/// What was measured of the goal's workload: throughput, p95 (ms), and cores that other programs used beside it.
+type Seen = (f64, f64, f64);
+
+const GOOD: Seen = (200.0, 30.0, 0.0);
+const LATE: Seen = (180.0, 400.0, 0.0);
+
+/// So many instances as they were seen, and by which share a request may yet cost less CPU.
+fn seen_with(instances: usize, seen_as: Seen, warming: Option<f64>) -> Observation {
+    let (throughput, p95, beside) = seen_as;
+    let mut o = seen(instances, None, throughput, beside);
+    (o.offered, o.probe.latency_ms.p95, o.warming) = (200.0, Some(p95), warming);
+    o
+}
+
+/// The plan of an app of which this was measured, and that contradicts itself in so much.
+fn judged(
+    experiment: &Experiment,
+    measured: &[Observation],
+    contradictions: &[Contradiction],
+) -> Plan {
     let mut known = known(experiment);
-    for (instances, (throughput, p95, beside)) in [(4, four), (3, three)] {
-        let mut o = seen(instances, None, throughput, beside);
-        (o.offered, o.probe.latency_ms.p95) = (200.0, Some(p95));
-        known.confirm(&o);
-    }
-    answer::plan(&known, String::new(), Duration::ZERO, None)
+    measured.iter().for_each(|o| known.confirm(o));
+    let mut plan = answer::plan(&known, String::new(), Duration::ZERO, None);
+    judge(&known, &mut plan, contradictions);
+    plan
+}
+
+/// The plan of an app whose goal was measured so with four and three instances.
+fn plan_of(experiment: &Experiment, four: Seen, three: Seen) -> Plan {
+    judged(experiment, &[seen_with(4, four, None), seen_with(3, three, None)], &[])
+}
+
+#[test]
+fn a_model_that_is_contradicted_leaves_no_answer_where_the_count_rests_on_it() {
+    let experiment = experiment();
+    let (four, three) = (seen_with(4, GOOD, None), seen_with(3, LATE, None));
+    let wrong = Contradiction::Carried { instances: 5, carried: 250.0, measured: 300.0 };
+    let plan = judged(&experiment, from_ref(&four), &[wrong]);
+    assert_eq!((plan.undecided, plan.verdict), (true, Verdict::Suspect));
+    assert!(plan.recommendation.unwrap().reason.starts_with("No answer yet: the model says that"));
+    let plan = judged(&experiment, &[four.clone(), three], &[wrong]);
+    assert_eq!((plan.undecided, plan.verdict), (false, Verdict::Suspect), "both were measured");
+    let reason = Contradiction::Reason { limited_by: capacity::Kind::Waiting };
+    let plan = judged(&experiment, &[four], &[reason]);
+    assert_eq!((plan.undecided, plan.verdict), (false, Verdict::Suspect), "the count stands");
+}
+
+#[test]
+fn users_without_a_goal_for_latency_rest_on_the_model() {
+    let mut experiment = experiment();
+    experiment.workload.pattern = Pattern::Closed { users: 40, think: Duration::from_millis(200) };
+    (experiment.goal.p95, experiment.goal.p99) = (None, None);
+    let (four, three) = (seen_with(4, GOOD, None), seen_with(3, LATE, None));
+    let wrong = Contradiction::Carried { instances: 5, carried: 250.0, measured: 300.0 };
+    assert!(judged(&experiment, &[four, three], &[wrong]).undecided);
+}
+
+#[test]
+fn what_was_cold_leaves_no_answer_where_the_count_rests_on_it() {
+    let experiment = experiment();
+    let (cold, warm) = (Some(0.4), None);
+    let is_undecided = |measured: &[Observation]| {
+        let plan = judged(&experiment, measured, &[]);
+        (plan.undecided, plan.recommendation.unwrap().instances)
+    };
+    let (four, three) =
+        (|warming| seen_with(4, GOOD, warming), |warming| seen_with(3, LATE, warming));
+    assert_eq!(is_undecided(&[four(cold)]), (true, 4), "one less is not known");
+    assert_eq!(is_undecided(&[four(warm), three(cold)]), (true, 4), "warm it might hold");
+    assert_eq!(is_undecided(&[four(cold), three(warm)]), (false, 4), "warm they hold all the more");
 }
 
 #[test]
