@@ -22,8 +22,13 @@ pub struct Pace {
     pub precision: f64,
 }
 
-/// An interval as tight as this is enough: the machine itself wanders by about as much.
-const PRECISION: f64 = 0.02;
+/// An interval as tight as this is enough: the machine itself wanders by about as much, and the rungs of a ladder
+/// are weighed together.
+const PRECISION: f64 = 0.03;
+/// That of a count under the goal's workload, which stands beside a prediction.
+const CONFIRMED: f64 = 0.04;
+/// A plan ends by this share of its budget before it is over: what is under way takes as long as it takes.
+const RESERVE: f64 = 0.01;
 /// A percentile is worth so many seconds; beyond, the slowest answer stands for it.
 const MOST_FOR_SAMPLES: f64 = 15.0;
 
@@ -40,8 +45,9 @@ impl Budget {
         self.started.elapsed()
     }
 
+    /// What probes may still take.
     pub fn left(&self) -> Duration {
-        self.total.saturating_sub(self.elapsed())
+        self.total.mul_f64(1.0 - RESERVE).saturating_sub(self.elapsed())
     }
 }
 
@@ -68,8 +74,13 @@ impl Pace {
             warm_up: seconds((2.0 * cycle).max(1.0)),
             least: seconds(enough),
             most: seconds((2.0 * least).min(least.max(8.0)).max(enough)),
-            precision: 2.0 * PRECISION,
+            precision: CONFIRMED,
         }
+    }
+
+    /// The same, not longer than an app is worth whose answers take so many seconds.
+    pub fn answering(self, response: f64) -> Pace {
+        Pace { most: self.most.min(Pace::saturating(response).most), ..self }
     }
 
     /// Seconds that the last requests take after a probe under this share of what can be completed: in an
@@ -122,6 +133,19 @@ mod tests {
         );
         assert_eq!((slow.warm_up, slow.least), (Duration::from_secs(2), Duration::from_secs(4)));
         assert_eq!(slow.cost(2.0), Duration::from_secs(8));
+    }
+
+    #[test]
+    fn the_first_probe_is_as_long_as_the_app_is_slow() {
+        let most = Duration::from_secs(10);
+        let first = Pace { most, ..Pace::saturating(0.0) };
+        let seconds = [0.02, 1.0, 9.0].map(|response| first.answering(response).most.as_secs());
+        assert_eq!(seconds, [3, 6, 10]);
+    }
+
+    #[test]
+    fn a_little_of_the_budget_is_kept_for_what_is_under_way() {
+        assert!(Budget::new(Duration::from_secs(60)).left() <= Duration::from_millis(59_400));
     }
 
     #[test]

@@ -39,7 +39,8 @@ pub struct Probe {
 pub enum WarmUp {
     /// After the pace's time.
     Time,
-    /// Nothing is known of the app yet: after the pace's time and so many answers, or in vain.
+    /// Nothing is known of the app yet: after the pace's time and so many answers, or in vain. How long the
+    /// answers take then sets the pace.
     Answers { least: u64, patience: Duration },
 }
 
@@ -57,6 +58,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Batch means want so many batches of so many requests each.
 const BATCHES: usize = 6;
 const REQUESTS_PER_BATCH: f64 = 10.0;
+/// Of arrivals that are carried the throughput is known beforehand. Their mean response time is known well enough
+/// with a half-width of this share.
+const RESPONSE_PRECISION: f64 = 0.1;
 
 impl Probe {
     /// Measures.
@@ -101,21 +105,31 @@ impl Probe {
         while !self.is_warm(begun.elapsed(), || run.snapshot())? {
             look(stop, progress).await?;
         }
+        let pace = match (self.warm_up, run.snapshot().response.mean()) {
+            (WarmUp::Answers { .. }, Some(response)) => self.pace.answering(response.as_secs_f64()),
+            _ => self.pace,
+        };
         run.mark();
         let from = Edges::mark(rig);
         let marked = Instant::now();
         loop {
             look(stop, progress).await?;
             let elapsed = marked.elapsed();
-            if elapsed < self.pace.least {
+            if elapsed < pace.least {
                 continue;
             }
             let report = run.snapshot();
             progress.detail(&format!("{:.1} requests/s", report.throughput));
-            if elapsed >= self.pace.most || relative_error(&report) <= self.pace.precision {
+            if elapsed >= pace.most || self.is_precise(&report) {
                 return Ok(from.until(rig, self.purpose).await);
             }
         }
+    }
+
+    fn is_precise(&self, report: &Report) -> bool {
+        let is_open = matches!(self.workload, load::Workload::Open { .. });
+        relative_error(report) <= self.pace.precision
+            || (is_open && !report.is_overloaded && response_error(report) <= RESPONSE_PRECISION)
     }
 
     fn is_warm(&self, elapsed: Duration, so_far: impl Fn() -> Report) -> Result<bool, Abort> {
@@ -177,16 +191,9 @@ async fn look(stop: &Stop, progress: &mut Progress) -> Result<(), Abort> {
 /// Half-width of the throughput's interval as a share, at most all of it: from batches where there are
 /// enough requests for that, else from how much the response times vary.
 fn relative_error(report: &Report) -> f64 {
-    let whole = |w: &&Window| w.seconds > 0.0 && w.unsettled == 0;
-    let rates: Vec<f64> = report.windows.iter().filter(whole).map(rate).collect();
-    let per_window = report.requests as f64 / rates.len().max(1) as f64;
-    let group = (REQUESTS_PER_BATCH / per_window.max(0.01)).ceil() as usize;
-    let batches: Vec<f64> = rates
-        .chunks_exact(group.max(1))
-        .map(|batch| batch.iter().sum::<f64>() / batch.len() as f64)
-        .collect();
-    if batches.len() >= BATCHES {
-        return Interval::of_windows(&batches).relative().min(1.0);
+    let rates = batches(report, |windows| mean(windows.iter().map(|w| w.completed / w.seconds)));
+    if let Some(rates) = rates {
+        return Interval::of_windows(&rates).relative().min(1.0);
     }
     let n = report.succeeded();
     match (report.response.mean(), report.response.deviation()) {
@@ -198,6 +205,28 @@ fn relative_error(report: &Report) -> f64 {
     }
 }
 
-fn rate(window: &Window) -> f64 {
-    window.completed / window.seconds
+/// The same of the mean response time, which is unknown without enough batches.
+fn response_error(report: &Report) -> f64 {
+    let means = batches(report, |windows| {
+        let answered: u64 = windows.iter().map(|w| w.answered).sum();
+        let total: f64 =
+            windows.iter().map(|w| w.answered as f64 * w.response_us.unwrap_or(0.0)).sum();
+        total / answered.max(1) as f64
+    });
+    means.map_or(1.0, |means| Interval::of_windows(&means).relative().min(1.0))
+}
+
+/// What `value` says of each batch of as many windows as have enough requests, where there are enough batches.
+fn batches(report: &Report, value: impl Fn(&[&Window]) -> f64) -> Option<Vec<f64>> {
+    let whole = |w: &&Window| w.seconds > 0.0 && w.unsettled == 0;
+    let windows: Vec<&Window> = report.windows.iter().filter(whole).collect();
+    let per_window = report.requests as f64 / windows.len().max(1) as f64;
+    let group = (REQUESTS_PER_BATCH / per_window.max(0.01)).ceil() as usize;
+    let values: Vec<f64> = windows.chunks_exact(group.max(1)).map(value).collect();
+    (values.len() >= BATCHES).then_some(values)
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let n = values.len();
+    values.sum::<f64>() / n as f64
 }

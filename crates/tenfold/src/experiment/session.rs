@@ -38,6 +38,8 @@ const MOST_CONCURRENCY: usize = 1024;
 /// A rung may take this part of what is left of the budget, and two instances that one.
 pub(super) const RUNG: u32 = 3;
 const TWO: u32 = 2;
+/// A rung that the goal does not need may take this part of the whole budget.
+const NOT_NEEDED: u32 = 30;
 /// A probe of one or two full instances in which more fail than this, and than the goal allows, does not
 /// count.
 const SPOILED: f64 = 0.01;
@@ -156,10 +158,11 @@ impl<'a> Session<'a> {
         while concurrency <= most && self.known.failing().is_none() {
             let cycle = concurrency as f64 / self.known.peak();
             let pace = Pace::saturating(cycle);
-            if concurrency > 2 && !self.affords(concurrency, pace.cost(cycle), flat) {
+            let worth = self.worth(concurrency, flat);
+            if concurrency > 2 && pace.cost(cycle) > worth {
                 break;
             }
-            let pace = self.held(pace, cycle, RUNG);
+            let pace = pace.within(worth.max(pace.cost(cycle)));
             let Some(rung) = self.rung(concurrency, pace).await? else { break };
             self.known.rungs.push(rung);
             flat = if self.known.ladder().is_some_and(|l| l.is_last_step_flat()) {
@@ -202,9 +205,9 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Beyond what the goal asks of one instance, and for the second flat step that makes sure, a rung
-    /// must cost next to nothing; up to there it is worth a third of what is left.
-    fn affords(&self, concurrency: usize, cost: Duration, flat: usize) -> bool {
+    /// What a rung may cost: up to what the goal asks of one instance a third of what is left, beyond that, and
+    /// for the second flat step that makes sure, next to nothing.
+    fn worth(&self, concurrency: usize, flat: usize) -> Duration {
         let needed = match self.experiment.workload.pattern {
             _ if self.experiment.depth == Depth::Capacity => f64::INFINITY,
             Pattern::Closed { users, .. } => users as f64,
@@ -212,7 +215,7 @@ impl<'a> Session<'a> {
             Pattern::Open { rate } => 2.0 * rate / self.known.light_rate(),
         };
         let is_needed = flat == 0 && (concurrency as f64) < 2.0 * needed;
-        cost <= if is_needed { self.budget.left() / RUNG } else { self.budget.total() / 30 }
+        if is_needed { self.budget.left() / RUNG } else { self.budget.total() / NOT_NEEDED }
     }
 
     /// A probe whose interval stays wide takes no more than its part of what is left, or what it needs.
