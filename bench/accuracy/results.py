@@ -35,6 +35,4 @@ class Results:
 
 
 def read(path: Path) -> Results:
-    document = record.read(path, SCHEMA)
-    trials = document.pop("trials")
-    return Results(trials={name: Trial(**each) for name, each in trials.items()}, **document)
+    return record.read_trials(path, SCHEMA, Results, lambda each: Trial(**each))

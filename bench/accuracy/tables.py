@@ -14,6 +14,7 @@ from results import Results, Trial
 
 from rig import curve, machine
 from rig.curve import Compared
+from rig.plan import JudgedPlan
 from rig.ratio import verdict
 from rig.table import Sheet, Table, milliseconds
 
@@ -28,7 +29,7 @@ NEAR = Fraction(11, 12)
 
 
 @dataclass(frozen=True)
-class Judged:
+class Judged(JudgedPlan):
     """An app with its prediction beside its truth."""
 
     app: App
@@ -59,15 +60,6 @@ class Judged:
         return [each for each in self.compared if apart.get(each.measured.instances, 0) <= most]
 
     @property
-    def recommended(self) -> int:
-        return int(self.trial.plan["recommendation"]["instances"])
-
-    @property
-    def interval(self) -> tuple[int, int]:
-        answer = self.trial.plan["recommendation"]
-        return answer["low"], answer["high"]
-
-    @property
     def is_near(self) -> bool:
         return abs(self.recommended - self.best) <= 1
 
@@ -75,15 +67,6 @@ class Judged:
     def is_owned_up_to(self) -> bool:
         low, high = self.interval
         return self.is_near or low <= self.best <= high
-
-    @property
-    def first_finding(self) -> str:
-        findings = self.trial.plan["findings"]
-        return str(findings[0]["kind"]) if findings else "none"
-
-    @property
-    def plan_s(self) -> float:
-        return float(self.trial.plan["duration_s"])
 
     @property
     def sweep_s(self) -> float:
@@ -218,9 +201,7 @@ def _worst(errors: list[float]) -> str:
 
 
 def _recommended(each: Judged) -> str:
-    low, high = each.interval
-    interval = "" if low == high else f" ({low} - {high})"
-    return f"{each.recommended}{interval}, {each.best}" + ("" if each.is_near else ": missed")
+    return f"{each.recommendation}, {each.best}" + ("" if each.is_near else ": missed")
 
 
 def _finding(each: Judged) -> str:

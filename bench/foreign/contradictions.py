@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from rig.curve import is_within
-
-Document = dict[str, Any]
+from rig.curve import Document, is_within
 
 
 def of(plan: Document) -> list[str]:

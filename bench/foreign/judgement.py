@@ -15,6 +15,7 @@ from results import Sample, Trial
 
 from rig import curve
 from rig.curve import CARRIED, Compared, Measured
+from rig.plan import JudgedPlan
 
 # Of throughput, a share of the truth, where the truth's own error is within the second one.
 MOST_THROUGHPUT = 0.10
@@ -92,7 +93,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Judged(JudgedPlan):
     app: App
     trial: Trial
     points: list[Point]
@@ -115,26 +116,12 @@ class Judged:
         return Judged(app, trial, points, sorted(best))
 
     @property
-    def recommended(self) -> int:
-        return int(self.trial.plan["recommendation"]["instances"])
-
-    @property
-    def interval(self) -> tuple[int, int]:
-        answer = self.trial.plan["recommendation"]
-        return answer["low"], answer["high"]
-
-    @property
     def is_right(self) -> bool:
         """The count is, or it is one off and the interval says so."""
         low, high = self.interval
         return self.recommended in self.best or any(
             abs(self.recommended - best) <= 1 and low <= best <= high for best in self.best
         )
-
-    @property
-    def first_finding(self) -> str:
-        findings = self.trial.plan["findings"]
-        return str(findings[0]["kind"]) if findings else "none"
 
     @property
     def is_found(self) -> bool:
@@ -148,14 +135,6 @@ class Judged:
     @property
     def has_its_slots(self) -> bool:
         return self.app.slots is None or self.slots == self.app.slots
-
-    @property
-    def verdict(self) -> str:
-        return str(self.trial.plan["verdict"])
-
-    @property
-    def plan_s(self) -> float:
-        return float(self.trial.plan["duration_s"])
 
 
 def _taken(sample: Sample, cores: int) -> float:

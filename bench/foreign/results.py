@@ -55,9 +55,7 @@ class Results:
 
 
 def read(path: Path) -> Results:
-    document = record.read(path, SCHEMA)
-    trials = document.pop("trials")
-    return Results(trials={name: _trial(each) for name, each in trials.items()}, **document)
+    return record.read_trials(path, SCHEMA, Results, _trial)
 
 
 def _trial(document: dict[str, Any]) -> Trial:

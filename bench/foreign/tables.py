@@ -135,10 +135,8 @@ def _contradictions(judged: list[Judged]) -> Iterator[Table]:
 
 
 def _recommended(each: Judged) -> str:
-    low, high = each.interval
-    interval = "" if low == high else f" ({low} - {high})"
     best = " or ".join(map(str, each.best))
-    return f"{each.recommended}{interval}, {best}" + ("" if each.is_right else ": missed")
+    return f"{each.recommendation}, {best}" + ("" if each.is_right else ": missed")
 
 
 def _finding(each: Judged) -> str:

@@ -41,3 +41,10 @@ def read(path: Path, schema: str) -> dict[str, Any]:
     if document["schema"] != schema:
         raise ValueError(f"{path} has the schema {document['schema']}; measure again")
     return document
+
+
+def read_trials(path: Path, schema: str, results: Callable[..., R], trial: Callable[[Any], Any]) -> R:
+    """The results of a run that has a trial for each app by its name."""
+    document = read(path, schema)
+    trials = document.pop("trials")
+    return results(trials={name: trial(each) for name, each in trials.items()}, **document)
