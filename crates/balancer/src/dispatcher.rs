@@ -127,6 +127,18 @@ impl Dispatcher {
         self.announce(dispatch, changes);
     }
 
+    /// Whether more slots than are known to be worth it are tried at this backend.
+    pub(crate) fn tries_more_slots(&self, id: BackendId) -> bool {
+        self.lock().tries_more_slots(id)
+    }
+
+    /// Takes note that a check got no answer in time while more slots were tried at its backend.
+    pub(crate) fn end_trial(&self, id: BackendId, now: Instant) {
+        let mut dispatch = self.lock();
+        let slots = dispatch.end_trial(id, now);
+        self.change(dispatch, Changes { slots, ..Changes::default() });
+    }
+
     /// Why nobody serves, if so.
     pub(crate) fn all_down(&self) -> Option<AllDown> {
         self.lock().all_down()
@@ -206,7 +218,12 @@ impl Dispatcher {
     /// To be called once every [`TICK`](crate::dispatch::TICK).
     pub(crate) fn tick(&self, now: Instant) {
         let mut dispatch = self.lock();
-        let mut changes = dispatch.tick(now);
+        let changes = dispatch.tick(now);
+        self.change(dispatch, changes);
+    }
+
+    /// Sets slots, and announces all of it.
+    fn change(&self, mut dispatch: Guard<'_>, mut changes: Changes) {
         for (id, slots) in std::mem::take(&mut changes.slots) {
             changes.wakers.extend(set_slots(&mut dispatch, id, slots));
         }

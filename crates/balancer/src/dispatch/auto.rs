@@ -234,6 +234,17 @@ impl AutoSlots {
         }
     }
 
+    /// Whether more slots than are known to be worth it are tried at this backend.
+    pub(super) fn tries_more(&self, id: BackendId) -> bool {
+        matches!(&self.stage, Stage::Trial(trial) if trial.scope.has(id) && trial.slots > self.slots)
+    }
+
+    /// Ends a trial, if there is one, with what was before.
+    pub(super) fn refuse(&mut self, now: Instant) -> Option<Decision> {
+        let Stage::Trial(trial) = self.stage else { return None };
+        Some(self.conclude(&trial, false, now))
+    }
+
     fn is_pausing(&mut self, now: Instant) -> bool {
         let (Some(resume), Some(settled)) = (self.resume, self.settled) else { return false };
         if (self.window.mean() - settled).abs() > CHANGED.ln() {

@@ -3,7 +3,7 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use super::auto::Demand;
+use super::auto::{Decision, Demand};
 use super::choice::Choice;
 use super::drain_rate::DrainRate;
 use super::list::{End, List};
@@ -130,11 +130,30 @@ impl<B: Clone> Dispatch<B> {
             true => Demand::Met,
             false => Demand::Nothing,
         };
-        let Some(decision) = self.auto.tick(now, demand, &subjects) else {
-            return Vec::new();
-        };
-        let ids = left_to_us.iter().map(|member| member.id);
-        ids.filter(|&id| decision.scope.has(id)).map(|id| (id, decision.slots)).collect()
+        let decision = self.auto.tick(now, demand, &subjects);
+        self.concerned(decision)
+    }
+
+    /// Whether more slots than are known to be worth it are tried at a backend.
+    pub(crate) fn tries_more_slots(&self, id: BackendId) -> bool {
+        self.member(id).is_some_and(|member| member.rule == Slots::Auto) && self.auto.tries_more(id)
+    }
+
+    /// Ends a trial of more slots, if there is one at this backend: a check was not answered in time.
+    /// As a rule the server works on as many connections as the requests of the trial have, and not on
+    /// that of the check. Returns the slots that are to be set.
+    pub(crate) fn end_trial(&mut self, id: BackendId, now: Instant) -> Vec<(BackendId, usize)> {
+        let decision = self.tries_more_slots(id).then(|| self.auto.refuse(now)).flatten();
+        self.concerned(decision)
+    }
+
+    /// The backends that a decision about slots concerns, with their slots.
+    fn concerned(&self, decision: Option<Decision>) -> Vec<(BackendId, usize)> {
+        let Some(Decision { scope, slots }) = decision else { return Vec::new() };
+        let members = self.members.iter().flatten();
+        let left_to_us = members.filter(|member| member.rule == Slots::Auto);
+        let ids = left_to_us.map(|member| member.id).filter(|&id| scope.has(id));
+        ids.map(|id| (id, slots)).collect()
     }
 
     fn continue_slow_starts(&mut self, now: Instant) -> Vec<Waker> {

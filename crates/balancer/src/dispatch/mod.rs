@@ -295,7 +295,7 @@ impl<B: Clone> Dispatch<B> {
             return None;
         }
         Some(match member.in_flight < member.room() {
-            true => Asked::Granted(self.grant(id.index)),
+            true => Asked::Granted(self.grant_check(id.index)),
             false => {
                 let ticket = self.queue(Wish::default(), Line::First(id.index));
                 Asked::Waiting(ticket, Outlook::Slot, Vec::new())
@@ -409,6 +409,15 @@ impl<B: Clone> Dispatch<B> {
         member.granted = ordinal.wrapping_add(1);
         self.rank(index, End::Back);
         Grant { id, backend, ordinal }
+    }
+
+    /// The slot of a check, which is none of the requests whose answers a trial of slots waits for.
+    fn grant_check(&mut self, index: u32) -> Grant<B> {
+        let grant = self.grant(index);
+        if let Some(member) = self.member_mut(grant.id) {
+            member.granted = grant.ordinal;
+        }
+        grant
     }
 }
 

@@ -96,7 +96,10 @@ impl<B: Clone> Dispatch<B> {
         let (waiter, line) = self.next_for(index)?;
         let waker = self.unlink(waiter, line);
         self.clients.serve(self.waiters[waiter as usize].number);
-        let grant = self.grant(index);
+        let grant = match line {
+            Line::First(_) => self.grant_check(index),
+            Line::Any | Line::Of(_) => self.grant(index),
+        };
         self.waiters[waiter as usize].state = WaiterState::Granted(grant);
         // A waiter that has not polled yet finds its grant when it does.
         Some((waker.unwrap_or_else(|| Waker::noop().clone()), line))

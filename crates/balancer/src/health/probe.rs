@@ -18,11 +18,19 @@ const MOST: usize = 64 * 1024;
 
 const MAX_FIELDS: usize = 128;
 
+/// What a check has found; reasons are a few words.
+pub(super) enum Finding {
+    Fit,
+    Unfit(String),
+    /// No answer came in time.
+    Late(String),
+    /// Nothing was learned: we could not even try.
+    Untried,
+}
+
 /// Why a backend is not known to be fit.
 enum Failure {
-    /// In a few words.
     Unfit(String),
-    /// Nothing was learned of it: we could not even try.
     Untried,
 }
 
@@ -32,24 +40,23 @@ impl From<String> for Failure {
     }
 }
 
-/// Asks the backend of this slot, or says why it is not fit, in a few words; none where it could not
-/// be asked.
+/// Asks the backend of this slot.
 pub(super) async fn check(
     slot: Slot<'_>,
     thread: usize,
     rules: &ActiveHealth,
     connect: Duration,
-) -> Option<Result<(), String>> {
+) -> Finding {
     let mut lease = Lease::new(slot, thread);
     let asked = tokio::time::timeout(rules.timeout, ask(&mut lease, rules, connect)).await;
     match asked {
         Ok(Ok(Persistence::KeepAlive)) => lease.give_back(Instant::now()),
         Ok(Ok(Persistence::Close)) => {}
-        Ok(Err(Failure::Unfit(reason))) => return Some(Err(reason)),
-        Ok(Err(Failure::Untried)) => return None,
-        Err(_) => return Some(Err(format!("no answer within {:?}", rules.timeout))),
+        Ok(Err(Failure::Unfit(reason))) => return Finding::Unfit(reason),
+        Ok(Err(Failure::Untried)) => return Finding::Untried,
+        Err(_) => return Finding::Late(format!("no answer within {:?}", rules.timeout)),
     }
-    Some(Ok(()))
+    Finding::Fit
 }
 
 /// What may become of the connection, when the backend is fit.

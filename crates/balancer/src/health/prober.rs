@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use tokio::task::JoinSet;
 
-use super::{ActiveHealth, probe};
+use super::ActiveHealth;
+use super::probe::{self, Finding};
 use crate::app::App;
 use crate::dispatch::{BackendId, Standing, TICK};
 use crate::worker::Worker;
@@ -65,12 +66,19 @@ async fn check(worker: Arc<Worker>, id: BackendId) -> (BackendId, Instant) {
     (id, Instant::now() + interval)
 }
 
-/// The wait for a slot is not held against the backend.
+/// The wait for a slot is not held against the backend, nor a wait behind requests for which there may
+/// be one slot too many.
 async fn ask(worker: &Worker, app: &App, id: BackendId, rules: &ActiveHealth) {
     let Some(slot) = app.dispatcher.slot_of(id).await else { return };
+    let tries_more = app.dispatcher.tries_more_slots(id);
     let connect = worker.shared.config.timeouts.connect;
     let backend = Arc::clone(&slot.backend);
-    let Some(result) = probe::check(slot, worker.index, rules, connect).await else { return };
+    let result = match probe::check(slot, worker.index, rules, connect).await {
+        Finding::Fit => Ok(()),
+        Finding::Untried => return,
+        Finding::Late(_) if tries_more => return app.dispatcher.end_trial(id, Instant::now()),
+        Finding::Late(reason) | Finding::Unfit(reason) => Err(reason),
+    };
     backend.tally(worker.index, |tally| {
         tally.counts.checks += 1;
         tally.counts.failed_checks += u64::from(result.is_err());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use balancer::{ActiveHealth, AppId, Backend, BackendHealth, Slots};
 
-use crate::stage::{GET, Stage, eventually};
+use crate::stage::{GET, PATIENCE, Stage, eventually};
 
 /// A server process, ended with the test.
 struct Server {
@@ -74,12 +74,14 @@ impl Drop for Server {
     }
 }
 
-/// Eight clients that keep their connections, and a check every few milliseconds.
+/// Eight clients that keep their connections, and a check every few milliseconds. One that stalls fails,
+/// one that a busy machine holds up does not.
 fn all_are_served_by(server: &Server, slots: Slots) {
     let stage = Stage::new(|config| {
-        let interval = Duration::from_millis(20);
+        let (interval, timeout) = (Duration::from_millis(20), PATIENCE);
         config.threads = 3;
-        config.apps[0].health.active = Some(ActiveHealth { interval, ..ActiveHealth::of("/") });
+        let checks = ActiveHealth { interval, timeout, ..ActiveHealth::of("/") };
+        config.apps[0].health.active = Some(checks);
     });
     stage.handle.add(AppId::FIRST, Backend::new("single", server.address, slots));
     std::thread::scope(|scope| {
@@ -98,7 +100,7 @@ fn all_are_served_by(server: &Server, slots: Slots) {
     });
     stage.until("it is checked", |snapshot| snapshot.apps[0].backends[0].counts.checks > 2);
     let backend = stage.backend();
-    assert_eq!((backend.health, backend.counts.failed_checks), (BackendHealth::Up, 0));
+    assert_eq!((backend.health, backend.counts.failed_checks), (BackendHealth::Up, 0), "{slots}");
     assert_eq!(backend.counts.requests, 160);
     assert!(backend.slots <= 2, "{} slots", backend.slots);
 }

@@ -389,3 +389,27 @@ fn who_is_told_the_same_again_stays_in_its_trial() {
         assert_eq!(it.dispatch.set_rule(id, Slots::Auto), slots);
     }
 }
+
+/// A server of one connection at a time does not get to that of the check before the trial is over.
+#[test]
+fn a_late_check_ends_a_trial_of_more_slots() {
+    let mut it = Fleet::trying(2);
+    let [subject, other] = it.ids[..] else { unreachable!() };
+    assert!(it.dispatch.tries_more_slots(subject) && !it.dispatch.tries_more_slots(other));
+    assert_eq!(it.dispatch.end_trial(other, it.now), []);
+    assert_eq!(it.dispatch.end_trial(subject, it.now), [(subject, 1)]);
+    assert!(!it.dispatch.tries_more_slots(subject), "the next late check counts");
+}
+
+#[test]
+fn a_check_is_none_of_the_requests_that_a_trial_waits_for() {
+    let (mut d, ids) = dispatch(Policy::Queue, &[("a", 2)]);
+    let check = |d: &mut Plain| d.ask_first(ids[0]).expect("it is there");
+    granted(check(&mut d));
+    assert_eq!(granted(ask(&mut d)).ordinal, 0);
+    let next = waiting(check(&mut d));
+    release(&mut d, ids[0]);
+    assert_eq!(claim(&mut d, &next), Some("a"));
+    release(&mut d, ids[0]);
+    assert_eq!(granted(ask(&mut d)).ordinal, 1);
+}
