@@ -1,9 +1,13 @@
 //! One timer a connection, armed lazily: a deadline that moves later costs nothing. The timer
 //! fires at the earliest deadline it was armed for, and is armed again only then.
+//!
+//! Several deadlines may be polled in turn, also where one of them has passed and nobody acts on it. For a
+//! deadline that has passed the timer is never armed: that would wake the task at once, and where another
+//! deadline arms it again in the same poll, so on for ever.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use tokio::task::coop::unconstrained;
@@ -24,21 +28,20 @@ impl Timer {
     /// Ready once `deadline` has passed; until then the task wakes at the latest when it does.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         loop {
-            match (self.armed, &self.sleep) {
-                (Some(armed), Some(sleep)) if armed <= deadline && !sleep.is_elapsed() => {
-                    return Poll::Pending;
-                }
-                (Some(_), Some(sleep)) if sleep.is_elapsed() && Instant::now() >= deadline => {
-                    return Poll::Ready(());
-                }
-                _ => {}
+            if let (Some(armed), Some(sleep)) = (self.armed, &self.sleep)
+                && armed <= deadline
+                && !sleep.is_elapsed()
+            {
+                return Poll::Pending;
             }
-            if self.arm(cx, deadline).is_ready() && Instant::now() >= deadline {
+            if Instant::now() >= deadline {
                 return Poll::Ready(());
             }
+            ready!(self.arm(cx, deadline));
         }
     }
 
+    /// Ready where `deadline` passes meanwhile.
     fn arm(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         self.armed = Some(deadline);
         let sleep =
@@ -76,5 +79,21 @@ mod tests {
                 "{waited:?}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn a_deadline_that_passed_unheeded_does_not_keep_the_task_busy() {
+        let (mut timer, mut polls) = (Timer::new(), 0);
+        let passed = Instant::now();
+        let far = passed + Duration::from_secs(60);
+        let both = std::future::poll_fn(|cx| {
+            polls += 1;
+            assert!(timer.poll(cx, passed).is_ready());
+            timer.poll(cx, far)
+        });
+        let waited = tokio::time::timeout(Duration::from_millis(20), both).await;
+        assert!(waited.is_err());
+        // At first, and where the timeout wakes the task.
+        assert!(polls <= 2, "{polls} polls");
     }
 }
