@@ -67,18 +67,27 @@ fn the_pieces_of_a_request_are_not_waited_for() {
     });
 }
 
-/// Half of the later times take less than any delayed acknowledgement.
+/// Half of the times take less than any delayed acknowledgement, once a kernel has stopped to acknowledge at
+/// once. A busy machine has its moments without, a peer that waits for acknowledgements has none.
 fn soon(mut exchange: impl FnMut()) {
-    let mut took: Vec<Duration> = (0..40)
-        .map(|_| {
+    let mut round = || {
+        let mut took = [(); 20].map(|()| {
             let began = Instant::now();
             exchange();
             began.elapsed()
-        })
-        .collect();
-    let later = &mut took[20..];
-    later.sort();
-    assert!(later[10] < Duration::from_millis(30), "{later:?}");
+        });
+        took.sort();
+        took
+    };
+    round();
+    let mut took = round();
+    for _ in 0..10 {
+        if took[10] < Duration::from_millis(30) {
+            return;
+        }
+        took = round();
+    }
+    panic!("{took:?}");
 }
 
 #[test]

@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 
 use balancer::{ActiveHealth, BackendHealth, HealthEvents, Policy};
 
-use crate::stage::{GET, OK, Origin, Peer, Stage, block_on};
+use crate::stage::{GET, OK, Origin, PATIENCE, Peer, Stage, block_on};
 
 fn next(events: &mut HealthEvents) -> (BackendHealth, String) {
-    let event = block_on(async {
-        tokio::time::timeout(crate::stage::PATIENCE, events.next()).await.expect("an event")
-    });
+    let event =
+        block_on(async { tokio::time::timeout(PATIENCE, events.next()).await.expect("an event") });
     let event = event.expect("the balancer runs");
     (event.health, event.reason)
 }
@@ -85,7 +84,8 @@ fn where_all_are_down_a_request_waits_for_one_to_come_back() {
 /// What there is to wait for then is a slot, for as long as any other request waits for one.
 #[test]
 fn who_waited_for_one_to_come_back_waits_on_for_its_slot() {
-    let limit = Duration::from_secs(1);
+    // Longer than a busy machine keeps this story waiting.
+    let limit = Duration::from_secs(3);
     let stage = Stage::new(|config| {
         let health = &mut config.apps[0].health;
         (health.passive.failures, health.passive.rest) = (1, Duration::from_secs(3600));
@@ -136,6 +136,7 @@ fn a_check_looks_at_status_and_body() {
                 body: Some(body.into()),
                 fall: 1,
                 interval: Duration::from_millis(5),
+                timeout: PATIENCE,
                 ..ActiveHealth::of("/up?deep=1")
             };
             config.apps[0].health.active = Some(checks);

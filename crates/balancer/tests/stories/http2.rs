@@ -409,7 +409,7 @@ fn who_has_sent_no_preface_is_gone_at_a_stop() {
 #[test]
 fn an_idle_connection_is_closed() {
     let (origin, _seen) = Origin::answering(OK);
-    let stage = stage(&origin, 1, |config| config.timeouts.idle = Duration::from_millis(50));
+    let stage = stage(&origin, 1, |config| config.timeouts.idle = Duration::from_secs(1));
     play(async {
         let mut client = Client::new(&stage).await;
         assert_eq!(client.ask(get("/")).await.unwrap().status, 200);

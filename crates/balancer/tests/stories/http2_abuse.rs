@@ -24,6 +24,9 @@ const ENHANCE_YOUR_CALM: u32 = 11;
 /// RFC 9113 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// After which a connection ends that a story is done with: longer than a busy machine takes to send more.
+const IDLE: Duration = Duration::from_secs(2);
+
 /// `:method: GET`, `:scheme: http`, `:path: /`, `:authority: h`.
 const REQUEST: &[u8] = &[0x82, 0x86, 0x84, 0x41, 1, b'h'];
 
@@ -43,7 +46,7 @@ fn a_client_that_answers_no_ping_is_gone() {
 #[test]
 fn content_beyond_a_length_of_0_reaches_nobody() {
     let (origin, _seen) = Origin::answering(OK);
-    let stage = stage(&origin, 4, |config| config.timeouts.idle = Duration::from_millis(500));
+    let stage = stage(&origin, 4, |config| config.timeouts.idle = IDLE);
     let announced = [REQUEST, &[0x0f, 13, 1, b'0']].concat();
     let header = |stream| frame(HEADERS, END_HEADERS, stream, &announced);
     let mut client = stage.client();
@@ -79,7 +82,7 @@ fn cve_2023_44487_rapid_reset() {
 #[test]
 fn a_browser_that_closes_a_tab_resets_all_its_streams() {
     let (origin, _seen) = Origin::answering(OK);
-    let stage = stage(&origin, 4, |config| config.timeouts.idle = Duration::from_millis(100));
+    let stage = stage(&origin, 4, |config| config.timeouts.idle = IDLE);
     let asks = (0..100).flat_map(|n| frame(HEADERS, END_STREAM | END_HEADERS, 2 * n + 1, REQUEST));
     let resets = (0..100).flat_map(|n| frame(RST_STREAM, 0, 2 * n + 1, &8_u32.to_be_bytes()));
     let mut client = stage.client();
@@ -121,7 +124,7 @@ fn a_call_that_is_refused_is_not_reset_at_once() {
 fn refusing() -> Stage {
     Stage::new(|config| {
         config.listeners[0].cleartext = Cleartext::H2c;
-        config.timeouts.idle = Duration::from_millis(300);
+        config.timeouts.idle = IDLE;
         config.apps[0].queue.length = 0;
     })
 }
