@@ -29,6 +29,7 @@
 //! - `census`: how many connections each client has.
 //! - `connection`, `client`: a client's connection from its first request to its last.
 //! - `route`, `router`: which app a request is for, by host and path.
+//! - `redirect_loop`: redirects that never arrive.
 //! - `intake`, `pace`: what a client sends before it gets a slot, and how slow it may be.
 //! - `exchange`, `relay`, `tunnel`: one request, its bytes both ways, and what follows a 101.
 //! - `answer`: the answers that the balancer gives itself, each with a reason.
@@ -77,6 +78,7 @@ mod peer;
 mod policy;
 mod proxy_protocol;
 mod relay;
+mod redirect_loop;
 mod request_id;
 mod route;
 mod router;
@@ -104,6 +106,7 @@ pub use log::{AccessLog, LogFormat, LogTarget};
 pub use policy::{Key, Policy, UnknownPolicy};
 pub use proxy_protocol::ProxyProtocol;
 pub use route::{
+pub use redirect_loop::Redirecting;
     BadRoute, Destination, HostPattern, PathPrefix, Prefix, Redirect, RedirectStatus, Route,
 };
 pub use snapshot::{

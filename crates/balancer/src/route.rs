@@ -124,6 +124,18 @@ impl Route {
     }
 }
 
+impl HostPattern {
+    /// Whether it is for this host, which has no port.
+    pub(crate) fn fits(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        match self {
+            HostPattern::Any => true,
+            HostPattern::Exact(name) => host == *name,
+            HostPattern::Under(suffix) => host.len() > suffix.len() && host.ends_with(suffix),
+        }
+    }
+}
+
 impl Destination {
     pub(crate) fn only_secures(&self) -> bool {
         matches!(self, Destination::Redirect(redirect) if redirect.only_secures())

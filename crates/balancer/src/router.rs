@@ -47,6 +47,27 @@ impl Entry {
         config.listeners.iter().map(|listener| entry(&listener.redirect)).collect()
     }
 
+    /// The redirect that answers a request, if no app does.
+    pub(crate) fn redirect<'r>(
+        &'r self,
+        router: &'r Router,
+        head: &[u8],
+        outline: &Outline,
+        scheme: Scheme,
+    ) -> Option<&'r Redirect> {
+        match self {
+            Entry::First => None,
+            Entry::Routes => match router.find(head, outline, scheme) {
+                Ok((_, Destination::Redirect(redirect))) => Some(redirect),
+                Ok((_, Destination::App { .. })) | Err(_) => None,
+            },
+            Entry::Secure(_, served) if scheme == Scheme::Https => {
+                served.redirect(router, head, outline, scheme)
+            }
+            Entry::Redirect(redirect) | Entry::Secure(redirect, _) => Some(redirect),
+        }
+    }
+
     /// The app for a request that the client sent by `scheme`. `head` is the request as it will be
     /// sent to a backend; what the route changes in it is changed.
     pub(crate) fn route(
@@ -86,6 +107,22 @@ impl Router {
 
     fn route(&self, head: &mut Vec<u8>, scheme: Scheme) -> Result<AppId, Failure> {
         let outline = Outline::of(head);
+        match self.find(head, &outline, scheme)? {
+            (_, Destination::Redirect(redirect)) => Err(redirected(redirect, head, &outline)),
+            (_, Destination::App { app, prefix: Prefix::Keep }) => Ok(*app),
+            (prefix, Destination::App { app, prefix: Prefix::Strip }) => {
+                strip(head, &outline, prefix.as_bytes());
+                Ok(*app)
+            }
+        }
+    }
+
+    fn find(
+        &self,
+        head: &[u8],
+        outline: &Outline,
+        scheme: Scheme,
+    ) -> Result<&(PathPrefix, Destination), Failure> {
         let host = host_name(&head[outline.host.clone()]);
         let target = &head[outline.target.clone()];
         let end = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
@@ -93,15 +130,7 @@ impl Router {
         // What only secures is not for what came over TLS: it would come back for ever.
         let is_for = |to: &Destination| !(scheme == Scheme::Https && to.only_secures());
         let found = paths.iter().find(|(path, to)| path.fits(&target[..end]) && is_for(to));
-        match found {
-            None => Err(Failure::UnknownPath),
-            Some((_, Destination::Redirect(redirect))) => Err(redirected(redirect, head, &outline)),
-            Some((_, Destination::App { app, prefix: Prefix::Keep })) => Ok(*app),
-            Some((prefix, Destination::App { app, prefix: Prefix::Strip })) => {
-                strip(head, &outline, prefix.as_bytes());
-                Ok(*app)
-            }
-        }
+        found.ok_or(Failure::UnknownPath)
     }
 
     /// The rules of the most exact host that has any.

@@ -179,19 +179,21 @@ fn resolve(
         }
     }
     let routes = route::resolve(&file.routes, &names, &listeners)?;
+    let config = balancer::Config {
+        listeners,
+        threads: arguments.threads.or(table.threads).unwrap_or(1),
+        apps: spread,
+        routes,
+        timeouts: table.timeouts.resolve(),
+        limits: table.limits.resolve(),
+        forwarding: table.forwarding.resolve(),
+        acme: acme.transpose()?,
+        access_log: access_log(file, arguments)?,
+        notice: |text| output::tell(format_args!("tenfold: {text}")),
+    };
+    route::refuse_loops(&config)?;
     Ok(Balancing {
-        config: balancer::Config {
-            listeners,
-            threads: arguments.threads.or(table.threads).unwrap_or(1),
-            apps: spread,
-            routes,
-            timeouts: table.timeouts.resolve(),
-            limits: table.limits.resolve(),
-            forwarding: table.forwarding.resolve(),
-            acme: acme.transpose()?,
-            access_log: access_log(file, arguments)?,
-            notice: |text| output::tell(format_args!("tenfold: {text}")),
-        },
+        config,
         apps,
         admin: arguments.admin.or(table.admin),
         socket: arguments

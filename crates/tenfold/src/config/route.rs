@@ -1,7 +1,8 @@
 //! `[[routes]]`: which app a request is for, or where it is sent instead.
 
 use balancer::{
-    AppId, Destination, HostPattern, Listener, PathPrefix, Prefix, Redirect, RedirectStatus, Route,
+    AppId, Destination, HostPattern, Listener, PathPrefix, Prefix, Redirect, RedirectStatus,
+    Redirecting, Route,
 };
 use serde::Deserialize;
 
@@ -65,6 +66,19 @@ pub fn resolve(
             apps[index]
         ))),
     }
+}
+
+/// Refuses redirects that lead back to themselves.
+pub fn refuse_loops(config: &balancer::Config) -> Result<(), Wrong> {
+    let at = match config.redirect_loop() {
+        None => return Ok(()),
+        Some(Redirecting::Listener(index)) => Key::of(&["balancer", "listeners"]).then(&index),
+        Some(Redirecting::Route(index)) => Key::of(&["routes"]).then(&index),
+    };
+    Err(at.then("redirect").wrong(
+        "the redirect leads back to itself, and clients would follow it until they give up: redirect to where an \
+         app answers, or add a route with an app for that path",
+    ))
 }
 
 impl RouteTable {

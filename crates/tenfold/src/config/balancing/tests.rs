@@ -202,6 +202,14 @@ fn what_is_wrong_is_refused_with_line_and_remedy() {
             "t.toml:5: nobody would serve what this sends to https",
         ),
         (
+            "[[routes]]\napp = \"a\"\n[[routes]]\npath = \"/b\"\nredirect = \"/b/c\"",
+            "t.toml:7: the redirect leads back to itself",
+        ),
+        (
+            "[[routes]]\napp = \"a\"\n[balancer]\nlisteners = [{ address = \"127.0.0.1:1\", redirect = \"/b\" }]",
+            "t.toml:6: the redirect leads back to itself",
+        ),
+        (
             "[[routes]]\napp = \"a\"\nhost = \"B.c\"\n[[routes]]\nhost = \"b.C\"\npath = \"/\"\napp = \"a\"",
             "t.toml:6: there is a route for host b.c and path / already",
         ),
