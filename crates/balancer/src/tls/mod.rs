@@ -67,9 +67,10 @@ impl Tls {
         Tls { certificates: vec![certificate], minimum: TlsVersion::default() }
     }
 
-    /// Reads all files, and says what is wrong with them in one sentence with a remedy.
-    pub fn verify(&self) -> Result<(), String> {
-        self.load(&[]).map(drop)
+    /// Reads all files, and says what is wrong with them in one sentence with a remedy. Returns a sentence
+    /// for each certificate that has ended or soon will.
+    pub fn verify(&self) -> Result<Vec<String>, String> {
+        Ok(self.load(&[])?.hosts.refresh(Patience::Told))
     }
 
     /// Reads all files; `more` comes after our own certificates.

@@ -42,7 +42,7 @@ impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let balancing = self.resolve()?;
         if self.balancing.check {
-            output::line(format_args!("right: {}", balancing.describe()));
+            balancing.tell_check();
             return Ok(Outcome::Done);
         }
         let stop = Stop::listen_as_service()?;

@@ -62,7 +62,7 @@ impl Arguments {
         };
         let balancing = Balancing::resolve(&file, &self.balancing, &wanted)?;
         if self.balancing.check {
-            output::line(format_args!("right: {}", balancing.describe()));
+            balancing.tell_check();
             return Ok(Outcome::Done);
         }
         let launches: Vec<Launch> = balancing.apps.iter().filter_map(Launch::of).collect();

@@ -31,6 +31,8 @@ pub struct Balancing {
     /// What requests in flight get when everything ends.
     pub drain: Duration,
     pub start: Start,
+    /// What is right but may not be for long, each in a sentence.
+    pub warnings: Vec<String>,
 }
 
 /// Whose listening sockets are used.
@@ -133,8 +135,16 @@ impl Balancing {
         }
     }
 
+    /// Says what was found, as `--check` does.
+    pub fn tell_check(&self) {
+        for warning in &self.warnings {
+            output::tell(format_args!("tenfold: {warning}"));
+        }
+        output::line(format_args!("right: {}", self.describe()));
+    }
+
     /// What was found right, in a line.
-    pub fn describe(&self) -> String {
+    fn describe(&self) -> String {
         let count = |n: usize, one: &str| match n {
             1 => format!("1 {one}"),
             n => format!("{n} {one}s"),
@@ -202,6 +212,7 @@ fn resolve(
             .or_else(|| table.socket.as_ref().map(|path| within(directory, path))),
         drain: arguments.drain.or(table.drain).unwrap_or(DRAIN),
         start: if arguments.takeover { Start::TakingOver } else { Start::Anew },
+        warnings: Vec::new(),
     })
 }
 
@@ -226,11 +237,11 @@ pub fn no_server<'a>(
     ))
 }
 
-/// Reads all certificates, so that a wrong one is found before anything listens.
+/// Reads all certificates, so that a wrong one is found before anything listens, and one that ends is known.
 fn verify_certificates(
     file: &File,
     arguments: &BalancingArguments,
-    balancing: Balancing,
+    mut balancing: Balancing,
 ) -> anyhow::Result<Balancing> {
     let root = Key::of(&["balancer", "listeners"]);
     for (index, listener) in balancing.config.listeners.iter().enumerate() {
@@ -239,8 +250,12 @@ fn verify_certificates(
         };
         let in_file = arguments.listen.is_none() && !file.balancer.listeners.is_empty();
         let at = if in_file { root.then(&index).then("tls") } else { Key::default() };
-        tls.verify().map_err(|sentence| file.source.wrong(&at.wrong(&sentence)))?;
+        let told = tls.verify().map_err(|sentence| file.source.wrong(&at.wrong(&sentence)))?;
+        balancing.warnings.extend(told);
     }
+    // A certificate may be that of several listeners.
+    balancing.warnings.sort();
+    balancing.warnings.dedup();
     Ok(balancing)
 }
 

@@ -267,6 +267,35 @@ fn the_key_at_fault_is_found() {
     assert!(message.starts_with("t.toml: 9999 threads are impossible"), "{message}");
 }
 
+#[test]
+fn a_check_warns_of_certificates_that_have_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = rcgen::KeyPair::generate().unwrap();
+    std::fs::write(directory.path().join("a.key"), key.serialize_pem()).unwrap();
+    let warnings = |year: i32| {
+        let mut params = rcgen::CertificateParams::new(vec!["a.test".to_owned()]).unwrap();
+        params.not_after = rcgen::date_time_ymd(year, 12, 31);
+        let made = params.self_signed(&key).unwrap().pem();
+        std::fs::write(directory.path().join("a.pem"), made).unwrap();
+        let tls = "tls = { certificates = [{ chain = \"a.pem\", key = \"a.key\" }] }";
+        let listener = |port: u16| format!("{{ address = \"127.0.0.1:{port}\", {tls} }}");
+        let text = format!(
+            "[app]\nbackends = [\"127.0.0.1:1\"]\n[balancer]\nlisteners = [{}, {}]",
+            listener(2),
+            listener(3)
+        );
+        let mut file = File::parse(&text, "t.toml").unwrap();
+        file.directory = Some(directory.path().to_owned());
+        let wanted = Wanted::Balance { to: &[], slots: None, cpus: None };
+        let balancing = Balancing::resolve(&file, &BalancingArguments::default(), &wanted);
+        balancing.unwrap().warnings
+    };
+    assert_eq!(warnings(3000), Vec::<String>::new());
+    let ended = warnings(2020);
+    assert_eq!(ended.len(), 1, "one for both listeners: {ended:?}");
+    assert!(ended[0].contains("a.pem has ended on 2020-12-31"), "{ended:?}");
+}
+
 /// Every example of the guide and of the README is a file that is right.
 #[test]
 fn the_guide_is_right() {
