@@ -76,7 +76,11 @@ struct Group {
     started: Option<u64>,
 }
 
+/// Under which something is listed. Never used for anything else.
+pub(crate) type Key = u64;
+
 /// Tenfold's end of a guard. A guard that dies is started again.
+#[derive(Debug)]
 pub(crate) struct Guard {
     command: Vec<String>,
     state: Mutex<State>,
@@ -84,23 +88,27 @@ pub(crate) struct Guard {
 
 /// What a process needs to list itself between fork and exec.
 pub(crate) struct Announcement {
-    key: u64,
+    key: Key,
     socket: Option<Arc<UnixStream>>,
 }
 
+#[derive(Debug)]
 struct State {
-    last_key: u64,
-    entries: BTreeMap<u64, Entry>,
+    last_key: Key,
+    entries: BTreeMap<Key, Entry>,
     process: Option<GuardProcess>,
 }
 
-/// What the guard is told of an instance.
-#[derive(Default)]
-struct Entry {
-    group: Option<u32>,
-    cgroups: Vec<PathBuf>,
+/// What the guard is to end.
+#[derive(Debug)]
+enum Entry {
+    /// A process group.
+    Processes(u32),
+    /// Directories of control groups.
+    Cgroups(Vec<PathBuf>),
 }
 
+#[derive(Debug)]
 struct GuardProcess {
     child: Child,
     /// Closed on exec, as all that the standard library opens, so no instance keeps it open.
@@ -166,28 +174,33 @@ impl Guard {
         Ok(Guard { command, state: Mutex::new(state) })
     }
 
-    /// For a process that is about to be started, in these control groups.
-    pub(crate) fn announce(&self, cgroups: &[PathBuf]) -> Announcement {
+    /// For a process that is about to be started.
+    pub(crate) fn announce(&self) -> Announcement {
         let mut state = self.state();
-        state.last_key += 1;
-        let key = state.last_key;
-        if !cgroups.is_empty() {
-            let entry = Entry { group: None, cgroups: cgroups.to_vec() };
-            let lines = entry.lines(key);
-            state.entries.insert(key, entry);
-            self.tell(&mut state, &lines);
-        }
+        let key = state.next_key();
         let socket = state.process.as_ref().map(|process| process.socket.clone());
         Announcement { key, socket }
     }
 
-    pub(crate) fn add(&self, key: u64, group: u32) {
-        let mut state = self.state();
-        state.entries.entry(key).or_default().group = Some(group);
-        self.tell(&mut state, &format!("+{key} {group}\n"));
+    pub(crate) fn add(&self, key: Key, group: u32) {
+        self.list(&mut self.state(), key, Entry::Processes(group));
     }
 
-    pub(crate) fn remove(&self, key: u64) {
+    /// Lists the control groups of an instance, which need not be there yet.
+    pub(crate) fn list_cgroups(&self, directories: &[PathBuf]) -> Key {
+        let mut state = self.state();
+        let key = state.next_key();
+        self.list(&mut state, key, Entry::Cgroups(directories.to_vec()));
+        key
+    }
+
+    fn list(&self, state: &mut State, key: Key, entry: Entry) {
+        let lines = entry.lines(key);
+        state.entries.insert(key, entry);
+        self.tell(state, &lines);
+    }
+
+    pub(crate) fn remove(&self, key: Key) {
         let mut state = self.state();
         state.entries.remove(&key);
         self.tell(&mut state, &format!("-{key}\n"));
@@ -222,17 +235,29 @@ impl Guard {
 // === impl Entry ===
 
 impl Entry {
-    fn lines(&self, key: u64) -> String {
-        let group = self.group.map(|group| format!("+{key} {group}\n"));
-        let cgroups = self.cgroups.iter().map(|at| format!("={key} {}\n", at.display()));
-        group.into_iter().chain(cgroups).collect()
+    fn lines(&self, key: Key) -> String {
+        match self {
+            Entry::Processes(group) => format!("+{key} {group}\n"),
+            Entry::Cgroups(directories) => {
+                directories.iter().map(|at| format!("={key} {}\n", at.display())).collect()
+            }
+        }
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn next_key(&mut self) -> Key {
+        self.last_key += 1;
+        self.last_key
     }
 }
 
 // === impl Announcement ===
 
 impl Announcement {
-    pub(crate) fn key(&self) -> u64 {
+    pub(crate) fn key(&self) -> Key {
         self.key
     }
 

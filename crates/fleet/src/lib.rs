@@ -10,6 +10,7 @@
 //! - [`restart`]: exponential backoff, and when crashes are a loop.
 //! - [`process`]: the driver that runs instances as processes of this machine.
 //! - [`guard`]: the process that outlives Tenfold for a moment to end what would outlive it for good.
+//! - [`leftovers`]: what the next Tenfold ends, where the guard was killed, too.
 //! - [`error`] and [`exit`]: what went wrong, in one sentence with a remedy.
 //! - [`fake`]: a driver and a membership in virtual time, for tests.
 
@@ -22,6 +23,7 @@ pub mod exit;
 pub mod fake;
 pub mod fleet;
 pub mod guard;
+pub mod leftovers;
 pub mod limits;
 pub mod process;
 pub mod restart;

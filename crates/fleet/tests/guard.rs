@@ -1,5 +1,5 @@
 //! When Tenfold is killed with SIGKILL, neither an instance nor what it has started outlives it, nor
-//! the control groups that limited it.
+//! the control groups that limited it. Where its guard is killed, too, the next Tenfold ends them.
 //!
 //! This program plays three parts: the observer (without arguments), a supervisor with one instance,
 //! and its guard. All that must die holds a FIFO open for writing, so the end of the FIFO is the
@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use fleet::fake::{FakeMembership, Journal};
-use fleet::{App, Fleet, Limits, Logs, ProcessDriver};
+use fleet::{App, Fleet, Limits, Logs, ProcessDriver, leftovers};
 use procfs::process::Process;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -40,19 +40,20 @@ fn main() {
             writeln!(fifo, "guard {}", std::process::id()).unwrap();
             fleet::guard::run().unwrap();
         }
-        [program, "supervisor", fifo, logs, guard] => {
-            let guard = (*guard == "guarded")
+        [program, "supervisor", fifo, logs, part] => {
+            let guard = (*part == "guarded")
                 .then(|| [*program, "guard", *fifo].map(str::to_owned).to_vec());
-            supervise(fifo, logs, guard);
+            supervise(fifo, logs, guard, part);
         }
         _ => {
             the_guard_ends_what_the_kernel_does_not();
             without_a_guard_only_the_instance_dies();
+            the_next_tenfold_ends_what_is_left();
         }
     }
 }
 
-fn supervise(fifo: &str, logs: &str, guard: Option<Vec<String>>) {
+fn supervise(fifo: &str, logs: &str, guard: Option<Vec<String>>, part: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let command = ["sh", "-c", INSTANCE, "sh", fifo].map(str::to_owned).to_vec();
@@ -60,8 +61,11 @@ fn supervise(fifo: &str, logs: &str, guard: Option<Vec<String>>) {
         let membership = FakeMembership::new(&Journal::default(), Duration::ZERO);
         let mut app = App::new(command, Logs::new(logs));
         app.readiness.deadline = PATIENCE * 10;
+        if part == "nameless" {
+            app.env.push(("TENFOLD_OWNER".into(), String::new()));
+        }
         let limits = Limits { cpus: "0.9".parse().ok(), memory: Some(100_000_000) };
-        if driver.check(&limits).is_ok() {
+        if part == "guarded" && driver.check(&limits).is_ok() {
             app.limits = limits;
         }
         let fleet = Fleet::new(app, Arc::new(driver), Arc::new(membership));
@@ -89,21 +93,40 @@ fn the_guard_ends_what_the_kernel_does_not() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Shows that the test above can fail.
+/// Shows that the test above can fail, and how the next one is passed: the environment does not name
+/// who started the instance.
 fn without_a_guard_only_the_instance_dies() {
-    let mut stage = Stage::open("unguarded");
+    let mut stage = Stage::open("nameless");
     let pids = stage.line("instance");
     stage.kill_supervisor();
-    let lives = |pid| {
-        let stat = Process::new(pid).and_then(|process| process.stat());
-        stat.is_ok_and(|stat| !matches!(stat.state, 'Z' | 'X'))
-    };
-    while lives(pids[0]) {
-        thread::sleep(Duration::from_millis(2));
-    }
+    wait_for_the_end_of(pids[0]);
+    leftovers::clear();
     assert!(lives(pids[1]));
     kill_process(Pid::from_raw(pids[1]).unwrap(), Signal::KILL).unwrap();
     stage.expect_end();
+}
+
+/// Without control groups, and with no guard any more.
+fn the_next_tenfold_ends_what_is_left() {
+    let mut stage = Stage::open("alone");
+    let pids = stage.line("instance");
+    leftovers::clear();
+    assert!(pids.iter().all(|&pid| lives(pid)), "its Tenfold lives");
+    stage.kill_supervisor();
+    wait_for_the_end_of(pids[0]);
+    leftovers::clear();
+    stage.expect_end();
+}
+
+fn wait_for_the_end_of(pid: i32) {
+    while lives(pid) {
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn lives(pid: i32) -> bool {
+    let stat = Process::new(pid).and_then(|process| process.stat());
+    stat.is_ok_and(|stat| !matches!(stat.state, 'Z' | 'X'))
 }
 
 struct Stage {
@@ -116,14 +139,14 @@ struct Stage {
 }
 
 impl Stage {
-    fn open(guard: &str) -> Stage {
+    fn open(part: &str) -> Stage {
         let directory = tempfile::tempdir().unwrap();
         let fifo = directory.path().join("fifo");
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let supervisor = Command::new(env::current_exe().unwrap())
             .arg("supervisor")
             .args([&fifo, &directory.path().join("logs")])
-            .arg(guard)
+            .arg(part)
             .stdin(Stdio::null())
             .spawn()
             .unwrap();

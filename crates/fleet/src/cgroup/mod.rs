@@ -12,9 +12,11 @@ pub(crate) mod remains;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::StartError;
+use crate::guard::{Guard, Key};
 use crate::limits::{Cpus, Limits};
 pub(crate) use place::RIGHTS;
 use place::{Controller, Refusal, Version};
@@ -35,11 +37,13 @@ pub(crate) struct Cgroup {
     directories: Vec<PathBuf>,
     /// Where memory is limited, and to how many bytes.
     memory: Option<(Version, PathBuf, u64)>,
+    /// Who ends it if Tenfold is killed.
+    guard: Option<(Arc<Guard>, Key)>,
 }
 
 /// Tries whether instances can be held to such limits.
-pub(crate) fn check(limits: &Limits) -> Result<(), StartError> {
-    Cgroup::make(limits).map(drop)
+pub(crate) fn check(limits: &Limits, guard: Option<&Arc<Guard>>) -> Result<(), StartError> {
+    Cgroup::make(limits, guard).map(drop)
 }
 
 /// Ends what Tenfolds that were killed, with their guards, have left behind.
@@ -56,15 +60,19 @@ fn controllers(limits: &Limits) -> Vec<Controller> {
 // === impl Cgroup ===
 
 impl Cgroup {
-    /// An empty group with these limits.
-    pub(crate) fn make(limits: &Limits) -> Result<Cgroup, StartError> {
+    /// An empty group with these limits. The guard knows where it is going to be before it is there, so
+    /// there is no moment at which it could be left behind.
+    pub(crate) fn make(limits: &Limits, guard: Option<&Arc<Guard>>) -> Result<Cgroup, StartError> {
         /// Makes the names of this process's groups unique.
         static MADE: AtomicU64 = AtomicU64::new(0);
         let refused = |refusal: Refusal| refusal.of(limits);
         let name = remains::name(MADE.fetch_add(1, Ordering::Relaxed));
-        let mut cgroup = Cgroup { directories: Vec::new(), memory: None };
-        for home in place::homes(&controllers(limits)).map_err(refused)? {
-            cgroup.add(&home, &home.directory.join(&name), limits).map_err(refused)?;
+        let homes = place::homes(&controllers(limits)).map_err(refused)?;
+        let directories: Vec<_> = homes.iter().map(|home| home.directory.join(&name)).collect();
+        let guard = guard.map(|guard| (Arc::clone(guard), guard.list_cgroups(&directories)));
+        let mut cgroup = Cgroup { directories: Vec::new(), memory: None, guard };
+        for (home, directory) in homes.iter().zip(&directories) {
+            cgroup.add(home, directory, limits).map_err(refused)?;
         }
         Ok(cgroup)
     }
@@ -84,11 +92,6 @@ impl Cgroup {
             }
         }
         Ok(())
-    }
-
-    /// Where it is, for the guard.
-    pub(crate) fn directories(&self) -> &[PathBuf] {
-        &self.directories
     }
 
     /// Files into which a process writes `0` to join.
@@ -114,6 +117,9 @@ impl Drop for Cgroup {
     fn drop(&mut self) {
         for directory in &self.directories {
             remains::end(directory);
+        }
+        if let Some((guard, key)) = &self.guard {
+            guard.remove(*key);
         }
     }
 }
@@ -165,7 +171,7 @@ mod tests {
         };
         let limits = Limits { cpus: "0.25".parse().ok(), memory: Some(20_000_000) };
         let directory = top.path().join("one");
-        let mut cgroup = Cgroup { directories: Vec::new(), memory: None };
+        let mut cgroup = Cgroup { directories: Vec::new(), memory: None, guard: None };
         cgroup.add(&home, &directory, &limits).unwrap();
         let told = |file: &str| fs::read_to_string(directory.join(file)).unwrap();
         assert_eq!(

@@ -11,6 +11,7 @@ use crate::app::{App, fill};
 use crate::cgroup;
 use crate::driver::Identity;
 use crate::error::StartError;
+use crate::leftovers::{OWNER, Owner};
 
 /// How a service manager and the service that it started speak; sd_notify(3) and sd_watchdog_enabled(3).
 const SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
@@ -36,6 +37,7 @@ pub(super) fn build(
         .args(words)
         .env("PORT", port.to_string())
         .env("TENFOLD_INSTANCE", identity.index.to_string())
+        .envs(Owner::own().map(|owner| (OWNER, owner.to_string())))
         .envs(app.env.iter().map(|(key, value)| (key, fill(value))))
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)

@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 use super::{birth, sockets};
 use crate::cgroup::Cgroup;
 use crate::exit::Exit;
-use crate::guard::{Announcement, Guard};
+use crate::guard::{Announcement, Guard, Key};
 
 /// How often the remains of a group are looked at once its leader has ended: soon at first, then
 /// less often, as it means to read all of /proc.
@@ -36,9 +36,6 @@ enum Life {
     Headless,
     Ended(Exit),
 }
-
-/// Under which the guard has listed a group.
-type Key = u64;
 
 struct Shared {
     leader: Pid,
@@ -67,8 +64,7 @@ impl ProcessGroup {
     ) -> io::Result<ProcessGroup> {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let doors = cgroup.as_ref().map_or(Ok(Vec::new()), Cgroup::doors)?;
-        let directories = cgroup.as_ref().map_or(&[][..], Cgroup::directories);
-        let announcement = guard.as_deref().map(|guard| guard.announce(directories));
+        let announcement = guard.as_deref().map(Guard::announce);
         let guard = guard.zip(announcement.as_ref().map(Announcement::key));
         birth::before_exec(&mut command, announcement, doors);
         let (started, start) = oneshot::channel();

@@ -36,6 +36,7 @@ use crate::driver::{Driver, Identity, Instance, Notice};
 use crate::error::{Output, StartError};
 use crate::exit::Exit;
 use crate::guard::Guard;
+use crate::leftovers;
 use crate::limits::Limits;
 use group::ProcessGroup;
 use output::{Capture, LogFile};
@@ -80,13 +81,14 @@ struct ProcessInstance {
 // === impl ProcessDriver ===
 
 impl ProcessDriver {
-    /// A driver that has ended what killed Tenfolds left behind, with a guard: a command that ends up in [`guard::run`](crate::guard::run). Without
-    /// one, what an instance has started survives when Tenfold is killed by SIGKILL.
+    /// A driver that has ended what killed Tenfolds left behind, with a guard: a command that ends up in
+    /// [`guard::run`](crate::guard::run). Without one, what an instance has started survives when Tenfold is
+    /// killed by SIGKILL, until the next Tenfold.
     ///
     /// # Errors
     /// When the guard cannot be started.
     pub fn new(guard: Option<Vec<String>>) -> Result<ProcessDriver, StartError> {
-        cgroup::clear();
+        leftovers::clear();
         let guard = guard.map(Guard::start).transpose();
         let guard = guard.map_err(|error| StartError::System {
             name: "the guard process".into(),
@@ -104,7 +106,7 @@ impl ProcessDriver {
     /// # Errors
     /// When this machine or this user's rights do not allow it.
     pub fn check(&self, limits: &Limits) -> Result<(), StartError> {
-        if limits.is_empty() { Ok(()) } else { cgroup::check(limits) }
+        if limits.is_empty() { Ok(()) } else { cgroup::check(limits, self.guard.as_ref()) }
     }
 
     fn log(&self, logs: &Logs, name: &str) -> Arc<Mutex<LogFile>> {
@@ -137,7 +139,7 @@ impl Driver for ProcessDriver {
         };
         let program = command.get_program().to_string_lossy().into_owned();
         let limited = !app.limits.is_empty();
-        let cgroup = limited.then(|| Cgroup::make(&app.limits)).transpose()?;
+        let cgroup = limited.then(|| Cgroup::make(&app.limits, self.guard.as_ref())).transpose()?;
         let group = ProcessGroup::spawn(&name, command, self.guard.clone(), cgroup)
             .await
             .map_err(|error| command::explain(&error, &program, app, &name))?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use balancer::{Address, Balancer, Slots};
 use clap::Args;
-use fleet::Cpus;
+use fleet::{Cpus, leftovers};
 
 use crate::admin::{Admin, Controlled, Takeover};
 use crate::config::{self, Balancing, BalancingArguments, Wanted, quantity};
@@ -47,6 +47,7 @@ impl Arguments {
         }
         let stop = Stop::listen_as_service()?;
         renewal::listen()?;
+        leftovers::clear();
         let mut takeover = Takeover::begin(&balancing).await?;
         let inherited = takeover.inherit(&balancing.config)?;
         let config = balancing.config.clone();
