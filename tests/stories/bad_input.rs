@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
-use std::process::Output;
+use std::process::{Command, Output};
 
-use crate::house::{Home, processes, said, shared};
+use crate::house::{Home, processes, said, shared, skip};
 
 /// Runs and checks the exit code and that the last words are one message containing `words`.
 fn refused(arguments: &str, code: i32, words: &[&str]) -> Output {
@@ -366,4 +366,33 @@ fn a_configuration_with_a_mistake() {
     let output = home.run("plan");
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("tenfold.toml:4: unknown field `p96`"), "{}", said(&output));
+}
+
+/// At each limit: another thread is the one too many.
+#[test]
+fn too_few_threads_end_it_in_a_sentence() {
+    let home = Home::new();
+    let up = home.tenfold("up --listen 127.0.0.1:0 -- false");
+    for limit in 1..=16 {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--nproc={limit}"));
+        if rustix::process::geteuid().is_root() {
+            // The limit is not for root, and counts all that a user runs: this one runs nothing else.
+            let user = 1_800_000_000 + std::process::id();
+            std::os::unix::fs::chown(home.path(), Some(user), Some(user)).unwrap();
+            command.args(["setpriv", "--clear-groups"]);
+            command.args([format!("--reuid={user}"), format!("--regid={user}")]);
+        }
+        command.arg(up.get_program()).args(up.get_args()).current_dir(home.path());
+        let output = command.env("TENFOLD_STATE_DIR", home.path()).output().unwrap();
+        let said = said(&output);
+        if matches!(output.status.code(), Some(126 | 127)) {
+            return skip(&format!("another user may not run it: {said}"));
+        }
+        assert_eq!(output.status.code(), Some(1), "with {limit}: {said}");
+        assert!(
+            said.starts_with("tenfold: ") && !said.contains("panicked"),
+            "with {limit}: {said}"
+        );
+    }
 }

@@ -16,6 +16,7 @@ use crate::config::{AppId, Config};
 use crate::dispatch::BackendId;
 use crate::dispatcher::Dispatcher;
 use crate::entrance::Entrance;
+use crate::event_loop::EventLoop;
 use crate::files;
 use crate::health::HealthEvents;
 use crate::inherited::Inherited;
@@ -181,7 +182,7 @@ impl Balancer {
             threads: Vec::new(),
         };
         for (index, listeners) in by_thread.into_iter().enumerate() {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let event_loop = EventLoop::new()?;
             let worker = Arc::new(Worker { index, shared: Arc::clone(&shared) });
             let send_id = send_id.clone();
             let (send_ended, ended) = oneshot::channel();
@@ -190,8 +191,8 @@ impl Balancer {
                     let id = rustix::thread::gettid().as_raw_nonzero().get();
                     // The receiver is gone only when starting another thread failed.
                     let _ = send_id.send((index, id));
-                    runtime.block_on(worker.run(listeners));
-                    drop(runtime);
+                    event_loop.run(worker.run(listeners));
+                    drop(event_loop);
                     let _ = send_ended.send(());
                 })?;
             balancer.threads.push(Thread { ended, join });

@@ -20,8 +20,8 @@
 //! - `http2`: HTTP/2 on either side, as HTTP/1.1 to everything else.
 //! - `stream`, `peer`: what carries a connection's bytes, and who is at its other end.
 //! - `files`: how many connections there may be.
-//! - `listener`, `listening`, `worker`: sockets that are bound, what accepts from them, and the
-//!   threads that serve them.
+//! - `listener`, `listening`, `worker`, `event_loop`: sockets that are bound, what accepts from them,
+//!   and the threads that serve them.
 //! - `loopback`: what is different about connections within one machine.
 //! - `inherited`: sockets of a process that listened there before.
 //! - `acme`: certificates from an authority.
@@ -55,6 +55,7 @@ mod counters;
 mod dispatch;
 mod dispatcher;
 mod entrance;
+mod event_loop;
 mod exchange;
 mod files;
 mod forwarded;
@@ -77,8 +78,8 @@ mod pace;
 mod peer;
 mod policy;
 mod proxy_protocol;
-mod relay;
 mod redirect_loop;
+mod relay;
 mod request_id;
 mod route;
 mod router;
@@ -105,8 +106,8 @@ pub use limits::{Limits, QueueLimits, RetryLimits, Timeouts};
 pub use log::{AccessLog, LogFormat, LogTarget};
 pub use policy::{Key, Policy, UnknownPolicy};
 pub use proxy_protocol::ProxyProtocol;
-pub use route::{
 pub use redirect_loop::Redirecting;
+pub use route::{
     BadRoute, Destination, HostPattern, PathPrefix, Prefix, Redirect, RedirectStatus, Route,
 };
 pub use snapshot::{

@@ -11,6 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::order::{self, Failure};
 use super::{Acme, Challenges, Store};
+use crate::event_loop::EventLoop;
 use crate::tls::{Hosts, Issuer, Patience, Validity};
 
 /// Ends when dropped, whatever it is at.
@@ -46,17 +47,15 @@ const LOOK: Duration = Duration::from_secs(60 * 60);
 
 impl Agent {
     pub(crate) fn start(task: Task) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let event_loop = EventLoop::new()?;
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("balancer-acme".into()).spawn(move || {
-            runtime.block_on(async {
+            event_loop.run(async {
                 tokio::select! {
                     () = task.run() => {}
                     _ = stopped => {}
                 }
             });
-            // A name that is being looked up cannot be stopped, and is not waited for.
-            runtime.shutdown_background();
         })?;
         Ok(Agent { stop: Some(stop), thread: Some(thread) })
     }

@@ -1,0 +1,40 @@
+//! The event loop of a thread.
+
+use std::future::Future;
+use std::io;
+
+use tokio::runtime::{Builder, Runtime};
+
+/// Made before its thread, so that what fails is told. It can be dropped anywhere: also within another
+/// event loop, where no thread could be started for it. Nothing that blocks is waited for, as a name
+/// that is being looked up.
+pub(crate) struct EventLoop(Option<Runtime>);
+
+impl EventLoop {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(EventLoop(Some(Builder::new_current_thread().enable_all().build()?)))
+    }
+
+    /// Runs until this has ended. What else runs there is dropped with the event loop.
+    pub(crate) fn run<T>(&self, future: impl Future<Output = T>) -> T {
+        self.0.as_ref().expect("it is gone only once it is dropped").block_on(future)
+    }
+}
+
+impl Drop for EventLoop {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_can_be_dropped_within_another_one() {
+        drop(EventLoop::new().unwrap());
+    }
+}
