@@ -371,6 +371,7 @@ fn a_configuration_with_a_mistake() {
 /// At each limit: another thread is the one too many.
 #[test]
 fn too_few_threads_end_it_in_a_sentence() {
+    let _machine = shared();
     let home = Home::new();
     let up = home.tenfold("up --listen 127.0.0.1:0 -- false");
     for limit in 1..=16 {

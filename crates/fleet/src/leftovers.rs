@@ -144,12 +144,14 @@ mod tests {
 
     use super::*;
 
-    /// A process with this owner in its environment, once that can be seen.
+    /// A process with this owner in its environment, once that can be seen, or has been by another test.
     fn owned_by(owner: Owner) -> Child {
         let mut command = Command::new("sleep");
         let child = command.arg("60").env(OWNER, owner.to_string()).process_group(0).spawn();
-        let child = child.unwrap();
-        while owner_of(child.id().cast_signed()) != Some(owner) {
+        let mut child = child.unwrap();
+        while owner_of(child.id().cast_signed()) != Some(owner)
+            && child.try_wait().unwrap().is_none()
+        {
             thread::sleep(PAUSE);
         }
         child
