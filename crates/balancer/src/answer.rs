@@ -39,6 +39,8 @@ pub(crate) enum Failure {
         status: u16,
         location: String,
     },
+    /// Its client has as many at once as it may.
+    TooManyInFlight(usize),
     QueueFull(usize),
     QueueTimeout(Duration),
     /// It would wait longer than it may.
@@ -78,6 +80,7 @@ impl Failure {
             Failure::UnknownHost => 421,
             Failure::UnknownPath => 404,
             Failure::Redirected { status, .. } => *status,
+            Failure::TooManyInFlight(_) => 429,
             Failure::Outpaced
             | Failure::QueueFull(_)
             | Failure::QueueTimeout(_)
@@ -97,7 +100,7 @@ impl Failure {
                 Some((excess.as_secs() + 1).min(MAX_RETRY_AFTER))
             }
             Failure::AllDown { retry, .. } => Some((retry.as_secs() + 1).min(MAX_RETRY_AFTER)),
-            _ => (self.status() == 503).then_some(1),
+            _ => matches!(self.status(), 429 | 503).then_some(1),
         }
     }
 
@@ -183,6 +186,12 @@ impl fmt::Display for Failure {
             Failure::UnknownHost => f.write_str("no route is for this host; ask for another one"),
             Failure::UnknownPath => f.write_str("no route of this host is for this path"),
             Failure::Redirected { location, .. } => write!(f, "see {location}"),
+            Failure::TooManyInFlight(most) => {
+                write!(
+                    f,
+                    "this client has {most} requests in flight or waiting, as many as it may; wait for answers before you send more"
+                )
+            }
             Failure::QueueFull(length) => {
                 write!(
                     f,
@@ -233,6 +242,7 @@ fn reason_phrase(status: u16) -> &'static str {
         414 => "URI Too Long",
         417 => "Expectation Failed",
         421 => "Misdirected Request",
+        429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         501 => "Not Implemented",
         502 => "Bad Gateway",

@@ -1,25 +1,44 @@
-//! Clients by their address, and how many connections and streams each has, so that one cannot have
-//! them all.
+//! Clients by their address, and how many connections and requests each has at once, so that one cannot
+//! have them all.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::limits::Limits;
 
-/// Counts open connections and streams by client.
+/// Finds what each client has at once.
+#[derive(Debug)]
 pub(crate) struct Census {
     connections: usize,
-    streams: usize,
-    /// Hashed with a secret: clients choose their addresses.
-    counts: Mutex<HashMap<Household, Count>>,
+    requests: usize,
+    /// Of clients that have something. Hashed with a secret: clients choose their addresses.
+    usages: Mutex<HashMap<Household, Weak<Usage>>>,
 }
 
-/// What one client has open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Count {
-    connections: usize,
-    streams: usize,
+/// What one client has at once. A connection keeps it, so that a request takes no lock.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    census: Arc<Census>,
+    household: Household,
+    connections: AtomicUsize,
+    requests: AtomicUsize,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    Connection,
+    /// In flight, or on its way to be.
+    Request,
+}
+
+/// A connection or a request, counted as one of its client's until dropped.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    usage: Arc<Usage>,
+    item: Item,
 }
 
 /// An IPv4 address, or the /64 network of an IPv6 address: what one client has for itself.
@@ -27,52 +46,67 @@ struct Count {
 pub(crate) struct Household(IpAddr);
 
 impl Census {
-    pub(crate) fn new(limits: &Limits) -> Self {
-        let Limits { client_connections: connections, client_streams: streams, .. } = *limits;
-        Census { connections, streams, counts: Mutex::default() }
+    pub(crate) fn new(limits: &Limits) -> Arc<Self> {
+        let Limits { client_connections: connections, client_in_flight: requests, .. } = *limits;
+        Arc::new(Census { connections, requests, usages: Mutex::default() })
     }
 
-    /// Counts one more connection, until [`Census::leave`]; none when there are too many.
-    pub(crate) fn enter(&self, address: IpAddr) -> Option<Household> {
+    pub(crate) fn usage(self: &Arc<Self>, address: IpAddr) -> Arc<Usage> {
         let household = Household::of(address);
-        let mut counts = self.counts();
-        let count = counts.entry(household).or_default();
-        if count.connections >= self.connections {
-            return None;
+        let mut usages = self.usages();
+        if let Some(usage) = usages.get(&household).and_then(Weak::upgrade) {
+            return usage;
         }
-        count.connections += 1;
-        Some(household)
+        let (connections, requests) = Default::default();
+        let usage = Arc::new(Usage { census: Arc::clone(self), household, connections, requests });
+        usages.insert(household, Arc::downgrade(&usage));
+        usage
     }
 
-    pub(crate) fn leave(&self, household: Household) {
-        self.forget(household, |count| count.connections -= 1);
+    fn usages(&self) -> MutexGuard<'_, HashMap<Household, Weak<Usage>>> {
+        self.usages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Usage {
+    /// Counts one more; none when the client has as many as it may.
+    pub(crate) fn enter(self: &Arc<Self>, item: Item) -> Option<Counted> {
+        let most = match item {
+            Item::Connection => self.census.connections,
+            Item::Request => self.census.requests,
+        };
+        let one_more = |count: usize| (count < most).then_some(count + 1);
+        let entered = self.count(item).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        entered.is_ok().then(|| Counted { usage: Arc::clone(self), item })
     }
 
-    /// Counts one more stream of a client, until [`Census::leave_stream`]; false when there are too many.
-    pub(crate) fn enter_stream(&self, household: Household) -> bool {
-        let mut counts = self.counts();
-        let count = counts.entry(household).or_default();
-        let enters = count.streams < self.streams;
-        count.streams += usize::from(enters);
-        enters
-    }
-
-    pub(crate) fn leave_stream(&self, household: Household) {
-        self.forget(household, |count| count.streams -= 1);
-    }
-
-    fn forget(&self, household: Household, one: impl FnOnce(&mut Count)) {
-        let mut counts = self.counts();
-        if let Some(count) = counts.get_mut(&household) {
-            one(count);
-            if *count == Count::default() {
-                counts.remove(&household);
-            }
+    fn count(&self, item: Item) -> &AtomicUsize {
+        match item {
+            Item::Connection => &self.connections,
+            Item::Request => &self.requests,
         }
     }
+}
 
-    fn counts(&self) -> MutexGuard<'_, HashMap<Household, Count>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for Usage {
+    fn drop(&mut self) {
+        let mut usages = self.census.usages();
+        // The client may have come back meanwhile.
+        if usages.get(&self.household).is_some_and(|usage| usage.strong_count() == 0) {
+            usages.remove(&self.household);
+        }
+    }
+}
+
+impl Counted {
+    pub(crate) fn usage(&self) -> &Arc<Usage> {
+        &self.usage
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.usage.count(self.item).fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -94,32 +128,29 @@ mod tests {
     #[test]
     fn a_client_is_an_address_or_a_network_of_ipv6() {
         let census = Census::new(&Limits { client_connections: 2, ..Limits::default() });
-        let enter = |address: &str| census.enter(address.parse().unwrap());
-        let first = enter("192.0.2.1").unwrap();
-        assert!(enter("::ffff:192.0.2.1").is_some());
+        let enter = |address: &str| census.usage(address.parse().unwrap()).enter(Item::Connection);
+        let mut open = vec![enter("192.0.2.1").unwrap(), enter("::ffff:192.0.2.1").unwrap()];
         assert!(enter("192.0.2.1").is_none());
-        assert!(enter("192.0.2.2").is_some());
-        census.leave(first);
-        assert!(enter("192.0.2.1").is_some());
-        let households =
-            ["2001:db8::1", "2001:db8:0:0:2::1"].map(|address| enter(address).unwrap());
-        assert_eq!(households[0], households[1]);
+        open.push(enter("192.0.2.2").unwrap());
+        open.remove(0);
+        open.push(enter("192.0.2.1").unwrap());
+        open.extend(["2001:db8::1", "2001:db8:0:0:2::1"].map(|address| enter(address).unwrap()));
         assert!(enter("2001:db8:0:0:ffff::").is_none());
-        assert!(enter("2001:db8:0:1::").is_some());
-        households.into_iter().for_each(|household| census.leave(household));
-        assert!(!census.counts().contains_key(&households[0]), "nobody is remembered");
+        open.push(enter("2001:db8:0:1::").unwrap());
+        drop(open);
+        assert!(census.usages().is_empty(), "nobody is remembered");
     }
 
     #[test]
-    fn streams_of_a_client_are_counted_over_its_connections() {
-        let limits = Limits { client_streams: 2, ..Limits::default() };
-        let (census, [one, other]) =
-            (Census::new(&limits), [1, 2].map(|last| Household::of([192, 0, 2, last].into())));
-        assert_eq!([(); 3].map(|()| census.enter_stream(one)), [true, true, false]);
-        assert!(census.enter_stream(other));
-        census.leave_stream(one);
-        assert!(census.enter_stream(one));
-        [one, one, other].into_iter().for_each(|household| census.leave_stream(household));
-        assert!(census.counts().is_empty(), "nobody is remembered");
+    fn requests_of_a_client_are_counted_over_its_connections() {
+        let census = Census::new(&Limits { client_in_flight: 2, ..Limits::default() });
+        let [one, other] = [1, 2].map(|last| census.usage([192, 0, 2, last].into()));
+        let _connections = [(); 3].map(|()| one.enter(Item::Connection).unwrap());
+        let first = one.enter(Item::Request).unwrap();
+        let _second = census.usage([192, 0, 2, 1].into()).enter(Item::Request).unwrap();
+        assert!(one.enter(Item::Request).is_none());
+        assert!(other.enter(Item::Request).is_some());
+        drop(first);
+        assert!(one.enter(Item::Request).is_some());
     }
 }

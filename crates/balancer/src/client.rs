@@ -1,7 +1,9 @@
 //! A client's connection: reading its next request, noticing that it left, ending it.
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
@@ -10,6 +12,8 @@ use tokio::io::AsyncWrite;
 
 use crate::answer::Failure;
 use crate::buffer::{Buffer, Size, Workspace};
+use crate::census::{Counted, Item, Usage};
+use crate::config::Config;
 use crate::forwarded::Origin;
 use crate::forwarding::Forwarding;
 use crate::h1::{Flaw, Scan, Scanner};
@@ -25,6 +29,8 @@ pub(crate) struct Client {
     pub(crate) listener: usize,
     pub(crate) peer: Peer,
     pub(crate) timer: Timer,
+    /// Of the peer, unless that is a proxy that asks for others.
+    pub(crate) usage: Option<Arc<Usage>>,
     pub(crate) origin: Origin,
     /// Requests so far.
     pub(crate) requests: u64,
@@ -75,8 +81,29 @@ impl Client {
     ) -> Self {
         let origin = Origin::new(peer, forwarding);
         let timer = Timer::new();
-        let (requests, upload, answered) = (0, None, None);
-        Client { stream, listener, peer, timer, origin, requests, upload, answered }
+        let (usage, requests, upload, answered) = (None, 0, None, None);
+        Client { stream, listener, peer, timer, usage, origin, requests, upload, answered }
+    }
+
+    /// Counts a request as one of who asks, until what is returned is dropped; an error when it has too
+    /// many at once. Trusted proxies have as many as they like, and clients without an address, too.
+    pub(crate) fn count(
+        &self,
+        asker: Option<IpAddr>,
+        worker: &Worker,
+    ) -> Result<Option<Counted>, Failure> {
+        let Config { forwarding, limits, .. } = &worker.shared.config;
+        let entered = match (&self.usage, asker) {
+            (Some(usage), _) => usage.enter(Item::Request),
+            (None, Some(address)) if !forwarding.trusts(asker) => {
+                worker.shared.census.usage(address).enter(Item::Request)
+            }
+            (None, _) => return Ok(None),
+        };
+        if entered.is_none() {
+            worker.tally(|tally| tally.requests_refused += 1);
+        }
+        entered.map(Some).ok_or(Failure::TooManyInFlight(limits.client_in_flight))
     }
 
     /// Waits for the next request. Holds no workspace while nothing of it has arrived.

@@ -42,6 +42,7 @@ const UNKNOWN: Request = Request {
 
 /// Serves a connection. `open` counts it for as long.
 pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: Open) {
+    client.usage = open.usage();
     let tls = matches!(client.stream, ClientStream::Tls(_));
     let ahead = match worker.shared.config.listeners[client.listener].cleartext {
         _ if client.stream.has_chosen_http2() => Some(Bytes::new()),
@@ -51,7 +52,7 @@ pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: Open) {
     };
     match ahead {
         // In memory of its own: most connections are not HTTP/2, and theirs should be small.
-        Some(ahead) => Box::pin(http2::serve(client, ahead, worker, open.household())).await,
+        Some(ahead) => Box::pin(http2::serve(client, ahead, worker)).await,
         None => drop(client),
     }
     drop(open);
@@ -154,6 +155,14 @@ async fn request(
     if !space.id.is_empty() {
         write_field(&mut space.added, "X-Request-Id", &space.id);
     }
+    // What is left of a body would be taken for the next request.
+    let end = if has_body { Persistence::Close } else { request.persistence };
+    let _counted = match client.count(request.client, worker) {
+        Ok(counted) => counted,
+        Err(failure) => {
+            return exchange::refuse(client, space, &request, &failure, end, worker, None).await;
+        }
+    };
     let Shared { apps, entries, router, challenges, .. } = &*worker.shared;
     if let Some(proof) = challenges.as_ref().and_then(|it| it.answer(&space.request)) {
         let after = prove(client, space, &proof, worker).await;
@@ -163,9 +172,6 @@ async fn request(
     let app = match entries[client.listener].route(router, &mut space.request, request.scheme) {
         Ok(app) => &apps[app.index()],
         Err(failure) => {
-            // What is left of a body would be taken for the next request.
-            let whole = request.body == Framing::Empty;
-            let end = if whole { request.persistence } else { Persistence::Close };
             return exchange::refuse(client, space, &request, &failure, end, worker, None).await;
         }
     };

@@ -120,7 +120,7 @@ pub(crate) struct Tally {
     /// Requests answered by the balancer itself, by status class (3xx, 4xx, 5xx).
     pub(crate) own_answers: [u64; 3],
     pub(crate) http2_floods: u64,
-    pub(crate) streams_refused: u64,
+    pub(crate) requests_refused: u64,
     pub(crate) entrance: EntranceCounts,
 }
 

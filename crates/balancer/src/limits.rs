@@ -73,10 +73,10 @@ pub struct Limits {
     /// Open connections of one client: an IPv4 address, or a /64 network of IPv6. The next one is
     /// closed as it is accepted. Trusted proxies have as many as they like.
     pub client_connections: usize,
-    /// Streams that one client's HTTP/2 connections have open at once, in all; the next one is refused
-    /// (REFUSED_STREAM), so that it may be asked for again. A connection counts for the most that it has
-    /// had at once. Trusted proxies have as many as they like.
-    pub client_streams: usize,
+    /// Requests of one client at once, in flight and waiting, over all its connections of HTTP/1 and
+    /// HTTP/2; then 429. For whom a trusted proxy asks is a client, too. Trusted proxies themselves have
+    /// as many as they like.
+    pub client_in_flight: usize,
     /// Requests over one connection; the last one's answer closes it.
     pub requests: u64,
     /// Bytes a second that a client moves on average while it is waited for, see
@@ -134,7 +134,7 @@ impl Limits {
     /// Says what is wrong with the values, in one sentence with a remedy.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Limits { header_bytes, target_bytes, headers, .. } = *self;
-        let Limits { connections, client_connections, client_streams, requests, streams, .. } =
+        let Limits { connections, client_connections, client_in_flight, requests, streams, .. } =
             *self;
         if !(1024..=Self::MAX_HEADER_BYTES).contains(&header_bytes) {
             let most = Self::MAX_HEADER_BYTES;
@@ -153,7 +153,7 @@ impl Limits {
                 "a limit of {headers} header fields is impossible; use 1 to {most}"
             ));
         }
-        if [connections, client_connections, client_streams].contains(&0) || requests == 0 {
+        if [connections, client_connections, client_in_flight].contains(&0) || requests == 0 {
             let message =
                 "a limit of 0 connections, streams or requests serves nobody; use at least 1";
             return Err(message.into());
@@ -234,8 +234,8 @@ impl Default for Limits {
             connections: 50_000,
             // One client leaves three quarters of all connections to others.
             client_connections: 12_500,
-            // As many requests at once as over connections of HTTP/1.1.
-            client_streams: 12_500,
+            // As many as a client may have connections, so that HTTP/2 has no more than HTTP/1.
+            client_in_flight: 12_500,
             // So seldom that nobody notices, often enough that long-lived clients spread over threads.
             requests: 100_000,
             // Slower than any link in use; a slot is worth more than a slower client.

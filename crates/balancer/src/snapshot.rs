@@ -125,8 +125,8 @@ pub struct ClientsSnapshot {
     pub own_5xx: u64,
     /// HTTP/2 connections closed because their client asked for too much work without requests.
     pub http2_floods: u64,
-    /// Streams of HTTP/2 refused because their client had too many.
-    pub streams_refused: u64,
+    /// Requests refused because their client had too many at once.
+    pub requests_refused: u64,
     /// What came of connections before their first request.
     pub entrance: EntranceCounts,
 }
@@ -147,7 +147,7 @@ impl Snapshot {
             clients.own_4xx += tally.own_answers[1];
             clients.own_5xx += tally.own_answers[2];
             clients.http2_floods += tally.http2_floods;
-            clients.streams_refused += tally.streams_refused;
+            clients.requests_refused += tally.requests_refused;
             clients.entrance.add(tally.entrance);
         }
         let apps = shared.apps.iter().enumerate();

@@ -15,7 +15,7 @@ use tokio::time::MissedTickBehavior;
 use crate::acme::Challenges;
 use crate::app::App;
 use crate::buffer::Workspace;
-use crate::census::{Census, Household};
+use crate::census::{Census, Counted, Item, Usage};
 use crate::client::Client;
 use crate::config::{AppConfig, AppId, Config};
 use crate::connection;
@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     pub(crate) health_events: broadcast::Sender<HealthEvent>,
     pub(crate) router: Router,
     pub(crate) log: Option<Log>,
-    census: Census,
+    pub(crate) census: Arc<Census>,
     /// By listener.
     pub(crate) entries: Box<[Entry]>,
     /// By listener.
@@ -84,14 +84,8 @@ pub(crate) struct Worker {
 /// An open client connection, counted until dropped.
 pub(crate) struct Open {
     worker: Arc<Worker>,
-    /// Whose it is, once that is known.
-    household: Option<Household>,
-}
-
-/// An open stream of a client, counted until dropped.
-pub(crate) struct OpenStream {
-    worker: Arc<Worker>,
-    household: Option<Household>,
+    /// As one of its client's, once that is known.
+    counted: Option<Counted>,
 }
 
 /// How often idle backend connections are looked at, at least.
@@ -339,12 +333,12 @@ impl Open {
             tally.connections += 1;
             tally.open += 1;
         });
-        Open { worker: Arc::clone(worker), household: None }
+        Open { worker: Arc::clone(worker), counted: None }
     }
 
-    /// Whose it is, where that is counted.
-    pub(crate) fn household(&self) -> Option<Household> {
-        self.household
+    /// Of its client, where that is counted.
+    pub(crate) fn usage(&self) -> Option<Arc<Usage>> {
+        self.counted.as_ref().map(|counted| Arc::clone(counted.usage()))
     }
 
     /// Counts the connection as one of its client's; not when it has too many.
@@ -354,39 +348,17 @@ impl Open {
         let Some(address) = address.filter(|_| !config.forwarding.trusts(address)) else {
             return true;
         };
-        self.household = census.enter(address);
-        if self.household.is_none() {
+        self.counted = census.usage(address).enter(Item::Connection);
+        if self.counted.is_none() {
             self.worker.tally(|tally| tally.entrance.refused += 1);
         }
-        self.household.is_some()
-    }
-}
-
-impl OpenStream {
-    /// None when this client has too many.
-    pub(crate) fn enter(worker: &Arc<Worker>, household: Option<Household>) -> Option<Self> {
-        let enters = household.is_none_or(|it| worker.shared.census.enter_stream(it));
-        if !enters {
-            worker.tally(|tally| tally.streams_refused += 1);
-        }
-        enters.then(|| OpenStream { worker: Arc::clone(worker), household })
-    }
-}
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        if let Some(household) = self.household {
-            self.worker.shared.census.leave_stream(household);
-        }
+        self.counted.is_some()
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         let Worker { shared, .. } = &*self.worker;
-        if let Some(household) = self.household {
-            shared.census.leave(household);
-        }
         self.worker.tally(|tally| tally.open -= 1);
         shared.open.fetch_sub(1, Ordering::SeqCst);
         shared.closed.notify_waiters();

@@ -87,13 +87,8 @@ impl Yard {
         Arc::new(Yard { transport, count, places: Mutex::default() })
     }
 
-    /// Gives a stream to a lane that waits for one; else it is for a new lane, which `count` gives leave
-    /// for, or refused.
-    pub(super) fn assign<C>(
-        self: &Arc<Self>,
-        incoming: Incoming,
-        count: impl FnOnce() -> Option<C>,
-    ) -> Option<(Lane, C)> {
+    /// Gives a stream to a lane that waits for one, else to a new lane.
+    pub(super) fn assign(self: &Arc<Self>, incoming: Incoming) -> Option<Lane> {
         let mut places = self.places();
         if let Some(parked) = places.parked.pop() {
             let place = &mut places.by_lane[parked];
@@ -105,12 +100,6 @@ impl Yard {
             }
             return None;
         }
-        let Some(counted) = count() else {
-            drop(places);
-            let (_, mut respond) = incoming;
-            respond.send_reset(Reason::REFUSED_STREAM);
-            return None;
-        };
         let place = places.free.pop().unwrap_or_else(|| {
             places.by_lane.push(Place::default());
             places.by_lane.len() - 1
@@ -118,7 +107,7 @@ impl Yard {
         places.by_lane[place].incoming = Some(incoming);
         drop(places);
         let (yard, inbound) = (Arc::clone(self), Inbound::default());
-        Some((Lane { yard, place, state: State::Idle, inbound }, counted))
+        Some(Lane { yard, place, state: State::Idle, inbound })
     }
 
     /// Lanes that carry a stream which is not answered.

@@ -19,7 +19,7 @@ use super::keepalive::{Health, Keepalive, Work};
 use super::lane::Yard;
 use super::{MAX_WINDOW, SEND_BYTES, STREAM_BYTES};
 use crate::buffer::Buffer;
-use crate::census::Household;
+use crate::census::Usage;
 use crate::client::Client;
 use crate::config::{Cleartext, Config};
 use crate::connection;
@@ -28,7 +28,7 @@ use crate::pace::Pace;
 use crate::peer::Peer;
 use crate::stream::ClientStream;
 use crate::timer::Timer;
-use crate::worker::{OpenStream, Shared, Worker};
+use crate::worker::{Shared, Worker};
 
 type H2<'s> = Connection<&'s mut Counted<ClientStream>, Bytes>;
 
@@ -37,8 +37,8 @@ struct Session<'s> {
     count: Arc<Count>,
     yard: Arc<Yard>,
     peer: Peer,
-    /// Whose streams they are, where they are counted.
-    household: Option<Household>,
+    /// Of the client, where that is counted.
+    usage: Option<Arc<Usage>>,
     listener: usize,
     worker: Arc<Worker>,
     timer: Timer,
@@ -71,18 +71,14 @@ const REMEMBERED: usize = 1024;
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Serves a connection that speaks HTTP/2. `ahead` was read from it already.
-pub(crate) async fn serve(
-    client: Client,
-    ahead: Bytes,
-    worker: Arc<Worker>,
-    household: Option<Household>,
-) {
-    let Client { stream, listener, peer, timer, origin, requests, upload, answered } = client;
+pub(crate) async fn serve(mut client: Client, ahead: Bytes, worker: Arc<Worker>) {
+    let usage = client.usage.take();
+    let Client { stream, listener, peer, timer, origin, requests, upload, answered, .. } = client;
     let transport = stream.transport();
     let mut counted = Counted::new(stream, ahead);
     let yard = Yard::new(transport, Arc::clone(&counted.count));
     if let Some(connection) = open(&mut counted, &worker).await {
-        let mut session = Session::new(connection, yard, peer, household, listener, &worker);
+        let mut session = Session::new(connection, yard, peer, usage, listener, &worker);
         // Polled once: it wakes this task when the balancer stops.
         let mut stop = pin!(worker.shared.stop.notified());
         poll_fn(|cx| {
@@ -101,7 +97,8 @@ pub(crate) async fn serve(
     }
     // Bytes that nobody reads would reset the connection, and overtake why it ends.
     let stream = counted.into_inner();
-    let mut client = Client { stream, listener, peer, timer, origin, requests, upload, answered };
+    let mut client =
+        Client { stream, listener, peer, timer, usage: None, origin, requests, upload, answered };
     client.linger(&mut Buffer::default()).await;
 }
 
@@ -154,7 +151,7 @@ impl<'s> Session<'s> {
         (mut connection, count): (H2<'s>, Arc<Count>),
         yard: Arc<Yard>,
         peer: Peer,
-        household: Option<Household>,
+        usage: Option<Arc<Usage>>,
         listener: usize,
         worker: &Arc<Worker>,
     ) -> Self {
@@ -171,7 +168,7 @@ impl<'s> Session<'s> {
             count,
             yard,
             peer,
-            household,
+            usage,
             listener,
             worker,
             timer,
@@ -218,18 +215,17 @@ impl<'s> Session<'s> {
                 _ => return Poll::Ready(()),
             };
             self.requests += 1;
-            let count = || OpenStream::enter(&self.worker, self.household);
-            let Some((lane, open)) = self.yard.assign(incoming, count) else { continue };
+            let Some(lane) = self.yard.assign(incoming) else { continue };
             let mut client = Client::new(
                 ClientStream::Http2(lane),
                 self.peer,
                 self.listener,
                 &self.worker.shared.config.forwarding,
             );
+            client.usage.clone_from(&self.usage);
             let worker = Arc::clone(&self.worker);
             tokio::spawn(async move {
                 connection::converse(&mut client, Cleartext::Http1, &worker).await;
-                drop(open);
             });
         }
     }

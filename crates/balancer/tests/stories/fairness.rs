@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use balancer::Cleartext;
+use balancer::{Cleartext, Config};
 
 use crate::http2_abuse::{END_HEADERS, END_STREAM, HEADERS, SETTINGS, frame};
 use crate::stage::{GET, OK, Origin, Peer, Stage};
@@ -89,23 +89,46 @@ fn clients_that_do_not_send_their_bodies_keep_nobody_from_slots() {
     others_are_served(&stage);
 }
 
-#[test]
-fn a_client_has_so_many_streams_over_all_its_connections() {
+/// Requests that are not answered.
+fn silent(limit: usize, change: impl FnOnce(&mut Config)) -> Stage {
     let origin = Origin::new(|mut peer| while peer.head().is_some() {});
     let stage = Stage::new(|config| {
-        config.listeners[0].cleartext = Cleartext::H2c;
-        config.limits.client_streams = 3;
+        config.listeners[0].cleartext = Cleartext::Http1AndH2c;
+        config.limits.client_in_flight = limit;
+        change(config);
     });
-    stage.add(&origin, SLOTS);
+    stage.add(&origin, 1);
+    stage
+}
+
+#[test]
+fn requests_of_a_client_are_limited_over_http1_and_http2_in_flight_and_waiting() {
+    let stage = silent(3, |_| {});
+    let mut plain = [stage.client(), stage.client()];
+    plain.iter_mut().for_each(|client| client.send(GET));
+    stage.until("one is served, and one waits", |now| now.apps[0].queue.depth == 1);
     let get = [0x82, 0x86, 0x84, 0x41, 1, b'h'];
     let gets = (0..2).flat_map(|n| frame(HEADERS, END_STREAM | END_HEADERS, 2 * n + 1, &get));
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     let opening: Vec<u8> =
         preface.into_iter().chain(frame(SETTINGS, 0, 0, &[])).chain(gets).collect();
-    let mut clients = [stage.client(), stage.client()];
-    clients.iter_mut().for_each(|client| client.send(&opening));
-    stage.until("one is refused", |now| {
-        let in_flight = now.backends().next().unwrap().in_flight;
-        (now.clients.streams_refused, in_flight) == (1, 3)
-    });
+    let mut streams = stage.client();
+    streams.send(opening);
+    stage.until("one stream is refused", |now| now.clients.requests_refused == 1);
+    assert!(stage.client_asks(GET).starts_with("HTTP/1.1 429 Too Many Requests\r\n"));
+}
+
+#[test]
+fn a_client_is_whom_a_trusted_proxy_names() {
+    let stage = silent(1, |config| config.forwarding.trusted = vec!["127.0.0.1".parse().unwrap()]);
+    let ask = |client: &str| {
+        let mut peer = stage.client();
+        peer.send(format!("GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: {client}\r\n\r\n"));
+        peer
+    };
+    let (_one, _other) = (ask("192.0.2.1"), ask("192.0.2.2"));
+    let mut of_the_proxy = [stage.client(), stage.client()];
+    of_the_proxy.iter_mut().for_each(|client| client.send(GET));
+    stage.until("all of them wait", |now| now.apps[0].queue.depth == 3);
+    assert!(ask("192.0.2.1").head().unwrap().starts_with("HTTP/1.1 429 "));
 }

@@ -182,9 +182,9 @@ impl Scrape {
                 entrance.proxy_failures,
             ),
             (
-                "http2_streams_refused",
-                "Streams of HTTP/2 refused because their client had too many",
-                clients.streams_refused,
+                "client_requests_refused",
+                "Requests refused because their client had too many at once",
+                clients.requests_refused,
             ),
             (
                 "http2_floods",

@@ -20,7 +20,7 @@ pub struct LimitsTable {
     #[serde(default, deserialize_with = "value::count")]
     client_connections: Option<usize>,
     #[serde(default, deserialize_with = "value::count")]
-    client_streams: Option<usize>,
+    client_in_flight: Option<usize>,
     requests: Option<u64>,
     #[serde(default, deserialize_with = "value::bytes")]
     client_rate: Option<u64>,
@@ -39,7 +39,7 @@ impl LimitsTable {
             body_bytes: self.body_bytes.unwrap_or(default.body_bytes),
             connections: self.connections.unwrap_or(default.connections),
             client_connections: self.client_connections.unwrap_or(default.client_connections),
-            client_streams: self.client_streams.unwrap_or(default.client_streams),
+            client_in_flight: self.client_in_flight.unwrap_or(default.client_in_flight),
             requests: self.requests.unwrap_or(default.requests),
             client_rate: self.client_rate.unwrap_or(default.client_rate),
             streams: self.streams.unwrap_or(default.streams),
