@@ -41,6 +41,8 @@ pub(crate) enum Failure {
     },
     /// Its client has as many at once as it may.
     TooManyInFlight(usize),
+    /// Clients hold as many bytes as they may.
+    MemoryFull(usize),
     QueueFull(usize),
     QueueTimeout(Duration),
     /// It would wait longer than it may.
@@ -82,6 +84,7 @@ impl Failure {
             Failure::Redirected { status, .. } => *status,
             Failure::TooManyInFlight(_) => 429,
             Failure::Outpaced
+            | Failure::MemoryFull(_)
             | Failure::QueueFull(_)
             | Failure::QueueTimeout(_)
             | Failure::QueueTooSlow { .. }
@@ -190,6 +193,12 @@ impl fmt::Display for Failure {
                 write!(
                     f,
                     "this client has {most} requests in flight or waiting, as many as it may; wait for answers before you send more"
+                )
+            }
+            Failure::MemoryFull(bytes) => {
+                write!(
+                    f,
+                    "clients hold all of the {bytes} bytes that they may; ask again later, or raise memory_bytes"
                 )
             }
             Failure::QueueFull(length) => {

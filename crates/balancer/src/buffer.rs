@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::io::ReadBuf;
 
 use crate::log::Record;
+use crate::memory::{self, Held};
 use crate::outgoing::Outgoing;
 use crate::stream::Stream;
 
@@ -20,7 +21,10 @@ use crate::stream::Stream;
 const SPARE_BLOCKS: usize = 64;
 const SPARE_WORKSPACES: usize = 1024;
 
-/// How much memory a buffer takes while there are bytes in it.
+/// What a buffer for requests takes first: most of them need no more.
+const FIRST_BYTES: usize = 4 * 1024;
+
+/// How much memory a buffer takes at most while there are bytes in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Size {
     /// Large enough that a big body costs few system calls: an upload of 1 MB took 0.91 of nginx's CPU, by
@@ -35,8 +39,11 @@ pub(crate) enum Size {
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     size: Size,
+    /// It takes all of its size at once: what comes is more than the first bytes.
+    wide: bool,
     block: Option<Block>,
     filled: Range<usize>,
+    held: Held,
 }
 
 /// What one exchange needs.
@@ -66,6 +73,7 @@ type Block = Box<[u8]>;
 
 #[derive(Default)]
 struct Stock {
+    first: Vec<Block>,
     large: Vec<Block>,
     small: Vec<Block>,
     #[expect(clippy::vec_box, reason = "a workspace goes between stock and connection uncopied")]
@@ -86,18 +94,26 @@ impl Size {
 }
 
 impl Stock {
-    fn blocks(&mut self, size: Size) -> &mut Vec<Block> {
-        match size {
-            Size::Large => &mut self.large,
-            Size::Small => &mut self.small,
+    fn blocks(&mut self, bytes: usize) -> &mut Vec<Block> {
+        match bytes {
+            FIRST_BYTES => &mut self.first,
+            _ if bytes == Size::Small.bytes() => &mut self.small,
+            _ => &mut self.large,
         }
     }
 
-    fn keep(&mut self, size: Size, block: Block) {
-        let blocks = self.blocks(size);
-        if blocks.len() < SPARE_BLOCKS {
-            blocks.push(block);
-        }
+    fn take(bytes: usize) -> Block {
+        let spare = STOCK.with_borrow_mut(|stock| stock.blocks(bytes).pop());
+        spare.unwrap_or_else(|| vec![0; bytes].into())
+    }
+
+    fn keep(block: Block) {
+        STOCK.with_borrow_mut(|stock| {
+            let blocks = stock.blocks(block.len());
+            if blocks.len() < SPARE_BLOCKS {
+                blocks.push(block);
+            }
+        });
     }
 }
 
@@ -107,11 +123,13 @@ impl Workspace {
         let spare = STOCK.with_borrow_mut(|stock| stock.workspaces.pop());
         let mut space = spare.unwrap_or_default();
         (space.input.size, space.answer.size) = (size, size);
+        space.answer.wide = true;
         space
     }
 
     /// Forgets the request before.
     pub(crate) fn begin(&mut self) {
+        self.input.wide = false;
         self.request.clear();
         self.id.clear();
         self.added.clear();
@@ -136,6 +154,11 @@ impl Workspace {
 }
 
 impl Buffer {
+    #[cfg(test)]
+    fn held(&self) -> usize {
+        self.block.as_ref().map_or(0, |block| block.len())
+    }
+
     pub(crate) fn filled(&self) -> &[u8] {
         self.at(self.filled.clone())
     }
@@ -167,9 +190,11 @@ impl Buffer {
         self.filled.len()
     }
 
-    /// There is no room for more: at least half of the memory is in use.
+    /// There is no room for more: at least half of the memory is in use, and there is no more of it.
     pub(crate) fn is_full(&self) -> bool {
-        self.filled.end == self.size.bytes() && self.filled.start < self.size.bytes() / 2
+        let Some(block) = &self.block else { return false };
+        let may_grow = block.len() < self.size.bytes() && !memory::is_scarce();
+        !may_grow && self.filled.end == block.len() && self.filled.start < block.len() / 2
     }
 
     /// Ends the use of so many bytes, and of the memory with the last of them.
@@ -185,7 +210,8 @@ impl Buffer {
     pub(crate) fn clear(&mut self) {
         self.filled = 0..0;
         if let Some(block) = self.block.take() {
-            STOCK.with_borrow_mut(|stock| stock.keep(self.size, block));
+            self.held.set(0);
+            Stock::keep(block);
         }
     }
 
@@ -200,18 +226,23 @@ impl Buffer {
             ready!(stream.poll_read_ready(cx))?;
         }
         let block = self.block.get_or_insert_with(|| {
-            STOCK
-                .with_borrow_mut(|stock| stock.blocks(self.size).pop())
-                .unwrap_or_else(|| vec![0; self.size.bytes()].into())
+            let wide = self.wide && !memory::is_scarce();
+            Stock::take(if wide { self.size.bytes() } else { FIRST_BYTES })
         });
         if self.filled.start >= block.len() / 2 {
             block.copy_within(self.filled.clone(), 0);
             self.filled = 0..self.filled.len();
+        } else if self.filled.end == block.len() {
+            let mut larger = Stock::take(self.size.bytes());
+            larger[self.filled.clone()].copy_from_slice(&block[self.filled.clone()]);
+            Stock::keep(std::mem::replace(block, larger));
         }
+        self.held.set(block.len());
         let mut room = ReadBuf::new(&mut block[self.filled.end..]);
         let read = Pin::new(stream).poll_read(cx, &mut room);
         let count = room.filled().len();
         self.filled.end += count;
+        self.wide |= self.filled.end == block.len();
         if self.filled.is_empty() {
             self.clear();
         }
@@ -243,5 +274,34 @@ mod tests {
         assert_eq!((buffer.filled(), buffer.start()), (&b"llo"[..], 2));
         buffer.consume(3);
         assert!(buffer.block.is_none());
+    }
+
+    /// Fills a buffer from what a sender of so many bytes has sent, until it is full or has all of it.
+    async fn filled_with(bytes: usize) -> Buffer {
+        let (mut sender, receiver) = pair().await;
+        let mut receiver = ClientStream::Tcp(receiver);
+        let sent = tokio::spawn(async move { sender.write_all(&vec![b'x'; bytes]).await });
+        let mut buffer = Buffer::default();
+        while buffer.len() < bytes && !buffer.is_full() {
+            std::future::poll_fn(|cx| buffer.poll_fill(cx, &mut receiver)).await.unwrap();
+        }
+        sent.abort();
+        buffer
+    }
+
+    #[tokio::test]
+    async fn takes_more_memory_only_when_the_first_bytes_are_not_enough() {
+        assert_eq!(filled_with(FIRST_BYTES - 1).await.held(), FIRST_BYTES);
+        let large = filled_with(20_000).await;
+        assert_eq!((large.held(), large.len()), (Size::Large.bytes(), 20_000));
+        assert!(large.filled().iter().all(|&byte| byte == b'x'));
+    }
+
+    #[tokio::test]
+    async fn stays_small_while_memory_is_scarce() {
+        memory::share(2 * FIRST_BYTES - 2);
+        let full = filled_with(20_000).await;
+        assert_eq!((full.held(), full.len()), (FIRST_BYTES, FIRST_BYTES));
+        memory::share(usize::MAX);
     }
 }

@@ -18,6 +18,7 @@ use crate::forwarded::Origin;
 use crate::forwarding::Forwarding;
 use crate::h1::{Flaw, Scan, Scanner};
 use crate::limits::Limits;
+use crate::memory;
 use crate::peer::Peer;
 use crate::stream::{Arrived, ClientStream, Stream};
 use crate::timer::Timer;
@@ -86,13 +87,18 @@ impl Client {
     }
 
     /// Counts a request as one of who asks, until what is returned is dropped; an error when it has too
-    /// many at once. Trusted proxies have as many as they like, and clients without an address, too.
+    /// many at once, or all memory is used up. Trusted proxies have as many as they like, and clients
+    /// without an address, too.
     pub(crate) fn count(
         &self,
         asker: Option<IpAddr>,
         worker: &Worker,
     ) -> Result<Option<Counted>, Failure> {
         let Config { forwarding, limits, .. } = &worker.shared.config;
+        if memory::is_used_up() {
+            worker.tally(|tally| tally.memory_refused += 1);
+            return Err(Failure::MemoryFull(limits.memory_bytes));
+        }
         let entered = match (&self.usage, asker) {
             (Some(usage), _) => usage.enter(Item::Request),
             (None, Some(address)) if !forwarding.trusts(asker) => {

@@ -121,6 +121,7 @@ pub(crate) struct Tally {
     pub(crate) own_answers: [u64; 3],
     pub(crate) http2_floods: u64,
     pub(crate) requests_refused: u64,
+    pub(crate) memory_refused: u64,
     pub(crate) entrance: EntranceCounts,
 }
 

@@ -34,6 +34,7 @@
 //! - `exchange`, `relay`, `tunnel`: one request, its bytes both ways, and what follows a 101.
 //! - `answer`: the answers that the balancer gives itself, each with a reason.
 //! - `forwarding`, `forwarded`, `request_id`: what is told about a request beyond its own words.
+//! - `memory`: how much clients make us hold.
 //! - `buffer`, `outgoing`, `timer`: memory, writes and deadlines that cost nothing per request.
 //! - `log`: the access log.
 //! - `clock`: the time of day in words.
@@ -73,6 +74,7 @@ mod listener;
 mod listening;
 mod log;
 mod loopback;
+mod memory;
 mod outgoing;
 mod pace;
 mod peer;

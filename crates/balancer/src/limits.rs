@@ -77,6 +77,11 @@ pub struct Limits {
     /// HTTP/2; then 429. For whom a trusted proxy asks is a client, too. Trusted proxies themselves have
     /// as many as they like.
     pub client_in_flight: usize,
+    /// Bytes that all clients together may make us hold, an equal share a thread: buffers, streams of HTTP/2
+    /// with what they may send unasked, answers that are yet to be sent. Beyond half of it nobody gets more
+    /// than needed to go on; with all of it used, new requests are answered 503, and new streams refused
+    /// (REFUSED_STREAM). At least [`Limits::MIN_MEMORY_BYTES`] a thread.
+    pub memory_bytes: usize,
     /// Requests over one connection; the last one's answer closes it.
     pub requests: u64,
     /// Bytes a second that a client moves on average while it is waited for, see
@@ -128,6 +133,8 @@ impl Limits {
     pub const MAX_HEADER_BYTES: usize = 32 * 1024;
     /// The most that [`Limits::headers`] can be.
     pub const MAX_HEADERS: usize = MAX_FIELDS;
+    /// What a thread needs for its share of [`Limits::memory_bytes`].
+    pub const MIN_MEMORY_BYTES: usize = 1 << 20;
     /// The most that [`Limits::streams`] can be.
     pub const MAX_STREAMS: u32 = 1024;
 
@@ -236,6 +243,8 @@ impl Default for Limits {
             client_connections: 12_500,
             // As many as a client may have connections, so that HTTP/2 has no more than HTTP/1.
             client_in_flight: 12_500,
+            // Room for some ten thousand uploads over HTTP/2 at once, and more than one client can take.
+            memory_bytes: 1 << 30,
             // So seldom that nobody notices, often enough that long-lived clients spread over threads.
             requests: 100_000,
             // Slower than any link in use; a slot is worth more than a slower client.

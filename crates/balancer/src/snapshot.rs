@@ -127,6 +127,8 @@ pub struct ClientsSnapshot {
     pub http2_floods: u64,
     /// Requests refused because their client had too many at once.
     pub requests_refused: u64,
+    /// Requests and streams of HTTP/2 refused because clients held as much memory as they may.
+    pub memory_refused: u64,
     /// What came of connections before their first request.
     pub entrance: EntranceCounts,
 }
@@ -148,6 +150,7 @@ impl Snapshot {
             clients.own_5xx += tally.own_answers[2];
             clients.http2_floods += tally.http2_floods;
             clients.requests_refused += tally.requests_refused;
+            clients.memory_refused += tally.memory_refused;
             clients.entrance.add(tally.entrance);
         }
         let apps = shared.apps.iter().enumerate();

@@ -26,6 +26,7 @@ use crate::health::{self, HealthEvent, HealthEvents};
 use crate::listener::BoundSocket;
 use crate::listening::Listening;
 use crate::log::Log;
+use crate::memory;
 use crate::peer::{Peer, Scheme};
 use crate::router::{Entry, Router};
 use crate::stream::ClientStream;
@@ -219,6 +220,8 @@ impl Worker {
     /// The thread's life. Connections that are left when it returns end with the event loop.
     /// Sockets come with their listener's place in the configuration.
     pub(crate) async fn run(self: Arc<Self>, sockets: Vec<(usize, BoundSocket)>) {
+        let Config { limits, threads, .. } = &self.shared.config;
+        memory::share(limits.memory_bytes / *threads);
         let mut opened = self.shared.opened();
         tokio::select! {
             biased;

@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use h2::Reason;
 use h2::client::{ResponseFuture, SendRequest};
 use http::{Method, Response, StatusCode};
@@ -14,14 +13,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::head::{read_request, write_response};
 use super::inbound::{Inbound, broken};
-use super::outbound::{Outbound, is_empty_body};
+use super::outbound::{Outbound, Piece, is_empty_body};
 use super::trunk::Trunk;
 use crate::h1::Framing;
 
 /// See the module. Dropped before the answer is whole, it resets its stream.
 #[derive(Debug)]
 pub(crate) struct Branch {
-    send: SendRequest<Bytes>,
+    send: SendRequest<Piece>,
     trunk: Arc<Trunk>,
     state: State,
     outbound: Option<Outbound>,
@@ -52,7 +51,7 @@ enum Failed {
 }
 
 impl Branch {
-    pub(super) fn new(send: SendRequest<Bytes>, trunk: Arc<Trunk>) -> Self {
+    pub(super) fn new(send: SendRequest<Piece>, trunk: Arc<Trunk>) -> Self {
         Branch { send, trunk, state: State::Idle, outbound: None, inbound: Inbound::default() }
     }
 

@@ -8,8 +8,10 @@ use bytes::{Buf, Bytes};
 use h2::RecvStream;
 use tokio::io::ReadBuf;
 
+use super::STREAM_BYTES;
 use super::head::write_trailers;
 use crate::h1::Framing;
+use crate::memory::Held;
 
 /// A message that arrives: text of ours, then content, framed.
 #[derive(Debug, Default)]
@@ -22,6 +24,8 @@ pub(super) struct Inbound {
     data: Bytes,
     body: Option<RecvStream>,
     framing: Option<Framing>,
+    /// What the sender may send unasked.
+    held: Held,
 }
 
 impl Inbound {
@@ -41,6 +45,8 @@ impl Inbound {
             self.end(None);
         } else if framing == Framing::Empty {
             self.body = None;
+        } else {
+            self.held.set(STREAM_BYTES as usize);
         }
     }
 
@@ -48,6 +54,7 @@ impl Inbound {
     /// before the end has come, for content would make the message malformed (RFC 9113 8.1.1).
     pub(super) fn begin_held(&mut self, body: RecvStream) {
         (self.framing, self.body) = (Some(Framing::Empty), Some(body));
+        self.held.set(STREAM_BYTES as usize);
     }
 
     fn is_held(&self) -> bool {
@@ -59,6 +66,7 @@ impl Inbound {
         self.text.clear();
         self.read = 0;
         (self.data, self.body, self.framing) = (Bytes::new(), None, None);
+        self.held.set(0);
     }
 
     /// A header waits to be read.
@@ -119,6 +127,7 @@ impl Inbound {
 
     fn end(&mut self, trailers: Option<&http::HeaderMap>) {
         self.body = None;
+        self.held.set(0);
         // There is no place for trailers after a body with a length.
         if self.framing == Some(Framing::Chunked) {
             let text = self.text();
@@ -142,6 +151,10 @@ impl Inbound {
         }
         room.put_slice(&self.data[..count]);
         self.data.advance(count);
+        if self.data.is_empty() {
+            // It was a piece of what the connection read, and would keep all of that.
+            self.data = Bytes::new();
+        }
         if self.data.is_empty() && self.framing == Some(Framing::Chunked) {
             self.text().extend_from_slice(b"\r\n");
         }

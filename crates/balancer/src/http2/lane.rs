@@ -9,7 +9,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
-use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::{Method, Request};
@@ -18,12 +17,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::flood::Count;
 use super::head::{read_response, write_request};
 use super::inbound::{Inbound, broken};
-use super::outbound::{Outbound, is_empty_body};
+use super::outbound::{Outbound, Piece, is_empty_body};
 use crate::h1::Framing;
 use crate::log::Transport;
+use crate::memory::{self, Held};
 
 /// A stream that a client opened.
-pub(super) type Incoming = (Request<RecvStream>, SendResponse<Bytes>);
+pub(super) type Incoming = (Request<RecvStream>, SendResponse<Piece>);
 
 /// What a connection and its lanes share.
 #[derive(Debug)]
@@ -54,6 +54,9 @@ struct Place {
 /// Streams that may be open after their answer: the others are for the client's next requests.
 const LINGERING: usize = 16;
 
+/// Bytes of a lane without what it carries.
+const LANE_BYTES: usize = 8 * 1024;
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Lane {
@@ -61,6 +64,8 @@ pub(crate) struct Lane {
     place: usize,
     state: State,
     inbound: Inbound,
+    /// Its task, its workspace, and what the library knows of its stream.
+    _held: Held,
 }
 
 #[derive(Debug)]
@@ -69,7 +74,7 @@ enum State {
     Idle,
     /// Until the answer's header.
     Asked {
-        respond: SendResponse<Bytes>,
+        respond: SendResponse<Piece>,
         is_head: bool,
     },
     /// Until the end of its body.
@@ -107,7 +112,7 @@ impl Yard {
         places.by_lane[place].incoming = Some(incoming);
         drop(places);
         let (yard, inbound) = (Arc::clone(self), Inbound::default());
-        Some(Lane { yard, place, state: State::Idle, inbound })
+        Some(Lane { yard, place, state: State::Idle, inbound, _held: Held::new(LANE_BYTES) })
     }
 
     /// Lanes that carry a stream which is not answered.
@@ -200,7 +205,8 @@ impl Lane {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let mut places = self.yard.places();
-            if places.closed {
+            let is_left = places.by_lane[self.place].incoming.is_none() && memory::is_scarce();
+            if places.closed || is_left {
                 self.state = State::Closed;
                 return Poll::Ready(());
             }

@@ -3,18 +3,26 @@
 use std::io;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use h2::SendStream;
 
 use super::head::read_trailers;
 use super::inbound::broken;
 use crate::h1::Framing;
+use crate::memory::Held;
+
+/// Content that is with the library until it has gone out.
+#[derive(Debug)]
+pub(super) struct Piece {
+    content: Bytes,
+    _held: Held,
+}
 
 /// The body of a message that is sent. The relay frames it and writes whole pieces: only content
 /// may be cut anywhere.
 #[derive(Debug)]
 pub(super) struct Outbound {
-    stream: SendStream<Bytes>,
+    stream: SendStream<Piece>,
     state: State,
 }
 
@@ -38,8 +46,28 @@ pub(super) fn is_empty_body(text: &[u8]) -> bool {
     text == &LAST[2..]
 }
 
+impl Piece {
+    fn copy(content: &[u8]) -> Self {
+        Piece { content: Bytes::copy_from_slice(content), _held: Held::new(content.len()) }
+    }
+}
+
+impl Buf for Piece {
+    fn remaining(&self) -> usize {
+        self.content.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.content.chunk()
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.content.advance(count);
+    }
+}
+
 impl Outbound {
-    pub(super) fn new(stream: SendStream<Bytes>, framing: Framing) -> Self {
+    pub(super) fn new(stream: SendStream<Piece>, framing: Framing) -> Self {
         let state = match framing {
             Framing::Empty => State::Done,
             Framing::Length(length) => State::Length(length),
@@ -49,7 +77,7 @@ impl Outbound {
     }
 
     /// A body that needs nothing more.
-    pub(super) fn finished(stream: SendStream<Bytes>) -> Self {
+    pub(super) fn finished(stream: SendStream<Piece>) -> Self {
         Outbound { stream, state: State::Done }
     }
 
@@ -57,7 +85,7 @@ impl Outbound {
         self.state == State::Done
     }
 
-    pub(super) fn stream(&mut self) -> &mut SendStream<Bytes> {
+    pub(super) fn stream(&mut self) -> &mut SendStream<Piece> {
         &mut self.stream
     }
 
@@ -156,7 +184,7 @@ impl Outbound {
     }
 
     fn send(&mut self, content: &[u8], end: bool) -> io::Result<()> {
-        self.stream.send_data(Bytes::copy_from_slice(content), end).map_err(broken)
+        self.stream.send_data(Piece::copy(content), end).map_err(broken)
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::time::{sleep_until, timeout_at};
 use super::flood::{Count, Counted};
 use super::keepalive::{Health, Keepalive, Work};
 use super::lane::Yard;
+use super::outbound::Piece;
 use super::{MAX_WINDOW, SEND_BYTES, STREAM_BYTES};
 use crate::buffer::Buffer;
 use crate::census::Usage;
@@ -24,13 +25,14 @@ use crate::client::Client;
 use crate::config::{Cleartext, Config};
 use crate::connection;
 use crate::limits::Timeouts;
+use crate::memory;
 use crate::pace::Pace;
 use crate::peer::Peer;
 use crate::stream::ClientStream;
 use crate::timer::Timer;
 use crate::worker::{Shared, Worker};
 
-type H2<'s> = Connection<&'s mut Counted<ClientStream>, Bytes>;
+type H2<'s> = Connection<&'s mut Counted<ClientStream>, Piece>;
 
 struct Session<'s> {
     connection: H2<'s>,
@@ -215,6 +217,12 @@ impl<'s> Session<'s> {
                 _ => return Poll::Ready(()),
             };
             self.requests += 1;
+            if memory::is_used_up() {
+                self.worker.tally(|tally| tally.memory_refused += 1);
+                let (_, mut respond) = incoming;
+                respond.send_reset(Reason::REFUSED_STREAM);
+                continue;
+            }
             let Some(lane) = self.yard.assign(incoming) else { continue };
             let mut client = Client::new(
                 ClientStream::Http2(lane),

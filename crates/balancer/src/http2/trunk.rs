@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use h2::Reason;
 use h2::client::{Builder, Connection, SendRequest};
 use tokio::sync::Notify;
@@ -18,6 +17,7 @@ use super::branch::Branch;
 use super::flood::{Count, Counted};
 use super::inbound::broken;
 use super::keepalive::{Health, Keepalive, Work};
+use super::outbound::Piece;
 use super::{MAX_WINDOW, SEND_BYTES, STREAM_BYTES};
 use crate::backend::BackendState;
 use crate::limits::{Limits, Timeouts};
@@ -45,7 +45,7 @@ struct Own {
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Trunk {
-    send: SendRequest<Bytes>,
+    send: SendRequest<Piece>,
     /// Where requests go that name no host.
     pub(super) address: String,
     streams: AtomicUsize,
@@ -194,7 +194,7 @@ async fn connect(backend: &Arc<BackendState>) -> io::Result<Arc<Trunk>> {
 
 /// Moves a connection's frames until it ends.
 async fn drive(
-    connection: Connection<Counted<BackendStream>, Bytes>,
+    connection: Connection<Counted<BackendStream>, Piece>,
     trunk: Arc<Trunk>,
     mut keepalive: Keepalive,
     count: Arc<Count>,

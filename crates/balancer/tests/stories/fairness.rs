@@ -132,3 +132,27 @@ fn a_client_is_whom_a_trusted_proxy_names() {
     stage.until("all of them wait", |now| now.apps[0].queue.depth == 3);
     assert!(ask("192.0.2.1").head().unwrap().starts_with("HTTP/1.1 429 "));
 }
+
+#[test]
+fn memory_of_all_clients_is_bounded_and_serves_others_again_when_they_leave() {
+    let (origin, _seen) = Origin::answering(OK);
+    let stage = Stage::new(|config| {
+        config.threads = 1;
+        config.listeners[0].cleartext = Cleartext::Http1AndH2c;
+        config.limits.memory_bytes = 1 << 20;
+    });
+    stage.add(&origin, SLOTS);
+    // POST / without an end: each may send 64 KiB unasked.
+    let post = [0x83, 0x86, 0x84, 0x41, 1, b'h'];
+    let posts = (0..32).flat_map(|n| frame(HEADERS, END_HEADERS, 2 * n + 1, &post));
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    let opening: Vec<u8> =
+        preface.into_iter().chain(frame(SETTINGS, 0, 0, &[])).chain(posts).collect();
+    let mut uploads = stage.client();
+    uploads.send(opening);
+    stage.until("half of the streams are refused", |now| now.clients.memory_refused > 16);
+    let refused = stage.client_asks(GET);
+    assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("memory_bytes"), "{refused}");
+    uploads.reset();
+    stage.until("others are served again", |_| stage.client_asks(GET) == OK);
+}

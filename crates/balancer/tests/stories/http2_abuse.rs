@@ -42,6 +42,27 @@ fn a_client_that_answers_no_ping_is_gone() {
     stage.until("closed", |now| now.clients.accepted == 1 && now.clients.open == 0);
 }
 
+/// RFC 9113 8.1 calls them malformed; the library leaves them out and takes the rest.
+#[test]
+fn pseudo_header_fields_in_trailers_reach_no_backend() {
+    let (told, seen) = std::sync::mpsc::channel();
+    let origin = Origin::new(move |mut peer| {
+        let text = [peer.head(), peer.head()].map(Option::unwrap);
+        peer.send(OK);
+        told.send(text).unwrap();
+    });
+    let stage = stage(&origin, 1, |_| {});
+    let mut client = stage.client();
+    client.send(opening());
+    client.send(frame(HEADERS, END_HEADERS, 1, &[0x83, 0x86, 0x84, 0x41, 1, b'h']));
+    client.send(frame(DATA, 0, 1, b"hello"));
+    // `:path: /`, then a field of its own.
+    client.send(frame(HEADERS, END_STREAM | END_HEADERS, 1, &[0x84, 0, 1, b'x', 1, b'y']));
+    let [head, body] = seen.recv_timeout(PATIENCE).unwrap();
+    assert!(head.starts_with("POST / HTTP/1.1\r\n"), "{head}");
+    assert_eq!(body, "5\r\nhello\r\n0\r\nx: y\r\n\r\n");
+}
+
 /// RFC 9113 8.1.1, though a request without content could go to the backend before its end has come.
 #[test]
 fn content_beyond_a_length_of_0_reaches_nobody() {

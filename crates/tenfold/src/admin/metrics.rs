@@ -187,6 +187,11 @@ impl Scrape {
                 clients.requests_refused,
             ),
             (
+                "memory_refused_requests",
+                "Requests refused because clients held as much memory as they may",
+                clients.memory_refused,
+            ),
+            (
                 "http2_floods",
                 "HTTP/2 connections closed because their client asked for too much work without requests",
                 clients.http2_floods,

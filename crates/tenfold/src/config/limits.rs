@@ -21,6 +21,8 @@ pub struct LimitsTable {
     client_connections: Option<usize>,
     #[serde(default, deserialize_with = "value::count")]
     client_in_flight: Option<usize>,
+    #[serde(default, deserialize_with = "value::bytes")]
+    memory_bytes: Option<u64>,
     requests: Option<u64>,
     #[serde(default, deserialize_with = "value::bytes")]
     client_rate: Option<u64>,
@@ -40,6 +42,7 @@ impl LimitsTable {
             connections: self.connections.unwrap_or(default.connections),
             client_connections: self.client_connections.unwrap_or(default.client_connections),
             client_in_flight: self.client_in_flight.unwrap_or(default.client_in_flight),
+            memory_bytes: self.memory_bytes.map_or(default.memory_bytes, size),
             requests: self.requests.unwrap_or(default.requests),
             client_rate: self.client_rate.unwrap_or(default.client_rate),
             streams: self.streams.unwrap_or(default.streams),
