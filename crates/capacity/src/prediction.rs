@@ -54,16 +54,10 @@ pub fn predict(model: &Model, workload: &Workload, instances: usize) -> Predicti
 impl Prediction {
     /// With intervals that hold what was measured of the same instances: the measurement wins. How far model and
     /// measurement may part before the answer is suspect is another question ([`crate::contradictions`]).
-    pub(crate) fn holding(self, m: &Measured, workload: &Workload) -> Prediction {
-        // By chance more or fewer were sent than the rate says.
-        let asked = match *workload {
-            Workload::Open { rate, .. } => rate / m.offered.max(f64::MIN_POSITIVE),
-            Workload::Closed { .. } => 1.0,
-        };
-        let measured = asked * m.throughput;
+    pub(crate) fn holding(self, m: &Measured) -> Prediction {
         Prediction {
-            low: self.low.min(measured),
-            high: self.high.max(measured),
+            low: self.low.min(m.throughput),
+            high: self.high.max(m.throughput),
             fastest: self.fastest.map(|end| end.min(m.response(end))),
             slowest: self.slowest.map(|end| end.max(m.response(end))),
             ..self
@@ -194,15 +188,15 @@ mod tests {
         let p = predict(&m, &closed, 2);
         let (throughput, slow) = (1.06 * p.high, 2.0 * p95_of(p.slowest));
         let seen = Measured { throughput, p50: None, ..measured(2, slow) };
-        let held = p.holding(&seen, &closed);
+        let held = p.holding(&seen);
         assert_eq!((held.low, held.high), (p.low, throughput));
         assert_eq!((p95_of(held.fastest), p95_of(held.slowest)), (p95_of(p.fastest), slow));
         assert_eq!(held.slowest.unwrap().p50, p.slowest.unwrap().p50, "it was not measured");
         let open = Workload::Open { rate: 10.0, arrival_scv: 1.0 };
         let chance = Measured { throughput: 11.9, offered: 11.9, ..measured(2, 0.02) };
         let p = predict(&m, &open, 2);
-        let held = p.holding(&chance, &open);
-        assert_eq!((held.low, held.high), (p.low, p.high), "more came than the rate by chance");
+        let held = p.holding(&chance);
+        assert_eq!((held.low, held.high), (p.low, 11.9), "more came than the rate by chance");
     }
 
     // The best rung of an instance, 53 requests/s, began with a budget unspent.

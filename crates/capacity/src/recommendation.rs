@@ -102,7 +102,7 @@ pub fn curve(
     let point = |instances| {
         let predicted = predict(model, &goal.workload, instances);
         let measured = measured.iter().rfind(|m| m.instances == instances).copied();
-        let predicted = measured.map_or(predicted, |m| predicted.holding(&m, &goal.workload));
+        let predicted = measured.map_or(predicted, |m| predicted.holding(&m));
         Point { instances, predicted, measured }
     };
     counts.into_iter().map(point).collect()
