@@ -279,6 +279,10 @@ impl Search<'_> {
         if r.goal_met && !self.model.ladder.is_saturated() {
             return Some(format!("{next} is not needed"));
         }
+        // The cores are busy only at a load far beyond this one.
+        if r.limited_by == Kind::Headroom && gain < WORTH {
+            return Some(format!("{next} is not needed"));
+        }
         if gain < SLOWER {
             return Some(format!("{next} would make it slower"));
         }

@@ -164,6 +164,16 @@ fn no_limit_is_told_below_what_was_measured() {
     assert!(reason.contains("carry 4607 requests/s") && !reason.contains("raise"), "{reason}");
 }
 
+// Express at 10 requests/s of 2600, where two fill the cores.
+#[test]
+fn busy_cores_are_not_named_at_a_load_that_leaves_them_idle() {
+    let mut m = model(1, 0.001, 0.0009, 1.0);
+    m.fit(&[saturation(2, 980.0, 0.0009, 0.99)]);
+    let r = recommend(&m, &open(10.0, 0.1), &bounds(Kind::CpuBound), &[]);
+    assert_eq!(r.limited_by, Kind::Headroom);
+    assert!(r.reason.contains("a second is not needed"), "{}", r.reason);
+}
+
 // Users were served 3 % better by two than by one, where the model takes two for slower.
 #[test]
 fn what_was_measured_to_help_is_not_said_to_harm() {
