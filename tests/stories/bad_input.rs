@@ -46,6 +46,7 @@ fn more_instances_than_ports() {
 #[test]
 fn a_sweep_without_an_end() {
     refused("plan --counts 1,2 -- true", 2, &["a sweep measures a workload", "--rate"]);
+    refused("plan --prices aws:us-east-1 -- true", 2, &["that a workload needs", "--rate"]);
     refused("plan --users 3 --sweep -- true", 2, &["say up to which, with --max-instances"]);
     refused("plan --users 3 --sweep 5s -- true", 2, &["after =, as in --sweep=5s"]);
     refused(

@@ -111,6 +111,12 @@ impl Arguments {
                      --rate 400 (requests a second)",
                 ));
             }
+            (None, _) if self.question.prices.prices.is_some() => {
+                return Err(misuse(
+                    "--prices is for the instances that a workload needs: say --users 10 --think 1s (people who wait \
+                     for answers) or --rate 400 (requests a second)",
+                ));
+            }
             (None, _) => (NO_WORKLOAD, Depth::Capacity),
         };
         let max_instances = max_instances.unwrap_or(MAX_INSTANCES.min(app.ports.count()));
