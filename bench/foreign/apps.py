@@ -46,6 +46,11 @@ class App:
         return str(self._file["workload"]["path"])
 
     @property
+    def is_open(self) -> bool:
+        """Whether its requests arrive at a rate, and come from no users who wait."""
+        return "rate" in self._file["workload"]
+
+    @property
     def generator_arguments(self) -> list[str]:
         """The workload of its file, as the generator takes it."""
         workload = self._file["workload"]

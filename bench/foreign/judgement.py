@@ -34,6 +34,8 @@ class Point:
     after: Sample
     compared: Compared
     cores: int
+    # Whether requests arrive at a rate. Users send only as many as are answered.
+    is_open: bool
 
     @property
     def instances(self) -> int:
@@ -45,12 +47,12 @@ class Point:
 
     @property
     def apart(self) -> float:
-        """How far the sweeps are from each other in throughput, as a share; of what is carried, in its share
-        of what was sent, which differs by chance."""
+        """How far the sweeps are from each other in throughput, as a share. Where all arrivals are carried, in
+        the share of them that is: how many come differs by chance."""
         if not all(each.throughput for each in self.samples):
             return inf
         carried = [each.throughput / each.offered for each in self.samples]
-        if min(carried) < CARRIED:
+        if not self.is_open or min(carried) < CARRIED:
             carried = [each.throughput for each in self.samples]
         return max(carried) / min(carried) - 1
 
@@ -109,7 +111,7 @@ class Judged(JudgedPlan):
         best = {curve.best_count(goal, measured) for measured in (truth, *each)}
         compared = {one.measured.instances: one for one in curve.compare(trial.plan, truth)}
         points = [
-            Point(before, after, compared[before.instances], cores)
+            Point(before, after, compared[before.instances], cores, app.is_open)
             for before, after in pairs
             if before.instances in compared
         ]
@@ -129,7 +131,7 @@ class Judged(JudgedPlan):
 
     @property
     def slots(self) -> int | None:
-        found = self.trial.plan["balancer_slots"]
+        found = self.trial.plan["slots"]
         return int(found) if found else None
 
     @property
