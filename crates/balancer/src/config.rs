@@ -125,13 +125,6 @@ impl Config {
 
     /// Says what is wrong with the values, in one sentence with a remedy.
     pub fn check(&self) -> Result<(), String> {
-        let least = Limits::MIN_MEMORY_BYTES.saturating_mul(self.threads);
-        if self.limits.memory_bytes < least {
-            return Err(format!(
-                "{} bytes of memory are too few for {} threads; use at least {least}",
-                self.limits.memory_bytes, self.threads
-            ));
-        }
         if self.listeners.is_empty() {
             return Err("there is no address to listen on; give at least one".into());
         }
@@ -157,6 +150,13 @@ impl Config {
         }
         if self.threads == 0 || self.threads > 1024 {
             return Err(format!("{} threads are impossible; use 1 to 1024", self.threads));
+        }
+        let least = Limits::MIN_MEMORY_BYTES.saturating_mul(self.threads);
+        if self.limits.memory_bytes < least {
+            return Err(format!(
+                "{} bytes of memory are too few for {} threads; use at least {least}",
+                self.limits.memory_bytes, self.threads
+            ));
         }
         self.limits.check()?;
         self.timeouts.check()?;
