@@ -31,8 +31,9 @@ impl Terminal {
     fn run(home: &Home, line: &str) -> Terminal {
         let line =
             format!("stty rows {ROWS} cols {COLUMNS}; stty -a > before; {line}; stty -a > after");
-        let mut script = Command::new("script")
-            .args(["-q", "-f", "-c", &line, "/dev/null"])
+        // A shell that ignores hangups, as under nohup, would outlive its terminal, and all that it runs too.
+        let mut script = Command::new("env")
+            .args(["--default-signal=HUP", "script", "-q", "-f", "-c", &line, "/dev/null"])
             .env("SHELL", "/bin/sh")
             .env("TERM", "xterm-256color")
             .env("TENFOLD_STATE_DIR", home.path().join("state"))
