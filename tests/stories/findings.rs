@@ -170,7 +170,7 @@ fn a_heap_that_fills_for_the_first_time_is_no_leak() {
 #[test]
 fn a_quota_and_a_leak_are_both_found() {
     let _machine = alone();
-    let arguments = "--cpus 0.2 --memory 256MB --users 4 --max-instances 2 --budget 20s";
+    let arguments = "--cpus 0.2 --memory 256MB --users 4 --max-instances 2 --budget 30s";
     let Some(plan) = limited_plan("quota_and_memory/app.py", arguments) else { return };
     assert_eq!(kinds(&plan)[..2], ["memory_pressure", "cpu_throttled"], "{:#}", plan["findings"]);
 }

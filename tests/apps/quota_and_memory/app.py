@@ -1,4 +1,4 @@
-"""Computes some 10 ms for each request and keeps a quarter of a megabyte of it: a quota on its CPU limits
+"""Computes some 10 ms for each request and keeps half a megabyte of it: a quota on its CPU limits
 it now, a limit on its memory ends it soon."""
 
 import http.server
@@ -14,7 +14,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         total = 0
         for step in range(STEPS):
             total = (total + step * step) & 0xFFFF_FFFF
-        kept.append(b"x" * (256 * 1024))
+        kept.append(b"x" * (512 * 1024))
         self.send_response(200)
         self.end_headers()
         self.wfile.write(f"{total}\n".encode())
