@@ -5,12 +5,13 @@ use crate::process::count_open_files;
 use crate::usage::fullest;
 use procfs::net::{TcpNetEntries, TcpNetEntry, TcpState};
 use procfs::{FromBufReadSI, current_system_info};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::net::SocketAddr;
 
 /// The established TCP connections of a target at one moment, and its open files beside their limit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sockets {
     /// Connections to its listening ports, those that it has not accepted yet too.
     pub inbound: usize,

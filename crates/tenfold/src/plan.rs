@@ -330,6 +330,17 @@ pub fn to_ms(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e3
 }
 
+impl Machine {
+    /// What the plan tells of the machine.
+    pub fn of(machine: &observe::Machine) -> Machine {
+        Machine {
+            cores: machine.cores as f64,
+            memory_bytes: machine.memory_bytes,
+            kernel: machine.kernel.clone(),
+        }
+    }
+}
+
 impl Limits {
     /// Nothing when there are none.
     pub fn of(limits: &fleet::Limits) -> Option<Limits> {

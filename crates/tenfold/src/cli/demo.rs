@@ -65,5 +65,6 @@ fn experiment() -> anyhow::Result<Experiment> {
         depth: Depth::Confirm,
         // It shows what a plan looks like, on whatever machine.
         suspect: SuspectAnswer::Accepted,
+        record: None,
     })
 }

@@ -1,5 +1,6 @@
 //! `tenfold plan`: measure an app and say how many instances it needs.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -70,6 +71,9 @@ pub struct Arguments {
     all: bool,
     #[command(flatten)]
     limits: LimitArguments,
+    /// Write what was measured to FILE, to compute the plan from it again (tests/recordings)
+    #[arg(help_heading = "Output", long, value_name = "FILE", hide = true)]
+    record: Option<PathBuf>,
     #[command(flatten)]
     question: Question,
 }
@@ -132,6 +136,7 @@ impl Arguments {
                 true => SuspectAnswer::Accepted,
                 false => SuspectAnswer::Refused,
             },
+            record: self.record.clone(),
         })
     }
 

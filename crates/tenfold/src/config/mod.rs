@@ -35,6 +35,7 @@ use std::time::Duration;
 
 use fleet::App;
 use load::StartError;
+use serde::{Deserialize, Serialize};
 
 pub use app::{SLOTS, check_ports, cpu};
 pub use arguments::{
@@ -55,7 +56,7 @@ pub struct Workload {
 }
 
 /// Who sends requests, and when.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Pattern {
     /// Users who wait for the answer and think.
     Closed { users: usize, think: Duration },
@@ -73,7 +74,7 @@ pub struct Request {
 }
 
 /// What is wanted.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     pub p95: Option<Duration>,
     pub p99: Option<Duration>,

@@ -28,11 +28,7 @@ pub fn plan(
         started_at,
         duration_s: (elapsed.as_secs_f64() * 10.0).round() / 10.0,
         command: command_without_secrets(&experiment.app.command),
-        machine: plan::Machine {
-            cores: known.machine.cores as f64,
-            memory_bytes: known.machine.memory_bytes,
-            kernel: known.machine.kernel.clone(),
-        },
+        machine: plan::Machine::of(&known.machine),
         limits: plan::Limits::of(&experiment.app.limits),
         goal: goal(experiment),
         verdict: Verdict::Valid,

@@ -13,6 +13,7 @@ use capacity::{
 };
 use fleet::Past;
 use observe::{Machine, fullest};
+use serde::{Deserialize, Serialize};
 
 pub use self::next::ABOUT;
 use super::observation::Observation;
@@ -37,7 +38,7 @@ pub struct Knowledge<'a> {
     /// How often the model had been wrong about a count.
     pub misses: usize,
     /// Counts that could not be measured.
-    lost: Vec<Lost>,
+    pub lost: Vec<Lost>,
     /// Instances that died and were started again while something was measured.
     pub deaths: BTreeMap<String, Past>,
     /// Why no more was measured.
@@ -48,7 +49,8 @@ pub struct Knowledge<'a> {
 }
 
 /// So many instances did not start, or not run for as long as it takes.
-struct Lost {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Lost {
     instances: usize,
     /// Why, with the app's last words.
     why: String,

@@ -11,6 +11,7 @@
 //! - `knowledge`: what is known so far, and what follows from it.
 //! - `death`: instances that died meanwhile, in words.
 //! - `answer`: the plan from what is known.
+//! - `recording`: the measurements as a file that gives the same plan again.
 //! - `verdict`: how far it can be relied on.
 
 mod answer;
@@ -21,14 +22,17 @@ mod knowledge;
 mod observation;
 mod pace;
 mod probe;
+mod recording;
 mod session;
 mod verdict;
 mod warm_up;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fleet::App;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{Goal, Pattern, Workload};
 use crate::outcome::{Signal, misuse};
@@ -38,6 +42,7 @@ use crate::signal::Stop;
 pub use observation::{of_redirects, redirect};
 use pace::Budget;
 pub use probe::Abort;
+use recording::Recording;
 use session::Session;
 
 /// What to find out, and at what expense.
@@ -50,10 +55,12 @@ pub struct Experiment {
     pub budget: Duration,
     pub depth: Depth,
     pub suspect: SuspectAnswer,
+    /// Where the measurements are written, to compute the plan from them again.
+    pub record: Option<PathBuf>,
 }
 
 /// What becomes of an answer that a disturbance may have changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SuspectAnswer {
     /// It is the nearest that is known, and no answer.
     Refused,
@@ -62,7 +69,7 @@ pub enum SuspectAnswer {
 }
 
 /// How many counts are measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Depth {
     /// One, two, the recommended count and those beside it, and what about them is not sure.
     Confirm,
@@ -108,6 +115,9 @@ impl Experiment {
         let mut session = Session::new(self, stop, progress, Budget::new(self.budget))?;
         let end = session.measure().await;
         session.close().await;
+        if let Some(path) = &self.record {
+            Recording::of(session.known()).write(path)?;
+        }
         let signal = match end {
             Ok(()) => None,
             Err(Abort::Stopped(signal)) => Some(signal),

@@ -9,6 +9,7 @@ use capacity::{Admission, Filling, Measured, Pool, Quota, Saturation, ServiceSha
 use hdrhistogram::Histogram;
 use load::{ErrorKind, Reason, Report};
 use observe::{Machine, MemoryLimit, Sample, Sockets, TargetUsage, Usage};
+use serde::{Deserialize, Serialize};
 
 use super::probe::Probe;
 use crate::cpu::{self, CpuUse};
@@ -35,7 +36,7 @@ pub struct Edges {
 }
 
 /// One measurement, seen from all sides. Seconds, cores, shares.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Observation {
     /// As it is reported.
     pub probe: plan::Probe,

@@ -18,6 +18,7 @@ pub fn experiment() -> Experiment {
         budget: Duration::from_secs(90),
         depth: Depth::Confirm,
         suspect: SuspectAnswer::Refused,
+        record: None,
     }
 }
 
