@@ -4,98 +4,55 @@
 //! A run is described by a [`Config`], started with [`Run::start`], steered through a [`Control`]
 //! and ends in a [`Report`] that carries its own [`Verdict`].
 //!
-//! # Layout
-//! * `config`, `target`, `workload`: what to send, how, and until when; checked once, at the start.
-//! * `curve`, `headcount`, `trace`: how much is asked for when, as pure functions of time.
-//! * `schedule`, `users`, `arrivals`: when one thread's requests are due; `clockwork`: pauses.
-//! * `request`, `response`, `chunked`, `connection`: HTTP/1.1 as a state machine without I/O;
-//!   `keep`: what is kept of an answer while it is read.
-//! * `behaviour`: which request comes next.
-//! * [`artillery`]: reads scripts, with file and line.
-//! * `script`: what users do step by step: sessions without I/O, and the connections they hold.
-//! * `generator`: one thread's load without I/O: what is sent when, and what became of it; `actions`: what
-//!   the driver is to do about it.
-//! * `http`: what a driver has to do with; `http2`: the generator's slots as streams of connections.
-//! * `worker`: follows the control, closes windows, ends the measuring; the same for every driver.
-//! * `tls`: the same between encrypted bytes and plain ones; `handshake`: why there are none.
-//! * `driver`: what owns sockets, on io_uring or epoll; `clock`: nanoseconds and a timer that keeps them.
-//! * `recorder`, `tally`, `window`, `windows`: what a thread notes down, and how it hands it over; `counts`,
-//!   `distribution`, `histogram`: times, quick to count, small to keep, whole to read.
-//! * `stretch`, `course`, `steady`, `beginning`: the beginning of a run, found and taken away.
-//! * `rehearsal`: what a script does once before the load and once after it.
-//! * `run`, `control`: threads, started and joined; live changes.
-//! * `report`, `verdict`, `reason`, `little`, `error_kind`: the outcome.
-//! * `secrets`: what is not repeated of a URL or a text.
-//! * `usage`: CPU time, waiting for a CPU, and the limit on open files.
+//! # Layout, from the ground up
+//! * `clock`: nanoseconds, a clock that can be paused, and a heap of timers.
+//! * `error`: the kinds of failed requests, and why a run does not start.
+//! * `workload`: who sends when, as pure functions of time: users, arrivals, rates and traces.
+//! * `http`: HTTP/1.1 and HTTP/2 as state machines without I/O.
+//! * `tls`: TLS without I/O.
+//! * `metrics`: what threads count: histograms, tallies and windows.
+//! * `session`: the trait through which the engine plays sessions of several requests.
+//! * `control`: how a run is steered while it lasts.
+//! * `config`: what a run is made of, with its defaults.
+//! * `engine`: one thread's load. The hot loop is `engine/generator`; the sockets are in `engine/driver`.
+//! * `verdict`: what a run's numbers are worth, and where its steady state begins.
+//! * `run`: threads, started and joined, and their report.
 
-mod actions;
-mod agenda;
-mod arrivals;
 pub mod artillery;
-mod beginning;
-mod behaviour;
-mod chunked;
 mod clock;
-mod clockwork;
 mod config;
-mod connection;
 mod control;
-mod counts;
-mod course;
-mod curve;
-mod distribution;
-mod driver;
-mod error_kind;
-mod generator;
-mod handshake;
-mod headcount;
-mod histogram;
+mod engine;
+mod error;
 mod http;
-mod http2;
-mod keep;
-mod little;
-mod overload;
-mod reason;
-mod recorder;
-mod rehearsal;
-mod report;
-mod request;
-mod response;
+mod metrics;
 mod run;
-mod schedule;
 mod script;
-mod secrets;
-mod steady;
-mod stretch;
-mod tally;
-mod target;
 mod tls;
-mod trace;
-mod unanswered;
-mod usage;
-mod users;
 mod verdict;
-mod window;
-mod windows;
-mod worker;
 mod workload;
 
-pub use config::{Config, End, KeepAlive, Protocol, StartError, Trim};
-pub use control::{Control, Demand, Present};
-pub use distribution::Distribution;
-pub use driver::Engine;
-pub use error_kind::ErrorKind;
-pub use histogram::Histogram;
-pub use reason::Reason;
-pub use rehearsal::Interrupt;
-pub use report::{Named, Report, Seen};
-pub use run::Run;
+pub use config::io_engine::Engine;
+pub use config::run_config::{Config, End, Protocol, Trim};
+pub use control::interrupt::Interrupt;
+pub use control::steering::{Control, Demand, Present};
+pub use error::kind::ErrorKind;
+pub use error::secrets::{names_a_secret, without_secrets};
+pub use error::start_error::StartError;
+pub use http::request::KeepAlive;
+pub use http::target::Target;
+pub use metrics::histogram::Histogram;
+pub use metrics::sparse_histogram::SparseHistogram;
+pub use metrics::window::{Stage, Window};
+pub use run::report::{Named, Report, Seen};
+pub use run::runner::Run;
 pub use script::{Check, Metrics, Script, ScriptReport, Summary};
-pub use secrets::{names_a_secret, without_secrets};
-pub use steady::{Series, WarmUp};
-pub use target::Target;
-pub use tls::{Resumption, Tls, Trust};
-pub use trace::{Replay, Step, Trace, TraceError};
-pub use verdict::Verdict;
-pub use window::{Stage, Window};
-pub use workload::{Flow, Phase, Rate, Rhythm, Spacing, Think, Workload};
+pub use tls::client::{Resumption, Tls, Trust};
+pub use verdict::judgement::Verdict;
+pub use verdict::reason::Reason;
+pub use verdict::steady_state::Series;
+pub use verdict::warm_up::WarmUp;
+pub use workload::phase::{Flow, Phase, Spacing};
+pub use workload::rate::Rate;
+pub use workload::spec::{Rhythm, Think, Workload};
+pub use workload::trace::{Replay, Step, Trace, TraceError};

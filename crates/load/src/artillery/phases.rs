@@ -7,7 +7,8 @@ use super::document::Node;
 use super::fields::Fields;
 use super::refusal::Refusal;
 use crate::script::quantity;
-use crate::workload::{Flow, Phase, Rate, Spacing};
+use crate::workload::phase::{Flow, Phase, Spacing};
+use crate::workload::rate::Rate;
 
 /// Where there are no phases, one session begins.
 pub(super) fn default() -> Vec<Phase> {

@@ -9,11 +9,11 @@ use super::document::{Entry, Item, Node};
 use super::fields::Fields;
 use super::refusal::Refusal;
 use super::settings::{RequestNames, Settings};
+use crate::error::secrets::without_secrets;
 use crate::script::RequestName;
 use crate::script::expression::Expression;
 use crate::script::steps::{Body, Condition, Field, FieldContent, Redirects, RequestStep, Step};
 use crate::script::template::Text;
-use crate::secrets::without_secrets;
 
 const USER_AGENT: &str = concat!("tenfold/", env!("CARGO_PKG_VERSION"));
 const ENCODINGS: &str = "gzip, deflate, br";

@@ -6,10 +6,10 @@ use super::fields::Fields;
 use super::refusal::Refusal;
 use super::request;
 use super::settings::{self, Settings};
+use crate::error::secrets::without_secret_variables;
 use crate::script::Scenario;
 use crate::script::quantity;
 use crate::script::steps::{BlockId, Loop, Parallel, Rounds, Step, Think, ThinkTime};
-use crate::secrets::without_secret_variables;
 
 const JAVASCRIPT: &str =
     "runs JavaScript, which is not run here; use captures, templates and expect instead";

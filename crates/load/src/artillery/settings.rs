@@ -10,7 +10,7 @@ use super::endpoints::Endpoints;
 use super::fields::Fields;
 use super::refusal::Refusal;
 use super::{Options, ensure, payload, phases, request};
-use crate::clock::{MILLISECOND, Nanos};
+use crate::clock::time::{MILLISECOND, Nanos};
 use crate::script::capture::Strictness;
 use crate::script::goal::Goal;
 use crate::script::payload::Payload;
@@ -18,7 +18,7 @@ use crate::script::quantity;
 use crate::script::steps::Jitter;
 use crate::script::template::Text;
 use crate::script::{Connections, Settings as Terms};
-use crate::workload::{Phase, Spacing};
+use crate::workload::phase::{Phase, Spacing};
 
 /// What `config` says.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::*;
-use crate::workload::{Flow, Spacing};
+use crate::workload::phase::{Flow, Spacing};
 
 fn read_with(text: &str, options: &Options) -> Result<Script, String> {
     parse(text, Path::new("s.yml"), options).map_err(|error| error.to_string())

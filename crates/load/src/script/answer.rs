@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::keep::Keep;
+use crate::http::http1::response_sink::ResponseSink;
 
 /// The largest body that is looked into, before and after it is decoded. Of larger ones nothing
 /// is kept, and a step that looks at them fails.
@@ -43,7 +43,7 @@ pub(crate) struct Answered<'a> {
     json: OnceCell<Option<Value>>,
 }
 
-impl Keep for Kept {
+impl ResponseSink for Kept {
     fn head(&mut self, lines: &[httparse::Header<'_>]) {
         for line in lines {
             let start = self.text.len();

@@ -16,14 +16,14 @@ use super::lines::{Holdings, Lines, Place};
 use super::payload::Dealer;
 use super::session::{Act, IDLE_PAUSE, Session, World};
 use super::steps::{BlockId, RequestStep};
-use super::tally::{Moments, OpenScriptTally, code};
 use super::template::{Scope, identifier};
 use super::{Connections, Script};
-use crate::clock::Nanos;
-use crate::error_kind::ErrorKind;
-use crate::generator::{FIRST_BACKOFF, LONGEST_BACKOFF};
-use crate::request::PreparedRequest;
-use crate::schedule::Share;
+use crate::clock::time::Nanos;
+use crate::engine::generator::{FIRST_BACKOFF, LONGEST_BACKOFF};
+use crate::error::kind::ErrorKind;
+use crate::http::request::PreparedRequest;
+use crate::metrics::session_tally::{OpenSessionTally, RequestTimes, code};
+use crate::workload::thread_share::ThreadShare;
 
 #[derive(Debug)]
 pub(crate) struct Cast {
@@ -122,7 +122,7 @@ impl Cast {
         part: Part,
         scope: Scope,
         limit: usize,
-        share: Share,
+        share: ThreadShare,
         seed: u64,
     ) -> Cast {
         let limit = match script.settings.connections {
@@ -205,7 +205,7 @@ impl Cast {
         user: Option<u32>,
         now: Nanos,
         overdue: bool,
-        tally: &mut OpenScriptTally,
+        tally: &mut OpenSessionTally,
     ) {
         let (block, scenario) = match &self.part {
             Part::Solo(block, _) => (*block, 0),
@@ -236,7 +236,7 @@ impl Cast {
     }
 
     /// Goes on with the sessions whose pauses are over.
-    pub(crate) fn wake(&mut self, now: Nanos, tally: &mut OpenScriptTally) {
+    pub(crate) fn wake(&mut self, now: Nanos, tally: &mut OpenSessionTally) {
         while self.next_wake().is_some_and(|at| at <= now) {
             let Some(Reverse((at, wake))) = self.wakes.pop() else {
                 return;
@@ -256,14 +256,14 @@ impl Cast {
         &mut self,
         slot: u32,
         status: u16,
-        moments: Moments,
-        tally: &mut OpenScriptTally,
+        times: RequestTimes,
+        tally: &mut OpenSessionTally,
     ) {
         let line = self.lines.get(slot);
-        tally.answered(status, line.kept.received(), moments);
-        tally.answered_by_endpoint(self.step(slot).endpoint, status, moments);
+        tally.answered(status, line.kept.received(), times);
+        tally.answered_by_endpoint(self.step(slot).endpoint, status, times);
         if let Some(threshold) = self.script.settings.apdex {
-            tally.judged(threshold, moments);
+            tally.judged(threshold, times);
         }
         let (id, strand) = (line.actor, line.strand);
         let mut world = World {
@@ -277,8 +277,8 @@ impl Cast {
         session.answered(strand, status, path, &line.kept, &mut world);
         self.fruitless = 0;
         self.lines.release(slot, &mut self.actors[id as usize].holdings);
-        self.drive(id, moments.last_byte, tally);
-        self.feed(moments.last_byte, tally);
+        self.drive(id, times.last_byte, tally);
+        self.feed(times.last_byte, tally);
     }
 
     /// A request has failed without an answer.
@@ -287,7 +287,7 @@ impl Cast {
         slot: u32,
         kind: ErrorKind,
         now: Nanos,
-        tally: &mut OpenScriptTally,
+        tally: &mut OpenSessionTally,
     ) {
         tally.failed_by_endpoint(self.step(slot).endpoint, code(kind));
         let id = self.lines.get(slot).actor;
@@ -306,7 +306,7 @@ impl Cast {
     }
 
     /// Goes on after a pause of this length: what sessions waited for is due so much later.
-    pub(crate) fn resume(&mut self, length: Nanos, now: Nanos, tally: &mut OpenScriptTally) {
+    pub(crate) fn resume(&mut self, length: Nanos, now: Nanos, tally: &mut OpenSessionTally) {
         if self.progress != Progress::Paused {
             return;
         }
@@ -364,7 +364,7 @@ impl Cast {
     }
 
     /// Does what the session wants until it waits or has ended.
-    fn drive(&mut self, id: u32, now: Nanos, tally: &mut OpenScriptTally) {
+    fn drive(&mut self, id: u32, now: Nanos, tally: &mut OpenSessionTally) {
         while self.progress == Progress::Running {
             self.serve(id, tally);
             let actor = &mut self.actors[id as usize];
@@ -395,7 +395,7 @@ impl Cast {
     }
 
     /// Gives the session connections for what it wants to send, as far as there are any.
-    fn serve(&mut self, id: u32, tally: &mut OpenScriptTally) {
+    fn serve(&mut self, id: u32, tally: &mut OpenSessionTally) {
         let actor = &mut self.actors[id as usize];
         if actor.session.has_failed() {
             actor.waiting.clear();
@@ -443,7 +443,7 @@ impl Cast {
         id: u32,
         outcome: Result<(), String>,
         now: Nanos,
-        tally: &mut OpenScriptTally,
+        tally: &mut OpenSessionTally,
     ) {
         let actor = &mut self.actors[id as usize];
         match &self.part {
@@ -479,7 +479,7 @@ impl Cast {
     }
 
     /// Lets those go on who waited for a connection.
-    fn feed(&mut self, now: Nanos, tally: &mut OpenScriptTally) {
+    fn feed(&mut self, now: Nanos, tally: &mut OpenSessionTally) {
         while self.lines.has_room() {
             let Some((id, serial)) = self.starved.pop_front() else {
                 return;
@@ -489,7 +489,7 @@ impl Cast {
     }
 
     /// Drives the session of this serial, unless it has ended.
-    fn go_on(&mut self, id: u32, serial: u32, now: Nanos, tally: &mut OpenScriptTally) {
+    fn go_on(&mut self, id: u32, serial: u32, now: Nanos, tally: &mut OpenSessionTally) {
         if self.actors[id as usize].serial == serial {
             self.drive(id, now, tally);
         }

@@ -471,5 +471,4 @@ impl fmt::Display for SyntaxError {
 }
 
 #[cfg(test)]
-#[path = "expression_tests.rs"]
 mod tests;

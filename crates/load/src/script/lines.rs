@@ -3,8 +3,8 @@
 
 use super::Connections;
 use super::answer::Kept;
-use crate::request::{PreparedRequest, Repeat};
-use crate::response::AnswerBody;
+use crate::http::http1::head::AnswerBody;
+use crate::http::request::{PreparedRequest, Repeat};
 
 #[derive(Debug)]
 pub(super) struct Lines {

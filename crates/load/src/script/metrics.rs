@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Script;
-use super::tally::{Apdex, ScriptTally};
-use crate::histogram::Histogram;
+use crate::metrics::histogram::Histogram;
+use crate::metrics::session_tally::{Apdex, SessionTally};
 
 /// Everything that a script's run is judged by. Rendered as JSON, it has the shape of the
 /// aggregate in Artillery's reports.
@@ -78,7 +78,7 @@ impl ScriptReport {
         self.checks.iter().all(|check| check.passed || !check.strict)
     }
 
-    pub(crate) fn new(script: &Script, tally: &ScriptTally, seconds: f64) -> ScriptReport {
+    pub(crate) fn new(script: &Script, tally: &SessionTally, seconds: f64) -> ScriptReport {
         let metrics = Metrics::new(script, tally, seconds);
         let checks = script.goals.iter().map(|goal| goal.check(&metrics)).collect();
         ScriptReport { metrics, checks, after_failed: None }
@@ -86,7 +86,7 @@ impl ScriptReport {
 }
 
 impl Metrics {
-    fn new(script: &Script, tally: &ScriptTally, seconds: f64) -> Metrics {
+    fn new(script: &Script, tally: &SessionTally, seconds: f64) -> Metrics {
         let mut metrics = Metrics::default();
         metrics.count(script, tally);
         if tally.requests > 0 && seconds > 0.0 {
@@ -112,7 +112,7 @@ impl Metrics {
         metrics
     }
 
-    fn count(&mut self, script: &Script, tally: &ScriptTally) {
+    fn count(&mut self, script: &Script, tally: &SessionTally) {
         let mut add = |name: String, count: u64| *self.counters.entry(name).or_default() += count;
         let scenarios = script.scenarios.iter().zip(&tally.created_by_scenario);
         for (scenario, created) in scenarios.filter(|(_, created)| **created > 0) {

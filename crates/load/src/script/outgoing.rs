@@ -10,9 +10,9 @@ use super::capture::Surroundings;
 use super::cookies::{Channel, Jar, Place};
 use super::steps::{Body, Field, FieldContent, RequestStep};
 use super::template::{Text, write_display};
-use crate::request::{PreparedRequest, Repeat};
-use crate::response::AnswerBody;
-use crate::target::Target;
+use crate::http::http1::head::AnswerBody;
+use crate::http::request::{PreparedRequest, Repeat};
+use crate::http::target::Target;
 
 /// The server that a script talks to.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ pub(crate) struct Destination {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// All of it.
-    Whole,
+    FinalRecord,
     /// A GET without the body (RFC 9110, 15.4.4).
     Get,
 }
@@ -154,7 +154,7 @@ pub(crate) fn write(
     body: &mut Vec<u8>,
     request: &mut PreparedRequest,
 ) -> Result<(), &'static str> {
-    let form = redirect.map_or(Form::Whole, |destination| destination.form);
+    let form = redirect.map_or(Form::FinalRecord, |destination| destination.form);
     let method = match form {
         Form::Get if step.method != Method::HEAD => &Method::GET,
         _ => &step.method,
@@ -173,7 +173,7 @@ pub(crate) fn write(
     write_head(step, script, near, out)?;
     write_cookies(step, script, near, jar, body, (start, end), out)?;
     body.clear();
-    if form == Form::Whole {
+    if form == Form::FinalRecord {
         write_body(&step.body, near, body);
     }
     let expects_body = matches!(*method, Method::POST | Method::PUT | Method::PATCH);

@@ -5,7 +5,7 @@ use rand::rngs::SmallRng;
 use serde_json::Value;
 
 use super::template::Scope;
-use crate::schedule::Share;
+use crate::workload::thread_share::ThreadShare;
 
 /// A file's rows, and the variables that they fill.
 #[derive(Debug)]
@@ -25,11 +25,11 @@ pub(crate) enum Order {
 #[derive(Debug)]
 pub(crate) struct Dealer {
     taken: u64,
-    share: Share,
+    share: ThreadShare,
 }
 
 impl Dealer {
-    pub(crate) fn new(share: Share) -> Dealer {
+    pub(crate) fn new(share: ThreadShare) -> Dealer {
         Dealer { taken: 0, share }
     }
 
@@ -65,7 +65,7 @@ mod tests {
         Payload::Rows { columns: vec![0, 1], rows, order }
     }
 
-    fn firsts(order: Order, share: Share, count: usize) -> Vec<i64> {
+    fn firsts(order: Order, share: ThreadShare, count: usize) -> Vec<i64> {
         let (mut dealer, mut random) = (Dealer::new(share), SmallRng::seed_from_u64(1));
         let payloads = [payload(order)];
         let mut deal = || {
@@ -78,15 +78,15 @@ mod tests {
 
     #[test]
     fn a_sequence_goes_round_over_all_threads() {
-        let alone = Share { thread: 0, threads: 1 };
+        let alone = ThreadShare { thread: 0, threads: 1 };
         assert_eq!(firsts(Order::Sequence, alone, 5), [0, 1, 2, 0, 1]);
-        let second = Share { thread: 1, threads: 2 };
+        let second = ThreadShare { thread: 1, threads: 2 };
         assert_eq!(firsts(Order::Sequence, second, 4), [1, 0, 2, 1]);
     }
 
     #[test]
     fn chance_reaches_every_row() {
-        let alone = Share { thread: 0, threads: 1 };
+        let alone = ThreadShare { thread: 0, threads: 1 };
         let mut seen = firsts(Order::Random, alone, 100);
         seen.sort_unstable();
         seen.dedup();

@@ -1,6 +1,6 @@
 //! Times and counts as scripts write them.
 
-use crate::clock::{Nanos, SECOND};
+use crate::clock::time::{Nanos, SECOND};
 
 /// The longest time that a script may name.
 const LONGEST_SECONDS: f64 = 365.0 * 86_400.0;
@@ -39,7 +39,7 @@ pub(crate) fn rounds(text: &str) -> (i64, Option<i64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::MILLISECOND;
+    use crate::clock::time::MILLISECOND;
 
     #[test]
     fn times_have_units_or_are_seconds() {

@@ -16,10 +16,10 @@ use super::rounds::Round;
 use super::steps::{
     BlockId, Condition, Jitter, Parallel, Redirects, RequestStep, Step, Think, ThinkTime,
 };
-use super::tally::OpenScriptTally;
 use super::template::Scope;
-use crate::clock::{MILLISECOND, Nanos};
-use crate::request::PreparedRequest;
+use crate::clock::time::{MILLISECOND, Nanos};
+use crate::http::request::PreparedRequest;
+use crate::metrics::session_tally::OpenSessionTally;
 
 /// Steps done at a stretch without sending or pausing. A loop that does neither must not take
 /// the thread.
@@ -61,7 +61,7 @@ pub(crate) enum Act {
 pub(crate) struct World<'a> {
     pub(crate) script: &'a Script,
     pub(crate) random: &'a mut SmallRng,
-    pub(crate) tally: &'a mut OpenScriptTally,
+    pub(crate) tally: &'a mut OpenSessionTally,
     /// A buffer to work in.
     pub(crate) scratch: &'a mut Vec<u8>,
 }
@@ -386,7 +386,7 @@ impl Session {
     ) -> bool {
         let step = self.request_step(strand, world.script);
         let state = &mut self.strands[strand as usize];
-        let form = state.redirect.take().map_or(Form::Whole, |destination| destination.form);
+        let form = state.redirect.take().map_or(Form::FinalRecord, |destination| destination.form);
         let followed = matches!(status, 300..=303 | 307 | 308);
         let location = kept.header("location");
         let (true, Redirects::Follow, Some(location)) = (followed, step.redirects, location) else {
@@ -459,5 +459,4 @@ impl RequestStep {
 }
 
 #[cfg(test)]
-#[path = "session_tests.rs"]
 mod tests;

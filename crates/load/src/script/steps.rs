@@ -5,7 +5,7 @@ use super::capture::{Capture, Match};
 use super::check::Check;
 use super::expression::Expression;
 use super::template::{JsonTemplate, Reference, Text};
-use crate::clock::Nanos;
+use crate::clock::time::Nanos;
 
 /// Names a block of [`Steps`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

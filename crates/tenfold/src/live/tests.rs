@@ -109,7 +109,7 @@ fn second(start: u64, answered: u64, completed: f64) -> Window {
         bytes: 0,
         in_system: 1.0,
         stage: load::Stage::Measured,
-        response: load::Distribution::default(),
+        response: load::SparseHistogram::default(),
     }
 }
 

@@ -1,0 +1,180 @@
+//! The generator's part in sessions: it lends them slots and tells them what became of requests.
+
+use super::{Exchange, Generator, Traffic};
+use crate::clock::pausable_clock::PausableClock;
+use crate::clock::time::Nanos;
+use crate::engine::request_source::RequestSource;
+use crate::error::kind::ErrorKind;
+use crate::http::http1::connection::Phase;
+use crate::metrics::session_tally::RequestTimes;
+use crate::script::cast::Order;
+use crate::workload::users::Next;
+
+impl Generator {
+    /// When sessions must be looked after at the latest.
+    pub(super) fn sessions_wake(&self) -> Option<Nanos> {
+        let RequestSource::Script(cast) = &self.source else {
+            return None;
+        };
+        let end = self.arrivals_end_at().filter(|_| self.quota != Some(0));
+        [cast.next_wake(), end].into_iter().flatten().min()
+    }
+
+    /// When the last phase is over; `None` if there is none, or while it stands still.
+    pub(super) fn arrivals_end_at(&self) -> Option<Nanos> {
+        match &self.traffic {
+            Traffic::Closed(_) => None,
+            Traffic::Open(arrivals) => self.load_clock.real(arrivals.schedule.ends_at()?),
+        }
+    }
+
+    pub(super) fn wake_sessions(&mut self, now: Nanos) {
+        let RequestSource::Script(cast) = &mut self.source else {
+            return;
+        };
+        cast.wake(now, self.recorder.script());
+        self.execute_orders(now);
+        if self.arrivals_end_at().is_some_and(|end| end <= now) {
+            self.quota = Some(0);
+        }
+    }
+
+    /// Lets sessions stand still, or go on, as the load does.
+    pub(super) fn hold_sessions(&mut self, load_clock: PausableClock, now: Nanos) {
+        let RequestSource::Script(cast) = &mut self.source else {
+            return;
+        };
+        match (self.load_clock.is_paused(), load_clock.is_paused()) {
+            (false, true) => cast.pause(),
+            (true, false) => {
+                let length = load_clock.held().saturating_sub(self.load_clock.held());
+                cast.resume(length, now, self.recorder.script());
+                self.execute_orders(now);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn end_sessions(&mut self) {
+        if let RequestSource::Script(cast) = &mut self.source {
+            cast.end();
+        }
+    }
+
+    /// A session arrives, unless there are as many as its phase allows.
+    pub(super) fn admit(&mut self, intended: Nanos, limit: Option<usize>, now: Nanos) {
+        let (RequestSource::Script(cast), Traffic::Open(arrivals)) = (&self.source, &self.traffic)
+        else {
+            return;
+        };
+        if limit.is_some_and(|limit| cast.present() >= arrivals.own(limit)) {
+            self.recorder.dropped();
+            self.recorder.script().skipped += 1;
+            return;
+        }
+        self.take_quota();
+        self.recorder.lag(now.saturating_sub(intended));
+        self.enter(None, intended, false, now);
+    }
+
+    /// A session begins, as it was meant to at `intended`; whether it is overdue, because the one
+    /// before took so long.
+    pub(super) fn enter(&mut self, user: Option<u32>, intended: Nanos, overdue: bool, now: Nanos) {
+        if let RequestSource::Script(cast) = &mut self.source {
+            cast.enter(user, intended, overdue, self.recorder.script());
+            self.execute_orders(now);
+        }
+    }
+
+    /// The slot's request is answered.
+    pub(super) fn answered_session(&mut self, id: u32, status: u16, now: Nanos) {
+        let slot = &mut self.slots[id as usize];
+        let RequestSource::Script(cast) = &mut self.source else {
+            return;
+        };
+        let Some(Exchange { intended, sent: Some(sent), first_byte, .. }) = slot.exchange.take()
+        else {
+            return;
+        };
+        let first_byte = first_byte.unwrap_or(now);
+        let name = cast.step(id).name;
+        // Its own figures are those of the requests; what scripts know counts until all is quiet.
+        let measures = !self.recorder.has_ended();
+        let times = RequestTimes { intended, sent: sent.at, first_byte, last_byte: now };
+        let body = cast.body_bytes(id);
+        match cast.judge(id, status) {
+            None => {
+                self.recorder.answered(intended, sent, first_byte, now, status);
+                if measures {
+                    self.recorder.script().succeeded_by_name(name, body, times);
+                }
+            }
+            Some(kind) => {
+                self.recorder.failed(intended, Some(sent), now, kind, Some(status));
+                if measures {
+                    self.recorder.script().failed_by_name(name, kind, body, now);
+                }
+            }
+        }
+        self.busy -= 1;
+        cast.answered(id, status, times, self.recorder.script());
+        self.execute_orders(now);
+    }
+
+    /// The slot's request has failed.
+    pub(super) fn failed_session(&mut self, id: u32, kind: ErrorKind, now: Nanos) {
+        let RequestSource::Script(cast) = &mut self.source else {
+            return;
+        };
+        self.busy -= 1;
+        let measures = !self.recorder.has_ended();
+        let tally = self.recorder.script();
+        if measures {
+            tally.failed_by_name(cast.step(id).name, kind, 0, now);
+        }
+        cast.failed(id, kind, now, tally);
+        self.execute_orders(now);
+    }
+
+    fn execute_orders(&mut self, now: Nanos) {
+        while let RequestSource::Script(cast) = &mut self.source
+            && let Some(order) = cast.next_order()
+        {
+            match order {
+                Order::Begin(slot, intended, unnoticed) => {
+                    self.recorder.due(1);
+                    self.recorder.unnoticed(now.saturating_sub(intended));
+                    self.begin(slot, intended, unnoticed);
+                }
+                Order::Wait => self.recorder.waited(),
+                Order::Close(slot) => self.close(slot),
+                Order::Free(user, pause) => self.next_session(user, pause, now),
+            }
+        }
+        self.note_in_system(now);
+    }
+
+    fn close(&mut self, id: u32) {
+        // A slot that was taken for a request that could not be written may be none yet.
+        let slot = self.slots.get_mut(id as usize);
+        if let Some(slot) = slot.filter(|slot| slot.connection.phase() != Phase::Closed) {
+            slot.connection.close();
+            self.actions.close(id);
+        }
+    }
+
+    /// The session of a user of a closed workload has ended.
+    fn next_session(&mut self, user: u32, pause: Nanos, now: Nanos) {
+        let Traffic::Closed(users) = &mut self.traffic else {
+            return;
+        };
+        let now = self.load_clock.load_time(now);
+        if let Next::Send(at) = users.ended(user, pause, now) {
+            if at < now {
+                self.recorder.late();
+            }
+            // Due at once, and begun at the next turn: sessions that fail at once must not nest.
+            self.returning.push((user, at, at < now));
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! Which stream goes to which connection.
+
+use std::collections::VecDeque;
+
+use super::actions::{Action, Actions};
+use super::generator::Generator;
+use crate::clock::time::Nanos;
+use crate::error::kind::ErrorKind;
+use crate::http::http1::connection::{Disconnect, Phase};
+use crate::http::http2::connection::{Capacity, Http2Connection, Liveness, StreamEvent};
+use crate::http::http2::message::Message;
+use crate::http::request::{KeepAlive, Repeat};
+
+/// Streams of one thread on the connections that they share. Slot `i` belongs to group
+/// `i / streams` for as long as the load lasts, and a group has one connection: two or more only
+/// while the server winds up an earlier one.
+#[derive(Debug)]
+pub(crate) struct Multiplexer {
+    pub(crate) generator: Generator,
+    streams: u32,
+    message: Box<Message>,
+    links: Vec<Link>,
+    /// Links that no group has.
+    unused: Vec<u32>,
+    /// By group, the link on which its streams begin.
+    current: Vec<u32>,
+    /// By slot, the link on which its last stream was to begin.
+    home: Vec<u32>,
+    actions: Actions,
+    now: Nanos,
+}
+
+/// A connection, or the place for one.
+#[derive(Debug, Default)]
+struct Link {
+    group: u32,
+    state: State,
+    /// Slots that wait for it to be opened.
+    opening: Vec<u32>,
+    /// Slots whose requests are to go out.
+    ready: VecDeque<u32>,
+    /// Bytes that are going out, and how many of them are out.
+    outgoing: Vec<u8>,
+    written: usize,
+    /// The driver knows that there is something to send, or will when it has sent all this.
+    told: bool,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Closed,
+    /// The driver is to open it.
+    Asked,
+    Connecting,
+    Open(Box<Http2Connection>),
+}
+
+impl Multiplexer {
+    pub(crate) fn new(generator: Generator, streams: u32, message: Box<Message>) -> Multiplexer {
+        Multiplexer {
+            generator,
+            streams,
+            message,
+            links: Vec::new(),
+            unused: Vec::new(),
+            current: Vec::new(),
+            home: Vec::new(),
+            actions: Actions::default(),
+            now: 0,
+        }
+    }
+
+    // What the driver is told.
+
+    pub(crate) fn has_actions(&self) -> bool {
+        !self.actions.is_empty() || self.generator.has_actions()
+    }
+
+    pub(crate) fn next_action(&mut self) -> Option<Action> {
+        loop {
+            if let Some(action) = self.actions.next() {
+                return Some(action);
+            }
+            match self.generator.next_action() {
+                Some(Action::Send(slot)) => self.queue(slot),
+                Some(Action::Close(slot)) => self.leave(slot),
+                None => {
+                    let slot = self.generator.next_opening()?;
+                    self.join(slot);
+                }
+            }
+        }
+    }
+
+    /// A connection that is to be opened.
+    pub(crate) fn next_opening(&mut self) -> Option<u32> {
+        loop {
+            let id = self.actions.next_opening()?;
+            if let State::Asked = self.links[id as usize].state {
+                return Some(id);
+            }
+        }
+    }
+
+    pub(crate) fn tick(&mut self, now: Nanos) {
+        self.now = now;
+        self.generator.tick(now);
+    }
+
+    // What the driver tells.
+
+    pub(crate) fn opening(&mut self, id: u32, now: Nanos) {
+        self.now = now;
+        let link = &mut self.links[id as usize];
+        link.state = State::Connecting;
+        for slot in &link.opening {
+            self.generator.opening(*slot, now);
+        }
+    }
+
+    pub(crate) fn opened(&mut self, id: u32) {
+        let Some(session) = Http2Connection::begin(self.streams, self.now) else {
+            self.open_failed(id, ErrorKind::Malformed, self.now);
+            return;
+        };
+        let link = &mut self.links[id as usize];
+        link.state = State::Open(Box::new(session));
+        self.generator.recorder.connection_opened();
+        for slot in std::mem::take(&mut link.opening) {
+            // One that has timed out meanwhile wants nothing any more.
+            if self.generator.phase(slot) == Phase::Connecting {
+                self.generator.joined(slot);
+            }
+        }
+        self.tell(id);
+    }
+
+    pub(crate) fn open_failed(&mut self, id: u32, kind: ErrorKind, now: Nanos) {
+        self.now = now;
+        let link = &mut self.links[id as usize];
+        if let State::Open(session) = &link.state {
+            // Something below HTTP has failed later.
+            let failed = |place| (place, StreamEvent::Failed(kind));
+            let ended: Vec<(u32, StreamEvent)> = session.live_places().map(failed).collect();
+            self.close(id, &ended, now);
+            return;
+        }
+        link.state = State::Closed;
+        self.actions.close(id);
+        for slot in std::mem::take(&mut link.opening) {
+            self.generator.open_failed(slot, kind, now);
+        }
+    }
+
+    /// Puts requests on the connection. Returns whether there is something to send.
+    pub(crate) fn sending(&mut self, id: u32, now: Nanos) -> bool {
+        self.now = now;
+        if self.is_sending(id) {
+            return false;
+        }
+        self.links[id as usize].told = false;
+        self.send_ready(id, now);
+        self.proceed(id, now);
+        let link = &mut self.links[id as usize];
+        if let State::Open(session) = &mut link.state {
+            link.outgoing.clear();
+            link.written = 0;
+            session.swap_output(&mut link.outgoing);
+        }
+        self.is_sending(id)
+    }
+
+    pub(crate) fn unsent(&self, id: u32) -> &[u8] {
+        let link = &self.links[id as usize];
+        &link.outgoing[link.written..]
+    }
+
+    pub(crate) fn wrote(&mut self, id: u32, count: usize) {
+        let link = &mut self.links[id as usize];
+        link.written += count;
+        if link.written < link.outgoing.len() {
+            return;
+        }
+        if link.told {
+            self.actions.send(id);
+        } else {
+            self.tell_if_needed(id);
+        }
+    }
+
+    pub(crate) fn received(&mut self, id: u32, bytes: &[u8], now: Nanos) {
+        self.now = now;
+        self.generator.recorder.bytes(bytes.len() as u64);
+        if let State::Open(session) = &mut self.links[id as usize].state {
+            session.feed(bytes, now);
+            self.proceed(id, now);
+            self.tell_if_needed(id);
+        }
+    }
+
+    pub(crate) fn lost(&mut self, id: u32, loss: Disconnect, now: Nanos) {
+        self.now = now;
+        let State::Open(session) = &mut self.links[id as usize].state else {
+            return;
+        };
+        let (kind, forgiven) = match (session.closing_event(), loss) {
+            (Some(StreamEvent::Failed(kind)), _) => (kind, false),
+            (_, Disconnect::Close) => (ErrorKind::ClosedEarly, session.answers > 0),
+            (_, Disconnect::Reset) => (ErrorKind::Reset, session.answers > 0),
+        };
+        // As in HTTP/1.1, a server may close a connection in the moment in which it is used again.
+        let repeats = forgiven && self.message.repeat == Repeat::Allowed;
+        let event = |place| match repeats && session.is_untouched(place) {
+            true => (place, StreamEvent::Unprocessed),
+            false => (place, StreamEvent::Failed(kind)),
+        };
+        let ended: Vec<(u32, StreamEvent)> = session.live_places().map(event).collect();
+        self.close(id, &ended, now);
+    }
+
+    pub(crate) fn phase(&self, id: u32) -> Phase {
+        match &self.links[id as usize].state {
+            State::Closed | State::Asked => Phase::Closed,
+            State::Connecting => Phase::Connecting,
+            State::Open(_) if self.is_sending(id) => Phase::Sending,
+            State::Open(_) => Phase::Awaiting,
+        }
+    }
+
+    // What the generator asks for.
+
+    /// The slot wants a connection.
+    fn join(&mut self, slot: u32) {
+        let id = self.receptive(slot / self.streams);
+        if self.home.len() <= slot as usize {
+            self.home.resize(slot as usize + 1, id);
+        }
+        self.home[slot as usize] = id;
+        let link = &mut self.links[id as usize];
+        match &link.state {
+            State::Closed => {
+                link.state = State::Asked;
+                link.opening.push(slot);
+                self.actions.open(id);
+            }
+            State::Asked => link.opening.push(slot),
+            State::Connecting => {
+                link.opening.push(slot);
+                self.generator.opening(slot, self.now);
+            }
+            State::Open(_) => self.generator.joined(slot),
+        }
+    }
+
+    /// The link on which streams of the group may begin: the one that it has, or another, if the
+    /// server takes no more there.
+    fn receptive(&mut self, group: u32) -> u32 {
+        while self.current.len() <= group as usize {
+            let id = self.another(self.current.len() as u32);
+            self.current.push(id);
+        }
+        let id = self.current[group as usize];
+        let accepts = match &mut self.links[id as usize].state {
+            State::Open(session) => session.capacity() != Capacity::Shut,
+            _ => true,
+        };
+        if accepts {
+            return id;
+        }
+        let next = self.another(group);
+        self.current[group as usize] = next;
+        // It may have nothing left to wait for.
+        self.tell(id);
+        next
+    }
+
+    fn another(&mut self, group: u32) -> u32 {
+        let id = self.unused.pop().unwrap_or_else(|| {
+            self.links.push(Link::default());
+            self.links.len() as u32 - 1
+        });
+        self.links[id as usize].group = group;
+        id
+    }
+
+    /// The slot's request is to go out.
+    fn queue(&mut self, slot: u32) {
+        let id = self.home[slot as usize];
+        let link = &mut self.links[id as usize];
+        match &mut link.state {
+            State::Open(session) => {
+                if session.capacity() == Capacity::Full {
+                    self.generator.held(slot, self.now);
+                }
+                link.ready.push_back(slot);
+                self.tell(id);
+            }
+            _ => self.generator.detached(slot),
+        }
+    }
+
+    /// The slot wants nothing of its connection any more.
+    fn leave(&mut self, slot: u32) {
+        let Some(id) = self.home.get(slot as usize).copied() else {
+            return;
+        };
+        let place = slot % self.streams;
+        let link = &mut self.links[id as usize];
+        link.opening.retain(|waiting| *waiting != slot);
+        match &mut link.state {
+            State::Open(session) => {
+                if session.is_live(place) {
+                    // Its time was up. If nothing at all has come since it began, the server is
+                    // gone without a word, and others should try a new connection.
+                    session.abandon(place);
+                    if session.heard + self.generator.timeout() <= self.now {
+                        session.shut();
+                    }
+                }
+                if self.generator.keep_alive() == KeepAlive::ClosePerRequest {
+                    session.shut();
+                }
+                self.tell(id);
+            }
+            State::Asked | State::Connecting if link.opening.is_empty() => {
+                link.state = State::Closed;
+                self.actions.close(id);
+            }
+            _ => {}
+        }
+    }
+
+    // A connection's liveness.
+
+    fn send_ready(&mut self, id: u32, now: Nanos) {
+        let Multiplexer { generator, links, message, streams, .. } = self;
+        let Link { state: State::Open(session), ready, .. } = &mut links[id as usize] else {
+            return;
+        };
+        while let Some(slot) = ready.front().copied() {
+            match session.capacity() {
+                Capacity::Full => return,
+                Capacity::Shut => {
+                    ready.drain(..).for_each(|slot| generator.detached(slot));
+                    return;
+                }
+                Capacity::Open => {
+                    ready.pop_front();
+                }
+            }
+            if generator.sending(slot, now)
+                && let Err(event) = session.send(slot % *streams, message)
+            {
+                tell_generator(generator, slot, event, now);
+            }
+        }
+    }
+
+    /// Lets the protocol read and write, and the generator know what became of the streams.
+    fn proceed(&mut self, id: u32, now: Nanos) {
+        let Multiplexer { generator, links, streams, .. } = self;
+        let Link { state: State::Open(session), group, .. } = &mut links[id as usize] else {
+            return;
+        };
+        let liveness = session.advance();
+        while let Some((place, event)) = session.event() {
+            tell_generator(generator, *group * *streams + place, event, now);
+        }
+        let shut = session.is_shut() && session.live() == 0;
+        if liveness == Liveness::Over || shut {
+            let malformed = |place| (place, StreamEvent::Failed(ErrorKind::Malformed));
+            let ended: Vec<(u32, StreamEvent)> = session.live_places().map(malformed).collect();
+            self.close(id, &ended, now);
+        }
+    }
+
+    /// The connection is of no further use. Streams that had not ended end with these events.
+    fn close(&mut self, id: u32, ended: &[(u32, StreamEvent)], now: Nanos) {
+        let link = &mut self.links[id as usize];
+        if let State::Open(session) = std::mem::take(&mut link.state)
+            && session.answers > 0
+            && self.generator.keep_alive() == KeepAlive::Reuse
+        {
+            self.generator.recorder.reconnected();
+        }
+        link.ready.clear();
+        link.outgoing.clear();
+        link.written = 0;
+        link.told = false;
+        self.actions.close(id);
+        let group = link.group;
+        if self.current[group as usize] != id {
+            self.unused.push(id);
+        }
+        let first = group * self.streams;
+        for (place, event) in ended {
+            tell_generator(&mut self.generator, first + place, *event, now);
+        }
+        for slot in first..(first + self.streams).min(self.home.len() as u32) {
+            if self.home[slot as usize] == id {
+                self.generator.detached(slot);
+            }
+        }
+    }
+
+    fn is_sending(&self, id: u32) -> bool {
+        let link = &self.links[id as usize];
+        link.written < link.outgoing.len()
+    }
+
+    fn tell(&mut self, id: u32) {
+        let told = std::mem::replace(&mut self.links[id as usize].told, true);
+        if !told && !self.is_sending(id) {
+            self.actions.send(id);
+        }
+    }
+
+    fn tell_if_needed(&mut self, id: u32) {
+        let link = &self.links[id as usize];
+        if let State::Open(session) = &link.state
+            && (session.has_output() || !link.ready.is_empty())
+        {
+            self.tell(id);
+        }
+    }
+}
+
+fn tell_generator(generator: &mut Generator, slot: u32, event: StreamEvent, now: Nanos) {
+    match event {
+        StreamEvent::Head => generator.answer_began(slot, now),
+        StreamEvent::Body(count) => generator.recorder.body(count),
+        StreamEvent::Answered { status } => generator.stream_answered(slot, status, now),
+        StreamEvent::Failed(kind) => generator.stream_failed(slot, kind, now),
+        StreamEvent::Unprocessed => generator.stream_unprocessed(slot, now),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! One connection as a state machine without I/O: bytes in, bytes out, a deadline.
+//!
+//! Whoever owns the socket tells what happened to it; the connection says what that
+//! means for the request that it carries.
+
+use super::head::{Answer, Reuse};
+use super::response::{Progress, ResponseReader};
+use super::response_sink::ResponseSink;
+use crate::clock::time::Nanos;
+use crate::error::kind::ErrorKind;
+use crate::http::request::{PreparedRequest, Repeat};
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    phase: Phase,
+    reader: ResponseReader,
+    /// Bytes of the request that are out.
+    written: usize,
+    /// Answers that this connection has carried since it was opened.
+    answers: u32,
+    deadline: Option<Nanos>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Closed,
+    Connecting,
+    /// Open, without a request.
+    Idle,
+    /// A request is on its way out; its answer may have begun.
+    Sending,
+    /// The request is out, the answer is not complete.
+    Awaiting,
+}
+
+/// What bytes from the server, or the end of them, mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// Nothing yet.
+    None,
+    /// The request is answered.
+    Answered(Answer),
+    /// The request has failed and the connection is of no further use.
+    Failed(ErrorKind),
+    /// The connection is gone, but the request may go out again on a new one: the server closed
+    /// an idle connection in the moment in which it was used again.
+    Repeat,
+    /// The connection is gone while it had no request.
+    LostIdle,
+}
+
+/// How a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disconnect {
+    /// The server closed it in good order.
+    Close,
+    /// It was reset or broke in another way.
+    Reset,
+}
+
+impl Connection {
+    pub(crate) fn new() -> Connection {
+        Connection {
+            phase: Phase::Closed,
+            reader: ResponseReader::new(),
+            written: 0,
+            answers: 0,
+            deadline: None,
+        }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// When the connection must have got further, or be given up.
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
+        self.deadline
+    }
+
+    /// It has carried an answer since it was last opened.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.answers > 0
+    }
+
+    /// Bytes of the body of the answer that was read last.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.reader.body_bytes()
+    }
+
+    pub(crate) fn connecting(&mut self, deadline: Nanos) {
+        self.phase = Phase::Connecting;
+        self.answers = 0;
+        self.deadline = Some(deadline);
+    }
+
+    pub(crate) fn connected(&mut self) {
+        self.phase = Phase::Idle;
+        self.deadline = None;
+    }
+
+    /// A request begins to go out.
+    pub(crate) fn sending(&mut self, deadline: Nanos) {
+        self.phase = Phase::Sending;
+        self.written = 0;
+        self.reader.restart();
+        self.deadline = Some(deadline);
+    }
+
+    /// The part of the request that is still to be written.
+    pub(crate) fn unsent<'a>(&self, request: &'a PreparedRequest) -> &'a [u8] {
+        match self.phase {
+            Phase::Sending => &request.bytes[self.written..],
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn wrote(&mut self, count: usize, request: &PreparedRequest) {
+        self.written += count;
+        if self.written == request.bytes.len() {
+            self.phase = Phase::Awaiting;
+        }
+    }
+
+    /// The request has been answered on a connection that is shared: the next one may follow.
+    pub(crate) fn answered_elsewhere(&mut self) {
+        self.answers += 1;
+        self.deadline = None;
+        self.phase = Phase::Idle;
+    }
+
+    /// Bytes have arrived.
+    pub(crate) fn received(
+        &mut self,
+        bytes: &[u8],
+        request: &PreparedRequest,
+        keep: &mut impl ResponseSink,
+    ) -> Event {
+        if !self.carries_request() {
+            // Bytes that nobody asked for: the next answer could not be told from them.
+            return self.lost_idle(ErrorKind::Malformed);
+        }
+        match self.reader.read(bytes, request.answer_body, keep) {
+            Ok(Progress::Partial) => Event::None,
+            Ok(Progress::Complete(_, used)) if used < bytes.len() => {
+                self.close();
+                Event::Failed(ErrorKind::Malformed)
+            }
+            Ok(Progress::Complete(answer, _)) => self.answered(answer),
+            Err(fault) => {
+                self.close();
+                Event::Failed(fault.into())
+            }
+        }
+    }
+
+    /// The connection has ended on the server's side.
+    pub(crate) fn lost(&mut self, loss: Disconnect, request: &PreparedRequest) -> Event {
+        let kind = match loss {
+            Disconnect::Close => ErrorKind::ClosedEarly,
+            Disconnect::Reset => ErrorKind::Reset,
+        };
+        if !self.carries_request() {
+            return self.lost_idle(kind);
+        }
+        let repeats =
+            self.answers > 0 && self.reader.is_untouched() && request.repeat == Repeat::Allowed;
+        self.close();
+        match (loss, self.reader.close()) {
+            _ if repeats => Event::Repeat,
+            (Disconnect::Close, Some(answer)) => Event::Answered(answer),
+            _ => Event::Failed(kind),
+        }
+    }
+
+    /// What it means that the deadline has passed; the connection is given up.
+    pub(crate) fn expire(&mut self) -> ErrorKind {
+        let kind = match self.phase {
+            Phase::Connecting => ErrorKind::ConnectTimeout,
+            _ => ErrorKind::Timeout,
+        };
+        self.close();
+        kind
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.phase = Phase::Closed;
+        self.deadline = None;
+    }
+
+    fn carries_request(&self) -> bool {
+        matches!(self.phase, Phase::Sending | Phase::Awaiting)
+    }
+
+    /// A kept connection may end at any time. One that ends before it was ever used fails the
+    /// request that it was opened for, or a target that always does so would be tried for ever.
+    fn lost_idle(&mut self, kind: ErrorKind) -> Event {
+        self.close();
+        match self.answers {
+            0 => Event::Failed(kind),
+            _ => Event::LostIdle,
+        }
+    }
+
+    fn answered(&mut self, answer: Answer) -> Event {
+        // An answer that overtakes its request leaves bytes behind that cannot be taken back.
+        let whole = self.phase == Phase::Awaiting;
+        self.answers += 1;
+        self.deadline = None;
+        self.phase = match answer.reuse {
+            Reuse::Yes if whole => Phase::Idle,
+            _ => Phase::Closed,
+        };
+        Event::Answered(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests;

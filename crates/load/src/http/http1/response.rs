@@ -1,0 +1,343 @@
+//! An HTTP/1.1 answer, read in whatever pieces it arrives (RFC 9112, sections 4 to 6).
+
+use std::mem::MaybeUninit;
+
+use super::chunked::ChunkReader;
+use super::head::{Answer, AnswerBody, Fault, Framing, Head, Reuse};
+use super::response_sink::ResponseSink;
+
+/// The largest head; real servers stop at 8 to 16 KB.
+const MAX_HEAD: usize = 32 * 1024;
+/// Header lines in a head.
+const MAX_HEADERS: usize = 96;
+/// The largest body. An endless answer ends here, if not at its timeout.
+const MAX_BODY: u64 = 1 << 30;
+/// A head that came in pieces is put together in a buffer of its own; a larger one is not kept.
+const KEPT_CARRY: usize = 4 * 1024;
+
+/// Reads one answer after another, in any split of their bytes.
+#[derive(Debug)]
+pub(crate) struct ResponseReader {
+    state: State,
+    answer: Answer,
+    received: Received,
+    body: u64,
+    /// The beginning of a head whose end has not arrived. Empty, and without memory, for servers
+    /// that send a head in one piece, which is nearly all.
+    carry: Vec<u8>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// More is to come.
+    Partial,
+    /// The answer is complete; it ended after this many of the bytes given.
+    Complete(Answer, usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Head,
+    Sized { left: u64 },
+    Chunked(ChunkReader),
+    UntilClose,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Received {
+    Nothing,
+    Something,
+}
+
+impl ResponseReader {
+    pub(crate) fn new() -> ResponseReader {
+        ResponseReader {
+            state: State::Head,
+            answer: Answer { status: 0, reuse: Reuse::No },
+            received: Received::Nothing,
+            body: 0,
+            carry: Vec::new(),
+        }
+    }
+
+    /// Makes ready for the next answer.
+    pub(crate) fn restart(&mut self) {
+        self.state = State::Head;
+        self.received = Received::Nothing;
+        self.body = 0;
+        self.drop_carry();
+    }
+
+    /// Whether not a byte of the answer has arrived.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.received == Received::Nothing
+    }
+
+    /// Bytes of the answer's body so far, without the framing of chunks.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.body
+    }
+
+    /// Reads on.
+    pub(crate) fn read(
+        &mut self,
+        input: &[u8],
+        body: AnswerBody,
+        keep: &mut impl ResponseSink,
+    ) -> Result<Progress, Fault> {
+        let mut at = 0;
+        if !input.is_empty() {
+            self.received = Received::Something;
+        }
+        while self.state == State::Head {
+            let Some((head, used)) = self.read_head(&input[at..], body, keep)? else {
+                return Ok(Progress::Partial);
+            };
+            at += used;
+            self.answer = head.answer;
+            match head.framing {
+                Framing::Interim => {}
+                Framing::Empty | Framing::Sized(0) => return Ok(self.complete(at)),
+                Framing::Sized(length) if length > MAX_BODY => return Err(Fault::TooLarge),
+                Framing::Sized(length) => self.state = State::Sized { left: length },
+                Framing::Chunked => self.state = State::Chunked(ChunkReader::new()),
+                Framing::UntilClose => self.state = State::UntilClose,
+            }
+        }
+        self.read_body(input, at, keep)
+    }
+
+    /// The server closed the connection. That completes an answer only where nothing else does.
+    pub(crate) fn close(&self) -> Option<Answer> {
+        (self.state == State::UntilClose).then_some(self.answer)
+    }
+
+    fn read_body(
+        &mut self,
+        input: &[u8],
+        at: usize,
+        keep: &mut impl ResponseSink,
+    ) -> Result<Progress, Fault> {
+        let rest = &input[at..];
+        match &mut self.state {
+            State::Sized { left } => {
+                let take = (*left).min(rest.len() as u64);
+                keep.body(&rest[..take as usize]);
+                *left -= take;
+                self.body += take;
+                if *left == 0 {
+                    return Ok(self.complete(at + take as usize));
+                }
+            }
+            State::Chunked(reader) => {
+                let chunks = reader.read(rest, MAX_BODY - self.body, keep)?;
+                self.body += chunks.body;
+                if let Some(used) = chunks.end {
+                    return Ok(self.complete(at + used));
+                }
+            }
+            State::UntilClose => {
+                keep.body(rest);
+                self.body += rest.len() as u64;
+                if self.body > MAX_BODY {
+                    return Err(Fault::TooLarge);
+                }
+            }
+            State::Head => {}
+        }
+        Ok(Progress::Partial)
+    }
+
+    fn complete(&self, used: usize) -> Progress {
+        Progress::Complete(self.answer, used)
+    }
+
+    /// A head, and how much of `input` it took.
+    fn read_head(
+        &mut self,
+        input: &[u8],
+        body: AnswerBody,
+        keep: &mut impl ResponseSink,
+    ) -> Result<Option<(Head, usize)>, Fault> {
+        let before = self.carry.len();
+        if before == 0 {
+            // Never look beyond the limit: the outcome must not depend on how the bytes are split.
+            let visible = &input[..input.len().min(MAX_HEAD)];
+            let head = match keep.recall(visible) {
+                Some(head) => Some(head),
+                None => parse_head(visible, body, keep)?,
+            };
+            if let Some(head) = head {
+                let used = head.length;
+                return Ok(Some((head, used)));
+            }
+        }
+        let room = MAX_HEAD - before;
+        self.carry.extend_from_slice(&input[..input.len().min(room)]);
+        if before > 0
+            && let Some(head) = parse_head(&self.carry, body, keep)?
+        {
+            let used = head.length - before;
+            self.drop_carry();
+            return Ok(Some((head, used)));
+        }
+        if self.carry.len() == MAX_HEAD {
+            return Err(Fault::TooLarge);
+        }
+        Ok(None)
+    }
+
+    fn drop_carry(&mut self) {
+        self.carry.clear();
+        if self.carry.capacity() > KEPT_CARRY {
+            self.carry = Vec::new();
+        }
+    }
+}
+
+fn parse_head(
+    bytes: &[u8],
+    body: AnswerBody,
+    keep: &mut impl ResponseSink,
+) -> Result<Option<Head>, Fault> {
+    let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+    let mut response = httparse::Response::new(&mut []);
+    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
+        &mut response,
+        bytes,
+        &mut headers,
+    );
+    match parsed {
+        Ok(httparse::Status::Complete(length)) => {
+            let head = judge_head(&response, length, body)?;
+            if !matches!(head.framing, Framing::Interim) {
+                keep.head(response.headers);
+                keep.learn(&bytes[..length], head);
+            }
+            Ok(Some(head))
+        }
+        Ok(httparse::Status::Partial) => Ok(None),
+        Err(httparse::Error::TooManyHeaders) => Err(Fault::TooLarge),
+        Err(_) => Err(Fault::Malformed),
+    }
+}
+
+fn judge_head(
+    response: &httparse::Response<'_, '_>,
+    length: usize,
+    body: AnswerBody,
+) -> Result<Head, Fault> {
+    let status = response.code.unwrap_or(0);
+    let one_point_one = response.version == Some(1);
+    let mut fields = Fields::default();
+    for header in response.headers.iter() {
+        fields.note(header.name, header.value)?;
+    }
+    let framing = match (status, body) {
+        // Nobody asked for another protocol.
+        (101, _) => return Err(Fault::Malformed),
+        (100..=199, _) => Framing::Interim,
+        (0..=99 | 600.., _) => return Err(Fault::Malformed),
+        (204 | 304, _) | (_, AnswerBody::Never) => Framing::Empty,
+        _ => fields.framing(one_point_one)?,
+    };
+    let persistent = match (fields.close, one_point_one) {
+        (true, _) => false,
+        (false, true) => true,
+        (false, false) => fields.keep_alive,
+    };
+    let reusable = persistent && !matches!(framing, Framing::UntilClose);
+    Ok(Head {
+        length,
+        answer: Answer { status, reuse: if reusable { Reuse::Yes } else { Reuse::No } },
+        framing,
+    })
+}
+
+/// The header fields that decide framing and persistence.
+#[derive(Default)]
+struct Fields {
+    content_length: Option<u64>,
+    transfer: Transfer,
+    close: bool,
+    keep_alive: bool,
+}
+
+#[derive(Default, PartialEq, Eq)]
+enum Transfer {
+    #[default]
+    None,
+    /// Codings of which chunked is the last.
+    Chunked,
+    /// Codings without chunked: the body ends with the connection.
+    Other,
+}
+
+impl Fields {
+    fn note(&mut self, name: &str, value: &[u8]) -> Result<(), Fault> {
+        // Lengths first: most headers are none of these three.
+        match name.len() {
+            14 if name.eq_ignore_ascii_case("content-length") => self.note_length(value),
+            17 if name.eq_ignore_ascii_case("transfer-encoding") => self.note_transfer(value),
+            10 if name.eq_ignore_ascii_case("connection") => {
+                for token in tokens(value) {
+                    self.close |= token.eq_ignore_ascii_case(b"close");
+                    self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Repeated lengths are fine as long as they agree (RFC 9112, 6.3).
+    fn note_length(&mut self, value: &[u8]) -> Result<(), Fault> {
+        for token in value.split(|b| *b == b',').map(<[u8]>::trim_ascii) {
+            if token.is_empty() || !token.iter().all(u8::is_ascii_digit) {
+                return Err(Fault::Malformed);
+            }
+            let length = std::str::from_utf8(token)
+                .ok()
+                .and_then(|text| text.parse().ok())
+                .ok_or(Fault::TooLarge)?;
+            if self.content_length.is_some_and(|known| known != length) {
+                return Err(Fault::Malformed);
+            }
+            self.content_length = Some(length);
+        }
+        Ok(())
+    }
+
+    fn note_transfer(&mut self, value: &[u8]) -> Result<(), Fault> {
+        for token in tokens(value) {
+            // Chunked is applied once, and last.
+            if self.transfer == Transfer::Chunked {
+                return Err(Fault::Malformed);
+            }
+            self.transfer = match token.eq_ignore_ascii_case(b"chunked") {
+                true => Transfer::Chunked,
+                false => Transfer::Other,
+            };
+        }
+        Ok(())
+    }
+
+    fn framing(&self, one_point_one: bool) -> Result<Framing, Fault> {
+        match (&self.transfer, self.content_length) {
+            (Transfer::None, Some(length)) => Ok(Framing::Sized(length)),
+            (Transfer::None, None) => Ok(Framing::UntilClose),
+            // Both at once is how answers are smuggled; HTTP/1.0 knows no transfer codings.
+            (_, Some(_)) => Err(Fault::Malformed),
+            (_, None) if !one_point_one => Err(Fault::Malformed),
+            (Transfer::Chunked, None) => Ok(Framing::Chunked),
+            (Transfer::Other, None) => Ok(Framing::UntilClose),
+        }
+    }
+}
+
+fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|b| *b == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

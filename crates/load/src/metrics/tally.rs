@@ -1,0 +1,190 @@
+//! Counts and times of a stretch of measuring.
+
+use crate::clock::time::Nanos;
+use crate::error::kind::ErrorKind;
+use crate::metrics::histogram::Histogram;
+use crate::metrics::sparse_histogram::SparseHistogram;
+use crate::metrics::window_histogram::WindowHistogram;
+
+const FIRST_STATUS: u16 = 100;
+const STATUSES: usize = 500;
+
+/// Counts and times of a stretch. The times are kept in what suits the use: an open window counts,
+/// a closed one is small, the sum can tell percentiles.
+#[derive(Debug, Clone)]
+pub(crate) struct Tally<Times = Histogram> {
+    pub(crate) requests: u64,
+    pub(crate) errors: [u64; ErrorKind::ALL.len()],
+    /// When each kind of error was first and last met.
+    seen: [Option<(Nanos, Nanos)>; ErrorKind::ALL.len()],
+    status: Box<[u64; STATUSES]>,
+    pub(crate) bytes: u64,
+    /// Of these, the bodies of complete answers.
+    pub(crate) body_bytes: u64,
+    /// Requests whose intended time has come.
+    pub(crate) due: u64,
+    /// Of these, the ones for which there was a connection, or leave to open one.
+    pub(crate) taken_up: u64,
+    /// Arrivals that found every connection busy.
+    pub(crate) waited: u64,
+    /// Arrivals that a phase's limit turned away; not due.
+    pub(crate) dropped: u64,
+    /// Requests of paced users that began late because the answer before took so long.
+    pub(crate) late: u64,
+    pub(crate) connections_opened: u64,
+    pub(crate) reconnects: u64,
+    /// From the beginning of a connection to the first request on it.
+    pub(crate) connect: Times,
+    pub(crate) response: Times,
+    pub(crate) service: Times,
+    /// From the send to the first byte of the answer.
+    pub(crate) first_byte: Times,
+    pub(crate) failed: Times,
+    pub(crate) lag: Times,
+}
+
+/// Of an open window.
+pub(crate) type OpenTally = Tally<WindowHistogram>;
+/// Of one that is closed, or of several.
+pub(crate) type Part = Tally<SparseHistogram>;
+
+impl<Times: Default> Default for Tally<Times> {
+    fn default() -> Self {
+        Tally {
+            requests: 0,
+            errors: [0; ErrorKind::ALL.len()],
+            seen: [None; ErrorKind::ALL.len()],
+            status: Box::new([0; STATUSES]),
+            bytes: 0,
+            body_bytes: 0,
+            due: 0,
+            taken_up: 0,
+            waited: 0,
+            dropped: 0,
+            late: 0,
+            connections_opened: 0,
+            reconnects: 0,
+            connect: Times::default(),
+            response: Times::default(),
+            service: Times::default(),
+            first_byte: Times::default(),
+            failed: Times::default(),
+            lag: Times::default(),
+        }
+    }
+}
+
+impl OpenTally {
+    /// What was counted; nothing is left.
+    pub(crate) fn take(&mut self) -> Part {
+        let mut part = Part::default();
+        for (small, counts) in part.times_mut().into_iter().zip(self.times_mut()) {
+            *small = SparseHistogram::of(counts);
+        }
+        part.count(self);
+        self.clear_counts();
+        part
+    }
+}
+
+impl Tally {
+    /// Adds counts and times.
+    pub(crate) fn add(&mut self, part: &Part) {
+        self.count(part);
+        for (sum, small) in self.times_mut().into_iter().zip(part.times()) {
+            small.add_to(sum);
+        }
+    }
+
+    /// Adds another thread's.
+    pub(crate) fn merge(&mut self, other: &Tally) {
+        self.count(other);
+        for (sum, others) in self.times_mut().into_iter().zip(other.times()) {
+            sum.merge(others);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.clear_counts();
+        self.times_mut().into_iter().for_each(Histogram::clear);
+    }
+}
+
+impl<Times> Tally<Times> {
+    pub(crate) fn times(&self) -> [&Times; 6] {
+        let Tally { connect, response, service, first_byte, failed, lag, .. } = self;
+        [connect, response, service, first_byte, failed, lag]
+    }
+
+    pub(crate) fn times_mut(&mut self) -> [&mut Times; 6] {
+        let Tally { connect, response, service, first_byte, failed, lag, .. } = self;
+        [connect, response, service, first_byte, failed, lag]
+    }
+
+    /// Adds the counts, not the times.
+    pub(crate) fn count<Others>(&mut self, other: &Tally<Others>) {
+        self.requests += other.requests;
+        for (mine, others) in self.errors.iter_mut().zip(other.errors) {
+            *mine += others;
+        }
+        for (mine, others) in self.seen.iter_mut().zip(other.seen) {
+            *mine = match (*mine, others) {
+                (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+                (one, other) => one.or(other),
+            };
+        }
+        for (mine, others) in self.status.iter_mut().zip(other.status.iter()) {
+            *mine += others;
+        }
+        self.bytes += other.bytes;
+        self.body_bytes += other.body_bytes;
+        self.due += other.due;
+        self.taken_up += other.taken_up;
+        self.waited += other.waited;
+        self.dropped += other.dropped;
+        self.late += other.late;
+        self.connections_opened += other.connections_opened;
+        self.reconnects += other.reconnects;
+    }
+
+    fn clear_counts(&mut self) {
+        self.requests = 0;
+        self.errors.fill(0);
+        self.seen.fill(None);
+        self.status.fill(0);
+        self.bytes = 0;
+        self.body_bytes = 0;
+        self.due = 0;
+        self.taken_up = 0;
+        self.waited = 0;
+        self.dropped = 0;
+        self.late = 0;
+        self.connections_opened = 0;
+        self.reconnects = 0;
+    }
+
+    /// Statuses that were seen, with their counts.
+    pub(crate) fn statuses(&self) -> impl Iterator<Item = (u16, u64)> {
+        let numbered = (FIRST_STATUS..).zip(self.status.iter().copied());
+        numbered.filter(|(_, count)| *count > 0)
+    }
+
+    /// Errors that were met, with when they were first and last.
+    pub(crate) fn seen(&self) -> impl Iterator<Item = (ErrorKind, (Nanos, Nanos))> {
+        let kinds = ErrorKind::ALL.into_iter().zip(self.seen);
+        kinds.filter_map(|(kind, seen)| Some((kind, seen?)))
+    }
+
+    pub(crate) fn note_error(&mut self, kind: ErrorKind, at: Nanos) {
+        self.errors[kind as usize] += 1;
+        let seen = &mut self.seen[kind as usize];
+        *seen = Some((seen.map_or(at, |(first, _)| first), at));
+    }
+
+    pub(crate) fn note_status(&mut self, status: u16) {
+        let index = usize::from(status.saturating_sub(FIRST_STATUS));
+        if let Some(count) = self.status.get_mut(index) {
+            *count += 1;
+        }
+    }
+}

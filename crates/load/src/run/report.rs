@@ -1,0 +1,406 @@
+//! The outcome of a run, merged from its threads.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use crate::clock::pausable_clock::PausableClock;
+use crate::clock::time::{Nanos, SECOND};
+use crate::config::io_engine::Engine;
+use crate::error::kind::ErrorKind;
+use crate::metrics::histogram::Histogram;
+use crate::metrics::published::ThreadState;
+use crate::metrics::session_tally::SessionTally;
+use crate::metrics::snapshot::{Snapshot, merge_windows, sum};
+use crate::metrics::tally::Tally;
+use crate::metrics::usage::Usage;
+use crate::metrics::window::{Window, WindowTally};
+use crate::script::{Script, ScriptReport};
+use crate::verdict::judgement::{ERRORS_SUSPECT, Evidence, Verdict};
+use crate::verdict::judging::Judging;
+use crate::verdict::littles_law::LittlesLaw;
+use crate::verdict::overload::is_overloaded;
+use crate::verdict::reason::Reason;
+use crate::verdict::unanswered::Unanswered;
+use crate::verdict::warm_up::{WarmUp, WarmUpCut};
+use crate::workload::user_count::UserCount;
+
+/// What was measured between the mark (or the start) and the end (or the last closed window). If
+/// the run warmed up by itself ([`Report::warm_up`]), its figures are those after that.
+///
+/// All times in the histograms but `failed` are of successful requests: answers with a status
+/// below 400, complete and well framed. A target that fails fast does not look fast.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// What carried the bytes: never [`Engine::Auto`].
+    pub engine: Engine,
+    /// Generator threads: fewer than were asked for where there was not something to do for each.
+    pub threads: usize,
+    /// When the run began, or was marked; a warm-up begins here.
+    pub started_at: SystemTime,
+    /// What was cut from the beginning; `None` if nothing was.
+    pub warm_up: Option<WarmUp>,
+    /// How long the measuring lasted, without the warm-up.
+    pub duration: Duration,
+    /// How long of this nothing was sent because somebody paused it. Rates leave it out.
+    pub paused: Duration,
+    /// Requests that ended within it, answered or failed: a plain count.
+    pub requests: u64,
+    /// Those of them that failed, by kind; kinds that did not occur are absent.
+    pub errors: BTreeMap<ErrorKind, u64>,
+    /// When each of these kinds was first and last met.
+    pub errors_seen: BTreeMap<ErrorKind, Seen>,
+    /// Complete answers by status, the failing ones included.
+    pub status: BTreeMap<u16, u64>,
+    /// Bytes received, heads included.
+    pub bytes: u64,
+    /// Those of them that are bodies of complete answers.
+    pub body_bytes: u64,
+    /// Successful requests per second. In a closed workload that was marked in its steady state, a
+    /// request that was under way at the mark or at the end counts by the share of its service time
+    /// inside, so that this is exact even where only a few slow requests were measured. Else, where a
+    /// queue may build, a request counts when it ends.
+    pub throughput: f64,
+    /// Requests per second that were due.
+    pub offered: f64,
+    /// Requests that were due.
+    pub due: u64,
+    /// Those of them for which there was a connection, or leave to open one.
+    pub sent: u64,
+    /// Requests under way at the end of the run, in the generator or in the target.
+    pub unanswered: u64,
+    /// Arrivals came faster than the target answered: the percentiles are lower bounds.
+    pub is_overloaded: bool,
+    /// Arrivals that found as many in the system as their phase allows; they are not due.
+    pub dropped: u64,
+    /// Requests of paced users that began late because the answer before took so long. Their
+    /// response time counts from when they should have begun.
+    pub late: u64,
+    /// Requests in the system on average, or users of a closed workload.
+    pub in_system: f64,
+    /// Of new connections, from the beginning until a request could go out; TLS included.
+    pub connect: Histogram,
+    /// From the intended send to the last byte: what a user of the target sees. Waiting for a
+    /// connection, opening it, and lateness of the generator are part of it.
+    pub response: Histogram,
+    /// From the actual send to the last byte.
+    pub service: Histogram,
+    /// From the actual send to the first byte of the answer.
+    pub first_byte: Histogram,
+    /// Of failed requests, from the intended send to the failure.
+    pub failed: Histogram,
+    /// How late the generator acted on requests that were due.
+    pub schedule_lag: Histogram,
+    /// CPU seconds of the generator's threads.
+    pub cpu_seconds: f64,
+    /// CPU seconds a second of the busiest generator thread.
+    pub busiest_thread: f64,
+    /// Seconds that the generator's threads were runnable without a CPU; `None` where the kernel
+    /// does not tell.
+    pub run_wait_seconds: Option<f64>,
+    /// Connections established, in the warm-up too.
+    pub connections_opened: u64,
+    /// Kept connections that the server had closed and that were opened again, without an error;
+    /// in the warm-up too.
+    pub reconnects: u64,
+    /// What the numbers are worth.
+    pub verdict: Verdict,
+    /// Why, worst or not; empty when valid.
+    pub reasons: Vec<Reason>,
+    /// The windows, in order.
+    pub windows: Vec<Window>,
+    /// The requests of a script by their names; empty where there is only one request.
+    pub by_name: Vec<Named>,
+    /// A script's own metrics.
+    pub script: Option<ScriptReport>,
+}
+
+/// The requests of one name.
+#[derive(Debug, Clone)]
+pub struct Named {
+    /// As the script calls them.
+    pub name: String,
+    /// Their method.
+    pub method: String,
+    /// Those that ended, answered or failed.
+    pub requests: u64,
+    /// Those of them that failed.
+    pub errors: u64,
+    /// How often they failed, and when, by kind; kinds that did not occur are absent.
+    pub failures: BTreeMap<ErrorKind, (u64, Seen)>,
+    /// Bytes of the bodies of their answers.
+    pub body_bytes: u64,
+    /// Of successful ones, from the intended send to the last byte.
+    pub response: Histogram,
+    /// From the actual send to the last byte.
+    pub service: Histogram,
+}
+
+/// The first and the last time that something was met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// At first.
+    pub first: SystemTime,
+    /// And last; the same if it was met once.
+    pub last: SystemTime,
+}
+
+/// What a report needs to know besides the threads' records.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunContext {
+    pub(crate) started_at: SystemTime,
+    /// When the measuring began.
+    pub(crate) since: Nanos,
+    pub(crate) engine: Engine,
+    pub(crate) threads: usize,
+    pub(crate) connection_limit: usize,
+    pub(crate) counting: Counting,
+    pub(crate) judging: Judging,
+    /// When it was paused.
+    pub(crate) load_clock: PausableClock,
+    /// Who was to come, to a closed workload that nobody marked or steered.
+    pub(crate) users: Option<UserCount>,
+    /// Share of requests that may fail.
+    pub(crate) max_errors: f64,
+}
+
+impl RunContext {
+    fn seen(&self, (first, last): (Nanos, Nanos)) -> Seen {
+        let time =
+            |at: Nanos| self.started_at + Duration::from_nanos(at.saturating_sub(self.since));
+        Seen { first: time(first), last: time(last) }
+    }
+}
+
+/// How requests that straddle the edges of the measuring count into the throughput.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counting {
+    /// By the share of their service time inside. Right where as many are under way at the end as
+    /// at the beginning, as in a closed workload.
+    Shares,
+    /// By their end. An open workload that overloads its target, and the first round of a closed one,
+    /// leave a growing backlog, whose shares would pass for throughput.
+    Ends,
+}
+
+impl Report {
+    /// The `percent`th percentile of the response time (95.0 is p95); `None` where there are too
+    /// few samples to carry it.
+    pub fn percentile(&self, percent: f64) -> Option<Duration> {
+        self.response.percentile(percent)
+    }
+
+    /// What the percentile is at most: the longest time, where there are too few samples to carry it.
+    pub fn at_most(&self, percent: f64) -> Option<Duration> {
+        self.percentile(percent).or(self.response.max())
+    }
+
+    /// Requests that failed.
+    pub fn error_count(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    /// Failed over ended requests; 0 when none ended.
+    pub fn error_ratio(&self) -> f64 {
+        self.error_count() as f64 / self.requests.max(1) as f64
+    }
+
+    /// Requests sent over requests due, and of an overloaded target requests that ended over requests
+    /// due; 1 when none was due.
+    pub fn achieved_ratio(&self) -> f64 {
+        let achieved = if self.is_overloaded { self.requests } else { self.sent };
+        match self.due {
+            0 => 1.0,
+            due => (achieved as f64 / due as f64).min(1.0),
+        }
+    }
+
+    /// Requests that succeeded.
+    pub fn succeeded(&self) -> u64 {
+        self.requests - self.error_count()
+    }
+
+    /// Adds what was counted of a script: all of it, whatever was cut from the rest.
+    pub(crate) fn with_script(
+        mut self,
+        context: RunContext,
+        script: &Script,
+        threads: &[Snapshot],
+    ) -> Report {
+        let mut tally = SessionTally::default();
+        for thread in threads {
+            tally.merge(&thread.script);
+        }
+        self.judge_sessions(&tally);
+        let seconds = self.duration.as_secs_f64();
+        let (report, by_name) = script.outcome(tally, seconds, |times| context.seen(times));
+        (self.script, self.by_name) = (Some(report), by_name);
+        self
+    }
+
+    /// Where requests failed, that is told of them. Where none was made, sessions alone say why.
+    fn judge_sessions(&mut self, tally: &SessionTally) {
+        let told = |reason: &Reason| match reason {
+            Reason::NoSuccess { requests, .. } => *requests > 0,
+            Reason::ManyErrors { .. } => true,
+            _ => false,
+        };
+        if !self.reasons.iter().any(told) {
+            self.reasons.extend(sessions_failed(tally));
+            self.verdict = Verdict::of(&self.reasons);
+        }
+    }
+
+    pub(crate) fn merge(context: RunContext, threads: &[Snapshot]) -> Report {
+        let warm_up = WarmUpCut::of(context.judging, context.since, threads);
+        let whole = sum(threads, context.since);
+        let tally =
+            if warm_up.at > context.since { sum(threads, warm_up.at) } else { whole.clone() };
+        let mut windows = merge_windows(threads);
+        let is_over = threads.iter().all(|thread| thread.final_record.is_some());
+        if is_over {
+            absorb_moment(&mut windows, warm_up.at);
+        }
+        let measured = windows.iter().filter(|window| window.start >= warm_up.at);
+        let until = windows.last().map_or(context.since, |last| last.end);
+        let length = until.saturating_sub(warm_up.at);
+        let seconds = length as f64 / SECOND as f64;
+        let paused = context.load_clock.stood(until).min(length);
+        let active = length - paused;
+        let per_second =
+            |count: f64| if active > 0 { count * SECOND as f64 / active as f64 } else { 0.0 };
+        let errors: BTreeMap<ErrorKind, u64> =
+            ErrorKind::ALL.into_iter().zip(tally.errors).filter(|(_, count)| *count > 0).collect();
+        let usage: Vec<Usage> = threads.iter().map(|t| t.usage_from(warm_up.at)).collect();
+        let unanswered: Vec<Nanos> = threads
+            .iter()
+            .filter_map(|thread| thread.final_record.as_ref())
+            .flat_map(|whole| whole.unanswered.iter().copied())
+            .collect();
+        let users = windows.last().map_or(0, |last| last.gauges.users);
+        let occupancy: u64 = measured.clone().map(|w| w.occupancy).sum();
+        let evidence = Evidence {
+            steadiness: warm_up.steadiness,
+            littles_law: LittlesLaw::of(
+                context.judging,
+                &tally,
+                measured.clone(),
+                length,
+                &unanswered,
+            ),
+            unanswered: Unanswered::of(&unanswered, &tally, users),
+            ramp: context.users.filter(|_| is_over).map(|users| users.until(until)),
+            ..evidence(&context, threads, &usage, &tally, &errors, seconds)
+        };
+        let reasons = evidence.reasons();
+        let is_overloaded = is_overloaded(&measured.clone().collect::<Vec<_>>(), &tally, length);
+        let waits: Option<Vec<Nanos>> = usage.iter().map(|usage| usage.run_wait).collect();
+        Report {
+            engine: context.engine,
+            threads: context.threads,
+            started_at: context.started_at,
+            warm_up: warm_up.public(context.since),
+            duration: Duration::from_nanos(length),
+            paused: Duration::from_nanos(paused),
+            requests: tally.requests,
+            errors_seen: tally.seen().map(|(kind, seen)| (kind, context.seen(seen))).collect(),
+            status: tally.statuses().collect(),
+            bytes: tally.bytes,
+            body_bytes: tally.body_bytes,
+            throughput: per_second(match context.counting {
+                Counting::Shares => measured.map(|w| w.completed).sum(),
+                Counting::Ends => (tally.requests - errors.values().sum::<u64>()) as f64,
+            }),
+            offered: per_second(tally.due as f64),
+            due: tally.due,
+            sent: tally.taken_up,
+            unanswered: unanswered.len() as u64,
+            is_overloaded,
+            dropped: tally.dropped,
+            late: tally.late,
+            in_system: occupancy as f64 / length.max(1) as f64,
+            cpu_seconds: usage.iter().map(|usage| usage.cpu).sum::<Nanos>() as f64 / SECOND as f64,
+            busiest_thread: evidence.busiest,
+            run_wait_seconds: waits.map(|w| w.iter().sum::<Nanos>() as f64 / SECOND as f64),
+            connections_opened: whole.connections_opened,
+            reconnects: whole.reconnects,
+            verdict: Verdict::of(&reasons),
+            reasons,
+            windows: windows.iter().map(|w| w.publish(context.since, warm_up.at)).collect(),
+            errors,
+            connect: tally.connect,
+            response: tally.response,
+            service: tally.service,
+            first_byte: tally.first_byte,
+            failed: tally.failed,
+            schedule_lag: tally.lag,
+            script: None,
+            by_name: Vec::new(),
+        }
+    }
+}
+
+/// Captures, matches and the like; what failed requests do to sessions is told of the requests.
+fn sessions_failed(tally: &SessionTally) -> Option<Reason> {
+    let ratio = tally.failed as f64 / (tally.completed + tally.failed).max(1) as f64;
+    let (most, _) = tally.errors.iter().max_by_key(|(_, count)| **count)?;
+    (ratio > ERRORS_SUSPECT).then(|| Reason::SessionsFailed { ratio, most: most.clone() })
+}
+
+/// The end may leave a moment of the last window, whose rate is chance: the one before takes it in.
+fn absorb_moment(windows: &mut Vec<WindowTally>, cut: Nanos) {
+    const MOMENT: f64 = 0.1;
+    if let [.., before, last] = windows.as_slice()
+        && before.start >= cut
+        && last.seconds() < MOMENT * before.seconds()
+        && let Some(last) = windows.pop()
+        && let Some(before) = windows.last_mut()
+    {
+        before.append(&last);
+    }
+}
+
+fn evidence(
+    context: &RunContext,
+    threads: &[Snapshot],
+    usage: &[Usage],
+    tally: &Tally,
+    errors: &BTreeMap<ErrorKind, u64>,
+    seconds: f64,
+) -> Evidence {
+    let share = |nanos: Nanos| match seconds > 0.0 {
+        true => nanos as f64 / SECOND as f64 / seconds,
+        false => 0.0,
+    };
+    let longest_wait = usage.iter().filter_map(|usage| usage.run_wait).max();
+    Evidence {
+        busiest: share(usage.iter().map(|usage| usage.cpu).max().unwrap_or(0)),
+        longest_wait: longest_wait.map(share),
+        seconds,
+        lag_p99: tally.lag.percentile(99.0),
+        median: tally.response.percentile(50.0),
+        due: tally.due,
+        taken_up: tally.taken_up,
+        waited: tally.waited,
+        dropped: tally.dropped,
+        late: tally.late,
+        connection_limit: context.connection_limit,
+        requests: tally.requests,
+        failed: errors.values().sum(),
+        max_errors: context.max_errors,
+        resources: errors.get(&ErrorKind::Resources).copied().unwrap_or(0),
+        ports: errors.get(&ErrorKind::Ports).copied().unwrap_or(0),
+        handshake_failure: threads.iter().find_map(|thread| thread.handshake_failure.clone()),
+        most_errors: errors.iter().max_by_key(|(_, count)| **count).map(|(kind, _)| *kind),
+        engine_failures: threads
+            .iter()
+            .filter_map(|thread| match &thread.state {
+                ThreadState::Failed(message) => Some(message.clone()),
+                ThreadState::Running | ThreadState::Done => None,
+            })
+            .collect(),
+        ..Evidence::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,387 @@
+//! A run: its threads, started and joined.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
+
+use crate::clock::time::{Clock, MILLISECOND, Nanos, nanos};
+use crate::config::io_engine::Engine;
+use crate::config::run_config::{Config, End, Protocol, Trim};
+use crate::control::fd_limit::{allow_connections, connections_within};
+use crate::control::steering::{Control, Shared};
+use crate::engine::driver::Driver;
+use crate::engine::generator::{Generator, Terms, Traffic};
+use crate::engine::protocol::{Http, ProtocolSetup};
+use crate::engine::request_source::RequestSource;
+use crate::engine::worker::Worker;
+use crate::error::start_error::StartError;
+use crate::http::request::PreparedRequest;
+use crate::metrics::published::{Published, ThreadState, lock};
+use crate::metrics::recorder::Recorder;
+use crate::metrics::snapshot::{Snapshot, merge_windows};
+use crate::metrics::window::Window;
+use crate::run::report::{Counting, Report, RunContext};
+use crate::run::script_hooks::Casting;
+use crate::script::Connections;
+use crate::script::cast::{Cast, Part};
+use crate::verdict::judging::Judging;
+use crate::workload::arrivals::Arrivals;
+use crate::workload::plan::Plan;
+use crate::workload::rate_curve::RateCurve;
+use crate::workload::schedule::Schedule;
+use crate::workload::spec::Workload;
+use crate::workload::thread_share::ThreadShare;
+use crate::workload::user_count::UserCount;
+use crate::workload::users::Users;
+
+/// The first request is due this long after the threads were made, so that all of them are up.
+const HEAD_START: Nanos = 2 * MILLISECOND;
+
+/// A running load. Dropped without [`Run::finish`] or [`Run::wait`], it stops at once.
+#[derive(Debug)]
+pub struct Run {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    /// When the clock read zero.
+    epoch: SystemTime,
+    start: Nanos,
+    engine: Engine,
+    connection_limit: usize,
+    counting: Counting,
+    judging: Judging,
+    max_errors: f64,
+    /// The script, for what it does after the load.
+    script: Option<(Casting, Config)>,
+}
+
+impl Run {
+    /// Checks everything and starts sending. What a script does before the load is done when this
+    /// returns.
+    pub fn start(config: Config) -> Result<Run, StartError> {
+        config.check()?;
+        let casting = Casting::prepare(&config)?;
+        Run::launch(config, casting)
+    }
+
+    pub(crate) fn launch(mut config: Config, casting: Option<Casting>) -> Result<Run, StartError> {
+        let request = PreparedRequest::build(&config.target, config.keep_alive)?;
+        let setup = ProtocolSetup::new(&config, &request)?;
+        config.limit_connections()?;
+        let clock = Clock::start();
+        let epoch = SystemTime::now();
+        let (engine, drivers) = Driver::for_threads(&config, clock)?;
+        let wakers = drivers.iter().map(Driver::waker).collect();
+        let start = clock.now() + HEAD_START;
+        let published = (0..config.threads).map(|_| Mutex::new(Published::new(start))).collect();
+        let plan = config.plan(start);
+        let fewest = config.min_users();
+        let shared = Shared::new(clock, start, plan.clone(), fewest, published, wakers);
+        let shared = Arc::new(shared);
+        let mut run = Run {
+            shared,
+            threads: Vec::with_capacity(config.threads),
+            epoch,
+            start,
+            engine,
+            connection_limit: config.connections(),
+            script: None,
+            counting: match config.workload {
+                Workload::Closed { .. } => Counting::Shares,
+                Workload::Open { .. } => Counting::Ends,
+            },
+            judging: config.judging(&plan, start),
+            max_errors: config.max_errors,
+        };
+        for (thread, driver) in drivers.into_iter().enumerate() {
+            let generator = config.generator(thread, start, &plan, &request, casting.as_ref());
+            let handle = run
+                .spawn(thread, generator, setup.clone(), driver, config.measured())
+                .map_err(|error| StartError::Engine { what: "a thread", error })?;
+            run.threads.push(handle);
+        }
+        run.script = casting.map(|casting| (casting, config));
+        Ok(run)
+    }
+
+    /// Steers the run while it lasts.
+    pub fn control(&self) -> Control {
+        Control::new(Arc::clone(&self.shared))
+    }
+
+    /// Measuring begins now, in all threads at the same instant; what was recorded before was
+    /// warm-up and is forgotten. A duration to run for counts from here.
+    pub fn mark(&self) {
+        self.shared.mark();
+    }
+
+    /// The windows that are closed since the mark, in order. The last ones may be unsettled: see
+    /// [`Window::unsettled`].
+    pub fn windows(&self) -> Vec<Window> {
+        let since = self.since();
+        let windows = merge_windows(&self.snapshots(since));
+        windows.iter().map(|w| w.publish(since, since)).collect()
+    }
+
+    /// What is known so far, up to the last closed window since the mark.
+    pub fn snapshot(&self) -> Report {
+        let since = self.since();
+        let snapshots = self.snapshots(since);
+        let context = self.context(since);
+        let report = Report::merge(context, &snapshots);
+        match &self.script {
+            Some((casting, _)) => report.with_script(context, &casting.script, &snapshots),
+            None => report,
+        }
+    }
+
+    /// Whether a thread is still at work: false once the run has reached its end by itself.
+    pub fn is_running(&self) -> bool {
+        self.threads.iter().any(|thread| !thread.is_finished())
+    }
+
+    /// Ends the measuring now, lets the requests in flight finish (bounded by the response
+    /// timeout), and reports.
+    pub fn finish(self) -> Report {
+        self.shared.stop();
+        self.wait()
+    }
+
+    /// The same, but drops the requests in flight: for somebody who waits, and whom a target that
+    /// hangs would hold up.
+    pub fn cut(self) -> Report {
+        self.control().cut();
+        self.wait()
+    }
+
+    /// Waits for the end that was configured, or for [`Control::stop`], does what a script does
+    /// after the load, and reports.
+    pub fn wait(mut self) -> Report {
+        self.join();
+        let mut report = self.snapshot();
+        if let Some((casting, config)) = self.script.take()
+            && let Part::Scenarios = casting.part
+            && let Some(script) = &mut report.script
+        {
+            script.after_failed = casting.conclude(&config);
+        }
+        report
+    }
+
+    fn spawn(
+        &self,
+        thread: usize,
+        generator: Generator,
+        setup: ProtocolSetup,
+        driver: Driver,
+        length: Option<Nanos>,
+    ) -> io::Result<JoinHandle<()>> {
+        let shared = Arc::clone(&self.shared);
+        thread::Builder::new().name(format!("load-{thread}")).spawn(move || {
+            let worker =
+                Worker::new(Http::new(generator, setup), Arc::clone(&shared), thread, length);
+            if let Err(error) = driver.run(worker) {
+                lock(&shared.published[thread]).state = ThreadState::Failed(error.to_string());
+            }
+        })
+    }
+
+    fn join(&mut self) {
+        for (thread, handle) in std::mem::take(&mut self.threads).into_iter().enumerate() {
+            if handle.join().is_err() {
+                let message = "it panicked".to_owned();
+                lock(&self.shared.published[thread]).state = ThreadState::Failed(message);
+            }
+        }
+    }
+
+    /// When the measuring began. A mark that came after the end of the run has changed nothing.
+    fn since(&self) -> Nanos {
+        let asked = self.shared.steering().mark.unwrap_or(self.start);
+        let (mut running, mut known) = (false, self.start);
+        for place in &self.shared.published {
+            let published = lock(place);
+            running |= published.state == ThreadState::Running;
+            known = known.max(published.since);
+        }
+        if running { asked } else { known }
+    }
+
+    fn context(&self, since: Nanos) -> RunContext {
+        let steering = self.shared.steering();
+        let (judging, users) = match (steering.steered, since > self.start, &steering.plan) {
+            (Some(_), ..) => (Judging::Nothing, None),
+            (None, true, _) => (Judging::Law, None),
+            (None, false, Plan::Closed(user_count)) => (self.judging, Some(*user_count)),
+            (None, false, Plan::Open(_)) => (self.judging, None),
+        };
+        RunContext {
+            started_at: self.epoch + Duration::from_nanos(since),
+            since,
+            engine: self.engine,
+            threads: self.shared.published.len(),
+            connection_limit: self.connection_limit,
+            // Before a mark the first users' queue is still building.
+            counting: if since > self.start { self.counting } else { Counting::Ends },
+            judging,
+            load_clock: steering.load_clock,
+            users,
+            max_errors: self.max_errors,
+        }
+    }
+
+    fn snapshots(&self, since: Nanos) -> Vec<Snapshot> {
+        let published = self.shared.published.iter();
+        published.filter_map(|place| Snapshot::of(&lock(place), since)).collect()
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            self.shared.abandon();
+            self.join();
+        }
+    }
+}
+
+impl Config {
+    /// Fits connections and threads to each other and to the limit on open files.
+    fn limit_connections(&mut self) -> Result<(), StartError> {
+        let connections = self.connections();
+        let (limit, needed) = allow_connections(connections);
+        if let (Workload::Closed { users, .. }, End::Requests(_)) = (&self.workload, self.end) {
+            // A thread without a user would never send its share of the requests.
+            self.threads = self.threads.min((*users).max(1));
+        }
+        if let Some(Connections::Shared(most)) =
+            self.script.as_ref().map(|s| s.settings.connections)
+        {
+            // A thread without one of them would need one of its own.
+            self.threads = self.threads.min(most);
+        }
+        let refusal = |connections| StartError::Files { connections, needed, limit };
+        match (&self.workload, &self.script) {
+            // Of HTTP/2, users share connections.
+            (Workload::Closed { .. }, None) => {
+                let fits = connections <= connections_within(limit);
+                if fits { Ok(()) } else { Err(refusal(connections)) }
+            }
+            (Workload::Closed { users, .. }, Some(_)) if *users > connections_within(limit) => {
+                Err(refusal(*users))
+            }
+            (Workload::Closed { .. }, Some(_)) => {
+                self.max_connections = connections.min(connections_within(limit));
+                Ok(())
+            }
+            (Workload::Open { phases, .. }, _) => {
+                self.max_connections = connections.min(connections_within(limit)).max(1);
+                // A thread without a connection could never send its share, nor could one that may
+                // have nothing in the system.
+                let limits = phases.iter().filter_map(|phase| phase.limit);
+                let least = limits.chain([self.max_connections]).min().unwrap_or(1);
+                self.threads = self.threads.min(least.max(1));
+                Ok(())
+            }
+        }
+    }
+
+    /// A thread without a user would never send its share of a number of requests.
+    fn min_users(&self) -> usize {
+        match self.end {
+            End::Requests(_) => self.threads,
+            End::Never | End::Duration(_) => 0,
+        }
+    }
+
+    fn plan(&self, start: Nanos) -> Plan {
+        match &self.workload {
+            Workload::Closed { users, ramp, .. } => {
+                Plan::Closed(UserCount::new(*users as u64, *ramp, start))
+            }
+            Workload::Open { phases, .. } => Plan::Open(Arc::new(RateCurve::new(start, phases))),
+        }
+    }
+
+    fn traffic(&self, share: ThreadShare, plan: &Plan) -> Traffic {
+        match (&self.workload, plan) {
+            (Workload::Closed { rhythm, .. }, Plan::Closed(user_count)) => {
+                Traffic::Closed(Users::new(*user_count, *rhythm, share, self.seed))
+            }
+            (Workload::Open { spacing, .. }, Plan::Open(curve)) => {
+                let schedule = Schedule::new(Arc::clone(curve), *spacing, share, self.seed);
+                let slots = share.of(self.max_connections as u64) * self.streams();
+                let slots = slots.min(u64::from(u32::MAX)) as u32;
+                Traffic::Open(Arrivals::new(schedule, slots, share))
+            }
+            _ => unreachable!("the plan is made from the workload"),
+        }
+    }
+
+    fn generator(
+        &self,
+        thread: usize,
+        start: Nanos,
+        plan: &Plan,
+        request: &PreparedRequest,
+        casting: Option<&Casting>,
+    ) -> Generator {
+        let share = ThreadShare { thread, threads: self.threads };
+        let traffic = self.traffic(share, plan);
+        let quota = match self.end {
+            End::Requests(count) => Some(share.of(count)),
+            End::Never | End::Duration(_) => None,
+        };
+        let terms = Terms {
+            keep_alive: self.keep_alive,
+            timeout: nanos(self.timeout),
+            connect_timeout: nanos(self.connect_timeout),
+        };
+        let recorder = Recorder::new(start, nanos(self.window));
+        let source = match casting {
+            None => RequestSource::single(request.clone()),
+            Some(Casting { script, part, scope }) => {
+                let limit = share.of(self.connections() as u64) as usize;
+                let (script, part, scope) = (Arc::clone(script), part.clone(), scope.clone());
+                let cast = Cast::new(script, part, scope, limit, share, self.seed);
+                RequestSource::Script(Box::new(cast))
+            }
+        };
+        Generator::new(terms, traffic, source, recorder, quota)
+    }
+
+    /// A ramp of users ends somewhere; rates that change are not meant to be steady.
+    fn judging(&self, plan: &Plan, start: Nanos) -> Judging {
+        if self.script.is_some() {
+            // Sessions begin and end; requests do not follow each other alike.
+            return Judging::Law;
+        }
+        let from = match plan {
+            Plan::Closed(user_count) => user_count.settled_at(),
+            Plan::Open(_) if self.workload.rate().is_some() => start,
+            Plan::Open(_) => return Judging::Law,
+        };
+        match (self.trim, self.end) {
+            (Trim::WarmUp, End::Duration(_) | End::Never) => Judging::WarmUp(from),
+            _ => Judging::Steadiness(from),
+        }
+    }
+
+    /// Requests at once on a connection.
+    fn streams(&self) -> u64 {
+        match self.protocol {
+            Protocol::Http1 => 1,
+            Protocol::Http2 { streams } => streams as u64,
+        }
+    }
+
+    fn measured(&self) -> Option<Nanos> {
+        match self.end {
+            End::Duration(length) => Some(nanos(length)),
+            End::Never | End::Requests(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

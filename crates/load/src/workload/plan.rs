@@ -1,0 +1,13 @@
+//! What is asked for at any time of a run.
+
+use std::sync::Arc;
+
+use super::rate_curve::RateCurve;
+use super::user_count::UserCount;
+
+/// What was meant to happen, as of now.
+#[derive(Debug, Clone)]
+pub(crate) enum Plan {
+    Closed(UserCount),
+    Open(Arc<RateCurve>),
+}

@@ -1,0 +1,140 @@
+//! How the target is used: by users who wait for their answers, or by arrivals that do not.
+
+use std::time::Duration;
+
+use super::phase::{Flow, Phase, Spacing, check_phases};
+use super::rate::{Rate, is_rate};
+use crate::error::start_error::StartError;
+
+/// What decides when the next request is due.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Workload {
+    /// A number of users; each sends, waits for the answer, and sends again in its rhythm.
+    Closed {
+        /// Users at once, each on a connection of its own.
+        users: usize,
+        /// Users who come, or go, per second; `None`: all at once.
+        ramp: Option<Rate>,
+        /// When a user's next request is due.
+        rhythm: Rhythm,
+    },
+    /// Requests that come as planned, whatever became of the earlier ones.
+    Open {
+        /// One after the other. The run ends with the last one, if that has an end.
+        phases: Vec<Phase>,
+        /// How the arrivals are spread.
+        spacing: Spacing,
+    },
+}
+
+/// When a user's next request is due. The first one goes out at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rhythm {
+    /// After a pause that begins with the answer.
+    Think(Think),
+    /// Every so often, whatever the answers take. A user who is late begins at once, and its
+    /// response time counts from when it should have begun.
+    Every(Duration),
+}
+
+/// How long a user thinks between an answer and the next request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Think {
+    /// Always so long.
+    Constant(Duration),
+    /// Anything from `least` to `most`, all equally likely.
+    Uniform {
+        /// The shortest.
+        least: Duration,
+        /// The longest.
+        most: Duration,
+    },
+    /// Mostly short and sometimes long, as people are: exponentially distributed.
+    Exponential {
+        /// Of all.
+        mean: Duration,
+    },
+}
+
+impl Workload {
+    /// Users who think for `think` between requests and all start at once.
+    pub fn closed(users: usize, think: Duration) -> Workload {
+        Workload::Closed { users, ramp: None, rhythm: Rhythm::Think(Think::Constant(think)) }
+    }
+
+    /// Evenly spaced arrivals at a constant rate (requests per second).
+    pub fn open(rate: Rate) -> Workload {
+        Workload::phases([Phase::constant(rate, None)], Spacing::Even)
+    }
+
+    /// Arrivals at a constant rate (requests per second), as many independent users make them.
+    pub fn poisson(rate: Rate) -> Workload {
+        Workload::phases([Phase::constant(rate, None)], Spacing::Poisson)
+    }
+
+    /// Arrivals in several phases.
+    pub fn phases(phases: impl IntoIterator<Item = Phase>, spacing: Spacing) -> Workload {
+        Workload::Open { phases: phases.into_iter().collect(), spacing }
+    }
+
+    /// The users of a closed workload.
+    pub fn users(&self) -> Option<usize> {
+        match self {
+            Workload::Closed { users, .. } => Some(*users),
+            Workload::Open { .. } => None,
+        }
+    }
+
+    /// The rate (requests per second) of an open workload that never changes it.
+    pub fn rate(&self) -> Option<Rate> {
+        match self {
+            Workload::Open { phases, .. } => match phases.as_slice() {
+                [Phase { flow: Flow::Constant(rate), .. }] => Some(*rate),
+                _ => None,
+            },
+            Workload::Closed { .. } => None,
+        }
+    }
+
+    /// How long it lasts, if it ends by itself.
+    pub fn length(&self) -> Option<Duration> {
+        match self {
+            Workload::Closed { .. } => None,
+            Workload::Open { phases, .. } => phases.iter().map(Phase::length).sum(),
+        }
+    }
+
+    /// The highest rate at any time; 0 of users.
+    pub(crate) fn peak(&self) -> Rate {
+        match self {
+            Workload::Closed { .. } => 0.0,
+            Workload::Open { phases, .. } => phases.iter().map(Phase::peak).fold(0.0, f64::max),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), StartError> {
+        match self {
+            Workload::Closed { users: 0, .. } => Err(StartError::NoUsers),
+            Workload::Closed { users, .. } if *users > u32::MAX as usize => {
+                Err(StartError::TooManyUsers(*users))
+            }
+            Workload::Closed { ramp: Some(ramp), .. } if !is_rate(*ramp) => {
+                Err(StartError::Ramp(*ramp))
+            }
+            Workload::Closed { rhythm, .. } => rhythm.check(),
+            Workload::Open { phases, .. } => check_phases(phases),
+        }
+    }
+}
+
+impl Rhythm {
+    fn check(self) -> Result<(), StartError> {
+        match self {
+            Rhythm::Think(Think::Uniform { least, most }) if least > most => {
+                Err(StartError::Think { least, most })
+            }
+            Rhythm::Every(Duration::ZERO) => Err(StartError::Zero("the pacing", "1 ms")),
+            Rhythm::Think(_) | Rhythm::Every(_) => Ok(()),
+        }
+    }
+}
