@@ -38,7 +38,7 @@ deps: ## Install what the tests need (Debian's apt, npm, Go and pip)
 	scripts/deps
 
 test: deps ## Run every test
-	$(CARGO) test --workspace --locked --no-fail-fast
+	@CARGO="$(CARGO)" scripts/test
 
 bench-choosing: ## Print what a choice of each policy costs
 	$(CARGO) test --release --locked -q -p balancer --lib -- --ignored --nocapture choosing_costs

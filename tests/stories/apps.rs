@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::house::{Home, get, json, said, send, shared};
+use crate::harness::{Home, get, json, said, send, shared};
 
 const APP: &str = env!("CARGO_BIN_EXE_tenfold");
 
@@ -87,7 +87,7 @@ fn up_runs_several_apps_behind_one_address() {
 }
 
 #[test]
-fn balance_reads_the_file() {
+fn balance_reads_tenfold_toml() {
     let _machine = shared();
     let home = Home::new();
     let elsewhere = Home::new();
@@ -111,7 +111,7 @@ fn balance_reads_the_file() {
 
 // One that looks is half a second late.
 #[test]
-fn servers_of_others_outlive_the_last_instance() {
+fn listed_servers_stay_after_the_last_instance_dies() {
     let _machine = shared();
     let (home, elsewhere) = (Home::new(), Home::new());
     let origin = elsewhere.serve(&format!("up --listen 127.0.0.1:0 -- {APP} demo-app"));
@@ -147,7 +147,7 @@ fn servers_of_others_outlive_the_last_instance() {
 }
 
 #[test]
-fn a_bad_file_is_refused_before_anything_listens() {
+fn an_invalid_file_is_refused_before_listening() {
     let _machine = shared();
     let home = Home::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

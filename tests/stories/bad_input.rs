@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Output};
 
-use crate::house::{Home, processes, said, shared, skip};
+use crate::harness::{Home, cannot_run, processes, said, shared};
 
 /// Runs and checks the exit code and that the last words are one message containing `words`.
 fn refused(arguments: &str, code: i32, words: &[&str]) -> Output {
@@ -21,7 +21,7 @@ fn refused(arguments: &str, code: i32, words: &[&str]) -> Output {
 }
 
 #[test]
-fn a_goal_without_a_number() {
+fn a_goal_without_a_number_is_refused() {
     refused("plan --users 3 --p95 -- true", 2, &["--p95 <TIME>"]);
     refused("plan --users 3 --p95 fast -- true", 2, &["`fast` is not a time", "200ms"]);
     refused("plan --users 3 --p95 200 -- true", 2, &["`200` is not a time"]);
@@ -29,7 +29,7 @@ fn a_goal_without_a_number() {
 }
 
 #[test]
-fn more_instances_than_ports() {
+fn more_instances_than_ports_are_refused() {
     for command in [
         "plan --users 3 --max-instances 3",
         "cost --cpus 0.5 --memory 20MB --instances 1,3",
@@ -44,7 +44,7 @@ fn more_instances_than_ports() {
 }
 
 #[test]
-fn a_sweep_without_an_end() {
+fn a_sweep_without_a_maximum_is_refused() {
     refused("plan --counts 1,2 -- true", 2, &["a sweep measures a workload", "--rate"]);
     refused("plan --prices aws:us-east-1 -- true", 2, &["that a workload needs", "--rate"]);
     refused("plan --users 3 --sweep -- true", 2, &["say up to which, with --max-instances"]);
@@ -63,7 +63,7 @@ fn a_sweep_without_an_end() {
 }
 
 #[test]
-fn a_flag_that_is_called_otherwise_here() {
+fn a_flag_of_another_name_suggests_the_right_one() {
     for (arguments, remedy, other) in [
         ("plan --rps 5 -- true", "Requests a second are --rate R here", "--cpus"),
         ("load --rps 5 http://127.0.0.1:9/", "Requests a second are --rate R here", "--cpus"),
@@ -78,7 +78,7 @@ fn a_flag_that_is_called_otherwise_here() {
 }
 
 #[test]
-fn a_command_for_a_shell() {
+fn shell_syntax_in_a_command_suggests_sh_c() {
     for command in ["plan --users 3", "cost --cpus 0.5 --memory 20MB --instances 1", "up"] {
         let words = &["sh -c 'cd x && node app.js'", "--dir x -- node app.js"];
         refused(&format!("{command} -- cd x && node app.js"), 2, words);
@@ -110,7 +110,7 @@ fn an_app_runs_in_its_directory() {
 }
 
 #[test]
-fn a_policy_of_two_words() {
+fn an_unquoted_policy_of_two_words_is_refused() {
     refused(
         "balance --to 127.0.0.1:9 --policy random two",
         2,
@@ -119,18 +119,18 @@ fn a_policy_of_two_words() {
 }
 
 #[test]
-fn a_time_beyond_all_time() {
+fn a_duration_that_is_too_long_is_refused() {
     refused("up --drain 1e19 -- true", 2, &["`1e19` is more than a year"]);
 }
 
 #[test]
-fn a_rate_of_nothing() {
+fn a_rate_of_zero_is_refused() {
     refused("plan --rate 0 -- true", 2, &["a rate of 0 sends nothing"]);
     refused("plan --users 0 -- true", 2, &["write a whole number from 1"]);
 }
 
 #[test]
-fn a_value_that_looks_like_a_flag() {
+fn a_negative_number_is_refused() {
     for arguments in ["plan --think -1 -- true", "load http://127.0.0.1:9/ -u -3"] {
         let text = said(&refused(arguments, 2, &["no option takes a number below 0"]));
         assert!(!text.contains("use '-- "), "{text}");
@@ -140,7 +140,7 @@ fn a_value_that_looks_like_a_flag() {
 }
 
 #[test]
-fn a_value_in_the_environment() {
+fn an_invalid_value_in_the_environment_is_named() {
     for (arguments, name) in [
         ("load http://127.0.0.1:9/", "TENFOLD_P95"),
         ("plan --rate 5 -- true --p95", "TENFOLD_P95"),
@@ -166,7 +166,7 @@ fn a_value_in_the_environment() {
 }
 
 #[test]
-fn a_flag_of_another_load_tool() {
+fn a_flag_of_another_load_tool_suggests_ours() {
     for (arguments, remedy) in [
         ("http://127.0.0.1:9/ -z 10s", "write --duration TIME here"),
         ("shop.yml -o report.json", "-o FILE is --json FILE here"),
@@ -185,13 +185,13 @@ fn a_flag_of_another_load_tool() {
 }
 
 #[test]
-fn a_name_that_would_move_the_cursor() {
+fn control_characters_in_names_are_escaped() {
     let text = said(&refused("compare \u{1b}[2J last", 2, &["`\\u{1b}[2J` is neither a run"]));
     assert!(!text.contains('\u{1b}'), "{text:?}");
 }
 
 #[test]
-fn a_number_beyond_all_count() {
+fn a_number_that_is_too_large_is_refused() {
     refused("plan --users 18446744073709551615 -- true", 2, &["is beyond all count"]);
     for arguments in ["load http://127.0.0.1:9/ --seed x", "up --queue-length=1.5 -- true"] {
         refused(arguments, 2, &["write a whole number from 0"]);
@@ -199,7 +199,7 @@ fn a_number_beyond_all_count() {
 }
 
 #[test]
-fn an_argument_that_is_no_text() {
+fn an_argument_that_is_not_utf8_is_refused() {
     let home = Home::new();
     let mut command = home.tenfold("up");
     let output = command.arg(OsStr::from_bytes(b"\xff")).output().unwrap();
@@ -208,7 +208,7 @@ fn an_argument_that_is_no_text() {
 }
 
 #[test]
-fn completions_for_a_full_disk() {
+fn completions_on_a_full_disk_fail() {
     let home = Home::new();
     let mut command = home.tenfold("completions bash");
     let full = File::options().write(true).open("/dev/full").unwrap();
@@ -218,12 +218,12 @@ fn completions_for_a_full_disk() {
 }
 
 #[test]
-fn a_rate_that_no_thread_can_count() {
+fn a_rate_above_the_maximum_is_refused() {
     refused("load http://127.0.0.1:9/ --rate 1e9", 2, &["1000000000 requests", "at most 1000000,"]);
 }
 
 #[test]
-fn a_url_where_nothing_listens() {
+fn a_url_where_nothing_listens_is_an_error() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
     drop(free);
@@ -233,7 +233,7 @@ fn a_url_where_nothing_listens() {
 }
 
 #[test]
-fn a_flag_that_would_do_nothing() {
+fn a_flag_that_would_do_nothing_is_refused() {
     let load = "load http://127.0.0.1:9/";
     for flag in ["--insecure", "--ca cert.pem", "--no-tls-resumption"] {
         refused(&format!("{load} {flag}"), 2, &["http:// is plain: write https://"]);
@@ -245,7 +245,7 @@ fn a_flag_that_would_do_nothing() {
 }
 
 #[test]
-fn no_command() {
+fn a_missing_command_is_refused() {
     refused("plan --users 3", 2, &["no app to run", "after --"]);
     let output = Home::new().tenfold("plan --users 3 --").arg("").output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
@@ -257,7 +257,7 @@ fn no_command() {
 }
 
 #[test]
-fn a_command_that_does_not_exist() {
+fn a_command_that_does_not_exist_is_an_error() {
     refused(
         "plan --quiet --users 3 -- no-such-program-anywhere",
         1,
@@ -266,7 +266,7 @@ fn a_command_that_does_not_exist() {
 }
 
 #[test]
-fn a_command_that_exits_at_once() {
+fn a_command_that_exits_at_once_is_an_error() {
     let output = refused(
         "plan --quiet --users 3 -- python3 -c import(nothing)",
         1,
@@ -276,7 +276,7 @@ fn a_command_that_exits_at_once() {
 }
 
 #[test]
-fn a_command_that_listens_elsewhere() {
+fn a_command_that_listens_on_another_port_is_an_error() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let app = format!("python3 -m http.server --bind 127.0.0.1 {port}");
     let arguments = format!("plan --quiet --users 3 --ready-timeout 6s -- {app}");
@@ -285,21 +285,21 @@ fn a_command_that_listens_elsewhere() {
 }
 
 #[test]
-fn a_command_that_never_becomes_ready() {
+fn a_command_that_never_becomes_ready_is_an_error() {
     let within = ["not ready within 1 s", "raise --ready-timeout"];
     refused("plan --quiet --users 3 --ready-timeout 1s -- sleep 4711", 1, &within);
     assert!(processes("sleep 4711").is_empty());
 }
 
 #[test]
-fn a_measurement_that_ends_before_the_app_is_ready() {
+fn a_budget_that_ends_before_readiness_names_the_option() {
     let within = ["not ready within 5 s", "raise --budget"];
     refused("plan --quiet --users 3 --budget 5s -- sleep 4716", 1, &within);
     assert!(processes("sleep 4716").is_empty());
 }
 
 #[test]
-fn a_range_of_ports_in_use() {
+fn ports_in_use_are_an_error() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let arguments = format!("plan --quiet --users 3 --ports {port}-{port} -- sleep 4712");
@@ -307,7 +307,7 @@ fn a_range_of_ports_in_use() {
 }
 
 #[test]
-fn a_budget_too_short_for_the_app() {
+fn a_budget_too_short_for_the_app_is_refused() {
     refused("plan --quiet --users 3 --budget 1s -- sleep 4713", 2, &["--budget 5s or more"]);
     let patient = "plan --quiet --users 3 --think 5m --budget 20s --";
     let app = env!("CARGO_BIN_EXE_tenfold");
@@ -328,7 +328,7 @@ h.HTTPServer(('127.0.0.1',int(os.environ['PORT'])),H).serve_forever()";
 }
 
 #[test]
-fn a_path_that_fails() {
+fn a_path_that_fails_gives_no_recommendation() {
     let app = "python3 -m http.server --bind 127.0.0.1 {port}";
     let output =
         refused(&format!("plan --quiet --users 3 --path /nothing -- {app}"), 1, &["status_4xx"]);
@@ -336,14 +336,14 @@ fn a_path_that_fails() {
 }
 
 #[test]
-fn a_request_that_cannot_be_sent() {
+fn a_request_that_cannot_be_sent_is_refused() {
     refused("plan --users 3 -d @nowhere -- true", 2, &["body nowhere cannot be read"]);
     refused("plan --users 3 --path nothing -- true", 2, &["start it with '/'"]);
     refused("plan --users 3 -X G@T -- true", 2, &["G@T"]);
 }
 
 #[test]
-fn a_report_that_cannot_be_written() {
+fn a_report_that_cannot_be_written_is_refused_first() {
     refused(
         "plan --users 3 --json /nonexistent/plan.json -- true",
         2,
@@ -352,12 +352,12 @@ fn a_report_that_cannot_be_written() {
 }
 
 #[test]
-fn a_configuration_that_is_not_there() {
+fn a_missing_configuration_file_is_an_error() {
     refused("plan --config nowhere.toml", 2, &["cannot read nowhere.toml", "--config"]);
 }
 
 #[test]
-fn a_configuration_with_a_mistake() {
+fn a_mistake_in_the_configuration_is_located() {
     let home = Home::new();
     std::fs::write(
         home.path().join("tenfold.toml"),
@@ -371,7 +371,7 @@ fn a_configuration_with_a_mistake() {
 
 /// At each limit: another thread is the one too many.
 #[test]
-fn too_few_threads_end_it_in_a_sentence() {
+fn too_few_threads_are_an_error_not_a_panic() {
     let _machine = shared();
     let home = Home::new();
     let up = home.tenfold("up --listen 127.0.0.1:0 -- false");
@@ -389,7 +389,7 @@ fn too_few_threads_end_it_in_a_sentence() {
         let output = command.env("TENFOLD_STATE_DIR", home.path()).output().unwrap();
         let said = said(&output);
         if matches!(output.status.code(), Some(126 | 127)) {
-            return skip(&format!("another user may not run it: {said}"));
+            return cannot_run(&format!("another user may not run it: {said}"));
         }
         assert_eq!(output.status.code(), Some(1), "with {limit}: {said}");
         assert!(

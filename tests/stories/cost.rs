@@ -3,11 +3,11 @@
 use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
 
-use crate::house::{Home, alone, example, free_address, json, said, shared, skip};
+use crate::harness::{Home, alone, cannot_run, example, free_address, json, said, shared};
 
 // Two sizes and two counts, a moment each: the tables are whole, and are kept.
 #[test]
-fn bigger_or_more_is_measured_and_priced() {
+fn vertical_and_horizontal_sizes_are_measured_and_priced() {
     let _machine = alone();
     let home = Home::new();
     let (folder, server) = (example("static-cost"), home.path().join("static"));
@@ -19,7 +19,7 @@ fn bigger_or_more_is_measured_and_priced() {
     let output = home.run(&format!("cost --quiet --json - {sizes} -- {app}"));
     if said(&output).contains("cannot limit") {
         assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-        return skip("this user may make no control groups");
+        return cannot_run("this user may make no control groups");
     }
     let sizing = json(&output);
     assert_eq!(sizing["schema"], "tenfold/cost/1");
@@ -66,14 +66,14 @@ http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), App).serve_foreve
 "#;
 
 #[test]
-fn what_an_app_has_put_into_the_background_is_its_own() {
+fn background_processes_count_as_the_apps() {
     let _machine = shared();
     let home = Home::new();
     std::fs::write(home.path().join("database.py"), DATABASE).unwrap();
     let sizes = "--cpus 0.3 --memory 100MB --instances 1 -n 50 -c 2 --longest 5s";
     let output = home.run(&format!("cost --quiet --json - {sizes} -- python3 database.py"));
     if said(&output).contains("cannot limit") {
-        return skip("this user may make no control groups");
+        return cannot_run("this user may make no control groups");
     }
     let sizing = json(&output);
     let used = sizing["vertical"][0]["measured"]["cpu_cores"]["app"].as_f64();
@@ -81,7 +81,7 @@ fn what_an_app_has_put_into_the_background_is_its_own() {
 }
 
 #[test]
-fn prices_that_do_not_exist_are_refused_before_anything_is_measured() {
+fn unknown_prices_are_refused_before_measuring() {
     let home = Home::new();
     let plan = home.run("plan --users 1 --prices aws:us-east1 -- sleep 60");
     assert_eq!(plan.status.code(), Some(2));
@@ -102,7 +102,7 @@ fn an_app_that_runs_in_no_size_is_an_error() {
     let output = Home::new().run(&format!("cost --quiet {sizes} -- false"));
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     if said(&output).contains("cannot limit") {
-        return skip("this user may make no control groups");
+        return cannot_run("this user may make no control groups");
     }
     let told = "no size can be measured, not even 1 of 1 core: app-1 exited with code 1 before it was ready";
     assert!(said(&output).starts_with(&format!("tenfold: {told}")), "{}", said(&output));
@@ -110,7 +110,7 @@ fn an_app_that_runs_in_no_size_is_an_error() {
 
 // The second instance has no port.
 #[test]
-fn what_was_measured_before_a_row_that_cannot_be_is_printed() {
+fn rows_before_a_failed_row_are_printed() {
     let _machine = shared();
     let home = Home::new();
     let (first, _taken) = loop {
@@ -125,7 +125,7 @@ fn what_was_measured_before_a_row_that_cannot_be_is_printed() {
         home.run(&format!("cost --quiet --json - {sizes} --ports {ports} -- {program} demo-app"));
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     if said(&output).contains("cannot limit") {
-        return skip("this user may make no control groups");
+        return cannot_run("this user may make no control groups");
     }
     let sizing = json(&output);
     assert!(sizing["vertical"][0]["measured"]["throughput"].is_number(), "{sizing:#}");
@@ -137,7 +137,7 @@ fn what_was_measured_before_a_row_that_cannot_be_is_printed() {
 
 // Each request at once takes three of its files.
 #[test]
-fn more_at_once_than_files_allow_is_refused_before_anything_is_measured() {
+fn concurrency_above_the_file_limit_is_refused() {
     let home = Home::new();
     let cost = home.tenfold("cost --cpus 1 --memory 1G --instances 1 -c 86 -- sleep 60");
     let refused = home.within("ulimit -n 512", &cost).output().unwrap();

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use balancer::{AppId, Backend, Balancer};
 use rustix::process::Signal;
 
-use crate::house::{Home, Serving, alone, eventually, get, json, said, send};
+use crate::harness::{Home, Serving, alone, eventually, get, json, said, send};
 
 /// GETs a second, far below what one instance can do.
 const RATE: usize = 2000;

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::house::{Home, alone, example, json, said, skip, sound};
+use crate::harness::{Home, alone, cannot_judge, cannot_run, example, json, said, sound};
 
 /// Everybody asks at once and without a pause: the limit shows.
 const ALL_IT_CAN: &str = "--users 40 --max-instances 2 --budget 15s";
@@ -33,7 +33,7 @@ fn limited_plan(app: &str, arguments: &str) -> Option<Value> {
     let output = measure(app, arguments);
     if said(&output).contains("; run it as root, or under") {
         assert_eq!(output.status.code(), Some(1), "never unlimited in silence: {}", said(&output));
-        skip("this user may make no control groups");
+        cannot_run("this user may make no control groups");
         return None;
     }
     // An instance that does not even get its quota is not stopped by it.
@@ -86,7 +86,7 @@ fn workers_that_sleep_are_waiting() {
 }
 
 #[test]
-fn a_lock_that_instances_share_is_a_shared_dependency() {
+fn a_lock_between_instances_is_a_shared_dependency() {
     let _machine = alone();
     let Some(plan) = sound_plan("shared_dependency/app.py", ALL_IT_CAN) else { return };
     assert_eq!(kinds(&plan)[0], "shared_dependency", "{:#}", plan["findings"]);
@@ -104,7 +104,7 @@ fn a_pool_of_five_is_connection_limited() {
 }
 
 #[test]
-fn a_wait_and_a_pool_are_both_found() {
+fn waiting_and_a_pool_are_both_found() {
     let _machine = alone();
     let arguments = "--env SLEEP=0.15 --users 100 --max-instances 2 --budget 20s";
     let Some(plan) = sound_plan("connection_limited/app.py", arguments) else { return };
@@ -112,7 +112,7 @@ fn a_wait_and_a_pool_are_both_found() {
 }
 
 #[test]
-fn a_healthy_app_has_headroom_and_nothing_else() {
+fn a_healthy_app_has_only_headroom() {
     let _machine = alone();
     let arguments = "--rate 20 --p95 500ms --max-instances 2 --budget 20s";
     let Some(plan) = sound_plan("headroom/app.js", arguments) else { return };
@@ -121,7 +121,7 @@ fn a_healthy_app_has_headroom_and_nothing_else() {
 }
 
 #[test]
-fn a_thread_that_computes_is_cpu_bound() {
+fn a_computing_thread_is_cpu_bound() {
     let _machine = alone();
     let arguments = "--users 4 --max-instances 2 --budget 20s";
     let Some(plan) = sound_plan("cpu/cpu.rb", arguments) else { return };
@@ -129,7 +129,7 @@ fn a_thread_that_computes_is_cpu_bound() {
 }
 
 #[test]
-fn threads_that_spin_for_each_other_are_oversubscribed() {
+fn spinning_threads_are_oversubscribed() {
     let _machine = alone();
     let arguments = "--users 4 --max-instances 2 --budget 20s";
     let Some(plan) = sound_plan("oversubscribed/app.js", arguments) else { return };
@@ -139,7 +139,7 @@ fn threads_that_spin_for_each_other_are_oversubscribed() {
 }
 
 #[test]
-fn a_quota_throttles() {
+fn a_cpu_quota_is_found_as_throttling() {
     let _machine = alone();
     let arguments = "--cpus 0.2 --users 4 --max-instances 2 --budget 20s";
     let Some(plan) = limited_plan("quota/quota.py", arguments) else { return };
@@ -158,7 +158,7 @@ fn a_leak_is_memory_pressure_before_memory_is_short() {
 
 // Its heap is there from the start, and grows by what every request leaves until it is collected.
 #[test]
-fn a_heap_that_fills_for_the_first_time_is_no_leak() {
+fn first_time_heap_growth_is_not_a_leak() {
     let _machine = alone();
     let app = folder().join("garbage/Garbage.java");
     let arguments = "--users 20 --think 100ms --p95 200ms --max-instances 2 --budget 25s";
@@ -196,7 +196,7 @@ fn a_server_faster_than_the_balancer_is_balancer_bound() {
 
 // Each request in flight takes three of its files, and 512 are not enough for 400.
 #[test]
-fn a_goal_beyond_the_limit_on_files_is_generator_bound() {
+fn a_goal_beyond_the_file_limit_is_generator_bound() {
     let _machine = alone();
     let home = Home::new();
     let app = folder().join("generator_bound/app.js");
@@ -207,7 +207,7 @@ fn a_goal_beyond_the_limit_on_files_is_generator_bound() {
     assert!(matches!(output.status.code(), Some(0 | 3 | 4)), "{}", said(&output));
     let plan = json(&output);
     if plan["verdict"] == "invalid" {
-        return skip(&format!("the measurement is not valid: {}", plan["verdict_reasons"]));
+        return cannot_judge(&format!("the measurement is not valid: {}", plan["verdict_reasons"]));
     }
     assert_eq!(kinds(&plan)[0], "generator_bound", "{:#}", plan["findings"]);
     let remedy = plan["findings"][0]["remedy"].as_str().unwrap();
@@ -223,7 +223,7 @@ fn a_goal_beyond_the_limit_on_files_is_generator_bound() {
 
 // One instance has its CPU full and two have the lock: only a core less can tell one from the other.
 #[test]
-fn a_core_less_tells_a_lock_from_the_cpu() {
+fn measuring_with_one_core_less_tells_a_lock_from_cpu() {
     let _machine = alone();
     let costs = "--env SLEEP=0 --env CPU=0.0125 --env HOLD=0.011";
     let arguments = format!("{costs} --users 8 --max-instances 2 --budget 20s");

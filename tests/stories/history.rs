@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use crate::house::{Home, alone, json, said, shared, skip};
+use crate::harness::{Home, alone, cannot_run, json, said, shared};
 
 #[test]
-fn what_cannot_be_printed_is_kept_all_the_same() {
+fn a_report_that_cannot_be_printed_is_still_kept() {
     let home = Home::new();
     let nowhere = std::fs::File::create("/dev/full").unwrap();
     let sizes = "--cpus 0.5 --memory 60MB --instances 1 -n 20 -c 1 --longest 2s --p99 10s";
@@ -16,7 +16,7 @@ fn what_cannot_be_printed_is_kept_all_the_same() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     if said.contains("cannot limit") {
-        return skip("this user may make no control groups");
+        return cannot_run("this user may make no control groups");
     }
     let text = std::fs::read_to_string(home.path().join("cost.json")).unwrap();
     let sizing: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -28,7 +28,7 @@ fn what_cannot_be_printed_is_kept_all_the_same() {
 
 /// A file system of a few pages, in a mount namespace that ends with the command.
 #[test]
-fn a_full_disk() {
+fn a_full_disk_is_an_error_that_keeps_the_old_history() {
     let _machine = shared();
     let home = Home::new();
     let disk = home.path().join("disk");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::house::{Home, alone, eventually, processes, said, send, shared};
+use crate::harness::{Home, alone, eventually, processes, said, send, shared};
 
 /// An app with a child of its own, both told apart by `mark`.
 fn family(home: &Home, mark: &str) -> String {
@@ -30,17 +30,17 @@ fn ends_with(signal: Signal, mark: &str) -> Option<i32> {
 }
 
 #[test]
-fn sigkill_leaves_nothing() {
+fn sigkill_leaves_no_process() {
     assert_eq!(ends_with(Signal::KILL, "mark-kill"), None);
 }
 
 #[test]
-fn sigterm_leaves_nothing() {
+fn sigterm_leaves_no_process() {
     assert_eq!(ends_with(Signal::TERM, "mark-term"), Some(143));
 }
 
 #[test]
-fn sigint_leaves_nothing() {
+fn sigint_leaves_no_process() {
     assert_eq!(ends_with(Signal::INT, "mark-int"), Some(130));
 }
 
@@ -68,7 +68,7 @@ fn an_interrupted_plan_prints_what_is_known() {
 }
 
 #[test]
-fn an_app_that_never_answers_does_not_hold_an_interrupt_up() {
+fn a_silent_app_does_not_delay_an_interrupt() {
     let _machine = shared();
     let home = Home::new();
     let app = "import socket,os,time
@@ -92,7 +92,7 @@ time.sleep(60)";
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_output_pipe_is_not_an_error() {
     let _machine = shared();
     let home = Home::new();
     let mut runs =

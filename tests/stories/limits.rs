@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Output;
 
-use crate::house::{Home, eventually, free_address, get, json, said, shared, skip};
+use crate::harness::{Home, cannot_run, eventually, free_address, get, json, said, shared};
 
 /// Serves; a POST takes more memory than it was given.
 const APP: &str = r#"
@@ -30,7 +30,7 @@ fn is_allowed(output: &Output) -> bool {
     );
     let is_allowed = !said.contains("cannot limit");
     if !is_allowed {
-        skip("this user may make no control groups");
+        cannot_run("this user may make no control groups");
     }
     is_allowed
 }
@@ -46,7 +46,7 @@ fn post(address: SocketAddr) -> String {
 }
 
 #[test]
-fn an_instance_is_held_to_its_limits_or_not_started() {
+fn an_instance_is_limited_or_not_started() {
     let _machine = shared();
     let home = Home::new();
     let app = home.path().join("app.py");

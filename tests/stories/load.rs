@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::house::{Home, alone, example, free_address, json, said, shared};
+use crate::harness::{Home, alone, example, free_address, json, said, shared};
 use crate::nginx::Nginx;
 
 /// The labels of a report: its lines with every number, and the blanks around it, left out.
@@ -31,7 +31,7 @@ fn output(program: &str, arguments: &str) -> String {
 }
 
 #[test]
-fn has_the_fields_of_ab() {
+fn ab_format_has_the_fields_of_ab() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -48,7 +48,7 @@ fn has_the_fields_of_ab() {
 }
 
 #[test]
-fn has_the_fields_of_wrk() {
+fn wrk_format_has_the_fields_of_wrk() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -59,7 +59,7 @@ fn has_the_fields_of_wrk() {
 }
 
 #[test]
-fn writes_every_form_whole_and_again_from_the_history() {
+fn export_from_history_equals_the_first_output() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -97,7 +97,7 @@ fn writes_every_form_whole_and_again_from_the_history() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_refused_before_a_request() {
+fn an_unwritable_output_is_refused_before_requests() {
     let _machine = shared();
     let nobody = format!("load http://{}/ --quiet", free_address());
     for (form, words) in [
@@ -112,7 +112,7 @@ fn a_place_that_cannot_be_written_is_refused_before_a_request() {
 }
 
 #[test]
-fn an_output_that_is_full_is_an_error_and_one_that_is_closed_is_none() {
+fn a_full_output_is_an_error_and_a_closed_one_is_not() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -141,7 +141,7 @@ fn an_output_that_is_full_is_an_error_and_one_that_is_closed_is_none() {
 }
 
 #[test]
-fn a_failed_request_ends_as_in_locust_if_asked_to() {
+fn the_exit_code_of_locust_is_used_on_request() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -157,7 +157,7 @@ fn a_failed_request_ends_as_in_locust_if_asked_to() {
 }
 
 #[test]
-fn errors_that_are_allowed_speak_against_no_load() {
+fn allowed_errors_do_not_make_a_load_suspect() {
     let _machine = shared();
     let home = Home::new();
     // A twentieth fails.
@@ -173,7 +173,7 @@ fn errors_that_are_allowed_speak_against_no_load() {
 }
 
 #[test]
-fn https_and_unix_sockets_on_either_engine() {
+fn https_and_unix_sockets_work_on_either_engine() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -199,7 +199,7 @@ fn https_and_unix_sockets_on_either_engine() {
 
 /// In a network of its own without an interface: not a packet leaves.
 #[test]
-fn a_target_elsewhere_is_warned_of_once() {
+fn a_remote_target_is_warned_about_once() {
     let _machine = shared();
     let home = Home::new();
     let warnings = |more: &str| {
@@ -215,7 +215,7 @@ fn a_target_elsewhere_is_warned_of_once() {
 }
 
 #[test]
-fn credentials_stay_where_they_were_sent() {
+fn credentials_are_not_kept_or_printed() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -234,7 +234,7 @@ fn credentials_stay_where_they_were_sent() {
 }
 
 #[test]
-fn a_change_for_the_worse_is_found_and_fails() {
+fn compare_finds_a_regression_and_fails() {
     let _machine = alone();
     let home = Home::new();
     let app = example("blocking").join("blocking.py");
@@ -269,7 +269,7 @@ fn a_change_for_the_worse_is_found_and_fails() {
 }
 
 #[test]
-fn a_run_that_is_none_cannot_be_compared() {
+fn only_load_runs_can_be_compared() {
     let _machine = shared();
     let home = Home::new();
     for (runs, words) in [
@@ -284,7 +284,7 @@ fn a_run_that_is_none_cannot_be_compared() {
 }
 
 #[test]
-fn speaks_http_2_on_connections_that_the_server_gives_up_now_and_then() {
+fn http2_survives_goaway() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -308,7 +308,7 @@ fn speaks_http_2_on_connections_that_the_server_gives_up_now_and_then() {
 }
 
 #[test]
-fn flags_go_before_the_environment() {
+fn flags_override_the_environment() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());

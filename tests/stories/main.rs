@@ -4,25 +4,25 @@
 
 #![allow(unreachable_pub, reason = "a program has no outside: `pub` means beyond the module here")]
 
+mod app_failures;
 mod apps;
 mod bad_input;
 mod cost;
 mod faults;
 mod findings;
+mod harness;
 mod history;
-mod house;
 mod kill;
 mod limits;
 mod load;
 mod memory;
-mod mishaps;
 mod nginx;
 mod operation;
 mod plan;
 mod scripts;
-mod serve;
 mod servers;
 mod systemd;
 mod takeover;
 mod terminal;
 mod traffic;
+mod up;

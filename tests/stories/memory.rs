@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use crate::house::{Home, alone, eventually, free_address};
+use crate::harness::{Home, alone, eventually, free_address};
 
 const CONNECTIONS: usize = 60;
 /// Of each connection, as many as it may have.
@@ -46,7 +46,7 @@ fn resident(pid: u32) -> usize {
 }
 
 #[test]
-fn memory_of_clients_that_are_gone_goes_back() {
+fn memory_returns_to_the_system_after_a_burst() {
     let _machine = alone();
     let home = Home::new();
     let file = format!(

@@ -5,7 +5,7 @@ use std::process::{Child, Command};
 
 use rustix::process::Signal;
 
-use crate::house::{eventually, free_address, get, send};
+use crate::harness::{eventually, free_address, get, send};
 
 /// nginx on a free port, stopped by its id when the story is over.
 pub struct Nginx {

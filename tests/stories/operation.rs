@@ -8,7 +8,9 @@ use std::process::Command;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Signal;
 
-use crate::house::{Home, Serving, eventually, free_address, get, said, send, shared, skip};
+use crate::harness::{
+    Home, Serving, cannot_run, eventually, free_address, get, said, send, shared,
+};
 use crate::nginx::Nginx;
 
 /// A certificate that is its own authority, in the place of one of before.
@@ -35,7 +37,7 @@ fn curl(serving: &Serving, authority: &Path, path: &str) -> Option<String> {
 }
 
 #[test]
-fn certificates_and_logs_are_replaced_while_it_serves() {
+fn sighup_reloads_certificates_and_reopens_logs() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -73,7 +75,7 @@ const ITS_END: &str = "app-1 died and is started again (restart 1): exited with 
 
 /// Whoever starts it may ignore SIGCHLD, as some supervisors do, and then the kernel keeps no exit code.
 #[test]
-fn it_hears_how_instances_end_whoever_started_it() {
+fn exits_of_instances_are_seen_when_sigchld_is_ignored() {
     let _machine = shared();
     let home = Home::new();
     let up = home.tenfold("up --listen 127.0.0.1:0 -- sh -c");
@@ -93,7 +95,7 @@ fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
 }
 
 #[test]
-fn outputs_that_nobody_reads_hold_nothing_up() {
+fn unread_outputs_block_nothing() {
     let _machine = shared();
     let home = Home::new();
     let (_unread, full) = full_pipe();
@@ -117,7 +119,7 @@ fn outputs_that_nobody_reads_hold_nothing_up() {
 }
 
 #[test]
-fn as_the_first_process_it_buries_what_instances_leave_behind() {
+fn as_pid_1_it_reaps_orphans() {
     let _machine = shared();
     let home = Home::new();
     let container = || {
@@ -126,7 +128,7 @@ fn as_the_first_process_it_buries_what_instances_leave_behind() {
         unshare
     };
     if !container().arg("true").status().is_ok_and(|status| status.success()) {
-        return skip("this user may make no container");
+        return cannot_run("this user may make no container");
     }
     // A zombie still counts for `kill`.
     let app = "(sleep 0 & echo $! >orphan)\nwhile kill -0 $(cat orphan); do sleep 0.1; done\nexec ";
@@ -139,7 +141,7 @@ fn as_the_first_process_it_buries_what_instances_leave_behind() {
 }
 
 #[test]
-fn it_says_which_server_goes_down_and_comes_back() {
+fn servers_that_go_down_and_up_are_reported() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -197,7 +199,7 @@ fn clients_leave_open_files_for_servers() {
 }
 
 #[test]
-fn with_too_few_open_files_the_number_needed_is_told() {
+fn too_few_open_files_name_the_number_needed() {
     let home = Home::new();
     let balance = home.tenfold("balance --threads 2 --listen 127.0.0.1:0 --to 127.0.0.1:1");
     let output = home.within("ulimit -n 64", &balance).output().unwrap();
@@ -219,7 +221,7 @@ fn two_addresses_share_a_port() {
 
 /// As by cron, which has no `XDG_RUNTIME_DIR`, and then from a terminal, which has one.
 #[test]
-fn a_session_finds_what_was_started_without_one() {
+fn status_finds_a_service_started_without_a_session() {
     let _machine = shared();
     let home = Home::new();
     let of_user = |arguments: &str| {

@@ -7,7 +7,7 @@ use std::process::Output;
 use capacity::Basis;
 use serde_json::Value;
 
-use crate::house::{Home, alone, example, json, said, shared, sound};
+use crate::harness::{Home, alone, example, json, said, shared, sound};
 
 /// A plan of an example with further arguments, as JSON; none if Tenfold itself doubts it each time, as
 /// on a machine that is busy with something else.
@@ -116,7 +116,7 @@ fn a_second_multi_threaded_instance_makes_it_slower() {
 // The second instance, which runs already, is measured first and for as long as there is time; what it cannot take
 // is the answer's.
 #[test]
-fn the_answer_is_measured_though_another_count_came_first() {
+fn the_answer_is_measured_after_a_wrong_first_count() {
     let _machine = shared();
     let app = format!("{}/../../tests/apps/serialized/app.rb", env!("CARGO_MANIFEST_DIR"));
     let goal = "--rate 20 --p95 300ms --max-instances 2 --budget 14s";
@@ -126,7 +126,7 @@ fn the_answer_is_measured_though_another_count_came_first() {
 }
 
 #[test]
-fn counts_that_are_listed_are_the_only_ones_measured() {
+fn only_the_listed_counts_are_measured() {
     let _machine = shared();
     let app = format!("{}/../../tests/apps/serialized/app.rb", env!("CARGO_MANIFEST_DIR"));
     let asked = "--users 2 --think 100ms --counts 1,3 --sweep=1s";
@@ -143,7 +143,7 @@ fn counts_that_are_listed_are_the_only_ones_measured() {
 }
 
 #[test]
-fn without_a_workload_one_instance_and_two_are_measured() {
+fn without_a_workload_one_and_two_instances_are_measured() {
     let _machine = shared();
     let app = format!("{}/../../tests/apps/serialized/app.rb", env!("CARGO_MANIFEST_DIR"));
     let asked = "--budget 20s --allow-suspect";

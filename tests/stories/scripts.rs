@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::house::{Home, free_address, json, said, send, shared};
+use crate::harness::{Home, free_address, json, said, send, shared};
 use crate::nginx::Nginx;
 
 fn script(home: &Home, text: &str) {
@@ -13,7 +13,7 @@ fn script(home: &Home, text: &str) {
 }
 
 #[test]
-fn a_script_runs_to_its_end_and_is_judged_by_its_own_conditions() {
+fn a_script_is_judged_by_its_own_conditions() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -53,7 +53,7 @@ scenarios:
 }
 
 #[test]
-fn a_script_whose_target_does_not_answer_is_sent_elsewhere_with_target() {
+fn an_unreachable_script_target_suggests_target() {
     let home = Home::new();
     let address = free_address();
     let flow = "scenarios: [{flow: [{get: {url: /}}]}]";
@@ -65,7 +65,7 @@ fn a_script_whose_target_does_not_answer_is_sent_elsewhere_with_target() {
 }
 
 #[test]
-fn the_environment_says_nothing_of_a_scripts_phases() {
+fn the_environment_does_not_change_a_scripts_phases() {
     let home = Home::new();
     script(
         &home,
@@ -81,7 +81,7 @@ scenarios: [{flow: [{get: {url: /}}]}]",
 }
 
 #[test]
-fn failures_have_the_names_of_the_requests_in_locusts_files() {
+fn locust_files_name_the_failed_requests() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -106,7 +106,7 @@ scenarios:
 }
 
 #[test]
-fn what_a_script_knows_in_secret_stays_there() {
+fn secrets_of_a_script_are_not_printed() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -166,7 +166,7 @@ scenarios:
 }
 
 #[test]
-fn flags_of_a_url_are_refused_beside_a_script() {
+fn flags_for_urls_are_refused_beside_a_script() {
     let home = Home::new();
     script(
         &home,
@@ -180,7 +180,7 @@ fn flags_of_a_url_are_refused_beside_a_script() {
 }
 
 #[test]
-fn a_script_that_cannot_run_is_refused_before_a_request_is_sent() {
+fn a_script_that_cannot_run_is_refused_before_requests() {
     let home = Home::new();
     script(
         &home,
@@ -224,7 +224,7 @@ fn a_script_that_cannot_run_is_refused_before_a_request_is_sent() {
 
 /// The server accepts, and never answers.
 #[test]
-fn ctrl_c_ends_what_a_script_does_before_the_load() {
+fn ctrl_c_ends_the_before_section_of_a_script() {
     let home = Home::new();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     script(

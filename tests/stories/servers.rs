@@ -4,7 +4,7 @@ use std::process::Child;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::house::{Home, eventually, free_address, get, json, said, shared};
+use crate::harness::{Home, eventually, free_address, get, json, said, shared};
 
 /// Something that answers, killed by its id when it is dropped.
 struct Server {
@@ -55,7 +55,7 @@ fn requests(home: &Home, server: &Server) -> Option<u64> {
 }
 
 #[test]
-fn servers_come_and_go_without_a_lost_request() {
+fn adding_and_removing_servers_loses_no_request() {
     let _machine = shared();
     let home = Home::new();
     let [first, second, third] = [(); 3].map(|()| Server::start(&home));
@@ -116,7 +116,7 @@ fn state(home: &Home) -> String {
 }
 
 #[test]
-fn a_server_is_unconfirmed_until_its_health_check_has_answered() {
+fn a_server_is_unconfirmed_until_its_first_health_check() {
     let _machine = shared();
     let home = Home::new();
     let dead = free_address();
@@ -149,7 +149,7 @@ fn write(home: &Home, listen: &str, rest: &str) {
 }
 
 #[test]
-fn a_server_that_the_file_names_serves_after_a_reload_without_a_lost_request() {
+fn reloading_the_file_adds_a_server_without_a_lost_request() {
     let _machine = shared();
     let home = Home::new();
     let [first, second] = [(); 2].map(|()| Server::start(&home));
@@ -218,7 +218,7 @@ fn servers_of_the_command_line_are_not_reloaded() {
 }
 
 #[test]
-fn instances_are_no_servers() {
+fn instances_cannot_be_removed_as_servers() {
     let _machine = shared();
     let home = Home::new();
     let app = env!("CARGO_BIN_EXE_tenfold");
@@ -231,7 +231,7 @@ fn instances_are_no_servers() {
 }
 
 #[test]
-fn servers_that_something_else_holds_to_a_quota_take_turns() {
+fn servers_under_a_foreign_quota_take_turns() {
     let _machine = shared();
     let home = Home::new();
     let servers = [(); 2].map(|()| Server::start(&home));

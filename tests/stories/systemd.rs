@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 
 use rustix::process::Signal;
 
-use crate::house::{Home, alone, eventually, free_address, get, processes, said, send};
+use crate::harness::{Home, alone, eventually, free_address, get, processes, said, send};
 
 const APP: &str = env!("CARGO_BIN_EXE_tenfold");
 

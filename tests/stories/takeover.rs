@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::house::{
+use crate::harness::{
     Home, Serving, alone, eventually, example, free_address, get, json, processes, said, send,
     shared,
 };
@@ -60,7 +60,7 @@ fn slow(milliseconds: u32) -> String {
 }
 
 #[test]
-fn balance_is_taken_over_three_times_without_a_failed_request() {
+fn three_takeovers_of_balance_fail_no_request() {
     let _machine = alone();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -87,7 +87,7 @@ fn balance_is_taken_over_three_times_without_a_failed_request() {
 }
 
 #[test]
-fn up_is_taken_over_without_a_failed_request() {
+fn a_takeover_of_up_fails_no_request() {
     let _machine = alone();
     let home = Home::new();
     let (address, admin) = (free_address(), free_address());
@@ -108,7 +108,7 @@ fn up_is_taken_over_without_a_failed_request() {
 }
 
 #[test]
-fn a_new_one_that_fails_leaves_the_running_one_serving() {
+fn a_failed_takeover_leaves_the_running_process_serving() {
     let _machine = shared();
     let home = Home::new();
     let address = free_address();
@@ -139,7 +139,7 @@ fn a_new_one_that_fails_leaves_the_running_one_serving() {
 }
 
 #[test]
-fn without_a_running_one_it_simply_starts() {
+fn takeover_without_a_running_process_starts_anew() {
     let _machine = shared();
     let home = Home::new();
     let address = free_address();
@@ -152,7 +152,7 @@ fn without_a_running_one_it_simply_starts() {
 
 /// systemd's view: the main process is told to start a new one, and says who that is.
 #[test]
-fn a_signal_starts_a_new_one_that_takes_over() {
+fn sigusr2_starts_a_process_that_takes_over() {
     let _machine = shared();
     let home = Home::new();
     let manager = UnixDatagram::bind(home.path().join("notify")).unwrap();
@@ -181,7 +181,7 @@ fn a_signal_starts_a_new_one_that_takes_over() {
 
 /// The first lets the request in flight finish; no second is needed.
 #[test]
-fn a_signal_drains() {
+fn a_signal_drains_requests_in_flight() {
     let _machine = shared();
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
         let home = Home::new();
@@ -200,7 +200,7 @@ fn a_signal_drains() {
 }
 
 #[test]
-fn a_second_signal_stops() {
+fn a_second_signal_stops_at_once() {
     let _machine = shared();
     let home = Home::new();
     let mut up = home.serve(&format!("up --listen 127.0.0.1:0 {}", slow(60_000)));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::process::Signal;
 
-use crate::house::{Home, eventually, processes, said, send, shared};
+use crate::harness::{Home, eventually, processes, said, send, shared};
 use crate::nginx::Nginx;
 
 const ROWS: u16 = 30;
@@ -75,7 +75,7 @@ impl Terminal {
 }
 
 #[test]
-fn keys_steer_the_load_and_end_it_with_a_summary() {
+fn keys_change_the_load_and_end_it_with_a_summary() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -101,7 +101,7 @@ fn keys_steer_the_load_and_end_it_with_a_summary() {
 }
 
 #[test]
-fn ctrl_c_and_signals_give_the_terminal_back() {
+fn ctrl_c_and_signals_restore_the_terminal() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -124,7 +124,7 @@ fn ctrl_c_and_signals_give_the_terminal_back() {
 }
 
 #[test]
-fn what_was_measured_outlives_the_terminal() {
+fn results_are_kept_when_the_terminal_closes() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -139,7 +139,7 @@ fn what_was_measured_outlives_the_terminal() {
 }
 
 #[test]
-fn a_hangup_ends_the_load_unless_it_is_ignored_as_by_nohup() {
+fn sighup_ends_a_load_unless_ignored() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -189,7 +189,7 @@ fn a_dumb_terminal_gets_plain_lines() {
 }
 
 #[test]
-fn in_the_background_it_leaves_the_terminal_alone() {
+fn a_background_job_leaves_the_terminal_alone() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -204,7 +204,7 @@ fn in_the_background_it_leaves_the_terminal_alone() {
 }
 
 #[test]
-fn without_a_terminal_it_says_a_line_a_second() {
+fn without_a_terminal_it_prints_a_line_a_second() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());

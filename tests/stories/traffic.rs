@@ -1,10 +1,10 @@
 //! `balance` in front of a real nginx, and `load` on it.
 
-use crate::house::{Home, alone, example, json, said, shared};
+use crate::harness::{Home, alone, example, json, said, shared};
 use crate::nginx::Nginx;
 
 #[test]
-fn balances_over_servers_that_something_else_runs() {
+fn balance_spreads_over_existing_servers() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -18,7 +18,7 @@ fn balances_over_servers_that_something_else_runs() {
 }
 
 #[test]
-fn loads_and_reports() {
+fn load_reports_throughput_and_times() {
     let _machine = alone();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -35,7 +35,7 @@ fn loads_and_reports() {
 }
 
 #[test]
-fn steps_and_traces_bring_what_they_say_and_end() {
+fn steps_and_traces_send_what_they_say() {
     let _machine = shared();
     let home = Home::new();
     let nginx = Nginx::start(home.path());
@@ -91,7 +91,7 @@ fn a_slow_server_misses_the_goal() {
 }
 
 #[test]
-fn a_url_that_is_none() {
+fn an_invalid_url_is_refused() {
     let _machine = shared();
     let output = Home::new().run("load not-a-url --quiet");
     assert_eq!(output.status.code(), Some(2));

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fills_the_three_words_and_nothing_else() {
+    fn only_the_three_placeholders_are_filled() {
         let fill = |template| fill(template, 4001, 2, "app-2");
         assert_eq!(fill("--bind=:{port} {i}{name}"), "--bind=:4001 2app-2");
         assert_eq!(fill(r#"{"p": {port}, "x": "{y}"}"#), r#"{"p": 4001, "x": "{y}"}"#);

@@ -1,4 +1,13 @@
-//! The seams: what starts instances, and who is told which of them may get requests.
+//! What starts instances, and who learns which of them may get requests.
+//!
+//! - [`process`]: the driver that runs instances as processes of this machine.
+//! - [`fake`]: a driver and a membership in virtual time, for tests.
+//!
+//! To add a driver, write a file beside `process.rs` that implements [`Driver`] and [`Instance`], and
+//! pass it to [`Fleet::new`](crate::Fleet::new). The fleet's tests show what it expects of them.
+
+pub mod fake;
+pub mod process;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};

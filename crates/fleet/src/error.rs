@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_the_output_line_by_line() {
+    fn output_is_quoted_line_by_line() {
         let error = StartError::Exited {
             name: "app-1".into(),
             exit: Exit::Code(2),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn says_durations_without_digits_that_do_not_matter() {
+    fn durations_have_no_needless_digits() {
         let say = |millis| Span(Duration::from_millis(millis)).to_string();
         assert_eq!(say(350), "350 ms");
         assert_eq!(say(30_000), "30 s");

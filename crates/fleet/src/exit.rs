@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_how_it_ended() {
+    fn exits_are_described() {
         let exit = |raw| Exit::from(ExitStatus::from_raw(raw)).to_string();
         assert_eq!(exit(3 << 8), "exited with code 3");
         assert_eq!(exit(9), "was killed by signal 9 (SIGKILL)");

@@ -3,6 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+mod slot;
+pub(crate) mod status;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,10 +15,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::app::{App, Ports};
-use crate::board::{Board, MemberStatus};
 use crate::driver::{Driver, Membership};
 use crate::error::{FleetError, StartError};
-use crate::slot::{Context, Slot};
+use crate::fleet::slot::{Context, Slot};
+use crate::fleet::status::{MemberStatus, StatusTable};
 
 /// The running copies of an app: a cheap handle that can be cloned.
 ///
@@ -68,7 +71,7 @@ impl Fleet {
             app,
             driver,
             membership,
-            board: Board::default(),
+            status_table: StatusTable::default(),
             last_id: AtomicU64::new(0),
             crash_loops: watch::Sender::new(BTreeMap::new()),
         });
@@ -121,7 +124,7 @@ impl Fleet {
 
     /// All instances by index; while one is replaced, both of that index, the older first.
     pub fn members(&self) -> Vec<MemberStatus> {
-        self.handle.context.board.members()
+        self.handle.context.status_table.members()
     }
 
     /// Resolves when an instance is in a crash loop, with the reason. It is started again all the same.

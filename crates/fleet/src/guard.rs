@@ -9,6 +9,8 @@
 //! executes anything, so there is no moment at which it could have started something unlisted. Hence
 //! the key: when the execution fails, Tenfold never learns the number of the process.
 
+pub(crate) mod cgroup_removal;
+
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::net::Shutdown;
@@ -25,15 +27,13 @@ use rustix::net::{SendFlags, send};
 use rustix::process::{Pid, Signal, kill_process_group, setsid};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cgroup::remains;
-
 /// How long a guard may take to end once its input has. It needs a millisecond, but the machine may
 /// be busy, and it may have been started just now.
-const FAREWELL: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a guard may take to hear a line when it has not read for so long that its socket is
 /// full. Starts of instances wait meanwhile.
-const HEARING: Duration = Duration::from_secs(1);
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The body of the guard process: returns when standard input has ended and the groups are dead.
 ///
@@ -142,7 +142,7 @@ impl Groups {
             }
         }
         for (_, cgroup) in &self.cgroups {
-            remains::end(cgroup);
+            cgroup_removal::end(cgroup);
         }
     }
 }
@@ -285,7 +285,7 @@ impl GuardProcess {
             command.split_first().ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
         // A socket, not a pipe: a process can write to it without risking SIGPIPE.
         let (ours, theirs) = UnixStream::pair()?;
-        ours.set_write_timeout(Some(HEARING))?;
+        ours.set_write_timeout(Some(SEND_TIMEOUT))?;
         let child = Command::new(program)
             .args(arguments)
             .stdin(OwnedFd::from(theirs))
@@ -304,7 +304,7 @@ impl Drop for GuardProcess {
     fn drop(&mut self) {
         // Not only closed: an announcement may hold it too.
         let _ = self.socket.shutdown(Shutdown::Write);
-        let deadline = Instant::now() + FAREWELL;
+        let deadline = Instant::now() + END_TIMEOUT;
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() > deadline {
                 let _ = self.child.kill();
@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_groups_and_never_a_number_that_means_everybody() {
+    fn the_guard_never_signals_everybody() {
         let mut groups = Groups::default();
         for line in
             ["+1 40", "+2 41", "+2 42", "-1", "+3 0", "+4 1", "+5 -5", "+6 x", "+7", "-9", ""]
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_given_to_somebody_else_is_left_alone() {
+    fn a_reused_group_number_is_not_killed() {
         let mut bystander = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
         let leader = bystander.id().cast_signed();
         let mut groups = Groups::default();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_that_dies_is_replaced_and_told_everything() {
+    fn a_dead_guard_is_replaced_with_the_whole_list() {
         let directory = tempfile::tempdir().unwrap();
         let heard = directory.path().join("heard");
         let script = format!("exec cat >>{}", heard.display());
@@ -387,7 +387,7 @@ mod tests {
         }
     }
     #[test]
-    fn a_guard_that_does_not_read_is_replaced() {
+    fn a_guard_that_hangs_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let (heard, deaf) = (directory.path().join("heard"), directory.path().join("deaf"));
         let script = format!(

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_in_words() {
+    fn limits_are_described() {
         let limits = |cpus: &str, memory| Limits { cpus: cpus.parse().ok(), memory };
         assert_eq!(limits("0.1", Some(20_000_000)).to_string(), "0.1 cores and 20 MB");
         assert_eq!(limits("", Some(20 << 20)).to_string(), "20 MiB");

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_up_to_the_longest_and_start_over_when_it_was_steady() {
+    fn waits_double_and_reset_after_a_steady_run() {
         let mut crashes = crashes(100);
         let mut wait = || crashes.record(Instant::now()).wait;
         assert_eq!([wait(), wait(), wait(), wait(), wait()], [1, 2, 4, 5, 5].map(seconds));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn crashes_are_a_loop_from_the_limit_on_until_it_was_steady() {
+    fn crashes_above_the_limit_are_a_loop_until_steady() {
         let (mut crashes, start) = (crashes(3), Instant::now());
         let mut crash_loop = |second| crashes.record(start + seconds(second)).crash_loop;
         assert_eq!([crash_loop(0), crash_loop(40)], [None, None]);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_shortens_the_waits_by_its_share_at_most() {
+    fn jitter_shortens_waits_by_at_most_its_share() {
         let policy = RestartPolicy::default();
         let waits: Vec<Duration> = (0..100).map(|_| policy.wait(100)).collect();
         assert!(waits.iter().all(|wait| (seconds(24)..=seconds(30)).contains(wait)), "{waits:?}");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_cannot_work() {
+    fn an_impossible_policy_is_refused() {
         let policy = |first, max, jitter, limit, steady| {
             RestartPolicy::new(seconds(first), seconds(max), jitter, limit, seconds(steady))
                 .unwrap_err()

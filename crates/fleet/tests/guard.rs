@@ -14,7 +14,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use fleet::fake::{FakeMembership, Journal};
+use fleet::driver::fake::{FakeMembership, Journal};
 use fleet::{App, Fleet, Limits, Logs, ProcessDriver, leftovers};
 use procfs::process::Process;
 use rustix::process::{Pid, Signal, kill_process};

@@ -9,9 +9,8 @@
 //! - [`Machine`] is what does not change: cores that may be used, memory, kernel.
 //! - [`Source`] names what this machine does not tell, and what cannot be said without it.
 //!
-//! Inside, `cgroup`, `machine` and `process` read and parse one part of `/proc` and
-//! `/sys/fs/cgroup` each, all through `kernel_file`; `counters` are the plain values that they
-//! give, and `difference` is the arithmetic of two samples.
+//! Inside, from the top floor down: `recorder`, `observer`, `usage` (with the arithmetic of two
+//! samples), and `kernel`, which reads and parses `/proc` and `/sys/fs/cgroup`.
 //!
 //! ```
 //! use observe::{Observer, Target};
@@ -23,28 +22,22 @@
 //! assert!(usage.targets["me"].cpu_cores >= 0.0);
 //! ```
 
-mod cgroup;
-mod counters;
-mod difference;
-mod kernel_file;
-mod machine;
+mod kernel;
 mod observer;
-mod process;
 mod recorder;
-mod socket;
-mod source;
 mod usage;
 
-pub use cgroup::{MemoryCounters, QuotaCounters};
-pub use counters::{Counters, CpuTime, Switches, Task, TaskId, TaskState, Thread};
-pub use machine::{
+pub use kernel::cgroup::{MemoryCounters, QuotaCounters};
+pub use kernel::counters::{Counters, CpuTime, Switches, Task, TaskId, TaskState, Thread, fullest};
+pub use kernel::machine::{
     ListenCounters, Machine, MachineCounters, MachineCpuTime, Memory, PressureTotals, Stalled,
 };
-pub use observer::{Observer, Sample, Scope, Target};
+pub use kernel::sample::Sample;
+pub use kernel::socket::Sockets;
+pub use kernel::source::Source;
+pub use observer::{Observer, Scope, Target};
 pub use recorder::{Record, Recorder};
-pub use socket::Sockets;
-pub use source::Source;
 pub use usage::{
     Absence, BusiestThread, ListenUsage, MachineCpu, MachineUsage, MemoryLimit, Pressure, Stall,
-    TargetUsage, Throttling, Usage, fullest,
+    TargetUsage, Throttling, Usage,
 };

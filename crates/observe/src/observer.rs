@@ -1,19 +1,19 @@
 //! What is watched, and samples of it.
 
-use crate::cgroup::{Controller, Hierarchies};
-use crate::counters::{Counters, TaskId};
-use crate::kernel_file::KernelFiles;
-use crate::machine::MachineCounters;
-use crate::process::{TaskReader, numbered_entries, parent_of};
-use crate::socket::Sockets;
-use crate::source::Source;
-use crate::usage::Usage;
-use crate::{cgroup, difference};
+use crate::kernel::cgroup;
+use crate::kernel::cgroup::{Controller, Hierarchies};
+use crate::kernel::counters::{Counters, TaskId};
+use crate::kernel::file::KernelFiles;
+use crate::kernel::machine::MachineCounters;
+use crate::kernel::process::{TaskReader, numbered_entries, parent_of};
+use crate::kernel::sample::Sample;
+use crate::kernel::socket::Sockets;
+use crate::kernel::source::Source;
 use nix::unistd::{Pid, getpgid};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Something to watch, under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,23 +51,6 @@ pub struct Observer {
     files: KernelFiles,
     /// Processes of no watched group, with the group that has started them, if one has.
     outsiders: HashMap<i32, Option<i32>>,
-}
-
-/// All counters at one moment.
-#[derive(Clone, Debug)]
-pub struct Sample {
-    /// When reading began.
-    pub at: Instant,
-    /// The same moment, counted from the machine's boot: the clock of process starts.
-    pub since_boot: Duration,
-    /// The whole machine.
-    pub machine: MachineCounters,
-    /// What is watched and runs; a target of which nothing runs is not in here.
-    pub targets: BTreeMap<String, Counters>,
-    /// Targets of which no process or thread runs.
-    pub absent: BTreeSet<String>,
-    /// What this machine did not tell.
-    pub missing: BTreeSet<Source>,
 }
 
 struct Watched {
@@ -273,12 +256,24 @@ impl Default for Observer {
     }
 }
 
-// === impl Sample ===
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Sample {
-    /// What happened between `earlier` and this sample of the same observer.
-    pub fn since(&self, earlier: &Self) -> Usage {
-        difference::between(earlier, self)
+    // As instances have under limits, and in one unit of systemd.
+    #[test]
+    fn only_an_own_control_group_tells_the_owner() {
+        let pairs = [("a", 1), ("a", 1), ("b", 2), ("b", 3), ("ours", 4)];
+        let pairs = pairs.map(|(text, group)| (text.as_bytes().to_vec(), group));
+        assert_eq!(alone(pairs.into_iter(), b"ours"), HashMap::from([(b"a".to_vec(), 1)]));
+    }
+
+    // Each in a group of its own, once process numbers have begun anew.
+    #[test]
+    fn children_with_lower_numbers_than_their_parents_belong_to_them() {
+        let mut group_of = HashMap::from([(900, 900)]);
+        join_parents(vec![(7, 8), (8, 900), (9, 1), (950, 7)], &mut group_of);
+        assert_eq!(group_of, HashMap::from([(900, 900), (8, 900), (7, 900), (950, 900)]));
     }
 }
 
@@ -351,26 +346,5 @@ impl Reading<'_> {
         let limits = GroupLimits { quota, memory };
         self.limits.insert(membership, limits.clone());
         Some(limits)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // As instances have under limits, and in one unit of systemd.
-    #[test]
-    fn only_a_control_group_of_ones_own_tells_whose_a_process_is() {
-        let pairs = [("a", 1), ("a", 1), ("b", 2), ("b", 3), ("ours", 4)];
-        let pairs = pairs.map(|(text, group)| (text.as_bytes().to_vec(), group));
-        assert_eq!(alone(pairs.into_iter(), b"ours"), HashMap::from([(b"a".to_vec(), 1)]));
-    }
-
-    // Each in a group of its own, once process numbers have begun anew.
-    #[test]
-    fn children_with_lower_numbers_than_their_parents_belong_to_them() {
-        let mut group_of = HashMap::from([(900, 900)]);
-        join_parents(vec![(7, 8), (8, 900), (9, 1), (950, 7)], &mut group_of);
-        assert_eq!(group_of, HashMap::from([(900, 900), (8, 900), (7, 900), (950, 900)]));
     }
 }

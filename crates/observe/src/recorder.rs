@@ -1,7 +1,8 @@
 //! A series of usage, taken at even intervals on a thread of its own.
 
-use crate::observer::{Observer, Sample, Target};
-use crate::socket::Sockets;
+use crate::kernel::sample::Sample;
+use crate::kernel::socket::Sockets;
+use crate::observer::{Observer, Target};
 use crate::usage::Usage;
 use std::collections::VecDeque;
 use std::io;

@@ -1,7 +1,9 @@
 //! What happened between two samples, as rates.
 
-use crate::machine::Memory;
-use crate::source::Source;
+mod difference;
+
+use crate::kernel::machine::Memory;
+use crate::kernel::source::Source;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -195,12 +197,6 @@ impl MemoryLimit {
             limits.map(|limit| (limit.directory.as_path(), limit.kills)).collect();
         groups.into_values().sum()
     }
-}
-
-/// Of pairs of what is used and the limit, the one that is nearest to it.
-pub fn fullest(used: impl Iterator<Item = (u64, u64)>) -> Option<(u64, u64)> {
-    let share = |(used, limit): &(u64, u64)| *used as f64 / (*limit).max(1) as f64;
-    used.max_by(|a, b| share(a).total_cmp(&share(b)))
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ fn a_busy_loop_wants_one_core_and_a_sleeper_none() {
 
 // As PostgreSQL's server does with its workers.
 #[test]
-fn what_a_group_starts_in_a_session_of_its_own_belongs_to_it() {
+fn a_child_in_its_own_session_belongs_to_the_group() {
     let script = "exec 3<&0; setsid sh -c 'echo ready; exec cat' <&3 & read never";
     let server = Group::start(script);
     let usage = usage_over_interval([server.target("server")]);
@@ -121,7 +121,7 @@ fn two_spinners_on_one_core_wait_for_it_in_turn() {
 
 // The process itself is the judge: by its own clock it says when its second is over.
 #[test]
-fn what_burns_beside_a_process_is_not_in_its_cpu() {
+fn cpu_of_other_processes_is_not_counted() {
     let cpu = first_allowed_cpu().to_string();
     let pinned =
         |command: [&str; 3]| Group::spawn(Command::new("taskset").args(["-c", &cpu]).args(command));

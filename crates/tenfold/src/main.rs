@@ -1,63 +1,45 @@
 //! Tenfold runs a web application as N identical instances behind a load balancer, puts it under
 //! measured load, and says what limits it, how many instances it needs, and whether more would help.
 //!
-//! - [`cli`]: a file per subcommand: its arguments, what it does, how it ends.
-//! - [`config`]: arguments, environment and `tenfold.toml` as validated values.
-//! - [`experiment`]: the main job, from one instance to a confirmed answer.
-//! - [`rig`]: fleet, balancer and observer, wired together.
-//! - [`plan`], [`comparison`] and [`report`]: the answers as values, and their renderings.
-//! - [`cost`]: bigger or more, as a value and how it is measured; [`prices`]: what machines cost;
-//!   [`cpu`]: who used the CPU.
-//! - [`output`] and [`progress`]: what goes to standard output and to standard error.
-//! - [`live`]: a load run while it lasts; [`chart`]: lines on a screen and in text; [`slices`]: how
-//!   soon a load's threads get a CPU.
-//! - [`history`] and [`state`]: what is kept, and where; [`secrets`]: what is not.
-//! - [`admin`]: the socket that controls a running `up`, and its metrics.
-//! - [`ending`], [`renewal`] and [`notify`]: how a process ends or is followed by a new one, and
-//!   what the service manager hears of it; [`hangup`]: what a running one reads again;
-//!   [`orphans`]: what instances leave behind.
-//! - [`health`]: what is said of backends that go down and come back; [`crashes`]: of instances.
+//! The folders, from the top floor down; each uses only those below it:
+//!
+//! - [`cli`]: a file per subcommand: its arguments, what it does, and how it ends.
+//! - [`report`]: renders documents as text, JSON, Markdown, JUnit, and as ab, wrk and Locust do.
+//! - [`cost`]: measures and prices sizes of one instance and counts of the smallest.
+//! - [`experiment`]: measures one instance, predicts, and confirms the answer.
+//! - [`service`]: runs instances behind the balancer, controls them, and ends them.
+//! - [`prices`]: what machines cost, from the catalogue or a file.
+//! - [`config`]: turns arguments, environment and `tenfold.toml` into validated values.
+//! - [`store`]: keeps the history, writes files, and removes secrets from what it keeps.
+//! - [`process`]: exit codes, signals, and what this process asks of the kernel.
+//! - [`terminal`]: writes messages, progress, charts and the live view.
+//! - [`document`]: the answers as values, with their JSON contracts.
 
 #![allow(unreachable_pub, reason = "a program has no outside: `pub` means beyond the module here")]
 
-mod admin;
-mod chart;
 mod cli;
-mod comparison;
 mod config;
 mod cost;
-mod cpu;
-mod crashes;
-mod ending;
+mod document;
 mod experiment;
-mod hangup;
-mod health;
-mod heap;
-mod history;
-mod live;
-mod notify;
-mod orphans;
-mod outcome;
-mod output;
-mod plan;
 mod prices;
-mod progress;
-mod renewal;
+mod process;
 mod report;
-mod rig;
-mod secrets;
-mod signal;
-mod slices;
-mod state;
+mod service;
+mod store;
+mod terminal;
 
 use std::process::ExitCode;
+
+use process::exit_code;
+use terminal::output;
 
 fn main() -> ExitCode {
     let code = match cli::Cli::of_arguments().run() {
         Ok(outcome) => outcome.into(),
         Err(error) => {
             output::tell(format_args!("tenfold: {error:#}"));
-            outcome::code_of(&error)
+            exit_code::code_of(&error)
         }
     };
     output::settle();

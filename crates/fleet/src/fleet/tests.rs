@@ -4,9 +4,9 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::app::Logs;
+use crate::driver::fake::{FakeDriver, FakeMembership, Journal, Script};
 use crate::error::{Output, StartError};
 use crate::exit::Exit;
-use crate::fake::{FakeDriver, FakeMembership, Journal, Script};
 use crate::restart::RestartPolicy;
 
 struct Stage {
@@ -86,7 +86,7 @@ async fn starts_all_at_once_and_stops_the_newest_after_a_drain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn takes_the_new_ones_back_when_one_does_not_become_ready() {
+async fn a_failed_scale_up_stops_its_new_instances() {
     let stage = stage();
     stage.fleet.scale(1).await.unwrap();
     stage.driver.next(2, never_ready());
@@ -105,7 +105,7 @@ async fn takes_the_new_ones_back_when_one_does_not_become_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn gives_up_at_the_deadline() {
+async fn start_fails_at_the_deadline() {
     let stage = stage();
     stage.driver.next(1, never_ready());
     let began = Instant::now();
@@ -117,7 +117,7 @@ async fn gives_up_at_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn restarts_what_dies_under_its_name_and_port_with_a_new_id() {
+async fn a_restart_keeps_name_and_port_with_a_new_id() {
     let stage = stage();
     stage.fleet.scale(1).await.unwrap();
     let before = stage.fleet.members().remove(0);
@@ -141,7 +141,7 @@ async fn restarts_what_dies_under_its_name_and_port_with_a_new_id() {
 
 /// Not when the last of what it has started has ended, and its output: requests would go nowhere.
 #[tokio::test(start_paused = true)]
-async fn one_that_dies_is_reported_lost_at_once_and_restarted_when_nothing_is_left() {
+async fn a_dead_instance_is_lost_at_once_and_restarted_once_gone() {
     let stage = stage();
     stage.driver.next(1, Script { remains: seconds(3), ..Script::default() });
     stage.fleet.scale(1).await.unwrap();
@@ -193,7 +193,7 @@ async fn a_crash_loop_is_reported_and_restarted_without_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waits_begin_anew_after_it_was_steady() {
+async fn backoff_resets_after_a_steady_run() {
     let stage = stage();
     for life in [2, 2, 70, 2] {
         stage.driver.next(1, dies_after(life));
@@ -260,7 +260,7 @@ async fn a_successor_that_fails_leaves_the_old_one_serving() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_successor_takes_over_when_the_old_one_dies_meanwhile() {
+async fn a_successor_serves_when_the_old_one_dies_meanwhile() {
     let stage = stage();
     stage.fleet.scale(1).await.unwrap();
     stage.journal.take();
@@ -277,7 +277,7 @@ async fn the_successor_takes_over_when_the_old_one_dies_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stop_interrupts_a_start_and_refuses_what_waited() {
+async fn stop_interrupts_a_start_and_refuses_queued_operations() {
     let stage = stage();
     stage.driver.next(2, never_ready());
     let scale = stage.spawn_scale(2);
@@ -355,7 +355,7 @@ async fn dropping_the_last_handle_kills() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_dies_while_drained_is_reported_lost() {
+async fn an_instance_that_dies_while_drained_is_lost() {
     let stage = stage();
     stage.fleet.scale(1).await.unwrap();
     stage.journal.take();
@@ -369,7 +369,7 @@ async fn one_that_dies_while_drained_is_reported_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_instances_than_ports_are_refused_and_the_others_go_on() {
+async fn more_instances_than_ports_are_refused() {
     let stage = stage();
     stage.fleet.scale(1).await.unwrap();
     stage.journal.take();
@@ -382,7 +382,7 @@ async fn more_instances_than_ports_are_refused_and_the_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn scale_and_reload_do_not_wait_for_the_next_try_of_a_crash_loop() {
+async fn scale_and_reload_do_not_wait_for_a_crash_loop() {
     let stage = stage();
     for _ in 0..3 {
         stage.driver.next(1, dies_after(2));

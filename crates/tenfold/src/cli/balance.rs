@@ -7,18 +7,18 @@ use balancer::{Address, Balancer, Slots};
 use clap::Args;
 use fleet::{Cpus, leftovers};
 
-use crate::admin::{Admin, Controlled, Takeover};
 use crate::config::{self, Balancing, BalancingArguments, Wanted, quantity};
-use crate::ending::{Ending, Farewell};
-use crate::hangup;
-use crate::health;
-use crate::heap;
-use crate::notify;
-use crate::outcome::{Outcome, misuse};
-use crate::output;
-use crate::renewal;
-use crate::signal::Stop;
-use crate::slices;
+use crate::process::exit_code::{Outcome, misuse};
+use crate::process::heap;
+use crate::process::sched_slice;
+use crate::process::signal::Stop;
+use crate::service::admin::{Admin, Controlled, Takeover};
+use crate::service::health_log;
+use crate::service::notify;
+use crate::service::reexec;
+use crate::service::reload_signal;
+use crate::service::shutdown::{self, ShutdownCause};
+use crate::terminal::output;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -46,15 +46,15 @@ impl Arguments {
             return Ok(Outcome::Done);
         }
         let stop = Stop::listen_as_service()?;
-        renewal::listen()?;
+        reexec::listen()?;
         leftovers::clear();
         let mut takeover = Takeover::begin(&balancing).await?;
         let inherited = takeover.inherit(&balancing.config)?;
         let config = balancing.config.clone();
-        let mut balancer = slices::shortest(|| Balancer::prepare(config, inherited))?;
+        let mut balancer = sched_slice::shortest(|| Balancer::prepare(config, inherited))?;
         balancing.add_servers(&balancer.handle());
-        hangup::listen(&stop, balancer.handle())?;
-        health::tell(&balancer.handle());
+        reload_signal::listen(&stop, balancer.handle())?;
+        health_log::tell(&balancer.handle());
         heap::look_after();
         let handle = balancer.handle();
         let controlled =
@@ -73,9 +73,9 @@ impl Arguments {
             output::announce(format_args!("took over from process {pid}"));
         }
         notify::ready();
-        let ending = Ending::wait(&stop, &admin).await;
+        let ending = ShutdownCause::wait(&stop, &admin).await;
         ending.announce(&admin, balancing.drain);
-        Farewell::new(&admin, balancing.drain).bid(balancer).await;
+        shutdown::mode(&admin, balancing.drain).apply(balancer).await;
         admin.close().await;
         Ok(ending.outcome())
     }

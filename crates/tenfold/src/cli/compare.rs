@@ -6,12 +6,14 @@ use anyhow::Context;
 use capacity::comparison::Metric;
 use clap::Args;
 
-use crate::comparison::{Allowance, Comparison, Named, Row, Side};
 use crate::config::quantity;
-use crate::history::{History, RunName};
-use crate::outcome::{Outcome, misuse};
-use crate::plan::Verdict;
-use crate::report::{self, file};
+use crate::document::comparison::{Allowance, Comparison, Named, Row, Side};
+use crate::document::verdict::Verdict;
+use crate::process::exit_code::{Outcome, misuse};
+use crate::report;
+use crate::store;
+use crate::store::file;
+use crate::store::history::{History, RunName};
 
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -38,7 +40,7 @@ impl Arguments {
         if !self.json.as_deref().is_some_and(file::is_standard_output) {
             file::show(&report::compare::text(&comparison))?;
         }
-        self.json.as_ref().map_or(Ok(()), |to| report::json::write(&comparison, to))?;
+        self.json.as_ref().map_or(Ok(()), |to| store::json::write(&comparison, to))?;
         Ok(outcome(&comparison))
     }
 }
@@ -105,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_get_worse() {
+    fn allowances_are_parsed() {
         let p95 = Allowance { metric: Metric::P95, most: 0.05 };
         assert_eq!(allowance("p95:5%"), Ok(p95));
         assert_eq!(allowance("errors").map(|a| a.most), Ok(0.0));

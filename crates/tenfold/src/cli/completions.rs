@@ -3,8 +3,8 @@
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use crate::outcome::Outcome;
-use crate::report::file;
+use crate::process::exit_code::Outcome;
+use crate::store::file;
 
 #[derive(Args, Debug)]
 pub struct Arguments {

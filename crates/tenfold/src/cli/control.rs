@@ -8,11 +8,12 @@ use hyper::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::admin::{Reload, Scale, Status, client, socket};
 use crate::config::quantity;
-use crate::outcome::Outcome;
-use crate::output;
+use crate::process::exit_code::Outcome;
 use crate::report;
+use crate::service::admin::{Reload, Scale, Status, client, socket};
+use crate::store;
+use crate::terminal::output;
 
 /// Which one is meant.
 #[derive(Args, Debug)]
@@ -63,7 +64,7 @@ impl StatusArguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let status: Status = self.target.ask(Method::GET, "/status", &()).await?;
         if self.json {
-            report::json::write(&status, "-".as_ref())?;
+            store::json::write(&status, "-".as_ref())?;
             return Ok(Outcome::Done);
         }
         show(&status)
@@ -106,6 +107,6 @@ fn wanted(text: &str) -> Result<(Option<String>, usize), String> {
 }
 
 pub fn show(status: &Status) -> anyhow::Result<Outcome> {
-    report::file::show(&report::status::text(status))?;
+    store::file::show(&report::status::text(status))?;
     Ok(Outcome::Done)
 }

@@ -10,17 +10,19 @@ use jiff::Timestamp;
 use super::question::Question;
 use crate::config::{self, GoalArguments, RequestArguments, quantity};
 use crate::cost::{self, Measurement, Size, Sizing, row_name, summary};
+use crate::document::resources::Machine;
+use crate::document::times::to_ms;
+use crate::document::verdict::Verdict;
 use crate::experiment::Abort;
-use crate::history::{self, History, NewRun};
-use crate::outcome::{Outcome, Signal, misuse};
-use crate::plan::{Machine, Verdict, to_ms};
 use crate::prices::Rate;
-use crate::progress::Progress;
+use crate::process::exit_code::{Outcome, Signal, misuse};
+use crate::process::signal::Stop;
 use crate::report;
-use crate::rig::Rig;
-use crate::secrets::command_without_secrets;
-use crate::signal::Stop;
-use crate::state;
+use crate::service::deployment::Deployment;
+use crate::store::history::{self, History, NewRun};
+use crate::store::redaction::command_without_secrets;
+use crate::store::state_dir;
+use crate::terminal::progress::Progress;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -60,7 +62,7 @@ impl Arguments {
         // Opened first: a measurement that cannot be kept would be in vain.
         let history = History::open()?;
         let measurement = Measurement {
-            app: config::app(&self.question.app, &file, &state::logs()?)?,
+            app: config::app(&self.question.app, &file, &state_dir::logs()?)?,
             request: config::request(&self.request, &file)?,
             goal: config::goal(&self.goal, &file),
             requests: self.requests as u64,
@@ -116,7 +118,7 @@ impl Arguments {
 
     /// Requests that the limit on open files has no room for would fail, and seem to be the app's failures.
     fn check_room(&self) -> anyhow::Result<()> {
-        let (users, room) = (self.concurrency, Rig::room());
+        let (users, room) = (self.concurrency, Deployment::room());
         let Some(shortage) = room.shortage(&Workload::Closed { users, think: 0.0 }, 0.0) else {
             return Ok(());
         };

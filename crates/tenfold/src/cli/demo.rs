@@ -8,14 +8,15 @@ use fleet::{App, Logs};
 
 use crate::config::{Goal, Pattern, Request, Workload};
 use crate::experiment::{Depth, Experiment, SuspectAnswer};
-use crate::history::History;
-use crate::outcome::Outcome;
-use crate::output;
-use crate::progress::Progress;
+use crate::process::exit_code::Outcome;
+use crate::process::signal::Stop;
 use crate::report;
 use crate::report::plan::Rows;
-use crate::signal::Stop;
-use crate::state;
+use crate::store;
+use crate::store::history::History;
+use crate::store::state_dir;
+use crate::terminal::output;
+use crate::terminal::progress::Progress;
 
 use super::plan;
 
@@ -41,7 +42,7 @@ impl Arguments {
         };
         // Wherever this program lies, that is what a user would type.
         plan.command[0] = "tenfold".to_owned();
-        let shown = report::file::show(&report::plan::text(&plan, Rows::Telling));
+        let shown = store::file::show(&report::plan::text(&plan, Rows::Telling));
         plan::keep(&history, &plan)?;
         shown?;
         output::line(format_args!(
@@ -57,7 +58,7 @@ fn experiment() -> anyhow::Result<Experiment> {
     let request =
         Request { method: "GET".into(), path: "/".into(), headers: Vec::new(), body: Vec::new() };
     Ok(Experiment {
-        app: App::new(command, Logs::new(state::logs()?)),
+        app: App::new(command, Logs::new(state_dir::logs()?)),
         workload: Workload { pattern: Pattern::Open { rate: 150.0 }, request },
         goal: Goal { p95: Some(Duration::from_millis(100)), p99: None, max_errors: 0.001 },
         max_instances: 16,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::outcome::{Outcome, misuse};
+use crate::process::exit_code::{Outcome, misuse};
 
 /// The wait of a request, in place of a query or a remote call.
 const WAIT: Duration = Duration::from_millis(20);

@@ -4,8 +4,8 @@ use anyhow::Context;
 use clap::Args;
 
 use super::load::OutputArguments;
-use crate::history::{History, RunName};
-use crate::outcome::{Outcome, misuse};
+use crate::process::exit_code::{Outcome, misuse};
+use crate::store::history::{History, RunName};
 
 #[derive(Args, Debug)]
 pub struct Arguments {

@@ -11,15 +11,16 @@ use crate::config::{
     self, File, GoalArguments, LimitArguments, RequestArguments, Workload, WorkloadArguments,
     quantity,
 };
+use crate::document::plan::Plan;
+use crate::document::verdict::Verdict;
 use crate::experiment::{Depth, Experiment, NO_WORKLOAD, SuspectAnswer};
-use crate::history::{self, History, NewRun};
-use crate::outcome::{Outcome, Signal, misuse};
-use crate::plan::{Plan, Verdict};
 use crate::prices::Machines;
+use crate::process::exit_code::{Outcome, Signal, misuse};
+use crate::process::signal::Stop;
 use crate::report;
 use crate::report::plan::Rows;
-use crate::signal::Stop;
-use crate::state;
+use crate::store::history::{self, History, NewRun};
+use crate::store::state_dir;
 
 #[derive(Args, Debug)]
 #[command(
@@ -105,7 +106,7 @@ impl Arguments {
         let asked = self.workload.clone().or_environment(file)?;
         let pattern = config::pattern(&asked, file)?;
         let request = config::request(&self.request, file)?;
-        let app = config::app(&self.question.app, file, &state::logs()?)?;
+        let app = config::app(&self.question.app, file, &state_dir::logs()?)?;
         let (max_instances, depth) = self.scope(file)?;
         let (pattern, depth) = match (pattern, depth) {
             (Some(pattern), depth) => (pattern, depth),

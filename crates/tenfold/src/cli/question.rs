@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::config::{self, AppArguments, File};
 use crate::prices::PriceArguments;
-use crate::progress::Progress;
-use crate::report;
+use crate::store;
+use crate::terminal::progress::Progress;
 
 #[derive(Args, Debug)]
 pub struct Question {
@@ -33,7 +33,7 @@ impl Question {
     pub fn file(&self) -> anyhow::Result<File> {
         let file = config::read_file(self.config.as_deref(), &self.app)?;
         if let Some(to) = &self.json {
-            report::file::check(to)?;
+            store::file::check(to)?;
         }
         Ok(file)
     }
@@ -48,11 +48,11 @@ impl Question {
         text: impl Fn(&T) -> String,
     ) -> anyhow::Result<()> {
         let shown = match self.json.as_deref() {
-            Some(to) if report::file::is_standard_output(to) => Ok(()),
-            _ => report::file::show(&text(answer)),
+            Some(to) if store::file::is_standard_output(to) => Ok(()),
+            _ => store::file::show(&text(answer)),
         };
         // One that fails does not keep the other back.
-        let written = self.json.as_ref().map_or(Ok(()), |to| report::json::write(answer, to));
+        let written = self.json.as_ref().map_or(Ok(()), |to| store::json::write(answer, to));
         shown.and(written)
     }
 }

@@ -3,10 +3,10 @@
 use clap::Args;
 
 use crate::config::quantity;
-use crate::history::{History, Run};
-use crate::outcome::Outcome;
-use crate::output;
-use crate::report;
+use crate::process::exit_code::Outcome;
+use crate::store;
+use crate::store::history::{History, Run};
+use crate::terminal::output;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -21,7 +21,7 @@ impl Arguments {
         if runs.is_empty() {
             output::line(format_args!("No runs yet: `tenfold demo` makes the first one."));
         }
-        report::file::show(&runs.iter().map(entry).collect::<String>())?;
+        store::file::show(&runs.iter().map(entry).collect::<String>())?;
         Ok(Outcome::Done)
     }
 }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_takes_two_lines_whatever_its_command_is() {
+    fn a_listed_run_takes_two_lines() {
         let run = Run {
             id: 7,
             kind: "plan".to_owned(),

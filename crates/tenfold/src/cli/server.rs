@@ -7,10 +7,10 @@ use clap::{Args, Subcommand};
 use hyper::Method;
 
 use super::control::{self, TargetArguments};
-use crate::admin::{Addition, Removal, Removed, Status};
 use crate::config::quantity;
-use crate::outcome::Outcome;
-use crate::output;
+use crate::process::exit_code::Outcome;
+use crate::service::admin::{Addition, Removal, Removed, Status};
+use crate::terminal::output;
 
 #[derive(Args, Debug)]
 pub struct Arguments {

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
-use crate::history::{History, RunName};
-use crate::outcome::Outcome;
+use crate::process::exit_code::Outcome;
 use crate::report;
 use crate::report::plan::Rows;
+use crate::store;
+use crate::store::history::{History, RunName};
 
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -29,9 +30,9 @@ impl Arguments {
         let (kind, document) = history.document(run)?;
         if let Some(to) = &self.json {
             match serde_json::from_str::<serde_json::Value>(&document) {
-                Ok(value) => report::json::write(&value, to)?,
+                Ok(value) => store::json::write(&value, to)?,
                 // Damaged: what is there.
-                Err(_) => report::file::write(&document, to)?,
+                Err(_) => store::file::write(&document, to)?,
             }
             return Ok(Outcome::Done);
         }
@@ -50,7 +51,7 @@ impl Arguments {
                 report::load::text(&load)
             }
         };
-        report::file::show(&text)?;
+        store::file::show(&text)?;
         Ok(Outcome::Done)
     }
 }

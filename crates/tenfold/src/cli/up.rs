@@ -8,26 +8,28 @@ use balancer::{Backend, Slots};
 use clap::Args;
 use tokio::task::JoinSet;
 
-use crate::admin::{Admin, Controlled, Takeover};
 use crate::config::{
     self, AppArguments, Balancing, BalancingArguments, LimitArguments, Members, Served, Wanted,
     quantity,
 };
-use crate::crashes;
-use crate::ending::{Ending, Farewell};
-use crate::hangup;
-use crate::health;
-use crate::heap;
-use crate::history::{self, History};
-use crate::notify;
-use crate::outcome::Outcome;
-use crate::output;
-use crate::plan::{Plan, Verdict};
-use crate::renewal;
-use crate::rig::{Rig, ToRun};
-use crate::secrets::command_without_secrets;
-use crate::signal::Stop;
-use crate::state;
+use crate::document::plan::Plan;
+use crate::document::verdict::Verdict;
+use crate::process::exit_code::Outcome;
+use crate::process::heap;
+use crate::process::signal::Stop;
+use crate::service::admin::{Admin, Controlled, Takeover};
+use crate::service::crash_log;
+use crate::service::deployment::{Deployment, ToRun};
+use crate::service::health_log;
+use crate::service::notify;
+use crate::service::reexec;
+use crate::service::reload_signal;
+use crate::service::shutdown::{self, ShutdownCause};
+use crate::service::shutdown_mode::ShutdownMode;
+use crate::store::history::{self, History};
+use crate::store::redaction::command_without_secrets;
+use crate::store::state_dir;
+use crate::terminal::output;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -52,7 +54,7 @@ impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let file = config::read_file(self.config.as_deref(), &self.app)?;
         // A check writes nothing.
-        let logs = if self.balancing.check { PathBuf::new() } else { state::logs()? };
+        let logs = if self.balancing.check { PathBuf::new() } else { state_dir::logs()? };
         let wanted = Wanted::Up {
             app: &self.app,
             limits: self.limits,
@@ -67,54 +69,54 @@ impl Arguments {
         }
         let launches: Vec<Launch> = balancing.apps.iter().filter_map(Launch::of).collect();
         let stop = Stop::listen_as_service()?;
-        renewal::listen()?;
+        reexec::listen()?;
         let mut takeover = Takeover::begin(&balancing).await?;
         let inherited = takeover.inherit(&balancing.config)?;
         let to_run = launches.iter().map(|launch| launch.to_run.clone()).collect();
-        let rig = Arc::new(Rig::new(balancing.config.clone(), to_run, inherited)?);
-        balancing.add_servers(&rig.balancer);
-        hangup::listen(&stop, rig.balancer.clone())?;
-        health::tell(&rig.balancer);
+        let deployment = Arc::new(Deployment::new(balancing.config.clone(), to_run, inherited)?);
+        balancing.add_servers(&deployment.balancer);
+        reload_signal::listen(&stop, deployment.balancer.clone())?;
+        health_log::tell(&deployment.balancer);
         heap::look_after();
         if takeover.has_predecessor() {
             // It serves until the instances of this one can.
             let ready = tokio::select! {
                 signal = stop.wait() => Ok(Some(signal)),
-                ready = launch(&rig, &launches) => ready.map(|()| None),
+                ready = launch(&deployment, &launches) => ready.map(|()| None),
             };
             if !matches!(ready, Ok(None)) {
-                rig.stop(Farewell::Close(Duration::ZERO)).await;
+                deployment.stop(ShutdownMode::Close(Duration::ZERO)).await;
             }
             if let Some(signal) = ready? {
                 return Ok(Outcome::Stopped(signal));
             }
         }
-        let controlled = Controlled::Fleets(Arc::clone(&rig));
-        let admin = Admin::open(&balancing, &rig.addresses, controlled, takeover.control())?;
-        rig.open();
+        let controlled = Controlled::Fleets(Arc::clone(&deployment));
+        let admin = Admin::open(&balancing, &deployment.addresses, controlled, takeover.control())?;
+        deployment.open();
         let predecessor = takeover.complete().await;
         let ending = tokio::select! {
-            ending = Ending::wait(&stop, &admin) => Ok(ending),
+            ending = ShutdownCause::wait(&stop, &admin) => Ok(ending),
             failed = async {
-                if let Err(error) = launch(&rig, &launches).await {
+                if let Err(error) = launch(&deployment, &launches).await {
                     return error;
                 }
                 announce(&admin, &balancing, &launches, &logs, predecessor);
                 notify::ready();
-                match crashes::tell(&rig).await {}
+                match crash_log::tell(&deployment).await {}
             } => Err(failed),
         };
         let drain = match &ending {
             // Where nothing is in flight, what waits in the queue has nobody left to be answered by.
-            Err(_) if rig.in_flight() == 0 => Duration::ZERO,
+            Err(_) if deployment.in_flight() == 0 => Duration::ZERO,
             _ => balancing.drain,
         };
         if let Ok(ending) = &ending {
             ending.announce(&admin, drain);
         }
-        rig.stop(Farewell::new(&admin, drain)).await;
+        deployment.stop(shutdown::mode(&admin, drain)).await;
         admin.close().await;
-        ending.map(Ending::outcome)
+        ending.map(ShutdownCause::outcome)
     }
 }
 
@@ -139,9 +141,9 @@ fn announce(
 }
 
 /// All apps at the same time. The first that fails ends the others.
-async fn launch(rig: &Rig, launches: &[Launch]) -> anyhow::Result<()> {
+async fn launch(deployment: &Deployment, launches: &[Launch]) -> anyhow::Result<()> {
     let mut starting = JoinSet::new();
-    for (app, launch) in rig.apps.iter().zip(launches) {
+    for (app, launch) in deployment.apps.iter().zip(launches) {
         let (fleet, count) = (app.fleet.clone(), launch.count);
         starting.spawn(async move { fleet.scale(count).await });
     }

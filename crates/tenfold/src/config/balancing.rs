@@ -18,7 +18,7 @@ use super::source::{Key, Wrong};
 use super::tls::{readable, within};
 use super::value::Short;
 use super::{AppArguments, BalancingArguments, LimitArguments, route};
-use crate::output;
+use crate::terminal::output;
 
 /// A balancer and what is behind it.
 #[derive(Clone, Debug)]

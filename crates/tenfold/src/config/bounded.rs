@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_without_an_end_is_refused_and_an_empty_one_is_not() {
+    fn an_endless_device_is_refused_and_an_empty_one_is_not() {
         let error = read(Path::new("/dev/zero")).unwrap_err();
         assert_eq!(error.to_string(), "it is no regular file, and gives more than 16 MiB");
         assert_eq!(read_text(Path::new("/dev/null")).unwrap(), "");

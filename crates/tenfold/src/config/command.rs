@@ -1,6 +1,6 @@
 //! The app's command: words for a program, which no shell reads.
 
-use crate::secrets::command_without_secrets;
+use crate::store::redaction::command_without_secrets;
 
 /// What a shell puts between commands.
 const OPERATORS: [&str; 4] = ["&&", "||", ";", "|"];
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_for_a_shell_is_told_how_to_write_it() {
+    fn shell_syntax_suggests_sh_c() {
         assert_eq!(
             told("cd shop && node app.js").unwrap(),
             "`&&` is for a shell, and no shell reads the command: let one do so, as in -- sh -c 'cd shop && \
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_understands_is_left_to_it() {
+    fn arguments_of_a_program_are_left_alone() {
         for command in
             ["node app.js", "./a=b", "java -Da=b -jar x", "app --sep=; a&&b", "env A=1 node app.js"]
         {

@@ -2,7 +2,7 @@
 //! before all of these, which is why clap does not read them.
 
 use super::quantity;
-use crate::outcome::misuse;
+use crate::process::exit_code::misuse;
 
 pub fn users() -> anyhow::Result<Option<usize>> {
     variable("TENFOLD_USERS", quantity::count)

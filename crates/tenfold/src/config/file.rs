@@ -13,7 +13,7 @@ use super::bounded;
 use super::route::RouteTable;
 use super::source::{Key, Source};
 use super::value;
-use crate::outcome::misuse;
+use crate::process::exit_code::misuse;
 
 /// The file's name in the working directory.
 pub const NAME: &str = "tenfold.toml";
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_every_part() {
+    fn a_file_is_read_completely() {
         let file = File::parse(
             r#"
             [app]
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_as_people_know_them() {
+    fn errors_quote_numbers_as_written() {
         let error = |text| File::parse(text, "t.toml").unwrap_err().to_string();
         for (text, words) in [
             ("[workload]\nusers = \"3\"", "expected a whole number (in"),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_remedy_is_for_what_was_written() {
+    fn an_error_suggests_a_fix_for_what_was_written() {
         let error = |text| File::parse(text, "t.toml").unwrap_err().to_string();
         for (text, remedy) in [
             ("[app]\nenv = { PORT = 3000 }", "`): write it in quotes, as in \"4201-4210\""),

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_a_secret_is_not_repeated() {
+    fn errors_do_not_repeat_secrets() {
         let env = Arg::new("env").long("env").value_parser(Discreet(assignment));
         let header = Arg::new("header").long("header").value_parser(Discreet(header));
         for argument in [env, header] {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_can_mean_one_thing_a_number_is_seconds() {
+    fn a_bare_number_is_seconds_where_allowed() {
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         assert_eq!(
             (seconds("90"), seconds("0")),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_whole_and_can_be_counted_with() {
+    fn counts_are_whole_numbers_below_a_maximum() {
         assert_eq!((count("1"), count(" 20 ")), (Ok(1), Ok(20)));
         for bad in ["", "0", "-1", "1.5", "18446744073709551615", "18446744073709551616"] {
             assert!(count(bad).is_err(), "{bad:?}");
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn sizes_in_bytes_and_their_multiples() {
         assert_eq!(bytes("16384"), Ok(16384));
         assert_eq!((bytes("16KiB"), bytes("2 MB")), (Ok(16384), Ok(2_000_000)));
         for bad in ["", "KiB", "1.5MiB", "-1", "99999999999GiB", "1XB"] {
@@ -329,14 +329,14 @@ mod tests {
     }
 
     #[test]
-    fn limits() {
+    fn cpu_limits_are_parsed() {
         assert_eq!(cpus("0.1").map(Cpus::cores), Ok(0.1));
         assert_eq!((memory("20M"), memory("20MiB")), (Ok(20_000_000), Ok(20 << 20)));
         assert!(memory("20").unwrap_err().contains("holds no program"));
     }
 
     #[test]
-    fn addresses() {
+    fn addresses_are_parsed() {
         assert_eq!(address("127.0.0.1:80"), Ok(([127, 0, 0, 1], 80).into()));
         for bad in ["8080", ":80", "127.0.0.1", "http://127.0.0.1:80", "127.0.0.1:99999"] {
             assert!(address(bad).unwrap_err().contains("write HOST:PORT"), "{bad}");
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn port_ranges() {
+    fn port_ranges_are_parsed() {
         assert_eq!(ports("4201-4210"), Ok(4201..=4210));
         assert_eq!(ports("80"), Ok(80..=80));
         assert!(ports("9-1").is_err() && ports("0-5").is_err() && ports("70000").is_err());

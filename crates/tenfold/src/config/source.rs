@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::outcome::misuse;
+use crate::process::exit_code::misuse;
 
 /// A file's name and text, for messages.
 #[derive(Clone, Debug, Default)]
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_found_where_they_stand() {
+    fn keys_are_located_in_the_file() {
         let source = Source::new("t.toml", "[a.b]\nc = 1\n\n[[d]]\ne = 1\n[[d]]\ne = [\n1,\n2]\n");
         let line = |path: &[&str]| source.wrong(&Key::of(path).wrong("x")).to_string();
         assert_eq!(line(&["a", "b", "c"]), "t.toml:2: x");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_can_be_taken_out() {
+    fn a_value_can_be_removed_from_a_table() {
         let source = Source::new("t.toml", "[a.b]\nc = 1\n[d]\ne = 2\n");
         assert_eq!(source.leaves(), [Key::of(&["a", "b", "c"]), Key::of(&["d", "e"])]);
         let rest = source.without(&Key::of(&["a", "b", "c"])).unwrap();

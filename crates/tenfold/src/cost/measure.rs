@@ -10,13 +10,15 @@ use observe::{Machine, MemoryLimit, Usage};
 
 use super::{Measured, Row, Size};
 use crate::config::{Goal, Request, SLOTS};
-use crate::cpu::{self, CpuUse};
+use crate::document::resources::Limited;
+use crate::document::times::to_ms;
+use crate::document::verdict::Verdict;
 use crate::experiment::{Abort, redirect};
-use crate::plan::{Limited, Verdict, to_ms};
-use crate::progress::Progress;
-use crate::rig::Rig;
-use crate::signal::Stop;
-use crate::slices;
+use crate::process::sched_slice;
+use crate::process::signal::Stop;
+use crate::service::cpu_use::{self, CpuUse};
+use crate::service::deployment::Deployment;
+use crate::terminal::progress::Progress;
 
 /// What to measure, and with what.
 pub struct Measurement {
@@ -70,9 +72,10 @@ impl Measurement {
         };
         let app = App { limits: size.limits(), ..self.app.clone() };
         let patience = self.patience();
-        let rig = Rig::to_measure(app, SLOTS, patience, patience).map_err(Abort::Failed)?;
-        let measured = self.measure(instances, size, &rig, stop, progress).await;
-        rig.close().await;
+        let deployment =
+            Deployment::to_measure(app, SLOTS, patience, patience).map_err(Abort::Failed)?;
+        let measured = self.measure(instances, size, &deployment, stop, progress).await;
+        deployment.close().await;
         match measured {
             Ok(measured) => row.measured = Some(measured),
             Err(Abort::Failed(error)) => row.failure = Some(cannot_run(error)?),
@@ -90,7 +93,7 @@ impl Measurement {
         &self,
         instances: usize,
         size: Size,
-        rig: &Rig,
+        deployment: &Deployment,
         stop: &Stop,
         progress: &mut Progress,
     ) -> Result<Measured, Abort> {
@@ -98,24 +101,24 @@ impl Measurement {
         progress.step(format!("measuring {what}"), self.longest);
         tokio::select! {
             signal = stop.wait() => return Err(Abort::Stopped(signal)),
-            scaled = rig.fleet().scale(instances) => scaled.map_err(|error| {
-                Abort::Failed(Rig::late(error, &self.app, "--longest").into())
+            scaled = deployment.fleet().scale(instances) => scaled.map_err(|error| {
+                Abort::Failed(Deployment::late(error, &self.app, "--longest").into())
             })?,
         }
-        let kills = rig.memory_kills();
-        let mark = rig.recorder.mark();
-        let run = slices::shortest(|| Run::start(self.load(rig)));
+        let kills = deployment.memory_kills();
+        let mark = deployment.recorder.mark();
+        let run = sched_slice::shortest(|| Run::start(self.load(deployment)));
         let run = run.map_err(|e| Abort::Failed(e.into()))?;
         let begun = Instant::now();
         while run.is_running() && !self.is_enough(begun.elapsed(), &run) {
             tokio::select! {
                 signal = stop.wait() => return Err(Abort::Stopped(signal)),
-                failed = rig.fleet().crash_loop() => return Err(Abort::Failed(failed.into())),
+                failed = deployment.fleet().crash_loop() => return Err(Abort::Failed(failed.into())),
                 () = tokio::time::sleep(LOOK) => progress.passed(LOOK),
             }
         }
-        let usage = rig.recorder.since(&mark);
-        let kills = rig.memory_kills().saturating_sub(kills);
+        let usage = deployment.recorder.since(&mark);
+        let kills = deployment.memory_kills().saturating_sub(kills);
         // Joining its threads blocks, and the fleet must be served meanwhile.
         let report = tokio::task::spawn_blocking(move || run.cut()).await.map_err(|e| {
             Abort::Failed(anyhow::Error::new(e).context("the load generator failed"))
@@ -128,9 +131,9 @@ impl Measurement {
         elapsed >= self.longest || (elapsed >= LEAST && run.snapshot().requests >= self.requests)
     }
 
-    fn load(&self, rig: &Rig) -> load::Config {
+    fn load(&self, deployment: &Deployment) -> load::Config {
         let workload = load::Workload::closed(self.concurrency, Duration::ZERO);
-        let mut config = load::Config::new(self.request.target(rig.address()), workload);
+        let mut config = load::Config::new(self.request.target(deployment.address()), workload);
         config.timeout = self.patience();
         config.trim = load::Trim::Nothing;
         // Those that the goal allows are no flaw of the measurement.
@@ -144,7 +147,7 @@ impl Measurement {
         let ms = |time: Option<Duration>| time.map(|time| to_ms(time.as_secs_f64()));
         let percentile = |percent| report.response.percentile(percent);
         let seconds = report.duration.as_secs_f64();
-        let apps = cpu::instances(usage);
+        let apps = cpu_use::instances(usage);
         let cpu = CpuUse::of(usage, report, &self.machine);
         let busy = cost::Busy {
             granted,
@@ -165,7 +168,7 @@ impl Measurement {
         let kills_in_service = MemoryLimit::kills(limits);
         let scarcity = scarcity(report.succeeded());
         let doubts: Vec<String> =
-            cpu::disturbance(cpu.others()).into_iter().chain(scarcity).collect();
+            cpu_use::disturbance(cpu.others()).into_iter().chain(scarcity).collect();
         let suspect = doubts.iter().map(|_| Verdict::Suspect);
         let verdicts = reasons(report).map(|reason| reason.verdict().into()).chain(suspect);
         Measured {
@@ -188,7 +191,7 @@ impl Measurement {
             redirect: redirect(report),
             memory_kills: u64::from(kills) + kills_in_service,
             verdict: verdicts.max().unwrap_or(Verdict::Valid),
-            verdict_reasons: reasons(report).map(cpu::told).chain(doubts).collect(),
+            verdict_reasons: reasons(report).map(cpu_use::describe).chain(doubts).collect(),
         }
     }
 }
@@ -238,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_not_compared_by_a_few_answers_in_silence() {
+    fn a_comparison_by_few_answers_is_suspect() {
         assert!(scarcity(2).unwrap().contains("fewer than 20 answers") && scarcity(19).is_some());
         assert!(scarcity(20).is_none() && scarcity(0).is_none());
     }

@@ -8,9 +8,12 @@ use super::knowledge::{ABOUT, Knowledge};
 use super::observation::Observation;
 use super::{Depth, Experiment, verdict};
 use crate::config::Pattern;
-use crate::outcome::Signal;
-use crate::plan::{self, Plan, Stop, StopReason, Verdict, to_ms};
-use crate::secrets::command_without_secrets;
+use crate::document::plan::{self, Plan, Stop, StopReason};
+use crate::document::resources::{Limits, Machine};
+use crate::document::times::to_ms;
+use crate::document::verdict::Verdict;
+use crate::process::exit_code::Signal;
+use crate::store::redaction::command_without_secrets;
 
 /// The curve shows at least so many counts.
 const CURVE: usize = 10;
@@ -28,8 +31,8 @@ pub fn plan(
         started_at,
         duration_s: (elapsed.as_secs_f64() * 10.0).round() / 10.0,
         command: command_without_secrets(&experiment.app.command),
-        machine: plan::Machine::of(&known.machine),
-        limits: plan::Limits::of(&experiment.app.limits),
+        machine: Machine::of(&known.machine),
+        limits: Limits::of(&experiment.app.limits),
         goal: goal(experiment),
         verdict: Verdict::Valid,
         verdict_reasons: Vec::new(),

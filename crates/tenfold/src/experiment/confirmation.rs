@@ -11,14 +11,14 @@ use super::pace::Pace;
 use super::probe::{Abort, Probe, WarmUp};
 use super::session::{Session, Stage, bound, longest_wait};
 use crate::config::Pattern;
-use crate::plan::{Purpose, StopReason};
+use crate::document::plan::{Purpose, StopReason};
 
 impl Session<'_> {
     /// Measures the recommended count and the one below, until both stand, then what is least sure, and
     /// whether one more would help.
     pub(super) async fn confirm(&mut self) -> Result<(), Abort> {
         // What runs already goes first: an instance that is stopped would have to warm up again.
-        let running = self.rig.fleet().members().len();
+        let running = self.deployment.fleet().members().len();
         let all = self.confirmation(running) + self.confirmations(running);
         if self.known.one_more() == Some(running) && all <= self.budget.left() {
             self.attempt(running).await?;
@@ -140,7 +140,7 @@ impl Session<'_> {
     }
 
     async fn confirm_at(&mut self, instances: usize) -> Result<(), Abort> {
-        let are_new = instances > self.rig.fleet().members().len();
+        let are_new = instances > self.deployment.fleet().members().len();
         // New ones are waited for past the budget only where nothing else is known.
         let patience = match self.experiment.depth {
             Depth::Confirm if are_new && !self.known.confirmed.is_empty() => self.budget.left(),

@@ -11,8 +11,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use super::pace::Pace;
 use super::probe::Abort;
 use super::session::Session;
-use crate::plan::Purpose;
-use crate::rig::BALANCER;
+use crate::document::plan::Purpose;
+use crate::service::deployment::BALANCER;
 
 /// What a probe does differently from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,12 @@ impl Session<'_> {
         for question in self.known.questions_of_one() {
             let setting = match question.change {
                 Change::NoBalancer => Setting {
-                    past_balancer: self.rig.fleet().members().first().map(|m| m.member.address),
+                    past_balancer: self
+                        .deployment
+                        .fleet()
+                        .members()
+                        .first()
+                        .map(|m| m.member.address),
                     ..Setting::default()
                 },
                 _ => Setting { generator_threads: 2, ..Setting::default() },
@@ -55,7 +60,7 @@ impl Session<'_> {
         let Some(second) = &self.known.second else { return Ok(()) };
         let (users, before) = (second.probe.users.unwrap_or(2), second.throughput());
         // Held until the probe is over, and given back whatever ends it.
-        let confined = Confinement::of(&self.rig.recorder);
+        let confined = Confinement::of(&self.deployment.recorder);
         if confined.is_some() {
             self.ask(question, (2, users), before, Setting::default()).await?;
         }

@@ -19,7 +19,8 @@ pub use self::next::ABOUT;
 use super::observation::Observation;
 use super::{Experiment, death};
 use crate::config::Pattern;
-use crate::plan::{Stop, StopReason, Verdict};
+use crate::document::plan::{Stop, StopReason};
+use crate::document::verdict::Verdict;
 
 /// All measurements of an experiment.
 pub struct Knowledge<'a> {

@@ -35,10 +35,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Goal, Pattern, Workload};
-use crate::outcome::{Signal, misuse};
-use crate::plan::Plan;
-use crate::progress::Progress;
-use crate::signal::Stop;
+use crate::document::plan::Plan;
+use crate::process::exit_code::{Signal, misuse};
+use crate::process::signal::Stop;
+use crate::terminal::progress::Progress;
 pub use observation::{of_redirects, redirect};
 use pace::Budget;
 pub use probe::Abort;

@@ -12,10 +12,13 @@ use observe::{Machine, MemoryLimit, Sample, Sockets, TargetUsage, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::probe::Probe;
-use crate::cpu::{self, CpuUse};
-use crate::plan::{self, Purpose, Times, Verdict};
-use crate::report::times::times;
-use crate::rig::Rig;
+use crate::document::plan::{self, Purpose};
+use crate::document::resources::Limited;
+use crate::document::times::Times;
+use crate::document::times::times;
+use crate::document::verdict::Verdict;
+use crate::service::cpu_use::{self, CpuUse};
+use crate::service::deployment::Deployment;
 
 /// Counters at the beginning of the measured interval.
 pub struct Mark {
@@ -93,24 +96,24 @@ pub struct Observation {
 
 impl Edges {
     /// The measured interval begins.
-    pub fn mark(rig: &Rig) -> Mark {
+    pub fn mark(deployment: &Deployment) -> Mark {
         Mark {
-            usage: rig.recorder.mark(),
-            balancer: rig.balancer.snapshot(),
-            memory_kills: rig.memory_kills(),
+            usage: deployment.recorder.mark(),
+            balancer: deployment.balancer.snapshot(),
+            memory_kills: deployment.memory_kills(),
         }
     }
 }
 
 impl Mark {
     /// It ends.
-    pub async fn until(self, rig: &Rig, purpose: Purpose) -> Edges {
+    pub async fn until(self, deployment: &Deployment, purpose: Purpose) -> Edges {
         Edges {
-            usage: rig.recorder.since(&self.usage),
+            usage: deployment.recorder.since(&self.usage),
             before: self.balancer,
-            after: rig.balancer.snapshot(),
-            memory_kills: rig.memory_kills().saturating_sub(self.memory_kills),
-            sockets: usual_sockets(rig, purpose).await,
+            after: deployment.balancer.snapshot(),
+            memory_kills: deployment.memory_kills().saturating_sub(self.memory_kills),
+            sockets: usual_sockets(deployment, purpose).await,
         }
     }
 }
@@ -126,10 +129,10 @@ impl Observation {
         machine: &Machine,
     ) -> Observation {
         let usage = &edges.usage;
-        let apps: Vec<&TargetUsage> = cpu::instances(usage).collect();
+        let apps: Vec<&TargetUsage> = cpu_use::instances(usage).collect();
         let cpu = CpuUse::of(usage, report, machine);
         let mut probe = reported(probe, report, edges, cpu);
-        probe.limited = plan::Limited::most(apps.iter().copied(), usage.seconds);
+        probe.limited = Limited::most(apps.iter().copied(), usage.seconds);
         probe.rss_bytes = apps.iter().filter_map(|u| u.rss_bytes).max();
         let limits = || apps.iter().filter_map(|u| u.memory.as_ref());
         probe.memory_kills = u64::from(edges.memory_kills) + MemoryLimit::kills(limits());
@@ -144,7 +147,7 @@ impl Observation {
             slowest: report.response.max().map(|t| t.as_secs_f64()),
             shape: shape(report.service.counts()),
             app_cores: cpu.app,
-            busiest_thread: apps.iter().filter_map(|u| cpu::busiest(u)).reduce(f64::max),
+            busiest_thread: apps.iter().filter_map(|u| cpu_use::busiest(u)).reduce(f64::max),
             run_wait: apps.iter().map(|u| u.run_queue_wait).sum(),
             relay_cores: cpu.relay(),
             balancer_thread: cpu.balancer_thread,
@@ -233,7 +236,7 @@ impl Observation {
 
     /// What is to be said of other programs beside it, if they used cores that it needed.
     pub fn disturbance(&self, dependency_demand: f64) -> Option<String> {
-        cpu::disturbance(self.other_cores() - dependency_demand * self.throughput())
+        cpu_use::disturbance(self.other_cores() - dependency_demand * self.throughput())
     }
 
     /// The quota that stopped an instance with one request in flight in nearly every period, and how the time
@@ -382,15 +385,15 @@ pub fn of_redirects(status: u16, what: &str) -> String {
 }
 
 /// The connections of the first instance, looked at several times where it is judged what of them is unread.
-async fn usual_sockets(rig: &Rig, purpose: Purpose) -> Option<Sockets> {
-    let name = rig.fleet().members().first()?.member.name.clone();
+async fn usual_sockets(deployment: &Deployment, purpose: Purpose) -> Option<Sockets> {
+    let name = deployment.fleet().members().first()?.member.name.clone();
     if purpose != Purpose::Ladder {
-        return rig.recorder.sockets(&name);
+        return deployment.recorder.sockets(&name);
     }
     let mut seen = Vec::with_capacity(MOMENTS);
     for _ in 0..MOMENTS {
         tokio::time::sleep(APART).await;
-        seen.extend(rig.recorder.sockets(&name));
+        seen.extend(deployment.recorder.sockets(&name));
     }
     usual(seen)
 }
@@ -479,7 +482,7 @@ fn told(reason: &Reason, report: &Report, edges: &Edges) -> String {
              than the instances complete; lower the rate, or allow more of them (--max-instances)",
             percent(*ratio)
         ),
-        _ => cpu::told(reason),
+        _ => cpu_use::describe(reason),
     }
 }
 

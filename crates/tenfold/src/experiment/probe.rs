@@ -10,12 +10,12 @@ use super::intervention::Setting;
 use super::observation::{Edges, Observation};
 use super::pace::Pace;
 use crate::config::Request;
-use crate::outcome::Signal;
-use crate::plan::Purpose;
-use crate::progress::Progress;
-use crate::rig::Rig;
-use crate::signal::Stop;
-use crate::slices;
+use crate::document::plan::Purpose;
+use crate::process::exit_code::Signal;
+use crate::process::sched_slice;
+use crate::process::signal::Stop;
+use crate::service::deployment::Deployment;
+use crate::terminal::progress::Progress;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -66,23 +66,23 @@ impl Probe {
     /// Measures.
     pub async fn measure(
         &self,
-        rig: &Rig,
+        deployment: &Deployment,
         request: &Request,
         stop: &Stop,
         progress: &mut Progress,
         machine: &Machine,
     ) -> Result<Observation, Abort> {
-        let run = slices::shortest(|| Run::start(self.load(rig, request)));
+        let run = sched_slice::shortest(|| Run::start(self.load(deployment, request)));
         let run = run.map_err(|e| Abort::Failed(e.into()))?;
         let begun = Instant::now();
         // On an abort the run is dropped: nobody waits for what is in flight then.
-        let edges = self.watch(rig, &run, begun, stop, progress).await?;
+        let edges = self.watch(deployment, &run, begun, stop, progress).await?;
         let report = finish(run, begun.elapsed(), stop, progress).await?;
         Ok(Observation::new(self, &report, relative_error(&report), &edges, machine))
     }
 
-    fn load(&self, rig: &Rig, request: &Request) -> load::Config {
-        let address = self.setting.past_balancer.unwrap_or_else(|| rig.address());
+    fn load(&self, deployment: &Deployment, request: &Request) -> load::Config {
+        let address = self.setting.past_balancer.unwrap_or_else(|| deployment.address());
         let mut config = load::Config::new(request.target(address), self.workload.clone());
         config.timeout = self.timeout;
         config.threads = self.setting.generator_threads;
@@ -96,7 +96,7 @@ impl Probe {
     /// Warms up, marks, and waits until the interval is tight or the time is over.
     async fn watch(
         &self,
-        rig: &Rig,
+        deployment: &Deployment,
         run: &Run,
         begun: Instant,
         stop: &Stop,
@@ -110,7 +110,7 @@ impl Probe {
             _ => self.pace,
         };
         run.mark();
-        let from = Edges::mark(rig);
+        let from = Edges::mark(deployment);
         let marked = Instant::now();
         loop {
             look(stop, progress).await?;
@@ -121,7 +121,7 @@ impl Probe {
             let report = run.snapshot();
             progress.detail(&format!("{:.1} requests/s", report.throughput));
             if elapsed >= pace.most || self.is_precise(&report) {
-                return Ok(from.until(rig, self.purpose).await);
+                return Ok(from.until(deployment, self.purpose).await);
             }
         }
     }

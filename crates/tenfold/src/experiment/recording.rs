@@ -13,8 +13,9 @@ use super::knowledge::{Knowledge, Lost};
 use super::observation::Observation;
 use super::{Depth, Experiment, SuspectAnswer};
 use crate::config::{Goal, Pattern};
-use crate::plan::{Limits, Machine, Stop};
-use crate::report::file;
+use crate::document::plan::Stop;
+use crate::document::resources::{Limits, Machine};
+use crate::store::file;
 
 /// The inputs of a plan: what was asked for, and all that was measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -13,11 +13,11 @@ use super::pace::{Budget, Pace};
 use super::probe::{Abort, Probe, WarmUp};
 use super::{Depth, Experiment, death};
 use crate::config::Pattern;
-use crate::outcome::misuse;
-use crate::plan::{Purpose, StopReason};
-use crate::progress::Progress;
-use crate::rig::Rig;
-use crate::signal::Stop;
+use crate::document::plan::{Purpose, StopReason};
+use crate::process::exit_code::misuse;
+use crate::process::signal::Stop;
+use crate::service::deployment::Deployment;
+use crate::terminal::progress::Progress;
 
 /// A running experiment.
 pub struct Session<'a> {
@@ -25,7 +25,7 @@ pub struct Session<'a> {
     stop: &'a Stop,
     progress: &'a mut Progress,
     pub(super) budget: Budget,
-    pub(super) rig: Rig,
+    pub(super) deployment: Deployment,
     /// Seconds that the first instance took to become ready.
     start_up: f64,
     pub(super) known: Knowledge<'a>,
@@ -52,20 +52,20 @@ impl<'a> Session<'a> {
         budget: Budget,
     ) -> anyhow::Result<Session<'a>> {
         let (wait, patience) = (longest_wait(experiment), experiment.budget);
-        let room = Rig::room();
+        let room = Deployment::room();
         anyhow::ensure!(
             room.requests > 0,
             "this process may open {} files, which is too few to measure anything: raise the limit \
              (ulimit -n 1024)",
             room.files
         );
-        let rig = Rig::to_measure(experiment.app.clone(), UNLIMITED, wait, patience)?;
+        let deployment = Deployment::to_measure(experiment.app.clone(), UNLIMITED, wait, patience)?;
         Ok(Session {
             experiment,
             stop,
             progress,
             budget,
-            rig,
+            deployment,
             start_up: 0.0,
             known: Knowledge::new(experiment, Machine::read(), room),
         })
@@ -73,7 +73,7 @@ impl<'a> Session<'a> {
 
     /// Ends the instances.
     pub async fn close(&mut self) {
-        self.rig.close().await;
+        self.deployment.close().await;
     }
 
     /// What was found out.
@@ -106,7 +106,7 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         self.intervene_at_one().await?;
-        self.rig.apps[0].set_slots(self.known.balancer_slots().unwrap_or(UNLIMITED));
+        self.deployment.apps[0].set_slots(self.known.balancer_slots().unwrap_or(UNLIMITED));
         if self.known.has_room_for_two() {
             self.measure_two().await?;
             self.intervene_at_two().await?;
@@ -309,8 +309,8 @@ impl<'a> Session<'a> {
     pub(super) async fn scale(&mut self, instances: usize) -> Result<(), Abort> {
         tokio::select! {
             signal = self.stop.wait() => Err(Abort::Stopped(signal)),
-            scaled = self.rig.fleet().scale(instances) => scaled.map_err(|error| {
-                Abort::Failed(Rig::late(error, &self.experiment.app, "--budget").into())
+            scaled = self.deployment.fleet().scale(instances) => scaled.map_err(|error| {
+                Abort::Failed(Deployment::late(error, &self.experiment.app, "--budget").into())
             }),
         }
     }
@@ -366,10 +366,10 @@ impl<'a> Session<'a> {
         self.progress.step(describe(probe), self.forecast(stage).min(self.budget.left()));
         let request = &self.experiment.workload.request;
         let observed = tokio::select! {
-            observed = probe.measure(&self.rig, request, self.stop, self.progress, &self.known.machine) => observed,
-            failed = self.rig.fleet().crash_loop() => Err(Abort::Failed(failed.into())),
+            observed = probe.measure(&self.deployment, request, self.stop, self.progress, &self.known.machine) => observed,
+            failed = self.deployment.fleet().crash_loop() => Err(Abort::Failed(failed.into())),
         };
-        for MemberStatus { member, past, .. } in self.rig.fleet().members() {
+        for MemberStatus { member, past, .. } in self.deployment.fleet().members() {
             if past.restarts > 0 {
                 self.known.deaths.insert(member.name, past);
             }
@@ -378,7 +378,7 @@ impl<'a> Session<'a> {
     }
 
     fn start_up_of(&self, instances: usize) -> Duration {
-        let running = self.rig.fleet().members().len();
+        let running = self.deployment.fleet().members().len();
         let new = instances.saturating_sub(running) as f64;
         Duration::from_secs_f64(self.start_up * (new / self.known.cores()).ceil())
     }

@@ -7,7 +7,8 @@ use super::death;
 use super::knowledge::Knowledge;
 use super::observation::Observation;
 use super::{Depth, SuspectAnswer};
-use crate::plan::{self, Plan, Verdict};
+use crate::document::plan::Plan;
+use crate::document::verdict::{Verdict, distinct};
 
 /// The plan is as good as the measurements that it rests on: the ladder, two instances, and the last
 /// of the recommended count. That one below is overloaded is expected. Contradictions and instances that were still
@@ -68,7 +69,7 @@ pub fn judge(known: &Knowledge<'_>, plan: &mut Plan, contradictions: &[Contradic
         plan.verdict = plan.verdict.max(Verdict::Suspect);
         plan.verdict_reasons.extend(open.iter().cloned());
     }
-    plan.verdict_reasons = plan::distinct(plan.verdict_reasons.iter());
+    plan.verdict_reasons = distinct(plan.verdict_reasons.iter());
     let is_accepted = known.experiment.suspect == SuspectAnswer::Accepted;
     if let Some(doubt) = open.first().filter(|_| !is_accepted || plan.verdict == Verdict::Invalid) {
         plan.undecided = true;

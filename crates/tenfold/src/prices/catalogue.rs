@@ -2,7 +2,7 @@
 
 use super::embedded;
 use super::table::{BalancerRow, MachineRow, RateRow};
-use crate::outcome::misuse;
+use crate::process::exit_code::misuse;
 
 const MACHINES: &str = include_str!("../../data/machines.csv");
 const RATES: &str = include_str!("../../data/rates.csv");

@@ -3,7 +3,8 @@
 use capacity::price::{BUSY, CpuKind, Need};
 
 use super::{MachineRow, Machines};
-use crate::plan::{Cost, Needs, NeedsFrom, Offer, Plan, Purpose};
+use crate::document::cost::{Cost, Needs, NeedsFrom, Offer};
+use crate::document::plan::{Plan, Purpose};
 
 /// Offers with cores of one's own, and others.
 const DEDICATED: usize = 3;

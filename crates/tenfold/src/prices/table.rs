@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use serde::{Deserialize, Deserializer};
 
 use super::Dated;
-use crate::outcome::misuse;
+use crate::process::exit_code::misuse;
 
 /// A machine for rent.
 #[derive(Clone, Debug, Deserialize)]
@@ -195,7 +195,7 @@ mod tests {
     const HEAD: &str = "vendor,region,type,vcpu,memory_gib,cpu_kind,arch,price,currency,per,as_of";
 
     #[test]
-    fn a_file_of_ones_own_needs_no_more_than_the_columns() {
+    fn a_price_file_needs_only_the_required_columns() {
         let text = format!(
             "# ours\n{HEAD}\nus,cellar,small, 4, 8,dedicated,x86_64,21.5,EUR,month,2026-11-01\n"
         );
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_file_line_and_what_is_wrong() {
+    fn a_price_file_error_names_file_and_line() {
         let error = |row: &str| {
             let text = format!("{HEAD}\n{row}\n");
             read::<MachineRow>(text.as_bytes(), "own.csv").unwrap_err().to_string()

@@ -8,9 +8,9 @@ use ratatui::symbols::Marker;
 use ratatui::widgets::{Dataset, GraphType};
 
 use super::table::Table;
-use crate::chart::{self, Span};
 use crate::cost::{Measured, Row, Sizing, row_name};
-use crate::plan::Verdict;
+use crate::document::verdict::Verdict;
+use crate::terminal::chart::{self, Span};
 
 /// A percentile that the goal bounds.
 struct Bound {
@@ -214,8 +214,8 @@ fn remarks(sizing: &Sizing) -> String {
 mod tests {
     use super::*;
     use crate::cost::SCHEMA;
-    use crate::plan::{CpuCores, Machine};
-    use crate::prices::Origin;
+    use crate::document::cost::Origin;
+    use crate::document::resources::{CpuCores, Machine};
 
     fn row(instances: usize, cpus: f64, throughput: f64) -> Row {
         let ms = Some(1e3 / throughput);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_decides_is_there() {
+    fn a_cost_report_shows_every_deciding_figure() {
         let (small, large) = (row(1, 0.1, 100.0), row(1, 0.2, 150.0));
         let said = text(&sizing(vec![small.clone(), large], vec![small, row(2, 0.1, 200.0)]));
         for part in [
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_misses_the_goal_is_not_on_a_line() {
+    fn sizes_that_miss_the_goal_are_not_plotted() {
         let (small, mut large) = (row(1, 0.1, 100.0), row(1, 0.2, 150.0));
         large.measured.as_mut().unwrap().goal_met = false;
         let mut sizing = sizing(vec![small.clone(), large], vec![small, row(2, 0.1, 200.0)]);

@@ -7,7 +7,10 @@ use capacity::price::CpuKind;
 use capacity::words::{cores, counted, percent, rate, time};
 
 use super::table::Table;
-use crate::plan::{Cost, Goal, Limits, NeedsFrom, Plan, Point, Purpose, Verdict};
+use crate::document::cost::{Cost, NeedsFrom};
+use crate::document::plan::{Goal, Plan, Point, Purpose};
+use crate::document::resources::Limits;
+use crate::document::verdict::Verdict;
 
 /// Which counts of the curve are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -309,8 +312,8 @@ fn millis(ms: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Needs, Offer};
-    use crate::prices::Origin;
+    use crate::document::cost::Origin;
+    use crate::document::cost::{Needs, Offer};
 
     fn offer(machine: &str, cpu_kind: CpuKind) -> Offer {
         Offer {
@@ -329,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_say_their_day_their_currency_and_whose_the_cores_are() {
+    fn prices_name_date_currency_and_kind_of_cores() {
         let mut priced = Cost {
             origin: Origin {
                 prices: "v:r".to_owned(),
@@ -367,13 +370,13 @@ mod tests {
     }
 
     #[test]
-    fn one_core_is_no_cores() {
+    fn one_core_is_singular() {
         let one = Limits { cpus: Some(1.0), memory_bytes: None };
         assert_eq!(limits(&one), "Each instance is held to 1 core");
     }
 
     #[test]
-    fn goals_in_words() {
+    fn goals_are_described() {
         let users = Goal {
             rate: None,
             users: Some(10),

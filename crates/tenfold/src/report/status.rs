@@ -1,8 +1,8 @@
 //! The state of a running `up` or `balance` as text.
 
 use super::table::Table;
-use crate::admin::{Status, StatusInstance};
-use crate::plan::Limited;
+use crate::document::resources::Limited;
+use crate::service::admin::{Status, StatusInstance};
 
 /// Tables of the apps, if there are several, and of the instances.
 pub fn text(status: &Status) -> String {

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn aligns() {
+    fn columns_are_aligned() {
         let mut table = Table::new(&["n", "rate"]);
         table.row(vec!["10".into(), "1.5".into()]);
         assert_eq!(table.render(), "  n   rate\n  10   1.5\n");

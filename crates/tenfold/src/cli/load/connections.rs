@@ -8,8 +8,8 @@ use clap::Args;
 use load::{Config, Protocol, Resumption, Tls, Trust};
 
 use crate::config::quantity;
-use crate::outcome::misuse;
-use crate::report::load::KeepAlive;
+use crate::document::load::KeepAlive;
+use crate::process::exit_code::misuse;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Connections")]

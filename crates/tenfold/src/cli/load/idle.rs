@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_is_asked_in_whole_microseconds() {
+    fn the_kernel_limit_is_in_whole_microseconds() {
         let device = tempfile::NamedTempFile::new().unwrap();
         for (latency, microseconds) in [(0, 0_i32), (20_900, 20), (u64::MAX, i32::MAX)] {
             drop(ask(device.path(), Duration::from_nanos(latency)).unwrap());

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use crate::outcome::misuse;
-use crate::output;
-use crate::report::file;
-use crate::report::load::{self as report, CSV_NAMES, CsvHistory, Document, Latency};
+use crate::document::load::Document;
+use crate::process::exit_code::misuse;
+use crate::report::load::{self as report, CSV_NAMES, CsvHistory, Latency};
+use crate::store::file;
+use crate::terminal::output;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output (FILE - is standard output, instead of the text)")]
@@ -114,7 +115,7 @@ impl OutputArguments {
             }
             anyhow::Ok(())
         };
-        add(&self.json, &|| crate::report::json::text(document))?;
+        add(&self.json, &|| crate::store::json::text(document))?;
         add(&self.ndjson, &|| report::ndjson(document))?;
         add(&self.hgrm, &|| Ok(report::hgrm(document)))?;
         add(&self.junit, &|| report::junit(document))?;

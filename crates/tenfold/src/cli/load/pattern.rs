@@ -7,7 +7,7 @@ use load::{End, Phase, Spacing, Trim, Workload};
 
 use super::shape::{self, ShapeArguments};
 use crate::config::{environment, quantity};
-use crate::outcome::misuse;
+use crate::process::exit_code::misuse;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Workload")]
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peers_durations_and_threads() {
+    fn durations_and_threads_of_other_tools_are_accepted() {
         assert_eq!(seconds("-t2 -c10 -d30s"), (Some(30), Some(2)), "wrk");
         assert_eq!(seconds("-d 30"), (Some(30), None), "wrk without a unit");
         assert_eq!(seconds("-t 20 -c 5"), (Some(20), None), "ab");
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_bring_their_own_end() {
+    fn steps_define_the_length_of_a_run() {
         assert_eq!(seconds("--steps 100:30s,200-50:90s"), (Some(120), None));
         assert_eq!(seconds("--steps 100:30s,200:90s -d 50"), (Some(50), None));
         let planned = pattern("--steps 100:30s,200:30s --poisson --max-in-system 9");
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn r_is_the_spawn_rate_beside_users_and_the_rate_alone() {
+    fn r_is_spawn_rate_with_users_and_rate_alone() {
         let users = Load::Users { users: 50, ramp: Some(5.0) };
         assert_eq!(pattern("-u 50 -r 5").load().unwrap(), users);
         assert_eq!(pattern("-u 50 --spawn-rate 5").load().unwrap(), users);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_name_all_of_the_load() {
+    fn reports_describe_the_whole_load() {
         for (line, words) in [
             ("", "1 user"),
             ("-c 5 --think 1s", "5 users (thinking 1.00 s)"),
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused_with_a_remedy() {
+    fn conflicting_flags_are_refused_with_a_remedy() {
         for (line, remedy) in [
             ("-u 5 --rate 5", "one of --users and --rate"),
             ("-u 5 -r 5 --ramp 5", "one of --ramp and -r"),

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::script::{is_program, not_run};
 use crate::config::quantity;
-use crate::outcome::misuse;
+use crate::process::exit_code::misuse;
 
 #[derive(Args, Debug)]
 pub struct PeerArguments {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_peers_call_otherwise_is_refused_by_its_name_here() {
+    fn flags_of_other_tools_name_ours() {
         let check = |line: &str| {
             let words = std::iter::once("load").chain(line.split(' '));
             Line::try_parse_from(words).unwrap().peers.check().unwrap_err().to_string()

@@ -8,8 +8,9 @@ use load::artillery::{self, Options};
 use load::{Config, End, Script};
 
 use super::target::TargetArguments;
-use crate::outcome::misuse;
-use crate::report::load::{Order, counted};
+use crate::document::load::Order;
+use crate::process::exit_code::misuse;
+use crate::report::load::counted;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Artillery script (SCRIPT.yml in place of the URL)")]
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_beside_a_host_is_no_script_unless_it_is_a_file() {
+    fn a_path_with_a_host_is_a_script_only_if_a_file() {
         let is_script = |line: &str| {
             let line = Line::parse_from(std::iter::once("load").chain(line.split(' ')));
             !matches!(line.script.read(&line.target), Ok(None))

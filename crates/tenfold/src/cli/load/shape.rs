@@ -9,7 +9,7 @@ use load::{Phase, Replay, Rhythm, Think, Trace, Trim};
 
 use crate::config::bounded;
 use crate::config::quantity;
-use crate::outcome::misuse;
+use crate::process::exit_code::misuse;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Workload")]
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_think_in_three_ways() {
+    fn think_times_have_three_forms() {
         let s = Duration::from_secs;
         assert_eq!(think("2s"), Ok(Think::Constant(s(2))));
         assert_eq!(think("2"), think("2s"), "as in Locust and Artillery");

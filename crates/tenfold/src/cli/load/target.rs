@@ -9,7 +9,7 @@ use load::{Target, without_secrets};
 use percent_encoding::percent_decode_str;
 
 use crate::config::{self, quantity};
-use crate::outcome::misuse;
+use crate::process::exit_code::misuse;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Request")]
@@ -164,16 +164,16 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_found_is_no_wrong_usage() {
+    fn an_unresolvable_name_is_not_misuse() {
         // RFC 6761: no resolver ever finds a name below "invalid".
         let error = resolve(&["http://no-such-host.invalid/"]).unwrap_err();
-        assert!(!error.is::<crate::outcome::Misuse>(), "{error}");
+        assert!(!error.is::<crate::process::exit_code::Misuse>(), "{error}");
         let error = resolve(&["http://127.0.0.1:0/"]).unwrap_err();
-        assert!(error.is::<crate::outcome::Misuse>(), "{error}");
+        assert!(error.is::<crate::process::exit_code::Misuse>(), "{error}");
     }
 
     #[test]
-    fn a_header_and_a_host_are_told_by_their_shape() {
+    fn a_header_is_told_from_a_host_by_its_shape() {
         let (target, url) =
             resolve(&["/x", "-H", "A: http://b", "-H", "http://127.0.0.1:81/"]).unwrap();
         assert_eq!((target.path.as_str(), url.as_str()), ("/x", "http://127.0.0.1:81/x"));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused() {
+    fn conflicting_target_flags_are_refused() {
         let message = |line: &[&str]| resolve(line).unwrap_err().to_string();
         assert!(message(&[]).contains("no target"));
         let secret = message(&["me:s3cret@127.0.0.1/"]);

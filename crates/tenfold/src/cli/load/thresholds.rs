@@ -7,7 +7,7 @@ use clap::Args;
 use load::Report;
 
 use crate::config::quantity;
-use crate::report::load::{Check, Document};
+use crate::document::load::{Check, Document};
 
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Thresholds (exit code 3 if one is broken)")]

@@ -5,15 +5,15 @@ use std::time::Duration;
 use clap::Args;
 use load::{Present, Run};
 
-use crate::live::View;
-use crate::live::draw::Help;
-use crate::live::keys::{Keys, Wish, set, steer, type_on};
-use crate::live::lines::line;
-use crate::live::screen::Screen;
-use crate::outcome::Signal;
-use crate::output;
-use crate::report::load::Order;
-use crate::signal::Stop;
+use crate::document::load::Order;
+use crate::process::exit_code::Signal;
+use crate::process::signal::Stop;
+use crate::terminal::live::View;
+use crate::terminal::live::draw::Help;
+use crate::terminal::live::keys::{Keys, Wish, set, steer, type_on};
+use crate::terminal::live::lines::line;
+use crate::terminal::live::screen::Screen;
+use crate::terminal::output;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "View")]

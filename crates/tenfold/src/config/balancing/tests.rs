@@ -64,7 +64,7 @@ redirect = "https://new.example.com{path}"
 "#;
 
 #[test]
-fn everything_is_read() {
+fn every_setting_is_read() {
     let Balancing { config, apps, .. } = up(TWO, &BalancingArguments::default()).unwrap();
     assert_eq!((config.listeners.len(), config.threads), (2, 2));
     assert_eq!(config.timeouts.response, Duration::from_secs(300));
@@ -109,7 +109,7 @@ fn the_command_line_wins_over_the_file() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_line_and_remedy() {
+fn mistakes_are_refused_with_line_and_remedy() {
     let site = "[apps.a]\nbackends = [\"127.0.0.1:2\"]\n";
     for (text, said) in [
         ("[balancr]", "t.toml:1: unknown field `balancr`; did you mean `balancer`?"),
@@ -220,7 +220,7 @@ fn what_is_wrong_is_refused_with_line_and_remedy() {
 }
 
 #[test]
-fn what_cannot_start_is_found_before_it_starts() {
+fn impossible_settings_are_found_before_the_start() {
     let none = BalancingArguments::default();
     let ports = "[app]\ncommand = [\"a\"]\ninstances = 3\nports = \"4201-4202\"";
     let message = up(ports, &none).unwrap_err().to_string();
@@ -254,7 +254,7 @@ fn what_cannot_start_is_found_before_it_starts() {
 
 /// What only the library checks is told with the line all the same.
 #[test]
-fn the_key_at_fault_is_found() {
+fn the_key_at_fault_is_named() {
     let text =
         "[app]\nbackends = [\"127.0.0.1:1\"]\n[balancer.limits]\nheaders = 10\nheader_bytes = 10";
     let message = balance(text).unwrap_err().to_string();
@@ -268,7 +268,7 @@ fn the_key_at_fault_is_found() {
 }
 
 #[test]
-fn a_check_warns_of_certificates_that_have_ended() {
+fn check_warns_of_expired_certificates() {
     let directory = tempfile::tempdir().unwrap();
     let key = rcgen::KeyPair::generate().unwrap();
     std::fs::write(directory.path().join("a.key"), key.serialize_pem()).unwrap();
@@ -298,7 +298,7 @@ fn a_check_warns_of_certificates_that_have_ended() {
 
 /// Every example of the guide and of the README is a file that is right.
 #[test]
-fn the_guide_is_right() {
+fn examples_in_the_guides_are_valid() {
     let guides =
         [include_str!("../../../../../docs/balancer.md"), include_str!("../../../../../README.md")];
     let directory = tempfile::tempdir().unwrap();

@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::{Goal, Request, Workload};
+use crate::document::resources::Limited;
 use crate::experiment::observation::tests::seen;
 use crate::experiment::{Depth, SuspectAnswer};
-use crate::plan;
 
 /// An app that serves one at a time, 50 a second: 200 are wanted, of which 1 % may fail.
 pub fn experiment() -> Experiment {
@@ -113,10 +113,10 @@ fn page_cache_is_room_that_is_left() {
     let experiment = experiment();
     let mut known = known(&experiment);
     let first = &mut known.rungs[0];
-    first.probe.limited = Some(plan::Limited {
+    first.probe.limited = Some(Limited {
         memory_bytes: Some(512 << 20),
         memory_used_bytes: Some(510 << 20),
-        ..plan::Limited::default()
+        ..Limited::default()
     });
     first.memory_left = Some(302 << 20);
     assert_eq!(known.memory().room, Some(302 << 20));

@@ -4,7 +4,7 @@ use capacity::fairness::{Loaded, most_unfair};
 use capacity::words::{rate, time};
 
 use super::Knowledge;
-use crate::plan::Probe;
+use crate::document::plan::Probe;
 
 impl Knowledge<'_> {
     /// The numbers and the remedy, where one instance is unfair to those that wait.

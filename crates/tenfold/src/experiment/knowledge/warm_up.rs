@@ -3,8 +3,8 @@
 use capacity::warming::DEMAND_NOISE;
 
 use super::Knowledge;
+use crate::document::plan::Purpose;
 use crate::experiment::observation::Observation;
-use crate::plan::Purpose;
 
 /// With this share of the cores in use, what a request costs decides how fast it is answered.
 const BUSY: f64 = 0.5;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::CpuCores;
+use crate::document::resources::CpuCores;
 
 /// So many instances completed so many requests a second of 10 ms of CPU each, one or `users` at a time, and
 /// other programs used so many cores beside them.

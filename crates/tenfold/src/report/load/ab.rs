@@ -8,7 +8,7 @@ use std::fmt::Write;
 use hdrhistogram::Histogram;
 use http::Uri;
 
-use super::{Document, KeepAlive};
+use crate::document::load::{Document, KeepAlive};
 
 /// Connections that could not be made, in ab's words; answers that did not come whole.
 const CONNECT: [&str; 6] = ["connect", "connect_timeout", "resources", "ports", "tls", "no_http2"];

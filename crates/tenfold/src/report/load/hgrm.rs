@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::Document;
+use crate::document::load::Document;
 
 const STEPS_PER_HALVING: u32 = 5;
 

@@ -6,9 +6,10 @@ use std::io;
 use quick_xml::Writer;
 use quick_xml::events::BytesText;
 
-use super::{Document, summary, text};
-use crate::output::visible;
-use crate::plan::Verdict;
+use super::{summary, text};
+use crate::document::load::Document;
+use crate::document::verdict::Verdict;
+use crate::terminal::output::visible;
 
 /// A test case, and what is wrong, if it is.
 struct Case<'a> {

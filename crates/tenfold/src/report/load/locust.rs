@@ -7,8 +7,8 @@ use anyhow::anyhow;
 use hdrhistogram::Histogram;
 use http::Uri;
 
-use super::Document;
-use super::document::{Named, Stage, Window};
+use crate::document::load::Document;
+use crate::document::load::{Named, Stage, Window};
 
 const PERCENTS: [(&str, f64); 11] = [
     ("50%", 50.0),

@@ -4,9 +4,10 @@ use std::fmt::Write;
 
 use capacity::words::{rate, time};
 
-use super::Document;
 use super::text::{counted, length};
-use crate::plan::{Times, Verdict};
+use crate::document::load::Document;
+use crate::document::times::Times;
+use crate::document::verdict::Verdict;
 
 /// Headed by the target; tables for times, names, failures and thresholds.
 pub fn markdown(document: &Document) -> String {

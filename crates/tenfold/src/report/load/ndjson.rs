@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::Document;
-use super::document::{Stage, Window};
-use crate::plan::Times;
+use crate::document::load::Document;
+use crate::document::load::{Stage, Window};
+use crate::document::times::Times;
 
 /// Times in milliseconds, rates in requests a second.
 #[derive(Serialize)]

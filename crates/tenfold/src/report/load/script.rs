@@ -3,42 +3,10 @@
 use std::fmt::Write;
 
 use capacity::words::time;
-use load::{Metrics, ScriptReport};
+use load::Metrics;
 
-use super::Document;
-use super::document::Check;
+use crate::document::load::Document;
 use crate::report::table::Table;
-
-/// What the script itself demands, and whether it held.
-pub fn checked(report: &ScriptReport) -> Vec<Check> {
-    let count = |name| report.metrics.counters.get(name).copied().unwrap_or(0);
-    let mut checks: Vec<Check> = report
-        .checks
-        .iter()
-        .filter(|check| check.strict)
-        .map(|check| Check {
-            name: check.expression.clone(),
-            measured: check.measured.clone(),
-            met: check.passed,
-        })
-        .collect();
-    let (ok, failed) = (count("plugins.expect.ok"), count("plugins.expect.failed"));
-    if ok + failed > 0 {
-        checks.push(Check {
-            name: "all expectations hold".to_owned(),
-            measured: format!("{failed} of {} failed", ok + failed),
-            met: failed == 0,
-        });
-    }
-    if let Some(error) = &report.after_failed {
-        checks.push(Check {
-            name: "what the script does after the load succeeds".to_owned(),
-            measured: error.clone(),
-            met: false,
-        });
-    }
-    checks
-}
 
 /// The lines that a run without a script does not have; empty for such a run.
 pub fn text(document: &Document) -> String {

@@ -1,117 +1,16 @@
 //! Every rendering of a run whose figures are known.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use super::counts::Counts;
-use super::document::{Connections, Failure, Histograms, Lag, Named, Stage, WarmUp, Window};
 use super::*;
-use crate::plan::Verdict;
-use crate::report::times::times;
-
-/// In milliseconds.
-fn histogram(times: impl IntoIterator<Item = u64>) -> load::Histogram {
-    let mut histogram = load::Histogram::new();
-    times.into_iter().for_each(|ms| histogram.record(Duration::from_millis(ms)));
-    histogram
-}
-
-/// 2 users for 2 s: 100 answers in 10 ms, 20 ms .. 1 s, four of them after a new connection of
-/// 2 ms; 3 answers with 503 and 1 reset.
-pub fn document() -> Document {
-    let response = histogram((1..=100).map(|n| n * 10));
-    let counts = Counts::of(response.counts());
-    let target = "http://127.0.0.1:8080/a?b=1".to_owned();
-    let window = |start_s, from: u64| {
-        let response = histogram((from..from + 50).map(|n| n * 10));
-        Window {
-            start_s,
-            stage: Stage::Measured,
-            seconds: 1.0,
-            requests: 52,
-            errors: 2,
-            throughput: 50.0,
-            users: 2,
-            in_flight: 2,
-            waiting: 0,
-            bytes: 5100,
-            response_ms: times(response.counts()),
-            histogram: Counts::of(response.counts()),
-        }
-    };
-    let failure = |error: &str, occurrences| Failure {
-        method: "GET".to_owned(),
-        name: target.clone(),
-        error: error.to_owned(),
-        occurrences,
-        first_seen: Some("2026-11-21T10:00:00Z".to_owned()),
-        last_seen: Some("2026-11-21T10:00:01Z".to_owned()),
-    };
-    Document {
-        script: None,
-        schema: "tenfold/load/1".to_owned(),
-        method: "GET".to_owned(),
-        workload: "2 users".to_owned(),
-        concurrency: 2,
-        threads: Some(1),
-        engine: Some("uring".to_owned()),
-        keep_alive: KeepAlive::On,
-        started_at: "2026-11-21T10:00:00Z".to_owned(),
-        warm_up: None,
-        duration_s: 2.0,
-        paused_s: 0.0,
-        requests: 104,
-        errors: BTreeMap::from([("reset".to_owned(), 1), ("status_5xx".to_owned(), 3)]),
-        status: BTreeMap::from([(200, 100), (503, 3)]),
-        bytes: 10_300,
-        body_bytes: 1030,
-        throughput: 50.0,
-        offered: 52.0,
-        achieved_ratio: 1.0,
-        requests_offered: Some(104),
-        requests_sent: Some(104),
-        requests_unanswered: Some(0),
-        overloaded: false,
-        dropped: 0,
-        late: 0,
-        in_system: Some(2.0),
-        response_ms: times(response.counts()),
-        service_ms: times(response.counts()),
-        first_byte_ms: times(response.counts()),
-        connect_ms: times(histogram([2; 4]).counts()),
-        schedule_lag_ms: Lag { p50: Some(0.1), p99: Some(0.2), max: Some(0.3) },
-        connections: Connections { opened: 4, reopened: 1 },
-        generator_cpu_cores: 0.01,
-        verdict: Verdict::Suspect,
-        verdict_reasons: vec!["4 % of the requests failed".to_owned()],
-        by_name: vec![Named {
-            name: target.clone(),
-            method: "GET".to_owned(),
-            requests: 104,
-            errors: 4,
-            body_bytes: 1030,
-            response_ms: times(response.counts()),
-            histogram: counts.clone(),
-        }],
-        failures: vec![failure("reset", 1), failure("status_5xx", 3)],
-        thresholds: vec![
-            Check { name: "p95 within 2 s".into(), measured: "950 ms".into(), met: true },
-            Check { name: "errors at most 1 %".into(), measured: "3.8 %".into(), met: false },
-        ],
-        histograms: Histograms {
-            response: counts.clone(),
-            service: counts.clone(),
-            first_byte: counts,
-            connect: Counts::of(histogram([2; 4]).counts()),
-        },
-        windows: vec![window(0.0, 1), window(1.0, 51)],
-        target,
-    }
-}
+use crate::document::histogram::EncodedHistogram;
+use crate::document::load::testing::{document, histogram};
+use crate::document::load::{Document, Histograms, Stage, WarmUp, Window};
+use crate::document::verdict::Verdict;
 
 // Each is one of the tool's own kinds, so that no failure hides.
 #[test]
-fn every_error_is_told_in_the_words_of_ab_and_wrk() {
+fn ab_and_wrk_formats_count_every_error() {
     use load::ErrorKind::{ClientError, ServerError};
     for kind in load::ErrorKind::ALL.into_iter().filter(|k| ![ClientError, ServerError].contains(k))
     {
@@ -124,7 +23,7 @@ fn every_error_is_told_in_the_words_of_ab_and_wrk() {
 }
 
 #[test]
-fn the_name_of_a_script_is_no_host_of_abs() {
+fn ab_format_of_a_script_has_no_host() {
     let script = Document { target: "shop.yml".to_owned(), ..document() };
     let whole = "Hostname:        \nServer Port:            \n\nDocument Path:          shop.yml\n";
     assert!(ab(&script).contains(whole), "{}", ab(&script));
@@ -135,14 +34,14 @@ fn the_name_of_a_script_is_no_host_of_abs() {
 }
 
 #[test]
-fn the_same_through_json() {
+fn a_document_survives_json() {
     let text = serde_json::to_string(&document()).unwrap();
     let back: Document = serde_json::from_str(&text).unwrap();
     assert_eq!(serde_json::to_string(&back).unwrap(), text);
 }
 
 #[test]
-fn overload_is_told_first_and_makes_percentiles_lower_bounds() {
+fn overload_comes_first_and_percentiles_are_lower_bounds() {
     let document = Document {
         offered: 13.0,
         throughput: 8.08,
@@ -188,7 +87,7 @@ fn text_names_what_is_not_met() {
 }
 
 #[test]
-fn ab_fields() {
+fn ab_format_has_all_fields() {
     let expected = "\
 Server Software:        
 Server Hostname:        127.0.0.1
@@ -233,7 +132,7 @@ Percentage of the requests served within a certain time (ms)
 }
 
 #[test]
-fn wrk_fields() {
+fn wrk_format_has_all_fields() {
     let expected = "\
 Running 2s test @ http://127.0.0.1:8080/a?b=1
   1 threads and 2 connections
@@ -273,7 +172,7 @@ fn hdr_percentiles_end_with_all_of_them() {
 }
 
 #[test]
-fn a_line_of_json_a_window() {
+fn ndjson_has_a_line_per_window() {
     let text = ndjson(&document()).unwrap();
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -284,7 +183,7 @@ fn a_line_of_json_a_window() {
 }
 
 #[test]
-fn locusts_files() {
+fn locust_files_have_all_columns() {
     let [stats, history, failures, exceptions] = locust(&document(), CsvHistory::Full).unwrap();
     let stats: Vec<&str> = stats.split("\r\n").collect();
     assert_eq!(
@@ -315,7 +214,7 @@ fn locusts_files() {
 }
 
 #[test]
-fn a_script_keeps_its_name_in_locusts_files() {
+fn a_script_keeps_its_name_in_locust_files() {
     let mut document = document();
     document.target = "shop.yml".to_owned();
     for failure in &mut document.failures {
@@ -327,7 +226,7 @@ fn a_script_keeps_its_name_in_locusts_files() {
 
 // What _stats.csv says in its last row, the history says in its last row too.
 #[test]
-fn locusts_totals_leave_the_warm_up_out() {
+fn locust_totals_leave_the_warm_up_out() {
     let mut document = document();
     document.windows[0].stage = Stage::WarmUp;
     let [_, history, ..] = locust(&document, CsvHistory::Sum).unwrap();
@@ -337,7 +236,7 @@ fn locusts_totals_leave_the_warm_up_out() {
 }
 
 #[test]
-fn junit_fails_where_the_run_does() {
+fn junit_fails_when_the_run_fails() {
     let mut document = document();
     let xml = junit(&document).unwrap();
     assert!(xml.contains(r#"tests="3""#) && xml.contains(r#"failures="1""#), "{xml}");
@@ -358,7 +257,7 @@ fn junit_has_no_control_characters() {
 }
 
 #[test]
-fn markdown_keeps_its_cells() {
+fn markdown_escapes_cell_separators() {
     let mut document = document();
     document.thresholds[0].name = "a\\|b\rc".to_owned();
     let text = markdown(&document);
@@ -366,7 +265,7 @@ fn markdown_keeps_its_cells() {
 }
 
 #[test]
-fn markdown_tables() {
+fn markdown_has_all_figures() {
     let mut document = document();
     document.workload = "a|b".to_owned();
     let text = markdown(&document);
@@ -377,14 +276,14 @@ fn markdown_tables() {
 }
 
 #[test]
-fn nothing_measured_divides_by_nothing() {
+fn an_empty_run_divides_by_no_zero() {
     let mut empty = document();
     (empty.requests, empty.duration_s, empty.bytes, empty.body_bytes) = (0, 0.0, 0, 0);
     empty.errors.clear();
     empty.status.clear();
     empty.histograms = Histograms::default();
     empty.windows.clear();
-    empty.by_name[0].histogram = Counts::default();
+    empty.by_name[0].histogram = EncodedHistogram::default();
     (empty.by_name[0].requests, empty.by_name[0].errors) = (0, 0);
     assert!(ab(&empty).ends_with("Transfer rate:          0.00 [Kbytes/sec] received\n"));
     assert!(wrk(&empty, Latency::Distribution).contains("0 requests in 0.00s, 0.00B read"));
@@ -393,12 +292,12 @@ fn nothing_measured_divides_by_nothing() {
 }
 
 #[test]
-fn connections_that_had_to_be_asked_for_again_are_told() {
+fn retransmitted_connects_are_reported() {
     let mut document = document();
     let words = "of 100 connections opened only when they were asked for again";
     let ms = |slow: [u64; 3]| histogram((0..97).map(|_| 2).chain(slow));
-    document.histograms.connect = Counts::of(ms([2, 500, 1500]).counts());
+    document.histograms.connect = EncodedHistogram::of(ms([2, 500, 1500]).counts());
     assert!(!text(&document).contains(words), "{}", text(&document));
-    document.histograms.connect = Counts::of(ms([1010, 3020, 2]).counts());
+    document.histograms.connect = EncodedHistogram::of(ms([1010, 3020, 2]).counts());
     assert!(text(&document).contains(&format!("2 {words}")), "{}", text(&document));
 }

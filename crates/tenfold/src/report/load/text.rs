@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use capacity::words::{rate, time};
 
-use super::Document;
-use super::document::WarmUp;
-use crate::plan::Verdict;
+use crate::document::load::Document;
+use crate::document::load::WarmUp;
+use crate::document::verdict::Verdict;
 use crate::report::table::Table;
 
 /// The run in a sentence.

@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 
-use super::Document;
-use super::document::{Stage, Window};
+use crate::document::load::Document;
+use crate::document::load::{Stage, Window};
 
 const CONNECT: [&str; 5] = ["connect", "resources", "ports", "tls", "no_http2"];
 const READ: [&str; 7] = [
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_as_wrk_chooses_them() {
+    fn wrk_units_are_chosen_as_wrk_does() {
         assert_eq!(
             [840.0, 910.0, 7470.0, 2.5e6].map(time_us),
             ["840.00us", "0.91ms", "7.47ms", "2.50s"]
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_numbers_align() {
+    fn wrk_columns_align() {
         assert_eq!(cell("7.47ms", 8), "  7.47ms");
         assert_eq!(cell("1.48k", 9), "   1.48k ");
         assert_eq!(cell("569.72", 8), "569.72  ");

@@ -1,0 +1,266 @@
+//! The driver that runs instances as processes of this machine.
+//!
+//! - `command`: what is executed, and why it could not be.
+//! - `pre_exec`: what an instance does before its program begins: it binds its life to Tenfold's, and
+//!   joins the control group of its limits.
+//! - `group`: a process and all that it started, from fork to the last of them.
+//! - `ports`: which ports are free.
+//! - `sockets`: who listens where.
+//! - `probe`: readiness by TCP and HTTP.
+//! - `wrong_address`: an instance that listens elsewhere.
+//! - `output`: what instances write: the last lines, and rotated files.
+
+mod command;
+mod group;
+pub mod leftovers;
+mod output;
+mod ports;
+mod pre_exec;
+mod probe;
+mod sockets;
+#[cfg(test)]
+mod tests;
+mod wrong_address;
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::timeout;
+
+use crate::app::{App, Logs, Readiness, ReadyProbe};
+use crate::cgroup::{self, Cgroup};
+use crate::driver::{Driver, Identity, Instance, Notice};
+use crate::error::{Output, StartError};
+use crate::exit::Exit;
+use crate::guard::Guard;
+use crate::limits::Limits;
+use group::ProcessGroup;
+use output::{Capture, LogFile};
+use ports::{Lease, PortPool};
+use probe::Answer;
+
+/// Lines of the app's own output that an error quotes.
+const QUOTED_LINES: usize = 20;
+
+/// An idle instance that listens elsewhere is waited for this part of the time that it has.
+const WRONG_ADDRESS_PART: u32 = 6;
+
+/// How long the kernel may take to end a killed process before it is called stuck.
+const KILL_TIME: Duration = Duration::from_secs(5);
+
+/// Runs instances as processes of this machine, each the leader of its own process group.
+///
+/// They die with Tenfold, whatever ends it. Out of reach is only what leaves its process group on
+/// purpose, such as a daemon.
+pub struct ProcessDriver {
+    guard: Option<Arc<Guard>>,
+    ports: PortPool,
+    /// By path: a successor writes into the same file as the instance that it replaces.
+    logs: Mutex<HashMap<PathBuf, Weak<Mutex<LogFile>>>>,
+}
+
+/// What waiting for an instance came to.
+enum Waited {
+    Ready(SocketAddr),
+    Late,
+    Exited(Exit),
+}
+
+struct ProcessInstance {
+    name: String,
+    group: ProcessGroup,
+    output: Capture,
+    lease: Lease,
+    address: SocketAddr,
+}
+
+// === impl ProcessDriver ===
+
+impl ProcessDriver {
+    /// A driver that has ended what killed Tenfolds left behind, with a guard: a command that ends up in
+    /// [`guard::run`](crate::guard::run). Without one, what an instance has started survives when Tenfold is
+    /// killed by SIGKILL, until the next Tenfold.
+    ///
+    /// # Errors
+    /// When the guard cannot be started.
+    pub fn new(guard: Option<Vec<String>>) -> Result<ProcessDriver, StartError> {
+        leftovers::clear();
+        let guard = guard.map(Guard::start).transpose();
+        let guard = guard.map_err(|error| StartError::System {
+            name: "the guard process".into(),
+            reason: error.to_string(),
+        })?;
+        Ok(ProcessDriver {
+            guard: guard.map(Arc::new),
+            ports: PortPool::default(),
+            logs: Mutex::default(),
+        })
+    }
+
+    /// Whether instances can be held to such limits here; tries it.
+    ///
+    /// # Errors
+    /// When this machine or this user's rights do not allow it.
+    pub fn check(&self, limits: &Limits) -> Result<(), StartError> {
+        if limits.is_empty() { Ok(()) } else { cgroup::check(limits, self.guard.as_ref()) }
+    }
+
+    fn log(&self, logs: &Logs, name: &str) -> Arc<Mutex<LogFile>> {
+        let path = logs.directory.join(format!("{name}.log"));
+        let mut open = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, log| log.strong_count() > 0);
+        if let Some(log) = open.get(&path).and_then(Weak::upgrade) {
+            return log;
+        }
+        let log = LogFile::new(path.clone(), logs.max_bytes, logs.keep);
+        let log = Arc::new(Mutex::new(log));
+        open.insert(path, Arc::downgrade(&log));
+        log
+    }
+}
+
+#[async_trait]
+impl Driver for ProcessDriver {
+    async fn start(&self, app: &App, identity: &Identity) -> Result<Box<dyn Instance>, StartError> {
+        let lease = self.ports.lease(&app.ports, identity.port)?;
+        let name = identity.name.clone();
+        let system = |error: std::io::Error| StartError::System {
+            name: name.clone(),
+            reason: error.to_string(),
+        };
+        let (reader, writer) = std::io::pipe().map_err(system)?;
+        let command = command::build(app, identity, lease.port(), writer).map_err(system)?;
+        let Some(command) = command else {
+            return Err(StartError::NoCommand);
+        };
+        let program = command.get_program().to_string_lossy().into_owned();
+        let limited = !app.limits.is_empty();
+        let cgroup = limited.then(|| Cgroup::make(&app.limits, self.guard.as_ref())).transpose()?;
+        let group = ProcessGroup::spawn(&name, command, self.guard.clone(), cgroup)
+            .await
+            .map_err(|error| command::explain(&error, &program, app, &name))?;
+        let log = self.log(&app.logs, &name);
+        let output = Capture::start(&name, reader, log).map_err(system)?;
+        Ok(Box::new(ProcessInstance {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, lease.port())),
+            name,
+            group,
+            output,
+            lease,
+        }))
+    }
+}
+
+// === impl ProcessInstance ===
+
+impl ProcessInstance {
+    fn quote(&self) -> Output {
+        Output(self.output.last_lines(QUOTED_LINES))
+    }
+
+    /// The port answers; the instance may take requests unless somebody else gives the answer.
+    async fn confirm(&mut self, address: SocketAddr) -> Result<(), StartError> {
+        let (port, group) = (address.port(), self.group.id());
+        let stranger = sockets::aside(move || sockets::stranger(port, group)).await;
+        if let Some(Some(holder)) = stranger {
+            return Err(StartError::PortTaken { name: self.name.clone(), port, holder });
+        }
+        self.address = address;
+        Ok(())
+    }
+
+    async fn late(&self, readiness: &Readiness, answer: &Answer) -> StartError {
+        let port = self.lease.port();
+        let at = wrong_address::listening(self.group.id()).await;
+        let is_refused = *answer == Answer::Refused;
+        let wrong_address = wrong_address::error(&self.name, port, &at, self.quote());
+        wrong_address.filter(|_| is_refused).unwrap_or_else(|| StartError::NotReady {
+            name: self.name.clone(),
+            deadline: readiness.deadline,
+            answer: answer.describe(&readiness.probe, port),
+            remedy: remedy(answer, &readiness.probe, at.ports.contains(&port)),
+            output: self.quote(),
+        })
+    }
+}
+
+#[async_trait]
+impl Instance for ProcessInstance {
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn pid(&self) -> u32 {
+        self.group.id()
+    }
+
+    async fn ready(&mut self, readiness: &Readiness) -> Result<(), StartError> {
+        let mut last = Answer::Refused;
+        let probing = probe::until_ready(&readiness.probe, self.lease.port(), &mut last);
+        let (group, port) = (self.group.id(), self.lease.port());
+        let patience = readiness.deadline / WRONG_ADDRESS_PART;
+        let waited = tokio::select! {
+            biased;
+            exit = self.group.exited() => Waited::Exited(exit),
+            address = timeout(readiness.deadline, probing) => {
+                address.map_or(Waited::Late, Waited::Ready)
+            }
+            _ = wrong_address::settled(group, port, patience) => Waited::Late,
+        };
+        match waited {
+            Waited::Ready(address) => self.confirm(address).await,
+            Waited::Late => Err(self.late(readiness, &last).await),
+            Waited::Exited(exit) => {
+                self.output.finished().await;
+                Err(StartError::Exited { name: self.name.clone(), exit, output: self.quote() })
+            }
+        }
+    }
+
+    async fn died(&mut self) {
+        self.group.leader_exited().await;
+    }
+
+    async fn exited(&mut self) -> Exit {
+        let exit = self.group.exited().await;
+        self.output.finished().await;
+        exit
+    }
+
+    async fn stop(&mut self, grace: Duration) -> Exit {
+        self.group.terminate();
+        if let Ok(exit) = timeout(grace, self.exited()).await {
+            return exit;
+        }
+        self.group.kill();
+        timeout(KILL_TIME, self.exited()).await.unwrap_or(Exit::Unknown)
+    }
+
+    fn last_lines(&self, n: usize) -> Vec<String> {
+        self.output.last_lines(n)
+    }
+
+    fn notice(&self) -> Notice {
+        self.output.notice()
+    }
+}
+
+/// What to do about an instance that may listen on its port, but does not answer as it should.
+fn remedy(answer: &Answer, probe: &ReadyProbe, listens_there: bool) -> String {
+    match (answer, probe) {
+        (Answer::Refused, _) if listens_there => {
+            "it listens there on another address: let it bind 127.0.0.1 or 0.0.0.0".into()
+        }
+        (Answer::Refused, _) => {
+            "raise --ready-timeout if it starts slowly, or check that it serves at all".into()
+        }
+        (_, ReadyProbe::Tcp) => "raise --ready-timeout, or check that it serves at all".into(),
+        (_, ReadyProbe::Http { path }) => {
+            format!("make {path} answer 2xx, name another path, or test for the open port only")
+        }
+    }
+}

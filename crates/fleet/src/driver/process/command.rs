@@ -1,0 +1,165 @@
+//! What is executed, and why it could not be.
+
+use std::env;
+use std::fs::File;
+use std::io::{self, ErrorKind, PipeWriter, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::leftovers::{OWNER, Owner};
+use crate::app::{App, fill};
+use crate::cgroup;
+use crate::driver::Identity;
+use crate::error::StartError;
+
+/// How a service manager and the service that it started speak; sd_notify(3) and sd_watchdog_enabled(3).
+const SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
+
+/// The command of an instance, both outputs into `output`; nothing when the app has no command.
+pub(super) fn build(
+    app: &App,
+    identity: &Identity,
+    port: u16,
+    output: PipeWriter,
+) -> io::Result<Option<Command>> {
+    let fill = |text: &String| fill(text, port, identity.index, &identity.name);
+    let mut words = app.command.iter().map(fill);
+    let Some(program) = words.next().filter(|program| !program.is_empty()) else {
+        return Ok(None);
+    };
+    let mut command = Command::new(program);
+    // The service is Tenfold, not the instance.
+    for name in SERVICE {
+        command.env_remove(name);
+    }
+    command
+        .args(words)
+        .env("PORT", port.to_string())
+        .env("TENFOLD_INSTANCE", identity.index.to_string())
+        .envs(Owner::own().map(|owner| (OWNER, owner.to_string())))
+        .envs(app.env.iter().map(|(key, value)| (key, fill(value))))
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output);
+    if let Some(directory) = &app.directory {
+        command.current_dir(directory);
+    }
+    Ok(Some(command))
+}
+
+/// The sentence for an error of `spawn`.
+pub(super) fn explain(error: &io::Error, program: &str, app: &App, name: &str) -> StartError {
+    if let Some(directory) = &app.directory
+        && !directory.is_dir()
+    {
+        return StartError::NoDirectory { directory: directory.clone() };
+    }
+    let found = find(program, app);
+    let program = program.to_owned();
+    match (error.kind(), found) {
+        (ErrorKind::NotFound, None) if program.contains(char::is_whitespace) => {
+            StartError::NotExecutable {
+                program,
+                reason:
+                    "no program has that name; write each word of the command by itself, not all \
+                         of them in one pair of quotes"
+                        .into(),
+            }
+        }
+        (ErrorKind::NotFound, None) => {
+            StartError::NotFound { searched: searched(&program, app), program }
+        }
+        (ErrorKind::NotFound, Some(path)) => StartError::NotExecutable {
+            program,
+            reason: match interpreter(&path) {
+                Some(interpreter) if interpreter.ends_with('\r') => {
+                    "its lines end as on Windows, and the kernel takes the carriage return for a part of the \
+                     interpreter's name; let them end as on Linux, as `dos2unix` does"
+                        .into()
+                }
+                Some(interpreter) => format!(
+                    "its first line asks for {interpreter}, which does not exist; install that or correct the line"
+                ),
+                None => "the loader that it needs does not exist; it was built for another system"
+                    .into(),
+            },
+        },
+        (ErrorKind::PermissionDenied, None) if seen(&program, app).is_dir() => {
+            StartError::NotExecutable {
+                program,
+                reason: "it is a directory; name the program in it".into(),
+            }
+        }
+        (ErrorKind::PermissionDenied, found) => {
+            let path = found.unwrap_or_else(|| PathBuf::from(&program));
+            let path = path.display();
+            StartError::NotExecutable {
+                program,
+                reason: format!(
+                    "{path} may not be executed; run `chmod +x {path}`, or put its interpreter before it"
+                ),
+            }
+        }
+        // See `pre_exec`: a program's execution cannot fail with it.
+        (ErrorKind::CrossesDevices, _) => StartError::Unlimited {
+            limits: app.limits.to_string(),
+            reason: format!("{name} could not join its control group"),
+            remedy: cgroup::RIGHTS.into(),
+        },
+        _ => StartError::System { name: name.to_owned(), reason: error.to_string() },
+    }
+}
+
+/// The file that the program's name stands for, executable or not.
+fn find(program: &str, app: &App) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(seen(program, app)).filter(|path| path.is_file());
+    }
+    let path = search_path(app);
+    let files = env::split_paths(&path).map(|directory| directory.join(program));
+    let mut files: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
+    // As the search itself does: one that may be executed wins over an earlier one that may not.
+    files.sort_by_key(|path| !is_executable(path));
+    files.into_iter().next()
+}
+
+/// A path as the app sees it.
+fn seen(path: &str, app: &App) -> PathBuf {
+    app.directory.as_deref().unwrap_or(Path::new("")).join(path)
+}
+
+fn searched(program: &str, app: &App) -> String {
+    if program.contains('/') {
+        let directory = app.directory.clone().or_else(|| env::current_dir().ok());
+        let directory = directory.unwrap_or_default();
+        format!("there is no such file, seen from {}", directory.display())
+    } else {
+        let here = Path::new(".").join(program);
+        match seen(program, app).is_file() {
+            true => format!("it is not in PATH, but {} is here", here.display()),
+            false => "PATH has no such program".to_owned(),
+        }
+    }
+}
+
+fn search_path(app: &App) -> String {
+    let own = app.env.iter().rev().find(|(key, _)| key == "PATH");
+    own.map(|(_, value)| value.clone()).or_else(|| env::var("PATH").ok()).unwrap_or_default()
+}
+
+fn is_executable(path: &Path) -> bool {
+    let mode = path.metadata().map(|metadata| metadata.permissions().mode());
+    mode.is_ok_and(|mode| mode & 0o111 != 0)
+}
+
+/// What the first line of a script asks for.
+fn interpreter(path: &Path) -> Option<String> {
+    // The kernel itself reads no more than 256 bytes.
+    let mut start = Vec::new();
+    File::open(path).ok()?.take(256).read_to_end(&mut start).ok()?;
+    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let line = String::from_utf8_lossy(line);
+    // What the kernel takes for blanks.
+    line.split([' ', '\t']).find(|word| !word.is_empty()).map(str::to_owned)
+}

@@ -1,0 +1,51 @@
+//! What a child does between fork and exec: so that it cannot outlive Tenfold, it asks the kernel to
+//! be killed with its parent, and lists itself with the guard; and it joins the control group of its
+//! limits, so that nothing of it ever runs without them. The one place with `unsafe`.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::io::Errno;
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+use crate::guard::Announcement;
+
+/// Says that the control group could not be joined: no execution fails with this number.
+const OUTSIDE: Errno = Errno::XDEV;
+
+/// `procs_files` are files into which a process writes `0` to join a control group.
+///
+/// The child gets SIGKILL when the *thread* that spawns it ends (prctl(2), `PR_SET_PDEATHSIG`), so
+/// the caller must spawn from a thread that lives at least as long as the child.
+pub(super) fn before_exec(
+    command: &mut Command,
+    announcement: Option<Announcement>,
+    procs_files: Vec<File>,
+) {
+    let parent = std::process::id().cast_signed();
+    let ask = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // It may have died between the fork and the line above; then no signal will come.
+        match getppid() {
+            Some(pid) if pid.as_raw_nonzero().get() == parent => {}
+            _ => return Err(io::Error::from(Errno::SRCH)),
+        }
+        if let Some(announcement) = &announcement {
+            announcement.send();
+        }
+        for mut procs_file in &procs_files {
+            // Not buffered: one system call.
+            procs_file.write_all(b"0").map_err(|_| io::Error::from(OUTSIDE))?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only async-signal-safe work is allowed. The closure makes
+    // system calls, compares integers and prints them into an array, and makes an error from a
+    // number; it neither allocates nor locks.
+    unsafe {
+        command.pre_exec(ask);
+    }
+}

@@ -1,0 +1,164 @@
+//! One instance in its slot, from its start to its end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::app::App;
+use crate::driver::{Driver, Identity, Instance, Member, Membership};
+use crate::error::{FleetError, Output, StartError};
+use crate::exit::{Exit, MORE_MEMORY};
+use crate::fleet::status::{Past, State, StatusTable};
+
+/// Lines of the app's own output that are quoted of a crash.
+const QUOTED_LINES: usize = 10;
+
+/// What all slots of a fleet share.
+pub(crate) struct Context {
+    pub(crate) app: App,
+    pub(crate) driver: Arc<dyn Driver>,
+    pub(crate) membership: Arc<dyn Membership>,
+    pub(crate) status_table: StatusTable,
+    pub(crate) last_id: AtomicU64,
+    /// The crash loops, by index.
+    pub(crate) crash_loops: watch::Sender<BTreeMap<usize, FleetError>>,
+}
+
+/// What a slot is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stay {
+    Serve,
+    Leave,
+}
+
+/// An instance in service.
+pub(super) struct RunningInstance {
+    pub(super) member: Member,
+    pub(super) instance: Box<dyn Instance>,
+    pub(super) ready_at: Instant,
+}
+
+/// Why there is no [`RunningInstance`].
+pub(super) enum Refusal {
+    /// The slot was told to leave meanwhile.
+    Interrupted,
+    Failed(Box<Crash>, StartError),
+}
+
+/// The end of an instance that nobody asked for.
+pub(super) struct Crash {
+    pub(super) cause: String,
+    /// Nothing when it did not end by itself.
+    pub(super) exit: Option<Exit>,
+    pub(super) output: Output,
+    /// Its row on the status_table.
+    pub(super) id: Option<u64>,
+}
+
+impl RunningInstance {
+    /// For one that has died; waits for what is left of it.
+    pub(super) async fn crash(&mut self) -> Crash {
+        let exit = self.instance.exited().await;
+        Crash {
+            cause: match exit {
+                Exit::OutOfMemory { .. } => format!("{exit} ({MORE_MEMORY})"),
+                exit => exit.to_string(),
+            },
+            exit: Some(exit),
+            output: Output(self.instance.last_lines(QUOTED_LINES)),
+            id: Some(self.member.id),
+        }
+    }
+}
+
+impl Refusal {
+    fn failed(error: StartError, id: Option<u64>) -> Refusal {
+        let mut bare = error.clone();
+        let output = bare.take_output();
+        let exit = match &bare {
+            StartError::Exited { exit, .. } => Some(*exit),
+            _ => None,
+        };
+        let crash = Crash { cause: bare.to_string(), exit, output, id };
+        Refusal::Failed(Box::new(crash), error)
+    }
+}
+
+/// Resolves when the slot is told to leave, or its supervisor is gone.
+pub(super) async fn left(leave: &mut watch::Receiver<Stay>) {
+    let _ = leave.wait_for(|stay| *stay == Stay::Leave).await;
+}
+
+/// Starts an instance and waits until it is ready. Its row takes the place of the row `before`, and
+/// stays on the status_table when it fails.
+pub(super) async fn launch(
+    context: Arc<Context>,
+    identity: Identity,
+    past: Past,
+    before: Option<u64>,
+    mut leave: watch::Receiver<Stay>,
+) -> Result<RunningInstance, Refusal> {
+    let status_table = &context.status_table;
+    let started = tokio::select! {
+        biased;
+        () = left(&mut leave) => Err(Refusal::Interrupted),
+        started = context.driver.start(&context.app, &identity) => {
+            started.map_err(|error| Refusal::failed(error, None))
+        }
+    };
+    if let Some(before) = before
+        && matches!(started, Ok(_) | Err(Refusal::Interrupted))
+    {
+        status_table.remove(before);
+    }
+    let mut instance = started?;
+    let mut member = Member {
+        id: identity.id,
+        index: identity.index,
+        name: identity.name,
+        address: instance.address(),
+        pid: instance.pid(),
+    };
+    status_table.insert(member.clone(), past, instance.notice());
+
+    let ready = tokio::select! {
+        biased;
+        () = left(&mut leave) => Err(Refusal::Interrupted),
+        ready = instance.ready(&context.app.readiness) => {
+            ready.map_err(|error| Refusal::failed(error, Some(member.id)))
+        }
+    };
+    if let Err(refusal) = ready {
+        status_table.set(member.id, State::Stopping);
+        instance.stop(context.app.grace).await;
+        if let Refusal::Interrupted = refusal {
+            status_table.remove(member.id);
+        }
+        return Err(refusal);
+    }
+    member.address = instance.address();
+    Ok(RunningInstance { member, instance, ready_at: Instant::now() })
+}
+
+/// Drains, then stops.
+pub(super) async fn retire(context: &Context, mut running: RunningInstance) {
+    let (app, id) = (&context.app, running.member.id);
+    context.status_table.set(id, State::Draining);
+    let drain = context.membership.drain(&running.member, app.drain);
+    let died = tokio::select! {
+        biased;
+        () = running.instance.died() => true,
+        () = drain => false,
+    };
+    if died {
+        context.membership.lost(&running.member);
+        running.instance.exited().await;
+    } else {
+        context.status_table.set(id, State::Stopping);
+        running.instance.stop(app.grace).await;
+    }
+    context.status_table.remove(id);
+}

@@ -1,0 +1,14 @@
+//! What commands found, as values: JSON, text and history are renderings of them.
+//!
+//! - [`plan`], [`load`] and [`comparison`]: the answer of each command, and its JSON contract.
+//! - [`cost`]: what a plan costs; [`resources`]: the machine, limits and CPU use.
+//! - [`times`], [`histogram`] and [`verdict`]: what all of them hold.
+
+pub mod comparison;
+pub mod cost;
+pub mod histogram;
+pub mod load;
+pub mod plan;
+pub mod resources;
+pub mod times;
+pub mod verdict;

@@ -1,0 +1,222 @@
+//! The answer as one value, `tenfold/plan/1`: text, JSON and history are renderings of it.
+//!
+//! Times in milliseconds, rates in requests a second, CPU in cores; absent is null, never 0.
+
+use capacity::{Basis, Finding, InstanceCapacity, Kind, Recommendation, Trial, Usl};
+use serde::{Deserialize, Serialize};
+
+use super::cost::Cost;
+use super::resources::{CpuCores, Limited, Limits, Machine};
+use super::times::{Times, to_ms};
+use super::verdict::Verdict;
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "tenfold/plan/1";
+
+/// A plan, whole or as far as it got.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    pub schema: String,
+    /// RFC 3339.
+    pub started_at: String,
+    pub duration_s: f64,
+    pub command: Vec<String>,
+    pub machine: Machine,
+    /// What each instance was held to.
+    #[serde(default)]
+    pub limits: Option<Limits>,
+    pub goal: Goal,
+    pub verdict: Verdict,
+    pub verdict_reasons: Vec<String>,
+    /// `k`: requests that an instance can usefully hold at once, if that was found.
+    pub slots: Option<usize>,
+    /// What the balancer gave it, and should give it: a little more where requests are short.
+    pub balancer_slots: Option<usize>,
+    pub probes: Vec<Probe>,
+    /// What the model was fitted to, in seconds and not rounded; earlier documents do not tell. Without a workload
+    /// its goal is a single user.
+    #[serde(default)]
+    pub basis: Option<Basis>,
+    pub curve: Vec<Point>,
+    pub findings: Vec<Finding>,
+    /// What was changed to tell explanations apart, and what it showed; earlier documents do not tell.
+    #[serde(default)]
+    pub interventions: Vec<Trial>,
+    pub recommendation: Option<Recommendation>,
+    /// The answer where no workload was given, and so no recommendation; earlier documents do not tell.
+    #[serde(default)]
+    pub capacity: Option<InstanceCapacity>,
+    /// Whether what speaks against the measurements may change the recommendation, so that it is the nearest that
+    /// is known and no answer. Earlier documents do not tell.
+    #[serde(default)]
+    pub undecided: bool,
+    /// What else was noticed: where model and measurement disagreed, why it ended early.
+    pub notes: Vec<String>,
+    /// Why no more was measured; earlier documents do not tell.
+    #[serde(default)]
+    pub stop: Option<Stop>,
+    /// What the Universal Scalability Law says, where at least three counts were measured at their limit.
+    #[serde(default)]
+    pub second_opinion: Option<Usl>,
+    /// What the recommendation costs, if that was asked.
+    pub cost: Option<Cost>,
+}
+
+/// Why the measuring ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stop {
+    pub reason: StopReason,
+    /// The same in a sentence.
+    pub explanation: String,
+}
+
+/// See [`Stop`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The answer was measured; one instance less and one more, and what about it was not sure, as time allowed.
+    Confirmed,
+    /// Every count that was asked for was measured.
+    Swept,
+    /// One instance was measured, and two where they could be: there was no workload for more.
+    Capacity,
+    /// The next measurement would have cost more than the budget had left.
+    Budget,
+    /// Requests fail whatever the count.
+    Failing,
+    /// The goal's workload is more than can be sent from here.
+    GeneratorBound,
+    /// Measured twice, and not valid either time.
+    Unsteady,
+    /// So many instances did not start, or not run for as long as it takes.
+    Unmeasurable,
+    /// A signal came.
+    Interrupted,
+}
+
+/// What was wanted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Goal {
+    pub rate: Option<f64>,
+    pub users: Option<usize>,
+    pub think_ms: Option<f64>,
+    pub p95_ms: Option<f64>,
+    pub p99_ms: Option<f64>,
+    pub max_error_ratio: f64,
+}
+
+/// Why a probe was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// One instance at a given concurrency, to find its slots.
+    Ladder,
+    /// Every slot busy, to find the capacity.
+    Saturation,
+    /// The goal's own workload, to confirm.
+    Goal,
+}
+
+/// One measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    pub purpose: Purpose,
+    pub instances: usize,
+    pub users: Option<usize>,
+    pub rate: Option<f64>,
+    pub duration_s: f64,
+    pub requests: u64,
+    pub errors: u64,
+    pub throughput: f64,
+    /// Requests that were sent a second, by chance more or fewer than the rate. Earlier documents have
+    /// none.
+    #[serde(default)]
+    pub offered: Option<f64>,
+    pub latency_ms: Times,
+    pub service_ms: Times,
+    pub queue_ms: Times,
+    pub cpu_cores: CpuCores,
+    /// Resident memory of the largest instance.
+    #[serde(default)]
+    pub rss_bytes: Option<u64>,
+    /// The instance that its limits held most.
+    #[serde(default)]
+    pub limited: Option<Limited>,
+    /// Processes of instances that the kernel killed at their memory limit meanwhile.
+    #[serde(default)]
+    pub memory_kills: u64,
+    pub verdict: Verdict,
+    pub verdict_reasons: Vec<String>,
+}
+
+/// One count on the curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    pub instances: usize,
+    pub predicted: Predicted,
+    pub measured: Option<Measured>,
+}
+
+/// What the model says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Predicted {
+    pub throughput: f64,
+    pub low: f64,
+    pub high: f64,
+    pub p50_ms: Option<f64>,
+    pub p95_ms: Option<f64>,
+    /// The interval of the p95; without an upper end the queue may grow without end.
+    #[serde(default)]
+    pub p95_low_ms: Option<f64>,
+    /// See `p95_low_ms`.
+    #[serde(default)]
+    pub p95_high_ms: Option<f64>,
+}
+
+/// What was measured of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    pub throughput: f64,
+    pub p50_ms: Option<f64>,
+    pub p95_ms: Option<f64>,
+}
+
+impl Plan {
+    /// The answer in words, if there is any.
+    pub fn answer(&self) -> Option<&str> {
+        let recommended = self.recommendation.as_ref().map(|r| &r.reason);
+        recommended.or(self.capacity.as_ref().map(|c| &c.reason)).map(String::as_str)
+    }
+
+    /// Whether the goal is met, or what was asked for without a goal is known.
+    pub fn is_met(&self) -> bool {
+        match (&self.recommendation, &self.capacity) {
+            (Some(recommendation), _) => recommendation.goal_met,
+            (None, Some(capacity)) => capacity.limited_by != Kind::Failing,
+            (None, None) => false,
+        }
+    }
+}
+
+impl From<&capacity::Point> for Point {
+    fn from(point: &capacity::Point) -> Point {
+        let p = point.predicted;
+        Point {
+            instances: point.instances,
+            predicted: Predicted {
+                throughput: p.throughput,
+                low: p.low,
+                high: p.high,
+                p50_ms: p.response.map(|r| to_ms(r.p50)),
+                p95_ms: p.response.map(|r| to_ms(r.p95)),
+                p95_low_ms: p.fastest.map(|r| to_ms(r.p95)),
+                p95_high_ms: p.slowest.map(|r| to_ms(r.p95)),
+            },
+            measured: point.measured.map(|m| Measured {
+                throughput: m.throughput,
+                p50_ms: m.p50.map(to_ms),
+                p95_ms: m.p95.map(to_ms),
+            }),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Renderings of a load run, each from its document.
+
+mod ab;
+mod hgrm;
+mod junit;
+mod locust;
+mod markdown;
+mod ndjson;
+mod script;
+mod text;
+mod wrk;
+
+pub use ab::ab;
+pub use hgrm::hgrm;
+pub use junit::junit;
+pub use locust::{History as CsvHistory, NAMES as CSV_NAMES, locust};
+pub use markdown::markdown;
+pub use ndjson::ndjson;
+pub use text::{complaints, counted, summary, text};
+pub use wrk::{Latency, wrk};
+
+#[cfg(test)]
+mod tests;

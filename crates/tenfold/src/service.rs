@@ -1,0 +1,21 @@
+//! Instances behind the balancer: what `plan` measures, and what `up` and `balance` keep running.
+//!
+//! - [`deployment`]: fleets, balancer and observer, wired together.
+//! - [`cpu_use`]: who used the CPU.
+//! - [`admin`]: the socket and the address that control it, its metrics, and takeover.
+//! - [`shutdown`] and [`shutdown_mode`]: why and how it ends.
+//! - [`reexec`]: starts a new process that takes over.
+//! - [`reload_signal`]: what SIGHUP reloads.
+//! - [`crash_log`] and [`health_log`]: messages about instances that die and backends that fail.
+//! - [`notify`]: messages to systemd.
+
+pub mod admin;
+pub mod cpu_use;
+pub mod crash_log;
+pub mod deployment;
+pub mod health_log;
+pub mod notify;
+pub mod reexec;
+pub mod reload_signal;
+pub mod shutdown;
+pub mod shutdown_mode;

@@ -1,0 +1,263 @@
+//! The fleets behind the balancer, watched: what `plan` measures and `up` runs.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use async_trait::async_trait;
+use balancer::{Address, AppId, Backend, BackendId, Balancer, Inherited};
+use capacity::Room;
+use fleet::{App, Driver, Fleet, FleetError, Member, Membership, ProcessDriver, StartError};
+use observe::{Observer, Recorder, Target};
+use rustix::process::{Resource, getrlimit};
+use tokio::task::JoinSet;
+
+use crate::config;
+use crate::process::sched_slice;
+use crate::service::shutdown_mode::ShutdownMode;
+
+/// Usage of the balancer's threads goes by this name.
+pub const BALANCER: &str = "balancer";
+/// How often usage is sampled, and how many samples are kept.
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+const SAMPLES_KEPT: usize = 600;
+/// Queue of the balancer while measuring: longer than any workload here can fill.
+const QUEUE_LENGTH: usize = 100_000;
+/// Requests in flight get so long when a measurement is over.
+const CLOSING: Duration = Duration::from_millis(500);
+
+/// Fleets, balancer and observer, wired together.
+pub struct Deployment {
+    /// The apps that are run here, in the order of their ids.
+    pub apps: Vec<RunningApp>,
+    pub balancer: balancer::Handle,
+    pub recorder: Arc<Recorder>,
+    /// Where the balancer listens.
+    pub addresses: Vec<Address>,
+    /// Taken when everything ends.
+    data_plane: Mutex<Option<Balancer>>,
+}
+
+/// An app to run.
+#[derive(Clone, Debug)]
+pub struct ToRun {
+    pub id: AppId,
+    pub app: App,
+    /// What its instances have in common as backends, the number of slots among it.
+    pub backend: Backend,
+}
+
+/// An app that is run.
+pub struct RunningApp {
+    pub id: AppId,
+    pub name: String,
+    pub fleet: Fleet,
+    members: Arc<Members>,
+}
+
+/// Tells balancer and observer which instances there are.
+struct Members {
+    app: AppId,
+    balancer: balancer::Handle,
+    recorder: Arc<Recorder>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// By the member's id.
+    backends: HashMap<u64, BackendId>,
+    /// As the next one will be.
+    template: Backend,
+}
+
+// === impl ToRun ===
+
+impl ToRun {
+    /// The only app, with so many slots an instance.
+    pub fn only(app: App, slots: usize) -> ToRun {
+        // Name and address are each instance's own.
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        let backend = Backend::new(app.name.clone(), nowhere, slots);
+        ToRun { id: AppId::FIRST, app, backend }
+    }
+}
+
+// === impl Deployment ===
+
+impl Deployment {
+    /// Binds the balancer, which accepts nothing before [`Deployment::open`], and prepares the fleets; no
+    /// instance runs yet.
+    pub fn new(
+        balancing: balancer::Config,
+        apps: Vec<ToRun>,
+        inherited: Inherited,
+    ) -> anyhow::Result<Deployment> {
+        let balancer = sched_slice::shortest(|| Balancer::prepare(balancing, inherited))?;
+        let recorder = Recorder::start(Observer::new(), SAMPLE_EVERY, SAMPLES_KEPT).context(
+            "cannot start a thread to watch the instances: raise the limit on threads (ulimit -u)",
+        )?;
+        let recorder = Arc::new(recorder);
+        let own = std::process::id().cast_signed();
+        recorder.watch(Target::threads(BALANCER, own, balancer.handle().thread_ids()));
+        let guard = std::env::current_exe().context("cannot find Tenfold's own program file")?;
+        let guard = vec![guard.to_string_lossy().into_owned(), "guard".to_owned()];
+        let driver = Arc::new(ProcessDriver::new(Some(guard))?);
+        for to_run in &apps {
+            driver.check(&to_run.app.limits)?;
+        }
+        let run = |ToRun { id, app, backend }| {
+            let backend = Backend { cpu: config::cpu(app.limits.cpus), ..backend };
+            let members = Arc::new(Members {
+                app: id,
+                balancer: balancer.handle(),
+                recorder: Arc::clone(&recorder),
+                state: Mutex::new(State { backends: HashMap::new(), template: backend }),
+            });
+            let name = app.name.clone();
+            let membership = Arc::clone(&members) as Arc<dyn Membership>;
+            let fleet = Fleet::new(app, Arc::clone(&driver) as Arc<dyn Driver>, membership);
+            RunningApp { id, name, fleet, members }
+        };
+        Ok(Deployment {
+            apps: apps.into_iter().map(run).collect(),
+            balancer: balancer.handle(),
+            recorder,
+            addresses: balancer.addresses().to_vec(),
+            data_plane: Mutex::new(Some(balancer)),
+        })
+    }
+
+    /// One app behind a balancer of one thread, to measure it for at most `patience`; a request waits
+    /// for a slot for at most `wait`. Its share of the cores is known, and it carries more than the
+    /// generator sends.
+    pub fn to_measure(
+        mut app: App,
+        slots: usize,
+        wait: Duration,
+        patience: Duration,
+    ) -> anyhow::Result<Deployment> {
+        let mut balancing = balancer::Config { threads: 1, ..balancer::Config::default() };
+        let queue = &mut balancing.apps[0].queue;
+        (queue.length, queue.wait) = (QUEUE_LENGTH, wait.min(balancer::Timeouts::MAX));
+        balancing.timeouts.response = patience.min(balancer::Timeouts::MAX);
+        app.readiness.deadline = app.readiness.deadline.min(patience);
+        // Nobody but the measurement sends requests: what is in flight may be cut.
+        app.drain = app.drain.min(CLOSING);
+        let deployment =
+            Deployment::new(balancing, vec![ToRun::only(app, slots)], Inherited::default())?;
+        deployment.open();
+        Ok(deployment)
+    }
+
+    /// Where a measurement gives instances less time to become ready than the app has, its `option` is
+    /// the one to raise.
+    pub fn late(mut error: FleetError, app: &App, option: &str) -> FleetError {
+        if let FleetError::Start(StartError::NotReady { deadline, remedy, .. }) = &mut error
+            && *deadline < app.readiness.deadline
+        {
+            *remedy = remedy.replace("--ready-timeout", option);
+        }
+        error
+    }
+
+    /// What the limit on open files leaves to a measurement.
+    pub fn room() -> Room {
+        Room::within(getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX))
+    }
+
+    /// Where the only listener of an experiment is.
+    pub fn address(&self) -> SocketAddr {
+        let tcp = self.addresses.iter().find_map(Address::tcp);
+        tcp.expect("what is measured listens on TCP")
+    }
+
+    /// The first app's, which is the only one where something is measured.
+    pub fn fleet(&self) -> &Fleet {
+        &self.apps[0].fleet
+    }
+
+    /// Begins to accept connections.
+    pub fn open(&self) {
+        let mut data_plane = self.data_plane.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(data_plane) = &mut *data_plane {
+            data_plane.open();
+        }
+    }
+
+    /// Ends what was measured.
+    pub async fn close(&self) {
+        self.stop(ShutdownMode::Close(CLOSING)).await;
+    }
+
+    /// Requests that instances and servers are at.
+    pub fn in_flight(&self) -> usize {
+        let apps = self.balancer.snapshot().apps;
+        apps.iter().flat_map(|app| &app.backends).map(|backend| backend.in_flight).sum()
+    }
+
+    /// How often instances have died at their memory limit.
+    pub fn memory_kills(&self) -> u32 {
+        self.fleet().members().iter().map(|member| member.past.memory_kills).sum()
+    }
+
+    /// Ends everything.
+    pub async fn stop(&self, mode: ShutdownMode) {
+        let data_plane = self.data_plane.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(data_plane) = data_plane {
+            mode.apply(data_plane).await;
+        }
+        let mut stopping = JoinSet::new();
+        for app in &self.apps {
+            let fleet = app.fleet.clone();
+            stopping.spawn(async move { fleet.stop().await });
+        }
+        stopping.join_all().await;
+    }
+}
+
+// === impl RunningApp ===
+
+impl RunningApp {
+    /// How many requests each instance may have in flight, those that come later too.
+    pub fn set_slots(&self, slots: usize) {
+        let mut state = self.members.lock();
+        state.template.slots = slots.into();
+        for id in state.backends.values() {
+            self.members.balancer.set_slots(*id, slots);
+        }
+    }
+}
+
+// === impl Members ===
+
+impl Members {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Membership for Members {
+    fn join(&self, member: &Member) {
+        self.recorder.watch(Target::group(&member.name, member.pid.cast_signed()));
+        let mut state = self.lock();
+        let (name, address) = (member.name.clone(), member.address.into());
+        let id = self.balancer.add(self.app, Backend { name, address, ..state.template.clone() });
+        state.backends.insert(member.id, id);
+    }
+
+    fn lost(&self, member: &Member) {
+        if let Some(id) = self.lock().backends.remove(&member.id) {
+            self.balancer.remove(id);
+        }
+    }
+
+    async fn drain(&self, member: &Member, deadline: Duration) {
+        let id = self.lock().backends.remove(&member.id);
+        if let Some(id) = id {
+            self.balancer.drain(id, deadline).await;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Says on standard error which backends go down and come back, and why.
+
+use std::collections::HashSet;
+
+use balancer::{BackendHealth, BackendId, HealthEvent};
+
+use crate::terminal::output;
+
+/// What has been said.
+#[derive(Debug, Default)]
+struct Told {
+    down: HashSet<BackendId>,
+}
+
+/// Says what happens from now on, for as long as the balancer runs.
+pub fn tell(balancer: &balancer::Handle) {
+    let mut events = balancer.health_events();
+    tokio::spawn(async move {
+        let mut told = Told::default();
+        while let Some(event) = events.next().await {
+            if let Some(news) = told.news(&event) {
+                output::tell(format_args!("tenfold: {news}"));
+            }
+        }
+    });
+}
+
+impl Told {
+    /// One that is tried and fails again is still down: nobody needs to hear that every second.
+    fn news(&mut self, event: &HealthEvent) -> Option<String> {
+        let HealthEvent { backend, name, health, reason } = event;
+        match health {
+            BackendHealth::Down => self
+                .down
+                .insert(*backend)
+                .then(|| format!("{name} is down and gets no requests: {reason}")),
+            BackendHealth::Up => {
+                self.down.remove(backend).then(|| format!("{name} is up again: {reason}"))
+            }
+            BackendHealth::Trial | BackendHealth::Unconfirmed => None,
+        }
+    }
+}

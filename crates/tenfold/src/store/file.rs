@@ -1,0 +1,104 @@
+//! A rendering, to standard output or whole into a file.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+
+use crate::process::exit_code::misuse;
+use crate::terminal::output;
+
+/// Writes `text` to `to`; `-` is standard output. A file appears whole or not at all.
+pub fn write(text: &str, to: &Path) -> anyhow::Result<()> {
+    if is_standard_output(to) {
+        return output::deliver(text).context(
+            "cannot write to standard output: send it to a place with space, or name a file",
+        );
+    }
+    let save = || -> std::io::Result<()> {
+        if !is_replaceable(to) {
+            return std::fs::write(to, text);
+        }
+        let mut file = tempfile::NamedTempFile::new_in(directory(to))?;
+        file.write_all(text.as_bytes())?;
+        // A temporary file is private; a report is made to be read.
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        file.as_file().set_permissions(mode)?;
+        file.persist(to)?;
+        Ok(())
+    };
+    save().with_context(|| refusal(to))
+}
+
+/// Writes an answer for people to standard output.
+pub fn show(text: &str) -> anyhow::Result<()> {
+    write(&output::visible(text), Path::new("-"))
+}
+
+/// Refuses a place that cannot be written before anything is measured for it.
+pub fn check(to: &Path) -> anyhow::Result<()> {
+    let writable = match to {
+        to if is_standard_output(to) => true,
+        // A folder that is not there yet.
+        to if to.as_os_str().as_encoded_bytes().ends_with(b"/") => false,
+        to if is_replaceable(to) => tempfile::NamedTempFile::new_in(directory(to)).is_ok(),
+        // Not opened: who reads a pipe would take that for all that comes.
+        to => !to.is_dir(),
+    };
+    if writable { Ok(()) } else { Err(misuse(refusal(to))) }
+}
+
+/// `-`, as everywhere.
+pub fn is_standard_output(to: &Path) -> bool {
+    to == Path::new("-")
+}
+
+/// A regular file, or none yet. A device, a pipe or a link has its name for others' use: putting a
+/// file in the place of /dev/null would break every other program.
+fn is_replaceable(to: &Path) -> bool {
+    to.symlink_metadata().map_or(true, |metadata| metadata.is_file())
+}
+
+fn directory(to: &Path) -> &Path {
+    to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn refusal(to: &Path) -> String {
+    format!(
+        "cannot write {}: name a file in a directory with space that you may write, or - for standard output",
+        to.display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_keeps_devices_and_links() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("a"), directory.path().join("b"));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write("1", &link).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "1");
+        // In a directory where a file could take the device's place.
+        std::os::unix::fs::symlink("/dev/full", directory.path().join("full")).unwrap();
+        assert!(check(&directory.path().join("full")).is_ok());
+        assert!(write("1", &directory.path().join("full")).is_err());
+        assert!(directory.path().join("full").symlink_metadata().unwrap().is_symlink());
+    }
+
+    #[test]
+    fn a_file_is_written_whole_or_not_at_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.json");
+        write("[1]\n", &file).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "[1]\n");
+        let nowhere = Path::new("/dev/null/x.json");
+        assert!(write("1", nowhere).unwrap_err().to_string().contains("name a file"));
+        assert!(check(nowhere).is_err() && check(directory.path()).is_err());
+        assert!(check(&directory.path().join("results/")).is_err());
+        assert!(check(&file).is_ok() && check(Path::new("-")).is_ok());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,202 @@
+//! What the keys mean, and what they do to a run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use load::{Control, Demand};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    More,
+    Less,
+    /// Or to go on.
+    Pause,
+    /// With a summary, as if the time were over.
+    Stop,
+    /// As SIGINT does: in raw mode the terminal makes no signal of Ctrl-C.
+    Interrupt,
+    Help,
+    /// One more of a number that is typed.
+    Digit(char),
+    /// Takes the last of them back.
+    Erase,
+    /// The number becomes the load.
+    Set,
+    /// Esc: forgets the number, or stops where there is none.
+    Leave,
+}
+
+/// Keys and their words, for help.
+pub const HELP: [(&str, &str); 6] = [
+    ("+ -", "a tenth more or fewer users, or a higher or lower rate"),
+    ("0-9", "so many users, or such a rate, after Enter"),
+    ("p", "pause, and go on"),
+    ("q", "stop, and print the summary"),
+    ("Ctrl-C", "the same, with the exit code of a signal"),
+    ("?", "show or hide this"),
+];
+
+impl Wish {
+    fn of(key: KeyEvent) -> Option<Wish> {
+        match key.code {
+            _ if key.kind != KeyEventKind::Press => None,
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                Some(Wish::Interrupt)
+            }
+            // NUL is Ctrl-Space: `script` types it where its own input has ended.
+            _ if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => None,
+            KeyCode::Char('+' | '=') | KeyCode::Up => Some(Wish::More),
+            KeyCode::Char('-') | KeyCode::Down => Some(Wish::Less),
+            KeyCode::Char('p' | ' ') => Some(Wish::Pause),
+            KeyCode::Char('q') => Some(Wish::Stop),
+            KeyCode::Esc => Some(Wish::Leave),
+            KeyCode::Char(digit @ ('0'..='9' | '.')) => Some(Wish::Digit(digit)),
+            KeyCode::Backspace => Some(Wish::Erase),
+            KeyCode::Enter => Some(Wish::Set),
+            KeyCode::Char('?' | 'h') => Some(Wish::Help),
+            _ => None,
+        }
+    }
+}
+
+/// Reads keys on a thread of its own until it is dropped.
+pub struct Keys {
+    wishes: UnboundedReceiver<Wish>,
+    done: Arc<AtomicBool>,
+}
+
+/// How long the thread outlives it at most.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl Keys {
+    pub fn listen() -> Keys {
+        let (sender, wishes) = unbounded_channel();
+        let done = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&done);
+        std::thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                // A terminal that has gone has no more keys.
+                let Ok(ready) = event::poll(LOOK) else { return };
+                if !ready {
+                    continue;
+                }
+                let Ok(event) = event::read() else { return };
+                let wish = if let Event::Key(key) = event { Wish::of(key) } else { None };
+                if wish.is_some_and(|wish| sender.send(wish).is_err()) {
+                    return;
+                }
+            }
+        });
+        Keys { wishes, done }
+    }
+
+    /// The next key that means something; never, once the terminal has gone.
+    pub async fn next(&mut self) -> Wish {
+        match self.wishes.recv().await {
+            Some(wish) => wish,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Relaxed);
+    }
+}
+
+/// More or less of whatever the run is made of.
+pub fn steer(control: &Control, wish: Wish) {
+    let present = control.present();
+    match (wish, present.demand) {
+        (Wish::More, Demand::Users { goal, .. }) => {
+            control.set_users((goal + tenth(goal)) as usize);
+        }
+        (Wish::Less, Demand::Users { goal, .. }) => {
+            control.set_users(goal.saturating_sub(tenth(goal)).max(1) as usize);
+        }
+        (Wish::More, Demand::Rate(rate)) => control.set_rate(rate * 1.1),
+        (Wish::Less, Demand::Rate(rate)) => control.set_rate(rate / 1.1),
+        (Wish::Pause, _) if present.paused => control.resume(),
+        (Wish::Pause, _) => control.pause(),
+        _ => {}
+    }
+}
+
+/// So many users, or such a rate. What is no number changes nothing.
+pub fn set(control: &Control, typed: &str) {
+    let Ok(number) = typed.parse::<f64>() else { return };
+    match control.present().demand {
+        Demand::Users { .. } if number >= 1.0 => control.set_users(number as usize),
+        Demand::Users { .. } => {}
+        Demand::Rate(_) => control.set_rate(number),
+    }
+}
+
+/// A number as it is typed.
+pub fn type_on(typed: &mut String, wish: Wish) {
+    /// Longer than any load.
+    const MOST: usize = 9;
+    match wish {
+        Wish::Digit(digit) if typed.len() < MOST => typed.push(digit),
+        Wish::Erase => {
+            typed.pop();
+        }
+        _ => {}
+    }
+}
+
+/// At least one.
+fn tenth(count: u64) -> u64 {
+    (count / 10).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_mean_what_help_says() {
+        let wish = |code, modifiers| Wish::of(KeyEvent::new(code, modifiers));
+        let plain = |c| wish(KeyCode::Char(c), KeyModifiers::NONE);
+        let known = [('+', Wish::More), ('-', Wish::Less), ('p', Wish::Pause), ('q', Wish::Stop)];
+        for (key, meaning) in known {
+            assert_eq!(plain(key), Some(meaning));
+            assert!(HELP.iter().any(|(keys, _)| keys.contains(key)), "{key}");
+        }
+        assert_eq!(plain('?'), Some(Wish::Help));
+        assert_eq!(plain('c'), None);
+        assert_eq!(plain('7'), Some(Wish::Digit('7')));
+        assert_eq!(wish(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Wish::Interrupt));
+    }
+
+    #[test]
+    fn a_number_can_be_typed_and_erased() {
+        let mut typed = String::new();
+        for wish in [Wish::Digit('2'), Wish::Digit('5'), Wish::Erase, Wish::Digit('4'), Wish::More]
+        {
+            type_on(&mut typed, wish);
+        }
+        assert_eq!(typed, "24");
+        (0..20).for_each(|_| type_on(&mut typed, Wish::Digit('1')));
+        assert_eq!(typed.len(), 9);
+    }
+
+    #[test]
+    fn a_step_of_a_tenth_is_at_least_one() {
+        assert_eq!([1, 9, 10, 250].map(tenth), [1, 1, 1, 25]);
+    }
+
+    #[test]
+    fn a_key_with_control_or_alt_is_another_key() {
+        for modifier in [KeyModifiers::CONTROL, KeyModifiers::ALT] {
+            for code in [' ', 'p', 'q', 'h', '+'] {
+                assert_eq!(Wish::of(KeyEvent::new(KeyCode::Char(code), modifier)), None);
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The terminal in raw mode, on its alternate screen, for as long as this lives.
+
+use std::io::{IsTerminal, stdin, stdout};
+use std::mem::ManuallyDrop;
+
+use anyhow::Context;
+use ratatui::DefaultTerminal;
+
+use super::View;
+use super::draw::{self, Help};
+use crate::terminal::output;
+
+/// Dropped, it gives the terminal back, if that is still there. A panic does so before its message.
+pub struct Screen {
+    /// Its own mode would panic where the terminal has gone, as it says so on standard error.
+    terminal: ManuallyDrop<DefaultTerminal>,
+}
+
+impl Screen {
+    /// Whether there is somebody who looks and types.
+    pub fn is_possible() -> bool {
+        // A job in the background would be stopped for touching the terminal.
+        let in_front = rustix::termios::tcgetpgrp(stdin()) == Ok(rustix::process::getpgrp());
+        stdin().is_terminal() && stdout().is_terminal() && in_front && !output::is_dumb()
+    }
+
+    pub fn open() -> anyhow::Result<Screen> {
+        let terminal = ratatui::try_init().inspect_err(|_| ratatui::restore()).context(
+            "cannot set up the terminal: run it with --headless, or redirect standard output",
+        )?;
+        Ok(Screen { terminal: ManuallyDrop::new(terminal) })
+    }
+
+    pub fn show(&mut self, view: &View, help: Help) -> anyhow::Result<()> {
+        self.terminal
+            .draw(|frame| draw::draw(frame, view, help))
+            .context("cannot draw on the terminal: run it with --headless")?;
+        Ok(())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = ratatui::try_restore();
+        let _ = self.terminal.show_cursor();
+    }
+}
