@@ -4,7 +4,7 @@
 
 use std::process::Output;
 
-use capacity::Basis;
+use capacity::ModelInputs;
 use serde_json::Value;
 
 use crate::harness::{Home, alone, example, json, said, shared, sound};
@@ -55,7 +55,7 @@ fn fibscale_is_predicted_within_ten_percent() {
     let Some((plan, output)) = plan(&Home::new(), "fibscale", fast) else { return };
     let curve = plan["curve"].as_array().unwrap();
     assert_eq!(curve.len(), 10, "{}", said(&output));
-    let basis: Basis = serde_json::from_value(plan["basis"].clone()).unwrap();
+    let basis: ModelInputs = serde_json::from_value(plan["basis"].clone()).unwrap();
     let model = basis.model().unwrap();
     for (point, instances) in curve.iter().zip(1..) {
         let measured = point["measured"]["throughput"].as_f64().unwrap();

@@ -3,11 +3,15 @@
 
 use std::fmt;
 
-use crate::finding::{Change, Finding, Kind, Trial, advises_instances, no_more_helps};
-use crate::goal::{AGREEMENT, Goal, Measured};
-use crate::model::Model;
-use crate::prediction::predict;
-use crate::recommendation::Recommendation;
+use crate::calibration::MODEL_AGREEMENT;
+use crate::finding::explanation::{advises_instances, no_more_helps};
+use crate::finding::result::Finding;
+use crate::finding::trial::{Change, Trial};
+use crate::goal::{Goal, Measured};
+use crate::kind::Kind;
+use crate::model::network::Model;
+use crate::model::prediction::predict;
+use crate::recommendation::search::Recommendation;
 use crate::words::rate;
 
 /// All that an answer says.
@@ -27,7 +31,7 @@ pub struct Answer<'a> {
     pub measured: &'a [Measured],
 }
 
-/// Two parts of an answer of which one at most is right. Rates in requests a second.
+/// Two parts of an answer of which one at most is right. ThroughputTable in requests a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Contradiction {
     /// Another throughput is predicted than was measured, by more than its interval and a tenth.
@@ -121,7 +125,7 @@ impl Answer<'_> {
     fn carried(&self, m: &Measured) -> Option<Contradiction> {
         let carried = self.model.cpu_limit(m.instances);
         let is_said = self.recommendation.limited_by == Kind::CpuBound;
-        let is_more = m.throughput - m.chance() > (1.0 + AGREEMENT) * carried;
+        let is_more = m.throughput - m.chance() > (1.0 + MODEL_AGREEMENT) * carried;
         (is_said && is_more).then_some(Contradiction::Carried {
             instances: m.instances,
             carried,
@@ -133,7 +137,7 @@ impl Answer<'_> {
         let instances = self.recommendation.instances;
         let (before, after) = (self.measured_at(instances)?, self.measured_at(instances + 1)?);
         let gain = after.throughput - after.chance() - before.throughput;
-        let helped = gain > AGREEMENT * before.throughput;
+        let helped = gain > MODEL_AGREEMENT * before.throughput;
         (no_more_helps(self.model, instances) && helped).then_some(Contradiction::OneMore {
             instances,
             before: before.throughput,
@@ -230,9 +234,9 @@ impl fmt::Display for Contradiction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::goal::tests::{measured, open};
-    use crate::model::tests::{model, saturation};
-    use crate::response::Workload;
+    use crate::queueing::workload::Workload;
+    use crate::testing::{measured, open};
+    use crate::testing::{model, saturation};
 
     /// 100 users who think for 0.1 s.
     fn users() -> Goal {

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Model;
-use crate::prediction::{Prediction, expect};
-use crate::response::{Response, Workload};
+use crate::calibration::{CARRIED_SHARE, CHANCE_DEVIATIONS, ENOUGH_THROUGHPUT};
+use crate::queueing::response::Response;
+use crate::queueing::workload::Workload;
 
 /// What is wanted; times in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,41 +53,8 @@ fn undisturbed() -> f64 {
 /// The name of a percentile, its bound, and what was seen of it.
 pub(crate) type Bound = (&'static str, f64, Option<f64>);
 
-/// Requests a second of the goal's workload, beside what the model says of the same instances.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
-    /// As they were measured.
-    pub measured: f64,
-    /// As they were predicted, of what was really sent.
-    pub predicted: f64,
-    /// By how much the measurement may be off by chance.
-    chance: f64,
-    /// Whether all that was sent was to come back, and did, but for the edges of the probe.
-    is_carried: bool,
-}
-
-/// Model and measurement agree within this share.
-pub(crate) const AGREEMENT: f64 = 0.10;
-/// An open workload is carried when so much of what was sent is completed.
-const CARRIED: f64 = 0.97;
-/// And as much less as what was in flight at the two edges of the probe can differ by chance: so many
-/// standard deviations of a Poisson count.
-const CHANCE: f64 = 2.0;
-/// Without a bound on latency, the smallest count within this share of the best throughput is enough.
-pub(crate) const NEARLY_BEST: f64 = 0.95;
-
 impl Goal {
-    /// Whether a prediction holds the goal; `best` is the highest throughput of any count.
-    pub fn holds(&self, p: &Prediction, best: f64) -> bool {
-        let within = |bound: Option<f64>, value: f64| bound.is_none_or(|b| value <= b);
-        let fast = p.response.is_some_and(|r| within(self.p95, r.p95) && within(self.p99, r.p99));
-        fast && match self.workload {
-            Workload::Open { rate, .. } => p.throughput >= CARRIED * rate,
-            Workload::Closed { .. } => self.is_enough(p.throughput, best),
-        }
-    }
-
-    /// Whether a measurement does. Without enough samples for a percentile the slowest answer counts;
+    /// Whether a measurement holds the goal; `best` is the highest throughput of any count. Without enough samples for a percentile the slowest answer counts;
     /// without any answer nothing is met.
     pub fn is_met_by(&self, m: &Measured, best: f64) -> bool {
         let Some(slowest) = m.max else { return false };
@@ -117,23 +84,9 @@ impl Goal {
         }
     }
 
-    /// What was measured beside what the model says of it.
-    pub fn outcome(&self, model: &Model, m: &Measured) -> Outcome {
-        let (predicted, is_carried) = match self.workload {
-            // By chance more or fewer are sent than the rate says.
-            Workload::Open { .. } => {
-                let most = model.capacity(m.instances);
-                (m.offered.min(most), m.offered <= most && self.is_carried_in(m))
-            }
-            Workload::Closed { .. } => {
-                (expect(model, &self.workload, m.instances).throughput, false)
-            }
-        };
-        Outcome { measured: m.throughput, predicted, chance: m.chance(), is_carried }
-    }
-
-    fn is_enough(&self, throughput: f64, best: f64) -> bool {
-        self.p95.is_some() || self.p99.is_some() || throughput >= NEARLY_BEST * best
+    /// Whether so much is enough where no latency is asked for.
+    pub(crate) fn is_enough(&self, throughput: f64, best: f64) -> bool {
+        self.p95.is_some() || self.p99.is_some() || throughput >= ENOUGH_THROUGHPUT * best
     }
 
     /// Every bound on latency, beside what was seen of it.
@@ -157,8 +110,9 @@ impl Measured {
     /// Whether of so large a share of what was sent as much was completed as can be asked.
     fn is_carried(&self, slowest: f64, share: f64) -> bool {
         let in_flight = self.offered * self.p50.unwrap_or(slowest);
-        let chance = CHANCE * (2.0 * in_flight).sqrt() / (self.offered * self.duration).max(1.0);
-        self.throughput >= (CARRIED - chance) * share * self.offered
+        let chance =
+            CHANCE_DEVIATIONS * (2.0 * in_flight).sqrt() / (self.offered * self.duration).max(1.0);
+        self.throughput >= (CARRIED_SHARE - chance) * share * self.offered
     }
 
     /// Whether arrivals were more than could be answered, of which there were so many a second. What was
@@ -167,7 +121,7 @@ impl Measured {
         let m = Measured { throughput: answered, ..*self };
         match (turned_away, self.max) {
             (0, Some(slowest)) => !m.is_carried(slowest, 1.0),
-            _ => answered < CARRIED * self.offered,
+            _ => answered < CARRIED_SHARE * self.offered,
         }
     }
 
@@ -183,55 +137,14 @@ impl Measured {
 
     /// Requests a second by which the count of a probe may be off.
     pub(crate) fn chance(&self) -> f64 {
-        CHANCE * (self.throughput * self.duration).sqrt() / self.duration.max(1e-3)
-    }
-}
-
-impl Outcome {
-    /// One that nothing is left to chance in.
-    #[cfg(test)]
-    pub(crate) fn of(measured: f64, predicted: f64) -> Outcome {
-        Outcome { measured, predicted, chance: 0.0, is_carried: false }
-    }
-
-    /// Whether the model was right.
-    pub fn agrees(&self) -> bool {
-        self.is_carried || (self.measured / self.predicted - 1.0).abs() <= AGREEMENT
-    }
-
-    /// Whether the instances did less than the model says, and not by chance: then something limits them
-    /// that it does not know.
-    pub fn falls_short(&self) -> bool {
-        self.measured + self.chance < (1.0 - AGREEMENT) * self.predicted
+        CHANCE_DEVIATIONS * (self.throughput * self.duration).sqrt() / self.duration.max(1e-3)
     }
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::model::tests::model;
-
-    pub(crate) fn open(rate: f64, p95: f64) -> Goal {
-        let workload = Workload::Open { rate, arrival_scv: 1.0 };
-        Goal { workload, p95: Some(p95), p99: None, max_errors: 0.001 }
-    }
-
-    pub(crate) fn measured(instances: usize, p95: f64) -> Measured {
-        let p = Some(p95);
-        let (throughput, offered) = (400.0, 400.0);
-        Measured {
-            instances,
-            throughput,
-            offered,
-            errors: 0.0,
-            p50: p,
-            p95: p,
-            p99: p,
-            max: p,
-            duration: 5.0,
-            slowdown: 1.0,
-        }
-    }
+    use crate::testing::{measured, model, open};
 
     #[test]
     fn no_answer_meets_nothing() {

@@ -120,8 +120,8 @@ impl Rate {
         }
     }
 
-    pub fn rate(&self) -> capacity::price::Rate {
-        capacity::price::Rate { core_hour: self.row.vcpu_hour, gib_hour: self.row.gib_hour }
+    pub fn rate(&self) -> capacity::cost::price::Rate {
+        capacity::cost::price::Rate { core_hour: self.row.vcpu_hour, gib_hour: self.row.gib_hour }
     }
 }
 

@@ -1,12 +1,15 @@
 //! What was seen of the saturated instances, and what follows from it in yes or no.
 
-use super::room::Shortage;
+use super::in_flight_limit::Shortage;
 use super::trial::{Change, Trial};
-use super::{Kind, trial};
-use crate::goal::Outcome;
-use crate::model::Model;
-use crate::recommendation::Failing;
-use crate::saturation::Saturation;
+use crate::calibration::{
+    FULL_GAIN, HEADROOM_UTILISATION, INTERPRETER_LOCK_CORES, MOSTLY_BUSY_CORES, QUOTA_FULL_PERIODS,
+    THREAD_FULL, TRIAL_CONFIDENCE, WAITING_CPU_SHARE,
+};
+use crate::kind::Kind;
+use crate::model::network::Model;
+use crate::model::outcome::Outcome;
+use crate::model::saturation::Saturation;
 
 /// What was seen. Shares are 0 to 1; `None` where the source is missing.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +52,15 @@ pub struct Evidence {
     pub trials: Vec<Trial>,
 }
 
+/// How the app fails although it is not overloaded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Failing {
+    /// This share of the requests, which is more than the goal allows.
+    Requests(f64),
+    /// An instance died so often while it was measured.
+    Deaths(u32),
+}
+
 /// What was seen of the memory; worst probe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memory {
@@ -63,18 +75,18 @@ pub struct Memory {
     /// Instances or processes of them that were killed because nothing was left.
     pub kills: u64,
     /// What the requests of each probe left behind, in the order of the probes.
-    pub kept: Vec<Kept>,
+    pub retained: Vec<RetainedMemory>,
     /// Bytes that an instance could still take.
     pub room: Option<u64>,
 }
 
 /// Memory that grew while requests were served.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Kept {
+pub struct RetainedMemory {
     /// By so many bytes, of all instances.
     pub bytes: f64,
     /// By so many what they may use: a heap that is filled for the first time was asked for before.
-    pub asked: f64,
+    pub allocated: f64,
     /// In so many requests.
     pub requests: f64,
 }
@@ -94,7 +106,7 @@ impl Load {
     /// Whether the instances could carry much more. Where they did less than they should they are at a
     /// limit, whatever the capacity was thought to be.
     pub(super) fn leaves_room(&self) -> bool {
-        self.share < ROOM && !self.outcome.falls_short()
+        self.share < HEADROOM_UTILISATION && !self.outcome.falls_short()
     }
 }
 
@@ -124,23 +136,6 @@ impl Admission {
         self.offered.saturating_sub(self.unread)
     }
 }
-
-/// A thread or a core is at its limit from here on: the rest is lost where work is handed over, so that
-/// 100 % is never seen.
-pub(super) const THREAD_FULL: f64 = 0.85;
-/// Threads under one interpreter lock use one core between them, and a little outside the lock.
-const ONE_CORE: f64 = 1.15;
-/// A second instance should nearly double the throughput; below this gain something holds it back.
-/// Where only slots rest between two requests, up to 6 % are missing.
-pub(super) const FULL_GAIN: f64 = 1.85;
-/// A quota limits from here on: below, it cuts off peaks only.
-const QUOTA_FULL: f64 = 0.5;
-/// Of the files that may be open.
-pub(super) const FILES_FULL: f64 = 0.9;
-/// Of the cores: with so many busy the CPU is nearer to its end than anything that was seen.
-const HALF: f64 = 0.5;
-/// A workload below this share of the capacity leaves room.
-pub(super) const ROOM: f64 = 0.7;
 
 impl Evidence {
     /// Nothing but one saturated instance.
@@ -191,7 +186,7 @@ impl Evidence {
 
     /// The confidence that the signature gives, and what trials add to it.
     pub(super) fn confidence(&self, kind: Kind, signature: f64) -> f64 {
-        if self.is_confirmed(kind) { signature.max(trial::DECIDED) } else { signature }
+        if self.is_confirmed(kind) { signature.max(TRIAL_CONFIDENCE) } else { signature }
     }
 
     /// Whether the generator is at a limit before the instance is.
@@ -220,12 +215,12 @@ impl Evidence {
     }
 
     pub(super) fn is_quota_full(&self) -> bool {
-        self.throttled.is_some_and(|share| share >= QUOTA_FULL)
+        self.throttled.is_some_and(|share| share >= QUOTA_FULL_PERIODS)
     }
 
     pub(super) fn is_cpu_bound(&self, model: &Model) -> bool {
         let cores = self.one.app_cores();
-        let one_core = (THREAD_FULL..=ONE_CORE).contains(&cores);
+        let one_core = (THREAD_FULL..=INTERPRETER_LOCK_CORES).contains(&cores);
         self.busiest_thread.unwrap_or(0.0) >= THREAD_FULL
             || self.one.is_cpu_full(model.cores)
             || (model.slots == 1 && cores >= THREAD_FULL)
@@ -236,13 +231,14 @@ impl Evidence {
 
     /// What limits where nothing is at its limit: the cores, where a request is mostly CPU and half of them are busy.
     pub(super) fn nearest(&self, model: &Model) -> Kind {
-        let is_cpu = !self.is_idle(model) && self.one.own_cores() >= HALF * model.cores;
+        let is_cpu =
+            !self.is_idle(model) && self.one.own_cores() >= MOSTLY_BUSY_CORES * model.cores;
         if is_cpu && model.ladder.is_saturated() { Kind::CpuBound } else { Kind::Waiting }
     }
 
     /// Whether a request waits for most of its time, where nobody else is in its way.
     pub(super) fn is_idle(&self, model: &Model) -> bool {
-        self.cpu_share(model) < WAITS
+        self.cpu_share(model) < WAITING_CPU_SHARE
     }
 
     /// Share of the time of a request that is alone that is CPU.
@@ -278,9 +274,6 @@ impl Evidence {
         self.load.is_some_and(|load| load.instances == 1 && load.leaves_room())
     }
 }
-
-/// An instance waits when its requests use less than this share of their time as CPU.
-pub(super) const WAITS: f64 = 0.5;
 
 /// Whether one request at a time is all that an instance serves.
 pub(super) fn is_serial(model: &Model) -> bool {

@@ -1,19 +1,21 @@
 //! What limits each instance by itself.
 
-use super::company::is_all_shared;
-use super::evidence::{Evidence, FILES_FULL, THREAD_FULL, WAITS, is_serial};
-use super::{Finding, Kind, clarity, found, instance_limit};
-use crate::model::Model;
+use super::evidence::{Evidence, is_serial};
+use super::instance_limit::instance_limit;
+use super::result::{Finding, clarity, found};
+use super::scaling::is_all_shared;
+use crate::calibration::{
+    FILES_FULL, NEAREST_CONFIDENCE, THREAD_FULL, THROTTLED_PERIODS, WAITING_CPU_SHARE,
+};
+use crate::kind::Kind;
+use crate::model::network::Model;
 use crate::words::{rate, time};
 
-/// A quota that stops an instance less often cuts off single peaks.
-const THROTTLED: f64 = 0.05;
-
 pub(super) fn throttled(e: &Evidence) -> Option<Finding> {
-    let share = e.throttled.filter(|share| *share >= THROTTLED)?;
+    let share = e.throttled.filter(|share| *share >= THROTTLED_PERIODS)?;
     found(
         Kind::CpuThrottled,
-        clarity(share, THROTTLED, 0.5),
+        clarity(share, THROTTLED_PERIODS, 0.5),
         format!(
             "the CPU quota stopped the app in {:.0} % of its periods, at {:.2} cores",
             share * 100.0,
@@ -140,7 +142,7 @@ pub(super) fn waiting_found(model: &Model, e: &Evidence) -> Option<Finding> {
     let busy = e.cpu_share(model);
     found(
         Kind::Waiting,
-        clarity(1.0 - busy, WAITS, 1.0),
+        clarity(1.0 - busy, WAITING_CPU_SHARE, 1.0),
         format!(
             "of the {} that a request takes, {:.1} % are CPU; the rest it sleeps or waits for I/O",
             time(model.ladder.light_service()),
@@ -154,15 +156,12 @@ pub(super) fn waiting_found(model: &Model, e: &Evidence) -> Option<Finding> {
     )
 }
 
-/// Confidence in a limit that no signature shows.
-const UNSURE: f64 = 0.3;
-
 /// What comes nearest where nothing was seen at its limit.
 pub(super) fn nearest(model: &Model, e: &Evidence) -> Option<Finding> {
     let kind = instance_limit(model, e);
     found(
         kind,
-        UNSURE,
+        NEAREST_CONFIDENCE,
         format!(
             "nothing was seen at its limit: a saturated instance keeps {:.2} of {:.0} cores busy, balancer and load \
              generator use {:.2} beside it, and {:.0} % of the {} that a request takes alone are CPU",

@@ -1,49 +1,31 @@
 //! Memory that is short, or will be: requests leave some behind and none of it is given back.
 
-use super::evidence::{Evidence, Kept, Memory};
-use super::{Finding, Kind, clarity, found};
+use super::evidence::{Evidence, Memory, RetainedMemory};
+use super::result::{Finding, clarity, found};
+use crate::calibration::{
+    EXHAUSTION_HORIZON_S, HEAP_WARM_UP_BYTES, HEAP_WARM_UP_SHARE, LEAK_ALLOCATED_SHARE,
+    LEAK_MIN_PROBES, LEAK_STEADINESS, LOW_MEMORY_SHARE, MAJOR_FAULTS_PER_REQUEST,
+    MEMORY_LIMIT_FULL, MEMORY_STALL_SHARE,
+};
+use crate::kind::Kind;
 use crate::words::rate;
-
-/// Of a memory limit, so much is all: the kernel takes back what it can before it kills.
-const FULL: f64 = 0.95;
-/// Of the machine's memory, less than this is nothing left.
-const LITTLE: f64 = 0.1;
-/// Share of the time that may pass waiting for memory: systemd-oomd, whose business that is, acts at
-/// 0.6 for 30 s; a service feels far less.
-const STALLED: f64 = 0.05;
-/// A request that waits for the disk more often than this, in pages, at a full memory, thrashes.
-const FAULTS: f64 = 1.0;
-
-/// Growth of fewer probes is a program that warms up.
-const PROBES: usize = 4;
-/// And so is growth that slows down: in the later half of the probes a request leaves at least this
-/// share of what is usual there.
-const STEADY: f64 = 0.5;
-/// Heaps of managed languages grow by tens of megabytes before they are collected for the first time.
-const WARM_UP: f64 = 64.0 * MIB;
-/// Under a limit a heap is smaller: this share of what is left there.
-const WARM_UP_SHARE: f64 = 0.25;
-/// Of all that grew so much was asked for meanwhile. Less is a heap that is there from the start, as a JVM's of a
-/// 64th of the machine's memory, and is filled before it is collected for the first time.
-const ASKED: f64 = 0.5;
-/// Memory that lasts for longer (s) under full load is somebody else's plan.
-const SOON: f64 = 3600.0;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
 pub(super) fn is_short(m: &Memory) -> bool {
     // A full limit alone is the page cache's business, and a stall may be somebody else's.
     let is_full = is_machine_full(m) || is_limit_full(m);
-    let is_felt = m.faults >= FAULTS || m.stalled.is_some_and(|share| share >= STALLED);
+    let is_felt = m.faults >= MAJOR_FAULTS_PER_REQUEST
+        || m.stalled.is_some_and(|share| share >= MEMORY_STALL_SHARE);
     m.kills > 0 || (is_full && is_felt)
 }
 
 fn is_machine_full(m: &Memory) -> bool {
-    m.left.is_some_and(|left| left < LITTLE)
+    m.left.is_some_and(|left| left < LOW_MEMORY_SHARE)
 }
 
 fn is_limit_full(m: &Memory) -> bool {
-    m.limited.is_some_and(|(used, limit)| used as f64 >= FULL * limit as f64)
+    m.limited.is_some_and(|(used, limit)| used as f64 >= MEMORY_LIMIT_FULL * limit as f64)
 }
 
 pub(super) fn pressure(e: &Evidence) -> Option<Finding> {
@@ -81,12 +63,16 @@ fn short(m: &Memory, growth: Option<&Growth>) -> Option<Finding> {
     if m.faults >= 0.1 {
         seen.push(format!("a request waits {:.1} times for pages from the disk", m.faults));
     }
-    if let Some(share) = m.stalled.filter(|share| *share >= STALLED) {
+    if let Some(share) = m.stalled.filter(|share| *share >= MEMORY_STALL_SHARE) {
         seen.push(format!("something waited for memory {:.0} % of the time", share * 100.0));
     }
     seen.extend(growth.map(Growth::in_words));
-    let stalled = clarity(m.stalled.unwrap_or(0.0), STALLED, 0.3);
-    let confidence = if m.kills > 0 { 0.99 } else { stalled.max(clarity(m.faults, FAULTS, 10.0)) };
+    let stalled = clarity(m.stalled.unwrap_or(0.0), MEMORY_STALL_SHARE, 0.3);
+    let confidence = if m.kills > 0 {
+        0.99
+    } else {
+        stalled.max(clarity(m.faults, MAJOR_FAULTS_PER_REQUEST, 10.0))
+    };
     found(
         Kind::MemoryPressure,
         confidence,
@@ -113,9 +99,11 @@ struct Growth {
 impl Growth {
     fn of(e: &Evidence) -> Option<Growth> {
         let m = &e.memory;
-        let probes: Vec<_> = m.kept.iter().filter(|kept| kept.requests > 0.0).collect();
-        let mut later: Vec<f64> =
-            probes[probes.len() / 2..].iter().map(|kept| kept.bytes / kept.requests).collect();
+        let probes: Vec<_> = m.retained.iter().filter(|retained| retained.requests > 0.0).collect();
+        let mut later: Vec<f64> = probes[probes.len() / 2..]
+            .iter()
+            .map(|retained| retained.bytes / retained.requests)
+            .collect();
         later.sort_by(f64::total_cmp);
         let growth = Growth {
             usual: *later.get(later.len() / 2)?,
@@ -123,12 +111,15 @@ impl Growth {
             throughput: e.one.throughput,
             room: m.room? as f64,
         };
-        let all = |of: fn(&Kept) -> f64| m.kept.iter().map(of).sum::<f64>();
-        let grown = all(|kept| kept.bytes);
-        let is_much = grown >= WARM_UP.min(WARM_UP_SHARE * growth.room)
-            && all(|kept| kept.asked) >= ASKED * grown;
-        let is_steady = growth.usual > 0.0 && growth.least >= STEADY * growth.usual;
-        let is_growth = probes.len() >= PROBES && is_much && is_steady && growth.lasts() < SOON;
+        let all = |of: fn(&RetainedMemory) -> f64| m.retained.iter().map(of).sum::<f64>();
+        let grown = all(|retained| retained.bytes);
+        let is_much = grown >= HEAP_WARM_UP_BYTES.min(HEAP_WARM_UP_SHARE * growth.room)
+            && all(|retained| retained.allocated) >= LEAK_ALLOCATED_SHARE * grown;
+        let is_steady = growth.usual > 0.0 && growth.least >= LEAK_STEADINESS * growth.usual;
+        let is_growth = probes.len() >= LEAK_MIN_PROBES
+            && is_much
+            && is_steady
+            && growth.lasts() < EXHAUSTION_HORIZON_S;
         is_growth.then_some(growth)
     }
 
@@ -138,7 +129,7 @@ impl Growth {
     }
 
     fn confidence(&self) -> f64 {
-        clarity(self.least / self.usual, STEADY, 1.0)
+        clarity(self.least / self.usual, LEAK_STEADINESS, 1.0)
     }
 
     fn in_words(&self) -> String {
@@ -162,8 +153,8 @@ impl Growth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::diagnose;
-    use crate::model::tests::{model, saturation};
+    use crate::finding::diagnosis::diagnose;
+    use crate::testing::{model, saturation};
 
     const ROOM: u64 = 8 << 30;
 
@@ -173,12 +164,18 @@ mod tests {
     }
 
     /// The same of an app that had all but this share of it from the start.
-    fn filling(kib: &[f64], asked: f64, room: u64) -> Option<Finding> {
+    fn filling(kib: &[f64], allocated: f64, room: u64) -> Option<Finding> {
         let bytes = |kib: &f64| kib * 1024.0 * 200.0;
-        let kept =
-            |kib: &f64| Kept { bytes: bytes(kib), asked: asked * bytes(kib), requests: 200.0 };
-        let memory =
-            Memory { kept: kib.iter().map(kept).collect(), room: Some(room), ..Memory::default() };
+        let retained = |kib: &f64| RetainedMemory {
+            bytes: bytes(kib),
+            allocated: allocated * bytes(kib),
+            requests: 200.0,
+        };
+        let memory = Memory {
+            retained: kib.iter().map(retained).collect(),
+            room: Some(room),
+            ..Memory::default()
+        };
         let e = Evidence { memory, ..Evidence::new(saturation(1, 100.0, 0.001, 0.1)) };
         let findings = diagnose(&model(1, 0.01, 0.001, 2.0), &e);
         findings.into_iter().find(|finding| finding.kind == Kind::MemoryPressure)

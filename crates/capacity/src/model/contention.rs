@@ -4,8 +4,9 @@
 //! what the lower one of the two limits lets through. Source: the surrogate delays of Jacobson and Lazowska,
 //! "Analyzing queueing networks with simultaneous resource possession", Communications of the ACM 25, 1982.
 
-use super::Model;
-use crate::balance;
+use crate::model::network::Model;
+use crate::queueing::birth_death;
+use crate::queueing::core_sharing::CoreSharing;
 
 /// Requests in the slots of several instances.
 struct Held {
@@ -36,9 +37,9 @@ impl Model {
     fn completed(&self, held: &Held, left: f64) -> f64 {
         let Some(away) = self.away_with(held.jobs) else { return held.groups * held.alone * left };
         let delay = held.delay(left);
-        let alone = balance::repairman(held.jobs, away, self.core_rate(1));
+        let alone = birth_death::repairman(held.jobs, away, self.core_rate(1));
         let rate = self.core_rate(held.instances);
-        held.alone / alone * balance::repairman(held.total(), away + delay, rate)
+        held.alone / alone * birth_death::repairman(held.total(), away + delay, rate)
     }
 
     /// The share that is left by what is shared beside the cores where so much is completed, and by how much more
@@ -52,14 +53,23 @@ impl Model {
         if throughput >= own {
             return (throughput / own, 1.0);
         }
-        let alone = balance::repairman(held.jobs, away, self.core_rate(1));
+        let alone = birth_death::repairman(held.jobs, away, self.core_rate(1));
         let left = |throughput: f64| {
             let rate = self.core_rate(instances);
-            let with = balance::away(held.total(), throughput * alone / held.alone, rate);
+            let with = birth_death::away(held.total(), throughput * alone / held.alone, rate);
             held.left(with - away)
         };
         let (share, less) = (left(throughput), left(throughput / STEP));
         (share, ((share / less).ln() / STEP.ln()).max(1.0))
+    }
+
+    /// What the cores do to `held` requests in the slots of `instances`.
+    pub(crate) fn core_sharing(&self, instances: usize, held: f64) -> CoreSharing {
+        let jobs = (held / instances as f64).max(1.0);
+        let Some(away) = self.away_with(jobs) else { return CoreSharing::NONE };
+        let rate = birth_death::repairman(held, away, self.core_rate(instances));
+        let seconds = (held / rate - away).max(0.0);
+        CoreSharing::new(rate, seconds, self.cores)
     }
 
     /// Saturated throughput without what is shared beside the cores.
@@ -99,8 +109,8 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::tests::{model, saturation};
-    use crate::sharing::Sharing;
+    use crate::model::sharing::Sharing;
+    use crate::testing::{model, saturation};
 
     const CORES: f64 = 2.0;
     /// CPU seconds of balancer and generator in one request (`saturation`).
@@ -155,5 +165,27 @@ mod tests {
             let (said, truth) = (m.capacity(instances), exact(instances, cpu, lock, elsewhere));
             assert!((said / truth - 1.0).abs() < 0.05, "{instances}: {said} of {truth}");
         }
+    }
+
+    #[test]
+    fn of_three_on_two_cores_one_is_alone() {
+        let mut m = model(1, 0.03, 0.03, 2.0);
+        m.fit(&[saturation(2, 63.0, 0.03, 1.95)]);
+        let [(alone, sooner), (together, later)] = m.core_sharing(3, 3.0).split();
+        assert!((alone - 0.5).abs() < 0.01 && (together - 0.5).abs() < 0.01, "by completions");
+        assert!((later + sooner).abs() < 1e-3, "the mean stays: {sooner} and {later}");
+        assert!((0.014..0.018).contains(&later), "60 ms instead of 45: {later}");
+        for held in [1.0, 2.0, 4.0] {
+            let [(_, late), (share, _)] = m.core_sharing(4, held).split();
+            assert!(share < 1e-6 || late.abs() < 1e-6, "{held} are spread evenly");
+        }
+    }
+
+    #[test]
+    fn who_only_waits_crowds_nothing() {
+        let mut m = model(8, 0.1, 1e-6, 2.0);
+        m.fit(&[saturation(2, 160.0, 1e-6, 0.1)]);
+        let [(share, late), _] = m.core_sharing(2, 16.0).split();
+        assert!(share == 1.0 && late.abs() < 1e-3, "{share}, {late}");
     }
 }

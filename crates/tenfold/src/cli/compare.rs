@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use capacity::comparison::Metric;
+use capacity::stats::comparison::Metric;
 use clap::Args;
 
 use crate::config::quantity;

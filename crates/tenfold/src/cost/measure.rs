@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use capacity::cost;
-use capacity::price::Rate;
+use capacity::cost::price::Rate;
 use fleet::{App, FleetError, StartError};
 use load::{Reason, Report, Run, Series};
 use observe::{Machine, MemoryLimit, Usage};

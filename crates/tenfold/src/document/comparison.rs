@@ -1,7 +1,9 @@
 //! Two sides of an experiment, compared: the value, `tenfold/compare/1`, and how it is made of load
 //! reports. Text and JSON are renderings of it.
 
-use capacity::comparison::{self, CONFIDENCE, Direction, Figures, Finding, Metric, Resolution};
+use capacity::stats::comparison::{
+    self, CONFIDENCE, Direction, Figures, Finding, Metric, Resolution,
+};
 use serde::Serialize;
 
 use crate::document::load::{Document, Stage, Window};

@@ -1,6 +1,6 @@
 //! What a plan costs, and where the prices come from.
 
-use capacity::price::CpuKind;
+use capacity::cost::price::CpuKind;
 use serde::{Deserialize, Serialize};
 
 /// Where prices come from, and how old they are.

@@ -2,7 +2,7 @@
 //!
 //! Times in milliseconds, rates in requests a second, CPU in cores; absent is null, never 0.
 
-use capacity::{Basis, Finding, InstanceCapacity, Kind, Recommendation, Trial, Usl};
+use capacity::{Finding, InstanceCapacity, Kind, ModelInputs, Recommendation, Trial};
 use serde::{Deserialize, Serialize};
 
 use super::cost::Cost;
@@ -36,7 +36,7 @@ pub struct Plan {
     /// What the model was fitted to, in seconds and not rounded; earlier documents do not tell. Without a workload
     /// its goal is a single user.
     #[serde(default)]
-    pub basis: Option<Basis>,
+    pub basis: Option<ModelInputs>,
     pub curve: Vec<Point>,
     pub findings: Vec<Finding>,
     /// What was changed to tell explanations apart, and what it showed; earlier documents do not tell.
@@ -55,9 +55,6 @@ pub struct Plan {
     /// Why no more was measured; earlier documents do not tell.
     #[serde(default)]
     pub stop: Option<Stop>,
-    /// What the Universal Scalability Law says, where at least three counts were measured at their limit.
-    #[serde(default)]
-    pub second_opinion: Option<Usl>,
     /// What the recommendation costs, if that was asked.
     pub cost: Option<Cost>,
 }

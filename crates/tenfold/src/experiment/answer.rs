@@ -48,7 +48,6 @@ pub fn plan(
         undecided: false,
         notes: known.notes(),
         stop: known.stop.clone(),
-        second_opinion: known.second_opinion(),
         cost: None,
     };
     if signal.is_some() {

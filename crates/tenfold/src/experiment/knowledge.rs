@@ -7,9 +7,9 @@ mod warm_up;
 use std::collections::BTreeMap;
 
 use capacity::{
-    Basis, Bounds, Change, CoreTrial, Evidence, Failing, Filling, Finding, Kept, Kind, Ladder,
-    Line, Load, Memory, Model, Question, Quota, Room, Rung, Saturation, Scaling, ServiceShape,
-    Shortage, Trial, Usl,
+    Bounds, Change, CoreTrial, Evidence, Failing, Filling, Finding, InFlightLimit, Kind, Ladder,
+    Line, Load, Memory, Model, ModelInputs, Question, Quota, RetainedMemory, Rung, Saturation,
+    ServiceShape, Shortage, Trial,
 };
 use fleet::Past;
 use observe::{Machine, fullest};
@@ -27,7 +27,7 @@ pub struct Knowledge<'a> {
     pub experiment: &'a Experiment,
     pub machine: Machine,
     /// For requests in flight.
-    pub room: Room,
+    pub room: InFlightLimit,
     /// One instance, by concurrency.
     pub rungs: Vec<Observation>,
     /// Two saturated instances.
@@ -66,7 +66,7 @@ const LEFT: f64 = 0.1;
 const REPEATED_DEATHS: u32 = 2;
 
 impl<'a> Knowledge<'a> {
-    pub fn new(experiment: &'a Experiment, machine: Machine, room: Room) -> Knowledge<'a> {
+    pub fn new(experiment: &'a Experiment, machine: Machine, room: InFlightLimit) -> Knowledge<'a> {
         Knowledge {
             experiment,
             machine,
@@ -140,11 +140,11 @@ impl<'a> Knowledge<'a> {
     }
 
     /// What the model is fitted to, once one instance was measured.
-    pub fn basis(&self) -> Option<Basis> {
+    pub fn basis(&self) -> Option<ModelInputs> {
         let first = self.rungs.first()?;
         let (quota, unstopped) = self.quota().unzip();
         let telling = self.confirmed.iter().filter(|o| self.tells_times(o));
-        Some(Basis {
+        Some(ModelInputs {
             cores: self.cores(),
             rungs: self.ladder()?.rungs().to_vec(),
             one: self.one()?,
@@ -216,7 +216,7 @@ impl<'a> Knowledge<'a> {
         let is_full = |s: &&Saturation| s.instances == 2 && s.filling == Filling::Full;
         let full: Vec<_> = several.iter().filter(is_full).collect();
         let (first, last) = (full.first()?, full.last()?);
-        Some(if capacity::warming::was_cold(first, last) { **last } else { **first })
+        Some(if capacity::model::warm_up::was_cold(first, last) { **last } else { **first })
     }
 
     fn saturation(&self, o: &Observation) -> Saturation {
@@ -233,21 +233,6 @@ impl<'a> Knowledge<'a> {
         let point = |o: &Observation| (o.throughput(), o.other_cores());
         let points: Vec<_> = self.rungs.iter().chain(&self.second).map(point).collect();
         Line::fit(&points).and_then(|line| line.demand()).unwrap_or(0.0)
-    }
-
-    /// The second opinion, where at least three counts were measured at their limit.
-    pub fn second_opinion(&self) -> Option<Usl> {
-        let scaling = |s: &Saturation| Scaling {
-            instances: s.instances,
-            throughput: s.throughput,
-            error: s.error,
-        };
-        let full = |s: &&Saturation| s.filling == capacity::Filling::Full;
-        let one = self.one()?;
-        let several = self.several();
-        let measured: Vec<Scaling> =
-            std::iter::once(&one).chain(several.iter().filter(full)).map(scaling).collect();
-        Usl::fit(&measured)
     }
 
     fn evidence(&self) -> Option<Evidence> {
@@ -334,9 +319,9 @@ impl<'a> Knowledge<'a> {
 
     fn memory(&self) -> Memory {
         let room = |o: &Observation| o.memory_left.into_iter().chain(o.memory_available).min();
-        let kept = |o: &Observation| Kept {
+        let retained = |o: &Observation| RetainedMemory {
             bytes: o.growth * o.probe.duration_s,
-            asked: o.asked * o.probe.duration_s,
+            allocated: o.asked * o.probe.duration_s,
             requests: o.throughput() * o.probe.duration_s,
         };
         let left = |o: &Observation| {
@@ -348,7 +333,7 @@ impl<'a> Knowledge<'a> {
             limited: fullest(self.all().filter_map(Observation::limited_memory)),
             faults: self.all().map(|o| o.faults / o.throughput().max(1e-9)).fold(0.0, f64::max),
             kills: self.all().map(|o| o.probe.memory_kills).sum(),
-            kept: self.all().map(kept).collect(),
+            retained: self.all().map(retained).collect(),
             room: self.all().filter_map(room).min(),
         }
     }

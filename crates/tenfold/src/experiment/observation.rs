@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use balancer::Snapshot;
-use capacity::quota::Halting;
+use capacity::model::quota::ThrottledRun;
+use capacity::queueing::laws;
 use capacity::words::percent;
-use capacity::{Admission, Filling, Measured, Pool, Quota, Saturation, ServiceShape, laws};
+use capacity::{Admission, Filling, Measured, Pool, Quota, Saturation, ServiceShape};
 use hdrhistogram::Histogram;
 use load::{ErrorKind, Reason, Report};
 use observe::{Machine, MemoryLimit, Sample, Sockets, TargetUsage, Usage};
@@ -246,10 +247,10 @@ impl Observation {
         let (cores, ratio, still) =
             (limited.cpus?, limited.throttled_ratio?, limited.throttled_cores?);
         let seconds = self.probe.duration_s;
-        let alone = Halting {
+        let alone = ThrottledRun {
             seconds,
             still: still * seconds,
-            stops: ratio * seconds / capacity::quota::PERIOD,
+            stops: ratio * seconds / capacity::model::quota::PERIOD,
             requests: self.throughput() * seconds,
             service: self.probe.service_ms.mean? / 1e3,
             shape: &self.shape,

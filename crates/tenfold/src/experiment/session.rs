@@ -112,7 +112,7 @@ impl<'a> Session<'a> {
             self.intervene_at_two().await?;
         }
         if let Some(shortage) = self.known.shortage() {
-            let (needed, possible) = (shortage.needed, shortage.room.requests);
+            let (needed, possible) = (shortage.needed, shortage.limit.requests);
             let why = format!(
                 "the goal's workload holds {needed} requests at once, and only {possible} can be in flight here"
             );

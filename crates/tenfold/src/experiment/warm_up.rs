@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use capacity::warming::{DEMAND_NOISE, fall};
+use capacity::calibration::DEMAND_NOISE;
+use capacity::model::warm_up::fall;
 
 use super::Depth;
 use super::observation::Observation;

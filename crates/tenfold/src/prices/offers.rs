@@ -1,6 +1,7 @@
 //! The machines that hold a plan, cheapest first.
 
-use capacity::price::{BUSY, CpuKind, Need};
+use capacity::calibration::PLANNED_UTILISATION;
+use capacity::cost::price::{CpuKind, Need};
 
 use super::{MachineRow, Machines};
 use crate::document::cost::{Cost, Needs, NeedsFrom, Offer};
@@ -72,7 +73,7 @@ fn needs(plan: &Plan) -> Option<Needs> {
     let limit = plan.limits.and_then(|limits| limits.memory_bytes);
     let resident = plan.probes.iter().filter_map(|p| p.rss_bytes).max();
     let room = |bytes: u64| (bytes as f64 * MEMORY_ROOM).ceil() as u64;
-    let cores = quota.or(used.map(|used| (used / BUSY).max(LEAST_CORES)))?;
+    let cores = quota.or(used.map(|used| (used / PLANNED_UTILISATION).max(LEAST_CORES)))?;
     Some(Needs {
         instances,
         cores_each: (cores * 1e3).ceil() / 1e3,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use capacity::price::{self, CpuKind, Machine};
+use capacity::cost::price::{self, CpuKind, Machine};
 use jiff::civil::Date;
 use serde::{Deserialize, Deserializer};
 

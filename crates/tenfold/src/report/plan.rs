@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use capacity::Ladder;
-use capacity::price::CpuKind;
+use capacity::cost::price::CpuKind;
 use capacity::words::{cores, counted, percent, rate, time};
 
 use super::table::Table;
@@ -32,7 +32,6 @@ pub fn text(plan: &Plan, rows: Rows) -> String {
     let mut out = head(plan);
     out.push_str(&one_instance(plan));
     out.push_str(&curve(plan, rows));
-    out.push_str(&second_opinion(plan));
     out.push_str(&findings(plan));
     out.push_str(&interventions(plan));
     for note in &plan.notes {
@@ -190,22 +189,6 @@ fn interval(low: f64, high: f64) -> String {
     } else {
         format!("{} - {}", rate(low), rate(high))
     }
-}
-
-fn second_opinion(plan: &Plan) -> String {
-    let Some(usl) = &plan.second_opinion else { return String::new() };
-    let knee = usl.knee.map_or_else(
-        || format!("no knee seen up to {}", usl.seen_up_to),
-        |knee| format!("the most at {:.0} ({:.0} - {:.0})", knee.value, knee.low, knee.high),
-    );
-    let percent = |p: &capacity::usl::Parameter| {
-        format!("{:.1} % ({:.1} - {:.1})", p.value * 1e2, p.low * 1e2, p.high * 1e2)
-    };
-    format!(
-        "Second opinion, the Universal Scalability Law: {knee}; contention {}, coherency {}\n\n",
-        percent(&usl.contention),
-        percent(&usl.coherency)
-    )
 }
 
 fn findings(plan: &Plan) -> String {

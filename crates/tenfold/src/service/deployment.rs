@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use async_trait::async_trait;
 use balancer::{Address, AppId, Backend, BackendId, Balancer, Inherited};
-use capacity::Room;
+use capacity::InFlightLimit;
 use fleet::{App, Driver, Fleet, FleetError, Member, Membership, ProcessDriver, StartError};
 use observe::{Observer, Recorder, Target};
 use rustix::process::{Resource, getrlimit};
@@ -163,8 +163,8 @@ impl Deployment {
     }
 
     /// What the limit on open files leaves to a measurement.
-    pub fn room() -> Room {
-        Room::within(getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX))
+    pub fn room() -> InFlightLimit {
+        InFlightLimit::within(getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX))
     }
 
     /// Where the only listener of an experiment is.

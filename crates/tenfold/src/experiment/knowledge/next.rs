@@ -61,7 +61,7 @@ impl Knowledge<'_> {
             let fits = |m: &&Measured| goal.is_met_by(m, 0.0) == met;
             measured.iter().filter(fits).map(|m| m.instances).collect::<Vec<_>>()
         };
-        let next = capacity::bracket::next(&counts(false), &counts(true), most);
+        let next = capacity::recommendation::bisection::next(&counts(false), &counts(true), most);
         next.filter(|n| !self.is_confirmed(*n))
     }
 

@@ -25,7 +25,7 @@ pub fn experiment() -> Experiment {
 /// What was measured of one instance and of two, on eight cores.
 pub fn known(experiment: &Experiment) -> Knowledge<'_> {
     let machine = Machine { cores: 8, online_cores: 8, ..Machine::read() };
-    let mut known = Knowledge::new(experiment, machine, Room::within(4096));
+    let mut known = Knowledge::new(experiment, machine, InFlightLimit::within(4096));
     known.rungs = vec![seen(1, Some(1), 50.0, 0.0), seen(1, Some(2), 51.0, 0.0)];
     known.second = Some(seen(2, Some(4), 101.0, 0.0));
     known

@@ -1,6 +1,6 @@
 //! What is to be said of an instance that lets some connections wait for others.
 
-use capacity::fairness::{Loaded, most_unfair};
+use capacity::finding::fairness::{Loaded, most_unfair};
 use capacity::words::{rate, time};
 
 use super::Knowledge;

@@ -1,6 +1,6 @@
 //! What a request costs, and whether that is what it costs an app that is warm.
 
-use capacity::warming::DEMAND_NOISE;
+use capacity::calibration::DEMAND_NOISE;
 
 use super::Knowledge;
 use crate::document::plan::Purpose;

@@ -2,7 +2,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use capacity::Room;
+use capacity::InFlightLimit;
 use serde_json::Value;
 
 use super::*;
@@ -22,7 +22,8 @@ impl Recording {
             kernel: self.machine.kernel.clone(),
             ..observe::Machine::read()
         };
-        let mut known = Knowledge::new(&experiment, machine, Room::within(self.open_files));
+        let mut known =
+            Knowledge::new(&experiment, machine, InFlightLimit::within(self.open_files));
         let Facts { rungs, second, confirmed, trials, lost, deaths, notes, stop } =
             self.facts.clone();
         (known.rungs, known.second, known.trials) = (rungs, second, trials);

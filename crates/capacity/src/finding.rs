@@ -1,0 +1,27 @@
+//! Findings: named diagnoses, each with the numbers that show it and a remedy.
+//!
+//! A signature in the counters comes first. Where it fits two explanations, a trial decides. What limits first
+//! comes first: what spoils or would stop everything, then what limits the recommended count, then the rest from the
+//! instance outwards.
+//!
+//! - `evidence`: what was measured, and what follows from it in yes or no.
+//! - [`diagnosis`]: every finding that the evidence shows; [`explanation`]: those that follow from the model.
+//! - `test_limits`, `memory`, `instance`, `scaling`: the findings, by what they are about.
+//! - `instance_limit`: what keeps one instance from doing more.
+//! - `trial`: what was changed to tell two explanations apart; `question`: which change does.
+//! - `in_flight_limit`: how many requests can be in flight while something is measured.
+//! - [`fairness`]: whether an instance serves all that wait alike.
+
+pub mod diagnosis;
+pub mod evidence;
+pub mod explanation;
+pub mod fairness;
+pub mod in_flight_limit;
+mod instance;
+pub mod instance_limit;
+mod memory;
+pub mod question;
+pub mod result;
+mod scaling;
+mod test_limits;
+pub mod trial;

@@ -1,0 +1,34 @@
+//! Every finding that the numbers show.
+
+use super::evidence::Evidence;
+use super::result::Finding;
+use super::{instance, memory, scaling, test_limits};
+use crate::model::network::Model;
+
+/// Every finding that the evidence supports, what limits first before the rest.
+pub fn diagnose(model: &Model, e: &Evidence) -> Vec<Finding> {
+    let threats = [test_limits::failing(e), memory::pressure(e)];
+    // Of an app with room to spare only what strikes at any load is said: the rest is no limit yet,
+    // and stands in the evidence of the headroom.
+    if let Some(headroom) = scaling::headroom(model, e).filter(|_| e.has_room()) {
+        return threats.into_iter().flatten().chain([headroom]).collect();
+    }
+    let all = [
+        test_limits::generator(e),
+        test_limits::balancer(e),
+        instance::throttled(e),
+        instance::refused(e),
+        scaling::oversubscribed(model, e),
+        scaling::shared(model, e),
+        instance::pool(model, e),
+        instance::serialized(model, e),
+        instance::cpu_bound(model, e),
+        instance::waiting(model, e),
+        scaling::headroom(model, e),
+    ];
+    let found: Vec<Finding> = threats.into_iter().chain(all).flatten().collect();
+    if found.is_empty() { instance::nearest(model, e).into_iter().collect() } else { found }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! What limits the recommended count, where one instance and two did not show it: the reason of an answer and the
+//! outcome of a trial are always findings.
+
+use super::diagnosis::diagnose;
+use super::evidence::Evidence;
+use super::instance;
+use super::result::{Finding, clarity, found};
+use super::trial::{Change, Trial};
+use crate::calibration::{MIN_GAIN, MODELLED_CONFIDENCE};
+use crate::kind::Kind;
+use crate::model::network::Model;
+use crate::words::{rate, time};
+
+/// Every finding that the evidence supports, and one for what else limits `n` instances or was tried.
+pub fn explain(
+    model: &Model,
+    e: &Evidence,
+    n: usize,
+    limited_by: Kind,
+    trials: &[Trial],
+) -> Vec<Finding> {
+    let mut findings = diagnose(model, e);
+    let is_alone = findings.iter().any(|f| f.kind == Kind::Headroom);
+    let tried = trials.iter().filter(|trial| !is_alone && trial.is_of_the_app());
+    for kind in std::iter::once(limited_by).chain(tried.map(|trial| trial.shows)) {
+        if findings.iter().any(|f| f.kind == kind) {
+            continue;
+        }
+        if let Some(finding) = modelled(model, e, kind, n) {
+            let place = findings.iter().position(|f| f.kind > kind);
+            findings.insert(place.unwrap_or(findings.len()), finding);
+        }
+    }
+    if no_more_helps(model, n) {
+        let here = if n > 1 { "the recommended count makes up for it; " } else { "" };
+        for f in findings.iter_mut().filter(|f| f.kind != limited_by && advises_instances(f.kind)) {
+            f.remedy = format!("{here}more instances would meet {limited_by}");
+        }
+    }
+    findings
+}
+
+/// Whether the remedy of such a finding is to add instances.
+pub(crate) fn advises_instances(kind: Kind) -> bool {
+    matches!(kind, Kind::Serialized | Kind::Waiting | Kind::ConnectionLimited | Kind::CpuThrottled)
+}
+
+/// Whether an instance beside `n` brings nothing, as far as that is known.
+pub(crate) fn no_more_helps(model: &Model, n: usize) -> bool {
+    model.ladder.is_saturated() && model.capacity(n + 1) < MIN_GAIN * model.capacity(n)
+}
+
+/// A finding of this kind by what the model says of `n` instances.
+fn modelled(model: &Model, e: &Evidence, kind: Kind, n: usize) -> Option<Finding> {
+    let instances = if n == 1 { "1 instance".to_owned() } else { format!("{n} instances") };
+    let (now, next) = (rate(model.capacity(n)), rate(model.capacity(n + 1)));
+    let (evidence, remedy) = match kind {
+        Kind::CpuBound => return cpu_bound(model, e, n),
+        Kind::Waiting => return instance::waiting_found(model, e),
+        Kind::Serialized => return instance::serialized_found(model),
+        Kind::ConnectionLimited => return instance::pool_found(model, e),
+        Kind::Oversubscribed => (
+            format!("{instances} can complete {now} requests/s, and one more would make it {next}"),
+            "run no more instances on this machine: they take the cores from each other; add machines, or make \
+             a request cheaper",
+        ),
+        Kind::SharedDependency => (
+            format!(
+                "{instances} can complete {now} requests/s, and one more would make it {next}, while the cores \
+                 could carry {}",
+                rate(model.cpu_limit(n))
+            ),
+            "look at what all instances use (database, lock, disk, remote service) before adding more",
+        ),
+        Kind::BalancerBound => (
+            format!("one thread of the balancer carries {} requests/s", rate(model.relay_limit())),
+            "give the balancer more threads, and cores for them: `tenfold up --threads 2`",
+        ),
+        Kind::GeneratorBound => (
+            format!(
+                "one thread of the load generator sends {} requests/s",
+                rate(model.relay_limit())
+            ),
+            "measure from a second machine (`tenfold load`), or read the figures as \"at least\"",
+        ),
+        Kind::MemoryPressure => (
+            format!("no more than {instances} fit into the memory that was free"),
+            "add memory, or make an instance need less",
+        ),
+        Kind::Failing | Kind::CpuThrottled | Kind::Headroom => return None,
+    };
+    found(kind, MODELLED_CONFIDENCE, evidence, remedy)
+}
+
+/// The cores, as `n` instances meet them.
+fn cpu_bound(model: &Model, e: &Evidence, n: usize) -> Option<Finding> {
+    let demand = model.cpu_limit(n).recip() * model.cores;
+    let tried = e.trial(Change::OneCoreLess).map_or(String::new(), |trial| {
+        format!(
+            "; on a core less {} did {} requests/s instead of {}",
+            trial.instances,
+            rate(trial.after),
+            rate(trial.before)
+        )
+    });
+    // How much of the cores the instances could use up, beside all of them.
+    let clear = clarity(model.own_limit(n) / model.cpu_limit(n), 0.95, 1.5);
+    found(
+        Kind::CpuBound,
+        e.confidence(Kind::CpuBound, clear),
+        format!(
+            "with balancer and load generator a request occupies the cores for {}, so that the {} of them carry \
+             {} requests/s{tried}",
+            time(demand),
+            model.cores,
+            rate(model.cpu_limit(n))
+        ),
+        "make a request cheaper, or add cores: more instances share the same ones",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::instance_limit::instance_limit;
+    use crate::finding::question::Question;
+    use crate::goal::Goal;
+    use crate::model::network::CoreTrial;
+    use crate::queueing::workload::Workload;
+    use crate::recommendation::search::{Bounds, Recommendation, recommend};
+    use crate::testing::open;
+    use crate::testing::{model, saturation};
+
+    /// What is answered and found of an app of which two were measured, on two cores.
+    fn explained(m: &mut Model, e: &Evidence, goal: &Goal) -> (Recommendation, Vec<Finding>) {
+        m.fit(&e.two.into_iter().collect::<Vec<_>>());
+        let bounds = Bounds {
+            max_instances: 8,
+            memory: None,
+            instance_limit: instance_limit(m, e),
+            failing: None,
+            slowdown: 1.0,
+        };
+        let answer = recommend(m, goal, &bounds, &[]);
+        let trials: Vec<_> = e.trials.iter().cloned().chain(Trial::second_instance(m, e)).collect();
+        let findings = explain(m, e, answer.instances, answer.limited_by, &trials);
+        (answer, findings)
+    }
+
+    // Eight threads that sleep 20 ms, 60 users: two keep 1.3 of 2 cores busy, and lose a third with one of them.
+    #[test]
+    fn what_a_trial_showed_is_the_reason_and_a_finding() {
+        let (one, two) = (saturation(1, 355.0, 2.2e-3, 0.9), saturation(2, 485.0, 2.5e-3, 1.3));
+        let e = Evidence { two: Some(two), ..Evidence::new(one) };
+        let mut m = model(8, 0.0225, 2.2e-3, 2.0);
+        let question = Question::of_two(&m, &e).unwrap();
+        let trial = question.answer(2, 485.0, 320.0);
+        m = m.knowing(Some(CoreTrial { own_cores: two.own_cores(), shows: trial.shows }));
+        let e = Evidence { trials: vec![trial], ..e };
+        let users =
+            Goal { workload: Workload::Closed { users: 60, think: 0.1 }, ..open(1.0, 0.06) };
+        let (answer, findings) = explained(&mut m, &e, &users);
+        assert_ne!(answer.limited_by, Kind::SharedDependency);
+        let kinds: Vec<_> = findings.iter().map(|f| f.kind).collect();
+        assert_eq!(kinds, [Kind::CpuBound, Kind::Waiting]);
+        let said = &findings[0].evidence;
+        assert!(said.contains("on a core less 2 did 320 requests/s instead of 485"), "{said}");
+    }
+
+    // Six of ten milliseconds are CPU: neither does a request wait for most of its time, nor are the cores full.
+    #[test]
+    fn a_limit_between_two_signatures_is_found_all_the_same() {
+        let mut m = model(2, 0.01, 0.006, 8.0);
+        let e = Evidence {
+            two: Some(saturation(2, 400.0, 0.006, 2.4)),
+            ..Evidence::new(saturation(1, 200.0, 0.006, 1.2))
+        };
+        let (answer, findings) = explained(&mut m, &e, &open(500.0, 0.1));
+        assert!(findings.iter().any(|f| f.kind == answer.limited_by), "{answer:?}: {findings:?}");
+    }
+
+    #[test]
+    fn no_remedy_asks_for_instances_that_would_not_help() {
+        let mut m = model(8, 0.0225, 2.2e-3, 2.0);
+        let e = Evidence {
+            two: Some(saturation(2, 660.0, 2.5e-3, 1.9)),
+            ..Evidence::new(saturation(1, 355.0, 2.2e-3, 0.9))
+        };
+        let users = Goal {
+            workload: Workload::Closed { users: 200, think: 0.1 },
+            p95: None,
+            ..open(1.0, 1.0)
+        };
+        let (answer, findings) = explained(&mut m, &e, &users);
+        assert_eq!(answer.limited_by, Kind::CpuBound);
+        let waiting = findings.iter().find(|f| f.kind == Kind::Waiting).unwrap();
+        assert!(waiting.remedy.contains("would meet cpu_bound"), "{}", waiting.remedy);
+    }
+}

@@ -1,0 +1,197 @@
+//! Which change tells two explanations apart.
+//!
+//! A signature may fit two causes. Which one moves the throughput is decided by changing one of them (Jain, "The
+//! Art of Computer Systems Performance Analysis", 1991, ch. 16: one factor at a time).
+
+use super::evidence::Evidence;
+use super::instance_limit::instance_limit;
+use super::scaling;
+use super::trial::{Change, Trial};
+use crate::calibration::{FULL_GAIN, RELIEF_GAIN, THREAD_SUSPECT, UNDECIDED_CORES};
+use crate::kind::Kind;
+use crate::model::network::Model;
+
+/// Two explanations that the signature leaves, and the change that tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Question {
+    /// What to change.
+    pub change: Change,
+    /// If the throughput moves with the change.
+    pub moved: Kind,
+    /// If it does not.
+    pub stayed: Kind,
+    /// The relative change from which on it has moved.
+    threshold: f64,
+}
+
+impl Question {
+    /// What one instance leaves open, before there are more of them.
+    pub fn of_one(model: &Model, e: &Evidence) -> Vec<Question> {
+        let app = if e.is_cpu_bound(model) { Kind::CpuBound } else { Kind::Waiting };
+        let mut questions = Vec::new();
+        if e.generator_thread >= THREAD_SUSPECT {
+            questions.push(Question {
+                change: Change::SecondGenerator,
+                moved: Kind::GeneratorBound,
+                stayed: app,
+                threshold: RELIEF_GAIN,
+            });
+        }
+        if e.balancer_thread >= THREAD_SUSPECT {
+            questions.push(Question {
+                change: Change::NoBalancer,
+                moved: Kind::BalancerBound,
+                stayed: app,
+                threshold: RELIEF_GAIN,
+            });
+        }
+        questions
+    }
+
+    /// What two instances leave open: with half of the cores and more busy, is it the cores that the
+    /// second one lacks, or something that both use? Not where two do less than one on full cores: they
+    /// take them from each other, and on a core less they do so less. And not where balancer and generator
+    /// fill them, so that the instances would not miss the core, or have no more to give themselves.
+    pub fn of_two(model: &Model, e: &Evidence) -> Option<Question> {
+        let two = e.two?;
+        // Half of what it would be if the cores were all that counts.
+        let threshold = 0.5 / model.cores;
+        let busy = two.own_cores() / model.cores;
+        let missed = 1.0 - (model.cores - 1.0) / two.app_cores();
+        // Of an instance without an end, the second one says nothing.
+        let is_open = model.ladder.is_saturated()
+            && e.second_gain()? < FULL_GAIN
+            && (UNDECIDED_CORES.0..UNDECIDED_CORES.1).contains(&busy)
+            && !scaling::is_oversubscribed(model, e)
+            && !(two.is_cpu_full(model.cores) && missed < threshold)
+            && !two.is_relay_full();
+        (is_open && model.cores >= 2.0).then_some(Question {
+            change: Change::OneCoreLess,
+            moved: Kind::CpuBound,
+            stayed: Kind::SharedDependency,
+            threshold,
+        })
+    }
+
+    /// What the throughputs say.
+    pub fn answer(&self, instances: usize, before: f64, after: f64) -> Trial {
+        let moved = match self.change {
+            Change::OneCoreLess => 1.0 - after / before,
+            _ => after / before - 1.0,
+        };
+        let shows = if moved >= self.threshold { self.moved } else { self.stayed };
+        Trial::new(self.change, instances, before, after, shows)
+    }
+}
+
+impl Trial {
+    /// Two instances after one: the trial that is always made.
+    pub fn second_instance(model: &Model, e: &Evidence) -> Option<Trial> {
+        // Of an instance without an end, the second one says nothing.
+        let two = e.two.filter(|_| model.ladder.is_saturated())?;
+        let shows = if scaling::is_oversubscribed(model, e) {
+            Kind::Oversubscribed
+        } else if scaling::is_shared(model, e) {
+            Kind::SharedDependency
+        } else if model.is_cpu_limited(2) {
+            Kind::CpuBound
+        } else {
+            instance_limit(model, e)
+        };
+        Some(Trial::new(Change::SecondInstance, 2, e.one.throughput, two.throughput, shows))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::THREAD_FULL;
+    use crate::finding::diagnosis::diagnose;
+    use crate::model::saturation::Saturation;
+    use crate::queueing::service_shape::ServiceShape;
+    use crate::testing::ladder;
+    use crate::testing::{model, saturation};
+
+    fn questions(generator: f64, balancer: f64) -> Vec<Change> {
+        let m = model(4, 0.001, 0.0001, 2.0);
+        let one = saturation(1, 4000.0, 0.0001, 1.5);
+        let e = Evidence {
+            generator_thread: generator,
+            balancer_thread: balancer,
+            ..Evidence::new(one)
+        };
+        Question::of_one(&m, &e).iter().map(|question| question.change).collect()
+    }
+
+    #[test]
+    fn busy_threads_are_questions() {
+        assert_eq!(questions(0.1, 0.2), []);
+        assert_eq!(questions(0.1, 0.7), [Change::NoBalancer]);
+        assert_eq!(
+            questions(THREAD_FULL, THREAD_FULL),
+            [Change::SecondGenerator, Change::NoBalancer]
+        );
+    }
+
+    #[test]
+    fn what_moves_the_throughput_is_the_limit() {
+        let m = model(1, 0.02, 0.016, 2.0);
+        let (one, two) = (saturation(1, 50.0, 0.016, 0.7), saturation(2, 70.0, 0.016, 1.2));
+        let e = Evidence { two: Some(two), ..Evidence::new(one) };
+        let question = Question::of_two(&m, &e).unwrap();
+        assert_eq!(question.change, Change::OneCoreLess);
+        assert_eq!(question.answer(2, 70.0, 69.0).shows, Kind::SharedDependency);
+        assert_eq!(question.answer(2, 70.0, 45.0).shows, Kind::CpuBound);
+        let full = Evidence { two: Some(saturation(2, 100.0, 0.016, 1.2)), ..Evidence::new(one) };
+        assert_eq!(Question::of_two(&m, &full), None, "the second brought all that it should");
+    }
+
+    #[test]
+    fn what_competes_for_full_cores_is_not_asked_with_a_core_less() {
+        let m = model(2, 0.002, 0.002, 2.0);
+        let (one, two) = (saturation(1, 950.0, 0.0018, 1.8), saturation(2, 760.0, 0.0022, 1.8));
+        let e = Evidence { two: Some(two), ..Evidence::new(one) };
+        assert_eq!(Question::of_two(&m, &e), None);
+    }
+
+    /// What two of an instance leave open whose rungs are those, beside balancer and generator.
+    fn of_two(rungs: &[(usize, f64)], one: Saturation, two: Saturation) -> Option<Question> {
+        let mut m = Model::new(ladder(rungs), one, ServiceShape::constant(), 2.0);
+        m.fit(&[two]);
+        let e = Evidence { two: Some(two), ..Evidence::new(one) };
+        assert!(diagnose(&m, &e).iter().all(|f| f.kind != Kind::SharedDependency));
+        Question::of_two(&m, &e)
+    }
+
+    // With 0.95 cores of their own and 0.82 of balancer and generator, as two of tests/apps/sleep.
+    #[test]
+    fn cores_that_the_balancer_fills_are_not_asked_for() {
+        let rungs = [(1, 3000.0), (8, 19_190.0), (16, 19_300.0)];
+        let relayed =
+            |relay_demand, s| Saturation { relay_demand, relay_thread: 0.7 * relay_demand, ..s };
+        let one = relayed(2.3e-5, saturation(1, 19_300.0, 2.65e-5, 0.93));
+        let two = relayed(2.6e-5, saturation(2, 31_796.0, 2.98e-5, 1.77));
+        assert_eq!(of_two(&rungs, one, two), None);
+        let dear = relayed(1e-6, saturation(2, 31_796.0, 4.5e-5, 1.7));
+        assert!(of_two(&rungs, one, dear).is_some(), "1.43 cores of its own would miss one");
+    }
+
+    // A JVM that is asked for 10 requests/s was tried with two in flight: two of it hold four.
+    #[test]
+    fn of_an_instance_without_an_end_nothing_is_asked() {
+        let (one, two) = (saturation(1, 4612.0, 1.8e-4, 1.4), saturation(2, 6099.0, 1.6e-4, 1.56));
+        assert_eq!(of_two(&[(1, 2630.0), (2, 4612.0)], one, two), None);
+    }
+
+    #[test]
+    fn past_the_balancer() {
+        let m = model(4, 0.001, 0.0001, 2.0);
+        let e =
+            Evidence { balancer_thread: 0.9, ..Evidence::new(saturation(1, 4000.0, 0.0001, 1.5)) };
+        let question = Question::of_one(&m, &e)[0];
+        let trial = question.answer(1, 4000.0, 7000.0);
+        assert_eq!(trial.shows, Kind::BalancerBound);
+        assert!(trial.text.contains("7000 requests/s where there had been 4000"), "{}", trial.text);
+        assert_eq!(question.answer(1, 4000.0, 4200.0).shows, Kind::Waiting);
+    }
+}

@@ -1,0 +1,448 @@
+//! One instance under doubling concurrency: where its throughput stops growing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::calibration::{
+    CLIENT_GAP_MAX, LINEAR_FRACTION, MANY_SLOTS, MIN_GROWTH, MIN_GROWTH_ON_ONE_CORE,
+    NOISY_PEAK_ERROR, ONE_BUSY_CORE, QUEUEING_FACTOR, SLOT_MARGIN, SLOTS_PEAK_SHARE,
+};
+use crate::model::saturation::Saturation;
+
+/// One step: so many requests in flight at one instance all the time, and what it completed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rung {
+    /// Requests in flight at once.
+    pub concurrency: usize,
+    /// Completed requests a second.
+    pub throughput: f64,
+    /// Half-width of the interval of the throughput, as a share of it; earlier documents do not tell.
+    #[serde(default)]
+    pub error: f64,
+    /// Of the requests in flight those that the instance had read; the rest queued in its sockets. `None` where
+    /// that was not looked at.
+    #[serde(default)]
+    pub inside: Option<usize>,
+    /// Cores that the instance kept busy; `None` where they are not known, as in earlier documents.
+    #[serde(default)]
+    pub cores: Option<f64>,
+}
+
+/// The rungs of one instance, in order of concurrency. Never empty.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ladder {
+    rungs: Vec<Rung>,
+}
+
+impl Rung {
+    /// Requests a second on either side of the throughput, 95 %.
+    fn half_width(&self) -> f64 {
+        self.error * self.throughput
+    }
+}
+
+impl Ladder {
+    /// Sorts the rungs by concurrency. `None` if there is none or a rung completed nothing.
+    pub fn new(mut rungs: Vec<Rung>) -> Option<Ladder> {
+        rungs.sort_by_key(|r| r.concurrency);
+        rungs.dedup_by_key(|r| r.concurrency);
+        let sound = rungs.iter().all(|r| r.concurrency > 0 && r.throughput > 0.0);
+        (sound && !rungs.is_empty()).then_some(Ladder { rungs })
+    }
+
+    /// The same instance on a machine that does `level` times as much.
+    pub(crate) fn scaled(&self, level: f64) -> Ladder {
+        let scaled = |r: &Rung| Rung { throughput: r.throughput * level, ..*r };
+        Ladder { rungs: self.rungs.iter().map(scaled).collect() }
+    }
+
+    /// The rungs, by concurrency.
+    pub fn rungs(&self) -> &[Rung] {
+        &self.rungs
+    }
+
+    /// Seconds that a request takes when it is alone in the instance.
+    pub fn light_service(&self) -> f64 {
+        let first = self.rungs[0];
+        first.concurrency as f64 / first.throughput
+    }
+
+    /// The most that the instance completes at any concurrency.
+    pub fn peak(&self) -> f64 {
+        let full = self.full();
+        full.clone().map(|r| r.throughput).sum::<f64>() / full.count() as f64
+    }
+
+    /// Half-width of the interval of the peak, as a share of it.
+    fn error(&self) -> f64 {
+        let full = self.full();
+        full.clone().map(|r| r.error.powi(2)).sum::<f64>().sqrt() / full.count() as f64
+    }
+
+    /// What one full instance does by all rungs that tell it; `best` is of the best one.
+    pub fn at_peak(&self, best: Saturation) -> Saturation {
+        Saturation { throughput: self.peak(), error: self.error(), ..best }
+    }
+
+    /// The rungs that tell the peak: the best one, and where that one is luck, all that would have been the
+    /// best by as much luck.
+    fn full(&self) -> impl Iterator<Item = &Rung> + Clone {
+        let best = self.rungs.iter().max_by(|a, b| a.throughput.total_cmp(&b.throughput));
+        let best = best.unwrap_or(&self.rungs[0]);
+        let tells = |r: &&Rung| r.concurrency == best.concurrency || self.is_luck(best, r);
+        self.rungs.iter().filter(move |r| tells(r))
+    }
+
+    /// Whether requests queued in both, so that chance made one of them better than the other.
+    fn is_luck(&self, better: &Rung, other: &Rung) -> bool {
+        let queued = QUEUEING_FACTOR * better.throughput * self.light_service();
+        let is_queued = better.concurrency.min(other.concurrency) as f64 > queued;
+        let chance = better.half_width().hypot(other.half_width());
+        better.error > NOISY_PEAK_ERROR
+            && is_queued
+            && better.throughput - other.throughput <= chance
+    }
+
+    /// The least time (s) that a slot spent on a request: the first rung may still have been cold.
+    pub(crate) fn least_service(&self) -> f64 {
+        self.least().concurrency as f64 / self.least().throughput
+    }
+
+    /// The rung at which it did.
+    fn least(&self) -> &Rung {
+        let each = |r: &Rung| r.throughput / r.concurrency as f64;
+        let least = self.rungs.iter().max_by(|a, b| each(a).total_cmp(&each(b)));
+        least.unwrap_or(&self.rungs[0])
+    }
+
+    /// The peak, less what may be chance in it and in the least service.
+    fn sure_peak(&self) -> f64 {
+        self.peak() / (1.0 + self.error().hypot(self.least().error))
+    }
+
+    /// Whether an end of growth was seen. Without this the peak and the slots are only what was reached, and the
+    /// instance may do more. A step that may have grown by chance does not unmake an end that was seen before.
+    pub fn is_saturated(&self) -> bool {
+        self.rungs.windows(2).fold(false, |is_end, step| {
+            let (before, after) = (&step[0], &step[1]);
+            let chance = before.half_width().hypot(after.half_width());
+            let is_sure = after.throughput - chance >= before.throughput * (1.0 + MIN_GROWTH);
+            let fills_one_core = after.cores.is_some_and(|cores| ONE_BUSY_CORE.contains(&cores))
+                && after.throughput < before.throughput * (1.0 + MIN_GROWTH_ON_ONE_CORE);
+            fills_one_core || self.is_flat(before, after) || (is_end && !is_sure)
+        })
+    }
+
+    /// Whether the last step no longer grew, so that a further doubling is likely to be wasted.
+    pub fn is_last_step_flat(&self) -> bool {
+        matches!(self.rungs.as_slice(), [.., before, after] if self.is_flat(before, after))
+    }
+
+    /// Whether a step does not count as growth.
+    fn is_flat(&self, before: &Rung, after: &Rung) -> bool {
+        after.throughput < before.throughput * (1.0 + MIN_GROWTH) || self.is_luck(after, before)
+    }
+
+    /// `k`: how many requests the instance can usefully hold at once: as many as it takes in, where it leaves
+    /// others unread until one of its threads or workers is free, else what the throughput tells.
+    pub fn slots(&self) -> usize {
+        let by_throughput = self.slots_by_throughput();
+        self.workers(by_throughput).unwrap_or(by_throughput)
+    }
+
+    /// Threads or workers of an instance that reads a request only when one of them is free, so that as many are
+    /// inside however many queue. The throughput must agree: what is read ahead is not served yet, and busy cores
+    /// make too few or too many slots of it.
+    fn workers(&self, by_throughput: usize) -> Option<usize> {
+        let is_queue = |r: &&Rung| r.inside.is_some_and(|inside| 3 * inside <= 2 * r.concurrency);
+        let inside = self.rungs.iter().filter(is_queue).filter_map(|r| r.inside);
+        let (least, most) = (inside.clone().min()?, inside.max()?);
+        let fewest = (1.0 - CLIENT_GAP_MAX) * self.sure_peak() * self.least_service();
+        let highest = by_throughput.max(self.in_flight(by_throughput).ceil() as usize);
+        let agrees = least as f64 >= fewest && least <= highest;
+        (self.is_saturated() && by_throughput > 1 && most - least <= 1 && agrees).then_some(least)
+    }
+
+    /// Requests in flight that reach the peak with so many slots: those in service, and those on their way.
+    fn in_flight(&self, slots: usize) -> f64 {
+        let below = self.rungs.iter().rfind(|r| r.concurrency <= slots).unwrap_or(&self.rungs[0]);
+        self.peak() * below.concurrency as f64 / below.throughput
+    }
+
+    /// Whether one of several slots rests while an answer and the next request are on their way, unless one more
+    /// request waits at the instance already.
+    pub fn rests(&self) -> bool {
+        let slots = self.slots();
+        slots > 1 && self.in_flight(slots) > slots as f64 + CLIENT_GAP_MAX
+    }
+
+    /// The slots that the throughput tells.
+    ///
+    /// By Little's law the peak keeps `peak x light service` requests in service; that is exact for a
+    /// pool of k serial workers. With many slots the knee is soft and a slot too many costs little,
+    /// so a fifth is added; the count never passes the first rung that nearly reached the peak. Where requests
+    /// hinder each other well before, as at shared cores, or help each other after, as where one turn of
+    /// a loop serves several, it takes what brings nearly all of the peak. What may be chance makes no
+    /// slot.
+    fn slots_by_throughput(&self) -> usize {
+        let peak = self.sure_peak();
+        let reached = self.rungs.iter().find(|r| r.throughput * (1.0 + CLIENT_GAP_MAX) > peak);
+        let reached = reached.map_or(1, |r| r.concurrency);
+        let below = self.rungs.iter().rev().find(|r| r.concurrency < reached);
+        let in_service = peak * self.least_service();
+        let soft = if in_service > MANY_SLOTS { in_service * SLOT_MARGIN } else { in_service };
+        let slots = (soft - CLIENT_GAP_MAX).ceil() as usize;
+        if self.is_bent(in_service) || below.is_some_and(|r| slots <= r.concurrency) {
+            return self.nearly_enough().unwrap_or(reached);
+        }
+        // A rung that just counts as the peak may be a tenth short of it.
+        let most = self.rungs.iter().find(|r| r.throughput >= SLOTS_PEAK_SHARE * self.peak());
+        slots.clamp(1, most.map_or(reached, |r| r.concurrency))
+    }
+
+    /// How many it serves at once: its slots without the room that was added to them.
+    pub fn served(&self) -> usize {
+        let (slots, in_service) =
+            (self.slots_by_throughput(), self.sure_peak() * self.least_service());
+        if let Some(workers) = self.workers(slots) {
+            return workers;
+        }
+        let is_padded = (slots as f64) < SLOT_MARGIN * in_service + 1.0;
+        if is_padded { (in_service.round() as usize).clamp(1, slots) } else { slots }
+    }
+
+    /// Whether the growth bends before so many are in service.
+    fn is_bent(&self, in_service: f64) -> bool {
+        let linear = |r: &Rung| r.concurrency as f64 / self.least_service();
+        let below = self.rungs.iter().rfind(|r| r.concurrency as f64 <= in_service + MIN_GROWTH);
+        self.is_saturated() && below.is_some_and(|r| r.throughput < LINEAR_FRACTION * linear(r))
+    }
+
+    /// The concurrency that reaches [`SLOTS_PEAK_SHARE`] the peak.
+    fn nearly_enough(&self) -> Option<usize> {
+        let wanted = SLOTS_PEAK_SHARE * self.peak();
+        let after = self.rungs.iter().position(|r| r.throughput >= wanted)?;
+        let (before, after) = (self.rungs[after.checked_sub(1)?], self.rungs[after]);
+        let missing = (wanted - before.throughput) / (after.throughput - before.throughput);
+        let between = (after.concurrency - before.concurrency) as f64;
+        Some(before.concurrency + (missing * between).ceil() as usize)
+    }
+
+    /// By which share of it the peak is more than what the instance did with one request in each slot, so
+    /// that each rested while an answer and the next request were on their way; 0 where that was not
+    /// measured.
+    pub(crate) fn rest(&self) -> f64 {
+        let slots = self.slots();
+        let full = self.rungs.iter().find(|r| r.concurrency == slots);
+        full.map_or(0.0, |r| self.peak() / r.throughput - 1.0)
+    }
+
+    /// Throughput at any concurrency: interpolated between the rungs below the slots, then the peak.
+    /// Where no end of growth was seen, it goes on as from the start to the last rung.
+    pub fn throughput(&self, concurrency: f64) -> f64 {
+        let last = self.rungs[self.rungs.len() - 1];
+        if !self.is_saturated() && concurrency > last.concurrency as f64 {
+            return last.throughput * concurrency / last.concurrency as f64;
+        }
+        let slots = self.slots();
+        let (mut from, mut low) = (0.0, 0.0);
+        let below = self.rungs.iter().filter(|r| r.concurrency < slots);
+        let below = below.map(|r| (r.concurrency as f64, r.throughput));
+        for (upto, high) in below.chain([(slots as f64, self.peak())]) {
+            if concurrency <= upto {
+                return low + (high - low) * (concurrency - from) / (upto - from);
+            }
+            (from, low) = (upto, high);
+        }
+        self.peak()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ladder, uneven};
+
+    // One at a time, 4 ms or, one in ten, 60 ms: 103 a second. The luckiest of five did 121.
+    #[test]
+    fn the_luckiest_rung_is_not_the_peak() {
+        let measured = [
+            (1, 91.0, 0.11),
+            (2, 107.9, 0.18),
+            (4, 104.0, 0.19),
+            (8, 120.7, 0.18),
+            (16, 119.3, 0.18),
+            (32, 107.5, 0.18),
+        ];
+        let serial = uneven(&measured);
+        assert_eq!(serial.slots(), 1);
+        assert!((serial.peak() - 111.9).abs() < 0.1, "{}", serial.peak());
+        assert!((serial.error() - 0.08).abs() < 0.01, "{}", serial.error());
+        // Four at once that took turns are no peak, nor is what was measured exactly.
+        let thrashing = uneven(&[(1, 50.0, 0.1), (2, 98.0, 0.1), (4, 100.0, 0.1), (8, 60.0, 0.1)]);
+        assert!((thrashing.peak() - 100.0).abs() < 1e-9, "{}", thrashing.peak());
+        let exact = uneven(&[(1, 91.0, 0.01), (2, 94.0, 0.02), (4, 93.0, 0.02)]);
+        assert_eq!(exact.peak(), 94.0);
+    }
+
+    #[test]
+    fn a_rung_a_tenth_short_of_the_peak_does_not_bound_the_slots() {
+        // A pool of five for 40 ms after 100 ms of sleep: 125 requests/s of 140 ms, 17.5 at once.
+        let measured = [(1, 7.0), (2, 14.1), (4, 28.1), (8, 56.1), (16, 112.5), (32, 122.9)];
+        assert_eq!(ladder(&measured).slots(), 21);
+    }
+
+    /// One whose sockets were looked at: so many of the requests of each rung were inside.
+    fn looked_into(rungs: &[(usize, f64)], inside: &[usize]) -> Ladder {
+        let mut rungs = ladder(rungs).rungs;
+        for (rung, inside) in rungs.iter_mut().zip(inside) {
+            rung.inside = Some(*inside);
+        }
+        Ladder::new(rungs).unwrap()
+    }
+
+    // Busy cores stretch a request by an eighth with four in flight, and the last rung hides what is on its way.
+    #[test]
+    fn threads_on_busy_cores_are_counted_by_what_they_take_in() {
+        let gunicorn = [(1, 45.4), (2, 88.0), (4, 158.0), (8, 180.0), (16, 184.0)];
+        assert_eq!(ladder(&gunicorn).slots(), 8, "by throughput");
+        let seen = looked_into(&gunicorn, &[1, 2, 4, 4, 4]);
+        assert_eq!((seen.slots(), seen.served(), seen.rests()), (4, 4, true));
+        let java = [(1, 42.0), (2, 84.8), (4, 174.7), (8, 336.6), (16, 374.7), (32, 377.8)];
+        assert_eq!((ladder(&java).slots(), ladder(&java).served()), (11, 9), "by throughput");
+        let seen = looked_into(&java, &[1, 2, 4, 8, 8, 9]);
+        assert_eq!((seen.slots(), seen.served(), seen.rests()), (8, 8, true));
+        let dear = [(1, 38.9), (2, 77.4), (4, 151.0), (8, 269.1), (16, 290.0)];
+        assert_eq!(ladder(&dear).slots(), 8, "by throughput");
+        assert_eq!(looked_into(&dear, &[1, 2, 4, 8, 8]).slots(), 8);
+    }
+
+    #[test]
+    fn what_is_read_ahead_is_not_served() {
+        let pool = [(1, 23.8), (2, 47.7), (4, 95.4), (8, 123.8), (16, 123.6), (32, 123.8)];
+        let slots = |inside: &[usize]| looked_into(&pool, inside).slots();
+        assert_eq!(slots(&[1, 2, 4, 8, 16, 32]), 6, "all of them");
+        assert_eq!(slots(&[1, 2, 4, 8, 10, 10]), 6, "one ahead in each worker");
+        assert_eq!(slots(&[1, 2, 4, 8, 5, 14]), 6, "by chance");
+        assert_eq!(slots(&[1, 2, 4, 5, 5, 6]), 5);
+        let lock = [(1, 85.0), (2, 94.9), (4, 94.9), (8, 95.6)];
+        assert_eq!(looked_into(&lock, &[1, 2, 2, 2]).slots(), 1, "one on its way");
+    }
+
+    #[test]
+    fn a_slot_that_does_not_rest_needs_no_company() {
+        let pool = ladder(&[(1, 10.0), (2, 20.0), (4, 39.8), (8, 49.9), (16, 50.0)]);
+        assert!(!pool.rests());
+        assert!(!ladder(&[(1, 85.0), (2, 94.9), (4, 94.9)]).rests(), "none is behind another");
+    }
+
+    #[test]
+    fn a_serial_server_has_one_slot() {
+        let serial = ladder(&[(1, 47.5), (2, 49.0), (4, 49.0)]);
+        assert!(serial.is_saturated());
+        assert_eq!(serial.slots(), 1);
+        let far = ladder(&[(1, 85.0), (2, 94.9), (4, 94.9), (8, 95.6)]);
+        assert_eq!(far.slots(), 1, "1.2 ms on the way to 10.5 ms of work");
+        assert!((far.rest() - 0.125).abs() < 1e-3, "{}", far.rest());
+        assert!((serial.light_service() - 1.0 / 47.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_pool_of_five_has_five() {
+        let pool = ladder(&[(1, 10.0), (2, 20.0), (4, 39.8), (8, 49.9), (16, 50.0)]);
+        assert_eq!((pool.slots(), pool.rest()), (5, 0.0), "five were not measured");
+    }
+
+    // By far the most of 42 ms in a pool of five (tests/apps/pool), and fifty workers of 50 ms.
+    #[test]
+    fn room_is_for_the_balancer_and_no_place_of_the_app() {
+        let five = [(1, 23.8), (2, 47.7), (4, 95.4), (8, 123.8), (16, 123.6), (32, 123.8)];
+        assert_eq!((ladder(&five).slots(), ladder(&five).served()), (6, 5));
+        let fifty: Vec<_> = (0..8).map(|i| (1 << i, 20.0 * f64::from(50.min(1 << i)))).collect();
+        assert_eq!((ladder(&fifty).slots(), ladder(&fifty).served()), (60, 50));
+        let bent = [(1, 1926.0), (2, 3087.0), (4, 4163.0), (8, 4796.0), (16, 4810.0), (32, 5147.0)];
+        assert_eq!((ladder(&bent).slots(), ladder(&bent).served()), (25, 25), "of shared cores");
+    }
+
+    #[test]
+    fn a_cold_first_request_makes_no_slot() {
+        let pool = ladder(&[(1, 24.1), (2, 48.5), (4, 97.6), (8, 124.0), (16, 124.2)]);
+        assert_eq!(pool.slots(), 5);
+    }
+
+    // One thread and one loop: the more are ready at a turn, the less a request costs.
+    #[test]
+    fn requests_that_help_each_other_need_company() {
+        let rungs =
+            [(1, 10.1), (2, 9.1), (4, 10.9), (8, 13.5), (16, 15.54), (32, 16.0), (64, 15.8)];
+        assert_eq!(ladder(&rungs).slots(), 16);
+    }
+
+    #[test]
+    fn two_cores_have_two() {
+        assert_eq!(ladder(&[(1, 100.0), (2, 190.0), (4, 195.0)]).slots(), 2);
+    }
+
+    #[test]
+    fn a_soft_knee_gets_room() {
+        let event_loop = ladder(&[(1, 20.0), (8, 158.0), (32, 610.0), (64, 960.0), (128, 1000.0)]);
+        assert_eq!(event_loop.slots(), 60);
+    }
+
+    // Half of a request is CPU on 4 cores: 8 in flight hinder each other, and 16 do not reach all.
+    #[test]
+    fn shared_cores_bend_before_the_end() {
+        let bent = ladder(&[(1, 1.0), (2, 2.0), (4, 3.9), (8, 6.7), (16, 7.9), (32, 8.0)]);
+        assert_eq!(bent.slots(), 16);
+    }
+
+    #[test]
+    fn growth_without_an_end_goes_on() {
+        let growing = ladder(&[(1, 10.0), (2, 20.0), (4, 38.0)]);
+        assert_eq!([4.0, 8.0].map(|c| growing.throughput(c)), [38.0, 76.0]);
+    }
+
+    #[test]
+    fn growth_is_seen() {
+        assert!(!ladder(&[(1, 10.0)]).is_saturated());
+        assert!(!ladder(&[(1, 10.0), (2, 19.0)]).is_saturated());
+        assert!(Ladder::new(vec![]).is_none());
+        let nothing =
+            Rung { concurrency: 1, throughput: 0.0, error: 0.0, inside: None, cores: None };
+        assert!(Ladder::new(vec![nothing]).is_none());
+    }
+
+    // Flask with one interpreter lock, 1 and 2 in flight as recorded; then a doubling that a noisy moment made.
+    #[test]
+    fn one_noisy_step_does_not_unmake_an_end_that_was_seen() {
+        let lock = [(1, 114.6, 0.045), (2, 118.2, 0.054), (4, 131.5, 0.06)];
+        let noisy = uneven(&lock);
+        assert!(noisy.is_saturated() && !noisy.is_last_step_flat());
+        let sure = uneven(&lock.map(|(concurrency, throughput, _)| (concurrency, throughput, 0.0)));
+        assert!(!sure.is_saturated(), "it grew indeed");
+        let growing = uneven(&[(1, 100.0, 0.1), (2, 125.0, 0.1), (4, 160.0, 0.1)]);
+        assert!(!growing.is_saturated(), "no end was seen before");
+    }
+
+    // Flask with one interpreter lock for 10 requests/s, as recorded: it stopped after two in flight.
+    #[test]
+    fn one_full_core_is_an_end_where_a_step_gains_less_than_a_core_would() {
+        let with = |rungs: &[(usize, f64)], cores: f64| {
+            let mut rungs = ladder(rungs).rungs;
+            rungs.iter_mut().for_each(|rung| rung.cores = Some(cores));
+            Ladder::new(rungs).unwrap()
+        };
+        let lock = with(&[(1, 100.0), (2, 114.0)], 1.0);
+        assert_eq!((lock.is_saturated(), lock.slots()), (true, 1));
+        assert!(!lock.is_last_step_flat(), "another rung would tell more");
+        assert!(!with(&[(1, 100.0), (2, 114.0)], 0.6).is_saturated(), "the thread has time left");
+        assert!(!with(&[(1, 100.0), (2, 170.0)], 1.0).is_saturated(), "of two cores");
+        let sleeping = with(&[(1, 10.0), (2, 20.0), (4, 26.0), (8, 50.0)], 1.0);
+        assert!(!sleeping.is_saturated(), "it grew after all");
+    }
+
+    #[test]
+    fn interpolates_up_to_the_slots() {
+        let pool = ladder(&[(1, 10.0), (2, 20.0), (4, 38.0), (8, 50.0), (16, 50.0)]);
+        assert_eq!([0.5, 3.0, 5.0, 9.0].map(|c| pool.throughput(c)), [5.0, 29.0, 50.0, 50.0]);
+    }
+}

@@ -1,0 +1,102 @@
+//! What so many instances completed, and the CPU that it took.
+
+use serde::{Deserialize, Serialize};
+
+use crate::calibration::{CPU_FULL, MIN_CORE_SHARE};
+use crate::queueing::laws;
+use crate::stats::resampling;
+
+/// A measurement of `instances`, with every slot of them busy or some.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Saturation {
+    /// Running instances.
+    pub instances: usize,
+    /// Whether the throughput is the most that they complete.
+    pub filling: Filling,
+    /// Completed requests a second.
+    pub throughput: f64,
+    /// Half-width of the interval of the throughput, as a share of it.
+    pub error: f64,
+    /// CPU seconds of the app in one request.
+    pub app_demand: f64,
+    /// CPU seconds in one request of other programs that work for the app, as a database does.
+    pub dependency_demand: f64,
+    /// CPU seconds of the balancer and the load generator in one request.
+    pub relay_demand: f64,
+    /// CPU seconds in one request of the busier one of the balancer's and the generator's threads.
+    pub relay_thread: f64,
+    /// Of the generator's; earlier documents do not tell.
+    #[serde(default)]
+    pub generator_thread: f64,
+    /// Of the cores that may be used, those that were busy, with this and whatever else.
+    pub busy_cores: f64,
+}
+
+/// Whether the instances did all that they can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Filling {
+    /// All of their slots were busy: it is what they can do.
+    Full,
+    /// Some: they can do so much, or more.
+    Partial,
+}
+
+impl Saturation {
+    /// What several measurements of as many instances say together, the surer ones more; the rest is as in the
+    /// last of them.
+    pub(crate) fn mean(all: impl Iterator<Item = Saturation> + Clone) -> Option<Saturation> {
+        let weights: f64 = all.clone().map(|s| s.weight()).sum();
+        let mean = |of: fn(&Saturation) -> f64| {
+            all.clone().map(|s| s.weight() * of(&s)).sum::<f64>() / weights
+        };
+        let (throughput, app_demand) = (mean(|s| s.throughput), mean(|s| s.app_demand));
+        Some(Saturation { throughput, app_demand, ..all.last()? })
+    }
+
+    /// What it counts beside others: the inverse of its variance.
+    pub(crate) fn weight(&self) -> f64 {
+        resampling::deviation(self.error).powi(-2)
+    }
+
+    /// Cores of the app, what works for it, the balancer and the generator.
+    pub fn own_cores(&self) -> f64 {
+        let demand = self.app_demand + self.dependency_demand + self.relay_demand;
+        laws::utilisation(self.throughput, demand)
+    }
+
+    /// Cores of the app.
+    pub fn app_cores(&self) -> f64 {
+        laws::utilisation(self.throughput, self.app_demand)
+    }
+
+    /// Cores that other programs used.
+    pub fn background(&self) -> f64 {
+        (self.busy_cores - self.own_cores()).max(0.0)
+    }
+
+    /// Whether the load had used up what other programs left of `cores`.
+    pub fn is_cpu_full(&self, cores: f64) -> bool {
+        let own = self.own_cores();
+        own >= CPU_FULL * (cores - self.background()) && own >= MIN_CORE_SHARE * cores
+    }
+
+    /// Whether the one thread of balancer or generator, whichever is busier, had no more to give.
+    pub fn is_relay_full(&self) -> bool {
+        laws::utilisation(self.throughput, self.relay_thread) >= CPU_FULL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::saturation;
+
+    #[test]
+    fn what_others_do_to_the_cores_is_not_the_load() {
+        let idle = Saturation { busy_cores: 2.0, ..saturation(2, 98.0, 0.0005, 0.0) };
+        assert!(!idle.is_cpu_full(2.0), "0.06 cores of its own");
+        let beside = Saturation { busy_cores: 2.0, ..saturation(2, 50.0, 0.03, 0.0) };
+        assert!(beside.is_cpu_full(2.0), "1.5 cores, all that others left");
+    }
+}

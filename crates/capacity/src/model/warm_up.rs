@@ -1,0 +1,59 @@
+//! Instances that are getting faster: whether they still do, and what was measured before they had.
+
+use crate::calibration::DEMAND_NOISE;
+use crate::model::saturation::Saturation;
+
+/// By which share a request costs less CPU from one probe to the next, by the last demands that were
+/// measured; without two of them, all of it may be warming up.
+///
+/// Over two steps where there are as many: one alone is often as large as the error of its probes, so
+/// that a chance rise would be taken for the end.
+pub fn fall(demands: &[f64]) -> f64 {
+    match *demands {
+        [.., first, _, last] => 1.0 - (last / first).sqrt(),
+        [first, last] => 1.0 - last / first,
+        _ => 1.0,
+    }
+}
+
+/// Whether full instances were still cold at the earlier of two measurements: a request cost more CPU than it
+/// did later, and no more of them were completed than the errors of the two leave open.
+pub fn was_cold(earlier: &Saturation, later: &Saturation) -> bool {
+    let chance = earlier.error.hypot(later.error);
+    earlier.app_demand > (1.0 + DEMAND_NOISE) * later.app_demand
+        && earlier.throughput < (1.0 + chance) * later.throughput
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::saturation;
+
+    #[test]
+    fn a_step_at_a_time() {
+        assert!((fall(&[0.5, 0.4]) - 0.2).abs() < 1e-9);
+        assert!((fall(&[9.0, 0.5, 0.45, 0.405]) - 0.1).abs() < 1e-9);
+        assert!(fall(&[0.4, 0.4]).abs() < 1e-9 && fall(&[0.4, 0.5, 0.5]) < 0.0);
+        assert!((fall(&[0.4]) - 1.0).abs() < 1e-9);
+    }
+
+    /// CPU milliseconds a request of a second JVM beside one that has run for half a minute, in steps of
+    /// three seconds (examples/threads).
+    const SECOND_JVM: [f64; 11] =
+        [0.419, 0.276, 0.267, 0.234, 0.218, 0.219, 0.209, 0.207, 0.207, 0.206, 0.207];
+
+    #[test]
+    fn a_chance_rise_is_not_the_end_of_it() {
+        let steady = (2..=SECOND_JVM.len()).find(|n| fall(&SECOND_JVM[..*n]) <= 0.02);
+        assert_eq!(steady, Some(9), "not the sixth, which cost more than the fifth");
+    }
+
+    // Two of tests/apps/thread_pool: fresh, after ten seconds, and beside a build for a moment.
+    #[test]
+    fn what_costs_more_and_does_less_than_later_was_cold() {
+        let warm = saturation(2, 664.0, 1.39e-3, 1.3);
+        assert!(was_cold(&saturation(2, 485.0, 1.95e-3, 1.9), &warm));
+        assert!(!was_cold(&saturation(2, 655.0, 1.42e-3, 1.3), &warm), "as exact as a probe is");
+        assert!(!was_cold(&warm, &saturation(2, 485.0, 1.95e-3, 1.9)), "it was disturbed later");
+    }
+}
