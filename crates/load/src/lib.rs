@@ -18,7 +18,6 @@
 //! * `verdict`: what a run's numbers are worth, and where its steady state begins.
 //! * `run`: threads, started and joined, and their report.
 
-pub mod artillery;
 mod clock;
 mod config;
 mod control;
@@ -27,32 +26,41 @@ mod error;
 mod http;
 mod metrics;
 mod run;
-mod script;
+mod session;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod tls;
 mod verdict;
 mod workload;
 
+pub use clock::time::{MILLISECOND, Nanos, SECOND};
 pub use config::io_engine::Engine;
 pub use config::run_config::{Config, End, Protocol, Trim};
 pub use control::interrupt::Interrupt;
 pub use control::steering::{Control, Demand, Present};
 pub use error::kind::ErrorKind;
-pub use error::secrets::{names_a_secret, without_secrets};
+pub use error::secrets::{names_a_secret, without_secret_variables, without_secrets};
 pub use error::start_error::StartError;
-pub use http::request::KeepAlive;
+pub use http::http1::head::AnswerBody;
+pub use http::http1::response_sink::ResponseSink;
+pub use http::request::{KeepAlive, PreparedRequest, Repeat};
 pub use http::target::Target;
 pub use metrics::histogram::Histogram;
+pub use metrics::session_tally::{Apdex, OpenSessionTally, RequestTimes, SessionTally};
 pub use metrics::sparse_histogram::SparseHistogram;
 pub use metrics::window::{Stage, Window};
 pub use run::report::{Named, Report, Seen};
 pub use run::runner::Run;
-pub use script::{Check, Metrics, Script, ScriptReport, Summary};
+pub use session::player::{Hook, Order, RequestName, Scenarios, SessionAnswer, Sessions};
+pub use session::script_report::{Check, Metrics, ScriptReport, Summary};
 pub use tls::client::{Resumption, Tls, Trust};
 pub use verdict::judgement::Verdict;
 pub use verdict::reason::Reason;
 pub use verdict::steady_state::Series;
 pub use verdict::warm_up::WarmUp;
+pub use workload::backoff::backoff;
 pub use workload::phase::{Flow, Phase, Spacing};
 pub use workload::rate::Rate;
 pub use workload::spec::{Rhythm, Think, Workload};
+pub use workload::thread_share::ThreadShare;
 pub use workload::trace::{Replay, Step, Trace, TraceError};

@@ -1,6 +1,7 @@
 //! Who sends when, as pure functions of time: users, arrivals, rates and traces.
 
 pub(crate) mod arrivals;
+pub(crate) mod backoff;
 pub(crate) mod phase;
 pub(crate) mod plan;
 pub(crate) mod rate;

@@ -9,11 +9,13 @@ use rustix::time::{
     timerfd_create, timerfd_settime,
 };
 
-/// A moment or a length of time in nanoseconds; times count from the [`Clock`]'s epoch.
-pub(crate) type Nanos = u64;
+/// A moment or a length of time in nanoseconds; times count from the epoch of the run's clock.
+pub type Nanos = u64;
 
-pub(crate) const SECOND: Nanos = 1_000_000_000;
-pub(crate) const MILLISECOND: Nanos = 1_000_000;
+/// A second.
+pub const SECOND: Nanos = 1_000_000_000;
+/// A millisecond.
+pub const MILLISECOND: Nanos = 1_000_000;
 
 /// The monotonic clock, shared by all threads of a run.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use crate::control::interrupt::Interrupt;
 use crate::error::start_error::StartError;
 use crate::http::request::KeepAlive;
 use crate::http::target::Target;
-use crate::script::Script;
+use crate::session::player::Scenarios;
 use crate::tls::client::{Tls, TlsClient};
 use crate::workload::rate::max_rate;
 use crate::workload::spec::Workload;
@@ -58,7 +58,7 @@ pub struct Config {
     pub seed: u64,
     /// What users do instead of sending the one request of the target: arrivals, and what is
     /// counted towards [`End::Requests`], are then sessions. Default: none.
-    pub script: Option<Arc<Script>>,
+    pub script: Option<Arc<dyn Scenarios>>,
     /// Ends what the script does once before the load, and once after it. Default: asked by nobody.
     pub interrupt: Interrupt,
 }

@@ -10,7 +10,7 @@ mod streams;
 use std::sync::Arc;
 
 use crate::clock::pausable_clock::PausableClock;
-use crate::clock::time::{MILLISECOND, Nanos, SECOND};
+use crate::clock::time::Nanos;
 use crate::clock::timer_heap::TimerHeap;
 use crate::engine::actions::{Action, Actions};
 use crate::engine::request_source::RequestSource;
@@ -21,20 +21,16 @@ use crate::http::request::KeepAlive;
 use crate::metrics::recorder::{Recorder, Sent};
 use crate::metrics::window::Gauges;
 use crate::workload::arrivals::Arrivals;
+use crate::workload::backoff::backoff;
 use crate::workload::plan::Plan;
 use crate::workload::users::Users;
-
-/// A user whose connection failed, or ended before it carried an answer, waits before the next
-/// attempt, at first this long, then twice as long each time: a dead target must not cost a CPU.
-pub(crate) const FIRST_BACKOFF: Nanos = 10 * MILLISECOND;
-pub(crate) const LONGEST_BACKOFF: Nanos = SECOND;
 
 #[derive(Debug)]
 pub(crate) struct Generator {
     terms: Terms,
     traffic: Traffic,
     load_clock: PausableClock,
-    source: RequestSource,
+    pub(crate) source: RequestSource,
     slots: Vec<Slot>,
     actions: Actions,
     deadlines: TimerHeap,
@@ -43,7 +39,7 @@ pub(crate) struct Generator {
     /// because the one before took so long.
     returning: Vec<(u32, Nanos, bool)>,
     /// Requests that may still begin; `None` for any number.
-    quota: Option<u64>,
+    pub(crate) quota: Option<u64>,
     /// Slots with a request, sent or not.
     busy: u64,
 }
@@ -262,7 +258,7 @@ impl Generator {
     pub(crate) fn ends_at(&self) -> Option<Nanos> {
         match self.source {
             // Sessions that are under way go on to their end.
-            RequestSource::Script(_) => None,
+            RequestSource::Sessions(_) => None,
             RequestSource::Single(..) => self.arrivals_end_at(),
         }
     }
@@ -275,9 +271,9 @@ impl Generator {
             Traffic::Closed(users) => users.overdue(self.load_clock.load_time(at)),
         };
         self.recorder.due(overdue.min(self.quota.unwrap_or(u64::MAX)));
-        if let RequestSource::Script(cast) = &self.source {
+        if let RequestSource::Sessions(sessions) = &self.source {
             // Requests are due when their sessions come to them.
-            self.recorder.due(cast.waiting());
+            self.recorder.due(sessions.waiting());
         }
         self.quota = Some(0);
         let gauges = self.gauges();
@@ -305,8 +301,12 @@ impl Generator {
 
     pub(crate) fn gauges(&self) -> Gauges {
         let (users, waiting) = match (&self.traffic, &self.source) {
-            (Traffic::Closed(users), RequestSource::Script(cast)) => (users.seen(), cast.waiting()),
-            (Traffic::Open(_), RequestSource::Script(cast)) => (cast.present(), cast.waiting()),
+            (Traffic::Closed(users), RequestSource::Sessions(sessions)) => {
+                (users.seen(), sessions.waiting())
+            }
+            (Traffic::Open(_), RequestSource::Sessions(sessions)) => {
+                (sessions.present(), sessions.waiting())
+            }
             (Traffic::Closed(users), RequestSource::Single(..)) => (users.seen(), 0),
             (Traffic::Open(arrivals), RequestSource::Single(..)) => (0, arrivals.waiting()),
         };
@@ -315,8 +315,9 @@ impl Generator {
 
     /// Every request of the quota has begun, and has ended.
     pub(crate) fn is_spent(&self) -> bool {
-        let sessions = matches!(&self.source, RequestSource::Script(cast) if cast.present() > 0);
-        self.quota == Some(0) && self.busy == 0 && !sessions && self.gauges().waiting == 0
+        let in_session =
+            matches!(&self.source, RequestSource::Sessions(sessions) if sessions.present() > 0);
+        self.quota == Some(0) && self.busy == 0 && !in_session && self.gauges().waiting == 0
     }
 
     // Requests begin.
@@ -385,7 +386,7 @@ impl Generator {
         if slot.connection.phase() == Phase::Closed {
             self.actions.close(id);
         }
-        if let RequestSource::Script(_) = self.source {
+        if let RequestSource::Sessions(_) = self.source {
             return self.answered_session(id, answer.status, now);
         }
         if let Some(kind) = ErrorKind::of_status(answer.status) {
@@ -410,12 +411,12 @@ impl Generator {
         let mut pause = 0;
         let fruitless = kind.is_broken_connection() && !slot.connection.has_answered();
         if kind.is_connect_failure() || fruitless {
-            pause = (FIRST_BACKOFF << slot.failures.min(20)).min(LONGEST_BACKOFF);
+            pause = backoff(slot.failures);
             slot.failures += 1;
         }
         self.recorder.failed(exchange.intended, exchange.sent, now, kind, status);
         match self.source {
-            RequestSource::Script(_) => self.failed_session(id, kind, now),
+            RequestSource::Sessions(_) => self.failed_session(id, kind, now),
             RequestSource::Single(..) => self.proceed(id, pause, now),
         }
     }

@@ -1,16 +1,16 @@
-//! What users and arrivals do: which request comes next.
+//! Which request comes next.
 
 use crate::http::http1::connection::{Connection, Event};
 use crate::http::http1::response_sink::HeadCache;
 use crate::http::request::PreparedRequest;
-use crate::script::cast::Cast;
+use crate::session::player::Sessions;
 
 #[derive(Debug)]
 pub(crate) enum RequestSource {
-    /// One request for ever; nothing of its answers is kept.
+    /// Always the same request. Nothing of its answers is kept.
     Single(PreparedRequest, HeadCache),
     /// Sessions, step by step. An arrival is a session, and a user has one after the other.
-    Script(Box<Cast>),
+    Sessions(Box<dyn Sessions>),
 }
 
 impl RequestSource {
@@ -22,19 +22,19 @@ impl RequestSource {
     pub(crate) fn request(&self, slot: u32) -> &PreparedRequest {
         match self {
             RequestSource::Single(request, _) => request,
-            RequestSource::Script(cast) => cast.request(slot),
+            RequestSource::Sessions(sessions) => sessions.request(slot),
         }
     }
 
-    /// Lets the slot's connection read on, and keeps of the answer what is wanted.
+    /// Lets the slot's connection read on, and keeps what is wanted of the answer.
     pub(crate) fn read(&mut self, slot: u32, connection: &mut Connection, bytes: &[u8]) -> Event {
         match self {
             RequestSource::Single(request, head_cache) => {
                 connection.received(bytes, request, head_cache)
             }
-            RequestSource::Script(cast) => {
-                let (request, kept) = cast.exchange(slot);
-                connection.received(bytes, request, kept)
+            RequestSource::Sessions(sessions) => {
+                let (request, sink) = sessions.exchange(slot);
+                connection.received(bytes, request, sink)
             }
         }
     }

@@ -89,7 +89,7 @@ impl ErrorKind {
     }
 
     /// The kind that a complete answer with this status counts as, if any.
-    pub(crate) fn of_status(status: u16) -> Option<ErrorKind> {
+    pub fn of_status(status: u16) -> Option<ErrorKind> {
         match status {
             400..=499 => Some(ErrorKind::ClientError),
             500..=599 => Some(ErrorKind::ServerError),

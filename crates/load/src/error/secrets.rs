@@ -60,7 +60,7 @@ pub fn without_secrets(url: &str) -> String {
 }
 
 /// A text for people with `***` in place of every `{{ variable }}` whose name sounds like a secret.
-pub(crate) fn without_secret_variables(text: &str) -> String {
+pub fn without_secret_variables(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("{{")

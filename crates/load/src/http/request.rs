@@ -19,15 +19,18 @@ pub enum KeepAlive {
 
 /// The bytes of a request, and what must be known about it to read and to repeat it.
 #[derive(Debug, Clone)]
-pub(crate) struct PreparedRequest {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) answer_body: AnswerBody,
-    pub(crate) repeat: Repeat,
+pub struct PreparedRequest {
+    /// Head and body, as HTTP/1.1 sends them.
+    pub bytes: Vec<u8>,
+    /// Whether the answer has a body.
+    pub answer_body: AnswerBody,
+    /// Whether the request may be sent again.
+    pub repeat: Repeat,
 }
 
 /// Whether a request may be sent again when its connection broke without a byte of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Repeat {
+pub enum Repeat {
     /// Idempotent methods (RFC 9110, 9.2.2).
     Allowed,
     /// Sending it twice could do something twice.

@@ -22,7 +22,7 @@ pub(crate) struct Published {
     /// What the end needs to judge the whole.
     pub(crate) final_record: Option<FinalRecord>,
     pub(crate) handshake_failure: Option<String>,
-    pub(crate) script: SessionTally,
+    pub(crate) sessions: SessionTally,
 }
 
 /// A thread's measuring, once it is over.
@@ -51,14 +51,14 @@ impl Published {
             state: ThreadState::Running,
             final_record: None,
             handshake_failure: None,
-            script: SessionTally::default(),
+            sessions: SessionTally::default(),
         }
     }
 
     pub(super) fn restart(&mut self, since: Nanos) {
         self.since = since;
         self.tally.clear();
-        self.script = SessionTally::default();
+        self.sessions = SessionTally::default();
         self.windows = WindowList::default();
         self.usage = Usage::default();
     }

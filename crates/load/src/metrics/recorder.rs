@@ -49,8 +49,8 @@ pub(crate) struct Recorder {
     unanswered: Vec<Nanos>,
     /// Why the first TLS handshake that failed did.
     handshake_failure: Option<String>,
-    /// Nothing where there is no script.
-    script: OpenSessionTally,
+    /// Empty without a script.
+    sessions: OpenSessionTally,
 }
 
 /// Requests in the system, or users, and since when there are so many.
@@ -84,7 +84,7 @@ impl Recorder {
             in_flight: 0,
             unanswered: Vec::new(),
             handshake_failure: None,
-            script: OpenSessionTally::default(),
+            sessions: OpenSessionTally::default(),
         }
     }
 
@@ -116,7 +116,7 @@ impl Recorder {
             return;
         }
         self.tally.take();
-        self.script = OpenSessionTally::default();
+        self.sessions = OpenSessionTally::default();
         self.parts.clear();
         self.segments = Segments::default();
         self.time_series = TimeSeries::new(at);
@@ -145,10 +145,10 @@ impl Recorder {
         self.unanswered.push(age);
     }
 
-    /// What is counted of a script, whether or not the measuring is over: sessions that are cut
-    /// short have not ended.
-    pub(crate) fn script(&mut self) -> &mut OpenSessionTally {
-        &mut self.script
+    /// The counts of sessions. They go on after the measuring, because a session that is cut short has not
+    /// ended.
+    pub(crate) fn sessions(&mut self) -> &mut OpenSessionTally {
+        &mut self.sessions
     }
 
     pub(crate) fn due(&mut self, count: u64) {
@@ -344,7 +344,7 @@ impl Recorder {
         for part in self.parts.drain(..) {
             published.tally.add(&part);
         }
-        self.script.hand_over(&mut published.script);
+        self.sessions.hand_over(&mut published.sessions);
         published.usage = usage;
         published.handshake_failure.clone_from(&self.handshake_failure);
         let closed = self.windows.iter().filter(|window| window.end != Nanos::MAX);

@@ -1,4 +1,4 @@
-//! What one thread counts of a script's sessions and requests.
+//! What one thread counts of sessions and their requests.
 
 use std::collections::BTreeMap;
 
@@ -7,102 +7,134 @@ use crate::error::kind::ErrorKind;
 use crate::metrics::histogram::Histogram;
 use crate::metrics::window_histogram::WindowHistogram;
 
-/// Different errors that are told apart; texts of errors can hold anything.
+/// The most names of errors that are told apart. The text of an error can hold anything.
 const MAX_ERRORS: usize = 100;
 const OTHER_ERRORS: &str = "other";
 
-/// Counts and times. The times are kept in what suits the use: quick to count into and to empty, or
-/// able to tell percentiles.
+/// Counts and times of sessions. `Times` is quick to count into and to empty, or able to tell percentiles.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SessionTally<Times = Lazy<Histogram>> {
-    pub(crate) created: u64,
-    pub(crate) completed: u64,
-    pub(crate) failed: u64,
-    pub(crate) skipped: u64,
-    /// By number of scenario.
-    pub(crate) created_by_scenario: Vec<u64>,
-    pub(crate) requests: u64,
-    pub(crate) responses: u64,
-    pub(crate) codes: BTreeMap<u16, u64>,
-    pub(crate) downloaded: u64,
-    pub(crate) errors: BTreeMap<String, u64>,
+pub struct SessionTally<Times = Lazy<Histogram>> {
+    /// Sessions that began.
+    pub created: u64,
+    /// Sessions that came to their end.
+    pub completed: u64,
+    /// Sessions that failed.
+    pub failed: u64,
+    /// Arrivals that the limit of a phase turned away.
+    pub skipped: u64,
+    /// Sessions that began, by number of scenario.
+    pub created_by_scenario: Vec<u64>,
+    /// Requests that went out.
+    pub requests: u64,
+    /// Complete answers.
+    pub responses: u64,
+    /// Answers by status.
+    pub codes: BTreeMap<u16, u64>,
+    /// Bytes of bodies.
+    pub downloaded: u64,
+    /// Errors of sessions by name.
+    pub errors: BTreeMap<String, u64>,
     /// From the send to the first byte of the answer, by the first digit of the status: from 2xx to
     /// 5xx, and all others.
-    pub(crate) by_class: [Times; 5],
+    pub by_class: [Times; 5],
     /// Of sessions that completed.
-    pub(crate) session_length: Times,
-    pub(crate) checks: BTreeMap<&'static str, Outcomes>,
-    pub(crate) apdex: Apdex,
+    pub session_length: Times,
+    /// Expectations by name.
+    pub checks: BTreeMap<&'static str, Outcomes>,
+    /// Answers by how they satisfy.
+    pub apdex: Apdex,
     /// By number of name.
-    pub(crate) by_name: Vec<NameTally<Times>>,
+    pub by_name: Vec<NameTally<Times>>,
     /// By number of endpoint.
-    pub(crate) by_endpoint: Vec<EndpointTally<Times>>,
+    pub by_endpoint: Vec<EndpointTally<Times>>,
 }
 
-/// Since it was last handed over.
-pub(crate) type OpenSessionTally = SessionTally<Lazy<WindowHistogram>>;
+/// What was counted since the last hand-over.
+pub type OpenSessionTally = SessionTally<Lazy<WindowHistogram>>;
 
-/// Times that take memory only once there are any.
+/// Times that take no memory while there are none.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Lazy<Times>(Option<Box<Times>>);
+pub struct Lazy<Times>(Option<Box<Times>>);
 
+/// How often an expectation held.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Outcomes {
-    pub(crate) ok: u64,
-    pub(crate) failed: u64,
+pub struct Outcomes {
+    /// How often it held.
+    pub ok: u64,
+    /// How often it did not.
+    pub failed: u64,
 }
 
-/// How many answers came fast enough, bearably late, and too late.
+/// How many answers came fast enough, bearably late, and too late (Apdex).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Apdex {
-    pub(crate) satisfied: u64,
-    pub(crate) tolerated: u64,
-    pub(crate) frustrated: u64,
+pub struct Apdex {
+    /// Fast enough.
+    pub satisfied: u64,
+    /// Bearably late.
+    pub tolerated: u64,
+    /// Too late.
+    pub frustrated: u64,
 }
 
 /// The requests of one name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct NameTally<Times> {
-    pub(crate) requests: u64,
-    pub(crate) failures: BTreeMap<ErrorKind, Met>,
-    pub(crate) body_bytes: u64,
-    pub(crate) response: Times,
-    pub(crate) service: Times,
+pub struct NameTally<Times> {
+    /// Requests that ended.
+    pub requests: u64,
+    /// Failures by kind.
+    pub failures: BTreeMap<ErrorKind, Met>,
+    /// Bytes of bodies.
+    pub body_bytes: u64,
+    /// From the intended send to the last byte.
+    pub response: Times,
+    /// From the actual send to the last byte.
+    pub service: Times,
 }
 
 /// The requests of one endpoint.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct EndpointTally<Times> {
-    pub(crate) codes: BTreeMap<u16, u64>,
-    pub(crate) errors: BTreeMap<&'static str, u64>,
+pub struct EndpointTally<Times> {
+    /// Answers by status.
+    pub codes: BTreeMap<u16, u64>,
+    /// Failures by name.
+    pub errors: BTreeMap<&'static str, u64>,
     /// From the send to the first byte of the answer, whatever its status.
-    pub(crate) first_byte: Times,
+    pub first_byte: Times,
 }
 
 /// How often something was met, and when at first and last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Met {
-    pub(crate) count: u64,
-    pub(crate) first: Nanos,
-    pub(crate) last: Nanos,
+pub struct Met {
+    /// How often.
+    pub count: u64,
+    /// When at first.
+    pub first: Nanos,
+    /// When last.
+    pub last: Nanos,
 }
 
-/// When what happened to a request that was answered.
+/// The moments of a request that was answered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RequestTimes {
-    pub(crate) intended: Nanos,
-    pub(crate) sent: Nanos,
-    pub(crate) first_byte: Nanos,
-    pub(crate) last_byte: Nanos,
+pub struct RequestTimes {
+    /// When the request was meant to go out.
+    pub intended: Nanos,
+    /// When it went out.
+    pub sent: Nanos,
+    /// When the first byte of the answer arrived.
+    pub first_byte: Nanos,
+    /// When the last byte of the answer arrived.
+    pub last_byte: Nanos,
 }
 
 impl OpenSessionTally {
-    pub(crate) fn created(&mut self, scenario: usize) {
+    /// A session of a scenario began.
+    pub fn created(&mut self, scenario: usize) {
         self.created += 1;
         *at(&mut self.created_by_scenario, scenario) += 1;
     }
 
-    pub(crate) fn checked(&mut self, name: &'static str, holds: bool) {
+    /// An expectation was checked.
+    pub fn checked(&mut self, name: &'static str, holds: bool) {
         let outcomes = self.checks.entry(name).or_default();
         match holds {
             true => outcomes.ok += 1,
@@ -110,7 +142,8 @@ impl OpenSessionTally {
         }
     }
 
-    pub(crate) fn answered(&mut self, status: u16, body: u64, times: RequestTimes) {
+    /// A request was answered with a body of so many bytes.
+    pub fn answered(&mut self, status: u16, body: u64, times: RequestTimes) {
         self.responses += 1;
         self.downloaded += body;
         *self.codes.entry(status).or_default() += 1;
@@ -122,8 +155,8 @@ impl OpenSessionTally {
         self.by_class[class].record(time);
     }
 
-    /// Where the request counts as one of an endpoint.
-    pub(crate) fn answered_by_endpoint(
+    /// A request was answered. It counts if it belongs to an endpoint.
+    pub fn answered_by_endpoint(
         &mut self,
         endpoint: Option<u32>,
         status: u16,
@@ -135,14 +168,15 @@ impl OpenSessionTally {
         tally.first_byte.record(times.first_byte.saturating_sub(times.sent));
     }
 
-    pub(crate) fn failed_by_endpoint(&mut self, endpoint: Option<u32>, error: &'static str) {
+    /// A request failed. It counts if it belongs to an endpoint.
+    pub fn failed_by_endpoint(&mut self, endpoint: Option<u32>, error: &'static str) {
         let Some(endpoint) = endpoint else { return };
         let tally = at(&mut self.by_endpoint, endpoint as usize);
         *tally.errors.entry(error).or_default() += 1;
     }
 
-    /// `threshold` is the time that satisfies; four times as much is bearable.
-    pub(crate) fn judged(&mut self, threshold: Nanos, times: RequestTimes) {
+    /// Counts an answer for the Apdex score. `threshold` satisfies, and four times as much is tolerated.
+    pub fn judged(&mut self, threshold: Nanos, times: RequestTimes) {
         let time = times.last_byte.saturating_sub(times.sent);
         if time <= threshold {
             self.apdex.satisfied += 1;
@@ -161,7 +195,7 @@ impl OpenSessionTally {
         tally.service.record(times.last_byte.saturating_sub(times.sent));
     }
 
-    /// `body` is that of the answer, if there was one.
+    /// `body` is the size of the answer's body, if there was an answer.
     pub(crate) fn failed_by_name(&mut self, name: u32, kind: ErrorKind, body: u64, now: Nanos) {
         let tally = at(&mut self.by_name, name as usize);
         tally.requests += 1;
@@ -169,8 +203,8 @@ impl OpenSessionTally {
         tally.met(kind, Met { count: 1, first: now, last: now });
     }
 
-    /// Adds everything to `sum`; nothing is left but memory for times.
-    pub(crate) fn hand_over(&mut self, sum: &mut SessionTally) {
+    /// Adds everything to `sum`, and keeps nothing but memory for times.
+    pub fn hand_over(&mut self, sum: &mut SessionTally) {
         sum.count(self);
         for (sum, counts) in sum.times_mut().zip(self.times_mut()) {
             counts.drain_into(sum);
@@ -200,7 +234,7 @@ impl OpenSessionTally {
 
 impl SessionTally {
     /// From the send to the first byte of the answer.
-    pub(crate) fn response_time(&self) -> Lazy<Histogram> {
+    pub fn response_time(&self) -> Lazy<Histogram> {
         let mut all = Lazy::default();
         self.by_class.iter().for_each(|class| all.merge(class));
         all
@@ -224,7 +258,8 @@ impl SessionTally {
 }
 
 impl<Times: Default> SessionTally<Times> {
-    pub(crate) fn error(&mut self, name: &str) {
+    /// A session failed with an error of this name.
+    pub fn error(&mut self, name: &str) {
         let room = self.errors.len() < MAX_ERRORS || self.errors.contains_key(name);
         let name = if room { name } else { OTHER_ERRORS };
         match self.errors.get_mut(name) {
@@ -285,7 +320,7 @@ impl<Times: Default> SessionTally<Times> {
 
 impl<Times> NameTally<Times> {
     /// Requests that failed.
-    pub(crate) fn errors(&self) -> u64 {
+    pub fn errors(&self) -> u64 {
         self.failures.values().map(|met| met.count).sum()
     }
 
@@ -298,7 +333,8 @@ impl<Times> NameTally<Times> {
 }
 
 impl Lazy<WindowHistogram> {
-    pub(crate) fn record(&mut self, time: Nanos) {
+    /// Counts a time.
+    pub fn record(&mut self, time: Nanos) {
         self.0.get_or_insert_default().record(time);
     }
 
@@ -313,7 +349,7 @@ impl Lazy<WindowHistogram> {
 
 impl Lazy<Histogram> {
     /// `None` if there are none.
-    pub(crate) fn histogram(&self) -> Option<&Histogram> {
+    pub fn histogram(&self) -> Option<&Histogram> {
         self.0.as_deref().filter(|histogram| histogram.count() > 0)
     }
 
@@ -325,18 +361,6 @@ impl Lazy<Histogram> {
         if let Some(other) = other.histogram() {
             self.0.get_or_insert_default().merge(other);
         }
-    }
-}
-
-/// The names under which scripts know what went wrong.
-pub(crate) fn code(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::Connect => "ECONNREFUSED",
-        ErrorKind::ConnectTimeout | ErrorKind::Timeout => "ETIMEDOUT",
-        ErrorKind::Reset | ErrorKind::ClosedEarly => "ECONNRESET",
-        ErrorKind::Resources => "EMFILE",
-        ErrorKind::Malformed => "HPE_INVALID",
-        other => other.name(),
     }
 }
 

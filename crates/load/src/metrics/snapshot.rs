@@ -18,7 +18,7 @@ pub(crate) struct Snapshot {
     pub(crate) state: ThreadState,
     pub(crate) final_record: Option<FinalRecord>,
     pub(crate) handshake_failure: Option<String>,
-    pub(crate) script: SessionTally,
+    pub(crate) sessions: SessionTally,
 }
 
 impl Snapshot {
@@ -32,7 +32,7 @@ impl Snapshot {
             state: published.state.clone(),
             final_record: known.final_record.clone(),
             handshake_failure: known.handshake_failure.clone(),
-            script: known.script.clone(),
+            sessions: known.sessions.clone(),
         };
         match (published.since == since, &published.state) {
             (true, _) => Some(copy(published)),

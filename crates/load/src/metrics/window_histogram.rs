@@ -15,7 +15,7 @@ const CELLS: usize = cell(LONGEST_US) + 1;
 
 /// Counts by time in microseconds.
 #[derive(Debug, Clone)]
-pub(crate) struct WindowHistogram {
+pub struct WindowHistogram {
     cells: Box<[u32]>,
     /// Those that are not zero, in the order of their first time.
     used: Vec<u32>,

@@ -9,12 +9,13 @@ use crate::config::io_engine::Engine;
 use crate::error::kind::ErrorKind;
 use crate::metrics::histogram::Histogram;
 use crate::metrics::published::ThreadState;
-use crate::metrics::session_tally::SessionTally;
+use crate::metrics::session_tally::{Lazy, Met, NameTally, SessionTally};
 use crate::metrics::snapshot::{Snapshot, merge_windows, sum};
 use crate::metrics::tally::Tally;
 use crate::metrics::usage::Usage;
 use crate::metrics::window::{Window, WindowTally};
-use crate::script::{Script, ScriptReport};
+use crate::session::player::{RequestName, Scenarios};
+use crate::session::script_report::ScriptReport;
 use crate::verdict::judgement::{ERRORS_SUSPECT, Evidence, Verdict};
 use crate::verdict::judging::Judging;
 use crate::verdict::littles_law::LittlesLaw;
@@ -163,6 +164,23 @@ pub(crate) struct RunContext {
     pub(crate) max_errors: f64,
 }
 
+impl Named {
+    fn of(name: &RequestName, counted: NameTally<Lazy<Histogram>>, context: &RunContext) -> Named {
+        let failures = counted.failures.iter();
+        let seen = |met: &Met| (met.count, context.seen((met.first, met.last)));
+        Named {
+            name: name.name.clone(),
+            method: name.method.clone(),
+            requests: counted.requests,
+            errors: counted.errors(),
+            failures: failures.map(|(kind, met)| (*kind, seen(met))).collect(),
+            body_bytes: counted.body_bytes,
+            response: counted.response.into_histogram(),
+            service: counted.service.into_histogram(),
+        }
+    }
+}
+
 impl RunContext {
     fn seen(&self, (first, last): (Nanos, Nanos)) -> Seen {
         let time =
@@ -223,17 +241,19 @@ impl Report {
     pub(crate) fn with_script(
         mut self,
         context: RunContext,
-        script: &Script,
+        script: &dyn Scenarios,
         threads: &[Snapshot],
     ) -> Report {
         let mut tally = SessionTally::default();
         for thread in threads {
-            tally.merge(&thread.script);
+            tally.merge(&thread.sessions);
         }
         self.judge_sessions(&tally);
         let seconds = self.duration.as_secs_f64();
-        let (report, by_name) = script.outcome(tally, seconds, |times| context.seen(times));
-        (self.script, self.by_name) = (Some(report), by_name);
+        self.script = Some(script.report(&tally, seconds));
+        let named = script.request_names().iter().zip(tally.by_name);
+        let named = named.filter(|(_, counted)| counted.requests > 0);
+        self.by_name = named.map(|(name, counted)| Named::of(name, counted, &context)).collect();
         self
     }
 

@@ -22,9 +22,7 @@ use crate::metrics::recorder::Recorder;
 use crate::metrics::snapshot::{Snapshot, merge_windows};
 use crate::metrics::window::Window;
 use crate::run::report::{Counting, Report, RunContext};
-use crate::run::script_hooks::Casting;
-use crate::script::Connections;
-use crate::script::cast::{Cast, Part};
+use crate::session::player::Scenarios;
 use crate::verdict::judging::Judging;
 use crate::workload::arrivals::Arrivals;
 use crate::workload::plan::Plan;
@@ -51,20 +49,16 @@ pub struct Run {
     counting: Counting,
     judging: Judging,
     max_errors: f64,
-    /// The script, for what it does after the load.
-    script: Option<(Casting, Config)>,
+    /// What the sessions do, and the configuration for the hook after the load.
+    pub(super) script: Option<(Arc<dyn Scenarios>, Config)>,
 }
 
 impl Run {
-    /// Checks everything and starts sending. What a script does before the load is done when this
-    /// returns.
-    pub fn start(config: Config) -> Result<Run, StartError> {
-        config.check()?;
-        let casting = Casting::prepare(&config)?;
-        Run::launch(config, casting)
-    }
-
-    pub(crate) fn launch(mut config: Config, casting: Option<Casting>) -> Result<Run, StartError> {
+    /// Starts sending. `scenarios` take the place of the target's request.
+    pub(super) fn launch(
+        mut config: Config,
+        scenarios: Option<Arc<dyn Scenarios>>,
+    ) -> Result<Run, StartError> {
         let request = PreparedRequest::build(&config.target, config.keep_alive)?;
         let setup = ProtocolSetup::new(&config, &request)?;
         config.limit_connections()?;
@@ -94,13 +88,13 @@ impl Run {
             max_errors: config.max_errors,
         };
         for (thread, driver) in drivers.into_iter().enumerate() {
-            let generator = config.generator(thread, start, &plan, &request, casting.as_ref());
+            let generator = config.generator(thread, start, &plan, &request, scenarios.as_deref());
             let handle = run
                 .spawn(thread, generator, setup.clone(), driver, config.measured())
                 .map_err(|error| StartError::Engine { what: "a thread", error })?;
             run.threads.push(handle);
         }
-        run.script = casting.map(|casting| (casting, config));
+        run.script = scenarios.map(|scenarios| (scenarios, config));
         Ok(run)
     }
 
@@ -130,7 +124,7 @@ impl Run {
         let context = self.context(since);
         let report = Report::merge(context, &snapshots);
         match &self.script {
-            Some((casting, _)) => report.with_script(context, &casting.script, &snapshots),
+            Some((scenarios, _)) => report.with_script(context, &**scenarios, &snapshots),
             None => report,
         }
     }
@@ -154,20 +148,6 @@ impl Run {
         self.wait()
     }
 
-    /// Waits for the end that was configured, or for [`Control::stop`], does what a script does
-    /// after the load, and reports.
-    pub fn wait(mut self) -> Report {
-        self.join();
-        let mut report = self.snapshot();
-        if let Some((casting, config)) = self.script.take()
-            && let Part::Scenarios = casting.part
-            && let Some(script) = &mut report.script
-        {
-            script.after_failed = casting.conclude(&config);
-        }
-        report
-    }
-
     fn spawn(
         &self,
         thread: usize,
@@ -186,7 +166,7 @@ impl Run {
         })
     }
 
-    fn join(&mut self) {
+    pub(super) fn join(&mut self) {
         for (thread, handle) in std::mem::take(&mut self.threads).into_iter().enumerate() {
             if handle.join().is_err() {
                 let message = "it panicked".to_owned();
@@ -254,9 +234,7 @@ impl Config {
             // A thread without a user would never send its share of the requests.
             self.threads = self.threads.min((*users).max(1));
         }
-        if let Some(Connections::Shared(most)) =
-            self.script.as_ref().map(|s| s.settings.connections)
-        {
+        if let Some(most) = self.script.as_ref().and_then(|script| script.shared_connections()) {
             // A thread without one of them would need one of its own.
             self.threads = self.threads.min(most);
         }
@@ -324,7 +302,7 @@ impl Config {
         start: Nanos,
         plan: &Plan,
         request: &PreparedRequest,
-        casting: Option<&Casting>,
+        scenarios: Option<&dyn Scenarios>,
     ) -> Generator {
         let share = ThreadShare { thread, threads: self.threads };
         let traffic = self.traffic(share, plan);
@@ -338,13 +316,11 @@ impl Config {
             connect_timeout: nanos(self.connect_timeout),
         };
         let recorder = Recorder::new(start, nanos(self.window));
-        let source = match casting {
+        let source = match scenarios {
             None => RequestSource::single(request.clone()),
-            Some(Casting { script, part, scope }) => {
+            Some(scenarios) => {
                 let limit = share.of(self.connections() as u64) as usize;
-                let (script, part, scope) = (Arc::clone(script), part.clone(), scope.clone());
-                let cast = Cast::new(script, part, scope, limit, share, self.seed);
-                RequestSource::Script(Box::new(cast))
+                RequestSource::Sessions(scenarios.sessions(limit, share, self.seed))
             }
         };
         Generator::new(terms, traffic, source, recorder, quota)

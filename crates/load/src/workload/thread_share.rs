@@ -2,14 +2,16 @@
 
 /// Which of a run's threads this is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ThreadShare {
-    pub(crate) thread: usize,
-    pub(crate) threads: usize,
+pub struct ThreadShare {
+    /// Its number, from 0.
+    pub thread: usize,
+    /// How many there are.
+    pub threads: usize,
 }
 
 impl ThreadShare {
     /// How many of `total` things, dealt out in turn, are this thread's.
-    pub(crate) fn of(&self, total: u64) -> u64 {
+    pub fn of(&self, total: u64) -> u64 {
         let (thread, threads) = (self.thread as u64, self.threads as u64);
         total / threads + u64::from(thread < total % threads)
     }

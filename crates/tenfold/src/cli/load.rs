@@ -25,8 +25,9 @@ mod watch;
 
 use std::sync::Arc;
 
+use ::script::Script;
 use clap::Args;
-use load::{Config, Interrupt, Report, Run, Script, StartError, Trust, Workload};
+use load::{Config, Interrupt, Report, Run, StartError, Trust, Workload};
 
 use self::connections::ConnectionArguments;
 pub use self::outputs::OutputArguments;

@@ -35,7 +35,7 @@ impl Generator {
 
     pub(super) fn start_user(&mut self, user: u32, due: Nanos, unnoticed: bool, now: Nanos) {
         if self.take_quota() {
-            if let RequestSource::Script(_) = self.source {
+            if let RequestSource::Sessions(_) = self.source {
                 return self.enter(Some(user), due, !unnoticed, now);
             }
             self.recorder.due(1);
@@ -60,7 +60,7 @@ impl Generator {
                 return;
             };
             let intended = self.load_clock.real(due).unwrap_or(now);
-            if let RequestSource::Script(_) = self.source {
+            if let RequestSource::Sessions(_) = self.source {
                 self.admit(intended, limit, now);
                 continue;
             }
@@ -130,7 +130,7 @@ impl Generator {
 
     pub(super) fn note_in_system(&mut self, now: Nanos) {
         let count = match &self.traffic {
-            _ if matches!(self.source, RequestSource::Script(_)) => self.busy,
+            _ if matches!(self.source, RequestSource::Sessions(_)) => self.busy,
             Traffic::Closed(users) => users.present(),
             Traffic::Open(arrivals) => arrivals.in_system(),
         };
@@ -139,7 +139,7 @@ impl Generator {
 
     /// A user has left: nobody sends on its connection any more.
     pub(super) fn user_left(&mut self, user: u32) {
-        if let RequestSource::Script(_) = self.source {
+        if let RequestSource::Sessions(_) = self.source {
             // Its last session has closed its connections.
             return;
         }

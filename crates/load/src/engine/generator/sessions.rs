@@ -7,17 +7,17 @@ use crate::engine::request_source::RequestSource;
 use crate::error::kind::ErrorKind;
 use crate::http::http1::connection::Phase;
 use crate::metrics::session_tally::RequestTimes;
-use crate::script::cast::Order;
+use crate::session::player::Order;
 use crate::workload::users::Next;
 
 impl Generator {
     /// When sessions must be looked after at the latest.
     pub(super) fn sessions_wake(&self) -> Option<Nanos> {
-        let RequestSource::Script(cast) = &self.source else {
+        let RequestSource::Sessions(sessions) = &self.source else {
             return None;
         };
         let end = self.arrivals_end_at().filter(|_| self.quota != Some(0));
-        [cast.next_wake(), end].into_iter().flatten().min()
+        [sessions.next_wake(), end].into_iter().flatten().min()
     }
 
     /// When the last phase is over; `None` if there is none, or while it stands still.
@@ -29,10 +29,10 @@ impl Generator {
     }
 
     pub(super) fn wake_sessions(&mut self, now: Nanos) {
-        let RequestSource::Script(cast) = &mut self.source else {
+        let RequestSource::Sessions(sessions) = &mut self.source else {
             return;
         };
-        cast.wake(now, self.recorder.script());
+        sessions.wake(now, self.recorder.sessions());
         self.execute_orders(now);
         if self.arrivals_end_at().is_some_and(|end| end <= now) {
             self.quota = Some(0);
@@ -41,14 +41,14 @@ impl Generator {
 
     /// Lets sessions stand still, or go on, as the load does.
     pub(super) fn hold_sessions(&mut self, load_clock: PausableClock, now: Nanos) {
-        let RequestSource::Script(cast) = &mut self.source else {
+        let RequestSource::Sessions(sessions) = &mut self.source else {
             return;
         };
         match (self.load_clock.is_paused(), load_clock.is_paused()) {
-            (false, true) => cast.pause(),
+            (false, true) => sessions.pause(),
             (true, false) => {
                 let length = load_clock.held().saturating_sub(self.load_clock.held());
-                cast.resume(length, now, self.recorder.script());
+                sessions.resume(length, now, self.recorder.sessions());
                 self.execute_orders(now);
             }
             _ => {}
@@ -56,20 +56,21 @@ impl Generator {
     }
 
     pub(super) fn end_sessions(&mut self) {
-        if let RequestSource::Script(cast) = &mut self.source {
-            cast.end();
+        if let RequestSource::Sessions(sessions) = &mut self.source {
+            sessions.end();
         }
     }
 
     /// A session arrives, unless there are as many as its phase allows.
     pub(super) fn admit(&mut self, intended: Nanos, limit: Option<usize>, now: Nanos) {
-        let (RequestSource::Script(cast), Traffic::Open(arrivals)) = (&self.source, &self.traffic)
+        let (RequestSource::Sessions(sessions), Traffic::Open(arrivals)) =
+            (&self.source, &self.traffic)
         else {
             return;
         };
-        if limit.is_some_and(|limit| cast.present() >= arrivals.own(limit)) {
+        if limit.is_some_and(|limit| sessions.present() >= arrivals.own(limit)) {
             self.recorder.dropped();
-            self.recorder.script().skipped += 1;
+            self.recorder.sessions().skipped += 1;
             return;
         }
         self.take_quota();
@@ -80,8 +81,8 @@ impl Generator {
     /// A session begins, as it was meant to at `intended`; whether it is overdue, because the one
     /// before took so long.
     pub(super) fn enter(&mut self, user: Option<u32>, intended: Nanos, overdue: bool, now: Nanos) {
-        if let RequestSource::Script(cast) = &mut self.source {
-            cast.enter(user, intended, overdue, self.recorder.script());
+        if let RequestSource::Sessions(sessions) = &mut self.source {
+            sessions.enter(user, intended, overdue, self.recorder.sessions());
             self.execute_orders(now);
         }
     }
@@ -89,7 +90,7 @@ impl Generator {
     /// The slot's request is answered.
     pub(super) fn answered_session(&mut self, id: u32, status: u16, now: Nanos) {
         let slot = &mut self.slots[id as usize];
-        let RequestSource::Script(cast) = &mut self.source else {
+        let RequestSource::Sessions(sessions) = &mut self.source else {
             return;
         };
         let Some(Exchange { intended, sent: Some(sent), first_byte, .. }) = slot.exchange.take()
@@ -97,51 +98,49 @@ impl Generator {
             return;
         };
         let first_byte = first_byte.unwrap_or(now);
-        let name = cast.step(id).name;
         // Its own figures are those of the requests; what scripts know counts until all is quiet.
         let measures = !self.recorder.has_ended();
         let times = RequestTimes { intended, sent: sent.at, first_byte, last_byte: now };
-        let body = cast.body_bytes(id);
-        match cast.judge(id, status) {
+        let answer = sessions.answered(id, status, times, self.recorder.sessions());
+        match answer.error {
             None => {
                 self.recorder.answered(intended, sent, first_byte, now, status);
                 if measures {
-                    self.recorder.script().succeeded_by_name(name, body, times);
+                    self.recorder.sessions().succeeded_by_name(answer.name, answer.body, times);
                 }
             }
             Some(kind) => {
                 self.recorder.failed(intended, Some(sent), now, kind, Some(status));
                 if measures {
-                    self.recorder.script().failed_by_name(name, kind, body, now);
+                    self.recorder.sessions().failed_by_name(answer.name, kind, answer.body, now);
                 }
             }
         }
         self.busy -= 1;
-        cast.answered(id, status, times, self.recorder.script());
         self.execute_orders(now);
     }
 
     /// The slot's request has failed.
     pub(super) fn failed_session(&mut self, id: u32, kind: ErrorKind, now: Nanos) {
-        let RequestSource::Script(cast) = &mut self.source else {
+        let RequestSource::Sessions(sessions) = &mut self.source else {
             return;
         };
         self.busy -= 1;
         let measures = !self.recorder.has_ended();
-        let tally = self.recorder.script();
+        let tally = self.recorder.sessions();
+        let name = sessions.failed(id, kind, now, tally);
         if measures {
-            tally.failed_by_name(cast.step(id).name, kind, 0, now);
+            tally.failed_by_name(name, kind, 0, now);
         }
-        cast.failed(id, kind, now, tally);
         self.execute_orders(now);
     }
 
     fn execute_orders(&mut self, now: Nanos) {
-        while let RequestSource::Script(cast) = &mut self.source
-            && let Some(order) = cast.next_order()
+        while let RequestSource::Sessions(sessions) = &mut self.source
+            && let Some(order) = sessions.next_order()
         {
             match order {
-                Order::Begin(slot, intended, unnoticed) => {
+                Order::Begin { slot, intended, unnoticed } => {
                     self.recorder.due(1);
                     self.recorder.unnoticed(now.saturating_sub(intended));
                     self.begin(slot, intended, unnoticed);

@@ -48,14 +48,14 @@ impl ChunkReader {
         &mut self,
         input: &[u8],
         room: u64,
-        keep: &mut impl ResponseSink,
+        sink: &mut (impl ResponseSink + ?Sized),
     ) -> Result<Chunks, Fault> {
         let mut body = 0;
         let mut at = 0;
         while at < input.len() {
             if let State::Data { left } = self.state {
                 let take = left.min((input.len() - at) as u64);
-                keep.body(&input[at..at + take as usize]);
+                sink.body(&input[at..at + take as usize]);
                 body += take;
                 at += take as usize;
                 self.state = match left - take {

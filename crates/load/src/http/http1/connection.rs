@@ -134,13 +134,13 @@ impl Connection {
         &mut self,
         bytes: &[u8],
         request: &PreparedRequest,
-        keep: &mut impl ResponseSink,
+        sink: &mut (impl ResponseSink + ?Sized),
     ) -> Event {
         if !self.carries_request() {
             // Bytes that nobody asked for: the next answer could not be told from them.
             return self.lost_idle(ErrorKind::Malformed);
         }
-        match self.reader.read(bytes, request.answer_body, keep) {
+        match self.reader.read(bytes, request.answer_body, sink) {
             Ok(Progress::Partial) => Event::None,
             Ok(Progress::Complete(_, used)) if used < bytes.len() => {
                 self.close();

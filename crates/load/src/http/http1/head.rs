@@ -18,7 +18,7 @@ pub(crate) enum Reuse {
 
 /// Whether the answer to a request has a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AnswerBody {
+pub enum AnswerBody {
     /// As its head says.
     AsFramed,
     /// Never, whatever its head says: the answer to HEAD.
@@ -34,7 +34,7 @@ pub(crate) enum Fault {
 
 /// What a head says about the bytes after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Head {
+pub struct Head {
     pub(crate) length: usize,
     pub(super) answer: Answer,
     pub(super) framing: Framing,

@@ -83,14 +83,14 @@ impl ResponseReader {
         &mut self,
         input: &[u8],
         body: AnswerBody,
-        keep: &mut impl ResponseSink,
+        sink: &mut (impl ResponseSink + ?Sized),
     ) -> Result<Progress, Fault> {
         let mut at = 0;
         if !input.is_empty() {
             self.received = Received::Something;
         }
         while self.state == State::Head {
-            let Some((head, used)) = self.read_head(&input[at..], body, keep)? else {
+            let Some((head, used)) = self.read_head(&input[at..], body, sink)? else {
                 return Ok(Progress::Partial);
             };
             at += used;
@@ -104,7 +104,7 @@ impl ResponseReader {
                 Framing::UntilClose => self.state = State::UntilClose,
             }
         }
-        self.read_body(input, at, keep)
+        self.read_body(input, at, sink)
     }
 
     /// The server closed the connection. That completes an answer only where nothing else does.
@@ -116,13 +116,13 @@ impl ResponseReader {
         &mut self,
         input: &[u8],
         at: usize,
-        keep: &mut impl ResponseSink,
+        sink: &mut (impl ResponseSink + ?Sized),
     ) -> Result<Progress, Fault> {
         let rest = &input[at..];
         match &mut self.state {
             State::Sized { left } => {
                 let take = (*left).min(rest.len() as u64);
-                keep.body(&rest[..take as usize]);
+                sink.body(&rest[..take as usize]);
                 *left -= take;
                 self.body += take;
                 if *left == 0 {
@@ -130,14 +130,14 @@ impl ResponseReader {
                 }
             }
             State::Chunked(reader) => {
-                let chunks = reader.read(rest, MAX_BODY - self.body, keep)?;
+                let chunks = reader.read(rest, MAX_BODY - self.body, sink)?;
                 self.body += chunks.body;
                 if let Some(used) = chunks.end {
                     return Ok(self.complete(at + used));
                 }
             }
             State::UntilClose => {
-                keep.body(rest);
+                sink.body(rest);
                 self.body += rest.len() as u64;
                 if self.body > MAX_BODY {
                     return Err(Fault::TooLarge);
@@ -157,15 +157,15 @@ impl ResponseReader {
         &mut self,
         input: &[u8],
         body: AnswerBody,
-        keep: &mut impl ResponseSink,
+        sink: &mut (impl ResponseSink + ?Sized),
     ) -> Result<Option<(Head, usize)>, Fault> {
         let before = self.carry.len();
         if before == 0 {
             // Never look beyond the limit: the outcome must not depend on how the bytes are split.
             let visible = &input[..input.len().min(MAX_HEAD)];
-            let head = match keep.recall(visible) {
+            let head = match sink.recall(visible) {
                 Some(head) => Some(head),
-                None => parse_head(visible, body, keep)?,
+                None => parse_head(visible, body, sink)?,
             };
             if let Some(head) = head {
                 let used = head.length;
@@ -175,7 +175,7 @@ impl ResponseReader {
         let room = MAX_HEAD - before;
         self.carry.extend_from_slice(&input[..input.len().min(room)]);
         if before > 0
-            && let Some(head) = parse_head(&self.carry, body, keep)?
+            && let Some(head) = parse_head(&self.carry, body, sink)?
         {
             let used = head.length - before;
             self.drop_carry();
@@ -198,7 +198,7 @@ impl ResponseReader {
 fn parse_head(
     bytes: &[u8],
     body: AnswerBody,
-    keep: &mut impl ResponseSink,
+    sink: &mut (impl ResponseSink + ?Sized),
 ) -> Result<Option<Head>, Fault> {
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut []);
@@ -211,8 +211,8 @@ fn parse_head(
         Ok(httparse::Status::Complete(length)) => {
             let head = judge_head(&response, length, body)?;
             if !matches!(head.framing, Framing::Interim) {
-                keep.head(response.headers);
-                keep.learn(&bytes[..length], head);
+                sink.head(response.headers);
+                sink.learn(&bytes[..length], head);
             }
             Ok(Some(head))
         }

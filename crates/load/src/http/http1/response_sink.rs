@@ -5,26 +5,26 @@ use super::head::Head;
 /// Longer heads are read each time.
 const MAX_CACHED_HEAD: usize = 1024;
 
-/// Told of an answer's parts as they are read. Generic, so that a load that looks at no answer
-/// pays nothing.
-pub(crate) trait ResponseSink {
-    /// The header lines of the final head; interim ones are passed over.
+/// Receives the parts of an answer as they are read. The reader is generic over it, so that a load that looks
+/// at no answer pays nothing.
+pub trait ResponseSink {
+    /// The header lines of the final head. Interim heads are left out.
     fn head(&mut self, lines: &[httparse::Header<'_>]);
 
     /// The next bytes of the body, transfer coding removed.
     fn body(&mut self, bytes: &[u8]);
 
-    /// The final head that `bytes` begin with, if it is known what it means.
+    /// The meaning of the final head that `bytes` begin with, if it is known.
     fn recall(&self, _bytes: &[u8]) -> Option<Head> {
         None
     }
 
-    /// This is what the final head of these bytes means.
+    /// Takes note of what the final head of these bytes means.
     fn learn(&mut self, _bytes: &[u8], _head: Head) {}
 }
 
-/// Keeps nothing of an answer but the meaning of the last head: a server mostly repeats it to the
-/// byte until its clock moves on, and comparing bytes costs a fifth of reading them.
+/// Keeps the meaning of the last head, and nothing else. A server mostly repeats its head to the byte until
+/// its clock moves on, and comparing bytes costs a fifth of parsing them.
 #[derive(Debug, Clone)]
 pub(crate) struct HeadCache {
     bytes: Vec<u8>,

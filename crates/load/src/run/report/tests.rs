@@ -29,7 +29,7 @@ fn thread(windows: usize, state: ThreadState) -> Snapshot {
         state,
         final_record: None,
         handshake_failure: None,
-        script: SessionTally::default(),
+        sessions: SessionTally::default(),
     }
 }
 

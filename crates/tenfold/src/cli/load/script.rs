@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
-use load::artillery::{self, Options};
-use load::{Config, End, Script};
+use load::{Config, End};
+use script::artillery::{self, Options};
+use script::{ScenarioSet, Script};
 
 use super::target::TargetArguments;
 use crate::document::load::Order;
@@ -98,7 +99,7 @@ pub fn config(script: Arc<Script>) -> Config {
     let mut config = Config::new(script.target().clone(), script.workload());
     config.end = End::Never;
     config.timeout = script.timeout();
-    config.script = Some(script);
+    config.script = Some(Arc::new(ScenarioSet::new(script)));
     config
 }
 

@@ -1,12 +1,19 @@
 //! What the generator measures of servers whose every answer is known.
 
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::*;
 use crate::metrics::histogram::Histogram;
+use crate::testing::ALONE;
 use crate::verdict::judging::Judging;
 use crate::verdict::littles_law::LittlesLaw;
 use crate::verdict::unanswered::Unanswered;
+use crate::workload::phase::{Phase, Spacing};
+use crate::workload::rate_curve::RateCurve;
+use crate::workload::schedule::Schedule;
+use crate::workload::spec::{Rhythm, Think};
+use crate::workload::user_count::UserCount;
 
 /// Does nothing for the first half of a second of every 5 s; an answer takes 5 ms of the rest.
 fn stalling(at: Nanos, _: u64) -> Nanos {
@@ -61,7 +68,7 @@ fn percentiles_are_true_whatever_the_server_does() {
         [(fixed as fn(Nanos, u64) -> Nanos, 20), (bimodal, 40), (stalling, 400), (stalling, 10)]
     {
         for spacing in [Spacing::Even, Spacing::Poisson] {
-            let mut sim = Sim::phases(&phases, spacing, connections, Server::Telling(answer));
+            let mut sim = Sim::phases(&phases, spacing, connections, Server::Scheduled(answer));
             // Measured to the last answer.
             sim.run_until((seconds + 9) * SECOND);
             let (tally, _) = sim.finish();
@@ -83,7 +90,7 @@ fn percentiles_are_true_whatever_the_server_does() {
 
 #[test]
 fn a_stall_shows_in_response_times_and_not_in_service_times() {
-    let mut sim = Sim::open(400.0, 10, Server::Telling(stalling));
+    let mut sim = Sim::open(400.0, 10, Server::Scheduled(stalling));
     let (tally, _) = sim.run_until(20 * SECOND).finish();
     let p99 = |times: &Histogram| times.percentile(99.0).unwrap().as_millis();
     assert_eq!(p99(&tally.service), 5, "ten of two thousand were under way");
@@ -93,7 +100,7 @@ fn a_stall_shows_in_response_times_and_not_in_service_times() {
 #[test]
 fn paced_users_hide_no_stall() {
     let mut sim =
-        Sim::rhythmic(4, Rhythm::Every(Duration::from_millis(10)), Server::Telling(stalling));
+        Sim::rhythmic(4, Rhythm::Every(Duration::from_millis(10)), Server::Scheduled(stalling));
     let (tally, _) = sim.run_until(20 * SECOND).finish();
     assert_eq!(tally.due, 8000);
     // Fifty a user and stall fall into it, and as many more go by until these are made up for.
@@ -130,12 +137,12 @@ fn the_time_in_the_system_is_that_of_the_requests() {
     let uniform =
         Think::Uniform { least: Duration::from_millis(5), most: Duration::from_millis(25) };
     let mut sims = [
-        Sim::closed(7, ms(30), Server::Telling(bimodal)),
+        Sim::closed(7, ms(30), Server::Scheduled(bimodal)),
         Sim::closed(7, 0, Server::Serial(ms(3))),
-        Sim::rhythmic(9, Rhythm::Think(uniform), Server::Telling(fixed)),
-        Sim::rhythmic(9, Rhythm::Every(Duration::from_millis(70)), Server::Telling(bimodal)),
-        Sim::open(300.0, 50, Server::Telling(bimodal)),
-        Sim::open(300.0, 3, Server::Telling(stalling)),
+        Sim::rhythmic(9, Rhythm::Think(uniform), Server::Scheduled(fixed)),
+        Sim::rhythmic(9, Rhythm::Every(Duration::from_millis(70)), Server::Scheduled(bimodal)),
+        Sim::open(300.0, 50, Server::Scheduled(bimodal)),
+        Sim::open(300.0, 3, Server::Scheduled(stalling)),
     ];
     for (index, sim) in sims.iter_mut().enumerate() {
         let (tally, windows) = sim.run_until(60 * SECOND).finish();
@@ -175,10 +182,10 @@ fn what_hangs_at_the_end_is_known_and_keeps_the_books_right() {
     let hanging = |at: Nanos, _: u64| at + if at < ms(4800) { ms(5) } else { 100 * SECOND };
     let end = ms(6300);
     for (mut sim, users, hung) in [
-        (Sim::open(50.0, 1000, Server::Telling(hanging)), 0, 25),
+        (Sim::open(50.0, 1000, Server::Scheduled(hanging)), 0, 25),
         // Most wait for one of ten connections.
-        (Sim::open(50.0, 10, Server::Telling(hanging)), 0, 25),
-        (Sim::closed(5, ms(50), Server::Telling(hanging)), 5, 5),
+        (Sim::open(50.0, 10, Server::Scheduled(hanging)), 0, 25),
+        (Sim::closed(5, ms(50), Server::Scheduled(hanging)), 5, 5),
     ] {
         let (tally, windows) = sim.run_until(end).finish();
         let ages = sim.generator.recorder.final_record().unanswered;

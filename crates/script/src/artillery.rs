@@ -1,0 +1,192 @@
+//! Artillery's scripts: YAML or JSON, read with file and line, compiled to a [`Script`].
+//!
+//! Facts about the format are from Artillery's documentation and sources (version 2.0); what is
+//! not supported is refused by name before a request is sent.
+
+mod answer;
+mod compiler;
+mod document;
+mod endpoints;
+mod ensure;
+mod fields;
+mod payload;
+mod phases;
+mod refusal;
+mod request;
+mod scenario;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::Value;
+
+use self::compiler::Compiler;
+use self::document::{Lists, Node};
+use self::fields::Fields;
+use self::refusal::Refusal;
+use crate::http::origin::Origin;
+use crate::scenario::script::Script;
+use crate::template::scope::Scope;
+use load::Target;
+
+pub use self::refusal::ScriptError;
+
+/// What is said about a script where it is run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Goes before `config.target`.
+    pub target: Option<String>,
+    /// Which of `config.environments` counts.
+    pub environment: Option<String>,
+    /// Variables, as a JSON object; they go before those of the script.
+    pub variables: Option<String>,
+    /// A part of a script, as a JSON object, that goes before what the script says.
+    pub overrides: Option<String>,
+}
+
+/// Reads a script.
+///
+/// # Errors
+/// When it is not readable, not a script, or asks for something that is not supported: with file,
+/// line, and what to do.
+pub fn read(path: &Path, options: &Options) -> Result<Script, ScriptError> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Refusal::whole(format!("the script cannot be read: {error}; name a file of YAML or JSON"))
+            .of(path)
+    })?;
+    parse(&text, path, options)
+}
+
+/// Reads a script that is at hand; `path` names it, and its folder is where its files are.
+pub(crate) fn parse(text: &str, path: &Path, options: &Options) -> Result<Script, ScriptError> {
+    compile(text, path, options).map_err(|refusal| refusal.of(path))
+}
+
+fn compile(text: &str, path: &Path, options: &Options) -> Result<Script, Refusal> {
+    let document = document(text, options)?;
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let mut random = SmallRng::seed_from_u64(nanos as u64);
+    let folder = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+    let known = known_values(path, &folder, options, &mut random);
+    let mut compiler = Compiler::new(folder, known, random);
+    let variables = cli_variables(options)?;
+    for (name, value) in &variables {
+        compiler.give(name, value.clone());
+    }
+
+    let mut top = Fields::of(&document, "a script")?;
+    let config = top.take("config");
+    let empty = Node { line: 0, item: document::Item::Map(Vec::new()) };
+    let config = config.unwrap_or(&empty);
+    let mut settings = settings::read(&mut compiler, config, options)?;
+    for (name, value) in variables {
+        settings.set(compiler.set(&name), value);
+    }
+    compiler.know("target", Value::String(settings.target.clone()));
+    let target = Target::parse(&settings.target).map_err(|error| match config.get("target") {
+        Some(node) if options.target.is_none() => node.refuse(error.to_string()),
+        _ => Refusal::whole(error.to_string()),
+    })?;
+    compiler.origin = Origin::of(&target);
+    let scenarios = match top.take("scenarios") {
+        Some(node) => scenario::read_all(&mut compiler, node, &settings)?,
+        None => return Err(Refusal::whole("there are no scenarios; add scenarios with a flow")),
+    };
+    let mut hook = |key| match top.take(key) {
+        Some(node) => scenario::read_hook(&mut compiler, node, &settings).map(Some),
+        None => Ok(None),
+    };
+    let (before, after) = (hook("before")?, hook("after")?);
+    top.finish()?;
+    compiler.set("$uuid");
+    compiler.check_variables()?;
+
+    let mut scope = Scope::default();
+    for (variable, value) in settings.variables {
+        scope.set(variable, value);
+    }
+    Ok(Script {
+        identifier: compiler.looked_at("$uuid"),
+        steps: compiler.steps,
+        request_names: compiler.request_names,
+        endpoints: compiler.endpoints,
+        scenarios,
+        before,
+        after,
+        phases: settings.phases,
+        spacing: settings.spacing,
+        origin: compiler.origin,
+        scope,
+        choices: settings.choices,
+        data_rows: settings.data_rows,
+        settings: settings.terms,
+        goals: settings.goals,
+        target,
+    })
+}
+
+/// The script with its environment and with what was said where it is run.
+fn document(text: &str, options: &Options) -> Result<Node, Refusal> {
+    let mut document = Node::parse(text)?;
+    if let Some(name) = &options.environment {
+        let environments = document.get("config").and_then(|config| config.get("environments"));
+        let Some(environment) = environments.and_then(|all| all.get(name)).cloned() else {
+            let known: Vec<&str> = match environments {
+                Some(all) => all.entries("environments")?.iter().map(|e| e.key.as_str()).collect(),
+                None => Vec::new(),
+            };
+            let remedy = match known.is_empty() {
+                true => "add config.environments".to_owned(),
+                false => format!("there are: {}", known.join(", ")),
+            };
+            return Err(Refusal::whole(format!("there is no environment '{name}'; {remedy}")));
+        };
+        let config = document::Entry { key: "config".into(), line: 0, value: environment };
+        let part = Node { line: 0, item: document::Item::Map(vec![config]) };
+        document.merge(part, Lists::Merged);
+    }
+    if let Some(overrides) = &options.overrides {
+        let value: Value = serde_json::from_str(overrides).map_err(|error| {
+            Refusal::whole(format!("--overrides is not JSON: {error}; give an object"))
+        })?;
+        document.merge(Node::of_json(&value), Lists::Replaced);
+    }
+    Ok(document)
+}
+
+fn cli_variables(options: &Options) -> Result<BTreeMap<String, Value>, Refusal> {
+    let Some(text) = &options.variables else {
+        return Ok(BTreeMap::new());
+    };
+    serde_json::from_str(text).map_err(|error| {
+        let what = format!(
+            "the variables are not a JSON object: {error}; write them like {{\"name\": \"value\"}}"
+        );
+        Refusal::whole(what)
+    })
+}
+
+/// What templates may look at without a session.
+fn known_values(
+    path: &Path,
+    folder: &Path,
+    options: &Options,
+    random: &mut SmallRng,
+) -> BTreeMap<String, Value> {
+    let text = |path: &Path| Value::String(path.display().to_string());
+    let environment = options.environment.clone().map_or(Value::Null, Value::String);
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    BTreeMap::from([
+        ("$environment".to_owned(), environment),
+        ("$dirname".to_owned(), text(folder)),
+        ("$scenarioFile".to_owned(), text(path)),
+        ("$testId".to_owned(), Value::String(format!("t{:016x}", random.random::<u64>()))),
+    ])
+}
+
+#[cfg(test)]
+mod tests;
