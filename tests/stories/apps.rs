@@ -101,7 +101,7 @@ fn balance_reads_tenfold_toml() {
     );
     let checked = home.run("balance --check");
     assert_eq!(checked.status.code(), Some(0), "{}", said(&checked));
-    assert!(said(&checked).contains("right: 1 listener, 1 app, 0 routes"), "{}", said(&checked));
+    assert!(said(&checked).contains("valid: 1 listener, 1 app, 0 routes"), "{}", said(&checked));
     assert_eq!(home.run("up --check").status.code(), Some(0));
     assert!(!home.path().join("state/logs").exists(), "a check keeps nothing");
     let balance = home.serve("balance");

@@ -192,7 +192,7 @@ fn control_characters_in_names_are_escaped() {
 
 #[test]
 fn a_number_that_is_too_large_is_refused() {
-    refused("plan --users 18446744073709551615 -- true", 2, &["is beyond all count"]);
+    refused("plan --users 18446744073709551615 -- true", 2, &["is too large"]);
     for arguments in ["load http://127.0.0.1:9/ --seed x", "up --queue-length=1.5 -- true"] {
         refused(arguments, 2, &["write a whole number from 0"]);
     }

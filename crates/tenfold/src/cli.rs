@@ -40,37 +40,37 @@ enum Command {
     Plan(plan::Arguments),
     /// Run an app as N instances behind the balancer
     Up(up::Arguments),
-    /// Put a URL under load and report what it took
+    /// Put load on a URL and report throughput and response times
     Load(Box<load::Arguments>),
-    /// Balance requests over servers that something else runs
+    /// Balance requests over servers that run already
     Balance(balance::Arguments),
     /// Change the number of instances of a running `up`
     Scale(control::ScaleArguments),
     /// Show the instances of a running `up`, or the servers of a running `balance`
     Status(control::StatusArguments),
-    /// Replace the instances of a running `up` one by one, or have a running `balance` read its file again
+    /// Replace the instances of a running `up` one by one, or reload the file of a running `balance`
     ///
     /// Each instance of `up` is stopped after its successor is ready. `balance` checks its file first: a wrong one
     /// changes nothing, and the exit code is 2. Then a new process with the same arguments takes over, and no
     /// request is lost. The first listener and the control socket cannot change.
     Reload(control::ReloadArguments),
-    /// Add a server to a running `balance`, or take one out
+    /// Add or remove a server of a running `balance`
     Server(server::Arguments),
     /// Stop a running `up` or `balance`
     Stop(control::TargetArguments),
-    /// Measure one instance of growing size and growing numbers of the smallest, and price both
+    /// Measure and price larger instances and more instances of the smallest size
     Cost(Box<cost::Arguments>),
     /// List earlier runs
     Runs(runs::Arguments),
     /// Show an earlier run
     Show(show::Arguments),
-    /// Say whether two load runs, or groups of them, differ
+    /// Compare two load runs, or groups of them
     Compare(compare::Arguments),
     /// Write an earlier load run as JSON, CSV, JUnit, Markdown and more
     Export(export::Arguments),
-    /// Answer the question for a bundled app
+    /// Plan for a bundled app
     Demo(demo::Arguments),
-    /// Print the completions for a shell
+    /// Print shell completions
     Completions(completions::Arguments),
     /// The bundled app: one request at a time, 20 ms each
     #[command(hide = true)]

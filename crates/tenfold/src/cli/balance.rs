@@ -22,16 +22,16 @@ use crate::terminal::output;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// A server to send requests to, or unix:PATH; may be given several times
+    /// Address of a server, or unix:PATH; may be given several times
     #[arg(long = "to", value_name = "HOST:PORT", value_parser = server)]
     to: Vec<(String, Address)>,
-    /// Requests that a server may have in flight, or `auto` [default: 256]
+    /// Most requests in flight at one server, or `auto` [default: 256]
     #[arg(long, value_name = "K", value_parser = quantity::slots, env = "TENFOLD_SLOTS")]
     slots: Option<Slots>,
-    /// What something else holds each server to, as `docker run --cpus 0.5` does: idle ones then take turns [default: no limit]
+    /// CPU quota that each server already has, as by `docker run --cpus 0.5`; idle servers then take turns [default: no quota]
     #[arg(long, value_name = "N", value_parser = quantity::cpus, env = "TENFOLD_CPUS")]
     cpus: Option<Cpus>,
-    /// Read FILE [default: tenfold.toml here, if --to is not given]
+    /// Configuration file [default: tenfold.toml here, if --to is not given]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

@@ -17,14 +17,14 @@ use crate::store::history::{History, RunName};
 
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Load runs before the change: numbers of `tenfold runs`, last, last~1, or JSON files; several of them as 1,2,3
+    /// Load runs before the change: numbers from `tenfold runs`, last, last~1, or JSON files, as in 1,2,3
     a: String,
-    /// Load runs after it
+    /// Load runs after the change
     b: String,
-    /// Exit code 3 if one of these is worse beyond doubt and by more, as in p95:5%,throughput:3%; 4 if that cannot be told
+    /// Exit with 3 if a metric is surely worse by more, as in p95:5%,throughput:3%; with 4 if that is unclear
     #[arg(long, value_name = "METRIC:SHARE,..", value_parser = allowance, value_delimiter = ',')]
     fail_on: Vec<Allowance>,
-    /// Which of the sequences of random draws; the same one with the same number
+    /// Random seed of the bootstrap
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::number::<u64>)]
     seed: u64,
     /// Write the comparison as JSON to FILE; - is standard output, instead of the text

@@ -18,17 +18,17 @@ use crate::terminal::output;
 /// Which one is meant.
 #[derive(Args, Debug)]
 pub struct TargetArguments {
-    /// The address on which it listens [default: the only one that runs]
+    /// Address where the running Tenfold listens [default: the only one that runs]
     #[arg(long, value_name = "ADDRESS", value_parser = quantity::server, env = "TENFOLD_LISTEN")]
     listen: Option<Address>,
-    /// Its control socket
+    /// Control socket of the running Tenfold
     #[arg(long, value_name = "PATH", env = "TENFOLD_SOCKET")]
     socket: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 pub struct ScaleArguments {
-    /// How many instances to run from now on; NAME=N where there are several apps
+    /// New number of instances; NAME=N where there are several apps
     #[arg(value_name = "[NAME=]N", required = true, value_parser = wanted)]
     wanted: Vec<(Option<String>, usize)>,
     #[command(flatten)]

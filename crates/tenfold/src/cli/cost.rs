@@ -26,22 +26,22 @@ use crate::terminal::progress::Progress;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Cores of one instance, smallest first
+    /// Sizes in cores of one instance, smallest first
     #[arg(help_heading = "Sizes", long, value_name = "N,..", value_parser = quantity::cpus, value_delimiter = ',', required = true)]
     cpus: Vec<Cpus>,
-    /// Memory of each of these sizes, or one for all of them
+    /// Memory of each size, or one value for all sizes
     #[arg(help_heading = "Sizes", long, value_name = "SIZE,..", value_parser = quantity::memory, value_delimiter = ',', required = true)]
     memory: Vec<u64>,
-    /// How many of the smallest size
+    /// Numbers of instances of the smallest size
     #[arg(help_heading = "Sizes", long, value_name = "N,..", value_parser = quantity::count, value_delimiter = ',', required = true)]
     instances: Vec<usize>,
     /// Requests of each measurement
     #[arg(help_heading = "Measuring", short = 'n', long, value_name = "N", value_parser = quantity::count, default_value = "10000")]
     requests: usize,
-    /// How many of them at once
+    /// Requests in flight at once
     #[arg(help_heading = "Measuring", short = 'c', long, value_name = "N", value_parser = quantity::count, default_value = "1000")]
     concurrency: usize,
-    /// The longest that one measurement may take; its time is then computed from the rate
+    /// Longest measurement; the time for all requests is then computed from the rate
     #[arg(help_heading = "Measuring", long, value_name = "TIME", value_parser = quantity::positive_seconds, default_value = "20s")]
     longest: Duration,
     #[command(flatten)]

@@ -22,7 +22,7 @@ use super::plan;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// No progress line
+    /// Print no progress
     #[arg(short, long)]
     quiet: bool,
 }
@@ -42,7 +42,7 @@ impl Arguments {
         };
         // Wherever this program lies, that is what a user would type.
         plan.command[0] = "tenfold".to_owned();
-        let shown = store::file::show(&report::plan::text(&plan, Rows::Telling));
+        let shown = store::file::show(&report::plan::text(&plan, Rows::Relevant));
         plan::keep(&history, &plan)?;
         shown?;
         output::line(format_args!(

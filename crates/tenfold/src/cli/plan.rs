@@ -33,10 +33,10 @@ pub struct Arguments {
     request: RequestArguments,
     #[command(flatten)]
     goal: GoalArguments,
-    /// The most instances that may be recommended [default: 32]
+    /// Most instances that may be recommended [default: 32]
     #[arg(help_heading = "Measuring", long, value_name = "N", value_parser = quantity::count, env = "TENFOLD_MAX_INSTANCES")]
     max_instances: Option<usize>,
-    /// How long measuring may take [default: 90s]
+    /// Time for measuring [default: 90s]
     #[arg(
         help_heading = "Measuring",
         long,
@@ -45,7 +45,7 @@ pub struct Arguments {
         env = "TENFOLD_BUDGET"
     )]
     budget: Option<Duration>,
-    /// Measure every count up to --max-instances, TIME each, however long it takes
+    /// Measure every count up to --max-instances, TIME each, beyond the budget if needed
     #[arg(
         help_heading = "Measuring",
         long,
@@ -55,7 +55,7 @@ pub struct Arguments {
         value_parser = quantity::positive_seconds
     )]
     sweep: Option<Option<Duration>>,
-    /// Measure just these counts of instances, as in 1,10,30, however long it takes; --sweep=TIME says how long each
+    /// Measure only these counts, as in 1,10,30, beyond the budget if needed; --sweep=TIME sets the time of each
     #[arg(
         help_heading = "Measuring",
         long,
@@ -64,10 +64,10 @@ pub struct Arguments {
         value_delimiter = ','
     )]
     counts: Vec<usize>,
-    /// Take the nearest for the answer though a disturbance may have changed it, instead of exit code 4
+    /// Accept the nearest count as the answer despite a disturbance, instead of exit code 4
     #[arg(help_heading = "Measuring", long)]
     allow_suspect: bool,
-    /// Show every count, those too that were only predicted
+    /// Show every count, with predictions and intervals
     #[arg(help_heading = "Output", long)]
     all: bool,
     #[command(flatten)]

@@ -17,10 +17,10 @@ pub struct Question {
     /// Write the answer as JSON to FILE; - is standard output, instead of the text
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// No progress line
+    /// Print no progress
     #[arg(help_heading = "Output", short, long)]
     quiet: bool,
-    /// Read FILE [default: tenfold.toml here, if no command is given]
+    /// Configuration file [default: tenfold.toml here, if no command is given]
     #[arg(help_heading = "App", long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

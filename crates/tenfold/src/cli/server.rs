@@ -22,28 +22,28 @@ pub struct Arguments {
 enum Verb {
     /// Send requests to one more server, until the balancer ends
     Add(AddArguments),
-    /// Give a server no new request, wait for those in flight, and take it out
+    /// Send a server no new requests, wait for those in flight, and remove it
     Remove(RemoveArguments),
 }
 
 #[derive(Args, Debug)]
 struct AddArguments {
-    /// The server, or unix:PATH
+    /// Address of the server, or unix:PATH
     #[arg(value_name = "HOST:PORT", value_parser = quantity::server)]
     address: Address,
-    /// The app that it belongs to [default: the only one with servers]
+    /// App that it belongs to [default: the only one with servers]
     #[arg(long, value_name = "NAME")]
     app: Option<String>,
-    /// What `status` and metrics call it [default: its address]
+    /// Name in `status` and metrics [default: its address]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Requests that it may have in flight, or `auto` [default: as for the app's other servers]
+    /// Most requests in flight, or `auto` [default: as for the app's other servers]
     #[arg(long, value_name = "K", value_parser = quantity::slots)]
     slots: Option<Slots>,
-    /// Its share of the requests [default: 1]
+    /// Weight: its share of the requests [default: 1]
     #[arg(long, value_name = "N")]
     weight: Option<u32>,
-    /// Only when no other server takes requests
+    /// Use it only when no other server takes requests
     #[arg(long)]
     backup: bool,
     #[command(flatten)]
@@ -52,12 +52,12 @@ struct AddArguments {
 
 #[derive(Args, Debug)]
 struct RemoveArguments {
-    /// Its name or its address, as `status` shows them
+    /// Name or address, as `status` shows them
     server: String,
-    /// The app that it belongs to [default: the only one with such a server]
+    /// App that it belongs to [default: the only one with such a server]
     #[arg(long, value_name = "NAME")]
     app: Option<String>,
-    /// What its requests in flight get; 0 waits for none
+    /// Time for its requests in flight; 0 waits for none
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "30s")]
     drain: Duration,
     #[command(flatten)]

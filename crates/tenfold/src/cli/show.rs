@@ -18,7 +18,7 @@ pub struct Arguments {
     /// Write the run as JSON to FILE; - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Show every count of a plan, those too that were only predicted
+    /// Show every count of a plan, with predictions and intervals
     #[arg(long)]
     all: bool,
 }

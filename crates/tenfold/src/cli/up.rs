@@ -33,15 +33,15 @@ use crate::terminal::output;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// How many instances, of each app if there are several [default: 1]
+    /// Number of instances, of each app [default: 1]
     #[arg(short = 'n', long, value_name = "N", value_parser = quantity::count)]
     instances: Option<usize>,
     #[command(flatten)]
     balancing: BalancingArguments,
-    /// Requests that an instance may have in flight, or `auto` [default: what the last plan of this command found]
+    /// Most requests in flight at one instance, or `auto` [default: what the last plan of this command found]
     #[arg(long, value_name = "K", value_parser = quantity::slots, env = "TENFOLD_SLOTS")]
     slots: Option<Slots>,
-    /// Read FILE [default: tenfold.toml here, if no command is given]
+    /// Configuration file [default: tenfold.toml here, if no command is given]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

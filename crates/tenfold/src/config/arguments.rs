@@ -22,7 +22,7 @@ pub struct AppArguments {
     /// Set NAME=VALUE for the app; {port}, {i} and {name} are replaced
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = Discreet(quantity::assignment))]
     pub env: Vec<(String, String)>,
-    /// Ready means: GET PATH answers 2xx [default: the port accepts a connection]
+    /// An instance is ready when GET PATH answers 2xx [default: when its port accepts a connection]
     #[arg(long, value_name = "PATH", value_parser = ready_path, env = "TENFOLD_READY_PATH")]
     pub ready_path: Option<String>,
     /// How long an instance may take until it is ready [default: 30s]
@@ -49,10 +49,10 @@ fn ready_path(text: &str) -> Result<String, String> {
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "App")]
 pub struct LimitArguments {
-    /// Hold each instance to N cores, as in 0.5, by a control group [default: no limit]
+    /// Limit each instance to N cores, as in 0.5, by a control group [default: no limit]
     #[arg(long, value_name = "N", value_parser = quantity::cpus, env = "TENFOLD_CPUS")]
     pub cpus: Option<Cpus>,
-    /// Hold each instance to SIZE of memory, as in 20MB; it is killed when it needs more [default: no limit]
+    /// Limit the memory of each instance to SIZE, as in 20MB; the kernel kills it above that [default: no limit]
     #[arg(long, value_name = "SIZE", value_parser = quantity::memory, env = "TENFOLD_MEMORY")]
     pub memory: Option<u64>,
 }
@@ -74,7 +74,7 @@ pub struct WorkloadArguments {
     /// Pause of a user between an answer and the next request [default: 0s] [env: TENFOLD_THINK]
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     pub think: Option<Duration>,
-    /// Requests a second that wait for nobody [env: TENFOLD_RATE]
+    /// New requests a second, sent even when earlier ones are unanswered [env: TENFOLD_RATE]
     #[arg(short, long, value_name = "R", value_parser = quantity::rate)]
     pub rate: Option<f64>,
 }
@@ -111,7 +111,7 @@ pub struct RequestArguments {
     /// Add a header
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = Discreet(quantity::header))]
     pub headers: Vec<(String, String)>,
-    /// Body; of @FILE, what the file holds
+    /// Request body, or @FILE to read it from a file
     #[arg(short = 'd', long, visible_alias = "data", value_name = "TEXT|@FILE")]
     pub body: Option<String>,
 }
@@ -135,10 +135,10 @@ pub struct GoalArguments {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Balancer")]
 pub struct BalancingArguments {
-    /// Where clients connect; unix:PATH for a Unix socket [default: 127.0.0.1:8080]
+    /// Address where clients connect, or unix:PATH for a Unix socket [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS", value_parser = quantity::server, env = "TENFOLD_LISTEN")]
     pub listen: Option<balancer::Address>,
-    /// queue, round_robin, least_conn, least_time, ip_hash, hash KEY, random two, first [default: queue]
+    /// Balancing policy: queue, round_robin, least_conn, least_time, ip_hash, hash KEY, random two, first [default: queue]
     #[arg(long, value_name = "POLICY", env = "TENFOLD_POLICY")]
     pub policy: Option<balancer::Policy>,
     /// Threads of the balancer; one carries tens of thousands of requests a second [default: 1]
@@ -156,25 +156,25 @@ pub struct BalancingArguments {
     /// The certificate's private key (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", env = "TENFOLD_TLS_KEY")]
     pub tls_key: Option<PathBuf>,
-    /// Ask every instance for PATH now and then, and send requests only to those that answer 2xx or 3xx
+    /// Check every instance with GET PATH, and send requests only to those that answer 2xx or 3xx
     #[arg(long, value_name = "PATH", env = "TENFOLD_HEALTH_PATH")]
     pub health_path: Option<String>,
     /// Log a line for each request to FILE; - is standard output
     #[arg(long, value_name = "FILE", env = "TENFOLD_LOG")]
     pub log: Option<String>,
-    /// Metrics and status, for Prometheus and people [default: none]
+    /// Serve metrics for Prometheus and the status at ADDRESS [default: none]
     #[arg(long, value_name = "ADDRESS", value_parser = quantity::address, env = "TENFOLD_ADMIN")]
     pub admin: Option<SocketAddr>,
-    /// The socket that status, scale, reload, server and stop use [default: by --listen]
+    /// Control socket for status, scale, reload, server and stop [default: named after --listen]
     #[arg(long, value_name = "PATH", env = "TENFOLD_SOCKET")]
     pub socket: Option<PathBuf>,
-    /// Take over the addresses from the Tenfold that listens there now, if one does, without losing a connection
+    /// Take over the listeners of a running Tenfold, if there is one, without losing a connection
     #[arg(long)]
     pub takeover: bool,
-    /// How long requests in flight may go on when it stops or is taken over from; a WebSocket is one [default: 30s]
+    /// How long requests in flight and WebSockets may go on after a stop or a takeover [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = quantity::positive_seconds, env = "TENFOLD_DRAIN")]
     pub drain: Option<Duration>,
-    /// Only say whether arguments and file are right: exit code 0, or 2 with the reason
+    /// Check arguments and file without starting: exit code 0, or 2 with the reason
     #[arg(long)]
     pub check: bool,
 }

@@ -140,7 +140,7 @@ impl Balancing {
         for warning in &self.warnings {
             output::tell(format_args!("tenfold: {warning}"));
         }
-        output::line(format_args!("right: {}", self.describe()));
+        output::line(format_args!("valid: {}", self.describe()));
     }
 
     /// What was found right, in a line.

@@ -69,7 +69,9 @@ const MOST: usize = 1_000_000_000_000;
 pub fn count(text: &str) -> Result<usize, String> {
     match text.trim().parse::<usize>() {
         Ok(0) | Err(_) => Err(format!("`{text}` is not a count: write a whole number from 1")),
-        Ok(count) if count > MOST => Err(format!("`{text}` is beyond all count: write less")),
+        Ok(count) if count > MOST => {
+            Err(format!("`{text}` is too large: write at most 1000000000000"))
+        }
         Ok(count) => Ok(count),
     }
 }
@@ -84,7 +86,7 @@ pub fn number<N: FromStr>(text: &str) -> Result<N, String> {
 pub fn slots(text: &str) -> Result<Slots, String> {
     match text.trim().parse() {
         Ok(Slots::Fixed(0)) | Err(_) => Err(format!(
-            "`{text}` is no number of slots: write a whole number from 1, or auto to have it found"
+            "`{text}` is not a number of slots: write a whole number from 1, or auto to have it found"
         )),
         Ok(slots) => Ok(slots),
     }
@@ -134,7 +136,7 @@ pub fn cpus(text: &str) -> Result<Cpus, String> {
 /// An instance's memory. Below a page nothing runs.
 pub fn memory(text: &str) -> Result<u64, String> {
     match bytes(text)? {
-        0..4096 => Err(format!("`{text}` of memory holds no program: write more, as in 20MB")),
+        0..4096 => Err(format!("`{text}` is below the minimum of 4 KiB: write more, as in 20MB")),
         bytes => Ok(bytes),
     }
 }
@@ -245,7 +247,7 @@ fn is_name(text: &str) -> bool {
 
 fn more_than_nothing(text: &str, time: Duration) -> Result<Duration, String> {
     match time {
-        Duration::ZERO => Err(format!("`{text}` is no time at all: write more than 0")),
+        Duration::ZERO => Err(format!("`{text}` must be greater than 0")),
         time => Ok(time),
     }
 }
@@ -291,7 +293,7 @@ mod tests {
         for bad in ["-1", "NaN", "inf", "1e99", "fast"] {
             assert!(seconds(bad).unwrap_err().contains("is not a time"), "{bad}");
         }
-        assert!(positive_seconds("0.0").unwrap_err().contains("no time at all"));
+        assert!(positive_seconds("0.0").unwrap_err().contains("must be greater than 0"));
     }
 
     #[test]
@@ -332,7 +334,7 @@ mod tests {
     fn cpu_limits_are_parsed() {
         assert_eq!(cpus("0.1").map(Cpus::cores), Ok(0.1));
         assert_eq!((memory("20M"), memory("20MiB")), (Ok(20_000_000), Ok(20 << 20)));
-        assert!(memory("20").unwrap_err().contains("holds no program"));
+        assert!(memory("20").unwrap_err().contains("below the minimum of 4 KiB"));
     }
 
     #[test]

@@ -25,55 +25,27 @@ pub struct Wrong {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Key(Vec<String>);
 
-/// What is said of a text without quotes, which the parser takes for what it begins like: `node` for
-/// `nan`, `two` for `true`, 4201-4210 for a day.
-const BARE: &str = "neither a number nor a text in quotes";
-const LIKENESSES: [&str; 7] = [
-    "string values must be quoted",
-    "invalid boolean",
-    "invalid date",
-    "invalid float",
-    "invalid mantissa",
-    "invalid integer",
-    "invalid time",
-];
-
-/// What to write, where the parser only names what it expected. Longer names say it themselves.
+/// What to write, where the parser only names what it expected. Our own messages say it themselves.
 fn remedy(message: &str) -> &'static str {
-    let expected = message.rsplit_once("expected ").map_or("", |(_, expected)| expected);
+    let (start, expected) = message.split_once("expected ").unwrap_or((message, ""));
     match expected {
-        "a list" => "write it in brackets, as in [\"node\", \"app.js\"]",
-        "a table" => "write it in braces, as in { path = \"/\" }",
-        "a string" => "write it in quotes, as in \"4201-4210\"",
+        "a sequence" => "write a list in brackets, as in [\"node\", \"app.js\"]",
+        "a map" => "write a table in braces, as in { path = \"/\" }",
+        "a string" | "path string" => "write it in quotes, as in \"4201-4210\"",
         "a string or a table" => "write it in quotes, or as { address = \"127.0.0.1:3000\" }",
-        "a whole number" => "write it as 3, without a sign or quotes",
-        "a number" => "write it as 0.5, without quotes",
-        "a boolean" => "write true or false, without quotes",
-        _ if message == BARE => "write a text in quotes, as in \"node\"",
-        _ if message.starts_with("missing ") => "add it",
-        _ if message.starts_with("duplicate ") => "keep one of them",
-        _ => "",
-    }
-}
-
-/// The parser's words for what users know by others.
-fn plain(message: &str) -> String {
-    if LIKENESSES.iter().any(|likeness| message.starts_with(likeness)) {
-        return BARE.to_owned();
-    }
-    let message = message.replace("a sequence", "a list").replace("sequence,", "list,");
-    if let Some((before, name)) = message.split_once("expected struct ") {
-        let rest = name.find(|c: char| !c.is_alphanumeric()).map_or("", |end| &name[end..]);
-        return format!("{before}expected a table{rest}");
-    }
-    match message.rsplit_once("expected ") {
-        Some((before, "a map")) => format!("{before}expected a table"),
-        Some((before, "path string")) => format!("{before}expected a string"),
-        Some((before, "u16" | "u32" | "u64" | "usize")) => {
-            format!("{before}expected a whole number")
+        "u16" | "u32" | "u64" | "usize" => {
+            "write a whole number, as in 3, without a sign or quotes"
         }
-        Some((before, "f64")) => format!("{before}expected a number"),
-        _ => message,
+        "f64" => "write a number, as in 0.5, without quotes",
+        "a boolean" => "write true or false, without quotes",
+        _ if expected.starts_with("struct ") => "write a table in braces, as in { path = \"/\" }",
+        _ if start.starts_with("missing ") => "add it",
+        _ if start.starts_with("duplicate ") => "keep one of them",
+        // The parser takes `node` for `nan`, `two` for `true`, and 4201-4210 for a date.
+        _ if start.starts_with("string values must be quoted") || start.starts_with("invalid ") => {
+            "write a text in quotes, as in \"node\""
+        }
+        _ => "",
     }
 }
 
@@ -87,7 +59,7 @@ impl Source {
     /// What the parser of a file found, as an error of the user's.
     pub fn unreadable(&self, error: &toml::de::Error) -> anyhow::Error {
         let start = error.span().map_or(0, |span| span.start);
-        let message = plain(&error.message().replace('\n', ", "));
+        let message = error.message().replace('\n', ", ");
         let remedy = match message.split_once(", expected ") {
             Some((unknown, known)) if unknown.starts_with("unknown ") => {
                 return self.refuse(start, &format!("{unknown}; {}", suggestion(unknown, known)));

@@ -294,7 +294,7 @@ mod tests {
         );
         assert!(text.contains("no significant difference"), "{text}");
         assert!(
-            text.contains("Not met: throughput may be worse by +5.0 %, it is by -20."),
+            text.contains("FAIL throughput: 2") && text.contains(" % worse (allowed: 5.0 %)"),
             "{text}"
         );
         assert!(text.contains("what differs from run to run is not in them"), "{text}");
@@ -369,7 +369,7 @@ mod tests {
         let open = |allowances: &[Allowance], b: Named| {
             let comparison = Comparison::of(&[run("1", 50.0)], &[b], allowances, 1);
             let is_open = comparison.metrics.iter().any(Row::is_open);
-            let said = "Not told: whether throughput is worse by more than +5.0 %: measure longer";
+            let said = "UNCLEAR throughput: it may be more than 5.0 % worse; measure longer";
             assert_eq!(text(&comparison).contains(said), is_open);
             is_open
         };

@@ -12,7 +12,7 @@ pub fn text(comparison: &Comparison) -> String {
     let mut out = format!("{}{}", side("A", &comparison.a), side("B", &comparison.b));
     let _ = writeln!(
         out,
-        "Intervals from {}, {:.0} % sure that none of them misses.\n",
+        "Intervals from {}; with {:.0} % confidence all of them hold the true change.\n",
         match comparison.method {
             Method::Repetitions => "repeated runs",
             Method::Windows => "the windows of the runs",
@@ -35,18 +35,18 @@ pub fn text(comparison: &Comparison) -> String {
     for row in comparison.metrics.iter().filter(|row| row.broken) {
         let _ = write!(
             out,
-            "\nNot met: {} may be worse by {}, it is by {}",
+            "\nFAIL {}: {} worse (allowed: {})",
             row.metric,
-            change(row, row.allowed),
-            change(row, row.change)
+            amount(row, row.change),
+            amount(row, row.allowed)
         );
     }
     for row in comparison.metrics.iter().filter(|row| row.is_open()) {
         let _ = write!(
             out,
-            "\nNot told: whether {} is worse by more than {}: measure longer, or repeat the runs",
+            "\nUNCLEAR {}: it may be more than {} worse; measure longer, or repeat the runs",
             row.metric,
-            change(row, row.allowed)
+            amount(row, row.allowed)
         );
     }
     for note in &comparison.notes {
@@ -78,6 +78,11 @@ fn change(row: &Row, value: Option<f64>) -> String {
     };
     let unit = if row.metric == "errors" { "points" } else { "%" };
     format!("{:+.1} {unit}", value * 100.0)
+}
+
+/// A change without its direction.
+fn amount(row: &Row, value: Option<f64>) -> String {
+    change(row, value.map(f64::abs)).trim_start_matches('+').to_owned()
 }
 
 fn outcome(outcome: Outcome) -> &'static str {

@@ -16,39 +16,67 @@ use crate::document::verdict::Verdict;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
     /// Those that were measured, and their neighbours.
-    Telling,
+    Relevant,
+    /// All of them, with predictions and intervals beside what was measured.
     All,
 }
 
 impl Rows {
     /// All of them where that is asked for.
     pub fn of(all: bool) -> Rows {
-        if all { Rows::All } else { Rows::Telling }
+        if all { Rows::All } else { Rows::Relevant }
     }
 }
 
-/// The whole plan: what was measured, the curve, the findings, and the answer as its last line.
+/// The whole plan: the answer, the curve, the findings, what was tried, and where it was measured.
 pub fn text(plan: &Plan, rows: Rows) -> String {
-    let mut out = head(plan);
-    out.push_str(&one_instance(plan));
+    let mut out = answer(plan);
+    let _ = writeln!(out, "\nGoal: {}\n", goal(&plan.goal));
+    out.push_str(&verdict(plan));
     out.push_str(&curve(plan, rows));
+    out.push_str(&plan.cost.as_ref().map_or_else(String::new, cost));
     out.push_str(&findings(plan));
+    out.push_str(&one_instance(plan));
     out.push_str(&interventions(plan));
     for note in &plan.notes {
         let _ = writeln!(out, "Note: {note}\n");
     }
-    out.push_str(&plan.cost.as_ref().map_or_else(String::new, cost));
     if let Some(stop) = &plan.stop {
-        let _ = writeln!(out, "Why it ended: {}.\n", stop.explanation);
+        let _ = writeln!(out, "Measuring ended: {}.\n", stop.explanation);
     }
-    out.push_str(&verdict(plan));
-    match plan.answer() {
-        Some(answer) => {
-            let _ = writeln!(out, "{answer}");
-        }
-        None => out.push_str("There is no answer yet: nothing was measured to its end.\n"),
+    out.push_str(&surroundings(plan));
+    out
+}
+
+/// The answer: how many and whether they hold the goal, then a line for each thing to know beside it.
+fn answer(plan: &Plan) -> String {
+    let Some(answer) = plan.answer() else {
+        return "There is no answer yet: nothing was measured to its end.\n".to_owned();
+    };
+    let mut out = String::new();
+    for (at, clause) in clauses(answer).enumerate() {
+        let mut letters = clause.chars();
+        let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+        let indent = if at == 0 { "" } else { "  " };
+        let end = if clause.ends_with('.') { "" } else { "." };
+        let _ = writeln!(out, "{indent}{}{}{end}", first.unwrap_or_default(), letters.as_str());
     }
     out
+}
+
+/// The parts of a sentence that semicolons separate, but for those within brackets.
+fn clauses(sentence: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0;
+    sentence
+        .split(move |letter| {
+            match letter {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                _ => {}
+            }
+            letter == ';' && depth == 0
+        })
+        .map(str::trim)
 }
 
 /// The goal in words.
@@ -71,18 +99,18 @@ pub fn goal(goal: &Goal) -> String {
     parts.join(", ")
 }
 
-fn head(plan: &Plan) -> String {
+/// What was measured, and where.
+fn surroundings(plan: &Plan) -> String {
     let m = &plan.machine;
     let memory =
         optional(m.memory_bytes, |bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)));
-    let limits = plan.limits.map_or_else(String::new, |l| format!("{}\n", limits(&l)));
+    let limits = plan.limits.map_or_else(String::new, |l| format!("{}.\n", limits(&l)));
     format!(
-        "{}\n{}, {memory}, {}, shared by app, balancer and load generator; {:.0} s\n{limits}Goal: {}\n\n",
+        "{limits}Command: {}\nMachine: {}, {memory}, {}, shared by app, balancer and load generator; {:.0} s\n",
         plan.command.join(" "),
         cores(m.cores),
         m.kernel,
-        plan.duration_s,
-        goal(&plan.goal)
+        plan.duration_s
     )
 }
 
@@ -127,51 +155,79 @@ fn one_instance(plan: &Plan) -> String {
         (None, Some(most)) if most > 1 => format!(": it serves {most} requests at a time or more"),
         _ => String::new(),
     };
-    format!("One instance{slots}\n{}\n", table.render())
+    format!("One instance{slots}\n{}\n", table.without_empty_columns().render())
 }
 
 fn curve(plan: &Plan, rows: Rows) -> String {
     if plan.curve.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
-        "instances",
-        "requests/s predicted",
-        "interval",
-        "measured",
-        "p50 predicted",
-        "measured",
-        "p95 predicted",
-        "measured",
-    ]);
+    let mut table = match rows {
+        Rows::Relevant => Table::new(&["instances", "requests/s", "p50", "p95", ""]),
+        Rows::All => Table::new(&[
+            "instances",
+            "requests/s predicted",
+            "interval",
+            "measured",
+            "p50 predicted",
+            "measured",
+            "p95 predicted",
+            "measured",
+        ]),
+    };
     let mut left_out = 0;
     for point in &plan.curve {
-        if rows == Rows::Telling && !tells(plan, point.instances) {
-            left_out += 1;
-            continue;
+        let is_answer =
+            plan.recommendation.as_ref().is_some_and(|r| r.instances == point.instances);
+        let name = format!("{}{}", point.instances, if is_answer { " <" } else { "" });
+        match rows {
+            Rows::Relevant if is_relevant(plan, point.instances) => {
+                table.row(best_known(point, name));
+            }
+            Rows::Relevant => left_out += 1,
+            Rows::All => table.row(all_known(point, name)),
         }
-        let mark = plan.recommendation.as_ref().is_some_and(|r| r.instances == point.instances);
-        table.row(point_cells(point, if mark { " <" } else { "" }));
     }
     let more = match left_out {
         0 => String::new(),
         n => format!("  {} more predicted only (--all)\n", counted(n, "count")),
     };
+    let table = match rows {
+        Rows::Relevant => table.without_empty_columns(),
+        // Three columns are called "measured": none may be missing.
+        Rows::All => table,
+    };
     format!("The goal's workload on N instances (< recommended)\n{}{more}\n", table.render())
 }
 
 /// Whether a count says something: it is the answer, was measured, or is next to one of these.
-fn tells(plan: &Plan, instances: usize) -> bool {
+fn is_relevant(plan: &Plan, instances: usize) -> bool {
     let is_near = |n: usize| n.abs_diff(instances) <= 1;
     let measured = plan.curve.iter().filter(|point| point.measured.is_some());
     let answer = plan.recommendation.as_ref().map(|r| r.instances);
     measured.map(|point| point.instances).chain(answer).any(is_near)
 }
 
-fn point_cells(point: &Point, mark: &str) -> Vec<String> {
+/// What was measured of a count, else what is predicted.
+fn best_known(point: &Point, name: String) -> Vec<String> {
+    let (p, ms) = (&point.predicted, |ms: Option<f64>| optional(ms, millis));
+    let (throughput, p50, p95, from) = match &point.measured {
+        Some(m) => (m.throughput, ms(m.p50_ms), ms(m.p95_ms), "measured"),
+        None if p.p95_ms.is_none() => {
+            (p.throughput, GROWS.to_owned(), GROWS.to_owned(), "predicted")
+        }
+        None => (p.throughput, ms(p.p50_ms), ms(p.p95_ms), "predicted"),
+    };
+    vec![name, rate(throughput), p50, p95, from.to_owned()]
+}
+
+/// Response times of a queue that grows without end.
+const GROWS: &str = "grows";
+
+fn all_known(point: &Point, name: String) -> Vec<String> {
     let (p, m) = (&point.predicted, &point.measured);
     vec![
-        format!("{}{mark}", point.instances),
+        name,
         rate(p.throughput),
         interval(p.low, p.high),
         optional(m.map(|m| m.throughput), rate),
@@ -350,6 +406,16 @@ mod tests {
         priced.offers.push(offer("others", CpuKind::Shared));
         let said = cost(&priced);
         assert!(said.contains("shared") && said.contains("Shared cores are slower"), "{said}");
+    }
+
+    #[test]
+    fn clauses_end_at_semicolons_outside_brackets() {
+        let parts = |sentence| clauses(sentence).collect::<Vec<_>>();
+        assert_eq!(
+            parts("Run 4: a (b; c), d; limited by e; f."),
+            ["Run 4: a (b; c), d", "limited by e", "f."]
+        );
+        assert_eq!(parts("Run 1."), ["Run 1."]);
     }
 
     #[test]

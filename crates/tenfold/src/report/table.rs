@@ -16,6 +16,21 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Leaves out the columns that hold nothing but dashes.
+    pub fn without_empty_columns(mut self) -> Table {
+        let columns = self.rows[0].len();
+        let is_empty = |c: usize| {
+            let mut cells = self.rows.iter().skip(1).filter_map(|row| row.get(c)).peekable();
+            cells.peek().is_some() && cells.all(|cell| cell == "-")
+        };
+        let kept: Vec<bool> = (0..columns).map(|c| !is_empty(c)).collect();
+        for row in &mut self.rows {
+            let mut at = kept.iter();
+            row.retain(|_| *at.next().unwrap_or(&true));
+        }
+        self
+    }
+
     /// Lines without trailing blanks, each ended by a newline and indented by two.
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -50,6 +65,14 @@ mod tests {
         let mut table = Table::new(&["n", "rate"]);
         table.row(vec!["10".into(), "1.5".into()]);
         assert_eq!(table.render(), "  n   rate\n  10   1.5\n");
+    }
+
+    #[test]
+    fn columns_of_dashes_are_left_out() {
+        let mut table = Table::new(&["n", "p50", "p95"]);
+        table.row(vec!["1".into(), "-".into(), "2".into()]);
+        table.row(vec!["2".into(), "-".into(), "-".into()]);
+        assert_eq!(table.without_empty_columns().render(), "  n  p95\n  1    2\n  2    -\n");
     }
 
     #[test]

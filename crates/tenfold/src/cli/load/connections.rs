@@ -17,40 +17,40 @@ pub struct ConnectionArguments {
     /// Threads of the generator [default: 1]
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     pub threads: Option<usize>,
-    /// Let no idle core take longer than this to wake up, as `--dma-latency` of rtla: 0 keeps them awake
+    /// Longest wake-up time of idle cores, like --dma-latency of rtla; 0 keeps them awake
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub dma_latency: Option<Duration>,
-    /// The longest that one request may take [default: 10s, or the script's]
+    /// Timeout of one request [default: 10s, or the script's]
     #[arg(long, value_name = "TIME", value_parser = quantity::positive_seconds)]
     pub timeout: Option<Duration>,
-    /// Use connections again, as `-k` of ab [default]
+    /// Reuse connections, like -k of ab [default]
     #[arg(short, long)]
     keep_alive: bool,
-    /// A new connection for each request, as ab does without -k
+    /// Open a connection for each request, like ab without -k
     #[arg(long, conflicts_with = "keep_alive")]
     no_keep_alive: bool,
-    /// Speak HTTP/2; over http without asking the server first
+    /// Use HTTP/2, over http:// with prior knowledge
     #[arg(long)]
     http2: bool,
-    /// Requests at once on a connection of HTTP/2, as `-m` of h2load: so many users share one
+    /// Concurrent requests (users) on one HTTP/2 connection, like -m of h2load
     #[arg(long, value_name = "N", default_value = "1", value_parser = quantity::count, requires = "http2")]
     streams: usize,
-    /// What carries the bytes; auto is io_uring where it is allowed, else epoll
+    /// I/O engine; auto is io_uring where it is allowed, else epoll
     #[arg(long, value_enum, value_name = "ENGINE", default_value = "auto")]
     engine: Engine,
-    /// Take any certificate for https, as for a server of your own
+    /// Accept any certificate for https, as for your own test server
     #[arg(long, conflicts_with = "ca")]
     insecure: bool,
-    /// Trust the authorities in this PEM file for https [default: those of the system]
+    /// Trust the certificate authorities in this PEM file for https [default: those of the system]
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// A whole TLS handshake for each connection: take up no earlier session
+    /// Disable TLS session resumption: each connection makes a full handshake
     #[arg(long)]
     no_tls_resumption: bool,
-    /// Send from these addresses of this machine, in turn: each has ports of its own
+    /// Send from these local addresses in turn, since each has its own ports
     #[arg(long, value_name = "A[,B..]", value_parser = quantity::ip, value_delimiter = ',')]
     local_address: Vec<IpAddr>,
-    /// The most connections at once of a load at a rate [default: 4096]
+    /// Most concurrent connections of a load at a rate [default: 4096]
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     pub max_connections: Option<usize>,
 }

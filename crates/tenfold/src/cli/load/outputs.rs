@@ -14,19 +14,19 @@ use crate::terminal::output;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output (FILE - is standard output, instead of the text)")]
 pub struct OutputArguments {
-    /// How the summary is printed: as Tenfold's own, or with the fields of another tool
+    /// Format of the summary: Tenfold's own, or that of another tool
     #[arg(long, value_name = "TOOL", value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// With --format wrk: print the distribution, as wrk does
+    /// With --format wrk: print the latency distribution
     #[arg(long)]
     latency: bool,
-    /// Write all of the report as JSON
+    /// Write the complete report as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write Locust's files PREFIX_stats.csv, _stats_history.csv, _failures.csv, _exceptions.csv
     #[arg(long, value_name = "PREFIX")]
     csv: Option<PathBuf>,
-    /// With --csv: rows of each request in the history too, as in Locust
+    /// With --csv: add rows of each request to the history, like Locust
     #[arg(long, requires = "csv")]
     csv_full_history: bool,
     /// Write a line of JSON a second

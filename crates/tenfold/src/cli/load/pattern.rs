@@ -15,34 +15,34 @@ pub struct PatternArguments {
     /// Users who wait for each answer [default: 1] [env: TENFOLD_USERS]
     #[arg(short, long, value_name = "N", value_parser = quantity::count)]
     users: Option<usize>,
-    /// Users, as connections of ab and wrk
+    /// Number of users, like connections of ab and wrk
     #[arg(short = 'c', long, visible_alias = "connections", value_name = "N", value_parser = quantity::count, conflicts_with = "users")]
     concurrency: Option<usize>,
     /// Users started a second [default: all at once]
     #[arg(long, visible_alias = "spawn-rate", value_name = "R", value_parser = quantity::rate)]
     ramp: Option<f64>,
-    /// Requests a second that wait for nobody [env: TENFOLD_RATE]
+    /// New requests a second, sent even when earlier ones are unanswered [env: TENFOLD_RATE]
     #[arg(short = 'R', long, value_name = "R", value_parser = quantity::rate)]
     rate: Option<f64>,
-    /// With -u as --ramp, alone as --rate
+    /// With -u the same as --ramp, alone the same as --rate
     #[arg(short = 'r', value_name = "R", value_parser = quantity::rate)]
     r: Option<f64>,
     /// Change the rate to R2 over the whole duration
     #[arg(long, value_name = "R2", value_parser = quantity::rate)]
     ramp_to: Option<f64>,
-    /// Space arrivals at random, as independent people come, not evenly
+    /// Space arrivals at random (Poisson) instead of evenly
     #[arg(long)]
     poisson: bool,
-    /// Which of the sequences of random arrivals; the same one with the same number
+    /// Random seed: the same number gives the same arrivals
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::number::<u64>)]
     pub seed: u64,
-    /// How long [default: 10s]
+    /// Duration of the load [default: 10s]
     #[arg(long, visible_alias = "run-time", value_name = "TIME", value_parser = quantity::positive_seconds)]
     duration: Option<Duration>,
-    /// How long, as in wrk: -d 30s, -d 30
+    /// Duration as in wrk: -d 30s, -d 30
     #[arg(short = 'd', value_name = "TIME", value_parser = d)]
     d: Option<Duration>,
-    /// How long, as in -t 20s or -t 1h30m; a number alone is threads beside -d, else seconds
+    /// Duration, as in -t 20s; with -d a bare number is threads, else seconds
     #[arg(short = 't', value_name = "TIME|N", value_parser = t)]
     t: Option<TimeOrNumber>,
     /// Stop after N requests
@@ -394,7 +394,7 @@ mod tests {
             (Err(year.to_owned()), Err(year.to_owned()))
         );
         assert!(t("9000000000").unwrap_err().contains("more than a year"));
-        assert_eq!(d("0"), Err("`0` is no time at all: write more than 0".to_owned()));
+        assert_eq!(d("0"), Err("`0` must be greater than 0".to_owned()));
         assert!(t("fast").unwrap_err().contains("-t 20s"));
         assert!(t("http://a/").unwrap_err().contains("--target URL"));
     }

@@ -16,19 +16,19 @@ use crate::report::load::counted;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Artillery script (SCRIPT.yml in place of the URL)")]
 pub struct ScriptArguments {
-    /// Where the script's requests go, instead of its config.target
+    /// Base URL for the script, instead of its config.target
     #[arg(long, value_name = "URL")]
     target: Option<String>,
-    /// Which of the script's config.environments counts
+    /// Environment to use from the script's config.environments
     #[arg(short, long, value_name = "NAME")]
     environment: Option<String>,
     /// Variables of the script, as a JSON object
     #[arg(short, long, value_name = "JSON")]
     variables: Option<String>,
-    /// Parts of a script that go before it, as a JSON object
+    /// Settings that override the script's, as a JSON object
     #[arg(long, value_name = "JSON")]
     overrides: Option<String>,
-    /// Read the script, say what it would do, and send nothing
+    /// Print what the script would do, and send nothing
     #[arg(long)]
     pub check: bool,
 }

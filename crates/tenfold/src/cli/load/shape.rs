@@ -17,28 +17,28 @@ pub struct ShapeArguments {
     /// Pause of a user between an answer and the next request: 2s, uniform:1s-3s or exp:2s [default: 0s] [env: TENFOLD_THINK]
     #[arg(long, value_name = "TIME", value_parser = think)]
     pub think: Option<Think>,
-    /// A user begins a request every TIME, whatever the answers take
+    /// Each user begins a request every TIME, however long answers take
     #[arg(long, value_name = "TIME", value_parser = quantity::positive_seconds, conflicts_with = "think")]
     pub pacing: Option<Duration>,
     /// Rates one after the other, as in 100:30s,200:30s; 100-200:30s changes linearly, 0:5s is a pause
     #[arg(long, value_name = "RATE:TIME,..", value_parser = step, value_delimiter = ',')]
     steps: Vec<Phase>,
-    /// Requests a second as recorded in FILE: a time and a rate a line
+    /// Replay the rates in FILE: each line has a time and requests a second
     #[arg(long, value_name = "FILE", conflicts_with = "steps")]
     trace: Option<PathBuf>,
-    /// The column with the rates, by its name in the first line [default: the second]
+    /// Name of the column with the rates, from the first line [default: the second]
     #[arg(long, value_name = "NAME", requires = "trace")]
     trace_column: Option<String>,
-    /// So many times as fast as it was recorded; rates stay
+    /// Replay speed factor; the rates stay the same
     #[arg(long, value_name = "X", value_parser = factor, default_value_t = 1.0, requires = "trace")]
     trace_speed: f64,
-    /// Recorded rates times this
+    /// Factor for the recorded rates
     #[arg(long, value_name = "X", value_parser = factor, default_value_t = 1.0, requires = "trace")]
     trace_scale: f64,
-    /// Drop an arrival that finds N requests under way, and count it
+    /// Drop and count an arrival while N requests are in flight
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     pub max_in_system: Option<usize>,
-    /// Leave the warm-up in the figures
+    /// Include the warm-up in the figures
     #[arg(long)]
     keep_warm_up: bool,
 }

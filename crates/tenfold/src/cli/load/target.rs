@@ -14,22 +14,22 @@ use crate::process::exit_code::misuse;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Request")]
 pub struct TargetArguments {
-    /// What to request, as in http://127.0.0.1:8080/path; with --host, the path alone
+    /// URL to request, or an Artillery script; with --host, the path alone
     #[arg(value_name = "URL")]
     url: Option<String>,
-    /// Method, as `-m` of ab [default: GET, or POST with a body]
+    /// HTTP method, like -m of ab [default: GET, or POST with a body]
     #[arg(short = 'X', long, visible_short_alias = 'm', value_name = "METHOD")]
     method: Option<String>,
-    /// Add a header; or, as in Locust, the host
+    /// Add a header; or the host, as in Locust
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE|HOST")]
     headers: Vec<String>,
-    /// Where requests go, as in http://127.0.0.1:8080
+    /// Base URL, as in http://127.0.0.1:8080
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
-    /// Connect to this Unix socket; the URL says path and Host
+    /// Connect to this Unix socket; the URL gives path and Host
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<PathBuf>,
-    /// Body; of @FILE, what the file holds
+    /// Request body, or @FILE to read it from a file
     #[arg(long, visible_alias = "data", value_name = "TEXT|@FILE")]
     body: Option<String>,
 }

@@ -30,13 +30,13 @@ pub struct ThresholdArguments {
     /// Share of requests that may fail, as in 1%
     #[arg(long, value_name = "SHARE", value_parser = quantity::share, env = "TENFOLD_MAX_ERRORS")]
     pub max_errors: Option<f64>,
-    /// The least throughput, in successful requests a second
+    /// Least throughput, in successful requests a second
     #[arg(long, value_name = "R", value_parser = quantity::rate)]
     min_rate: Option<f64>,
-    /// A suspect measurement ends with code 4, as an invalid one does
+    /// Exit with code 4 if the measurement is suspect, not only if invalid
     #[arg(long)]
     pub strict: bool,
-    /// End with CODE if any request failed, also in a warm-up, whatever else holds; as in Locust
+    /// Exit with CODE if any request failed, even in the warm-up, like Locust
     #[arg(long, value_name = "CODE", value_parser = exit_code)]
     pub exit_code_on_error: Option<u8>,
 }

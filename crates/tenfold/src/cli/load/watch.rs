@@ -18,10 +18,10 @@ use crate::terminal::output;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "View")]
 pub struct ViewArguments {
-    /// Show nothing before the summary
+    /// Show only the summary
     #[arg(short, long)]
     pub quiet: bool,
-    /// No live view but a line a second, as where there is no terminal; Locust's word
+    /// Print a line a second instead of the live view
     #[arg(long)]
     headless: bool,
 }
