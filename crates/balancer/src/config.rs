@@ -1,20 +1,29 @@
 //! What a balancer is told before it starts: addresses, apps, policies.
 
+pub(crate) mod access_log;
+pub(crate) mod acme;
+pub(crate) mod address;
+pub(crate) mod app;
+pub(crate) mod backend;
+pub(crate) mod forwarding;
+pub(crate) mod health;
+pub(crate) mod limits;
+pub(crate) mod listener;
+pub(crate) mod policy;
+pub(crate) mod route;
+pub(crate) mod start_error;
+pub(crate) mod tls;
+
 use std::io::Write as _;
 use std::net::SocketAddr;
 
-use serde::{Deserialize, Serialize};
-
-use crate::acme::Acme;
-use crate::address::Address;
-use crate::forwarding::Forwarding;
-use crate::health::Health;
-use crate::limits::{Limits, QueueLimits, RetryLimits, Timeouts, check_duration};
-use crate::log::AccessLog;
-use crate::policy::Policy;
-use crate::proxy_protocol::ProxyProtocol;
-use crate::route::{Redirect, Route};
-use crate::tls::Tls;
+use crate::config::access_log::AccessLog;
+use crate::config::acme::Acme;
+use crate::config::app::AppConfig;
+use crate::config::forwarding::Forwarding;
+use crate::config::limits::{Limits, Timeouts};
+use crate::config::listener::Listener;
+use crate::config::route::Route;
 
 /// Everything that [`Balancer::start`](crate::Balancer::start) needs. Plain data.
 #[derive(Clone, Debug)]
@@ -43,81 +52,6 @@ pub struct Config {
     /// A line for each request. Off by default: it fills a disk.
     pub access_log: Option<AccessLog>,
 }
-
-/// An address that clients connect to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listener {
-    /// Port 0 picks a free one.
-    pub address: Address,
-    /// Where all requests that come here are sent instead of being served: http to https, as a rule.
-    pub redirect: Option<Redirect>,
-    /// Whether proxies in front say whom they speak for.
-    pub proxy_protocol: Option<ProxyProtocol>,
-    /// Whether clients speak TLS; not over a Unix socket.
-    pub tls: Option<Tls>,
-    /// What clients may speak there without TLS.
-    pub cleartext: Cleartext,
-}
-
-/// The protocols of a listener without TLS.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Cleartext {
-    /// HTTP/1.1 alone: browsers speak HTTP/2 over TLS only.
-    #[default]
-    Http1,
-    /// HTTP/2 too, from clients that begin with it (prior knowledge, RFC 9113 3.3), as gRPC does.
-    Http1AndH2c,
-    /// HTTP/2 alone.
-    H2c,
-}
-
-/// One app: how requests for it are spread over its backends.
-#[derive(Clone, Debug)]
-pub struct AppConfig {
-    /// For people and metrics; unique.
-    pub name: String,
-    /// How a backend is picked.
-    pub policy: Policy,
-    /// How many requests may wait for a slot, and for how long.
-    pub queue: QueueLimits,
-    /// Backends that one request may try when connecting fails, 1 to [`AppConfig::MAX_ATTEMPTS`].
-    pub attempts: usize,
-    /// How many requests may be sent to another backend.
-    pub retries: RetryLimits,
-    /// How its backends are judged.
-    pub health: Health,
-    /// What its backends speak.
-    pub protocol: Protocol,
-    /// Which connections to its backends carry further requests.
-    pub reuse: Reuse,
-}
-
-/// What backends speak; without TLS.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// HTTP/1.1, a connection for each request in flight: what all app servers speak.
-    #[default]
-    Http1,
-    /// HTTP/2 with prior knowledge (RFC 9113 3.3), as gRPC needs: a connection for each thread, and
-    /// a stream for each request in flight.
-    H2c,
-}
-
-/// Which connections of HTTP/1.1 to a backend are kept for the next request, of whichever client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reuse {
-    /// All that may be by the protocol.
-    #[default]
-    Always,
-    /// None that has carried a request with a body: a backend that ignores bodies would take it for the
-    /// next request, maybe of another client.
-    Safe,
-}
-
-/// Names an app of one balancer: its place in [`Config::apps`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct AppId(u16);
 
 impl Config {
     /// The most that [`Config::apps`] can have.
@@ -179,63 +113,6 @@ impl Config {
     }
 }
 
-impl Listener {
-    /// A listener on `address`, everything else as by default.
-    pub fn new(address: impl Into<Address>) -> Self {
-        Listener {
-            address: address.into(),
-            redirect: None,
-            proxy_protocol: None,
-            tls: None,
-            cleartext: Cleartext::default(),
-        }
-    }
-
-    fn check(&self) -> Result<(), String> {
-        self.address.check()?;
-        match (&self.address, &self.tls) {
-            (Address::Unix(_), Some(_)) => Err(format!(
-                "TLS on {} is impossible; use it on an address of TCP, or none here",
-                self.address
-            )),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl AppConfig {
-    /// Most backends that one request may try.
-    pub const MAX_ATTEMPTS: usize = 4;
-
-    /// An app of this name, everything else as by default.
-    pub fn named(name: impl Into<String>) -> Self {
-        AppConfig { name: name.into(), ..AppConfig::default() }
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let most = Self::MAX_ATTEMPTS;
-        if !(1..=most).contains(&self.attempts) {
-            return Err(format!("{} attempts are impossible; use 1 to {most}", self.attempts));
-        }
-        self.health.check()?;
-        check_duration("queue wait", self.queue.wait)
-    }
-}
-
-impl AppId {
-    /// The app that a balancer always has.
-    pub const FIRST: AppId = AppId(0);
-
-    /// The app at this place of [`Config::apps`].
-    pub fn nth(index: usize) -> AppId {
-        AppId(u16::try_from(index).expect("there are at most Config::MAX_APPS apps"))
-    }
-
-    pub(crate) fn index(self) -> usize {
-        self.0.into()
-    }
-}
-
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -254,28 +131,13 @@ impl Default for Config {
     }
 }
 
-impl Default for AppConfig {
-    fn default() -> Self {
-        AppConfig {
-            name: "app".into(),
-            policy: Policy::default(),
-            queue: QueueLimits::default(),
-            // A third dead backend in a row means that the fleet is down, not one instance.
-            attempts: 3,
-            retries: RetryLimits::default(),
-            health: Health::default(),
-            protocol: Protocol::default(),
-            reuse: Reuse::default(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::route::{Destination, Prefix};
+    use crate::config::app::AppId;
+    use crate::config::route::{Destination, Prefix};
 
     #[test]
     fn impossible_values_are_refused_with_a_remedy() {

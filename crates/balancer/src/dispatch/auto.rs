@@ -15,7 +15,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::BackendId;
+use crate::backends::backend_id::BackendId;
 
 /// The search, for all backends of an app that leave their slots to it.
 #[derive(Debug)]
@@ -112,6 +112,7 @@ const MOST: usize = 1024;
 
 /// Answers that say something, and the most that are waited for where they say it unclearly.
 const ENOUGH: u32 = 32;
+
 const AMPLE: u32 = 4 * ENOUGH;
 
 /// The share of the throughput that more slots could bring which makes them worth it.
@@ -126,6 +127,7 @@ const SHORT: Duration = Duration::from_millis(2);
 
 /// From one trial to the next, at first and at most.
 const PAUSE: Duration = Duration::from_secs(2);
+
 const MOST_PAUSE: Duration = Duration::from_secs(60);
 
 /// A service time this many times another one is that of another load.

@@ -1,8 +1,8 @@
 //! How many requests may be sent again: a share of those of late, and a few more. Without it, a
 //! failing fleet would get its load several times over.
 
-use super::TICK;
-use crate::limits::RetryLimits;
+use crate::config::limits::RetryLimits;
+use crate::dispatch::TICK;
 
 /// Counts of requests and of retries that fade over ten seconds.
 #[derive(Debug)]

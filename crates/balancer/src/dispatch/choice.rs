@@ -1,12 +1,14 @@
 //! Which backend a request goes to, policy by policy. Each choice looks at a handful of backends,
 //! whatever their number.
 
-use super::heap::Rank;
-use super::lineup::Lineup;
-use super::list::End;
-use super::{Dispatch, Member, Tried, Wish};
-use crate::backend::Cpu;
-use crate::policy::Policy;
+use crate::config::backend::Cpu;
+use crate::config::policy::Policy;
+use crate::dispatch::Dispatch;
+use crate::dispatch::heap::Rank;
+use crate::dispatch::lineup::Lineup;
+use crate::dispatch::list::End;
+use crate::dispatch::member::Member;
+use crate::dispatch::wish::{Tried, Wish};
 
 pub(super) enum Choice {
     Now(u32),

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use crate::census::Household;
+use crate::net::client_network::Household;
 
 /// Clients by their address; those without one are one client.
 #[derive(Debug, Default)]

@@ -3,9 +3,14 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use super::list::End;
-use super::{AllDown, BackendId, Changes, Dispatch, Member, Report, Standing};
-use crate::health::{ActiveHealth, BackendHealth, Turn};
+use crate::backends::backend_id::BackendId;
+use crate::backends::condition::Turn;
+use crate::backends::health::BackendHealth;
+use crate::backends::report::Report;
+use crate::config::health::ActiveHealth;
+use crate::dispatch::list::End;
+use crate::dispatch::member::{Member, Standing};
+use crate::dispatch::{AllDown, Changes, Dispatch};
 
 impl<B: Clone> Dispatch<B> {
     /// Takes note of how a check of a backend ended.

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use super::list::End;
-use super::{BackendId, Dispatch, Report};
-use crate::backend::Slots;
-use crate::policy::Policy;
+use crate::backends::backend_id::BackendId;
+use crate::backends::report::Report;
+use crate::config::backend::Slots;
+use crate::config::policy::Policy;
+use crate::dispatch::Dispatch;
+use crate::dispatch::list::End;
 
 impl<B: Clone> Dispatch<B> {
     /// Lets the search for slots know how long a request took, while others wait.

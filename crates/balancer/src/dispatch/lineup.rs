@@ -1,7 +1,7 @@
 //! The backends of one role that get requests, in the order of the policy.
 
-use super::heap::Heap;
-use super::ring::Ring;
+use crate::dispatch::heap::Heap;
+use crate::dispatch::ring::Ring;
 
 #[derive(Debug, Default)]
 pub(super) struct Lineup {

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::BackendId;
-use super::drain_rate::DrainRate;
-use super::list::List;
-use super::service::ServiceTime;
-use crate::backend::{Backend, Cpu, Role, Slots};
-use crate::health::{BackendHealth, Condition};
+use crate::backends::backend_id::BackendId;
+use crate::backends::condition::Condition;
+use crate::backends::health::BackendHealth;
+use crate::config::backend::{Backend, Cpu, Role, Slots};
+use crate::dispatch::drain_rate::DrainRate;
+use crate::dispatch::list::List;
+use crate::dispatch::service::ServiceTime;
 
 pub(crate) struct Member<B> {
     pub(crate) id: BackendId,

@@ -3,15 +3,16 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use super::auto::{Decision, Demand};
-use super::choice::Choice;
-use super::drain_rate::DrainRate;
-use super::list::{End, List};
-use super::member::Ramp;
-use super::service::ServiceTime;
-use super::{BackendId, Changes, Dispatch, Line, Member, Refusal, Standing, Terms, WaiterState};
-use crate::backend::Slots;
-use crate::health::Condition;
+use crate::backends::backend_id::BackendId;
+use crate::backends::condition::Condition;
+use crate::config::backend::Slots;
+use crate::dispatch::auto::{Decision, Demand};
+use crate::dispatch::choice::Choice;
+use crate::dispatch::drain_rate::DrainRate;
+use crate::dispatch::list::{End, List};
+use crate::dispatch::member::{Member, Ramp, Standing, Terms};
+use crate::dispatch::service::ServiceTime;
+use crate::dispatch::{Changes, Dispatch, Line, Refusal, WaiterState};
 
 impl<B: Clone> Dispatch<B> {
     pub(crate) fn add(&mut self, backend: B, rule: Slots, terms: Terms) -> (BackendId, Vec<Waker>) {
@@ -107,7 +108,7 @@ impl<B: Clone> Dispatch<B> {
         (self.members[id.index as usize].take(), wakers)
     }
 
-    /// What time brings: to be called once every [`TICK`](super::TICK).
+    /// What time brings: to be called once every [`TICK`](crate::dispatch::TICK).
     pub(crate) fn tick(&mut self, now: Instant) -> Changes {
         self.budget.tick();
         let mut changes = self.end_rests(now);

@@ -4,8 +4,10 @@
 use std::collections::HashMap;
 use std::task::Waker;
 
-use super::{BackendId, Dispatch, Line, Member};
-use crate::census::Household;
+use crate::backends::backend_id::BackendId;
+use crate::dispatch::member::Member;
+use crate::dispatch::{Dispatch, Line};
+use crate::net::client_network::Household;
 
 /// The slots of an app that wait for their clients.
 #[derive(Debug, Default)]

@@ -3,13 +3,14 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use super::list::End;
-use super::{
-    Asked, Dispatch, FIRST, Line, Member, Outlook, Refusal, Report, Ticket, Waiter, WaiterState,
-    Wish,
-};
-use crate::backend::Slots;
-use crate::census::Household;
+use crate::backends::report::Report;
+use crate::config::backend::Slots;
+use crate::dispatch::clients::FIRST;
+use crate::dispatch::list::End;
+use crate::dispatch::member::Member;
+use crate::dispatch::wish::Wish;
+use crate::dispatch::{Asked, Dispatch, Line, Outlook, Refusal, Ticket, Waiter, WaiterState};
+use crate::net::client_network::Household;
 
 impl<B: Clone> Dispatch<B> {
     /// Hands a slot that was just given back to a waiter, and notes how fast the queue moves.

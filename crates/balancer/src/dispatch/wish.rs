@@ -1,8 +1,8 @@
 //! What a request brings along: where it wants to go, and where it has been.
 
-use super::BackendId;
-use crate::census::Household;
-use crate::config::AppConfig;
+use crate::backends::backend_id::BackendId;
+use crate::config::app::AppConfig;
+use crate::net::client_network::Household;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,15 +4,16 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
 
-use super::strict;
-use crate::config::{AppId, Config};
-use crate::forwarded::{Caller, Origin, parse_address};
-use crate::forwarding::{Forwarding, Switch, XForwarded};
-use crate::peer::{Peer, Scheme};
-use crate::proxy_protocol;
-use crate::route::{Destination, HostPattern, MAX_HOST, PathPrefix, Prefix, Route};
-use crate::router::{Entry, Router};
-use crate::stream::ClientStream;
+use crate::config::Config;
+use crate::config::app::AppId;
+use crate::config::forwarding::{Forwarding, Switch, XForwarded};
+use crate::config::route::{Destination, HostPattern, MAX_HOST, PathPrefix, Prefix, Route};
+use crate::connection::client_stream::ClientStream;
+use crate::fuzzing::strict;
+use crate::h1::forwarded_fields::{Caller, Origin, parse_address};
+use crate::net::peer::{Peer, Scheme};
+use crate::routing::router::{Entry, Router};
+use crate::server::proxy_protocol;
 
 /// The value of `X-Forwarded-For` and of `Forwarded`, from a trusted proxy.
 ///

@@ -1,7 +1,7 @@
 //! Where a body ends, for each way of framing it.
 
-use super::Flaw;
-use super::chunked::Chunked;
+use crate::h1::Flaw;
+use crate::h1::chunked::{Chunked, Decoded};
 
 /// How a message's body is delimited (RFC 9112 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,17 +20,6 @@ pub(crate) enum Decoder {
     Length(u64),
     Chunked(Chunked),
     UntilClose,
-}
-
-/// What a piece of input was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Decoded {
-    /// Bytes of input that belong to the body, with its framing.
-    pub(crate) consumed: usize,
-    /// Bytes of content, moved to the front of the input.
-    pub(crate) content: usize,
-    /// The body is complete; what follows is not part of it.
-    pub(crate) end: bool,
 }
 
 impl Decoder {

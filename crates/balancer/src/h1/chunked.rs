@@ -1,8 +1,19 @@
 //! The chunked coding (RFC 9112 7.1), strictly: hexadecimal sizes, CR LF everywhere, extensions
 //! dropped, trailer fields filtered.
 
-use super::fields::{Field, classify, is_ambiguous};
-use super::{Decoded, Flaw, MAX_FIELDS};
+use crate::h1::fields::{Field, classify, is_ambiguous};
+use crate::h1::{Flaw, MAX_FIELDS};
+
+/// What a piece of input was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Decoded {
+    /// Bytes of input that belong to the body, with its framing.
+    pub(crate) consumed: usize,
+    /// Bytes of content, moved to the front of the input.
+    pub(crate) content: usize,
+    /// The body is complete; what follows is not part of it.
+    pub(crate) end: bool,
+}
 
 /// Reads a chunked body in pieces of any size.
 #[derive(Debug, Default)]
@@ -49,11 +60,12 @@ enum State {
 
 /// Extensions have no use on the open web; an endless one is an attack.
 const MAX_SIZE_LINE: usize = 256;
+
 const MAX_TRAILERS: usize = 8 * 1024;
 
 impl Chunked {
     /// As in its header, names with underscores mean nothing to a client; gRPC knows them.
-    pub(super) fn of_answer() -> Self {
+    pub(crate) fn of_answer() -> Self {
         Chunked { sender: Sender::Backend, ..Chunked::default() }
     }
 
@@ -180,7 +192,7 @@ impl Chunked {
             && (self.sender == Sender::Backend || !is_ambiguous(name))
             && !NEVER.iter().any(|never| name.eq_ignore_ascii_case(never));
         if allowed {
-            super::fields::write_field(&mut self.passed, name, value);
+            crate::h1::fields::write_field(&mut self.passed, name, value);
         }
         Ok(())
     }

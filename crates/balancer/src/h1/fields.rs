@@ -1,6 +1,6 @@
 //! Header fields: which ones a proxy acts on, which end at this hop, which are forged.
 
-use super::{Flaw, MAX_FIELDS};
+use crate::h1::{Flaw, MAX_FIELDS};
 
 /// What a field means to a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +188,7 @@ pub(crate) fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
 }
 
 /// RFC 9110 7.8: it is for this connection alone, and says so.
-pub(super) fn write_upgrade(out: &mut Vec<u8>, protocols: &[u8]) {
+pub(crate) fn write_upgrade(out: &mut Vec<u8>, protocols: &[u8]) {
     out.extend_from_slice(b"Connection: upgrade\r\n");
     write_field(out, "Upgrade", protocols);
 }

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use httparse::Header;
 
-use super::Flaw;
-use super::fields::write_field;
+use crate::h1::Flaw;
+use crate::h1::fields::write_field;
 
 /// Copies lines to another header: neighbours that need no change in one go.
-pub(super) struct Copyist<'h, 'o> {
+pub(crate) struct Copyist<'h, 'o> {
     head: &'h [u8],
     out: &'o mut Vec<u8>,
     /// Lines of `head` that are not copied yet.
@@ -18,7 +18,7 @@ pub(super) struct Copyist<'h, 'o> {
 
 /// RFC 9112 2.2 allows a lone LF as a line end; peers that disagree about it disagree about where a
 /// message ends, so it is refused. The parser, which took `head` apart, does not.
-pub(super) fn check_ends(head: &[u8], headers: &[Header<'_>]) -> Result<(), Flaw> {
+pub(crate) fn check_ends(head: &[u8], headers: &[Header<'_>]) -> Result<(), Flaw> {
     let ends = |at: usize| head[..at].ends_with(b"\r\n");
     let begins = headers.iter().map(|header| place(head, header.name.as_bytes()));
     let empty = head.len().saturating_sub(2);
@@ -29,7 +29,7 @@ pub(super) fn check_ends(head: &[u8], headers: &[Header<'_>]) -> Result<(), Flaw
 /// RFC 9110 2.5: a later minor version of HTTP/1 is read as HTTP/1.1, which the parser does not. None
 /// where `bytes`, whose `version` is at this place, are of no such version.
 #[cold]
-pub(super) fn as_http11(bytes: &[u8], version: usize) -> Option<Vec<u8>> {
+pub(crate) fn as_http11(bytes: &[u8], version: usize) -> Option<Vec<u8>> {
     match bytes.get(version..version + 9)? {
         [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9', b'\r' | b' '] => {
             let mut copy = bytes.to_vec();
@@ -41,7 +41,7 @@ pub(super) fn as_http11(bytes: &[u8], version: usize) -> Option<Vec<u8>> {
 }
 
 /// The bytes of the first line, with its end.
-pub(super) fn first_line(head: &[u8], headers: &[Header<'_>]) -> usize {
+pub(crate) fn first_line(head: &[u8], headers: &[Header<'_>]) -> usize {
     headers.first().map_or(head.len() - 2, |header| place(head, header.name.as_bytes()))
 }
 
@@ -51,17 +51,17 @@ fn place(head: &[u8], part: &[u8]) -> usize {
 }
 
 impl<'h, 'o> Copyist<'h, 'o> {
-    pub(super) fn new(head: &'h [u8], out: &'o mut Vec<u8>) -> Self {
+    pub(crate) fn new(head: &'h [u8], out: &'o mut Vec<u8>) -> Self {
         Copyist { head, out, run: 0..0 }
     }
 
     /// Copies the first line.
-    pub(super) fn first_line(&mut self, len: usize) {
+    pub(crate) fn first_line(&mut self, len: usize) {
         self.run = 0..len;
     }
 
     /// Copies a field, as `Name: value`.
-    pub(super) fn field(&mut self, header: &Header<'_>) {
+    pub(crate) fn field(&mut self, header: &Header<'_>) {
         let (name, value) = (header.name.as_bytes(), header.value);
         let start = place(self.head, name);
         let (colon, end) = (start + name.len(), start + name.len() + 2 + value.len());
@@ -79,7 +79,7 @@ impl<'h, 'o> Copyist<'h, 'o> {
     }
 
     /// What is written, with all lines so far.
-    pub(super) fn written(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn written(&mut self) -> &mut Vec<u8> {
         self.out.extend_from_slice(&self.head[self.run.clone()]);
         self.run = 0..0;
         self.out

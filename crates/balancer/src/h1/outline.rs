@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Of a header that [`parse_request`](super::parse_request) has written.
+/// Of a header that [`parse_request`](crate::h1::request::parse_request) has written.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Outline {
     pub(crate) target: Range<usize>,
@@ -27,10 +27,10 @@ impl Outline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forwarded::Origin;
-    use crate::forwarding::Forwarding;
-    use crate::h1::{Carrier, Passed, Terms, parse_request};
-    use crate::peer::{Peer, Scheme};
+    use crate::config::forwarding::Forwarding;
+    use crate::h1::forwarded_fields::Origin;
+    use crate::h1::request::{Carrier, Passed, Terms, parse_request};
+    use crate::net::peer::{Peer, Scheme};
 
     #[test]
     fn finds_what_was_rewritten() {
@@ -45,7 +45,7 @@ mod tests {
             let (origin, forwarding, carrier) = (&origin, &forwarding, Carrier::Http1);
             let terms = Terms { max_fields: 100, max_target: 99, origin, forwarding, carrier };
             let mut head = Vec::new();
-            let passed = Passed { head: &mut head, id: &mut Vec::new(), record: None };
+            let passed = Passed { head: &mut head, id: &mut Vec::new(), logged: None };
             parse_request(request.as_bytes(), terms, passed).unwrap();
             let outline = Outline::of(&head);
             assert_eq!(&head[outline.target], target.as_bytes(), "{request}");

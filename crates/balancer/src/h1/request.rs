@@ -3,18 +3,20 @@
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
 
-use super::fields::{
+use crate::config::forwarding::{Forwarding, XForwarded};
+use crate::h1::body::Framing;
+use crate::h1::fields::{
     Field, Meanings, Options, authenticates_connection, content_length, is_ambiguous, list,
     nominated, write_decimal, write_field, write_upgrade,
 };
-use super::lines::{Copyist, as_http11, check_ends, first_line};
-use super::target::{Target, check_host, parse_target};
-use super::{Flaw, Framing, MAX_FIELDS, Persistence, Version};
-use crate::forwarded::{Caller, Origin, Trust};
-use crate::forwarding::{Forwarding, XForwarded};
-use crate::log::Record;
-use crate::peer::Scheme;
-use crate::request_id;
+use crate::h1::forwarded_fields::{Caller, Origin, Trust};
+use crate::h1::lines::{Copyist, as_http11, check_ends, first_line};
+use crate::h1::logged_fields::LoggedFields;
+use crate::h1::response::Persistence;
+use crate::h1::target::{Target, check_host, parse_target};
+use crate::h1::{Flaw, MAX_FIELDS, Version, request_id};
+
+use crate::net::peer::Scheme;
 
 /// What the proxy must know of a request; its header itself is passed on as rewritten bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +85,7 @@ pub(crate) struct Passed<'a> {
     /// The request's id, if it has to have one.
     pub(crate) id: &'a mut Vec<u8>,
     /// What the access log tells, if there is one.
-    pub(crate) record: Option<&'a mut Record>,
+    pub(crate) logged: Option<&'a mut LoggedFields>,
 }
 
 /// A request that is not passed on: the answer's status, and why.
@@ -135,7 +137,7 @@ pub(crate) fn parse_request(
     terms: Terms<'_>,
     passed: Passed<'_>,
 ) -> Result<Request, Reject> {
-    let Passed { head: out, id, record } = passed;
+    let Passed { head: out, id, logged } = passed;
     let Terms { max_target, origin, forwarding, carrier, .. } = terms;
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
@@ -145,7 +147,7 @@ pub(crate) fn parse_request(
         Ok(_) => return Err(Reject::from("the request header is malformed")),
         Err(error) => {
             return match later_version(bytes).filter(|_| error == httparse::Error::Version) {
-                Some(bytes) => parse_request(&bytes, terms, Passed { head: out, id, record }),
+                Some(bytes) => parse_request(&bytes, terms, Passed { head: out, id, logged }),
                 None => Err(reject_unparsed(error, bytes)),
             };
         }
@@ -154,8 +156,8 @@ pub(crate) fn parse_request(
     else {
         return Err(Reject::from("the request line is malformed"));
     };
-    if let Some(record) = record {
-        record.take_fields(parsed.headers);
+    if let Some(logged) = logged {
+        logged.take(parsed.headers);
     }
     // httparse skips empty lines and lines before the request line; the caller has done so.
     if !head.starts_with(method.as_bytes()) {

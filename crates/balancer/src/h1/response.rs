@@ -4,13 +4,14 @@ use std::io::Write as _;
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use super::fields::{
+use crate::h1::body::Framing;
+use crate::h1::fields::{
     Field, Meanings, Options, authenticates_connection, content_length, nominated, write_decimal,
     write_upgrade,
 };
-use super::lines::{Copyist, as_http11, check_ends, first_line};
-use super::{Flaw, Framing, MAX_FIELDS, Version};
-use crate::clock::Millis;
+use crate::h1::lines::{Copyist, as_http11, check_ends, first_line};
+use crate::h1::{Flaw, MAX_FIELDS, Version};
+use crate::net::clock::Millis;
 
 /// What the proxy must know of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

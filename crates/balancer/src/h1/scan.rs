@@ -1,6 +1,6 @@
 //! Finds the end of a message header while it arrives, each byte looked at once.
 
-use super::Flaw;
+use crate::h1::Flaw;
 
 /// Remembers how far a growing header has been looked at.
 #[derive(Clone, Copy, Debug, Default)]

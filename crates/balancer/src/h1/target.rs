@@ -1,6 +1,6 @@
 //! Request targets (RFC 9112 3.2) and `Host` values.
 
-use super::Flaw;
+use crate::h1::Flaw;
 
 /// A request target as it is passed on.
 #[derive(Debug, PartialEq, Eq)]

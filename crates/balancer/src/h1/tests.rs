@@ -1,9 +1,13 @@
 //! Headers in, headers out: tables named by rule of RFC 9110 and 9112 or by class of attack.
 
 use super::*;
-use crate::forwarded::Origin;
-use crate::forwarding::Forwarding;
-use crate::peer::{Peer, Scheme};
+use crate::config::forwarding::Forwarding;
+use crate::h1::body::Framing;
+use crate::h1::forwarded_fields::Origin;
+use crate::h1::request::{Carrier, Expect, Passed, Request, Terms, parse_request};
+use crate::h1::response::{Asker, Persistence, Response, parse_response};
+use crate::h1::scan::{Scan, Scanner};
+use crate::net::peer::{Peer, Scheme};
 
 const OURS: &str = "Via: 1.1 tenfold\r\nX-Forwarded-For: 10.0.0.9\r\nX-Forwarded-Proto: http\r\n";
 
@@ -19,7 +23,7 @@ fn request(head: &str) -> Result<(Request, String), u16> {
         Scan::Complete(len) if len == bytes.len() => {}
         _ => return Err(400),
     }
-    let passed = Passed { head: &mut out, id: &mut Vec::new(), record: None };
+    let passed = Passed { head: &mut out, id: &mut Vec::new(), logged: None };
     let request = parse_request(bytes, terms, passed).map_err(|reject| reject.status)?;
     Ok((request, String::from_utf8(out).unwrap()))
 }

@@ -17,17 +17,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A connection whose arriving frames are counted.
 #[derive(Debug)]
-pub(super) struct Counted<S> {
+pub(crate) struct Counted<S> {
     stream: S,
     /// Bytes that were read before it was known that this is HTTP/2.
     ahead: Bytes,
     frames: Frames,
-    pub(super) count: Arc<Count>,
+    pub(crate) count: Arc<Count>,
 }
 
 /// What has arrived, and what has gone out.
 #[derive(Debug, Default)]
-pub(super) struct Count {
+pub(crate) struct Count {
     /// Frames of any kind.
     frames: AtomicU64,
     /// Of those, the ones that messages are made of: HEADERS and DATA.
@@ -56,26 +56,33 @@ struct Frames {
 }
 
 const PREFACE: usize = 24;
+
 const HEADER: usize = 9;
 
 /// Frames without a request that may come at once: a browser that closes a tab resets all of its
 /// streams, and answers every SETTINGS and PING.
 const BURST: u32 = 512;
+
 /// One more after this time, and one for each answer: who gives up every other request, because
 /// they take too long, has the rest of them answered.
 const REFILL: Duration = Duration::from_millis(10);
 
 const HEADERS: u8 = 1;
-pub(super) const DATA: u8 = 0;
-pub(super) const PING: u8 = 6;
+
+pub(crate) const DATA: u8 = 0;
+
+pub(crate) const PING: u8 = 6;
+
 /// Bytes of the answer to a PING.
 const PONG: u64 = HEADER as u64 + 8;
+
 const CONTINUATION: u8 = 9;
+
 /// Costs no answer and no memory, and comes with every few frames of a download.
 const WINDOW_UPDATE: u8 = 8;
 
 impl<S> Counted<S> {
-    pub(super) fn new(stream: S, ahead: Bytes) -> Self {
+    pub(crate) fn new(stream: S, ahead: Bytes) -> Self {
         let (skip, header, have, budget) = (PREFACE, [0; HEADER], 0, BURST);
         let frames = Frames { skip, header, have, budget, refilled: None, pinged: 0 };
         Counted { stream, ahead, frames, count: Arc::default() }
@@ -84,28 +91,28 @@ impl<S> Counted<S> {
 
 impl<S> Counted<S> {
     /// Of a server, which sends no preface and is trusted.
-    pub(super) fn answering(stream: S) -> Self {
+    pub(crate) fn answering(stream: S) -> Self {
         let mut counted = Counted::new(stream, Bytes::new());
         counted.frames.skip = 0;
         counted
     }
 
-    pub(super) fn into_inner(self) -> S {
+    pub(crate) fn into_inner(self) -> S {
         self.stream
     }
 }
 
 impl Count {
-    pub(super) fn frames(&self) -> u64 {
+    pub(crate) fn frames(&self) -> u64 {
         self.frames.load(Ordering::Relaxed)
     }
 
-    pub(super) fn messages(&self) -> u64 {
+    pub(crate) fn messages(&self) -> u64 {
         self.messages.load(Ordering::Relaxed)
     }
 
     /// A frame of this kind has come.
-    pub(super) fn saw(&self, kind: u8) {
+    pub(crate) fn saw(&self, kind: u8) {
         self.frames.fetch_add(1, Ordering::Relaxed);
         if let HEADERS | DATA = kind {
             self.messages.fetch_add(1, Ordering::Relaxed);
@@ -113,16 +120,16 @@ impl Count {
     }
 
     /// A request has got its answer.
-    pub(super) fn answered(&self) {
+    pub(crate) fn answered(&self) {
         self.answers.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn taken(&self) -> u64 {
+    pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
     /// There is more to send than the other end takes.
-    pub(super) fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         self.blocked.load(Ordering::Relaxed)
     }
 
@@ -135,11 +142,11 @@ impl Count {
     }
 
     /// The client asks for more work than it may.
-    pub(super) fn flood(&self) {
+    pub(crate) fn flood(&self) {
         self.flooded.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_flooded(&self) -> bool {
+    pub(crate) fn is_flooded(&self) -> bool {
         self.flooded.load(Ordering::Relaxed)
     }
 }

@@ -13,14 +13,16 @@ use http::header::{
 use http::uri::{Authority, InvalidUri, PathAndQuery, Scheme, Uri};
 use http::{Method, Request, Response, StatusCode, Version};
 
-use crate::h1::{Framing, MAX_FIELDS, content_length, write_field};
+use crate::h1::MAX_FIELDS;
+use crate::h1::body::Framing;
+use crate::h1::fields::{content_length, write_field};
 
 /// A header that came as HTTP/1.1 text, and how many bytes it had.
-pub(super) struct Parsed<T> {
-    pub(super) head: T,
+pub(crate) struct Parsed<T> {
+    pub(crate) head: T,
     /// Of the body that follows it.
-    pub(super) framing: Framing,
-    pub(super) len: usize,
+    pub(crate) framing: Framing,
+    pub(crate) len: usize,
 }
 
 /// More fields than the relay adds to a header.
@@ -28,7 +30,7 @@ const ADDED: usize = 16;
 
 /// Appends a client's request header as HTTP/1.1. `ended` when no body follows. Returns how the
 /// body is framed.
-pub(super) fn write_request<B>(
+pub(crate) fn write_request<B>(
     request: &Request<B>,
     ended: bool,
     out: &mut Vec<u8>,
@@ -69,7 +71,7 @@ pub(super) fn write_request<B>(
 
 /// Appends a backend's answer header as HTTP/1.1. `ended` when no body follows; `bodiless` when
 /// there could be none.
-pub(super) fn write_response(
+pub(crate) fn write_response(
     response: &Response<()>,
     ended: bool,
     bodiless: bool,
@@ -114,14 +116,14 @@ fn expects_trailers(fields: &HeaderMap) -> bool {
 }
 
 /// Appends trailer fields, without the empty line.
-pub(super) fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) {
+pub(crate) fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) {
     for (name, value) in trailers {
         write_field(out, name.as_str(), value.as_bytes());
     }
 }
 
 /// Reads an answer header that the relay has written. `is_head`: it answers HEAD.
-pub(super) fn read_response(text: &[u8], is_head: bool) -> io::Result<Parsed<Response<()>>> {
+pub(crate) fn read_response(text: &[u8], is_head: bool) -> io::Result<Parsed<Response<()>>> {
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS + ADDED];
     let mut parsed = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
@@ -144,7 +146,7 @@ pub(super) fn read_response(text: &[u8], is_head: bool) -> io::Result<Parsed<Res
 
 /// Reads a request header that the relay has written. `address` is the backend's, for requests
 /// that name no host. What the library cannot say is [`io::ErrorKind::InvalidInput`].
-pub(super) fn read_request(text: &[u8], address: &str) -> io::Result<Parsed<Request<()>>> {
+pub(crate) fn read_request(text: &[u8], address: &str) -> io::Result<Parsed<Request<()>>> {
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS + ADDED];
     let mut parsed = httparse::Request::new(&mut []);
     let httparse::Status::Complete(len) =
@@ -173,7 +175,7 @@ pub(super) fn read_request(text: &[u8], address: &str) -> io::Result<Parsed<Requ
 }
 
 /// Reads trailer fields that the relay has passed, up to their empty line. Returns the bytes read.
-pub(super) fn read_trailers(text: &[u8]) -> io::Result<(HeaderMap, usize)> {
+pub(crate) fn read_trailers(text: &[u8]) -> io::Result<(HeaderMap, usize)> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     match httparse::parse_headers(text, &mut fields).map_err(io::Error::other)? {
         httparse::Status::Complete((len, fields)) => {

@@ -1,21 +1,20 @@
 //! What an HTTP/2 stream receives, as HTTP/1.1 text.
 
-use std::io;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use h2::RecvStream;
 use tokio::io::ReadBuf;
 
-use super::STREAM_BYTES;
-use super::head::write_trailers;
-use crate::h1::Framing;
-use crate::memory::Held;
+use crate::h1::body::Framing;
+use crate::http2::STREAM_BYTES;
+use crate::http2::head::write_trailers;
+use crate::net::memory::Held;
 
 /// A message that arrives: text of ours, then content, framed.
 #[derive(Debug, Default)]
-pub(super) struct Inbound {
+pub(crate) struct Inbound {
     /// Headers, chunk sizes and trailers that wait to be read; its memory is kept from message to
     /// message.
     text: Vec<u8>,
@@ -30,7 +29,7 @@ pub(super) struct Inbound {
 
 impl Inbound {
     /// Where the next header is to be written.
-    pub(super) fn text(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn text(&mut self) -> &mut Vec<u8> {
         if self.read == self.text.len() {
             self.text.clear();
             self.read = 0;
@@ -39,7 +38,7 @@ impl Inbound {
     }
 
     /// The header that was written last has this body.
-    pub(super) fn begin(&mut self, framing: Framing, body: RecvStream) {
+    pub(crate) fn begin(&mut self, framing: Framing, body: RecvStream) {
         (self.framing, self.body) = (Some(framing), Some(body));
         if framing == Framing::Chunked && self.has_ended() {
             self.end(None);
@@ -52,7 +51,7 @@ impl Inbound {
 
     /// The header that was written last announces an empty body that has not ended: nobody reads it
     /// before the end has come, for content would make the message malformed (RFC 9113 8.1.1).
-    pub(super) fn begin_held(&mut self, body: RecvStream) {
+    pub(crate) fn begin_held(&mut self, body: RecvStream) {
         (self.framing, self.body) = (Some(Framing::Empty), Some(body));
         self.held.set(STREAM_BYTES as usize);
     }
@@ -62,7 +61,7 @@ impl Inbound {
     }
 
     /// Forgets the message; what has not been received of it is refused.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.read = 0;
         (self.data, self.body, self.framing) = (Bytes::new(), None, None);
@@ -70,12 +69,12 @@ impl Inbound {
     }
 
     /// A header waits to be read.
-    pub(super) fn has_text(&self) -> bool {
+    pub(crate) fn has_text(&self) -> bool {
         self.read < self.text.len()
     }
 
     /// Ready when there is something to read, the end included.
-    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+    pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         while self.is_held() || !self.has_text() && self.data.is_empty() && self.body.is_some() {
             ready!(self.poll_body(cx))?;
         }
@@ -83,7 +82,7 @@ impl Inbound {
     }
 
     /// Reads what there is; nothing at the end of the message.
-    pub(super) fn poll_read(
+    pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
         room: &mut ReadBuf<'_>,
@@ -173,7 +172,7 @@ impl Inbound {
 }
 
 /// What an error of HTTP/2 is to who reads and writes bytes.
-pub(super) fn broken(error: h2::Error) -> io::Error {
+pub(crate) fn broken(error: h2::Error) -> io::Error {
     if error.is_io() {
         error.into_io().unwrap_or_else(|| io::ErrorKind::ConnectionReset.into())
     } else {

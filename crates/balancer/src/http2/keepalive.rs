@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use h2::{Ping, PingPong};
 
-use super::flood::Count;
+use crate::http2::flood::Count;
 
 /// Looked at once in a while, never per frame.
 #[derive(Debug)]
-pub(super) struct Keepalive {
+pub(crate) struct Keepalive {
     ping: Option<PingPong>,
     period: Duration,
     /// How long a PING may be unanswered.
@@ -29,7 +29,7 @@ pub(super) struct Keepalive {
 
 /// What a connection has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
+pub(crate) enum Work {
     Nothing,
     /// It has streams.
     Streams,
@@ -39,7 +39,7 @@ pub(super) enum Work {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Health {
+pub(crate) enum Health {
     Fine,
     /// No stream for so long.
     Idle,
@@ -48,7 +48,7 @@ pub(super) enum Health {
 }
 
 impl Keepalive {
-    pub(super) fn new(ping: Option<PingPong>, period: Duration, rest: Duration) -> Self {
+    pub(crate) fn new(ping: Option<PingPong>, period: Duration, rest: Duration) -> Self {
         let now = Instant::now();
         Keepalive {
             ping,
@@ -64,18 +64,18 @@ impl Keepalive {
         }
     }
 
-    pub(super) fn next(&self) -> Instant {
+    pub(crate) fn next(&self) -> Instant {
         self.next
     }
 
     /// Looks more often from now on.
-    pub(super) fn hurry(&mut self, period: Duration) {
+    pub(crate) fn hurry(&mut self, period: Duration) {
         self.period = self.period.min(period);
         self.next = self.next.min(Instant::now() + period);
     }
 
     /// To be called at `next`. With nothing to do, the connection is idle after `limit`.
-    pub(super) fn tick(
+    pub(crate) fn tick(
         &mut self,
         cx: &mut Context<'_>,
         count: &Count,

@@ -6,14 +6,14 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes};
 use h2::SendStream;
 
-use super::head::read_trailers;
-use super::inbound::broken;
-use crate::h1::Framing;
-use crate::memory::Held;
+use crate::h1::body::Framing;
+use crate::http2::head::read_trailers;
+use crate::http2::inbound::broken;
+use crate::net::memory::Held;
 
 /// Content that is with the library until it has gone out.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     content: Bytes,
     _held: Held,
 }
@@ -21,7 +21,7 @@ pub(super) struct Piece {
 /// The body of a message that is sent. The relay frames it and writes whole pieces: only content
 /// may be cut anywhere.
 #[derive(Debug)]
-pub(super) struct Outbound {
+pub(crate) struct Outbound {
     stream: SendStream<Piece>,
     state: State,
 }
@@ -42,7 +42,7 @@ enum State {
 const LAST: &[u8] = b"\r\n0\r\n\r\n";
 
 /// Whether a chunked body is empty, trailers included, and `text` has all of it.
-pub(super) fn is_empty_body(text: &[u8]) -> bool {
+pub(crate) fn is_empty_body(text: &[u8]) -> bool {
     text == &LAST[2..]
 }
 
@@ -67,7 +67,7 @@ impl Buf for Piece {
 }
 
 impl Outbound {
-    pub(super) fn new(stream: SendStream<Piece>, framing: Framing) -> Self {
+    pub(crate) fn new(stream: SendStream<Piece>, framing: Framing) -> Self {
         let state = match framing {
             Framing::Empty => State::Done,
             Framing::Length(length) => State::Length(length),
@@ -77,20 +77,20 @@ impl Outbound {
     }
 
     /// A body that needs nothing more.
-    pub(super) fn finished(stream: SendStream<Piece>) -> Self {
+    pub(crate) fn finished(stream: SendStream<Piece>) -> Self {
         Outbound { stream, state: State::Done }
     }
 
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.state == State::Done
     }
 
-    pub(super) fn stream(&mut self) -> &mut SendStream<Piece> {
+    pub(crate) fn stream(&mut self) -> &mut SendStream<Piece> {
         &mut self.stream
     }
 
     /// Sends what the receiver has room for. Returns the bytes of text that are done with.
-    pub(super) fn poll_write(
+    pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
         text: &[u8],
@@ -108,7 +108,7 @@ impl Outbound {
     }
 
     /// The same for text of which `at` bytes are done with already: they count, whatever comes.
-    pub(super) fn poll_write_after(
+    pub(crate) fn poll_write_after(
         &mut self,
         cx: &mut Context<'_>,
         text: &[u8],

@@ -4,9 +4,13 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::{LogFormat, Record};
-use crate::clock;
-use crate::h1::{Outline, write_decimal};
+use crate::config::access_log::LogFormat;
+use crate::h1::fields::write_decimal;
+use crate::h1::logged_fields::LoggedFields;
+use crate::h1::outline::Outline;
+use crate::log::record::Record;
+use crate::net::clock;
+use crate::net::peer::Transport;
 
 /// One request that is over.
 pub(crate) struct Line<'a> {
@@ -25,15 +29,6 @@ pub(crate) struct Line<'a> {
     pub(crate) transport: Transport,
 }
 
-/// What a client connection is, beyond TCP and HTTP/1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Transport {
-    /// Version of TLS, as in `TLSv1.3`.
-    pub(crate) tls: Option<&'static str>,
-    /// Version of HTTP, where it is not the one that the request line tells.
-    pub(crate) http: Option<&'static str>,
-}
-
 /// Other servers' name for a client that left before it got an answer.
 const CLIENT_GONE: u16 = 499;
 
@@ -48,7 +43,7 @@ impl Line<'_> {
     }
 
     fn write_combined(&self, out: &mut Vec<u8>) {
-        let Record { referer, user_agent, bytes, .. } = self.record;
+        let Record { fields: LoggedFields { referer, user_agent }, bytes, .. } = self.record;
         self.write_client(out, b"-");
         out.extend_from_slice(b" - - [");
         clock::write_combined(out, self.time);
@@ -68,7 +63,8 @@ impl Line<'_> {
     }
 
     fn write_json(&self, out: &mut Vec<u8>) {
-        let Record { referer, user_agent, bytes, backend, service, attempts, .. } = self.record;
+        let Record { fields, bytes, backend, service, attempts, .. } = self.record;
+        let LoggedFields { referer, user_agent } = fields;
         out.extend_from_slice(b"{\"time\":\"");
         clock::write_iso(out, self.time);
         out.extend_from_slice(b"\",\"client\":\"");

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::backend::BackendState;
+use crate::backends::backend_state::BackendState;
+use crate::h1::logged_fields::LoggedFields;
 
 /// One request.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     /// As it was sent.
     pub(crate) request_line: Vec<u8>,
-    pub(crate) referer: Vec<u8>,
-    pub(crate) user_agent: Vec<u8>,
+    pub(crate) fields: LoggedFields,
     /// Of the last answer that the client got something of.
     pub(crate) status: Option<u16>,
     /// Of bodies, sent to the client.
@@ -32,8 +32,7 @@ const LONGEST_UNREAD: usize = 1024;
 impl Record {
     pub(crate) fn clear(&mut self) {
         self.request_line.clear();
-        self.referer.clear();
-        self.user_agent.clear();
+        self.fields.clear();
         (self.status, self.bytes, self.backend) = (None, 0, None);
         (self.service, self.attempts, self.began) = (None, 0, None);
     }
@@ -50,21 +49,5 @@ impl Record {
     /// Since its header was there.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.map(|began| began.elapsed()).unwrap_or_default()
-    }
-
-    pub(crate) fn take_fields(&mut self, headers: &[httparse::Header<'_>]) {
-        for header in headers {
-            match header.name.len() {
-                7 if header.name.eq_ignore_ascii_case("referer") => {
-                    self.referer.clear();
-                    self.referer.extend_from_slice(header.value);
-                }
-                10 if header.name.eq_ignore_ascii_case("user-agent") => {
-                    self.user_agent.clear();
-                    self.user_agent.extend_from_slice(header.value);
-                }
-                _ => {}
-            }
-        }
     }
 }

@@ -1,10 +1,13 @@
 //! Lines as they are written, and what becomes of those that are not.
 
-use std::time::Duration;
-
-use std::os::unix::fs::PermissionsExt;
-
 use super::*;
+use crate::config::access_log::LogFormat;
+use crate::config::access_log::LogTarget;
+use crate::log::record::Record;
+use crate::net::peer::Transport;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 fn record(request_line: &[u8]) -> Record {
     let mut record = Record::default();
@@ -37,7 +40,7 @@ fn text(line: &Line<'_>, format: LogFormat) -> String {
 #[test]
 fn the_combined_format() {
     let mut record = record(b"GET /a?b HTTP/1.1\r\nHost: h\r\n\r\n");
-    record.user_agent = b"curl \"8\"\n".into();
+    record.fields.user_agent = b"curl \"8\"\n".into();
     let line = line(&record);
     let text = text(&line, LogFormat::Combined);
     let (client, rest) = text.split_once(" [").unwrap();
@@ -50,8 +53,8 @@ fn the_combined_format() {
 #[test]
 fn an_object_a_line() {
     let mut record = record(b"GET / HTTP/1.1");
-    record.referer = "http://h/\u{e4}\"\\\u{7f}".into();
-    record.user_agent = b"a\xffb\n{\"status\":200}".into();
+    record.fields.referer = "http://h/\u{e4}\"\\\u{7f}".into();
+    record.fields.user_agent = b"a\xffb\n{\"status\":200}".into();
     let mut line = line(&record);
     line.transport = Transport { tls: Some("TLSv1.3"), http: Some("HTTP/2.0") };
     assert_eq!(

@@ -7,12 +7,17 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use super::{DRAIN, LogFormat, LogTarget, Shared};
-use crate::clock;
+use crate::config::access_log::{LogFormat, LogTarget};
+use crate::log::buffers::LogBuffers;
+use crate::net::clock;
+
+/// How long lines wait for others, so that a system call writes many.
+const DRAIN: Duration = Duration::from_millis(50);
 
 /// What is written to.
-pub(super) struct Sink {
+pub(crate) struct Sink {
     file: File,
     to: LogTarget,
     notice: fn(&str),
@@ -27,22 +32,22 @@ enum Health {
     Failing,
 }
 
-pub(super) struct Writer {
-    shared: Arc<Shared>,
+pub(crate) struct Writer {
+    shared: Arc<LogBuffers>,
     sink: Sink,
-    /// Lines on their way, and the memory that a lane gets for them.
+    /// Lines on their way, and the memory that a buffer gets for them.
     lines: Vec<u8>,
     /// Lines that were not written and that the log does not tell of yet.
     untold: u64,
 }
 
 impl Writer {
-    pub(super) fn new(shared: Arc<Shared>, sink: Sink) -> Self {
+    pub(crate) fn new(shared: Arc<LogBuffers>, sink: Sink) -> Self {
         Writer { shared, sink, lines: Vec::new(), untold: 0 }
     }
 
     /// Until it is told to stop.
-    pub(super) fn run(mut self) {
+    pub(crate) fn run(mut self) {
         loop {
             let stop = self.shared.stop.load(Ordering::SeqCst);
             let reopen = self.shared.reopen.swap(false, Ordering::SeqCst);
@@ -65,7 +70,7 @@ impl Writer {
     fn sleep(&mut self) {
         self.shared.asleep.store(true, Ordering::SeqCst);
         // Who added a line before this look has not seen that nobody is awake.
-        let lines = (0..self.shared.lanes.len()).any(|t| !self.shared.lane(t).lines.is_empty());
+        let lines = (0..self.shared.buffers.len()).any(|t| !self.shared.buffer(t).lines.is_empty());
         let asked =
             self.shared.stop.load(Ordering::SeqCst) || self.shared.reopen.load(Ordering::SeqCst);
         if !lines && !asked {
@@ -79,12 +84,12 @@ impl Writer {
     /// Writes what there is; whether there was anything.
     fn drain(&mut self) -> bool {
         let mut wrote = false;
-        for thread in 0..self.shared.lanes.len() {
+        for thread in 0..self.shared.buffers.len() {
             self.lines.clear();
             let dropped = {
-                let mut lane = self.shared.lane(thread);
-                std::mem::swap(&mut lane.lines, &mut self.lines);
-                std::mem::take(&mut lane.dropped)
+                let mut buffer = self.shared.buffer(thread);
+                std::mem::swap(&mut buffer.lines, &mut self.lines);
+                std::mem::take(&mut buffer.dropped)
             };
             wrote |= !self.lines.is_empty();
             self.lost(dropped);
@@ -128,7 +133,7 @@ impl Writer {
 }
 
 impl Sink {
-    pub(super) fn open(to: LogTarget, notice: fn(&str)) -> io::Result<Self> {
+    pub(crate) fn open(to: LogTarget, notice: fn(&str)) -> io::Result<Self> {
         let file = match &to {
             LogTarget::Stdout => File::from(io::stdout().as_fd().try_clone_to_owned()?),
             LogTarget::File(path) => append_to(path)?,

@@ -16,7 +16,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 
-use super::Certificate;
+use crate::config::tls::Certificate;
 
 /// A certificate that can be used.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Validity {
 
 /// How near the end is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expiry {
+pub(crate) enum Expiry {
     Far,
     Soon,
     Over,
@@ -58,7 +58,7 @@ pub(crate) struct Print([Option<(SystemTime, u64, i64, i64)>; 2]);
 
 impl Validity {
     /// What is issued for few days is renewed late: its end is near in the last quarter only.
-    pub(super) fn expiry(self, now: SystemTime) -> Expiry {
+    pub(crate) fn expiry(self, now: SystemTime) -> Expiry {
         let whole = self.expires.duration_since(self.begins).unwrap_or_default();
         match self.expires.duration_since(now) {
             Ok(left) if left > SOON.min(whole / 4) => Expiry::Far,

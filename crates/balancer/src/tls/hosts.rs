@@ -9,9 +9,9 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use serde::Serialize;
 
-use super::certificate::{Expiry, Pair, Print};
-use super::{Certificate, Validity};
-use crate::clock;
+use crate::config::tls::Certificate;
+use crate::net::clock;
+use crate::tls::certificate::{Expiry, Pair, Print, Validity};
 
 /// The certificates of a listener. Handshakes share the table; new files replace it.
 #[derive(Debug)]

@@ -1,10 +1,11 @@
 //! The search for the number of slots, against simulated backends in virtual time.
 
+use super::*;
+use crate::backends::counters::BackendFault;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::super::auto::{AutoSlots, Demand};
-use super::*;
+use crate::dispatch::auto::{AutoSlots, Demand};
 
 /// What a simulated backend does with the requests that it has.
 #[derive(Clone, Copy)]

@@ -1,9 +1,9 @@
 //! What choosing costs. No assertion: a shared machine has no say in what is right. `make
 //! bench-choosing` prints it.
 
-use std::hint::black_box;
-
 use super::*;
+use crate::dispatch::ring::hash;
+use std::hint::black_box;
 
 const ROUNDS: u32 = 200_000;
 

@@ -1,9 +1,11 @@
 //! One client does not keep the others from slots, nor from places in the queue.
 
 use super::*;
-use crate::census::Household;
+use crate::dispatch::stalled::Stall;
+use crate::net::client_network::Household;
 
 const GREEDY: u8 = 1;
+
 const MODEST: u8 = 2;
 
 fn from(client: u8) -> Wish {

@@ -1,8 +1,10 @@
 //! Who serves while backends go down and come back.
 
 use super::*;
-use crate::backend::Role;
-use crate::health::{ActiveHealth, BackendHealth};
+use crate::backends::counters::BackendFault;
+use crate::backends::health::BackendHealth;
+use crate::config::backend::Role;
+use crate::config::health::ActiveHealth;
 
 const SECOND: Duration = Duration::from_secs(1);
 

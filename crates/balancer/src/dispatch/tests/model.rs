@@ -1,5 +1,8 @@
 //! The dispatcher against what it promises, whatever comes in whatever order.
 
+use super::*;
+use crate::backends::counters::BackendFault;
+use crate::dispatch::stalled::Stall;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,10 +12,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
-use super::*;
-use crate::backend::Role;
-use crate::census::Household;
-use crate::health::{ActiveHealth, BackendHealth};
+use crate::backends::health::BackendHealth;
+use crate::config::backend::Role;
+use crate::config::health::ActiveHealth;
+use crate::net::client_network::Household;
 
 /// Numbers stand for one of those that there are.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +109,7 @@ impl Wake for Bell {
 
 /// Requests that may wait, and backends: few, or nothing would meet.
 const LENGTH: usize = 8;
+
 const MOST: usize = 4;
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {

@@ -1,8 +1,9 @@
 //! Which backend a request goes to, by policy, weight and role.
 
 use super::*;
-use crate::backend::Role;
-use crate::policy::Key;
+use crate::config::backend::Role;
+use crate::config::policy::Key;
+use crate::dispatch::ring::hash;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -1,0 +1,9 @@
+//! The backends: their connections, their health and what is counted of them.
+
+pub(crate) mod backend_id;
+pub(crate) mod backend_state;
+pub(crate) mod backend_stream;
+pub(crate) mod condition;
+pub(crate) mod counters;
+pub(crate) mod health;
+pub(crate) mod report;

@@ -1,0 +1,224 @@
+//! A backend at run time: its address, its connections, its counts.
+//!
+//! There are never more connections to it than it has slots. A request opens one only while it
+//! holds a slot and no connection is idle, on any thread.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use crate::backends::backend_stream::{BackendStream, Check};
+use crate::backends::counters::BackendTally;
+use crate::config::address::Address;
+use crate::config::app::Protocol;
+use crate::config::backend::Backend;
+use crate::http2::upstream_pool::Trunks;
+
+#[derive(Debug)]
+pub(crate) struct BackendState {
+    pub(crate) name: String,
+    /// As clients are told: they need not know the network behind us.
+    pub(crate) public_name: String,
+    pub(crate) address: Address,
+    slots: AtomicUsize,
+    /// Connections, idle ones included.
+    open: AtomicUsize,
+    idle: Mutex<Idle>,
+    /// Where requests are streams of connections that are shared.
+    pub(crate) trunks: Option<Trunks>,
+    /// Signalled when a draining backend has no request in flight.
+    pub(crate) drained: Notify,
+    /// By thread.
+    pub(crate) tallies: Box<[Mutex<BackendTally>]>,
+}
+
+#[derive(Debug, Default)]
+struct Idle {
+    connections: Vec<IdleConnection>,
+    removed: bool,
+}
+
+#[derive(Debug)]
+struct IdleConnection {
+    stream: BackendStream,
+    /// The thread whose event loop has it.
+    thread: usize,
+    since: Instant,
+}
+
+/// A connection that its backend counts until this is dropped.
+pub(crate) struct CountedConnection(Arc<BackendState>);
+
+impl CountedConnection {
+    pub(crate) fn new(backend: &Arc<BackendState>) -> Self {
+        backend.opening();
+        CountedConnection(Arc::clone(backend))
+    }
+}
+
+impl Drop for CountedConnection {
+    fn drop(&mut self) {
+        self.0.forget(1);
+    }
+}
+
+impl BackendState {
+    pub(crate) fn new(backend: Backend, protocol: Protocol, slots: usize, threads: usize) -> Self {
+        // As a rule one without a name is called by its address.
+        let public_name = match backend.name.contains([':', '/']) {
+            true => "the backend".to_owned(),
+            false => format!("backend {}", backend.name),
+        };
+        BackendState {
+            name: backend.name,
+            public_name,
+            address: backend.address,
+            slots: AtomicUsize::new(slots),
+            open: AtomicUsize::new(0),
+            idle: Mutex::default(),
+            trunks: (protocol == Protocol::H2c).then(|| Trunks::new(threads)),
+            drained: Notify::new(),
+            tallies: (0..threads).map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    /// An idle connection, of this thread if there is one. One that the backend has closed, as far
+    /// as `check` tells, is not returned. To be followed by [`BackendState::give_back`] or [`BackendState::close`].
+    pub(crate) fn take_idle(&self, thread: usize, check: Check) -> Option<BackendStream> {
+        loop {
+            let IdleConnection { stream, thread: owner, .. } = {
+                let mut idle = self.idle();
+                let own =
+                    idle.connections.iter().rposition(|connection| connection.thread == thread);
+                match own {
+                    Some(own) => idle.connections.remove(own),
+                    None => idle.connections.pop()?,
+                }
+            };
+            let usable = match check {
+                _ if owner != thread => stream.adopt(),
+                check => stream.is_silent(check).then_some(stream),
+            };
+            match usable {
+                Some(stream) => return Some(stream),
+                None => self.forget(1),
+            }
+        }
+    }
+
+    /// Counts a connection that is about to be opened.
+    pub(crate) fn opening(&self) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Keeps a connection for the next request. Must happen before the slot is released.
+    pub(crate) fn give_back(&self, stream: BackendStream, thread: usize, now: Instant) {
+        if !stream.is_reusable() {
+            return;
+        }
+        let mut idle = self.idle();
+        let surplus = self.open.load(Ordering::Relaxed) > self.slots.load(Ordering::Relaxed);
+        if idle.removed || surplus {
+            drop(idle);
+            self.close(stream);
+        } else {
+            idle.connections.push(IdleConnection { stream, thread, since: now });
+        }
+    }
+
+    pub(crate) fn close(&self, stream: BackendStream) {
+        let counted = usize::from(stream.is_reusable());
+        drop(stream);
+        self.forget(counted);
+    }
+
+    /// Counts connections that are closed, or were not established.
+    pub(crate) fn forget(&self, count: usize) {
+        self.open.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_slots(&self, slots: usize) {
+        let before = self.slots.swap(slots, Ordering::Relaxed);
+        if slots < before {
+            self.close_idle(|_| true);
+        }
+    }
+
+    /// Closes all idle connections, now and from now on.
+    pub(crate) fn removed(&self) {
+        self.idle().removed = true;
+        self.close_idle(|_| true);
+        self.trunks.iter().for_each(Trunks::close);
+    }
+
+    /// Closes this thread's idle connections that the backend has closed or that are `longest` old.
+    pub(crate) fn sweep(&self, thread: usize, longest: Duration, now: Instant) {
+        self.close_idle(|connection| {
+            connection.thread == thread
+                && (now.duration_since(connection.since) >= longest
+                    || !connection.stream.is_silent(Check::EventLoop))
+        });
+        self.trunks.iter().for_each(|trunks| trunks.sweep(thread, longest, now));
+    }
+
+    /// Idle connections.
+    pub(crate) fn idle_count(&self) -> usize {
+        self.idle().connections.len() + self.trunks.as_ref().map_or(0, Trunks::idle_count)
+    }
+
+    pub(crate) fn tally(&self, thread: usize, count: impl FnOnce(&mut BackendTally)) {
+        count(&mut self.tallies[thread].lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn close_idle(&self, which: impl Fn(&IdleConnection) -> bool) {
+        let closed: Vec<_> =
+            self.idle().connections.extract_if(.., |connection| which(connection)).collect();
+        let count = closed.len();
+        drop(closed);
+        self.forget(count);
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::socket::pair;
+
+    #[test]
+    fn clients_are_told_no_address() {
+        for (name, told) in [
+            ("web-1", "backend web-1"),
+            ("10.0.0.5:3000", "the backend"),
+            ("db.internal:3000", "the backend"),
+            ("unix:/run/a.sock", "the backend"),
+        ] {
+            let address: Address = "10.0.0.5:3000".parse().unwrap();
+            let state = BackendState::new(Backend::new(name, address, 1), Protocol::Http1, 1, 1);
+            assert_eq!(state.public_name, told);
+        }
+    }
+
+    /// The backend's end arrives after the event loop looked, and before the request does.
+    #[tokio::test]
+    async fn the_kernel_knows_of_an_end_before_the_event_loop() {
+        for (check, found) in [(Check::EventLoop, true), (Check::Kernel, false)] {
+            let (stream, accepted) = pair().await;
+            let address = stream.peer_addr().unwrap();
+            let stream = BackendStream::Tcp(stream);
+            let backend = Backend::new("a", address, 1);
+            let state = BackendState::new(backend, Protocol::Http1, 1, 1);
+            state.opening();
+            state.give_back(stream, 0, Instant::now());
+            let stream = state.take_idle(0, check).expect("it is open");
+            state.give_back(stream, 0, Instant::now());
+            drop(accepted);
+            assert_eq!(state.take_idle(0, check).is_some(), found, "{check:?}");
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! What becomes of a request by its host and path: the rules as they are configured.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::config::app::AppId;
+
+/// One rule. Of the rules that a request fits, the one with the most exact host decides, then the
+/// one with the longest path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The hosts that it is for.
+    pub host: HostPattern,
+    /// The paths that it is for.
+    pub path: PathPrefix,
+    /// What becomes of the request.
+    pub to: Destination,
+}
+
+/// Hosts without port, compared without regard to case: `*`, `a.example` or `*.a.example`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum HostPattern {
+    /// Every host that no other rule names, and a request without one.
+    #[default]
+    Any,
+    /// This host.
+    Exact(String),
+    /// Every host that ends with this, which begins with a dot; not what follows the dot itself.
+    Under(String),
+}
+
+/// A path and what is below it: `/api` is for `/api`, `/api/` and `/api/users`, not for `/apis`.
+/// Compared byte by byte with the path as the client sent it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PathPrefix(String);
+
+/// What becomes of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// A backend of this app answers it.
+    App {
+        /// Which one.
+        app: AppId,
+        /// What it sees of the path.
+        prefix: Prefix,
+    },
+    /// The client is sent elsewhere.
+    Redirect(Redirect),
+}
+
+/// What an app sees of the path that led to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prefix {
+    /// The path as the client sent it.
+    #[default]
+    Keep,
+    /// The rest of it, and the prefix in `X-Forwarded-Prefix`.
+    Strip,
+}
+
+/// An answer that sends the client elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    status: RedirectStatus,
+    location: Vec<Piece>,
+}
+
+/// How long a redirect holds, and whether the method stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RedirectStatus {
+    /// 301: for good; clients make other methods a GET.
+    MovedPermanently,
+    /// 302: for now; clients make other methods a GET.
+    Found,
+    /// 307: for now, with the same method and body.
+    TemporaryRedirect,
+    /// 308: for good, with the same method and body.
+    #[default]
+    PermanentRedirect,
+}
+
+/// A pattern, a path or a location that cannot be used: one sentence with a remedy.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadRoute(String);
+
+/// A part of a location.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    /// Of the request, without its port.
+    Host,
+    /// Of the request, with its query.
+    Path,
+}
+
+impl Route {
+    /// Says what is wrong with a list of rules for so many apps, in one sentence with a remedy.
+    pub(crate) fn check_all(routes: &[Route], apps: usize) -> Result<(), String> {
+        for (index, route) in routes.iter().enumerate() {
+            let Route { host, path, to } = route;
+            if let Destination::App { app, .. } = to
+                && app.index() >= apps
+            {
+                return Err(format!(
+                    "the route for {host}{path} leads to an app that does not exist; add the app or the route of another one"
+                ));
+            }
+            if routes[..index].iter().any(|other| other.host == *host && other.path == *path) {
+                return Err(format!("there are two routes for {host}{path}; remove one"));
+            }
+        }
+        Ok(())
+    }
+
+    /// It sends requests to the same place over TLS, where none of all `routes` serves them. What came
+    /// over TLS is for the next shorter path of the same host.
+    pub fn is_dead_end_over_tls(&self, routes: &[Route]) -> bool {
+        let serves = |other: &Route| {
+            let fits = other.host == self.host && other.path.fits(self.path.as_bytes());
+            fits && !other.to.only_secures()
+        };
+        self.to.only_secures() && !routes.iter().any(serves)
+    }
+}
+
+impl HostPattern {
+    /// Whether it is for this host, which has no port.
+    pub(crate) fn fits(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        match self {
+            HostPattern::Any => true,
+            HostPattern::Exact(name) => host == *name,
+            HostPattern::Under(suffix) => host.len() > suffix.len() && host.ends_with(suffix),
+        }
+    }
+}
+
+impl Destination {
+    pub(crate) fn only_secures(&self) -> bool {
+        matches!(self, Destination::Redirect(redirect) if redirect.only_secures())
+    }
+}
+
+impl PathPrefix {
+    /// Without a slash at the end: empty for every path.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// Whether `path`, which has no query, is this path or below it.
+    pub(crate) fn fits(&self, path: &[u8]) -> bool {
+        let rest = path.strip_prefix(self.as_bytes());
+        // The empty prefix also fits `*`.
+        rest.is_some_and(|rest| self.0.is_empty() || matches!(rest.first(), None | Some(b'/')))
+    }
+}
+
+impl Redirect {
+    /// To a location with a scheme, or with a slash at its begin on the same host. In it `{host}` is
+    /// the request's host without its port, and `{path}` its path with its query.
+    pub fn new(status: RedirectStatus, location: &str) -> Result<Redirect, BadRoute> {
+        let lower = location.to_ascii_lowercase();
+        let absolute = lower.starts_with("http://") || lower.starts_with("https://");
+        // `//` and a lone `{path}` could lead to any host that a client names in its path.
+        let local = location.starts_with('/') && !location.starts_with("//");
+        let wrong = |what: &str| {
+            BadRoute(format!(
+                "redirect location {location:?} {what}; use https://{{host}}{{path}}, https://a.example/b or /b"
+            ))
+        };
+        let nowhere = location.contains("//{path}") || location.starts_with("/{path}");
+        if !(absolute || local) || nowhere || lower.ends_with("//") {
+            return Err(wrong("is neither an http address nor a path"));
+        }
+        if !location.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(wrong("has a blank or a letter beyond ASCII"));
+        }
+        let mut pieces = Vec::new();
+        let mut rest = location;
+        while let Some(start) = rest.find('{') {
+            let (text, placeholder) = rest.split_at(start);
+            let known = [("{host}", Piece::Host), ("{path}", Piece::Path)];
+            let found = known.into_iter().find(|(name, _)| placeholder.starts_with(name));
+            let Some((name, piece)) = found else {
+                return Err(wrong("has a placeholder other than {host} and {path}"));
+            };
+            pieces.extend([Piece::Text(text.to_owned()), piece]);
+            rest = &placeholder[name.len()..];
+        }
+        pieces.push(Piece::Text(rest.to_owned()));
+        Ok(Redirect { status, location: pieces })
+    }
+
+    /// To the same host and path over TLS at this port.
+    pub fn to_https(status: RedirectStatus, port: u16) -> Redirect {
+        let port = if port == 443 { String::new() } else { format!(":{port}") };
+        let text = |text: &str| Piece::Text(text.to_owned());
+        Redirect { status, location: vec![text("https://"), Piece::Host, text(&port), Piece::Path] }
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        self.status.code()
+    }
+
+    /// It leads to the same host and path, over TLS.
+    pub(crate) fn only_secures(&self) -> bool {
+        let mut pieces = self.location.iter().filter(|piece| **piece != Piece::Text(String::new()));
+        let scheme = pieces.next().is_some_and(
+            |piece| matches!(piece, Piece::Text(text) if text.eq_ignore_ascii_case("https://")),
+        );
+        let host = pieces.next() == Some(&Piece::Host);
+        let path = pieces.next_back() == Some(&Piece::Path);
+        let is_port = |text: &str| {
+            text.strip_prefix(':')
+                .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let rest = pieces.all(|piece| matches!(piece, Piece::Text(text) if is_port(text)));
+        scheme && host && path && rest
+    }
+
+    /// Where to, for a request to `host`, without port, and `target`; none if the location needs a
+    /// host that the request does not have.
+    pub(crate) fn location(&self, host: &[u8], target: &[u8]) -> Option<String> {
+        let mut location = String::new();
+        for piece in &self.location {
+            match piece {
+                Piece::Text(text) => location.push_str(text),
+                Piece::Host if host.is_empty() => return None,
+                Piece::Host => location.push_str(std::str::from_utf8(host).ok()?),
+                // `*`, which asks about the server as a whole.
+                Piece::Path if !target.starts_with(b"/") => location.push('/'),
+                Piece::Path => location.push_str(std::str::from_utf8(target).ok()?),
+            }
+        }
+        Some(location)
+    }
+}
+
+impl RedirectStatus {
+    /// As in the answer.
+    pub fn code(self) -> u16 {
+        match self {
+            RedirectStatus::MovedPermanently => 301,
+            RedirectStatus::Found => 302,
+            RedirectStatus::TemporaryRedirect => 307,
+            RedirectStatus::PermanentRedirect => 308,
+        }
+    }
+}
+
+impl TryFrom<u16> for RedirectStatus {
+    type Error = BadRoute;
+
+    fn try_from(code: u16) -> Result<Self, BadRoute> {
+        match code {
+            301 => Ok(RedirectStatus::MovedPermanently),
+            302 => Ok(RedirectStatus::Found),
+            307 => Ok(RedirectStatus::TemporaryRedirect),
+            308 => Ok(RedirectStatus::PermanentRedirect),
+            _ => Err(BadRoute(format!(
+                "{code} is no status of a redirect; use 308 or 301 for good, 307 or 302 for now"
+            ))),
+        }
+    }
+}
+
+impl FromStr for HostPattern {
+    type Err = BadRoute;
+
+    fn from_str(text: &str) -> Result<Self, BadRoute> {
+        if text == "*" {
+            return Ok(HostPattern::Any);
+        }
+        let lower = text.to_ascii_lowercase();
+        let lower = lower.strip_suffix('.').unwrap_or(&lower);
+        let (name, under) = match lower.strip_prefix('*') {
+            Some(suffix) => (suffix.strip_prefix('.').unwrap_or(""), true),
+            None => (lower, false),
+        };
+        let literal = name.starts_with('[') && name.ends_with(']') && !under;
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        let named = name.split('.').all(|label| !label.is_empty()) && name.bytes().all(plain);
+        let inside = name.trim_start_matches('[').trim_end_matches(']');
+        let address = literal && inside.parse::<std::net::Ipv6Addr>().is_ok();
+        if name.len() > MAX_HOST || !(named || address) {
+            return Err(BadRoute(format!(
+                "host {text:?} is no pattern of hosts; use a.example, *.a.example or *, without scheme, port and path"
+            )));
+        }
+        Ok(match under {
+            true => HostPattern::Under(format!(".{name}")),
+            false => HostPattern::Exact(name.to_owned()),
+        })
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HostPattern::Any => f.write_str("*"),
+            HostPattern::Exact(name) => f.write_str(name),
+            HostPattern::Under(suffix) => write!(f, "*{suffix}"),
+        }
+    }
+}
+
+impl FromStr for PathPrefix {
+    type Err = BadRoute;
+
+    fn from_str(text: &str) -> Result<Self, BadRoute> {
+        if let Some((before, _)) = text.split_once('*') {
+            let whole = before.rsplit_once('/').map_or("", |(whole, _)| whole);
+            let whole = PathPrefix(whole.to_owned());
+            return Err(BadRoute(format!(
+                "path {text:?} has a star, which stands for nothing here; use {whole}, which is for what is below it, too"
+            )));
+        }
+        let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'?' && byte != b'#';
+        if !text.starts_with('/') || !text.bytes().all(plain) {
+            return Err(BadRoute(format!(
+                "path {text:?} is no prefix of paths; begin it with /, leave out the query, and write other than ASCII as %-escapes"
+            )));
+        }
+        Ok(PathPrefix(text.strip_suffix('/').unwrap_or(text).to_owned()))
+    }
+}
+
+impl fmt::Display for PathPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "/" } else { &self.0 })
+    }
+}
+
+/// Longer hosts are no names (RFC 1035 2.3.4).
+pub(crate) const MAX_HOST: usize = 255;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_patterns() {
+        let parsed = |text: &str| text.parse::<HostPattern>();
+        assert_eq!(parsed("*"), Ok(HostPattern::Any));
+        assert_eq!(parsed("A.Example."), Ok(HostPattern::Exact("a.example".into())));
+        assert_eq!(parsed("*.a.example"), Ok(HostPattern::Under(".a.example".into())));
+        assert_eq!(parsed("[::1]"), Ok(HostPattern::Exact("[::1]".into())));
+        for bad in
+            ["", "*a.example", "*.", "a..b", "a:80", "http://a", "a/b", "[::1", "*.[::1]", "ä"]
+        {
+            assert!(parsed(bad).unwrap_err().to_string().contains("use a.example"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn path_prefixes_end_at_segments() {
+        let fits =
+            |prefix: &str, path: &str| prefix.parse::<PathPrefix>().unwrap().fits(path.as_bytes());
+        for (prefix, path) in [
+            ("/", "/"),
+            ("/", "/a"),
+            ("/", "*"),
+            ("/a", "/a"),
+            ("/a", "/a/"),
+            ("/a", "/a/b"),
+            ("/a/", "/a"),
+            ("/a/b", "/a/b//c"),
+        ] {
+            assert!(fits(prefix, path), "{prefix} {path}");
+        }
+        // Bytes are compared as they came: neither case, escapes nor dots are read.
+        for (prefix, path) in [
+            ("/a", "/ab"),
+            ("/a", "/"),
+            ("/a", "/A"),
+            ("/a", "/%61"),
+            ("/a", "//a"),
+            ("/a", "/b/../a"),
+        ] {
+            assert!(!fits(prefix, path), "{prefix} {path}");
+        }
+        for bad in ["", "a", "/a?b", "/a b", "/ä", "/a#b"] {
+            assert!(bad.parse::<PathPrefix>().is_err(), "{bad}");
+        }
+        for (bad, remedy) in [("/a/*", "/a"), ("/*", "/"), ("/a/*/b", "/a"), ("*", "/")] {
+            let message = bad.parse::<PathPrefix>().unwrap_err().to_string();
+            assert!(message.contains(&format!("use {remedy}, which")), "{message}");
+        }
+    }
+
+    #[test]
+    fn locations() {
+        let to = |location: &str| Redirect::new(RedirectStatus::default(), location);
+        let at = |location: &str, host: &str, target: &str| {
+            to(location).unwrap().location(host.as_bytes(), target.as_bytes())
+        };
+        assert_eq!(at("https://b/c", "a", "/x").as_deref(), Some("https://b/c"));
+        assert_eq!(at("https://{host}{path}", "a", "/x?y").as_deref(), Some("https://a/x?y"));
+        assert_eq!(at("/new{path}", "a", "//evil").as_deref(), Some("/new//evil"));
+        assert_eq!(at("https://b{path}", "", "*").as_deref(), Some("https://b/"));
+        assert_eq!(at("https://{host}/", "", "/"), None);
+        let https = Redirect::to_https(RedirectStatus::MovedPermanently, 8443);
+        assert_eq!(https.location(b"[::1]", b"/x").as_deref(), Some("https://[::1]:8443/x"));
+        for bad in ["", "b", "//b", "{path}", "/{path}", "ftp://b", "https://b/ c", "/{user}", "/{"]
+        {
+            assert!(to(bad).is_err(), "{bad}");
+        }
+        assert!(RedirectStatus::try_from(303).unwrap_err().to_string().contains("use 308"));
+    }
+}

@@ -1,0 +1,370 @@
+//! A client's connection: reading its next request, noticing that it left, ending it.
+
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncWrite;
+
+use crate::config::Config;
+use crate::config::forwarding::Forwarding;
+use crate::config::limits::Limits;
+use crate::connection::buffer::{Buffer, Size};
+use crate::connection::client_limits::{Counted, Item, Usage};
+use crate::connection::client_stream::{Arrived, ClientStream};
+use crate::connection::failure::Failure;
+use crate::connection::worker::Worker;
+use crate::connection::workspace::Workspace;
+use crate::h1::Flaw;
+use crate::h1::forwarded_fields::Origin;
+use crate::h1::scan::{Scan, Scanner};
+use crate::net::memory;
+use crate::net::peer::Peer;
+use crate::net::socket::Stream;
+use crate::net::timer::Timer;
+
+pub(crate) struct Client {
+    pub(crate) stream: ClientStream,
+    /// The place in the configuration of the listener that it came over.
+    pub(crate) listener: usize,
+    pub(crate) peer: Peer,
+    pub(crate) timer: Timer,
+    /// Of the peer, unless that is a proxy that asks for others.
+    pub(crate) usage: Option<Arc<Usage>>,
+    pub(crate) origin: Origin,
+    /// Requests so far.
+    pub(crate) requests: u64,
+    /// When the body of the request has to be there, if it has one.
+    pub(crate) upload: Option<Instant>,
+    /// When the last answer ended, if idle time begins then: the clock need not be read again.
+    pub(crate) answered: Option<Instant>,
+}
+
+/// What came over a connection that waits for a request.
+pub(crate) enum Arrival {
+    /// A header at the start of the input, within this many bytes.
+    Request(usize),
+    Failed(Failure),
+    /// The client left, was idle for too long, or the balancer stops.
+    Nothing,
+}
+
+/// Notices that a client reset its connection while nothing is read from it.
+pub(crate) struct Watch {
+    over: bool,
+}
+
+/// How far the next request has come.
+struct Reading {
+    scanner: Scanner,
+    /// Of the idle time, then of the header; set at the first wait, which most headers never have.
+    deadline: Option<Instant>,
+    begun: bool,
+    /// RFC 9112 2.2: one empty line before a request line is ignored.
+    may_skip: bool,
+}
+
+/// Bytes of a request line beside its target: more is no method that anybody knows.
+const REQUEST_LINE: usize = 64;
+
+/// How long, and for how many bytes, a closed connection is read so that its answer is not
+/// destroyed by a reset.
+const LINGER: Duration = Duration::from_secs(1);
+
+const LINGER_BYTES: usize = 1 << 20;
+
+impl Client {
+    pub(crate) fn new(
+        stream: ClientStream,
+        peer: Peer,
+        listener: usize,
+        forwarding: &Forwarding,
+    ) -> Self {
+        let origin = Origin::new(peer, forwarding);
+        let timer = Timer::new();
+        let (usage, requests, upload, answered) = (None, 0, None, None);
+        Client { stream, listener, peer, timer, usage, origin, requests, upload, answered }
+    }
+
+    /// Counts a request as one of who asks, until what is returned is dropped; an error when it has too
+    /// many at once, or all memory is used up. Trusted proxies have as many as they like, and clients
+    /// without an address, too.
+    pub(crate) fn count(
+        &self,
+        asker: Option<IpAddr>,
+        worker: &Worker,
+    ) -> Result<Option<Counted>, Failure> {
+        let Config { forwarding, limits, .. } = &worker.shared.config;
+        if memory::is_used_up() {
+            worker.tally(|tally| tally.memory_refused += 1);
+            return Err(Failure::MemoryFull(limits.memory_bytes));
+        }
+        let entered = match (&self.usage, asker) {
+            (Some(usage), _) => usage.enter(Item::Request),
+            (None, Some(address)) if !forwarding.trusts(asker) => {
+                worker.shared.census.usage(address).enter(Item::Request)
+            }
+            (None, _) => return Ok(None),
+        };
+        if entered.is_none() {
+            worker.tally(|tally| tally.requests_refused += 1);
+        }
+        entered.map(Some).ok_or(Failure::TooManyInFlight(limits.client_in_flight))
+    }
+
+    /// Waits for the next request. Holds no workspace while nothing of it has arrived.
+    pub(crate) async fn next(
+        &mut self,
+        space: &mut Option<Box<Workspace>>,
+        worker: &Worker,
+    ) -> Arrival {
+        let begun = space.as_ref().is_some_and(|space| !space.input.is_empty());
+        let mut reading = Reading::new(begun);
+        std::future::poll_fn(|cx| self.poll_next(cx, &mut reading, space, worker)).await
+    }
+
+    fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        reading: &mut Reading,
+        space: &mut Option<Box<Workspace>>,
+        worker: &Worker,
+    ) -> Poll<Arrival> {
+        loop {
+            if let Some(space) = space
+                && let Some(arrival) = reading.look(&mut space.input, &worker.shared.config.limits)
+            {
+                return Poll::Ready(arrival);
+            }
+            let Poll::Ready(filled) = self.poll_fill(cx, space) else { break };
+            if !matches!(filled, Ok(1..)) {
+                return Poll::Ready(Arrival::Nothing);
+            }
+            if !reading.begun {
+                (reading.begun, reading.deadline) = (true, None);
+            }
+        }
+        if !reading.begun
+            && let Some(space) = space.take()
+        {
+            space.give_back();
+        }
+        if reading.begun && reading.deadline.is_none() {
+            self.stream.acknowledge();
+        }
+        let timeouts = &worker.shared.config.timeouts;
+        let limit = if reading.begun { timeouts.header } else { timeouts.idle };
+        let answered = self.answered.take();
+        let mut deadline =
+            *reading.deadline.get_or_insert_with(|| answered.unwrap_or_else(Instant::now) + limit);
+        if !reading.begun && worker.shared.stopping.load(Ordering::Relaxed) {
+            deadline = deadline.min(worker.shared.ending().idle);
+        }
+        ready!(self.timer.poll(cx, deadline));
+        if !reading.begun && self.stream.has_unseen() {
+            // A request was in time; the event loop is about to say so.
+            return Poll::Pending;
+        }
+        Poll::Ready(match reading.begun {
+            true => Arrival::Failed(Failure::HeaderTimeout(limit)),
+            false => Arrival::Nothing,
+        })
+    }
+
+    fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        space: &mut Option<Box<Workspace>>,
+    ) -> Poll<io::Result<usize>> {
+        let space = self.workspace(space);
+        space.input.poll_fill(cx, &mut self.stream)
+    }
+
+    /// The workspace, taken from the stock if there is none yet.
+    pub(crate) fn workspace<'s>(&self, space: &'s mut Option<Box<Workspace>>) -> &'s mut Workspace {
+        space.get_or_insert_with(|| {
+            Workspace::take(match self.stream {
+                ClientStream::Http2(_) => Size::Small,
+                _ => Size::Large,
+            })
+        })
+    }
+
+    /// Sends an answer of our own.
+    pub(crate) async fn send(&mut self, bytes: &[u8], limit: Duration) -> io::Result<()> {
+        let deadline = Instant::now() + limit;
+        let mut sent = 0;
+        std::future::poll_fn(|cx| {
+            let mut stream = Pin::new(&mut self.stream);
+            while sent < bytes.len() {
+                match stream.as_mut().poll_write(cx, &bytes[sent..]) {
+                    Poll::Ready(Ok(count)) if count > 0 => sent += count,
+                    Poll::Ready(_) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                    Poll::Pending => break,
+                }
+            }
+            if sent == bytes.len()
+                && let Poll::Ready(flushed) = stream.poll_flush(cx)
+            {
+                return Poll::Ready(flushed);
+            }
+            ready!(self.timer.poll(cx, deadline));
+            Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        })
+        .await
+    }
+
+    /// Closes after an answer while the client may still be sending: closing outright would reset
+    /// the connection, and the reset would overtake the answer (RFC 9112 9.6).
+    pub(crate) async fn linger(&mut self, input: &mut Buffer) {
+        let deadline = Instant::now() + LINGER;
+        let mut discarded = 0;
+        let mut ended = false;
+        std::future::poll_fn(|cx| {
+            if !ended {
+                match Pin::new(&mut self.stream).poll_shutdown(cx) {
+                    Poll::Ready(Ok(())) => ended = true,
+                    Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    // TLS has a last word, which the socket has no room for.
+                    Poll::Pending => return self.timer.poll(cx, deadline),
+                }
+            }
+            while discarded < LINGER_BYTES {
+                input.clear();
+                match input.poll_fill(cx, &mut self.stream) {
+                    Poll::Ready(Ok(count)) if count > 0 => discarded += count,
+                    Poll::Ready(_) => break,
+                    Poll::Pending => return self.timer.poll(cx, deadline),
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+}
+
+impl Reading {
+    fn new(begun: bool) -> Self {
+        Reading { scanner: Scanner::default(), deadline: None, begun, may_skip: true }
+    }
+
+    /// What is in the input, if it is enough to decide.
+    fn look(&mut self, input: &mut Buffer, limits: &Limits) -> Option<Arrival> {
+        if self.may_skip {
+            match input.filled() {
+                // Not for the scanner, which may not see bytes that are skipped.
+                [] | [b'\r'] => return None,
+                [b'\r', b'\n', ..] => input.consume(2),
+                _ => {}
+            }
+            self.may_skip = false;
+            if input.is_empty() {
+                // An empty line begins nothing.
+                (self.begun, self.deadline) = (false, None);
+            }
+        }
+        let bytes = input.filled();
+        if self.scanner.is_new() && is_whole(bytes) && bytes.len() <= limits.header_bytes {
+            return Some(Arrival::Request(bytes.len()));
+        }
+        let reject = |flaw: Flaw| Some(Arrival::Failed(Failure::Rejected { status: 400, flaw }));
+        match self.scanner.scan(bytes) {
+            Scan::Complete(2) => reject("the request line is empty"),
+            Scan::Complete(len) if len <= limits.header_bytes => Some(Arrival::Request(len)),
+            Scan::Partial if bytes.len() <= limits.header_bytes => None,
+            Scan::Complete(_) | Scan::Partial => {
+                let line = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
+                Some(Arrival::Failed(match line > limits.target_bytes + REQUEST_LINE {
+                    true => Failure::TargetTooLong(limits.target_bytes),
+                    false => Failure::HeaderTooLarge(limits.header_bytes),
+                }))
+            }
+            Scan::Flawed(flaw) => reject(flaw),
+        }
+    }
+}
+
+/// Whether there is the end of a header, as far as can be seen at a glance. As a rule it is the end of
+/// what has come, too.
+fn is_whole(bytes: &[u8]) -> bool {
+    bytes.ends_with(b"\r\n\r\n") && !bytes.starts_with(b"\r\n")
+}
+
+impl Watch {
+    pub(crate) fn new() -> Self {
+        Watch { over: false }
+    }
+
+    /// Ready when the client has reset the connection. A client that has only finished sending
+    /// still reads. Costs no system call while nothing arrives. Ends watching when anything else
+    /// does: a pipelined request is read in its turn.
+    pub(crate) fn poll_reset(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut ClientStream,
+    ) -> Poll<()> {
+        if let ClientStream::Http2(lane) = stream {
+            return lane.poll_gone(cx);
+        }
+        while !self.over {
+            if ready!(stream.poll_read_ready(cx)).is_err() {
+                return Poll::Ready(());
+            }
+            match stream.peek() {
+                Arrived::Nothing => {}
+                Arrived::Something => self.over = true,
+                Arrived::Reset => return Poll::Ready(()),
+            }
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::socket::pair;
+    use tokio::io::AsyncWriteExt;
+
+    /// What is found when these pieces arrive one by one.
+    async fn arrival(pieces: &[&[u8]]) -> (Option<Arrival>, Reading) {
+        let (mut sender, receiver) = pair().await;
+        let mut receiver = ClientStream::Tcp(receiver);
+        let (mut input, mut reading) = (Buffer::default(), Reading::new(true));
+        for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+            sender.write_all(piece).await.unwrap();
+            std::future::poll_fn(|cx| input.poll_fill(cx, &mut receiver)).await.unwrap();
+            let found = reading.look(&mut input, &Limits::default());
+            if found.is_some() {
+                return (found, reading);
+            }
+        }
+        (None, reading)
+    }
+
+    #[tokio::test]
+    async fn rfc9112_2_2_one_empty_line_is_skipped_however_it_arrives() {
+        let bytes = b"\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n";
+        for at in 0..bytes.len() {
+            let (found, _) = arrival(&[&bytes[..at], &bytes[at..]]).await;
+            assert!(matches!(found, Some(Arrival::Request(27))), "split at {at}");
+        }
+        let each: Vec<_> = bytes.chunks(1).collect();
+        assert!(matches!(arrival(&each).await.0, Some(Arrival::Request(27))));
+        let twice = arrival(&[b"\r", b"\n", b"\r", b"\n"]).await.0;
+        assert!(matches!(twice, Some(Arrival::Failed(_))));
+    }
+
+    #[tokio::test]
+    async fn an_empty_line_alone_begins_no_request() {
+        for pieces in [&[&b"\r\n"[..]][..], &[b"\r", b"\n"]] {
+            let (found, reading) = arrival(pieces).await;
+            assert!(found.is_none() && !reading.begun);
+        }
+        assert!(arrival(&[b"\r"]).await.1.begun);
+    }
+}

@@ -1,0 +1,264 @@
+//! Connections as the relay sees them: bytes, and the few things that it must know besides.
+//! What carries the bytes is a variant; a plain TCP connection costs a predictable branch.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+
+use h2::Reason;
+use rustix::net::{SendFlags, send};
+use rustls::ProtocolVersion;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::h1::request::Carrier;
+use crate::http2;
+use crate::http2::server_stream::Lane;
+use crate::net::peer::Transport;
+use crate::net::socket::{Socket, Stream, acknowledge, pass_on, peek};
+
+/// A connection that a client opened.
+#[derive(Debug)]
+pub(crate) enum ClientStream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    /// Boxed: as many connections are plain or idle, they should not pay for its size.
+    Tls(Box<TlsStream>),
+    /// The streams of an HTTP/2 connection, one after the other.
+    Http2(Lane),
+}
+
+/// A client's connection that is to end once this is written: TCP keeps the last of it back, to send it
+/// in one packet with the end. Closing and shutting down both send it; the client wakes once for all.
+pub(crate) struct Parting<'s>(pub(crate) &'s mut ClientStream);
+
+/// TLS over TCP.
+pub(crate) type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
+
+/// What has arrived over a connection and was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrived {
+    Nothing,
+    /// Bytes, or their end.
+    Something,
+    /// The connection is no more.
+    Reset,
+}
+
+impl From<Socket> for ClientStream {
+    fn from(socket: Socket) -> Self {
+        match socket {
+            Socket::Tcp(stream) => ClientStream::Tcp(stream),
+            Socket::Unix(stream) => ClientStream::Unix(stream),
+        }
+    }
+}
+
+impl ClientStream {
+    /// What the access log tells of it.
+    pub(crate) fn transport(&self) -> Transport {
+        match self {
+            ClientStream::Tcp(_) | ClientStream::Unix(_) => Transport::default(),
+            ClientStream::Tls(stream) => {
+                let tls = match stream.get_ref().1.protocol_version() {
+                    Some(ProtocolVersion::TLSv1_2) => Some("TLSv1.2"),
+                    Some(ProtocolVersion::TLSv1_3) => Some("TLSv1.3"),
+                    _ => None,
+                };
+                Transport { tls, http: None }
+            }
+            ClientStream::Http2(lane) => lane.transport(),
+        }
+    }
+
+    pub(crate) fn carrier(&self) -> Carrier {
+        match self {
+            ClientStream::Http2(_) => Carrier::Http2,
+            _ => Carrier::Http1,
+        }
+    }
+
+    /// Looks without reading. Leaves the event loop to report what comes after.
+    pub(crate) fn peek(&self) -> Arrived {
+        if let ClientStream::Tls(stream) = self
+            && has_decrypted(stream)
+        {
+            return Arrived::Something;
+        }
+        match self.look_ahead(&mut [0]) {
+            Ok(_) => Arrived::Something,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Arrived::Nothing,
+            Err(_) => Arrived::Reset,
+        }
+    }
+
+    /// Copies what has arrived, up to the room, without taking it; over TLS, in its encrypted form.
+    pub(crate) fn look_ahead(&self, room: &mut [u8]) -> io::Result<usize> {
+        match self {
+            ClientStream::Tcp(stream) => stream.try_io(Interest::READABLE, || peek(stream, room)),
+            ClientStream::Unix(stream) => stream.try_io(Interest::READABLE, || peek(stream, room)),
+            ClientStream::Tls(stream) => {
+                let stream = stream.get_ref().0;
+                stream.try_io(Interest::READABLE, || peek(stream, room))
+            }
+            // Its resets are told, not looked for.
+            ClientStream::Http2(_) => Ok(0),
+        }
+    }
+
+    /// The same once something has arrived, or the end has: 0.
+    pub(crate) async fn wait_ahead(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            poll_fn(|cx| self.poll_read_ready(cx)).await?;
+            match self.look_ahead(room) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                looked => return looked,
+            }
+        }
+    }
+
+    /// Acknowledges what has come: see [`acknowledge`].
+    pub(crate) fn acknowledge(&self) {
+        match self {
+            ClientStream::Tcp(stream) => acknowledge(stream),
+            ClientStream::Tls(stream) => acknowledge(stream.get_ref().0),
+            ClientStream::Unix(_) | ClientStream::Http2(_) => {}
+        }
+    }
+
+    /// Bytes have arrived that a read has not returned, as the event loop has yet to report them.
+    pub(crate) fn has_unseen(&self) -> bool {
+        let arrived = match self {
+            ClientStream::Tcp(stream) => peek(stream, &mut [0]),
+            ClientStream::Unix(stream) => peek(stream, &mut [0]),
+            ClientStream::Tls(stream) => peek(stream.get_ref().0, &mut [0]),
+            // The connection that carries it reads for it.
+            ClientStream::Http2(_) => Ok(0),
+        };
+        matches!(arrived, Ok(1..))
+    }
+
+    /// The connection is no more, whatever has arrived over it before.
+    pub(crate) fn has_failed(&self) -> bool {
+        let error = match self {
+            ClientStream::Tcp(stream) => stream.take_error(),
+            ClientStream::Unix(stream) => stream.take_error(),
+            ClientStream::Tls(stream) => stream.get_ref().0.take_error(),
+            // Its resets are told, not looked for.
+            ClientStream::Http2(_) => Ok(None),
+        };
+        !matches!(error, Ok(None))
+    }
+
+    /// The client has chosen HTTP/2 in its TLS handshake (ALPN, RFC 7301).
+    pub(crate) fn has_chosen_http2(&self) -> bool {
+        matches!(self, ClientStream::Tls(stream)
+            if stream.get_ref().1.alpn_protocol() == Some(http2::ALPN))
+    }
+
+    /// Resolves when the client has closed or reset the connection, whatever it has sent before.
+    /// Half-closing and closing look the same; before anything was done for a request, both count
+    /// as leaving.
+    pub(crate) async fn closed(&mut self) {
+        // An interest that bytes do not satisfy, but the end of them does: urgent data, which is
+        // not asked of the kernel.
+        match self {
+            ClientStream::Tcp(stream) => drop(stream.ready(Interest::PRIORITY).await),
+            ClientStream::Unix(stream) => drop(stream.ready(Interest::PRIORITY).await),
+            ClientStream::Tls(stream) => drop(stream.get_ref().0.ready(Interest::PRIORITY).await),
+            ClientStream::Http2(lane) => poll_fn(|cx| lane.poll_gone(cx)).await,
+        }
+    }
+
+    /// Makes closing a reset, so that the client cannot take what it has for a whole answer.
+    pub(crate) fn abort(&mut self) {
+        // Closing an incomplete message says the same, but for bodies that end at the close.
+        match self {
+            ClientStream::Tcp(stream) => drop(stream.set_zero_linger()),
+            ClientStream::Tls(stream) => drop(stream.get_ref().0.set_zero_linger()),
+            // Closing with unread bytes is all the reset that there is.
+            ClientStream::Unix(_) => {}
+            ClientStream::Http2(lane) => lane.abort(Reason::INTERNAL_ERROR),
+        }
+    }
+
+    /// The same, saying that nothing was done about the request, where that can be said (RFC 9113 8.7).
+    pub(crate) fn refuse(&mut self) {
+        match self {
+            ClientStream::Http2(lane) => lane.abort(Reason::REFUSED_STREAM),
+            stream => stream.abort(),
+        }
+    }
+
+    /// Says that this is the end on purpose (over TLS in its own words, RFC 8446 6.1), as far as the
+    /// system takes it at once. Closing alone would be a reset if the client has sent more, and lose
+    /// what [`Parting`] kept back.
+    pub(crate) fn part(&mut self) {
+        let mut nobody = Context::from_waker(Waker::noop());
+        let _ = Pin::new(self).poll_shutdown(&mut nobody);
+    }
+}
+
+/// Whether bytes, or their end, have left the socket and wait to be read.
+fn has_decrypted(stream: &TlsStream) -> bool {
+    !stream.get_ref().1.wants_read()
+}
+
+pass_on!(ClientStream, Tcp, Unix, Tls, Http2);
+
+impl AsyncWrite for Parting<'_> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let stream = match &mut *self.get_mut().0 {
+            ClientStream::Tcp(stream) => stream,
+            stream => return Pin::new(stream).poll_write(cx, bytes),
+        };
+        loop {
+            ready!(stream.poll_write_ready(cx))?;
+            let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
+            match stream.try_io(Interest::WRITABLE, || Ok(send(&*stream, bytes, flags)?)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => return Poll::Ready(sent),
+            }
+        }
+    }
+
+    /// What is large fills packets anyway.
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.get_mut().0).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.get_mut().0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.get_mut().0).poll_shutdown(cx)
+    }
+}
+
+impl Stream for ClientStream {
+    #[inline]
+    fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            ClientStream::Tcp(stream) => TcpStream::poll_read_ready(stream, cx),
+            ClientStream::Unix(stream) => UnixStream::poll_read_ready(stream, cx),
+            // What is decrypted already does not show at the socket.
+            ClientStream::Tls(stream) if has_decrypted(stream) => Poll::Ready(Ok(())),
+            ClientStream::Tls(stream) => stream.get_ref().0.poll_read_ready(cx),
+            ClientStream::Http2(lane) => lane.poll_read_ready(cx),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What a listener asks of a connection before its first request.
+
+use std::net::SocketAddr;
+
+use crate::config::listener::{Listener, ProxyProtocol};
+use crate::config::tls::Certificate;
+use crate::tls;
+
+/// One listener's.
+pub(crate) struct Entrance {
+    pub(crate) proxies: Option<ProxyProtocol>,
+    pub(crate) tls: Option<tls::Server>,
+}
+
+impl Entrance {
+    /// Reads all files, `more` being certificates of all listeners; says what is wrong in a sentence with a remedy.
+    pub(crate) fn new(listener: &Listener, more: &[Certificate]) -> Result<Self, String> {
+        let tls = listener.tls.as_ref().map(|tls| tls.load(more)).transpose()?;
+        Ok(Entrance { proxies: listener.proxy_protocol.clone(), tls })
+    }
+
+    /// The client is not the peer: a proxy will tell.
+    pub(crate) fn asks_who(&self, peer: Option<SocketAddr>) -> bool {
+        self.proxies.as_ref().is_some_and(|proxies| proxies.expects(peer))
+    }
+
+    /// Nothing is asked.
+    pub(crate) fn is_open(&self) -> bool {
+        self.proxies.is_none() && self.tls.is_none()
+    }
+}

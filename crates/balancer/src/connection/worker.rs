@@ -1,0 +1,259 @@
+//! What the data-plane threads share, and what each of them is.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::{Notify, broadcast, watch};
+
+use crate::backends::health::{HealthEvent, HealthEvents};
+use crate::config::Config;
+use crate::config::app::{AppConfig, AppId};
+use crate::connection::client_limits::{Census, Counted, Item, Usage};
+use crate::connection::counters::Tally;
+use crate::connection::setup::Entrance;
+use crate::connection::workspace::Workspace;
+use crate::log::Log;
+use crate::queue::app::App;
+use crate::routing::router::{Entry, Router};
+use crate::tls::acme::agent::Agent;
+use crate::tls::acme::challenges::Challenges;
+use crate::tls::reloader::Keeper;
+
+/// What all threads share.
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    /// By [`AppId`].
+    pub(crate) apps: Box<[App]>,
+    /// Of all apps.
+    pub(crate) health_events: broadcast::Sender<HealthEvent>,
+    pub(crate) router: Router,
+    pub(crate) log: Option<Log>,
+    pub(crate) census: Arc<Census>,
+    /// By listener.
+    pub(crate) entries: Box<[Entry]>,
+    /// By listener.
+    pub(crate) entrances: Box<[Entrance]>,
+    /// By thread.
+    pub(crate) tallies: Box<[Mutex<Tally>]>,
+    /// Whether connections are accepted yet.
+    opened: watch::Sender<bool>,
+    /// Duplicates of what the threads listen on, to be handed over.
+    pub(crate) listening: Mutex<Vec<OwnedFd>>,
+    /// Set before `stop` is signalled.
+    pub(crate) stopping: AtomicBool,
+    pub(crate) stop: Notify,
+    /// Set before `stopping`.
+    ending: Mutex<Ending>,
+    /// Client connections.
+    open: AtomicUsize,
+    /// Signalled when a client connection ends.
+    closed: Notify,
+    /// What an authority may ask for, if there is one.
+    pub(crate) challenges: Option<Challenges>,
+    /// While the balancer runs, if there is anything to keep.
+    keepers: Mutex<Option<CertificateThreads>>,
+}
+
+/// The threads that keep certificates fresh. They end when dropped.
+pub(crate) struct CertificateThreads {
+    pub(crate) reloader: Keeper,
+    /// Gets certificates from an authority, if there is one.
+    pub(crate) _agent: Option<Agent>,
+}
+
+/// Until when connections are served once the balancer stops.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ending {
+    /// A connection without a request; its next one is its last.
+    pub(crate) idle: Instant,
+    /// A busy one.
+    pub(crate) busy: Instant,
+}
+
+/// One thread.
+pub(crate) struct Worker {
+    pub(crate) index: usize,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// An open client connection, counted until dropped.
+pub(crate) struct Open {
+    worker: Arc<Worker>,
+    /// As one of its client's, once that is known.
+    counted: Option<Counted>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        config: Config,
+        entrances: Vec<Entrance>,
+        listening: Vec<OwnedFd>,
+        log: Option<Log>,
+    ) -> Self {
+        let health_events = HealthEvents::channel();
+        let apps = config.apps.iter().enumerate();
+        let app = |(index, app): (usize, &AppConfig)| {
+            App::new(AppId::nth(index), app.clone(), config.threads, health_events.clone())
+        };
+        let challenges = config.acme.as_ref().map(|_| Challenges::default());
+        Shared {
+            apps: apps.map(app).collect(),
+            health_events,
+            router: Router::new(&config.routes),
+            entries: Entry::all(&config),
+            entrances: entrances.into(),
+            log,
+            census: Census::new(&config.limits),
+            tallies: (0..config.threads).map(|_| Mutex::default()).collect(),
+            config,
+            opened: watch::Sender::new(false),
+            listening: Mutex::new(listening),
+            stopping: AtomicBool::new(false),
+            stop: Notify::new(),
+            ending: Mutex::new(Ending::at(Instant::now())),
+            open: AtomicUsize::new(0),
+            closed: Notify::new(),
+            challenges,
+            keepers: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn app(&self, id: AppId) -> &App {
+        &self.apps[id.index()]
+    }
+
+    /// Replaces the threads that renew certificates, and waits for the end of those before.
+    pub(crate) fn keep(&self, threads: Option<CertificateThreads>) {
+        *self.keepers.lock().unwrap_or_else(PoisonError::into_inner) = threads;
+    }
+
+    pub(crate) fn reload_certificates(&self) {
+        if let Some(threads) = &*self.keepers.lock().unwrap_or_else(PoisonError::into_inner) {
+            threads.reloader.look();
+        }
+    }
+
+    /// Lets all threads accept.
+    pub(crate) fn open(&self) {
+        self.opened.send_replace(true);
+    }
+
+    /// Tells when they do.
+    pub(crate) fn opened(&self) -> watch::Receiver<bool> {
+        self.opened.subscribe()
+    }
+
+    /// Tells all threads to accept no more, and until when to serve what they have.
+    pub(crate) fn stop(&self, ending: Ending) {
+        self.listening.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = ending;
+        self.stopping.store(true, Ordering::SeqCst);
+        self.stop.notify_waiters();
+    }
+
+    /// Resolves when the balancer stops, also when it does already.
+    pub(crate) async fn stopped(&self) {
+        let mut stop = pin!(self.stop.notified());
+        stop.as_mut().enable();
+        if !self.stopping.load(Ordering::SeqCst) {
+            stop.await;
+        }
+    }
+
+    pub(crate) fn ending(&self) -> Ending {
+        *self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Resolves when there is no client connection.
+    pub(crate) async fn all_closed(&self) {
+        loop {
+            let mut closed = pin!(self.closed.notified());
+            closed.as_mut().enable();
+            if self.open.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            closed.await;
+        }
+    }
+
+    /// Resolves when there may be one more client connection.
+    pub(crate) async fn room(&self) {
+        while self.open.load(Ordering::SeqCst) >= self.config.limits.connections {
+            let mut closed = pin!(self.closed.notified());
+            closed.as_mut().enable();
+            if self.open.load(Ordering::SeqCst) >= self.config.limits.connections {
+                closed.await;
+            }
+        }
+    }
+}
+
+impl Ending {
+    /// For all connections.
+    pub(crate) fn at(instant: Instant) -> Self {
+        Ending { idle: instant, busy: instant }
+    }
+}
+
+impl Worker {
+    pub(crate) fn tally(&self, count: impl FnOnce(&mut Tally)) {
+        count(&mut self.shared.tallies[self.index].lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// When what is busy then is cut off, once the balancer stops.
+    pub(crate) fn cut_off(&self) -> Option<Instant> {
+        let Shared { stopping, .. } = &*self.shared;
+        stopping.load(Ordering::Relaxed).then(|| self.shared.ending().busy)
+    }
+
+    /// Begins what the access log tells of a request, if there is one; its header is in the first
+    /// `most` bytes of the input.
+    pub(crate) fn begin_record(&self, space: &mut Workspace, most: usize) {
+        if self.shared.log.is_some() {
+            space.record.get_or_insert_default().begin(&space.input.filled()[..most]);
+        }
+    }
+}
+
+impl Open {
+    pub(crate) fn new(worker: &Arc<Worker>) -> Self {
+        worker.shared.open.fetch_add(1, Ordering::SeqCst);
+        worker.tally(|tally| {
+            tally.connections += 1;
+            tally.open += 1;
+        });
+        Open { worker: Arc::clone(worker), counted: None }
+    }
+
+    /// Of its client, where that is counted.
+    pub(crate) fn usage(&self) -> Option<Arc<Usage>> {
+        self.counted.as_ref().map(|counted| Arc::clone(counted.usage()))
+    }
+
+    /// Counts the connection as one of its client's; not when it has too many.
+    pub(crate) fn enter(&mut self, client: Option<SocketAddr>) -> bool {
+        let Shared { census, config, .. } = &*self.worker.shared;
+        let address = client.map(|client| client.ip());
+        let Some(address) = address.filter(|_| !config.forwarding.trusts(address)) else {
+            return true;
+        };
+        self.counted = census.usage(address).enter(Item::Connection);
+        if self.counted.is_none() {
+            self.worker.tally(|tally| tally.entrance.refused += 1);
+        }
+        self.counted.is_some()
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let Worker { shared, .. } = &*self.worker;
+        self.worker.tally(|tally| tally.open -= 1);
+        shared.open.fetch_sub(1, Ordering::SeqCst);
+        shared.closed.notify_waiters();
+    }
+}

@@ -1,0 +1,77 @@
+//! The memory that one request needs. A connection takes it from the thread's stock when a request arrives, and
+//! gives it back after the answer.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use crate::connection::buffer::{Buffer, Size};
+use crate::connection::write_buffer::Outgoing;
+use crate::log::record::Record;
+
+/// Workspaces that a thread keeps for later requests.
+const SPARE_WORKSPACES: usize = 1024;
+
+thread_local! {
+    #[expect(clippy::vec_box, reason = "a workspace goes between stock and connection uncopied")]
+    static STOCK: RefCell<Vec<Box<Workspace>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What one exchange needs.
+#[derive(Debug, Default)]
+pub(crate) struct Workspace {
+    /// From the client.
+    pub(crate) input: Buffer,
+    /// From the backend.
+    pub(crate) answer: Buffer,
+    /// The request as it is sent to a backend, kept until an answer comes: it may be sent again.
+    pub(crate) request: Vec<u8>,
+    /// Bytes of its header; a last field goes two bytes before the end.
+    pub(crate) head: usize,
+    /// The request's id, if it has to have one.
+    pub(crate) id: Vec<u8>,
+    /// Fields that we add to the answer.
+    pub(crate) added: Vec<u8>,
+    /// For the access log, while there is one.
+    pub(crate) record: Option<Box<Record>>,
+    /// How long the request has waited for slots.
+    pub(crate) queued: Duration,
+    pub(crate) upward: Outgoing,
+    pub(crate) downward: Outgoing,
+}
+
+impl Workspace {
+    /// One with buffers of this size.
+    pub(crate) fn take(size: Size) -> Box<Workspace> {
+        let spare = STOCK.with_borrow_mut(Vec::pop);
+        let mut space = spare.unwrap_or_default();
+        space.input.set_size(size);
+        space.answer.set_size(size);
+        space.answer.set_wide(true);
+        space
+    }
+
+    /// Forgets the request before.
+    pub(crate) fn begin(&mut self) {
+        self.input.set_wide(false);
+        self.request.clear();
+        self.id.clear();
+        self.added.clear();
+        self.queued = Duration::ZERO;
+    }
+
+    pub(crate) fn give_back(mut self: Box<Self>) {
+        self.input.clear();
+        self.answer.clear();
+        self.begin();
+        if let Some(record) = &mut self.record {
+            record.clear();
+        }
+        self.upward.clear();
+        self.downward.clear();
+        STOCK.with_borrow_mut(|stock| {
+            if stock.len() < SPARE_WORKSPACES {
+                stock.push(self);
+            }
+        });
+    }
+}

@@ -1,0 +1,155 @@
+//! Bytes on their way to a socket: something written by us, a piece of a buffer, something of us.
+//! Small pieces are joined, large ones are sent from where they are, in one system call.
+
+use std::io::{self, IoSlice};
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::AsyncWrite;
+
+use crate::connection::buffer::Buffer;
+use crate::h1::body::Framing;
+
+/// Copying fewer bytes than this costs less than one more vector element.
+const JOIN: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    /// Sent first; headers are written here.
+    pub(crate) lead: Vec<u8>,
+    lead_sent: usize,
+    /// A range of the buffer that is given to [`Outgoing::poll_flush`].
+    data: Range<usize>,
+    tail: Vec<u8>,
+    tail_sent: usize,
+    /// The stream may hold some of what it took: TLS does while the socket is full.
+    held: bool,
+}
+
+impl Outgoing {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_taken() && !self.held
+    }
+
+    /// Bytes that are not sent yet.
+    pub(crate) fn len(&self) -> usize {
+        self.lead.len() - self.lead_sent + self.data.len() + self.tail.len() - self.tail_sent
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.lead.clear();
+        self.tail.clear();
+        (self.lead_sent, self.tail_sent, self.data) = (0, 0, 0..0);
+        self.held = false;
+    }
+
+    /// Adds content of a body, framed for the receiver; `end` has the trailers of a body that is
+    /// now complete.
+    pub(crate) fn add(
+        &mut self,
+        framing: Framing,
+        buffer: &Buffer,
+        content: Range<usize>,
+        end: Option<&[u8]>,
+    ) {
+        debug_assert!(self.data.is_empty() && self.tail.is_empty());
+        let chunked = framing == Framing::Chunked;
+        let some = !content.is_empty();
+        if chunked && some {
+            write_chunk_size(&mut self.lead, content.len());
+        }
+        let after = if content.len() <= JOIN {
+            self.lead.extend_from_slice(buffer.at(content));
+            &mut self.lead
+        } else {
+            self.data = content;
+            &mut self.tail
+        };
+        if chunked && some {
+            after.extend_from_slice(b"\r\n");
+        }
+        if let (true, Some(trailers)) = (chunked, end) {
+            after.extend_from_slice(b"0\r\n");
+            after.extend_from_slice(trailers);
+            after.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Sends until all is sent; `sent` counts the bytes, also when the stream is not ready for more.
+    pub(crate) fn poll_flush(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut (impl AsyncWrite + Unpin),
+        buffer: &Buffer,
+        sent: &mut u64,
+    ) -> Poll<io::Result<()>> {
+        while !self.is_taken() {
+            let (lead, stream) = (&self.lead[self.lead_sent..], Pin::new(&mut *stream));
+            let count = if self.data.is_empty() && self.tail.is_empty() {
+                ready!(stream.poll_write(cx, lead))?
+            } else {
+                let data = buffer.at(self.data.clone());
+                let parts = [lead, data, &self.tail[self.tail_sent..]].map(IoSlice::new);
+                ready!(stream.poll_write_vectored(cx, &parts))?
+            };
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            *sent += count as u64;
+            self.advance(count);
+            self.held = true;
+        }
+        if self.held {
+            ready!(Pin::new(stream).poll_flush(cx))?;
+            self.held = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The stream has taken everything.
+    fn is_taken(&self) -> bool {
+        self.lead.is_empty() && self.data.is_empty() && self.tail.is_empty()
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        let lead = count.min(self.lead.len() - self.lead_sent);
+        self.lead_sent += lead;
+        count -= lead;
+        let data = count.min(self.data.len());
+        self.data.start += data;
+        self.tail_sent += count - data;
+        if self.lead_sent == self.lead.len()
+            && self.data.is_empty()
+            && self.tail_sent == self.tail.len()
+        {
+            self.clear();
+        }
+    }
+}
+
+/// The line before a chunk of so many bytes.
+pub(crate) fn write_chunk_size(out: &mut Vec<u8>, size: usize) {
+    write_hexadecimal(out, size);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_hexadecimal(out: &mut Vec<u8>, number: usize) {
+    let digits = (usize::BITS - number.leading_zeros()).div_ceil(4).max(1);
+    out.extend((0..digits).rev().map(|place| b"0123456789abcdef"[number >> (4 * place) & 15]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal() {
+        let text = |number| {
+            let mut out = Vec::new();
+            write_hexadecimal(&mut out, number);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!([0, 9, 16, 255, 65536].map(text), ["0", "9", "10", "ff", "10000"]);
+    }
+}

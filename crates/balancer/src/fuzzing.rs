@@ -1,0 +1,246 @@
+//! What holds for any bytes whatsoever, for the property tests and the fuzzer: nothing panics, and
+//! what is passed on is one message that ends, to a second reader, where it ends to us.
+
+pub(crate) mod edges;
+#[cfg(test)]
+mod properties;
+pub mod strict;
+
+use std::time::Duration;
+
+use crate::config::forwarding::{Forwarding, Switch, XForwarded};
+use crate::fuzzing::strict::{Body, Head};
+use crate::h1::Version;
+use crate::h1::body::{Decoder, Framing};
+use crate::h1::forwarded_fields::{Origin, Trust};
+use crate::h1::request::{Carrier, Expect, Passed, Request, Terms, parse_request};
+use crate::h1::response::{Asker, Persistence, Response, parse_response};
+use crate::h1::scan::{Scan, Scanner};
+use crate::net::peer::{Peer, Scheme};
+pub use edges::{forwarded, proxy_header, routes};
+
+/// As many as the parser can hold.
+const FIELDS: usize = crate::h1::MAX_FIELDS;
+
+/// The client's address.
+const PEER: &[u8] = b"192.0.2.1";
+
+/// Fields that end at this hop, are read as others by CGI-like servers, or are the balancer's to say.
+const NEVER_PASSED: [&str; 7] = [
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authorization",
+    "proxy-authenticate",
+    "proxy-authentication-info",
+    "http2-settings",
+    "proxy",
+];
+
+/// A request header, from a client.
+///
+/// # Panics
+/// If what would be sent to a backend is not one request with the framing that we think it has.
+pub fn request(bytes: &[u8]) {
+    let Some(header) = find_header(bytes) else { return };
+    for trust in [Trust::Untrusted, Trust::Trusted] {
+        let Some((request, out)) = rewritten(header, trust) else { return };
+        assert_eq!(request.len, header.len());
+        // Whatever follows.
+        assert_eq!(rewritten(bytes, trust).map(|(request, _)| request), Some(request));
+        let head = whole(&out);
+        assert_eq!(head.request_body().unwrap(), as_read(request.body), "{}", out.escape_ascii());
+        for name in ["x-forwarded-for", "x-forwarded-proto", "x-real-ip", "x-request-id"] {
+            assert_eq!(head.values(name).len(), 1, "{name} in {}", out.escape_ascii());
+        }
+        if trust == Trust::Untrusted {
+            assert_eq!(head.values("x-forwarded-for"), [PEER]);
+            assert_eq!(head.values("x-real-ip"), [PEER]);
+            assert_eq!(head.values("forwarded").len(), 1);
+            assert!(head.values("x-forwarded-prefix").is_empty());
+        }
+        for (name, value) in &head.fields {
+            assert!(!name.contains('_') && !NEVER_PASSED.contains(&&name[..]), "{name} passes");
+            let right = match &name[..] {
+                "connection" if request.upgrade => *value == b"upgrade",
+                "connection" => *value == b"TE" && !head.values("te").is_empty(),
+                "upgrade" => request.upgrade,
+                "te" => *value == b"trailers" && head.values("connection") == [b"TE"],
+                "expect" => request.expect == Expect::Continue && *value == b"100-continue",
+                _ => true,
+            };
+            assert!(right, "{name} in {}", out.escape_ascii());
+        }
+        // What is sent is what would be taken, and means the same; but it may have more fields.
+        let Some((again, _)) = rewritten(&out, trust) else {
+            let last = head.values("max-forwards") == [b"0"];
+            assert!(last || head.fields.len() > FIELDS, "{} is refused", out.escape_ascii());
+            continue;
+        };
+        let meaning = |request: Request| {
+            (request.body, request.upgrade, request.expect, request.idempotent, request.is_head)
+        };
+        assert_eq!(meaning(again), meaning(request));
+    }
+}
+
+/// An answer header, from a backend. The bits of `kind` choose what the client asked and is.
+///
+/// # Panics
+/// If what would be sent to the client is not one answer with the framing that we think it has.
+pub fn response(kind: u8, bytes: &[u8]) {
+    let Some(header) = find_header(bytes) else { return };
+    let asker = Asker {
+        version: if kind & 1 == 0 { Version::Http11 } else { Version::Http10 },
+        persistence: Persistence::keep_if(kind & 2 == 0),
+        is_head: kind & 4 != 0,
+        upgrade: kind & 8 != 0,
+        added: b"X-Request-Id: a\r\n",
+        identified: true,
+        waited: (kind & 16 != 0).then_some((Duration::from_millis(1), Duration::from_millis(2))),
+        date: Some(|out| out.extend_from_slice(b"Date: now\r\n")),
+    };
+    let mut out = Vec::new();
+    let Ok(Some(response)) = parse_response(header, FIELDS, asker, &mut out) else { return };
+    // Whatever follows, and none before it is whole.
+    let (mut again, more) = (Vec::new(), [header, bytes].concat());
+    assert_eq!(parse_response(&more, FIELDS, asker, &mut again), Ok(Some(response)));
+    assert_eq!(again, out);
+    let part = &header[..header.len() - 1];
+    assert!(!matches!(parse_response(part, FIELDS, asker, &mut again), Ok(Some(_))));
+    let Response { len, status, body, onward, client, .. } = response;
+    assert_eq!(len, header.len());
+    let head = whole(&out);
+    assert_eq!(head.start[1], status.to_string().as_bytes());
+    let framing = head.response_body(asker.is_head).unwrap();
+    assert_eq!(framing, as_read(onward), "{}", out.escape_ascii());
+    assert_eq!(body == Framing::Empty, onward == Framing::Empty);
+    let connection = head.values("connection");
+    match status {
+        101 => assert!(asker.upgrade && connection == [b"upgrade"]),
+        100..200 => assert!(connection.is_empty() && head.values("content-length").is_empty()),
+        _ => {
+            assert_eq!(head.values("x-request-id"), [b"a"]);
+            assert!(!head.values("date").is_empty());
+            let (closes, upgrades) =
+                (connection.contains(&&b"close"[..]), connection.contains(&&b"upgrade"[..]));
+            assert_eq!(closes, client == Persistence::Close);
+            assert_eq!(upgrades, !head.values("upgrade").is_empty());
+            assert!(status == 426 || !upgrades);
+            assert!(closes || onward != Framing::UntilClose);
+            assert!(
+                asker.version == Version::Http11 || head.values("transfer-encoding").is_empty()
+            );
+        }
+    }
+}
+
+/// A chunked body, whole and in two pieces at every place.
+///
+/// # Panics
+/// If the pieces matter, or the second reader finds another content or another end.
+pub fn chunked(bytes: &[u8]) {
+    let decode = |pieces: &[&[u8]]| {
+        let mut decoder = Decoder::new(Framing::Chunked);
+        let (mut content, mut consumed, mut end) = (Vec::new(), 0, false);
+        for piece in pieces {
+            let mut piece = piece.to_vec();
+            let decoded = decoder.decode(&mut piece)?;
+            content.extend_from_slice(&piece[..decoded.content]);
+            (consumed, end) = (consumed + decoded.consumed, decoded.end);
+            if end {
+                break;
+            }
+        }
+        Ok::<_, crate::h1::Flaw>((content, consumed, end, decoder.trailers().to_vec()))
+    };
+    let whole = decode(&[bytes]);
+    let each: Vec<_> = bytes.chunks(1).collect();
+    assert_eq!(decode(&each), whole);
+    for at in 0..bytes.len().min(256) {
+        assert_eq!(decode(&[&bytes[..at], &bytes[at..]]), whole, "split at {at}");
+    }
+    let Ok((content, consumed, true, trailers)) = whole else { return };
+    // As it is sent on: one chunk, the last one, the trailers.
+    let mut onward = Vec::new();
+    if !content.is_empty() {
+        onward.extend(format!("{:x}\r\n", content.len()).bytes());
+        onward.extend_from_slice(&content);
+        onward.extend_from_slice(b"\r\n");
+    }
+    onward.extend_from_slice(b"0\r\n");
+    onward.extend_from_slice(&trailers);
+    onward.extend_from_slice(b"\r\n");
+    let read = strict::chunks(&onward).unwrap().expect("it is complete");
+    assert_eq!((&read.content, read.len), (&content, onward.len()));
+    for name in &read.trailers {
+        assert!(
+            !name.contains('_')
+                && !["content-length", "transfer-encoding", "host"].contains(&&name[..])
+        );
+    }
+    // As it came.
+    if let Ok(Some(read)) = strict::chunks(&bytes[..consumed]) {
+        assert_eq!((read.content, read.len), (content, consumed));
+    } else {
+        // It knows neither extensions nor what is left of filtered trailers.
+        let plain = !bytes[..consumed].iter().any(|byte| b";:".contains(byte));
+        assert!(!plain, "{}", bytes[..consumed].escape_ascii());
+    }
+}
+
+/// The header that the bytes begin with, however they arrive.
+fn find_header(bytes: &[u8]) -> Option<&[u8]> {
+    let whole = Scanner::default().scan(bytes);
+    let mut scanner = Scanner::default();
+    let mut found = Scan::Partial;
+    for upto in 0..=bytes.len() {
+        found = scanner.scan(&bytes[..upto]);
+        if found != Scan::Partial {
+            break;
+        }
+    }
+    assert_eq!(found, whole, "byte by byte");
+    match whole {
+        Scan::Complete(len) => Some(&bytes[..len]),
+        Scan::Partial | Scan::Flawed(_) => None,
+    }
+}
+
+/// What is known of a request, and its header for a backend with everything added that can be.
+fn rewritten(header: &[u8], trust: Trust) -> Option<(Request, Vec<u8>)> {
+    let mut forwarding = Forwarding {
+        x_forwarded: XForwarded::All,
+        forwarded: Switch::On,
+        via: Switch::On,
+        request_id: Switch::On,
+        ..Forwarding::default()
+    };
+    if trust == Trust::Trusted {
+        forwarding.trusted = vec!["192.0.2.0/24".parse().expect("it is a network")];
+    }
+    let address = Some(([192, 0, 2, 1], 80).into());
+    let origin = Origin::new(Peer { address, scheme: Scheme::Http }, &forwarding);
+    let (origin, forwarding, carrier) = (&origin, &forwarding, Carrier::Http1);
+    let terms = Terms { max_fields: FIELDS, max_target: usize::MAX, origin, forwarding, carrier };
+    let (mut out, mut id) = (Vec::new(), Vec::new());
+    let passed = Passed { head: &mut out, id: &mut id, logged: None };
+    let request = parse_request(header, terms, passed).ok()?;
+    Some((request, out))
+}
+
+/// Exactly one header.
+fn whole(out: &[u8]) -> Head<'_> {
+    let head = strict::head(out).unwrap_or_else(|flaw| panic!("{flaw}: {}", out.escape_ascii()));
+    let head = head.expect("a header that we write is complete");
+    assert_eq!(head.len, out.len(), "there is more: {}", out.escape_ascii());
+    head
+}
+
+fn as_read(framing: Framing) -> Body {
+    match framing {
+        Framing::Empty => Body::Empty,
+        Framing::Length(length) => Body::Length(length),
+        Framing::Chunked => Body::Chunked,
+        Framing::UntilClose => Body::UntilClose,
+    }
+}

@@ -1,0 +1,168 @@
+//! One HTTP/2 connection to a backend, without TLS (h2c, prior knowledge).
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use h2::Reason;
+use h2::client::{Builder, Connection, SendRequest};
+use tokio::sync::Notify;
+
+use crate::config::address::Address;
+use crate::config::limits::{Limits, Timeouts};
+use crate::http2::flood::{Count, Counted};
+use crate::http2::inbound::broken;
+use crate::http2::keepalive::{Health, Keepalive, Work};
+use crate::http2::outbound::Piece;
+use crate::http2::{MAX_WINDOW, SEND_BYTES, STREAM_BYTES};
+use crate::net::socket::Socket;
+use crate::net::timer::Timer;
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Trunk {
+    send: SendRequest<Piece>,
+    /// Where requests go that name no host.
+    pub(crate) address: String,
+    streams: AtomicUsize,
+    /// Since when there is no stream.
+    idle_since: Mutex<Instant>,
+    /// It gets no more streams.
+    closed: AtomicBool,
+    /// Signalled when it is to end.
+    end: Notify,
+}
+
+/// How long a backend may be silent while it has streams before it is asked whether it lives; as
+/// long again, and its connection is given up.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// How long it is not asked again while it says nothing of itself: to servers of gRPC, PINGs less than five
+/// minutes apart are an attack (gRFC A8).
+const REST: Duration = Duration::from_secs(6 * 60);
+
+/// Opens a connection. `counted` is dropped when it ends.
+pub(crate) async fn connect(
+    address: &Address,
+    counted: impl Send + 'static,
+) -> io::Result<Arc<Trunk>> {
+    let stream = Socket::connect(address).await?;
+    let stream = Counted::answering(stream);
+    let count = Arc::clone(&stream.count);
+    let (send, mut connection) = Builder::new()
+        .enable_push(false)
+        // Until it has said how many it allows, in its first frame.
+        .initial_max_send_streams(0)
+        .initial_window_size(STREAM_BYTES)
+        // So that an answer that its client does not take cannot stop the others.
+        .initial_connection_window_size(MAX_WINDOW)
+        .max_send_buffer_size(SEND_BYTES)
+        // A backend that was busy answers requests that were given up meanwhile. That would end the
+        // connection when it has happened so often, and all that is in flight with it.
+        .max_local_error_reset_streams(None)
+        .max_header_list_size(Limits::MAX_HEADER_BYTES as u32)
+        .handshake(stream)
+        .await
+        .map_err(broken)?;
+    poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
+        Poll::Ready(ended) => Poll::Ready(ended.and(Err(Reason::CONNECT_ERROR.into()))),
+        Poll::Pending if send.current_max_send_streams() > 0 => Poll::Ready(Ok(())),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+    .map_err(broken)?;
+    let trunk = Arc::new(Trunk {
+        send,
+        address: address.tcp().map_or("localhost".into(), |address| address.to_string()),
+        streams: AtomicUsize::new(0),
+        idle_since: Mutex::new(Instant::now()),
+        closed: AtomicBool::new(false),
+        end: Notify::new(),
+    });
+    let keepalive = Keepalive::new(connection.ping_pong(), SILENCE, REST);
+    tokio::spawn(drive(connection, Arc::clone(&trunk), keepalive, count, counted));
+    Ok(trunk)
+}
+
+/// Moves a connection's frames until it ends.
+async fn drive(
+    connection: Connection<Counted<Socket>, Piece>,
+    trunk: Arc<Trunk>,
+    mut keepalive: Keepalive,
+    count: Arc<Count>,
+    counted: impl Send + 'static,
+) {
+    let mut connection = pin!(connection);
+    let mut timer = Timer::new();
+    let mut end = pin!(trunk.end.notified());
+    poll_fn(|cx| {
+        loop {
+            if connection.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            while end.as_mut().poll(cx).is_ready() {
+                end.set(trunk.end.notified());
+            }
+            let streams = trunk.streams.load(Ordering::Relaxed);
+            if streams == 0 && trunk.closed.load(Ordering::Relaxed) {
+                return Poll::Ready(());
+            }
+            if timer.poll(cx, keepalive.next()).is_pending() {
+                return Poll::Pending;
+            }
+            let work = if streams > 0 { Work::Streams } else { Work::Nothing };
+            if keepalive.tick(cx, &count, work, Timeouts::MAX) != Health::Fine {
+                return Poll::Ready(());
+            }
+        }
+    })
+    .await;
+    trunk.closed.store(true, Ordering::Relaxed);
+    drop(counted);
+}
+
+impl Trunk {
+    /// Counts one more stream, if there is room for it. To be followed by [`Trunk::leave`].
+    pub(crate) fn enter(&self) -> Option<SendRequest<Piece>> {
+        let room = self.streams.load(Ordering::Relaxed) < self.send.current_max_send_streams();
+        room.then(|| {
+            self.streams.fetch_add(1, Ordering::Relaxed);
+            self.send.clone()
+        })
+    }
+
+    pub(crate) fn has_streams(&self) -> bool {
+        self.streams.load(Ordering::Relaxed) > 0
+    }
+
+    /// The backend has not said that it takes no more streams.
+    pub(crate) fn is_usable(&self) -> bool {
+        let mut nobody = Context::from_waker(Waker::noop());
+        !self.closed.load(Ordering::Relaxed)
+            && matches!(self.send.clone().poll_ready(&mut nobody), Poll::Ready(Ok(())))
+    }
+
+    pub(crate) fn is_idle(&self, longest: Duration, now: Instant) -> bool {
+        let since = *self.idle_since.lock().unwrap_or_else(PoisonError::into_inner);
+        self.streams.load(Ordering::Relaxed) == 0 && now.duration_since(since) >= longest
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.end.notify_waiters();
+    }
+
+    /// A stream is done.
+    pub(crate) fn leave(&self) {
+        if self.streams.fetch_sub(1, Ordering::Relaxed) == 1 {
+            *self.idle_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            if self.closed.load(Ordering::Relaxed) {
+                self.end.notify_waiters();
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! HTTP/2 connections to a backend, without TLS (h2c, prior knowledge). Each thread has its own,
+//! one as a rule: a second one is opened when the backend allows no more streams on the first.
+
+use std::io;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use crate::config::address::Address;
+use crate::http2::upstream_connection::{Trunk, connect};
+use crate::http2::upstream_stream::Branch;
+
+/// A backend's connections.
+#[derive(Debug)]
+pub(crate) struct Trunks {
+    /// By thread.
+    own: Box<[Own]>,
+    /// The backend is gone: one that is still being opened gets one request.
+    closed: AtomicBool,
+}
+
+/// One thread's.
+#[derive(Debug, Default)]
+struct Own {
+    open: Mutex<Vec<Arc<Trunk>>>,
+    /// One request opens a connection, the others wait for it.
+    connecting: AtomicBool,
+    connected: Notify,
+}
+
+impl Trunks {
+    pub(crate) fn new(threads: usize) -> Self {
+        let own = (0..threads).map(|_| Own::default()).collect();
+        Trunks { own, closed: AtomicBool::new(false) }
+    }
+
+    /// A stream of a connection that is open and has room.
+    pub(crate) fn reuse(&self, thread: usize) -> Option<Branch> {
+        let mut open = self.own[thread].open();
+        open.retain(|trunk| trunk.is_usable());
+        open.iter().find_map(Branch::open)
+    }
+
+    /// A stream, of a new connection if there is none with room. What `count` returns is dropped when a
+    /// new connection ends.
+    pub(crate) async fn open<C: Send + 'static>(
+        &self,
+        thread: usize,
+        address: &Address,
+        count: impl Fn() -> C,
+    ) -> io::Result<Branch> {
+        let own = &self.own[thread];
+        loop {
+            let mut connected = pin!(own.connected.notified());
+            connected.as_mut().enable();
+            if let Some(branch) = self.reuse(thread) {
+                return Ok(branch);
+            }
+            if own.connecting.swap(true, Ordering::Relaxed) {
+                connected.await;
+                continue;
+            }
+            let connecting = Connecting(own);
+            let trunk = connect(address, count()).await?;
+            let branch = Branch::open(&trunk);
+            own.open().push(trunk);
+            if self.closed.load(Ordering::SeqCst) {
+                self.close();
+            }
+            drop(connecting);
+            return branch.ok_or_else(|| io::Error::other("it allows no streams"));
+        }
+    }
+
+    /// Closes this thread's connections that have had no stream for so long.
+    pub(crate) fn sweep(&self, thread: usize, longest: Duration, now: Instant) {
+        self.own[thread].open().retain(|trunk| {
+            let keep = trunk.is_usable() && !trunk.is_idle(longest, now);
+            if !keep {
+                trunk.close();
+            }
+            keep
+        });
+    }
+
+    /// Closes all, each when its last stream is done, now and from now on.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        for own in &self.own {
+            own.open().drain(..).for_each(|trunk| trunk.close());
+        }
+    }
+
+    /// Connections without a stream.
+    pub(crate) fn idle_count(&self) -> usize {
+        let idle = |own: &Own| own.open().iter().filter(|trunk| !trunk.has_streams()).count();
+        self.own.iter().map(idle).sum()
+    }
+}
+
+impl Own {
+    fn open(&self) -> MutexGuard<'_, Vec<Arc<Trunk>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets the others go on when dropped, whatever came of it.
+struct Connecting<'o>(&'o Own);
+
+impl Drop for Connecting<'_> {
+    fn drop(&mut self) {
+        self.0.connecting.store(false, Ordering::Relaxed);
+        self.0.connected.notify_waiters();
+    }
+}

@@ -1,0 +1,106 @@
+//! The access log: a line a request. A data-plane thread puts its lines into a buffer of its own,
+//! a writer empties the buffers. Nobody who serves requests waits for a disk or a reader: when a
+//! buffer is full, lines are dropped and counted, and the log says how many.
+
+pub(crate) mod buffers;
+pub(crate) mod line;
+pub(crate) mod record;
+#[cfg(test)]
+mod tests;
+pub(crate) mod writer;
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::Thread;
+use std::time::Duration;
+
+use crate::config::access_log::AccessLog;
+use crate::log::buffers::LogBuffers;
+use crate::log::line::Line;
+use crate::log::writer::{Sink, Writer};
+
+/// A log that is being written.
+pub(crate) struct Log {
+    shared: Arc<LogBuffers>,
+    notice: fn(&str),
+    writer: Thread,
+    /// Disconnected when the writer has written everything.
+    ended: Mutex<mpsc::Receiver<()>>,
+}
+
+/// Bytes of lines that one thread may have waiting: some thousand requests.
+const CAPACITY: usize = 1 << 20;
+
+/// How long a stop waits for a disk or a reader that takes no more.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+impl Log {
+    /// Opens the target, and starts the writer.
+    pub(crate) fn start(log: &AccessLog, threads: usize, notice: fn(&str)) -> io::Result<Log> {
+        let sink = Sink::open(log.to.clone(), notice)?;
+        let shared = Arc::new(LogBuffers::new(log.format, threads));
+        let (end, ended) = mpsc::channel();
+        let writer = Writer::new(Arc::clone(&shared), sink);
+        let thread = std::thread::Builder::new().name("access-log".into()).spawn(move || {
+            writer.run();
+            drop(end);
+        })?;
+        Ok(Log { shared, notice, writer: thread.thread().clone(), ended: Mutex::new(ended) })
+    }
+
+    /// Adds a line of this thread.
+    pub(crate) fn write(&self, thread: usize, line: &Line<'_>) {
+        let mut buffer = self.shared.buffer(thread);
+        let before = buffer.lines.len();
+        line.write(&mut buffer.lines, self.shared.format);
+        let after = buffer.lines.len();
+        if after > CAPACITY {
+            buffer.lines.truncate(before);
+            buffer.dropped += 1;
+            return;
+        }
+        drop(buffer);
+        // Once when it fills up; later lines find it awake, or busy with a slow disk.
+        let fills = before < CAPACITY / 2 && after >= CAPACITY / 2;
+        if fills || self.shared.asleep.load(Ordering::Relaxed) {
+            self.wake();
+        }
+    }
+
+    /// Writes what waits, and goes on with the file that has the name now.
+    pub(crate) fn reopen(&self) {
+        self.shared.reopen.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Writes what waits, and ends; to be called when nobody adds lines any more. The first call waits.
+    pub(crate) fn stop(&self) {
+        if self.shared.stop.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.wake();
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.recv_timeout(LAST_WORDS) == Err(mpsc::RecvTimeoutError::Timeout) {
+            (self.notice)(
+                "the access log takes no more bytes, so its last lines are lost; look at who reads it, or at its disk",
+            );
+        }
+    }
+
+    /// Lines that were not written, so far.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.shared.dropped.load(Ordering::Relaxed)
+    }
+
+    fn wake(&self) {
+        self.shared.asleep.store(false, Ordering::SeqCst);
+        self.writer.unpark();
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

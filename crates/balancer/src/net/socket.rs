@@ -1,0 +1,145 @@
+//! A TCP or Unix connection, and what its kind needs from the kernel.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustix::net::sockopt::set_tcp_quickack;
+use rustix::net::{RecvFlags, recv};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
+
+use crate::config::address::Address;
+use crate::net::congestion_control::plain_congestion_control;
+
+/// A connection over TCP or a Unix socket.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// What a buffer is filled from and emptied into.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {
+    /// Ready when a read is worth its memory: it will return bytes, the end or an error, as a rule.
+    fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+}
+
+/// How long to leave a backend alone that has no room for one more connection.
+const BACKLOG_FULL: Duration = Duration::from_millis(2);
+
+impl Socket {
+    /// Waits for as long as the backend does not accept: the caller has the deadline.
+    pub(crate) async fn connect(address: &Address) -> io::Result<Self> {
+        match address {
+            Address::Tcp(address) => {
+                let socket = match address {
+                    SocketAddr::V4(_) => TcpSocket::new_v4()?,
+                    SocketAddr::V6(_) => TcpSocket::new_v6()?,
+                };
+                plain_congestion_control(&socket, *address);
+                let stream = socket.connect(*address).await?;
+                stream.set_nodelay(true)?;
+                Ok(Socket::Tcp(stream))
+            }
+            Address::Unix(path) => loop {
+                match UnixStream::connect(path).await {
+                    // Its backlog is full, and nothing tells when that ends.
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        tokio::time::sleep(BACKLOG_FULL).await;
+                    }
+                    connected => return connected.map(Socket::Unix),
+                }
+            },
+        }
+    }
+}
+
+/// Linux waits for 40 ms with that, and who writes header and body one after the other waits for it
+/// with the body (Nagle's algorithm, RFC 896).
+pub(crate) fn acknowledge(stream: &TcpStream) {
+    // What is late without it comes all the same.
+    let _ = set_tcp_quickack(stream, true);
+}
+
+/// What a read would return.
+pub(crate) fn peek(stream: impl AsFd, room: &mut [u8]) -> io::Result<usize> {
+    Ok(recv(stream, room, RecvFlags::PEEK | RecvFlags::DONTWAIT)?.1)
+}
+
+pub(crate) fn would_block(read: &io::Result<usize>) -> bool {
+    matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+/// Reads and writes through whichever variant there is.
+macro_rules! pass_on {
+    ($stream:ident, $($variant:ident),+) => {
+        impl AsyncRead for $stream {
+            #[inline]
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                room: &mut ReadBuf<'_>,
+            ) -> Poll<io::Result<()>> {
+                match self.get_mut() {
+                    $($stream::$variant(stream) => Pin::new(stream).poll_read(cx, room),)+
+                }
+            }
+        }
+
+        impl AsyncWrite for $stream {
+            #[inline]
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bytes: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                match self.get_mut() {
+                    $($stream::$variant(stream) => Pin::new(stream).poll_write(cx, bytes),)+
+                }
+            }
+
+            #[inline]
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                parts: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                match self.get_mut() {
+                    $($stream::$variant(stream) => Pin::new(stream).poll_write_vectored(cx, parts),)+
+                }
+            }
+
+            fn is_write_vectored(&self) -> bool {
+                true
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                match self.get_mut() {
+                    $($stream::$variant(stream) => Pin::new(stream).poll_flush(cx),)+
+                }
+            }
+
+            fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                match self.get_mut() {
+                    $($stream::$variant(stream) => Pin::new(stream).poll_shutdown(cx),)+
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use pass_on;
+
+pass_on!(Socket, Tcp, Unix);
+
+/// Two ends of one loopback connection.
+#[cfg(test)]
+pub(crate) async fn pair() -> (TcpStream, TcpStream) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    (near, listener.accept().await.unwrap().0)
+}

@@ -1,0 +1,391 @@
+//! One request: a slot, a connection, the relay; again where that is safe.
+
+use std::future::poll_fn;
+use std::io::Write as _;
+use std::ops::Range;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::{Duration, Instant};
+
+use crate::backends::backend_stream::Check;
+use crate::backends::counters::{BackendFault, record};
+use crate::backends::report::Report;
+use crate::connection::client::Client;
+use crate::connection::failure::Failure;
+use crate::connection::worker::Worker;
+use crate::connection::workspace::Workspace;
+use crate::dispatch::wish::{Tried, Wish};
+use crate::dispatch::{AllDown, Outlook, Refusal};
+use crate::h1::body::Framing;
+use crate::h1::request::Request;
+use crate::h1::response::Persistence;
+use crate::log::line::Line;
+use crate::net::client_network::Household;
+use crate::net::clock::{self, Millis};
+use crate::net::fd_limit;
+use crate::proxy::backend_connection::Lease;
+use crate::proxy::relay::state::{Outcome, Relay, Touch, Unserved};
+use crate::proxy::tunnel;
+use crate::queue::app::App;
+use crate::queue::dispatcher::{Place, Reply, Slot};
+
+/// What becomes of the client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The next request may follow.
+    KeepAlive,
+    /// An answer was sent; the client may still be sending.
+    Close,
+    /// The client must not take what it has for an answer.
+    Abort,
+    /// The client can send the request again, whatever it asks for.
+    Refuse,
+    Gone,
+}
+
+/// Backends that may be lost with one request. The second tells a chance from a request that ends
+/// whoever gets it: no third one is put at risk.
+const LOSSES: usize = 2;
+
+/// Serves a request whose header is in the workspace, rewritten. `body` is what the client has yet
+/// to send.
+pub(crate) async fn run(
+    client: &mut Client,
+    space: &mut Workspace,
+    request: &Request,
+    body: Framing,
+    worker: &Worker,
+    app: &App,
+) -> After {
+    let arrived = Instant::now();
+    let after = match forward(client, space, request, body, worker, app, arrived).await {
+        Outcome::Complete(Persistence::KeepAlive) => After::KeepAlive,
+        Outcome::Complete(Persistence::Close) if sends_no_more(client, request, body, worker) => {
+            After::Gone
+        }
+        Outcome::Complete(Persistence::Close) => After::Close,
+        Outcome::Failed(failure) => {
+            // What is left of a body would be taken for the next request.
+            let whole = body == Framing::Empty;
+            let persistence = if whole { request.persistence } else { Persistence::Close };
+            answer(client, space, request, &failure, persistence, worker).await
+        }
+        Outcome::Tunnel(lease) => {
+            tunnel::run(client, space, *lease, worker).await;
+            log(client, space, request, worker, Some(app));
+            return After::Gone;
+        }
+        Outcome::Refused => {
+            if let Some(record) = &mut space.record {
+                // As who speaks HTTP/1.1 would be told.
+                record.status = Some(502);
+            }
+            After::Refuse
+        }
+        // The first two have been tried again.
+        Outcome::Stale(_) | Outcome::Unserved(_) | Outcome::Broken => After::Abort,
+        Outcome::ClientGone => {
+            log(client, space, request, worker, Some(app));
+            return After::Gone;
+        }
+    };
+    let answered = Instant::now();
+    client.answered = Some(answered);
+    app.tally(worker.index, |tally| record(&mut tally.response, answered - arrived));
+    log(client, space, request, worker, Some(app));
+    after
+}
+
+/// RFC 9112 9.6: a client that asks for its connection to be closed sends nothing after this request.
+/// There is nothing to linger for when that has come whole, and the end was not our wish.
+fn sends_no_more(client: &Client, request: &Request, body: Framing, worker: &Worker) -> bool {
+    let ours = client.requests >= worker.shared.config.limits.requests;
+    request.persistence == Persistence::Close && body == Framing::Empty && !ours
+}
+
+/// Answers a request that is not whole, or for no app.
+pub(crate) async fn refuse(
+    client: &mut Client,
+    space: &mut Workspace,
+    request: &Request,
+    failure: &Failure,
+    persistence: Persistence,
+    worker: &Worker,
+    app: Option<&App>,
+) -> After {
+    let after = answer(client, space, request, failure, persistence, worker).await;
+    log(client, space, request, worker, app);
+    after
+}
+
+/// Writes the line of a request that is over.
+pub(crate) fn log(
+    client: &Client,
+    space: &Workspace,
+    request: &Request,
+    worker: &Worker,
+    app: Option<&App>,
+) {
+    let (Some(log), Some(record)) = (&worker.shared.log, &space.record) else { return };
+    let line = Line {
+        time: clock::since_1970(),
+        client: request.client.or(client.origin.peer()),
+        record,
+        head: &space.request,
+        request_id: &space.id,
+        app: app.map(|app| &app.config.name[..]),
+        queued: space.queued,
+        response: record.elapsed(),
+        transport: client.stream.transport(),
+    };
+    log.write(worker.index, &line);
+}
+
+/// Answers a request without a backend.
+async fn answer(
+    client: &mut Client,
+    space: &mut Workspace,
+    request: &Request,
+    failure: &Failure,
+    persistence: Persistence,
+    worker: &Worker,
+) -> After {
+    worker.tally(|tally| tally.own_answers[usize::from(failure.status() / 100 - 3)] += 1);
+    let bytes = &mut space.downward.lead;
+    let date = worker.shared.config.forwarding.date;
+    let body =
+        failure.write(bytes, persistence, request.version, request.is_head, date, &space.added);
+    if let Some(record) = &mut space.record {
+        (record.status, record.bytes) = (Some(failure.status()), body as u64);
+    }
+    let sent = client.send(bytes, worker.shared.config.timeouts.stall).await;
+    space.downward.clear();
+    match (sent, persistence) {
+        (Err(_), _) => After::Gone,
+        (Ok(()), Persistence::KeepAlive) => After::KeepAlive,
+        (Ok(()), Persistence::Close) => After::Close,
+    }
+}
+
+async fn forward<'w>(
+    client: &mut Client,
+    space: &mut Workspace,
+    request: &Request,
+    body: Framing,
+    worker: &'w Worker,
+    app: &'w App,
+    arrived: Instant,
+) -> Outcome<'w> {
+    let key = app.config.policy.key(&space.request, request.client);
+    let asker = request.client.map(Household::of);
+    let mut wish = Wish { client: asker, key, tried: Tried::default() };
+    let mut unserved: Option<Box<Unserved>> = None;
+    let mut told = space.head - 2..space.head - 2;
+    let mut losses = 0;
+    loop {
+        let asked = if unserved.is_none() { arrived } else { Instant::now() };
+        let (slot, waited) = match slot(client, worker, app, wish).await {
+            Ok(granted) => granted,
+            Err(Refused::Outcome(outcome)) => {
+                // For the log: it may have waited for nothing.
+                space.queued += asked.elapsed();
+                return outcome;
+            }
+            Err(Refused::NobodyLeft) => {
+                return unserved.map_or(Outcome::ClientGone, |it| Outcome::Failed(it.failure));
+            }
+        };
+        let granted = if waited { Instant::now() } else { asked };
+        let time = granted - asked;
+        match &unserved {
+            Some(before) => {
+                before.backend.tally(worker.index, |tally| tally.counts.retries += 1);
+            }
+            None => app.tally(worker.index, |tally| record(&mut tally.queue, time)),
+        }
+        if waited {
+            space.queued += time;
+            if worker.shared.config.forwarding.queue_time.is_on() {
+                tell_wait(space, request, &mut told, arrived);
+            }
+        }
+        match attempt(client, space, request, body, worker, slot, granted).await {
+            Outcome::Unserved(failed) => {
+                wish.tried.push(failed.id);
+                losses += usize::from(failed.touch == Touch::Lost);
+                if wish.tried.len() >= app.config.attempts || losses >= LOSSES {
+                    return Outcome::Failed(failed.failure);
+                }
+                unserved = Some(failed);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Sends the request to one backend: over an idle connection, or over a fresh one, also where the
+/// idle one turns out to be closed.
+async fn attempt<'w>(
+    client: &mut Client,
+    space: &mut Workspace,
+    request: &Request,
+    body: Framing,
+    worker: &'w Worker,
+    slot: Slot<'w>,
+    mut began: Instant,
+) -> Outcome<'w> {
+    let mut lease = Lease::new(slot, worker.index);
+    let check = if request.idempotent { Check::EventLoop } else { Check::Kernel };
+    let mut reused = lease.reuse(check);
+    let mut touch = Touch::None;
+    loop {
+        if let Some(record) = &mut space.record {
+            record.attempts += 1;
+            record.backend = Some(Arc::clone(&lease.slot.backend));
+        }
+        if !reused {
+            began = Instant::now();
+            let connect = worker.shared.config.timeouts.connect;
+            let cut_off = || worker.cut_off();
+            if let Err(error) = lease.connect(&mut client.timer, connect, cut_off).await {
+                if cut_off().is_some_and(|end| end <= Instant::now()) {
+                    return Outcome::ClientGone;
+                }
+                if !fd_limit::is_shortage(&error) {
+                    lease.slot.report =
+                        Report::failed(BackendFault::Connect, began, Instant::now());
+                }
+                let backend = Arc::clone(&lease.slot.backend);
+                backend.tally(worker.index, |tally| {
+                    tally.counts.requests += 1;
+                    tally.counts.fault(BackendFault::Connect);
+                });
+                let failure = Failure::Connect(Arc::clone(&backend), error.to_string()).into();
+                return Outcome::Unserved(
+                    Unserved { id: lease.slot.id, backend, failure, touch }.into(),
+                );
+            }
+            lease.slot.backend.tally(worker.index, |tally| tally.counts.connects += 1);
+        }
+        let mut relay = Relay::new(worker, client, space, request, body, lease, began);
+        match relay.run().await {
+            Outcome::Stale(stale) => {
+                stale.slot.backend.tally(worker.index, |tally| tally.counts.retries += 1);
+                // Where no fresh one can be made, it was not an idle connection that ended, but the backend.
+                (lease, reused, touch) = (*stale, false, Touch::Lost);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Tells the app how long the request has waited, and since when, in the place of what `told` it
+/// before.
+#[cold]
+fn tell_wait(space: &mut Workspace, request: &Request, told: &mut Range<usize>, arrived: Instant) {
+    let head = &mut space.request;
+    head.drain(told.clone());
+    let end = head.len();
+    // Writing to memory succeeds.
+    let _ = write!(head, "X-Queue-Time: {}\r\n", Millis(space.queued));
+    if !request.timed {
+        let began = clock::since_1970().saturating_sub(arrived.elapsed());
+        let (seconds, millis) = (began.as_secs(), began.subsec_millis());
+        let _ = write!(head, "X-Request-Start: t={seconds}.{millis:03}\r\n");
+    }
+    told.end = told.start + head.len() - end;
+    head[told.start..].rotate_right(told.len());
+}
+
+/// Why there is no slot.
+enum Refused<'w> {
+    Outcome(Outcome<'w>),
+    /// The request has been at every backend, or too many requests are sent again.
+    NobodyLeft,
+}
+
+/// A slot, and whether it was waited for.
+async fn slot<'w>(
+    client: &mut Client,
+    worker: &Worker,
+    app: &'w App,
+    wish: Wish,
+) -> Result<(Slot<'w>, bool), Refused<'w>> {
+    let limits = app.config.queue;
+    let failure = match app.dispatcher.ask(wish) {
+        Reply::Slot(slot) => return Ok((slot, false)),
+        Reply::Place(place, outlook) => {
+            let slot = wait(client, worker, app, place, outlook).await;
+            return slot.map(|slot| (slot, true));
+        }
+        Reply::AllDown => all_down(worker, app, Duration::ZERO),
+        Reply::AllTried | Reply::Overspent => return Err(Refused::NobodyLeft),
+        Reply::Full => queue_full(worker, app),
+        Reply::TooLate(expected) => {
+            app.tally(worker.index, |tally| tally.shed.too_late += 1);
+            Failure::QueueTooSlow { expected, limit: limits.wait }
+        }
+    };
+    Err(Refused::Outcome(Outcome::Failed(failure.into())))
+}
+
+async fn wait<'w>(
+    client: &mut Client,
+    worker: &Worker,
+    app: &'w App,
+    mut place: Place<'w>,
+    outlook: Outlook,
+) -> Result<Slot<'w>, Refused<'w>> {
+    let (began, longest) = (Instant::now(), app.config.queue.wait);
+    let mut limit = match outlook {
+        Outlook::Slot => longest,
+        Outlook::Recovery => app.config.health.all_down_wait.min(longest),
+    };
+    let Client { stream, timer, .. } = client;
+    let mut closed = pin!(stream.closed());
+    poll_fn(|cx| {
+        if let Poll::Ready(slot) = place.poll(cx) {
+            return Poll::Ready(slot.map_err(|refusal| match refusal {
+                Refusal::AllTried => Refused::NobodyLeft,
+                Refusal::Displaced => {
+                    Refused::Outcome(Outcome::Failed(queue_full(worker, app).into()))
+                }
+            }));
+        }
+        if closed.as_mut().poll(cx).is_ready() {
+            app.tally(worker.index, |tally| tally.shed.client_gone += 1);
+            return Poll::Ready(Err(Refused::Outcome(Outcome::ClientGone)));
+        }
+        if let Some(end) = worker.cut_off()
+            && timer.poll(cx, end).is_ready()
+        {
+            return Poll::Ready(Err(Refused::Outcome(Outcome::ClientGone)));
+        }
+        ready!(timer.poll(cx, began + limit));
+        if limit < longest && app.dispatcher.all_down().is_none() {
+            // Somebody serves by now, and this one waits for a slot as any other.
+            limit = longest;
+            ready!(timer.poll(cx, began + limit));
+        }
+        let failure = all_down(worker, app, limit);
+        Poll::Ready(Err(Refused::Outcome(Outcome::Failed(failure.into()))))
+    })
+    .await
+}
+
+fn queue_full(worker: &Worker, app: &App) -> Failure {
+    app.tally(worker.index, |tally| tally.shed.full += 1);
+    Failure::QueueFull(app.config.queue.length)
+}
+
+/// Says why nobody serves, unless somebody does by now.
+fn all_down(worker: &Worker, app: &App, limit: Duration) -> Failure {
+    let Some(AllDown { backends, reason, until }) = app.dispatcher.all_down() else {
+        app.tally(worker.index, |tally| tally.shed.timeout += 1);
+        return Failure::QueueTimeout(limit);
+    };
+    app.tally(worker.index, |tally| tally.shed.all_down += 1);
+    let retry = until.map(|until| until.saturating_duration_since(Instant::now()));
+    Failure::AllDown { backends, reason, retry: retry.unwrap_or_default() }
+}

@@ -1,0 +1,89 @@
+//! Asks every backend of every app in its time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::task::JoinSet;
+
+use crate::backends::backend_id::BackendId;
+use crate::config::health::ActiveHealth;
+use crate::connection::worker::Worker;
+use crate::dispatch::TICK;
+use crate::dispatch::member::Standing;
+use crate::proxy::health_check::{self, Finding};
+use crate::queue::app::App;
+
+/// When a backend is to be asked again; none while it is being asked.
+type Schedule = HashMap<BackendId, Option<Instant>>;
+
+/// Asks for as long as the balancer runs.
+pub(crate) async fn run(worker: Arc<Worker>) {
+    if worker.shared.apps.iter().all(|app| app.config.health.active.is_none()) {
+        return;
+    }
+    let (mut schedule, mut checks) = (Schedule::new(), JoinSet::new());
+    let mut ticks = tokio::time::interval(TICK);
+    loop {
+        ticks.tick().await;
+        while let Some(done) = checks.try_join_next() {
+            let Ok((id, next)) = done else { continue };
+            schedule.insert(id, Some(next));
+        }
+        let due = due(&worker.shared.apps, &mut schedule, Instant::now());
+        for id in due {
+            checks.spawn(check(Arc::clone(&worker), id));
+        }
+    }
+}
+
+/// The backends whose time has come, marked as being asked; forgets those that are gone.
+fn due(apps: &[App], schedule: &mut Schedule, now: Instant) -> Vec<BackendId> {
+    let (mut due, mut seen) = (Vec::new(), Schedule::new());
+    for app in apps.iter().filter(|app| app.config.health.active.is_some()) {
+        for standing in app.dispatcher.standings() {
+            if standing.standing == Standing::Draining || standing.slots == 0 {
+                continue;
+            }
+            let id = standing.id;
+            let next = schedule.get(&id).copied().unwrap_or(Some(now));
+            let asks = next.is_some_and(|next| next <= now);
+            seen.insert(id, if asks { None } else { next });
+            if asks {
+                due.push(id);
+            }
+        }
+    }
+    *schedule = seen;
+    due
+}
+
+async fn check(worker: Arc<Worker>, id: BackendId) -> (BackendId, Instant) {
+    let app = worker.shared.app(id.app());
+    let rules = app.config.health.active.as_ref();
+    if let Some(rules) = rules {
+        ask(&worker, app, id, rules).await;
+    }
+    let interval = rules.map_or(TICK, |rules| rules.interval);
+    (id, Instant::now() + interval)
+}
+
+/// The wait for a slot is not held against the backend, nor a wait behind requests for which there may
+/// be one slot too many.
+async fn ask(worker: &Worker, app: &App, id: BackendId, rules: &ActiveHealth) {
+    let Some(slot) = app.dispatcher.slot_of(id).await else { return };
+    let tries_more = app.dispatcher.tries_more_slots(id);
+    let connect = worker.shared.config.timeouts.connect;
+    let backend = Arc::clone(&slot.backend);
+    let result = match health_check::check(slot, worker.index, rules, connect).await {
+        Finding::Fit => Ok(()),
+        Finding::Untried => return,
+        Finding::Late(_) if tries_more => return app.dispatcher.end_trial(id, Instant::now()),
+        Finding::Late(reason) | Finding::Unfit(reason) => Err(reason),
+    };
+    backend.tally(worker.index, |tally| {
+        tally.counts.checks += 1;
+        tally.counts.failed_checks += u64::from(result.is_err());
+    });
+    app.dispatcher.checked(id, rules, result);
+}

@@ -1,0 +1,340 @@
+//! One exchange over an established connection: the request up, the answer down, both at once,
+//! each byte held in bounded memory until the other side takes it.
+
+pub(crate) mod down;
+pub(crate) mod state;
+pub(crate) mod up;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use crate::backends::backend_state::BackendState;
+use crate::backends::counters::{BackendFault, record};
+use crate::backends::report::Report;
+use crate::config::Config;
+use crate::connection::client::{Client, Watch};
+use crate::connection::client_stream::ClientStream;
+use crate::connection::failure::Failure;
+use crate::connection::worker::Worker;
+use crate::connection::workspace::Workspace;
+use crate::h1::Flaw;
+use crate::h1::body::Framing;
+use crate::h1::request::{Dialogue, Expect, Request};
+use crate::h1::response::Persistence;
+use crate::net::client_network::Household;
+use crate::net::min_rate::Pace;
+use crate::proxy::backend_connection::{History, Lease};
+use crate::proxy::relay::state::{Download, Moved, Outcome, Relay, Touch, Unserved, Upload};
+
+/// A slot that has waited for its client for so long is one that others may need more: longer than a
+/// client that takes what it is sent needs to say so, as a rule.
+const STALL: Duration = Duration::from_millis(20);
+
+/// How often to look whether a client has reset its connection, behind bytes of a body that the backend
+/// does not take.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl<'r, 'w> Relay<'r, 'w> {
+    /// `body` is what the client has yet to send; the request header, and a body that has arrived
+    /// whole, are in the workspace.
+    pub(crate) fn new(
+        worker: &'w Worker,
+        client: &'r mut Client,
+        space: &'r mut Workspace,
+        request: &'r Request,
+        body: Framing,
+        lease: Lease<'w>,
+        began: Instant,
+    ) -> Self {
+        let Config { timeouts, limits, .. } = &worker.shared.config;
+        space.answer.clear();
+        space.upward.clear();
+        space.downward.clear();
+        Relay {
+            worker,
+            client,
+            space,
+            request,
+            lease: Some(lease),
+            began,
+            upload: Upload::Head { sent: 0, body },
+            download: Download::Head { scanner: None, interim: 0, continued: false },
+            watch: Watch::new(),
+            moved: Moved::default(),
+            acknowledged: false,
+            status: None,
+            still: None,
+            looked: began,
+            pace: Pace::new(timeouts.client_grace, timeouts.stall, limits.client_rate),
+        }
+    }
+
+    /// To be called once.
+    pub(crate) async fn run(&mut self) -> Outcome<'w> {
+        let outcome = std::future::poll_fn(|cx| self.poll(cx)).await;
+        if matches!(outcome, Outcome::ClientGone) && self.lease.is_some() {
+            self.settle(Some(BackendFault::ClientAbort));
+        }
+        outcome
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome<'w>> {
+        if let Poll::Ready(Err(outcome)) = self.poll_upload(cx) {
+            return Poll::Ready(outcome);
+        }
+        if let Poll::Ready(outcome) = self.poll_download(cx) {
+            return Poll::Ready(outcome);
+        }
+        // Looking for one would meet the body; a stream is told of it, also where the backend takes no
+        // more of the body.
+        let sees_reset = match self.upload {
+            Upload::Body(_) => matches!(self.client.stream, ClientStream::Http2(_)),
+            _ => true,
+        };
+        if sees_reset && self.watch.poll_reset(cx, &mut self.client.stream).is_ready() {
+            return Poll::Ready(Outcome::ClientGone);
+        }
+        if let Some(end) = self.worker.cut_off()
+            && self.client.timer.poll(cx, end).is_ready()
+        {
+            return Poll::Ready(self.cut_off());
+        }
+        let moved = self.moved.total();
+        let since = match self.still {
+            Some((since, then)) if then == moved => since,
+            Some(_) => Instant::now(),
+            // It has just begun.
+            None => self.began,
+        };
+        self.still = Some((since, moved));
+        if self.lease.as_ref().is_some_and(|lease| lease.slot.is_revoked()) {
+            return Poll::Ready(self.refuse(Failure::Outpaced));
+        }
+        let deadline = since + self.patience();
+        let limit = match self.client.upload {
+            Some(upload) if self.waits_for_body() && !self.is_interleaved() => upload.min(deadline),
+            _ => deadline,
+        };
+        let client = self.moved.from_client + self.moved.to_client;
+        let slow = self.pace.deadline(self.waits_for_client(), client);
+        if let Some(due) = self.stall_due(since)
+            && due < slow.unwrap_or(limit).min(limit)
+        {
+            ready!(self.client.timer.poll(cx, due));
+            if let Some(lease) = &mut self.lease {
+                lease.slot.stall(self.request.client.map(Household::of), cx.waker());
+            }
+        }
+        while !sees_reset && self.upload.waits_for_backend(self.space) {
+            let look = self.looked.max(since) + LOOK;
+            if look >= slow.unwrap_or(limit).min(limit) {
+                break;
+            }
+            ready!(self.client.timer.poll(cx, look));
+            if self.client.stream.has_failed() {
+                return Poll::Ready(Outcome::ClientGone);
+            }
+            self.looked = look;
+        }
+        match slow {
+            Some(slow) if slow < limit => {
+                self.client.timer.poll(cx, slow).map(|()| self.too_slow())
+            }
+            _ if limit < deadline => self.client.timer.poll(cx, limit).map(|()| self.too_long()),
+            _ => self.client.timer.poll(cx, deadline).map(|()| self.timed_out()),
+        }
+    }
+
+    /// When the slot will have waited long enough for the client alone, which has not moved `since`.
+    fn stall_due(&mut self, since: Instant) -> Option<Instant> {
+        let waits = self.waits_for_client();
+        let slot = &mut self.lease.as_mut()?.slot;
+        if slot.is_stalled() && (!waits || since.elapsed() < STALL) {
+            slot.resume();
+        }
+        (waits && !slot.is_stalled()).then(|| since + STALL)
+    }
+
+    /// Of the client's connection. A body that is still coming would be taken for a request.
+    fn persistence(&self) -> Persistence {
+        let stopping = self.worker.shared.stopping.load(Ordering::Relaxed);
+        match self.upload {
+            Upload::Done { .. } if !stopping => self.request.persistence,
+            _ => Persistence::Close,
+        }
+    }
+
+    /// A slot, or memory, is held for what only the client can do.
+    fn waits_for_client(&self) -> bool {
+        !self.is_interleaved() && (self.waits_for_body() || !self.space.downward.is_empty())
+    }
+
+    /// Nothing more can be sent before the client sends more, and it may.
+    fn waits_for_body(&self) -> bool {
+        let untold = self.request.expect == Expect::Continue
+            && !self.upload.has_taken_body()
+            && matches!(self.download, Download::Head { continued: false, .. });
+        self.upload.waits_for_client(self.space) && !untold
+    }
+
+    fn is_interleaved(&self) -> bool {
+        self.request.dialogue == Dialogue::Interleaved
+    }
+
+    /// How long nothing may move.
+    fn patience(&self) -> Duration {
+        let timeouts = &self.worker.shared.config.timeouts;
+        match (&self.download, self.waits_for_body()) {
+            (Download::Body { .. }, _) | (_, true) if self.is_interleaved() => timeouts.tunnel,
+            (Download::Head { .. }, true) => timeouts.body,
+            (Download::Head { .. }, false) => timeouts.response,
+            _ => timeouts.stall,
+        }
+    }
+
+    fn timed_out(&mut self) -> Outcome<'w> {
+        let timeouts = self.worker.shared.config.timeouts;
+        match (&self.download, self.waits_for_body()) {
+            _ if !self.space.downward.is_empty() => self.broken(BackendFault::ClientAbort),
+            (Download::Head { .. }, true) => self.refuse(Failure::BodyTimeout(self.patience())),
+            (Download::Head { .. }, false) => self.fail(BackendFault::Timeout, |backend| {
+                Failure::ResponseTimeout(backend, timeouts.response)
+            }),
+            _ => self.broken(BackendFault::Timeout),
+        }
+    }
+
+    /// The balancer has stopped, and waits for nobody any more.
+    fn cut_off(&mut self) -> Outcome<'w> {
+        match self.download {
+            Download::Head { .. } if self.space.downward.is_empty() => Outcome::ClientGone,
+            _ => self.broken(BackendFault::ClientAbort),
+        }
+    }
+
+    fn too_long(&mut self) -> Outcome<'w> {
+        self.refuse(Failure::UploadTimeout(self.worker.shared.config.timeouts.upload))
+    }
+
+    fn too_slow(&mut self) -> Outcome<'w> {
+        self.refuse(Failure::BodyTooSlow(self.worker.shared.config.limits.client_rate))
+    }
+
+    /// The backend closed or reset the connection before an answer. RFC 9110 9.2.2: it may have
+    /// acted on the request, unless nothing of it was sent.
+    fn closed(&mut self) -> Outcome<'w> {
+        let reused = self.lease.as_ref().is_some_and(|lease| lease.history == History::Reused);
+        let unanswered = self.space.answer.is_empty() && self.moved.from_backend == 0;
+        let untouched = self.lease.as_mut().is_some_and(|lease| lease.stream().is_untouched());
+        let harmless = untouched || self.request.idempotent || self.moved.to_backend == 0;
+        let again = unanswered && harmless && !self.upload.has_taken_body();
+        if again && reused {
+            let lease = self.lease.take().map(Box::new);
+            return lease.map_or(Outcome::Broken, Outcome::Stale);
+        }
+        let id = self.lease.as_ref().map(|lease| lease.slot.id);
+        self.settle(Some(BackendFault::Closed));
+        // Says nothing about its health, as an idle connection that it closes does not.
+        if let Some(lease) = &mut self.lease
+            && lease.stream().has_left()
+        {
+            lease.slot.report = Report::Nothing;
+        }
+        match (id, self.backend()) {
+            (Some(id), Some(backend)) => {
+                let failure = Box::new(Failure::Closed(Arc::clone(&backend)));
+                let resets = matches!(self.client.stream, ClientStream::Http2(_));
+                let is_lost = !untouched && self.moved.to_backend > 0;
+                let touch = if is_lost { Touch::Lost } else { Touch::None };
+                match again {
+                    true => Outcome::Unserved(Box::new(Unserved { id, backend, failure, touch })),
+                    false if untouched && unanswered && resets => Outcome::Refused,
+                    false => Outcome::Failed(failure),
+                }
+            }
+            _ => Outcome::Broken,
+        }
+    }
+
+    fn malformed(&mut self, flaw: Flaw) -> Outcome<'w> {
+        self.space.downward.clear();
+        self.fail(BackendFault::Malformed, |backend| Failure::Malformed(backend, flaw))
+    }
+
+    /// The backend is at fault, and the client can be told.
+    fn fail(
+        &mut self,
+        fault: BackendFault,
+        failure: impl FnOnce(Arc<BackendState>) -> Failure,
+    ) -> Outcome<'w> {
+        self.settle(Some(fault));
+        match self.backend() {
+            Some(backend) => Outcome::Failed(Box::new(failure(backend))),
+            None => Outcome::Broken,
+        }
+    }
+
+    /// The client is at fault, and can be told unless an answer is on its way.
+    fn refuse(&mut self, failure: Failure) -> Outcome<'w> {
+        self.settle(Some(BackendFault::ClientAbort));
+        if matches!(self.download, Download::Head { .. }) && self.space.downward.is_empty() {
+            Outcome::Failed(Box::new(failure))
+        } else {
+            Outcome::Broken
+        }
+    }
+
+    fn broken(&mut self, fault: BackendFault) -> Outcome<'w> {
+        self.settle(Some(fault));
+        Outcome::Broken
+    }
+
+    /// Counts what this exchange was to its backend, once, while the lease is held: before the
+    /// client has the last byte, so that who has the answer finds it counted. Returns the time.
+    fn settle(&mut self, fault: Option<BackendFault>) -> Instant {
+        let (began, ended) = (self.began, Instant::now());
+        let Some(lease) = &mut self.lease else { return ended };
+        let slot = &mut lease.slot;
+        slot.report = match fault {
+            None => Report::answered(began, ended, self.status >= Some(500)),
+            // Says more about the client, unless only the backend was waited for.
+            Some(BackendFault::ClientAbort) => {
+                let alone = matches!(self.upload, Upload::Done { .. }) && self.status.is_none();
+                Report::left(if alone { began } else { ended }, ended)
+            }
+            Some(fault) => Report::failed(fault, began, ended),
+        };
+        let to_client = self.moved.to_client + self.space.downward.len() as u64;
+        slot.backend.tally(self.worker.index, |tally| {
+            tally.counts.requests += 1;
+            tally.counts.bytes_in += self.moved.to_backend;
+            tally.counts.bytes_out += to_client;
+            if let Some(status) = self.status {
+                tally.counts.response(status);
+            }
+            match fault {
+                Some(fault) => tally.counts.fault(fault),
+                None => record(&mut tally.service, ended - began),
+            }
+        });
+        if let Some(record) = &mut self.space.record {
+            record.status = self.status;
+            record.bytes = to_client.saturating_sub(self.moved.heads);
+            record.service = Some(ended - began);
+        }
+        ended
+    }
+
+    /// While the lease is held.
+    fn backend(&self) -> Option<Arc<BackendState>> {
+        self.lease.as_ref().map(|lease| Arc::clone(&lease.slot.backend))
+    }
+}
+
+impl Moved {
+    fn total(&self) -> u64 {
+        self.from_client + self.to_backend + self.from_backend + self.to_client
+    }
+}

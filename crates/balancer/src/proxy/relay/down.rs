@@ -1,0 +1,216 @@
+//! The answer's way to the client.
+
+use std::io;
+use std::task::{Context, Poll, ready};
+
+use crate::backends::counters::BackendFault;
+use crate::connection::client_stream::Parting;
+use crate::connection::workspace::Workspace;
+use crate::h1::Version;
+use crate::h1::body::{Decoder, Framing};
+use crate::h1::response::{Asker, Persistence, Response, parse_response};
+use crate::h1::scan::{Scan, Scanner};
+use crate::net::clock;
+use crate::proxy::relay::state::{Download, Outcome, Relay, Upload};
+
+/// More interim answers than any server sends.
+const MAX_INTERIM: u32 = 32;
+
+impl<'w> Relay<'_, 'w> {
+    /// Ready when the exchange is over.
+    pub(crate) fn poll_download(&mut self, cx: &mut Context<'_>) -> Poll<Outcome<'w>> {
+        loop {
+            if ready!(self.poll_send(cx)).is_err() {
+                return Poll::Ready(Outcome::ClientGone);
+            }
+            let step = match &mut self.download {
+                Download::Done(persistence) => return Poll::Ready(Outcome::Complete(*persistence)),
+                Download::Switched => {
+                    self.settle(None);
+                    let lease = self.lease.take().map(Box::new);
+                    return Poll::Ready(lease.map_or(Outcome::Broken, Outcome::Tunnel));
+                }
+                Download::Head { scanner, .. } => {
+                    let limit = self.worker.shared.config.limits.header_bytes;
+                    let bytes = self.space.answer.filled();
+                    match scanner.as_mut().map(|scanner| scanner.scan(bytes)) {
+                        None if bytes.is_empty() => ready!(self.poll_answer(cx)),
+                        None => self.on_head(bytes.len().min(limit)),
+                        Some(Scan::Complete(len)) if len <= limit => self.on_head(len),
+                        Some(Scan::Partial) if bytes.len() <= limit => ready!(self.poll_answer(cx)),
+                        Some(Scan::Complete(_) | Scan::Partial) => {
+                            Err(self.malformed("its header is too large"))
+                        }
+                        Some(Scan::Flawed(flaw)) => Err(self.malformed(flaw)),
+                    }
+                }
+                Download::Body { used, told, .. } => {
+                    *told = true;
+                    self.space.answer.consume(std::mem::take(used));
+                    if self.space.answer.is_empty() {
+                        ready!(self.poll_answer(cx))
+                    } else {
+                        self.on_body()
+                    }
+                }
+            };
+            if let Err(outcome) = step {
+                return Poll::Ready(outcome);
+            }
+        }
+    }
+
+    /// Sends what is on its way to the client.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Workspace { answer, downward, .. } = &mut *self.space;
+        if downward.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let (stream, sent) = (&mut self.client.stream, &mut self.moved.to_client);
+        match self.download {
+            Download::Done(Persistence::Close) => {
+                downward.poll_flush(cx, &mut Parting(stream), answer, sent)
+            }
+            _ => downward.poll_flush(cx, stream, answer, sent),
+        }
+    }
+
+    /// Reads from the backend.
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Outcome<'w>>> {
+        let Some(lease) = self.lease.as_mut() else { return Poll::Ready(Err(Outcome::Broken)) };
+        let Poll::Ready(read) = self.space.answer.poll_fill(cx, lease.stream()) else {
+            let begun = match self.download {
+                Download::Body { .. } => true,
+                _ => !self.space.answer.is_empty(),
+            };
+            if begun && !std::mem::replace(&mut self.acknowledged, true) {
+                lease.stream().acknowledge();
+            }
+            return Poll::Pending;
+        };
+        Poll::Ready(match (&self.download, read) {
+            (Download::Body { .. }, Ok(count)) if count > 0 => {
+                self.moved.from_backend += count as u64;
+                Ok(())
+            }
+            (_, Ok(count)) if count > 0 => Ok(()),
+            (&Download::Body { response, .. }, Ok(_)) if response.body == Framing::UntilClose => {
+                self.space.downward.add(response.onward, &self.space.answer, 0..0, Some(&[]));
+                self.end(response, Persistence::Close);
+                Ok(())
+            }
+            (Download::Body { .. }, _) => Err(self.broken(BackendFault::Truncated)),
+            _ => Err(self.closed()),
+        })
+    }
+
+    /// Takes the header of an answer from its first `most` bytes, if it is there.
+    fn on_head(&mut self, most: usize) -> Result<(), Outcome<'w>> {
+        let forwarding = &self.worker.shared.config.forwarding;
+        let queued = self.space.queued;
+        let waited = !queued.is_zero() && forwarding.server_timing.is_on();
+        let asker = Asker {
+            version: self.request.version,
+            persistence: self.persistence(),
+            is_head: self.request.is_head,
+            upgrade: self.request.upgrade,
+            added: &self.space.added,
+            identified: !self.space.id.is_empty(),
+            waited: waited.then(|| (queued, self.began.elapsed())),
+            date: forwarding.date.is_on().then_some(clock::write_date),
+        };
+        let (bytes, lead) = (&self.space.answer.filled()[..most], &mut self.space.downward.lead);
+        let parsed = parse_response(bytes, self.worker.shared.config.limits.headers, asker, lead);
+        let mut response = match (parsed, &mut self.download) {
+            (Ok(Some(response)), _) => response,
+            (Ok(None), Download::Head { scanner: scanner @ None, .. }) => {
+                *scanner = Some(Scanner::default());
+                return Ok(());
+            }
+            (Ok(None), _) => return Err(self.malformed("its header is malformed")),
+            (Err(flaw), _) => return Err(self.malformed(flaw)),
+        };
+        // A backend that answers before it has the whole request may have done with it: to such a
+        // one the rest is the next request, and its answer to that would be somebody else's.
+        if !matches!(self.upload, Upload::Done { .. }) {
+            response.backend = Persistence::Close;
+        }
+        self.moved.heads += self.space.downward.lead.len() as u64;
+        self.space.answer.consume(response.len);
+        match response.status {
+            101 => {
+                self.status = Some(101);
+                self.download = Download::Switched;
+                Ok(())
+            }
+            status @ 100..200 => self.on_interim(status),
+            status => {
+                self.status = Some(status);
+                self.download = Download::Body {
+                    response,
+                    decoder: Decoder::of_answer(response.body),
+                    used: 0,
+                    told: false,
+                };
+                // What has arrived of the body goes along with the header.
+                let more = response.body == Framing::Empty || !self.space.answer.is_empty();
+                if more { self.on_body() } else { Ok(()) }
+            }
+        }
+    }
+
+    /// RFC 9110 15.2: interim answers are passed on, but not to clients that do not know them.
+    fn on_interim(&mut self, status: u16) -> Result<(), Outcome<'w>> {
+        if self.request.version == Version::Http10 {
+            self.moved.heads -= self.space.downward.lead.len() as u64;
+            self.space.downward.clear();
+        }
+        self.moved.from_backend += 1;
+        match &mut self.download {
+            Download::Head { interim, scanner, continued } if *interim < MAX_INTERIM => {
+                *interim += 1;
+                *scanner = None;
+                *continued |= status == 100;
+                Ok(())
+            }
+            _ => Err(self.malformed("it has too many interim answers")),
+        }
+    }
+
+    fn on_body(&mut self) -> Result<(), Outcome<'w>> {
+        let Download::Body { response, decoder, used, told } = &mut self.download else {
+            return Ok(());
+        };
+        let Workspace { answer, downward, .. } = &mut *self.space;
+        let start = answer.start();
+        let decoded = match decoder.decode(answer.filled_mut()) {
+            Ok(decoded) => decoded,
+            Err(_) if *told => return Err(self.broken(BackendFault::Malformed)),
+            Err(flaw) => {
+                self.status = None;
+                return Err(self.malformed(flaw));
+            }
+        };
+        let trailers = decoded.end.then(|| decoder.trailers());
+        downward.add(response.onward, answer, start..start + decoded.content, trailers);
+        *used = decoded.consumed;
+        if decoded.end {
+            let response = *response;
+            // Bytes after the answer would be taken for the next one's.
+            let clean = answer.len() == decoded.consumed;
+            let keep = clean && self.request.backend == Persistence::KeepAlive;
+            self.end(response, if keep { response.backend } else { Persistence::Close });
+        }
+        Ok(())
+    }
+
+    /// The backend's part is over: its slot is free before the client has read the answer.
+    fn end(&mut self, response: Response, backend: Persistence) {
+        let ended = self.settle(None);
+        self.download = Download::Done(response.client);
+        match self.lease.take() {
+            Some(lease) if backend == Persistence::KeepAlive => lease.give_back(ended),
+            lease => drop(lease),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What is taken of a request body before a slot is asked for: all of it, or what a buffer holds.
+//! A client that sends slowly makes nobody wait but itself.
+
+use std::future::poll_fn;
+use std::task::{Poll, ready};
+use std::time::Instant;
+
+use crate::connection::client::Client;
+use crate::connection::failure::Failure;
+use crate::connection::worker::Worker;
+use crate::connection::workspace::Workspace;
+use crate::connection::write_buffer::write_chunk_size;
+use crate::h1::Flaw;
+use crate::h1::body::{Decoder, Framing};
+use crate::net::min_rate::Pace;
+
+/// Why a body did not come.
+pub(crate) enum Missing {
+    Failed(Failure),
+    ClientGone,
+}
+
+/// Finds the end of a body, and keeps a small one.
+enum Gauge {
+    Length(u64),
+    Chunked {
+        decoder: Decoder,
+        /// Bytes of the input that the decoder has taken.
+        seen: usize,
+        /// Its content is behind the request's header, as far as it has come.
+        kept: bool,
+    },
+}
+
+/// A body up to this size that is gathered whole is sent along with its header, and can be sent
+/// again. More would cost more to copy than a system call.
+const WHOLE_BODY: usize = 16 * 1024;
+
+/// Reads until the input has the whole body or is full, and puts a small one behind the header.
+/// Returns what is yet to be sent of it.
+pub(crate) async fn gather(
+    client: &mut Client,
+    space: &mut Workspace,
+    body: Framing,
+    worker: &Worker,
+) -> Result<Framing, Missing> {
+    let timeouts = &worker.shared.config.timeouts;
+    let rate = worker.shared.config.limits.client_rate;
+    let mut pace = Pace::new(timeouts.body, timeouts.body, rate);
+    let most = worker.shared.config.limits.body_bytes;
+    let mut gauge = Gauge::new(body);
+    let (mut silence, mut moved, mut acknowledged) = (None, 0, false);
+    poll_fn(|cx| {
+        loop {
+            match gauge.has_whole(space) {
+                Err(flaw) => {
+                    return Poll::Ready(Err(Missing::Failed(Failure::BodyMalformed(flaw))));
+                }
+                Ok(true) => return Poll::Ready(Ok(gauge.attach(space, body, most))),
+                Ok(false) if space.input.is_full() => {
+                    space.request.truncate(space.head);
+                    return Poll::Ready(Ok(body));
+                }
+                Ok(false) => {}
+            }
+            match space.input.poll_fill(cx, &mut client.stream) {
+                Poll::Ready(Ok(count)) if count > 0 => {
+                    (silence, moved) = (None, moved + count as u64);
+                }
+                Poll::Ready(_) => return Poll::Ready(Err(Missing::ClientGone)),
+                Poll::Pending => break,
+            }
+        }
+        if !std::mem::replace(&mut acknowledged, true) {
+            client.stream.acknowledge();
+        }
+        if let Some(end) = worker.cut_off()
+            && client.timer.poll(cx, end).is_ready()
+        {
+            return Poll::Ready(Err(Missing::ClientGone));
+        }
+        let silence = *silence.get_or_insert_with(|| Instant::now() + timeouts.body);
+        let limit = client.upload.map_or(silence, |upload| upload.min(silence));
+        let failure = match pace.deadline(true, moved) {
+            Some(slow) if slow < limit => {
+                ready!(client.timer.poll(cx, slow));
+                Failure::BodyTooSlow(rate)
+            }
+            _ => {
+                ready!(client.timer.poll(cx, limit));
+                match limit < silence {
+                    true => Failure::UploadTimeout(timeouts.upload),
+                    false => Failure::BodyTimeout(timeouts.body),
+                }
+            }
+        };
+        Poll::Ready(Err(Missing::Failed(failure)))
+    })
+    .await
+}
+
+/// Puts a small body that has arrived whole behind its header. Returns what is yet to be sent of it.
+pub(crate) fn attach(space: &mut Workspace, body: Framing) -> Framing {
+    match body {
+        Framing::Length(length) if length <= WHOLE_BODY.min(space.input.len()) as u64 => {
+            let length = length as usize;
+            space.request.extend_from_slice(&space.input.filled()[..length]);
+            space.input.consume(length);
+            Framing::Empty
+        }
+        body => body,
+    }
+}
+
+impl Gauge {
+    fn new(body: Framing) -> Self {
+        match body {
+            Framing::Length(length) => Gauge::Length(length),
+            body => Gauge::Chunked { decoder: Decoder::new(body), seen: 0, kept: true },
+        }
+    }
+
+    fn has_whole(&mut self, space: &mut Workspace) -> Result<bool, Flaw> {
+        let Workspace { input, request, head, .. } = space;
+        match self {
+            Gauge::Length(length) => Ok(input.len() as u64 >= *length),
+            Gauge::Chunked { decoder, seen, kept } => {
+                let (fresh, before) = (&input.filled()[*seen..], request.len());
+                *kept &= before - *head + fresh.len() <= WHOLE_BODY;
+                let decoded = if *kept {
+                    request.extend_from_slice(fresh);
+                    let decoded = decoder.decode(&mut request[before..])?;
+                    request.truncate(before + decoded.content);
+                    decoded
+                } else {
+                    // The relay decodes in place, once the request can no longer be sent again.
+                    request.truncate(*head);
+                    decoder.decode(&mut fresh.to_vec())?
+                };
+                *seen += decoded.consumed;
+                Ok(decoded.end)
+            }
+        }
+    }
+
+    /// The body is whole. One beyond `most` bytes is left to be refused as it is sent.
+    fn attach(&self, space: &mut Workspace, body: Framing, most: u64) -> Framing {
+        let content = space.request.len() - space.head;
+        match self {
+            Gauge::Length(_) => attach(space, body),
+            Gauge::Chunked { decoder, seen, kept: true } if content as u64 <= most => {
+                let request = &mut space.request;
+                if content > 0 {
+                    write_chunk_size(request, content);
+                    request[space.head..].rotate_left(content);
+                    request.extend_from_slice(b"\r\n");
+                }
+                request.extend_from_slice(b"0\r\n");
+                request.extend_from_slice(decoder.trailers());
+                request.extend_from_slice(b"\r\n");
+                space.input.consume(*seen);
+                Framing::Empty
+            }
+            Gauge::Chunked { .. } => {
+                space.request.truncate(space.head);
+                body
+            }
+        }
+    }
+}

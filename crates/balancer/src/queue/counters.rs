@@ -1,0 +1,51 @@
+//! What each thread counts of an app's requests.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::backends::counters::{TOTAL_DIGITS, histogram};
+
+/// Requests that the queue turned away, by reason; only ever grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Shed {
+    /// The queue was full.
+    pub full: u64,
+    /// The wait was too long.
+    pub timeout: u64,
+    /// The wait would have been too long.
+    pub too_late: u64,
+    /// Every backend was out.
+    pub all_down: u64,
+    /// The client left while it waited.
+    pub client_gone: u64,
+}
+
+/// One thread's share of what an app's backends do not tell.
+#[derive(Debug)]
+pub(crate) struct AppTally {
+    /// Microseconds.
+    pub(crate) queue: Histogram<u64>,
+    /// Microseconds.
+    pub(crate) response: Histogram<u64>,
+    pub(crate) shed: Shed,
+}
+
+impl Shed {
+    pub(crate) fn add(&mut self, other: Shed) {
+        self.full += other.full;
+        self.timeout += other.timeout;
+        self.too_late += other.too_late;
+        self.all_down += other.all_down;
+        self.client_gone += other.client_gone;
+    }
+}
+
+impl Default for AppTally {
+    fn default() -> Self {
+        AppTally {
+            queue: histogram(TOTAL_DIGITS),
+            response: histogram(TOTAL_DIGITS),
+            shed: Shed::default(),
+        }
+    }
+}

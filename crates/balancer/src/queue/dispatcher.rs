@@ -1,0 +1,380 @@
+//! The dispatcher as connections use it: slots and places in the queue that give themselves back.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::{Duration, Instant};
+
+use tokio::sync::broadcast;
+
+use crate::backends::backend_id::BackendId;
+use crate::backends::backend_state::BackendState;
+use crate::backends::condition::Turn;
+use crate::backends::health::{BackendHealth, HealthEvent};
+use crate::backends::report::Report;
+use crate::config::app::{AppConfig, AppId, Protocol};
+use crate::config::backend::{Backend, Slots};
+use crate::config::health::ActiveHealth;
+use crate::dispatch::budget::RetryCounts;
+use crate::dispatch::member::{Standing, Terms};
+use crate::dispatch::ring::hash;
+use crate::dispatch::stalled::Stall;
+use crate::dispatch::wish::Wish;
+use crate::dispatch::{AllDown, Asked, Changes, Dispatch, Freed, Grant, Outlook, Refusal, Ticket};
+use crate::net::client_network::Household;
+
+/// Shared by all threads. The lock is held for some tens of nanoseconds; nothing waits or wakes
+/// while it is held.
+pub(crate) struct Dispatcher {
+    dispatch: Mutex<Dispatch<Arc<BackendState>>>,
+    protocol: Protocol,
+    threads: usize,
+    events: broadcast::Sender<HealthEvent>,
+}
+
+type Guard<'a> = MutexGuard<'a, Dispatch<Arc<BackendState>>>;
+
+/// The right to have one request in flight at a backend; released when dropped.
+pub(crate) struct Slot<'a> {
+    dispatcher: &'a Dispatcher,
+    pub(crate) id: BackendId,
+    pub(crate) backend: Arc<BackendState>,
+    ordinal: u32,
+    class: Class,
+    /// While it waits for its client alone.
+    stall: Option<Stall>,
+    /// How the request went, told when the slot is released.
+    pub(crate) report: Report,
+}
+
+/// What a slot is held for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Request,
+    /// An upgraded connection, which takes no request's place.
+    Upgraded,
+}
+
+/// A place in the queue; left when dropped.
+pub(crate) struct Place<'a> {
+    dispatcher: &'a Dispatcher,
+    ticket: Option<Ticket>,
+}
+
+/// What came of asking for a slot.
+pub(crate) enum Reply<'a> {
+    Slot(Slot<'a>),
+    Place(Place<'a>, Outlook),
+    AllDown,
+    Full,
+    TooLate(Duration),
+    AllTried,
+    Overspent,
+}
+
+/// A backend as [`Dispatcher::standings`] sees it.
+pub(crate) struct Standings {
+    pub(crate) id: BackendId,
+    pub(crate) backend: Arc<BackendState>,
+    pub(crate) standing: Standing,
+    pub(crate) slots: usize,
+    pub(crate) rule: Slots,
+    pub(crate) in_flight: usize,
+    pub(crate) upgraded: usize,
+    pub(crate) health: BackendHealth,
+    /// Why it is not up.
+    pub(crate) reason: Option<String>,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(
+        app: AppId,
+        config: &AppConfig,
+        threads: usize,
+        events: broadcast::Sender<HealthEvent>,
+    ) -> Self {
+        let dispatch = Mutex::new(Dispatch::new(app, config));
+        Dispatcher { dispatch, protocol: config.protocol, threads, events }
+    }
+
+    pub(crate) fn ask(&self, wish: Wish) -> Reply<'_> {
+        let asked = self.lock().ask(wish);
+        match asked {
+            Asked::Granted(grant) => Reply::Slot(self.slot(grant)),
+            Asked::Waiting(ticket, outlook, woken) => {
+                woken.into_iter().for_each(Waker::wake);
+                Reply::Place(Place { dispatcher: self, ticket: Some(ticket) }, outlook)
+            }
+            Asked::AllDown => Reply::AllDown,
+            Asked::Full => Reply::Full,
+            Asked::TooLate(wait) => Reply::TooLate(wait),
+            Asked::AllTried => Reply::AllTried,
+            Asked::Overspent => Reply::Overspent,
+        }
+    }
+
+    /// A slot of this backend in particular, before everybody else; none where it is gone, paused
+    /// or draining.
+    pub(crate) async fn slot_of(&self, id: BackendId) -> Option<Slot<'_>> {
+        let asked = self.lock().ask_first(id)?;
+        match asked {
+            Asked::Granted(grant) => Some(self.slot(grant)),
+            Asked::Waiting(ticket, ..) => {
+                let mut place = Place { dispatcher: self, ticket: Some(ticket) };
+                poll_fn(|cx| place.poll(cx)).await.ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes note of how a check ended.
+    pub(crate) fn checked(&self, id: BackendId, rules: &ActiveHealth, result: Result<(), String>) {
+        let mut dispatch = self.lock();
+        let changes = dispatch.checked(id, rules, result);
+        self.announce(dispatch, changes);
+    }
+
+    /// Whether more slots than are known to be worth it are tried at this backend.
+    pub(crate) fn tries_more_slots(&self, id: BackendId) -> bool {
+        self.lock().tries_more_slots(id)
+    }
+
+    /// Takes note that a check got no answer in time while more slots were tried at its backend.
+    pub(crate) fn end_trial(&self, id: BackendId, now: Instant) {
+        let mut dispatch = self.lock();
+        let slots = dispatch.end_trial(id, now);
+        self.change(dispatch, Changes { slots, ..Changes::default() });
+    }
+
+    /// Why nobody serves, if so.
+    pub(crate) fn all_down(&self) -> Option<AllDown> {
+        self.lock().all_down()
+    }
+
+    pub(crate) fn add(&self, backend: Backend) -> BackendId {
+        let (rule, seed) = (backend.slots, hash(backend.address.to_string().as_bytes()));
+        let terms = Terms::of(&backend, seed);
+        let mut dispatch = self.lock();
+        let slots = dispatch.slots_by(rule);
+        let state = Arc::new(BackendState::new(backend, self.protocol, slots, self.threads));
+        let (id, woken) = dispatch.add(state, rule, terms);
+        drop(dispatch);
+        woken.iter().for_each(Waker::wake_by_ref);
+        id
+    }
+
+    pub(crate) fn set_slots(&self, id: BackendId, rule: Slots) {
+        let mut dispatch = self.lock();
+        let slots = dispatch.set_rule(id, rule);
+        let woken = set_slots(&mut dispatch, id, slots);
+        drop(dispatch);
+        woken.iter().for_each(Waker::wake_by_ref);
+    }
+
+    /// Gives it no new request. Returns the backend with its number of requests in flight.
+    pub(crate) fn drain(&self, id: BackendId) -> Option<(Arc<BackendState>, usize)> {
+        let mut dispatch = self.lock();
+        let backend = Arc::clone(&dispatch.member(id)?.backend);
+        let (in_flight, woken) = dispatch.drain(id);
+        drop(dispatch);
+        woken.iter().for_each(Waker::wake_by_ref);
+        Some((backend, in_flight?))
+    }
+
+    /// Takes it out. Returns the number of requests still in flight there.
+    pub(crate) fn remove(&self, id: BackendId) -> Option<usize> {
+        let (member, woken) = self.lock().remove(id);
+        woken.iter().for_each(Waker::wake_by_ref);
+        let member = member?;
+        member.backend.removed();
+        member.backend.drained.notify_waiters();
+        Some(member.in_flight + member.tunnels)
+    }
+
+    pub(crate) fn in_flight(&self, id: BackendId) -> Option<usize> {
+        self.lock().member(id).map(|member| member.in_flight + member.tunnels)
+    }
+
+    /// All backends, oldest first.
+    pub(crate) fn standings(&self) -> Vec<Standings> {
+        let dispatch = self.lock();
+        let standings = dispatch.members().into_iter().map(|member| Standings {
+            id: member.id,
+            backend: Arc::clone(&member.backend),
+            standing: member.standing,
+            slots: member.slots,
+            rule: member.rule,
+            in_flight: member.in_flight,
+            upgraded: member.tunnels,
+            health: member.condition.health,
+            reason: member.condition.reason.clone(),
+        });
+        standings.collect()
+    }
+
+    /// Requests waiting now, and the most that ever waited at once.
+    pub(crate) fn depth(&self) -> (usize, usize) {
+        self.lock().depth()
+    }
+
+    /// Requests that were sent to another backend, and those that were not.
+    pub(crate) fn retries(&self) -> RetryCounts {
+        self.lock().retries()
+    }
+
+    /// To be called once every [`TICK`](crate::dispatch::TICK).
+    pub(crate) fn tick(&self, now: Instant) {
+        let mut dispatch = self.lock();
+        let changes = dispatch.tick(now);
+        self.change(dispatch, changes);
+    }
+
+    /// Sets slots, and announces all of it.
+    fn change(&self, mut dispatch: Guard<'_>, mut changes: Changes) {
+        for (id, slots) in std::mem::take(&mut changes.slots) {
+            changes.wakers.extend(set_slots(&mut dispatch, id, slots));
+        }
+        self.announce(dispatch, changes);
+    }
+
+    /// Wakes and tells whom it concerns.
+    fn announce(&self, dispatch: Guard<'_>, Changes { wakers, turns, .. }: Changes) {
+        let event = |(id, turn): (BackendId, Turn)| {
+            let name = dispatch.member(id)?.backend.name.clone();
+            let Turn { health, reason } = turn;
+            Some(HealthEvent { backend: id, name, health, reason })
+        };
+        let events: Vec<_> = turns.into_iter().filter_map(event).collect();
+        drop(dispatch);
+        wakers.iter().for_each(Waker::wake_by_ref);
+        for event in events {
+            // Nobody needs to listen.
+            let _ = self.events.send(event);
+        }
+    }
+
+    fn slot(&self, grant: Grant<Arc<BackendState>>) -> Slot<'_> {
+        let Grant { id, backend, ordinal } = grant;
+        Slot {
+            dispatcher: self,
+            id,
+            backend,
+            ordinal,
+            class: Class::Request,
+            stall: None,
+            report: Report::Nothing,
+        }
+    }
+
+    fn lock(&self) -> Guard<'_> {
+        self.dispatch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn set_slots(dispatch: &mut Guard<'_>, id: BackendId, slots: usize) -> Vec<Waker> {
+    // Before anybody gets a new slot or a connection is kept for an old one.
+    if let Some(member) = dispatch.member(id) {
+        member.backend.set_slots(slots);
+    }
+    dispatch.set_slots(id, slots)
+}
+
+impl<'a> Place<'a> {
+    /// The slot, or why there is none.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Slot<'a>, Refusal>> {
+        let ticket = self.ticket.as_ref().expect("a place is not polled after it was left");
+        let grant = ready!(self.dispatcher.lock().claim(ticket, cx.waker()));
+        self.ticket = None;
+        Poll::Ready(grant.map(|grant| self.dispatcher.slot(grant)))
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket.take() else { return };
+        let mut dispatch = self.dispatcher.lock();
+        match dispatch.claim(&ticket, Waker::noop()) {
+            Poll::Pending => dispatch.cancel(&ticket),
+            Poll::Ready(Err(_)) => {}
+            // A grant that came too late goes on to the next waiter.
+            Poll::Ready(Ok(grant)) => {
+                drop(dispatch);
+                drop(self.dispatcher.slot(grant));
+            }
+        }
+    }
+}
+
+impl Slot<'_> {
+    /// Lets the next request in while this one's connection goes on as something else, as far as
+    /// the backend may have more of them. Returns what the slot is held for from now on.
+    pub(crate) fn upgrade(&mut self) -> Class {
+        self.resume();
+        let mut dispatch = self.dispatcher.lock();
+        let freed = dispatch.upgrade(self.id, self.ordinal, std::mem::take(&mut self.report));
+        if let Some(freed) = freed {
+            self.class = Class::Upgraded;
+            // It is not counted against the slots any more.
+            self.backend.forget(1);
+            self.after(dispatch, freed);
+        }
+        self.class
+    }
+
+    /// From now on it waits for its client alone; `waker` is woken when others need it more.
+    pub(crate) fn stall(&mut self, client: Option<Household>, waker: &Waker) {
+        if self.stall.is_none() && self.class == Class::Request {
+            let (stall, other) = self.dispatcher.lock().stall(self.id, client, waker);
+            self.stall = Some(stall);
+            other.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Its client has moved.
+    pub(crate) fn resume(&mut self) {
+        if let Some(stall) = self.stall.take() {
+            self.dispatcher.lock().resume(&stall);
+        }
+    }
+
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.stall.is_some()
+    }
+
+    /// Others need it more than its client, who makes it wait.
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.stall.as_ref().is_some_and(|stall| self.dispatcher.lock().is_revoked(stall))
+    }
+
+    pub(crate) fn class(&self) -> Class {
+        self.class
+    }
+
+    fn after(&self, dispatch: Guard<'_>, freed: Freed) {
+        if freed.changes.turns.is_empty() && freed.changes.wakers.is_empty() {
+            drop(dispatch);
+        } else {
+            self.dispatcher.announce(dispatch, freed.changes);
+        }
+        if let Some(waker) = freed.wake {
+            waker.wake();
+        }
+        if freed.drained {
+            self.backend.drained.notify_waiters();
+        }
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        let mut dispatch = self.dispatcher.lock();
+        if let Some(stall) = self.stall.take() {
+            dispatch.resume(&stall);
+        }
+        let freed = match self.class {
+            Class::Request => dispatch.release(self.id, self.ordinal, self.report),
+            Class::Upgraded => dispatch.end_upgraded(self.id),
+        };
+        self.after(dispatch, freed);
+    }
+}

@@ -1,0 +1,10 @@
+//! The balancer as a whole: starting and stopping, accepting, and the sessions of connections.
+
+pub(crate) mod balancer;
+pub(crate) mod handshake;
+pub(crate) mod http1_session;
+pub(crate) mod http2_session;
+pub(crate) mod proxy_protocol;
+pub(crate) mod session;
+pub(crate) mod snapshot;
+pub(crate) mod worker_thread;

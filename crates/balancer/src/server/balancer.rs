@@ -1,0 +1,345 @@
+//! Starting and stopping, and the handle that everything else uses.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use crate::backends::backend_id::BackendId;
+use crate::backends::health::HealthEvents;
+use crate::config::Config;
+use crate::config::address::Address;
+use crate::config::app::AppId;
+use crate::config::backend::{Backend, Slots};
+use crate::config::start_error::StartError;
+use crate::connection::setup::Entrance;
+use crate::connection::worker::{CertificateThreads, Ending, Shared, Worker};
+use crate::log::Log;
+use crate::net::event_loop::EventLoop;
+use crate::net::fd_limit;
+use crate::net::inherited::{self, Inherited};
+use crate::net::listener::{Bound, Owner, SocketFile};
+use crate::queue::dispatcher::Dispatcher;
+use crate::server::snapshot::Snapshot;
+use crate::tls::acme::agent::{Agent, Task};
+use crate::tls::acme::store::Store;
+use crate::tls::reloader::Keeper;
+
+/// A running data plane. Dropping it cuts off what is in flight; see [`Balancer::shutdown`].
+pub struct Balancer {
+    handle: Handle,
+    addresses: Vec<Address>,
+    /// Of Unix sockets that are listened on.
+    files: Vec<SocketFile>,
+    threads: Vec<Thread>,
+}
+
+/// Changes and observes a running balancer, from any thread. Cheap to clone. All calls stay valid
+/// after the balancer has stopped; they then change nothing.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+    thread_ids: Arc<[i32]>,
+}
+
+/// How a drain ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Every request in flight was finished, or there was no such backend.
+    Clean,
+    /// So many requests were still in flight at the deadline. They go on for as long as the backend
+    /// answers them.
+    InFlight(usize),
+}
+
+struct Thread {
+    /// Resolves when the thread has closed everything.
+    ended: oneshot::Receiver<()>,
+    join: JoinHandle<()>,
+}
+
+impl Balancer {
+    /// Binds the addresses and starts the threads. There are no backends yet: requests wait in the
+    /// queue until one is added.
+    pub fn start(config: Config) -> Result<Balancer, StartError> {
+        let mut balancer = Balancer::prepare(config, Inherited::default())?;
+        balancer.open();
+        Ok(balancer)
+    }
+
+    /// Does all that [`Balancer::start`] does, but accepts no connection before [`Balancer::open`].
+    /// Addresses that one of the inherited sockets listens on are not bound but taken over with
+    /// all that waits there; other inherited sockets are closed. Until it is opened, the other process
+    /// can go on to accept, and nothing changes for it when this one ends.
+    ///
+    /// Raises the process's limit of open files as far as [`Limits::connections`](crate::Limits) needs it and the system
+    /// allows it; where that is not enough, lets in fewer clients and gives notice, or does not start.
+    pub fn prepare(mut config: Config, mut inherited: Inherited) -> Result<Balancer, StartError> {
+        config.check().map_err(StartError::Config)?;
+        if let Some(notice) = fd_limit::provide(&mut config)? {
+            (config.notice)(&notice);
+        }
+        // Before anything listens.
+        let store = config.acme.as_ref().map(Store::open).transpose();
+        let store = store.map_err(StartError::Certificate)?;
+        let issued: Vec<_> = match (&config.acme, &store) {
+            (Some(acme), Some(store)) => acme.hosts.iter().map(|h| store.certificate(h)).collect(),
+            _ => Vec::new(),
+        };
+        let entrances = config.listeners.iter().map(|listener| Entrance::new(listener, &issued));
+        let entrances = entrances.collect::<Result<Vec<_>, _>>();
+        let entrances = entrances.map_err(StartError::Certificate)?;
+        let log = start_log(&config)?;
+        let mut listening = Vec::new();
+        let (mut addresses, mut files) = (Vec::new(), Vec::new());
+        let mut by_thread: Vec<Vec<_>> = (0..config.threads).map(|_| Vec::new()).collect();
+        for (place, listener) in config.listeners.iter().enumerate() {
+            let taken = inherited.take(&listener.address);
+            let Bound { address, sockets, file } =
+                inherited::bind(&listener.address, config.threads, taken)?;
+            addresses.push(address);
+            files.extend(file);
+            for (index, socket) in sockets.into_iter().enumerate() {
+                listening.push(socket.as_fd().try_clone_to_owned()?);
+                by_thread[index % config.threads].push((place, socket));
+            }
+        }
+        let shared = Arc::new(Shared::new(config, entrances, listening, log));
+        shared.keep(start_certificate_threads(&shared, store)?);
+        let (send_id, ids) = mpsc::channel();
+        let mut balancer = Balancer {
+            handle: Handle { shared: Arc::clone(&shared), thread_ids: Arc::new([]) },
+            addresses,
+            files,
+            threads: Vec::new(),
+        };
+        for (index, listeners) in by_thread.into_iter().enumerate() {
+            let event_loop = EventLoop::new()?;
+            let worker = Arc::new(Worker { index, shared: Arc::clone(&shared) });
+            let send_id = send_id.clone();
+            let (send_ended, ended) = oneshot::channel();
+            let join =
+                std::thread::Builder::new().name(format!("balancer-{index}")).spawn(move || {
+                    let id = rustix::thread::gettid().as_raw_nonzero().get();
+                    // The receiver is gone only when starting another thread failed.
+                    let _ = send_id.send((index, id));
+                    event_loop.run(worker.run(listeners));
+                    drop(event_loop);
+                    let _ = send_ended.send(());
+                })?;
+            balancer.threads.push(Thread { ended, join });
+        }
+        drop(send_id);
+        let mut ids: Vec<_> = ids.iter().take(balancer.threads.len()).collect();
+        ids.sort_unstable();
+        balancer.handle.thread_ids = ids.into_iter().map(|(_, id)| id).collect();
+        Ok(balancer)
+    }
+
+    /// Begins to accept.
+    pub fn open(&mut self) {
+        self.files.iter_mut().for_each(|file| file.owner = Owner::Us);
+        self.handle.shared.open();
+    }
+
+    /// The first address of TCP, its port no longer 0.
+    ///
+    /// # Panics
+    ///
+    /// If there is none; see [`Balancer::addresses`].
+    pub fn local_addr(&self) -> SocketAddr {
+        let first = self.addresses.iter().find_map(Address::tcp);
+        first.expect("a balancer that is asked for its TCP address has one")
+    }
+
+    /// Where it listens, in the order of [`Config::listeners`]; no port is 0.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// For everything else.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Stops accepting, closes idle connections, lets requests in flight and in the queue finish,
+    /// and cuts off what is left at the deadline. When it resolves, all sockets are closed and all
+    /// threads have ended.
+    pub async fn shutdown(self, deadline: Duration) {
+        let now = Instant::now();
+        self.end(Ending { idle: now, busy: now + deadline }).await;
+    }
+
+    /// The same when another process has the [`Handle::listening_sockets`] and accepts: connections
+    /// that wait there are for either. A client that keeps its connection does not know of the
+    /// change, and may be about to use it: it gets `idle` for one more request, whose answer tells
+    /// it to connect anew.
+    pub async fn hand_over(mut self, idle: Duration, deadline: Duration) {
+        let now = Instant::now();
+        self.files.iter_mut().for_each(|file| file.owner = Owner::Another);
+        self.end(Ending { idle: now + idle.min(deadline), busy: now + deadline }).await;
+    }
+
+    async fn end(mut self, ending: Ending) {
+        self.handle.shared.stop(ending);
+        for Thread { ended, join } in self.threads.drain(..) {
+            // An error means that the thread panicked; it has ended, too.
+            let _ = ended.await;
+            let _ = join.join();
+        }
+        self.files.clear();
+        self.close();
+    }
+
+    /// Ends what the threads have used, once they have ended.
+    fn close(&self) {
+        self.handle.shared.keep(None);
+        if let Some(log) = &self.handle.shared.log {
+            log.stop();
+        }
+        for app in &self.handle.shared.apps {
+            for standing in app.dispatcher.standings() {
+                standing.backend.removed();
+            }
+        }
+    }
+}
+
+/// Starts the threads that renew certificates, if there are certificates.
+fn start_certificate_threads(
+    shared: &Shared,
+    store: Option<Store>,
+) -> io::Result<Option<CertificateThreads>> {
+    let tls = shared.entrances.iter().filter_map(|entrance| entrance.tls.as_ref());
+    let hosts: Vec<_> = tls.map(|tls| Arc::clone(&tls.hosts)).collect();
+    let Config { acme, notice, .. } = &shared.config;
+    if hosts.is_empty() {
+        return Ok(None);
+    }
+    let agent = match (acme, &shared.challenges, store) {
+        (Some(acme), Some(challenges), Some(store)) => Some(Agent::start(Task {
+            acme: acme.clone(),
+            store,
+            challenges: challenges.clone(),
+            hosts: hosts.clone(),
+            opened: shared.opened(),
+            notice: *notice,
+        })?),
+        _ => None,
+    };
+    Ok(Some(CertificateThreads { reloader: Keeper::start(hosts, *notice)?, _agent: agent }))
+}
+
+fn start_log(config: &Config) -> Result<Option<Log>, StartError> {
+    let Some(log) = &config.access_log else { return Ok(None) };
+    let started = Log::start(log, config.threads, config.notice);
+    started.map(Some).map_err(|cause| StartError::AccessLog { log: log.to.to_string(), cause })
+}
+
+impl Drop for Balancer {
+    fn drop(&mut self) {
+        self.handle.shared.stop(Ending::at(Instant::now()));
+        for thread in self.threads.drain(..) {
+            let _ = thread.join.join();
+        }
+        self.close();
+    }
+}
+
+/// Takes a backend out when it is dropped, unless it is out.
+struct TakenOut<'a> {
+    dispatcher: &'a Dispatcher,
+    id: BackendId,
+}
+
+impl Drop for TakenOut<'_> {
+    fn drop(&mut self) {
+        self.dispatcher.remove(self.id);
+    }
+}
+
+impl Handle {
+    /// Adds a backend to an app; requests that wait for one go there at once. Panics if the
+    /// balancer has no such app.
+    pub fn add(&self, app: AppId, backend: Backend) -> BackendId {
+        self.shared.app(app).dispatcher.add(backend)
+    }
+
+    /// Changes the number of requests in flight that a backend may have. What is in flight beyond a
+    /// smaller number finishes.
+    pub fn set_slots(&self, id: BackendId, slots: impl Into<Slots>) {
+        self.shared.app(id.app()).dispatcher.set_slots(id, slots.into());
+    }
+
+    /// Takes a backend out at once. Its requests in flight go on for as long as it answers them.
+    pub fn remove(&self, id: BackendId) {
+        self.shared.app(id.app()).dispatcher.remove(id);
+    }
+
+    /// Gives a backend no new request, waits until its last one is finished or `deadline` has
+    /// passed, then takes it out. Needs a Tokio runtime with time.
+    pub async fn drain(&self, id: BackendId, deadline: Duration) -> Drained {
+        let dispatcher = &self.shared.app(id.app()).dispatcher;
+        let Some((backend, _)) = dispatcher.drain(id) else { return Drained::Clean };
+        // Who waits for that may be gone before it is over.
+        let _out = TakenOut { dispatcher, id };
+        let idle = async {
+            loop {
+                let mut drained = std::pin::pin!(backend.drained.notified());
+                drained.as_mut().enable();
+                if dispatcher.in_flight(id).is_none_or(|in_flight| in_flight == 0) {
+                    break;
+                }
+                drained.await;
+            }
+        };
+        let _ = tokio::time::timeout(deadline, idle).await;
+        match dispatcher.remove(id) {
+            None | Some(0) => Drained::Clean,
+            Some(in_flight) => Drained::InFlight(in_flight),
+        }
+    }
+
+    /// Reads certificates whose files have changed, without waiting for the next look at them.
+    /// Blocks for as long as that takes.
+    pub fn reload_certificates(&self) {
+        self.shared.reload_certificates();
+    }
+
+    /// Goes on in the file that now has the access log's name; for after it was renamed. What
+    /// was logged before is in the old one.
+    pub fn reopen_logs(&self) {
+        if let Some(log) = &self.shared.log {
+            log.reopen();
+        }
+    }
+
+    /// Changes of the health of backends from now on, for a log.
+    pub fn health_events(&self) -> HealthEvents {
+        HealthEvents::of(&self.shared.health_events)
+    }
+
+    /// Everything counted so far.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::take(&self.shared)
+    }
+
+    /// Duplicates of all sockets that are listened on, for another process to go on with through
+    /// [`Inherited`]; none once the balancer stops. Both may accept: a connection goes to one of them.
+    ///
+    /// # Errors
+    /// When the process is out of file descriptors.
+    pub fn listening_sockets(&self) -> io::Result<Vec<OwnedFd>> {
+        let listening = self.shared.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        listening.iter().map(OwnedFd::try_clone).collect()
+    }
+
+    /// Linux thread ids of the data-plane threads, named `balancer-0` and so on, in this order.
+    pub fn thread_ids(&self) -> Vec<i32> {
+        self.thread_ids.to_vec()
+    }
+}

@@ -1,0 +1,93 @@
+//! What a listener asks of a connection before its first request: the PROXY protocol's header,
+//! then a TLS handshake, each under a deadline. Who fails is counted and gets no answer; who has not
+//! begun when the balancer stops is idle.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustls::HandshakeKind;
+use tokio::time::{sleep_until, timeout_at};
+use tokio_rustls::TlsAcceptor;
+
+use crate::connection::client::Client;
+use crate::connection::client_stream::ClientStream;
+use crate::connection::worker::{Open, Shared, Worker};
+use crate::net::peer::{Peer, Scheme};
+use crate::server::{proxy_protocol, session};
+
+/// Takes a connection in, and serves it.
+pub(crate) async fn admit(
+    mut stream: ClientStream,
+    mut peer: Peer,
+    listener: usize,
+    worker: Arc<Worker>,
+    mut open: Open,
+) {
+    let entrance = &worker.shared.entrances[listener];
+    let timeouts = &worker.shared.config.timeouts;
+    if entrance.asks_who(peer.address) {
+        let deadline = Instant::now() + timeouts.header;
+        if !begins(&mut stream, deadline, &worker.shared).await {
+            return;
+        }
+        match within(deadline, proxy_protocol::read(&mut stream)).await {
+            Ok(client) => {
+                peer = Peer { address: client.address.or(peer.address), ..client };
+                if !open.enter(client.address) {
+                    return;
+                }
+            }
+            Err(_) => return worker.tally(|tally| tally.entrance.proxy_failures += 1),
+        }
+    }
+    if let Some(tls) = &entrance.tls {
+        let deadline = Instant::now() + timeouts.handshake;
+        if !begins(&mut stream, deadline, &worker.shared).await {
+            return;
+        }
+        match within(deadline, handshake(stream, &tls.config)).await {
+            Ok((secured, kind)) => {
+                worker.tally(|tally| match kind {
+                    Some(HandshakeKind::Resumed) => tally.entrance.tls_resumed += 1,
+                    _ => tally.entrance.tls_full += 1,
+                });
+                (stream, peer.scheme) = (secured, Scheme::Https);
+            }
+            Err(_) => return worker.tally(|tally| tally.entrance.tls_failures += 1),
+        }
+    }
+    // A task of its own: what a handshake needs in memory is not kept for the connection's life.
+    let client = Client::new(stream, peer, listener, &worker.shared.config.forwarding);
+    tokio::spawn(session::serve(client, Arc::clone(&worker), open));
+}
+
+async fn handshake(
+    stream: ClientStream,
+    config: &Arc<rustls::ServerConfig>,
+) -> io::Result<(ClientStream, Option<HandshakeKind>)> {
+    let ClientStream::Tcp(stream) = stream else { return Err(io::ErrorKind::Unsupported.into()) };
+    let secured = TlsAcceptor::from(Arc::clone(config)).accept(stream).await?;
+    let kind = secured.get_ref().1.handshake_kind();
+    Ok((ClientStream::Tls(Box::new(secured)), kind))
+}
+
+/// Resolves when something comes, or at the deadline; to false when the balancer stops before, at
+/// the end of idle connections.
+async fn begins(stream: &mut ClientStream, deadline: Instant, shared: &Shared) -> bool {
+    let idle = async {
+        shared.stopped().await;
+        sleep_until(shared.ending().idle.into()).await;
+    };
+    let mut ahead = [0];
+    tokio::select! {
+        biased;
+        _ = timeout_at(deadline.into(), stream.wait_ahead(&mut ahead)) => true,
+        // Something was in time; the event loop is about to say so.
+        () = idle => stream.has_unseen(),
+    }
+}
+
+async fn within<T>(deadline: Instant, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    timeout_at(deadline.into(), work).await?
+}

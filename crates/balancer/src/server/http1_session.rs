@@ -1,0 +1,209 @@
+//! A client connection from its first request to its last.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::config::Config;
+use crate::config::app::Reuse;
+use crate::config::listener::Cleartext;
+use crate::connection::client::{Arrival, Client};
+use crate::connection::failure::Failure;
+use crate::connection::worker::{Shared, Worker};
+use crate::connection::workspace::Workspace;
+use crate::h1::Version;
+use crate::h1::body::Framing;
+use crate::h1::fields::write_field;
+use crate::h1::request::{Dialogue, Expect, Passed, Request, Terms, parse_request};
+use crate::h1::response::Persistence;
+use crate::http2;
+use crate::net::peer::Scheme;
+use crate::proxy::exchange::{self, After};
+use crate::proxy::request_body::{self, Missing};
+
+/// What is known of a request that was never understood.
+const UNKNOWN: Request = Request {
+    len: 0,
+    version: Version::Http11,
+    body: Framing::Empty,
+    persistence: Persistence::Close,
+    backend: Persistence::Close,
+    expect: Expect::Nothing,
+    is_head: false,
+    idempotent: false,
+    upgrade: false,
+    client: None,
+    scheme: Scheme::Http,
+    timed: false,
+    dialogue: Dialogue::Turns,
+};
+
+/// Serves requests one after the other, as HTTP/1.1. Returns what was read from the connection if it
+/// turns out to speak HTTP/2 and may.
+pub(crate) async fn converse(
+    client: &mut Client,
+    cleartext: Cleartext,
+    worker: &Arc<Worker>,
+) -> Option<Bytes> {
+    let mut space = None;
+    // Polled once: it wakes this task when the balancer stops, wherever the task waits then.
+    let mut stop = pin!(worker.shared.stop.notified());
+    poll_fn(|cx| {
+        let _ = stop.as_mut().poll(cx);
+        Poll::Ready(())
+    })
+    .await;
+    loop {
+        let after = match client.next(&mut space, worker).await {
+            Arrival::Nothing => After::Gone,
+            Arrival::Request(_) if is_preface(cleartext, &space) => {
+                let space = space?;
+                let ahead = Bytes::copy_from_slice(space.input.filled());
+                space.give_back();
+                return Some(ahead);
+            }
+            Arrival::Request(most) => {
+                let space = client.workspace(&mut space);
+                request(client, space, most, worker).await
+            }
+            Arrival::Failed(failure) => {
+                let space = client.workspace(&mut space);
+                space.begin();
+                worker.begin_record(space, space.input.len());
+                let end = Persistence::Close;
+                exchange::refuse(client, space, &UNKNOWN, &failure, end, worker, None).await
+            }
+        };
+        match after {
+            After::KeepAlive => continue,
+            After::Abort => client.stream.abort(),
+            After::Refuse => client.stream.refuse(),
+            After::Close => {
+                let space = client.workspace(&mut space);
+                client.linger(&mut space.input).await;
+            }
+            After::Gone => client.stream.part(),
+        }
+        break;
+    }
+    if let Some(space) = space {
+        space.give_back();
+    }
+    None
+}
+
+fn is_preface(cleartext: Cleartext, space: &Option<Box<Workspace>>) -> bool {
+    cleartext == Cleartext::Http1AndH2c
+        && space.as_ref().is_some_and(|space| space.input.filled().starts_with(http2::PREFACE))
+}
+
+/// Serves a request whose header is in the first `most` bytes of the input.
+async fn request(
+    client: &mut Client,
+    space: &mut Workspace,
+    most: usize,
+    worker: &Worker,
+) -> After {
+    let Config { limits, timeouts, forwarding, .. } = &worker.shared.config;
+    space.begin();
+    worker.begin_record(space, most);
+    let bytes = &space.input.filled()[..most];
+    let terms = Terms {
+        max_fields: limits.headers,
+        max_target: limits.target_bytes,
+        origin: &client.origin,
+        forwarding,
+        carrier: client.stream.carrier(),
+    };
+    let logged = space.record.as_deref_mut().map(|record| &mut record.fields);
+    let passed = Passed { head: &mut space.request, id: &mut space.id, logged };
+    let mut request = match parse_request(bytes, terms, passed) {
+        Ok(request) => request,
+        Err(reject) => {
+            let failure = Failure::Rejected { status: reject.status, flaw: reject.flaw };
+            let end = Persistence::Close;
+            return exchange::refuse(client, space, &UNKNOWN, &failure, end, worker, None).await;
+        }
+    };
+    space.input.consume(request.len);
+    client.requests += 1;
+    if client.requests >= limits.requests {
+        request.persistence = Persistence::Close;
+    }
+    let has_body = request.body != Framing::Empty;
+    client.upload = has_body.then(|| Instant::now() + timeouts.upload);
+    if !space.id.is_empty() {
+        write_field(&mut space.added, "X-Request-Id", &space.id);
+    }
+    // What is left of a body would be taken for the next request.
+    let end = if has_body { Persistence::Close } else { request.persistence };
+    let _counted = match client.count(request.client, worker) {
+        Ok(counted) => counted,
+        Err(failure) => {
+            return exchange::refuse(client, space, &request, &failure, end, worker, None).await;
+        }
+    };
+    let Shared { apps, entries, router, challenges, .. } = &*worker.shared;
+    if let Some(proof) = challenges.as_ref().and_then(|it| it.answer(&space.request)) {
+        let after = prove(client, space, &proof, worker).await;
+        exchange::log(client, space, &request, worker, None);
+        return after;
+    }
+    let app = match entries[client.listener].route(router, &mut space.request, request.scheme) {
+        Ok(app) => &apps[app.index()],
+        Err(none) => {
+            let failure = Failure::NoRoute(none);
+            return exchange::refuse(client, space, &request, &failure, end, worker, None).await;
+        }
+    };
+    if has_body && app.config.reuse == Reuse::Safe {
+        request.backend = Persistence::Close;
+    }
+    space.head = space.request.len();
+    let gathered = match request.body {
+        Framing::Length(length) if length > limits.body_bytes => {
+            Err(Missing::Failed(Failure::BodyTooLarge(limits.body_bytes)))
+        }
+        // A client that waits for 100 Continue sends nothing before a backend has said it.
+        body if body != Framing::Empty
+            && request.expect == Expect::Nothing
+            && request.dialogue == Dialogue::Turns =>
+        {
+            request_body::gather(client, space, body, worker).await
+        }
+        body => Ok(request_body::attach(space, body)),
+    };
+    let body = match gathered {
+        Ok(body) => body,
+        Err(Missing::ClientGone) => {
+            exchange::log(client, space, &request, worker, Some(app));
+            return After::Gone;
+        }
+        Err(Missing::Failed(failure)) => {
+            let (end, app) = (Persistence::Close, Some(app));
+            return exchange::refuse(client, space, &request, &failure, end, worker, app).await;
+        }
+    };
+    exchange::run(client, space, &request, body, worker, app).await
+}
+
+/// Answers an authority that wants a proof of our hosts.
+async fn prove(client: &mut Client, space: &mut Workspace, proof: &str, worker: &Worker) -> After {
+    // RFC 8555 8.3 has the type.
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{proof}",
+        proof.len()
+    );
+    if let Some(record) = &mut space.record {
+        (record.status, record.bytes) = (Some(200), proof.len() as u64);
+    }
+    space.downward.clear();
+    match client.send(answer.as_bytes(), worker.shared.config.timeouts.stall).await {
+        Ok(()) => After::Close,
+        Err(_) => After::Gone,
+    }
+}

@@ -1,0 +1,287 @@
+//! A client's HTTP/2 connection: takes its streams, gives each to a lane, and ends when the client
+//! is idle, dead, abusive or too slow to take its answers, or when the balancer stops and the last
+//! stream is done.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use h2::Reason;
+use h2::server::{Builder, Connection};
+use tokio::time::{sleep_until, timeout_at};
+
+use crate::config::Config;
+use crate::config::limits::Timeouts;
+use crate::config::listener::Cleartext;
+use crate::connection::buffer::Buffer;
+use crate::connection::client::Client;
+use crate::connection::client_limits::Usage;
+use crate::connection::client_stream::ClientStream;
+use crate::connection::worker::{Shared, Worker};
+use crate::http2::flood::{Count, Counted};
+use crate::http2::keepalive::{Health, Keepalive, Work};
+use crate::http2::outbound::Piece;
+use crate::http2::server_stream::Yard;
+use crate::http2::{MAX_WINDOW, SEND_BYTES, STREAM_BYTES};
+use crate::net::memory;
+use crate::net::min_rate::Pace;
+use crate::net::peer::Peer;
+use crate::net::timer::Timer;
+use crate::server::http1_session;
+
+type H2<'s> = Connection<&'s mut Counted<ClientStream>, Piece>;
+
+struct Session<'s> {
+    connection: H2<'s>,
+    count: Arc<Count>,
+    yard: Arc<Yard>,
+    peer: Peer,
+    /// Of the client, where that is counted.
+    usage: Option<Arc<Usage>>,
+    listener: usize,
+    worker: Arc<Worker>,
+    timer: Timer,
+    keepalive: Keepalive,
+    /// Of what it is sent: small answers are with the library at once, and no relay waits for them.
+    pace: Pace,
+    /// So far.
+    requests: u64,
+    ending: Ending,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    No,
+    /// The client was told to begin no more streams.
+    Draining,
+    /// The client was told that the connection ends, and is given until then to hear it.
+    Closing(Instant),
+}
+
+/// Streams that we had to reset because the client broke a rule, over a connection's life
+/// (CVE-2025-8671).
+const MAX_FAULTS: usize = 128;
+
+/// Streams that were answered before their body had come whole, of a second: what then comes of it is
+/// no fault. Some hundred bytes each.
+const REMEMBERED: usize = 1024;
+
+/// How long a client is given to hear why its connection ends.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Serves a connection that speaks HTTP/2. `ahead` was read from it already.
+pub(crate) async fn serve(mut client: Client, ahead: Bytes, worker: Arc<Worker>) {
+    let usage = client.usage.take();
+    let Client { stream, listener, peer, timer, origin, requests, upload, answered, .. } = client;
+    let transport = stream.transport();
+    let mut counted = Counted::new(stream, ahead);
+    let yard = Yard::new(transport, Arc::clone(&counted.count));
+    if let Some(connection) = open(&mut counted, &worker).await {
+        let mut session = Session::new(connection, yard, peer, usage, listener, &worker);
+        // Polled once: it wakes this task when the balancer stops.
+        let mut stop = pin!(worker.shared.stop.notified());
+        poll_fn(|cx| {
+            let _ = stop.as_mut().poll(cx);
+            Poll::Ready(())
+        })
+        .await;
+        poll_fn(|cx| session.poll(cx)).await;
+    }
+    if counted.count.is_flooded() {
+        worker.tally(|tally| tally.http2_floods += 1);
+    }
+    if counted.count.is_blocked() {
+        // Neither will it hear why: what it did not take would stay with the system.
+        return counted.into_inner().abort();
+    }
+    // Bytes that nobody reads would reset the connection, and overtake why it ends.
+    let stream = counted.into_inner();
+    let mut client =
+        Client { stream, listener, peer, timer, usage: None, origin, requests, upload, answered };
+    client.linger(&mut Buffer::default()).await;
+}
+
+/// Waits for the client's preface; when the balancer stops, not for longer than idle connections
+/// are served, and what has arrived by then needs.
+async fn open<'s>(
+    counted: &'s mut Counted<ClientStream>,
+    worker: &Worker,
+) -> Option<(H2<'s>, Arc<Count>)> {
+    let Shared { config, .. } = &*worker.shared;
+    let count = Arc::clone(&counted.count);
+    let deadline = Instant::now() + config.timeouts.header;
+    let idle = async {
+        worker.shared.stopped().await;
+        sleep_until((worker.shared.ending().idle + FAREWELL).into()).await;
+    };
+    let connection = tokio::select! {
+        biased;
+        connection = timeout_at(deadline.into(), builder(config).handshake(counted)) => connection,
+        () = idle => return None,
+    };
+    Some((connection.ok()?.ok()?, count))
+}
+
+fn builder(config: &Config) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(config.limits.streams)
+        .max_header_list_size(u32::try_from(config.limits.header_bytes).unwrap_or(u32::MAX))
+        .initial_window_size(STREAM_BYTES)
+        // So that uploads that nobody takes cannot stop those of other streams.
+        .initial_connection_window_size(
+            config.limits.streams.saturating_mul(STREAM_BYTES).min(MAX_WINDOW),
+        )
+        .max_send_buffer_size(SEND_BYTES)
+        // All streams at once may be given up before they are looked at.
+        .max_pending_accept_reset_streams(config.limits.streams as usize)
+        .max_concurrent_reset_streams(REMEMBERED)
+        .max_local_error_reset_streams(Some(MAX_FAULTS));
+    builder
+}
+
+/// One that the library found.
+fn is_flood(error: &h2::Error) -> bool {
+    error.is_library() && error.reason() == Some(Reason::ENHANCE_YOUR_CALM)
+}
+
+impl<'s> Session<'s> {
+    fn new(
+        (mut connection, count): (H2<'s>, Arc<Count>),
+        yard: Arc<Yard>,
+        peer: Peer,
+        usage: Option<Arc<Usage>>,
+        listener: usize,
+        worker: &Arc<Worker>,
+    ) -> Self {
+        let Config { timeouts, limits, .. } = &worker.shared.config;
+        let Timeouts { stall, idle, client_grace, .. } = *timeouts;
+        // Where any rate will do, nothing is still too slow: a PING cannot tell.
+        let pace = Pace::new(client_grace, stall, limits.client_rate.max(1));
+        // Looked at a few times in the time that a stalled exchange has.
+        let period = (stall / 4).min(idle).max(Duration::from_millis(1));
+        let keepalive = Keepalive::new(connection.ping_pong(), period, Duration::ZERO);
+        let (worker, timer, ending) = (Arc::clone(worker), Timer::new(), Ending::No);
+        Session {
+            connection,
+            count,
+            yard,
+            peer,
+            usage,
+            listener,
+            worker,
+            timer,
+            keepalive,
+            pace,
+            requests: 0,
+            ending,
+        }
+    }
+
+    /// Ready when the connection is over.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if self.poll_streams(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            let stopping = self.worker.shared.stopping.load(Ordering::Relaxed);
+            if self.count.is_flooded() && !matches!(self.ending, Ending::Closing(_)) {
+                self.close(Reason::ENHANCE_YOUR_CALM);
+            } else if (stopping || self.is_used_up()) && self.ending == Ending::No {
+                self.connection.graceful_shutdown();
+                self.ending = Ending::Draining;
+                self.keepalive.hurry(FAREWELL);
+            } else {
+                break;
+            }
+        }
+        self.poll_clock(cx)
+    }
+
+    /// Its client has to connect anew for more.
+    fn is_used_up(&self) -> bool {
+        self.requests >= self.worker.shared.config.limits.requests
+    }
+
+    fn poll_streams(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let incoming = match ready!(self.connection.poll_accept(cx)) {
+                Some(Ok(incoming)) => incoming,
+                Some(Err(error)) if is_flood(&error) => {
+                    self.count.flood();
+                    return Poll::Ready(());
+                }
+                _ => return Poll::Ready(()),
+            };
+            self.requests += 1;
+            if memory::is_used_up() {
+                self.worker.tally(|tally| tally.memory_refused += 1);
+                let (_, mut respond) = incoming;
+                respond.send_reset(Reason::REFUSED_STREAM);
+                continue;
+            }
+            let Some(lane) = self.yard.assign(incoming) else { continue };
+            let mut client = Client::new(
+                ClientStream::Http2(lane),
+                self.peer,
+                self.listener,
+                &self.worker.shared.config.forwarding,
+            );
+            client.usage.clone_from(&self.usage);
+            let worker = Arc::clone(&self.worker);
+            tokio::spawn(async move {
+                http1_session::converse(&mut client, Cleartext::Http1, &worker).await;
+            });
+        }
+    }
+
+    fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let deadline = match self.ending {
+                Ending::Closing(deadline) => deadline,
+                _ => self.keepalive.next(),
+            };
+            let slow = self.pace.deadline(self.count.is_blocked(), self.count.taken());
+            let slow = slow.filter(|slow| *slow < deadline);
+            ready!(self.timer.poll(cx, slow.unwrap_or(deadline)));
+            if slow.is_some() || matches!(self.ending, Ending::Closing(_)) {
+                return Poll::Ready(());
+            }
+            let limit = match self.ending {
+                Ending::Draining => FAREWELL,
+                _ => self.worker.shared.config.timeouts.idle,
+            };
+            let work = if self.count.is_blocked() {
+                Work::Backlog
+            } else if self.yard.busy() > 0 {
+                Work::Streams
+            } else {
+                Work::Nothing
+            };
+            match self.keepalive.tick(cx, &self.count, work, limit) {
+                Health::Fine => {}
+                Health::Idle => self.close(Reason::NO_ERROR),
+                Health::Dead => return Poll::Ready(()),
+            }
+            // What was put on its way goes out.
+            if self.poll_streams(cx).is_ready() {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    fn close(&mut self, reason: Reason) {
+        self.connection.abrupt_shutdown(reason);
+        self.ending = Ending::Closing(Instant::now() + FAREWELL);
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        self.yard.close();
+    }
+}

@@ -1,0 +1,225 @@
+//! Everything that a balancer has counted, at one moment. Counts and histograms only ever grow, so
+//! the difference of two snapshots is what happened between them.
+
+use std::sync::PoisonError;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::backends::backend_id::BackendId;
+use crate::backends::counters::{BACKEND_DIGITS, BackendCounts, TOTAL_DIGITS, histogram, merge};
+use crate::backends::health::BackendHealth;
+use crate::config::address::Address;
+use crate::config::app::AppId;
+use crate::config::backend::Slots;
+use crate::config::policy::Policy;
+use crate::connection::counters::EntranceCounts;
+use crate::connection::worker::Shared;
+use crate::dispatch::budget::RetryCounts;
+use crate::dispatch::member::Standing;
+use crate::log::Log;
+use crate::queue::app::App;
+use crate::queue::counters::Shed;
+use crate::queue::dispatcher::Standings;
+use crate::tls::hosts::CertificateSnapshot;
+
+/// The balancer at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// By [`AppId`].
+    pub apps: Vec<AppSnapshot>,
+    /// The clients' connections.
+    pub clients: ClientsSnapshot,
+    /// In the order of the configuration.
+    pub certificates: Vec<CertificateSnapshot>,
+    /// Lines of the access log that were not written, so far.
+    pub log_lines_dropped: u64,
+}
+
+/// An app at one moment. Times are in microseconds.
+#[derive(Clone, Debug)]
+pub struct AppSnapshot {
+    /// Names it on the handle.
+    pub id: AppId,
+    /// As configured.
+    pub name: String,
+    /// As configured.
+    pub policy: Policy,
+    /// Oldest first. A removed backend takes its counts with it.
+    pub backends: Vec<BackendSnapshot>,
+    /// The waiting requests.
+    pub queue: QueueSnapshot,
+    /// Requests that were sent to another backend.
+    pub retries: RetryCounts,
+    /// From a request's arrival to a slot, for each request that got one; 0 when one was free. A
+    /// request has arrived with its header and what is taken of its body before a slot is asked for.
+    pub queue_time: Histogram<u64>,
+    /// From a request's arrival to the last byte of its answer, our own answers included.
+    pub response_time: Histogram<u64>,
+}
+
+/// A backend at one moment.
+#[derive(Clone, Debug)]
+pub struct BackendSnapshot {
+    /// Names it on the handle.
+    pub id: BackendId,
+    /// As given.
+    pub name: String,
+    /// As given.
+    pub address: Address,
+    /// Whether it gets requests.
+    pub state: BackendPhase,
+    /// Whether it is fit to serve.
+    pub health: BackendHealth,
+    /// Why it is not up.
+    pub health_reason: Option<String>,
+    /// Requests in flight that it may have.
+    pub slots: usize,
+    /// Who says so.
+    pub slots_rule: Slots,
+    /// Requests in flight.
+    pub in_flight: usize,
+    /// Upgraded connections that take no slot.
+    pub upgraded: usize,
+    /// Connections kept for later requests.
+    pub idle_connections: usize,
+    /// What it did so far.
+    pub counts: BackendCounts,
+    /// From a connection to the last byte of the answer read, answered requests only; microseconds.
+    pub service_time: Histogram<u64>,
+}
+
+/// Whether a backend gets requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackendPhase {
+    /// It does.
+    Serving,
+    /// It finishes what it has.
+    Draining,
+}
+
+/// The waiting requests at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct QueueSnapshot {
+    /// Requests that may wait.
+    pub length: usize,
+    /// Requests waiting.
+    pub depth: usize,
+    /// The most that ever waited at once.
+    pub max_depth: usize,
+    /// Requests turned away.
+    pub shed: Shed,
+}
+
+/// The clients' connections at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ClientsSnapshot {
+    /// Open now.
+    pub open: u64,
+    /// Accepted so far.
+    pub accepted: u64,
+    /// Requests that the balancer redirected.
+    pub own_3xx: u64,
+    /// Requests that the balancer answered itself with a 4xx.
+    pub own_4xx: u64,
+    /// Requests that the balancer answered itself with a 5xx.
+    pub own_5xx: u64,
+    /// HTTP/2 connections closed because their client asked for too much work without requests.
+    pub http2_floods: u64,
+    /// Requests refused because their client had too many at once.
+    pub requests_refused: u64,
+    /// Requests and streams of HTTP/2 refused because clients held as much memory as they may.
+    pub memory_refused: u64,
+    /// What came of connections before their first request.
+    pub entrance: EntranceCounts,
+}
+
+impl Snapshot {
+    /// The backends of all apps.
+    pub fn backends(&self) -> impl Iterator<Item = &BackendSnapshot> {
+        self.apps.iter().flat_map(|app| &app.backends)
+    }
+
+    pub(crate) fn take(shared: &Shared) -> Self {
+        let mut clients = ClientsSnapshot::default();
+        for tally in &shared.tallies {
+            let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            clients.open += tally.open;
+            clients.accepted += tally.connections;
+            clients.own_3xx += tally.own_answers[0];
+            clients.own_4xx += tally.own_answers[1];
+            clients.own_5xx += tally.own_answers[2];
+            clients.http2_floods += tally.http2_floods;
+            clients.requests_refused += tally.requests_refused;
+            clients.memory_refused += tally.memory_refused;
+            clients.entrance.add(tally.entrance);
+        }
+        let apps = shared.apps.iter().enumerate();
+        let apps = apps.map(|(index, app)| AppSnapshot::take(AppId::nth(index), app)).collect();
+        let hosts = shared.entrances.iter().filter_map(|entrance| entrance.tls.as_ref());
+        let certificates = hosts.flat_map(|tls| tls.hosts.snapshot()).collect();
+        let log_lines_dropped = shared.log.as_ref().map_or(0, Log::dropped);
+        Snapshot { apps, clients, certificates, log_lines_dropped }
+    }
+}
+
+impl AppSnapshot {
+    fn take(id: AppId, app: &App) -> Self {
+        let (depth, max_depth) = app.dispatcher.depth();
+        let mut snapshot = AppSnapshot {
+            id,
+            name: app.config.name.clone(),
+            policy: app.config.policy.clone(),
+            backends: app.dispatcher.standings().iter().map(BackendSnapshot::take).collect(),
+            retries: app.dispatcher.retries(),
+            queue: QueueSnapshot {
+                length: app.config.queue.length,
+                depth,
+                max_depth,
+                shed: Shed::default(),
+            },
+            queue_time: histogram(TOTAL_DIGITS),
+            response_time: histogram(TOTAL_DIGITS),
+        };
+        for tally in &app.tallies {
+            let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            merge(&mut snapshot.queue_time, &tally.queue);
+            merge(&mut snapshot.response_time, &tally.response);
+            snapshot.queue.shed.add(tally.shed);
+        }
+        snapshot
+    }
+}
+
+impl BackendSnapshot {
+    fn take(standings: &Standings) -> Self {
+        let Standings { id, backend, standing, slots, rule, in_flight, upgraded, health, reason } =
+            standings;
+        let mut counts = BackendCounts::default();
+        let mut service_time = histogram(BACKEND_DIGITS);
+        for tally in &backend.tallies {
+            let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            counts.add(&tally.counts);
+            merge(&mut service_time, &tally.service);
+        }
+        BackendSnapshot {
+            id: *id,
+            name: backend.name.clone(),
+            address: backend.address.clone(),
+            state: match standing {
+                Standing::Serving => BackendPhase::Serving,
+                Standing::Draining => BackendPhase::Draining,
+            },
+            health: *health,
+            health_reason: reason.clone(),
+            slots: *slots,
+            slots_rule: *rule,
+            in_flight: *in_flight,
+            upgraded: *upgraded,
+            idle_connections: backend.idle_count(),
+            counts,
+            service_time,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! A data-plane thread: an event loop, a listener for each address, and the connections that it accepted.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio::time::MissedTickBehavior;
+
+use crate::config::Config;
+use crate::connection::client::Client;
+use crate::connection::client_stream::ClientStream;
+use crate::connection::worker::{Open, Worker};
+use crate::dispatch::TICK;
+use crate::net::acceptor::Listening;
+use crate::net::listener::BoundSocket;
+use crate::net::memory;
+use crate::net::peer::{Peer, Scheme};
+use crate::net::socket::Socket;
+use crate::proxy::health_schedule;
+use crate::server::{handshake, session};
+
+/// How often idle backend connections are looked at, at least.
+const SWEEP: Duration = Duration::from_millis(500);
+
+/// What is cut off in the end has so long to say so, to its client and in the log.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// How long to wait when the process is out of file descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+impl Worker {
+    /// The thread's life. Connections that are left when it returns end with the event loop.
+    /// Sockets come with their listener's place in the configuration.
+    pub(crate) async fn run(self: Arc<Self>, sockets: Vec<(usize, BoundSocket)>) {
+        let Config { limits, threads, .. } = &self.shared.config;
+        memory::share(limits.memory_bytes / *threads);
+        let mut opened = self.shared.opened();
+        tokio::select! {
+            biased;
+            _ = opened.wait_for(|opened| *opened) => {}
+            // What waits in the queues is for the process that the sockets came from.
+            () = self.shared.stopped() => return,
+        }
+        for (index, socket) in sockets {
+            match Listening::new(socket) {
+                Ok(listener) => drop(tokio::spawn(Arc::clone(&self).accept(listener, index))),
+                // It was made non-blocking and is bound; only a full epoll table is left.
+                Err(error) => panic!("a listener cannot join its event loop: {error}"),
+            }
+        }
+        let sweeper = tokio::spawn(Arc::clone(&self).sweep());
+        if self.index == 0 {
+            tokio::spawn(Arc::clone(&self).tick());
+            tokio::spawn(health_schedule::run(Arc::clone(&self)));
+        }
+        self.shared.stopped().await;
+        let idle = async {
+            // Accept loops take what the kernel has queued before they end.
+            tokio::task::yield_now().await;
+            self.shared.all_closed().await;
+        };
+        let end = self.shared.ending().busy + LAST_WORDS;
+        let _ = tokio::time::timeout_at(end.into(), idle).await;
+        sweeper.abort();
+    }
+
+    async fn accept(self: Arc<Self>, listener: Listening, index: usize) {
+        let mut stopped = pin!(self.shared.stopped());
+        loop {
+            tokio::select! {
+                biased;
+                () = self.shared.room() => {}
+                () = stopped.as_mut() => break,
+            }
+            let accepted = std::future::poll_fn(|cx| {
+                if stopped.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(None);
+                }
+                listener.poll_accept(cx).map(Some)
+            });
+            match accepted.await {
+                Some(Ok((stream, address))) => self.serve(stream, address, index),
+                // Out of file descriptors, or a connection that ended before it was taken.
+                Some(Err(_)) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                None => break,
+            }
+        }
+        // Their handshake is done: these clients would see a reset. Where another process has the
+        // socket too, it takes the rest.
+        while let Ok((stream, address)) = listener.accept_queued() {
+            self.serve(stream, address, index);
+        }
+    }
+
+    fn serve(self: &Arc<Self>, socket: Socket, address: Option<SocketAddr>, listener: usize) {
+        let mut open = Open::new(self);
+        let stream = ClientStream::from(socket);
+        let peer = Peer { address, scheme: Scheme::Http };
+        let worker = Arc::clone(self);
+        if !self.shared.entrances[listener].asks_who(address) && !open.enter(address) {
+            return;
+        }
+        if self.shared.entrances[listener].is_open() {
+            let client = Client::new(stream, peer, listener, &self.shared.config.forwarding);
+            tokio::spawn(session::serve(client, worker, open));
+        } else {
+            tokio::spawn(handshake::admit(stream, peer, listener, worker, open));
+        }
+    }
+
+    /// Tells the dispatchers of all apps that time passes.
+    async fn tick(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let now = Instant::now();
+            self.shared.apps.iter().for_each(|app| app.dispatcher.tick(now));
+        }
+    }
+
+    async fn sweep(self: Arc<Self>) {
+        let longest = self.shared.config.timeouts.backend_idle;
+        let often = SWEEP.min(longest / 4).max(Duration::from_millis(1));
+        let mut ticks = tokio::time::interval(often);
+        loop {
+            ticks.tick().await;
+            let now = Instant::now();
+            for app in &self.shared.apps {
+                for standing in app.dispatcher.standings() {
+                    standing.backend.sweep(self.index, longest, now);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The thread that keeps certificates fresh, apart from those that move data: reading files and
+//! checking keys takes milliseconds.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::tls::hosts::{Hosts, Patience};
+
+/// Ends when dropped.
+pub(crate) struct Keeper {
+    calls: Option<Sender<Call>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Look at all files now.
+struct Call {
+    done: Sender<()>,
+}
+
+/// How often files are looked at: two system calls each.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl Keeper {
+    /// Starts the thread that keeps these certificates fresh.
+    pub(crate) fn start(hosts: Vec<Arc<Hosts>>, notice: fn(&str)) -> io::Result<Self> {
+        let (calls, called) = channel::<Call>();
+        let refresh = move |patience| {
+            for text in hosts.iter().flat_map(|hosts| hosts.refresh(patience)) {
+                notice(&text);
+            }
+        };
+        refresh(Patience::Told);
+        let thread = std::thread::Builder::new().name("balancer-tls".into()).spawn(move || {
+            loop {
+                match called.recv_timeout(LOOK) {
+                    Ok(call) => {
+                        refresh(Patience::Told);
+                        // Who called may have stopped waiting.
+                        let _ = call.done.send(());
+                    }
+                    Err(RecvTimeoutError::Timeout) => refresh(Patience::Settled),
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+            }
+        })?;
+        Ok(Keeper { calls: Some(calls), thread: Some(thread) })
+    }
+
+    /// Looks at all files, and returns when the new ones are in use.
+    pub(crate) fn look(&self) {
+        let (done, looked) = channel();
+        if self.calls.as_ref().is_some_and(|calls| calls.send(Call { done }).is_ok()) {
+            // An error means that the thread has ended; there is nothing left to wait for.
+            let _ = looked.recv();
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.calls = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
