@@ -43,7 +43,7 @@ impl Arguments {
         // Wherever this program lies, that is what a user would type.
         plan.command[0] = "tenfold".to_owned();
         let shown = store::file::show(&report::plan::text(&plan, Rows::Relevant));
-        plan::keep(&history, &plan)?;
+        plan::keep(&history, &plan, None)?;
         shown?;
         output::line(format_args!(
             "\nNow your own app: tenfold plan --users 10 --think 1s --p95 500ms -- YOUR COMMAND"

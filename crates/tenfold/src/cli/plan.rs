@@ -1,6 +1,6 @@
 //! `tenfold plan`: measure an app and say how many instances it needs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -97,7 +97,7 @@ impl Arguments {
         plan.cost = prices.and_then(|prices| prices.price(&plan));
         // Shown before it is kept: what was measured must not be lost with the disk.
         let shown = self.question.show(&plan, |plan| report::plan::text(plan, Rows::of(self.all)));
-        keep(&history, &plan)?;
+        keep(&history, &plan, experiment.app.directory.as_deref())?;
         shown?;
         Ok(outcome(&plan, signal))
     }
@@ -175,8 +175,8 @@ impl Arguments {
     }
 }
 
-/// The history's summary is the answer itself.
-pub fn keep(history: &History, plan: &Plan) -> anyhow::Result<()> {
+/// The history's summary is the answer itself. `directory` is the app's, which `up` finds its slots by.
+pub fn keep(history: &History, plan: &Plan, directory: Option<&Path>) -> anyhow::Result<()> {
     let answer = plan.answer().unwrap_or("no answer");
     let summary = match plan.verdict {
         Verdict::Valid => answer.to_owned(),
@@ -185,7 +185,7 @@ pub fn keep(history: &History, plan: &Plan) -> anyhow::Result<()> {
     };
     history.add(&NewRun {
         kind: "plan",
-        directory: &history::here(),
+        directory: &history::of_app(directory),
         started_at: &plan.started_at,
         command: &plan.command.join(" "),
         summary: &summary,

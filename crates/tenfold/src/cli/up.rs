@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use balancer::{Backend, Slots};
 use clap::Args;
+use fleet::App;
 use tokio::task::JoinSet;
 
 use crate::config::{
@@ -166,7 +167,7 @@ impl Launch {
         let Members::Instances { app, count, slots, backend } = &served.members else {
             return None;
         };
-        let (slots, source) = self::slots(*slots, &app.command);
+        let (slots, source) = self::slots(*slots, app);
         let backend = Backend { slots, ..(**backend).clone() };
         let to_run = ToRun { id: served.id, app: (**app).clone(), backend };
         Some(Launch { to_run, count: *count, source })
@@ -193,14 +194,15 @@ impl Launch {
 }
 
 /// Slots, and where the number comes from.
-fn slots(said: Option<Slots>, command: &[String]) -> (Slots, &'static str) {
+fn slots(said: Option<Slots>, app: &App) -> (Slots, &'static str) {
     if let Some(slots) = said {
         return (slots, "as configured");
     }
-    let command = command_without_secrets(command).join(" ");
+    let command = command_without_secrets(&app.command).join(" ");
+    let directory = history::of_app(app.directory.as_deref());
     // A history that cannot be read is no reason not to serve.
     let plans = History::read()
-        .and_then(|history| history.documents("plan", &history::here(), &command))
+        .and_then(|history| history.documents("plan", &directory, &command))
         .unwrap_or_default();
     let slots = |plan: Plan| plan.balancer_slots.filter(|_| plan.verdict != Verdict::Invalid);
     let found = plans.iter().filter_map(|d| serde_json::from_str(d).ok().and_then(slots)).next();

@@ -242,6 +242,12 @@ pub fn here() -> String {
     std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// The directory that an app runs in, which is the working directory unless it is named.
+pub fn of_app(directory: Option<&Path>) -> String {
+    let whole = directory.and_then(|directory| directory.canonicalize().ok());
+    whole.map_or_else(here, |whole| whole.to_string_lossy().into_owned())
+}
+
 /// One sentence with a remedy for what SQLite reports.
 fn explain(error: &rusqlite::Error, path: &Path) -> anyhow::Error {
     let file = path;
@@ -288,6 +294,20 @@ mod tests {
             let tables: String = other.query_row(tables, [], |row| row.get(0)).unwrap();
             assert_eq!(tables, "bookmarks");
         }
+    }
+
+    #[test]
+    fn an_app_is_in_its_own_directory_from_wherever_it_is_started() {
+        let home = tempfile::tempdir().unwrap();
+        let shop = home.path().join("shop");
+        std::fs::create_dir(&shop).unwrap();
+        let whole = shop.canonicalize().unwrap();
+        let roundabout = shop.join("../shop/.");
+        assert_eq!(
+            [of_app(Some(&shop)), of_app(Some(&roundabout))],
+            [(); 2].map(|()| whole.to_string_lossy())
+        );
+        assert_eq!(of_app(None), here());
     }
 
     fn run<'a>(summary: &'a str, document: &'a str) -> NewRun<'a> {
