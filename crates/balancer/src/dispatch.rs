@@ -221,7 +221,11 @@ impl<B: Clone> Dispatch<B> {
     /// queue, past its bounds: it has waited already.
     pub(crate) fn ask(&mut self, wish: Wish) -> Asked<B> {
         let first = wish.tried.len() == 0;
-        let choice = self.choose(&wish);
+        self.note_arrival(wish.client);
+        let choice = match self.held_back() {
+            Some(client) if first && client == wish.client => Choice::Later(None),
+            _ => self.choose(&wish),
+        };
         match choice {
             _ if first => self.budget.request(),
             Choice::AllTried => {}

@@ -74,7 +74,6 @@ impl Clients {
     }
 
     /// How many requests of this client wait.
-    #[cfg(test)]
     pub(super) fn len(&self, client: Option<Household>) -> usize {
         self.waiting.get(&client).map_or(0, |line| line.len)
     }

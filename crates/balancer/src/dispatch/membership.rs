@@ -115,6 +115,7 @@ impl<B: Clone> Dispatch<B> {
         if !self.starting.is_empty() {
             changes.wakers.extend(self.continue_slow_starts(now));
         }
+        changes.wakers.extend(self.tick_curb());
         changes.slots = self.search_slots(now);
         changes
     }

@@ -1,5 +1,9 @@
 //! Slots that are held for what only a client can do: take its answer, or send its body. While others
 //! wait, one client may hold a quarter of all slots so, and no more: that leaves the rest to them.
+//!
+//! A client that lost a slot in this way is *curbed* for as long as others come: while it leaves a quarter of
+//! the slots unused, it gets no further one. Otherwise it would take each slot that others give back, and keep
+//! it until it is seen to wait for its client.
 
 use std::collections::HashMap;
 use std::task::Waker;
@@ -18,6 +22,15 @@ pub(super) struct Stalled {
     held: HashMap<Option<Household>, usize>,
     /// So many have stalled so far.
     sequence: u64,
+    curbed: Option<Curbed>,
+}
+
+/// A client that has lost a slot which it did not use.
+#[derive(Debug)]
+struct Curbed {
+    client: Option<Household>,
+    /// Ticks until it is free again, unless others come.
+    ticks: u32,
 }
 
 #[derive(Debug)]
@@ -39,6 +52,9 @@ pub(crate) struct Stall(u32);
 /// connections.
 const SHARE: usize = 4;
 
+/// A second without others, in ticks ([`TICK`](super::TICK)), ends a curb.
+const CURB: u32 = 10;
+
 impl<B: Clone> Dispatch<B> {
     /// A slot waits for its client; `waker` is woken when it is to be given back. Returns whom to wake
     /// now, as others wait already.
@@ -48,7 +64,7 @@ impl<B: Clone> Dispatch<B> {
         client: Option<Household>,
         waker: &Waker,
     ) -> (Stall, Option<Waker>) {
-        let Stalled { entries, vacant, held, sequence } = &mut self.stalled;
+        let Stalled { entries, vacant, held, sequence, .. } = &mut self.stalled;
         let place = vacant.pop().unwrap_or_else(|| {
             entries.push(None);
             (entries.len() - 1) as u32
@@ -85,9 +101,7 @@ impl<B: Clone> Dispatch<B> {
             Line::First(_) => return None,
         };
         let (&greedy, &held) = self.stalled.held.iter().max_by_key(|(_, held)| **held)?;
-        let serving = self.members.iter().flatten().filter(|member| member.takes());
-        let slots: usize = serving.map(Member::room).sum();
-        if held <= (slots / SHARE).max(1) {
+        if held <= self.share() {
             return None;
         }
         let is_other = |&waiter: &u32| self.waiters[waiter as usize].wish.client != greedy;
@@ -104,7 +118,47 @@ impl<B: Clone> Dispatch<B> {
         longest.revoked = true;
         let waker = longest.waker.clone();
         self.stalled.forget(greedy);
+        self.stalled.curbed = Some(Curbed { client: greedy, ticks: CURB });
         Some(waker)
+    }
+
+    /// As many slots as one client may hold without using them while others wait.
+    fn share(&self) -> usize {
+        let serving = self.members.iter().flatten().filter(|member| member.takes());
+        (serving.map(Member::room).sum::<usize>() / SHARE).max(1)
+    }
+
+    /// The client that gets no further slot now.
+    pub(super) fn held_back(&self) -> Option<Option<Household>> {
+        let client = self.stalled.curbed.as_ref()?.client;
+        let held = self.stalled.held.get(&client).copied().unwrap_or_default();
+        (held >= self.share()).then_some(client)
+    }
+
+    /// Whether it is held back as long as it does not use its slots.
+    #[cfg(test)]
+    pub(super) fn is_curbed(&self, client: Option<Household>) -> bool {
+        self.stalled.curbed.as_ref().is_some_and(|curbed| curbed.client == client)
+    }
+
+    /// A request of this client has come.
+    pub(super) fn note_arrival(&mut self, client: Option<Household>) {
+        if let Some(curbed) = &mut self.stalled.curbed
+            && curbed.client != client
+        {
+            curbed.ticks = CURB;
+        }
+    }
+
+    /// Ends a curb in time. Serves the requests that it held back once their client uses its slots again.
+    pub(super) fn tick_curb(&mut self) -> Vec<Waker> {
+        let Some(curbed) = &mut self.stalled.curbed else { return Vec::new() };
+        curbed.ticks -= 1;
+        if curbed.ticks == 0 {
+            self.stalled.curbed = None;
+        }
+        let members = 0..self.members.len() as u32;
+        members.flat_map(|index| self.serve_all(index)).collect()
     }
 }
 

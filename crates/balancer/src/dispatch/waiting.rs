@@ -114,16 +114,19 @@ impl<B: Clone> Dispatch<B> {
         if let Some(waiter) = member.first.iter(&self.links).next() {
             return Some((waiter, Line::First(index)));
         }
-        if !member.takes() {
+        let held_back = self.held_back();
+        let wait_alone = |client| self.clients.len(client) == self.waiting;
+        if !member.takes() || held_back.is_some_and(wait_alone) {
             return None;
         }
-        if let Some(waiter) = member.bound.iter(&self.links).next() {
+        let is_due = |waiter: &u32| held_back != Some(self.waiters[*waiter as usize].wish.client);
+        if let Some(waiter) = member.bound.iter(&self.links).find(is_due) {
             return Some((waiter, Line::Of(index)));
         }
         let (id, tier) = (member.id, member.tier());
-        let fits = |&waiter: &u32| {
-            let tried = &self.waiters[waiter as usize].wish.tried;
-            !tried.contains(id) && self.tier_for(tried) == Some(tier)
+        let fits = |waiter: &u32| {
+            let tried = &self.waiters[*waiter as usize].wish.tried;
+            is_due(waiter) && !tried.contains(id) && self.tier_for(tried) == Some(tier)
         };
         let unbound = self.unbound.iter(&self.links).find(fits);
         unbound.map(|waiter| (waiter, Line::Any)).or_else(|| self.bound_elsewhere(fits))

@@ -149,3 +149,61 @@ fn nobody_loses_the_only_slot() {
     assert_eq!(woken(d.ask(from(MODEST))), 0);
     assert!(!d.is_revoked(&held));
 }
+
+/// Eight slots that the greedy client holds without using them, and its waiting requests; the modest one has
+/// taken one of the slots.
+fn curbed(policy: Policy) -> (Plain, BackendId, Vec<Stall>, Vec<Ticket>) {
+    let mut d = new(policy, 100);
+    let id = add(&mut d, "a", 8);
+    let grants: Vec<_> = (0..8).map(|_| granted(d.ask(from(GREEDY)))).collect();
+    let mut stalls: Vec<_> = grants.iter().map(|grant| stall(&mut d, grant, GREEDY).0).collect();
+    let greedy = (0..20).map(|_| asks(&mut d, GREEDY)).collect();
+    let modest = asks(&mut d, MODEST);
+    d.resume(&stalls.remove(0));
+    release(&mut d, id);
+    assert!(claim(&mut d, &modest).is_some());
+    (d, id, stalls, greedy)
+}
+
+#[test]
+fn a_slot_that_was_taken_back_stays_with_the_others() {
+    for policy in all() {
+        let (mut d, id, _, _) = curbed(policy.clone());
+        for _ in 0..3 {
+            release(&mut d, id);
+            assert!(matches!(d.ask(from(GREEDY)), Asked::Waiting(..)), "{policy}");
+            granted(d.ask(from(MODEST)));
+        }
+    }
+}
+
+#[test]
+fn who_uses_its_slots_again_is_served() {
+    for policy in all() {
+        let (mut d, id, stalls, mut greedy) = curbed(policy.clone());
+        release(&mut d, id);
+        assert!(claim(&mut d, &greedy[0]).is_none(), "{policy}");
+        stalls.iter().skip(1).for_each(|stall| d.resume(stall));
+        d.tick(Instant::now());
+        assert!(claim(&mut d, &greedy.remove(0)).is_some(), "{policy}");
+    }
+}
+
+#[test]
+fn once_nobody_else_comes_a_client_has_all_slots() {
+    let (mut d, id, _, mut greedy) = curbed(Policy::Queue);
+    release(&mut d, id);
+    let now = Instant::now();
+    (0..5).for_each(|_| drop(d.tick(now)));
+    comes_and_goes(&mut d);
+    (0..9).for_each(|_| drop(d.tick(now)));
+    assert!(claim(&mut d, &greedy[0]).is_none(), "somebody came less than a second ago");
+    d.tick(now);
+    assert!(claim(&mut d, &greedy.remove(0)).is_some());
+}
+
+/// The modest client comes and is served.
+fn comes_and_goes(d: &mut Plain) {
+    let grant = granted(d.ask(from(MODEST)));
+    release(d, grant.id);
+}

@@ -284,7 +284,7 @@ impl World {
                     let member = self.dispatch.member(id).expect("it serves");
                     let open = self.queue.iter().filter(|other| other.is_open());
                     open.for_each(|other| {
-                        assert!(!self.may(member, &other.wish), "nobody barges in");
+                        assert!(!self.is_due(member, &other.wish), "nobody barges in");
                     });
                 }
             }
@@ -369,6 +369,11 @@ impl World {
         self.fits(member, wish) && self.dispatch.tier_for(&wish.tried) == Some(member.tier())
     }
 
+    /// The same where nothing holds its client back.
+    fn is_due(&self, member: &Member<()>, wish: &Wish) -> bool {
+        self.may(member, wish) && !self.dispatch.is_curbed(wish.client)
+    }
+
     /// The same for one that was bound to a backup: it stays.
     fn fits(&self, member: &Member<()>, wish: &Wish) -> bool {
         member.takes() && !wish.tried.contains(member.id)
@@ -398,7 +403,7 @@ impl World {
         }
         let passed = (0..self.queue.len()).filter(|&other| {
             let other = &self.queue[other];
-            other.is_open() && other.arrived < arrived && self.may(member, &other.wish)
+            other.is_open() && other.arrived < arrived && self.is_due(member, &other.wish)
         });
         for other in passed.collect::<Vec<_>>() {
             let other = &mut self.queue[other];
@@ -478,7 +483,7 @@ impl World {
             requests += usize::from(waiting.purpose == Purpose::Request);
             let serves = |member: &&Member<()>| match line {
                 Line::First(index) => member.id.index == index,
-                Line::Of(_) | Line::Any => self.may(member, &waiting.wish),
+                Line::Of(_) | Line::Any => self.is_due(member, &waiting.wish),
             };
             for member in d.members().into_iter().filter(serves) {
                 assert!(member.in_flight >= member.room(), "a slot is free: {line:?}");
