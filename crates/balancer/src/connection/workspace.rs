@@ -10,6 +10,10 @@ use crate::log::record::Record;
 
 /// Workspaces that a thread keeps for later requests.
 const SPARE_WORKSPACES: usize = 1024;
+/// Spare workspaces that keep all of their memory. Further ones are of a burst, and keep less.
+const WHOLE_WORKSPACES: usize = 64;
+/// What a request's fields keep of such a workspace: most requests need no more.
+const REQUEST_BYTES: usize = 4 * 1024;
 
 thread_local! {
     #[expect(clippy::vec_box, reason = "a workspace goes between stock and connection uncopied")]
@@ -70,6 +74,9 @@ impl Workspace {
         self.downward.clear();
         STOCK.with_borrow_mut(|stock| {
             if stock.len() < SPARE_WORKSPACES {
+                if stock.len() >= WHOLE_WORKSPACES {
+                    self.request.shrink_to(REQUEST_BYTES);
+                }
                 stock.push(self);
             }
         });
