@@ -168,7 +168,7 @@ impl Measurement {
         let kills_in_service = MemoryLimit::kills(limits);
         let scarcity = scarcity(report.succeeded());
         let doubts: Vec<String> =
-            cpu_use::disturbance(cpu.others()).into_iter().chain(scarcity).collect();
+            cpu_use::disturbance(cpu.others(), cpu.stolen).into_iter().chain(scarcity).collect();
         let suspect = doubts.iter().map(|_| Verdict::Suspect);
         let verdicts = reasons(report).map(|reason| reason.verdict().into()).chain(suspect);
         Measured {

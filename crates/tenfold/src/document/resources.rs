@@ -42,6 +42,9 @@ pub struct CpuCores {
     pub balancer: Option<f64>,
     pub generator: Option<f64>,
     pub machine: Option<f64>,
+    /// Of the machine's, what a virtual machine's host gave to others instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steal: Option<f64>,
 }
 
 impl Machine {

@@ -461,8 +461,8 @@ impl<'a> Knowledge<'a> {
 
     /// How many times longer everything may have taken than on an undisturbed machine.
     fn slowdown(&self, o: &Observation) -> f64 {
-        let others = o.other_cores() - self.dependency_demand() * o.throughput();
-        let left = (self.cores() - others).max(LEFT * self.cores());
+        let foreign = o.foreign_cores(self.dependency_demand());
+        let left = (self.cores() - foreign).max(LEFT * self.cores());
         let is_disturbed = o.disturbance(self.dependency_demand()).is_some();
         let beside = if is_disturbed { self.cores() / left } else { 1.0 };
         beside.max(if self.is_only_crowded(o) { o.crowding } else { 1.0 })

@@ -63,6 +63,9 @@ pub struct Observation {
     pub generator_thread: f64,
     /// Cores of the machine that were busy.
     pub busy_cores: Option<f64>,
+    /// Of these, what a virtual machine's host gave to others instead.
+    #[serde(default)]
+    pub stolen_cores: f64,
     pub throttled: Option<f64>,
     pub memory_pressure: Option<f64>,
     /// Resident memory of the largest instance.
@@ -154,6 +157,7 @@ impl Observation {
             balancer_thread: cpu.balancer_thread,
             generator_thread: cpu.generator_thread,
             busy_cores: cpu.machine,
+            stolen_cores: cpu.stolen,
             memory_pressure: usage.machine.pressure.map(|p| p.memory.some),
             memory_available: usage.machine.memory.map(|m| m.available),
             memory_left: limits().map(MemoryLimit::left).min(),
@@ -205,9 +209,10 @@ impl Observation {
         Some(laws::utilisation(self.throughput(), (sent - queue).max(0.0) / 1e3))
     }
 
-    /// Cores that neither app, balancer nor generator used.
+    /// Cores that other programs used.
     pub fn other_cores(&self) -> f64 {
-        self.busy_cores.map_or(0.0, |busy| (busy - self.app_cores - self.relay_cores).max(0.0))
+        let own = self.app_cores + self.relay_cores + self.stolen_cores;
+        self.busy_cores.map_or(0.0, |busy| (busy - own).max(0.0))
     }
 
     /// The same as its verdict says, and what else is known of it: instances that were not warm yet, and
@@ -235,9 +240,18 @@ impl Observation {
         ))
     }
 
-    /// What is to be said of other programs beside it, if they used cores that it needed.
+    /// Cores that other programs and the host used, but for what these do for the app.
+    pub fn foreign_cores(&self, dependency_demand: f64) -> f64 {
+        self.disturbing_cores(dependency_demand) + self.stolen_cores
+    }
+
+    fn disturbing_cores(&self, dependency_demand: f64) -> f64 {
+        (self.other_cores() - dependency_demand * self.throughput()).max(0.0)
+    }
+
+    /// What is to be said of other programs and the host, if they used cores that it needed.
     pub fn disturbance(&self, dependency_demand: f64) -> Option<String> {
-        cpu_use::disturbance(self.other_cores() - dependency_demand * self.throughput())
+        cpu_use::disturbance(self.disturbing_cores(dependency_demand), self.stolen_cores)
     }
 
     /// The quota that stopped an instance with one request in flight in nearly every period, and how the time

@@ -19,9 +19,11 @@ pub struct CpuUse {
     pub generator_thread: f64,
     /// Everything on the cores of the machine that Tenfold may use.
     pub machine: Option<f64>,
+    /// Of these, what a virtual machine's host gave to others instead (steal).
+    pub stolen: f64,
 }
 
-/// Cores that other programs may use without a measurement becoming suspect.
+/// Cores that other programs and the host may use without a measurement becoming suspect.
 const BACKGROUND: f64 = 0.25;
 
 impl CpuUse {
@@ -41,12 +43,13 @@ impl CpuUse {
             balancer_thread: balancer.and_then(busiest).unwrap_or(0.0),
             generator_thread: report.busiest_thread,
             machine: busy.map(|busy| (busy - foreign).max(own)),
+            stolen: usage.machine.cpu.map_or(0.0, |cpu| cpu.steal),
         }
     }
 
-    /// Cores that neither the app, the balancer nor the generator used.
+    /// Cores that other programs used.
     pub fn others(&self) -> f64 {
-        self.machine.map_or(0.0, |busy| (busy - self.app - self.relay()).max(0.0))
+        self.machine.map_or(0.0, |busy| (busy - self.app - self.relay() - self.stolen).max(0.0))
     }
 
     /// Balancer and generator.
@@ -63,14 +66,22 @@ impl From<CpuUse> for CpuCores {
             balancer: cpu.balancer.map(round),
             generator: Some(round(cpu.generator)),
             machine: cpu.machine.map(round),
+            steal: cpu.machine.map(|_| round(cpu.stolen)),
         }
     }
 }
 
-/// What is to be said of a measurement beside which other programs used so many cores.
-pub fn disturbance(beside: f64) -> Option<String> {
-    (beside > BACKGROUND).then(|| {
-        format!("other programs used {beside:.1} cores meanwhile; end them and measure again")
+/// What speaks against a measurement while other programs used so many cores, and the host took so many.
+pub fn disturbance(programs: f64, stolen: f64) -> Option<String> {
+    (programs + stolen > BACKGROUND).then(|| {
+        if stolen > programs {
+            format!(
+                "this virtual machine's host took {stolen:.1} cores from it meanwhile (steal); measure again, or on a \
+                 machine with cores of its own"
+            )
+        } else {
+            format!("other programs used {programs:.1} cores meanwhile; end them and measure again")
+        }
     })
 }
 
@@ -199,5 +210,13 @@ mod tests {
         // The ticks of its last request may have come a moment later.
         assert_eq!(cores(&seen(0.0, Some(0.003), 1), 2.0), 0.003);
         assert_eq!(cores(&seen(0.0, Some(0.003), 2), 2.0), 0.003);
+    }
+
+    #[test]
+    fn disturbance_names_whoever_took_more_cores() {
+        assert_eq!(disturbance(0.15, 0.1), None);
+        let told = |programs, stolen| disturbance(programs, stolen).unwrap();
+        assert!(told(0.4, 0.1).starts_with("other programs used 0.4 cores meanwhile; end them"));
+        assert!(told(0.1, 0.4).contains("host took 0.4 cores from it meanwhile (steal)"));
     }
 }

@@ -222,3 +222,18 @@ fn a_rung_that_may_have_been_cold_is_measured_again() {
     assert_eq!(doubtful([25.0, 21.0, 20.0, 20.0]), None);
     assert_eq!(doubtful([4.0, 0.3, 0.2, 0.1]), None, "it costs next to nothing");
 }
+
+// A host that is short of cores takes more of them from a guest that wants more.
+#[test]
+fn stolen_cores_that_follow_the_load_are_no_dependency() {
+    let experiment = experiment();
+    let demand = |stolen_share: f64| {
+        let mut known = known(&experiment);
+        known.rungs = [50.0, 100.0, 150.0, 200.0].map(|t| seen(1, Some(4), t, t * 0.005)).into();
+        known.rungs.iter_mut().for_each(|o| o.stolen_cores = stolen_share * o.other_cores());
+        known.second = None;
+        known.dependency_demand()
+    };
+    assert!((demand(0.0) - 0.005).abs() < 1e-6);
+    assert!(demand(1.0).abs() < 1e-6);
+}

@@ -40,6 +40,7 @@ pub fn seen(instances: usize, users: Option<usize>, throughput: f64, beside: f64
         balancer_thread: 0.0,
         generator_thread: 0.0,
         busy_cores: Some(app_cores + beside),
+        stolen_cores: 0.0,
         throttled: None,
         memory_pressure: None,
         rss: None,
