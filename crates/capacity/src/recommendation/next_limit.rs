@@ -66,7 +66,7 @@ impl Search<'_> {
     }
 
     /// The same, and nothing that was measured can be explained without it.
-    fn is_surely_shared(&self, n: usize) -> bool {
+    pub(crate) fn is_surely_shared(&self, n: usize) -> bool {
         self.is_shared(n) && is_shared(self.model.bound(n, Side::High), n)
     }
 }
@@ -112,5 +112,16 @@ mod tests {
         let r = recommend(&m, &open(150.0, 0.5), &bounds(Kind::Serialized), &[]);
         assert!(m.capacity(13) < NEXT_LIMIT_REACH * 150.0, "near enough: {}", m.capacity(13));
         assert_eq!(r.next_limit, None, "{}", r.reason);
+    }
+
+    #[test]
+    fn a_shared_dependency_that_noise_explains_is_not_the_limit() {
+        let limited_by = |two: f64| {
+            let mut m = serial(0.0002, two);
+            m.sharing = Sharing::Contention { contention: 0.2, coherency: 0.0 };
+            recommend(&m, &open(80.0, 0.5), &bounds(Kind::Serialized), &[]).limited_by
+        };
+        assert_eq!(limited_by(99.5), Kind::Serialized);
+        assert_eq!(limited_by(83.0), Kind::SharedDependency);
     }
 }

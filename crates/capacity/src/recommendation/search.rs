@@ -293,7 +293,7 @@ impl<'a> Search<'a> {
             Kind::CpuBound
         } else if capacity * MIN_GAIN > self.model.relay_limit() {
             self.model.relay_kind
-        } else if self.is_shared(n) {
+        } else if self.is_surely_shared(n) {
             Kind::SharedDependency
         } else if !goal_met && self.bounds.memory.is_some_and(|fit| fit <= n) {
             Kind::MemoryPressure
