@@ -43,9 +43,9 @@ test: deps ## Run every test
 bench-choosing: ## Print what a choice of each policy costs
 	$(CARGO) test --release --locked -q -p balancer --lib -- --ignored --nocapture choosing_costs
 
-soak: ## Run faults under load, SOAK_SECONDS each, a real systemd, and autobahn's long cases (30 min in all)
+soak: ## Run faults and attacks under load, SOAK_SECONDS each, a real systemd, and autobahn's long cases (30 min in all)
 	scripts/deps soak
-	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --release --locked -p tenfold --test stories faults:: -- --test-threads=1
+	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --release --locked -p tenfold --test stories -- --test-threads=1 faults:: attacks::
 	$(CARGO) test --release --locked -p tenfold --test stories systemd:: -- --ignored
 	$(CARGO) test --release --locked -p balancer --test stories websocket:: -- --ignored
 

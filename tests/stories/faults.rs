@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ const RATE: usize = 2000;
 const INSTANCES: usize = 8;
 
 /// How long the load lasts. `make soak` makes it minutes.
-fn span() -> Duration {
+pub fn span() -> Duration {
     let seconds = std::env::var("SOAK_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
     Duration::from_secs(seconds.unwrap_or(6))
 }
@@ -267,97 +267,4 @@ fn no_post_is_executed_twice() {
     let (executed, twice) = executed(&home.path().join("ledger"));
     assert!(twice.is_empty(), "executed twice: {twice:?}");
     assert!(answered > 100 && executed >= answered, "{executed} executed, {answered} answered");
-}
-
-/// Slots of the server that is attacked.
-const SLOTS: usize = 16;
-
-/// A server that works for 2 ms, or sends 4 MiB to who asks for `/big`.
-fn server() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            std::thread::spawn(move || answer_all(stream.unwrap()));
-        }
-    });
-    address
-}
-
-fn answer_all(mut stream: TcpStream) {
-    let (mut bytes, big) = ([0; 4096], vec![b'x'; 4 << 20]);
-    while let Ok(count @ 1..) = stream.read(&mut bytes) {
-        let body = if bytes[..count].starts_with(b"GET /big ") { &big[..] } else { b"ok" };
-        std::thread::sleep(Duration::from_millis(2));
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
-        if stream.write_all(&[head.as_bytes(), body].concat()).is_err() {
-            return;
-        }
-    }
-}
-
-/// Three times as many clients of 127.0.0.2 as there are slots, each of which reads 20 KB/s.
-fn read_slowly(address: SocketAddr, over: &AtomicBool) {
-    let connect = || {
-        let (family, kind) = (rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM);
-        let socket = rustix::net::socket(family, kind, None).unwrap();
-        let source = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 2), 0);
-        rustix::net::bind(&socket, &source).unwrap();
-        rustix::net::connect(&socket, &address).unwrap();
-        let mut stream = TcpStream::from(socket);
-        stream.write_all(b"GET /big HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
-        stream.set_nonblocking(true).unwrap();
-        stream
-    };
-    let mut clients: Vec<_> = (0..3 * SLOTS).map(|_| connect()).collect();
-    while !over.load(Ordering::Relaxed) {
-        for client in &mut clients {
-            // One that was cut off asks again.
-            if let Ok(0) | Err(_) = client.read(&mut [0; 1000]).or_else(nothing_yet) {
-                *client = connect();
-            }
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// A read that would have to wait, as one of a byte.
-fn nothing_yet(error: std::io::Error) -> std::io::Result<usize> {
-    if error.kind() == std::io::ErrorKind::WouldBlock { Ok(1) } else { Err(error) }
-}
-
-/// Response times of one client that asks again and again, sorted. None of its requests fails.
-fn response_times(address: SocketAddr) -> Vec<Duration> {
-    let (until, mut times) = (Instant::now() + span(), Vec::new());
-    while Instant::now() < until {
-        let start = Instant::now();
-        if let Err(answer) = get(address, "/") {
-            panic!("after {} requests: {answer}", times.len());
-        }
-        times.push(start.elapsed());
-    }
-    times.sort();
-    times
-}
-
-/// Its p99 is at most doubled: `make soak` looks at that, for which the machine has to be idle.
-#[test]
-fn slow_readers_do_not_slow_down_other_clients() {
-    let _machine = alone();
-    let mut config = balancer::Config { threads: 1, ..balancer::Config::default() };
-    config.apps[0].queue.length = 3 * SLOTS;
-    let balancer = Balancer::start(config).unwrap();
-    balancer.handle().add(AppId::FIRST, Backend::new("server", server(), SLOTS));
-    let address = balancer.local_addr();
-    let p99 = |times: &[Duration]| times[times.len() * 99 / 100];
-    let before = p99(&response_times(address));
-    let over = AtomicBool::new(false);
-    let during = std::thread::scope(|scope| {
-        scope.spawn(|| read_slowly(address, &over));
-        let times = std::panic::catch_unwind(|| response_times(address));
-        over.store(true, Ordering::Relaxed);
-        p99(&times.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    });
-    let is_soak = std::env::var_os("SOAK_SECONDS").is_some();
-    assert!(!is_soak || during <= 2 * before, "p99: {before:?} before, {during:?} during");
 }

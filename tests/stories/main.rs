@@ -6,6 +6,7 @@
 
 mod app_failures;
 mod apps;
+mod attacks;
 mod bad_input;
 mod cost;
 mod faults;
