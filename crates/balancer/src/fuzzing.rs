@@ -13,8 +13,8 @@ use crate::fuzzing::strict::{Body, Head};
 use crate::h1::Version;
 use crate::h1::body::{Decoder, Framing};
 use crate::h1::forwarded_fields::{Origin, Trust};
-use crate::h1::request::{Carrier, Expect, Passed, Request, Terms, parse_request};
-use crate::h1::response::{Asker, Persistence, Response, parse_response};
+use crate::h1::request::{Carrier, Expect, Request, RequestRules, RewrittenRequest, parse_request};
+use crate::h1::response::{Persistence, Response, ResponseRules, parse_response};
 use crate::h1::scan::{Scan, Scanner};
 use crate::net::peer::{Peer, Scheme};
 pub use edges::{forwarded, proxy_header, routes};
@@ -89,7 +89,7 @@ pub fn request(bytes: &[u8]) {
 /// If what would be sent to the client is not one answer with the framing that we think it has.
 pub fn response(kind: u8, bytes: &[u8]) {
     let Some(header) = find_header(bytes) else { return };
-    let asker = Asker {
+    let asker = ResponseRules {
         version: if kind & 1 == 0 { Version::Http11 } else { Version::Http10 },
         persistence: Persistence::keep_if(kind & 2 == 0),
         is_head: kind & 4 != 0,
@@ -221,9 +221,10 @@ fn rewritten(header: &[u8], trust: Trust) -> Option<(Request, Vec<u8>)> {
     let address = Some(([192, 0, 2, 1], 80).into());
     let origin = Origin::new(Peer { address, scheme: Scheme::Http }, &forwarding);
     let (origin, forwarding, carrier) = (&origin, &forwarding, Carrier::Http1);
-    let terms = Terms { max_fields: FIELDS, max_target: usize::MAX, origin, forwarding, carrier };
+    let terms =
+        RequestRules { max_fields: FIELDS, max_target: usize::MAX, origin, forwarding, carrier };
     let (mut out, mut id) = (Vec::new(), Vec::new());
-    let passed = Passed { head: &mut out, id: &mut id, logged: None };
+    let passed = RewrittenRequest { head: &mut out, id: &mut id, logged: None };
     let request = parse_request(header, terms, passed).ok()?;
     Some((request, out))
 }

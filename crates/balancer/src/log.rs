@@ -30,10 +30,10 @@ pub(crate) struct Log {
 }
 
 /// Bytes of lines that one thread may have waiting: some thousand requests.
-const CAPACITY: usize = 1 << 20;
+const MAX_WAITING_BYTES: usize = 1 << 20;
 
 /// How long a stop waits for a disk or a reader that takes no more.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Log {
     /// Opens the target, and starts the writer.
@@ -55,14 +55,14 @@ impl Log {
         let before = buffer.lines.len();
         line.write(&mut buffer.lines, self.shared.format);
         let after = buffer.lines.len();
-        if after > CAPACITY {
+        if after > MAX_WAITING_BYTES {
             buffer.lines.truncate(before);
             buffer.dropped += 1;
             return;
         }
         drop(buffer);
         // Once when it fills up; later lines find it awake, or busy with a slow disk.
-        let fills = before < CAPACITY / 2 && after >= CAPACITY / 2;
+        let fills = before < MAX_WAITING_BYTES / 2 && after >= MAX_WAITING_BYTES / 2;
         if fills || self.shared.asleep.load(Ordering::Relaxed) {
             self.wake();
         }
@@ -81,7 +81,7 @@ impl Log {
         }
         self.wake();
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        if ended.recv_timeout(LAST_WORDS) == Err(mpsc::RecvTimeoutError::Timeout) {
+        if ended.recv_timeout(FLUSH_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
             (self.notice)(
                 "the access log takes no more bytes, so its last lines are lost; look at who reads it, or at its disk",
             );

@@ -3,4 +3,4 @@
 pub(crate) mod affinity_key;
 pub(crate) mod app;
 pub(crate) mod counters;
-pub(crate) mod dispatcher;
+pub(crate) mod shared_queue;

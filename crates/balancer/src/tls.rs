@@ -20,7 +20,7 @@ use crate::tls::hosts::{Hosts, Patience};
 
 /// What clients may ask for by ALPN (RFC 7301), best first. A client that asks for nothing gets
 /// HTTP/1.1; one that asks only for something else is refused, as the RFC says.
-const PROTOCOLS: [&[u8]; 3] = [http2::ALPN, b"http/1.1", b"http/1.0"];
+const ALPN_PROTOCOLS: [&[u8]; 3] = [http2::ALPN, b"http/1.1", b"http/1.0"];
 
 /// What a listener needs of its TLS.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Tls {
             .with_protocol_versions(versions)?
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(hosts) as Arc<dyn rustls::server::ResolvesServerCert>);
-        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+        config.alpn_protocols = ALPN_PROTOCOLS.map(<[u8]>::to_vec).into();
         config.ticketer = ring::Ticketer::new()?;
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
         Ok(config)

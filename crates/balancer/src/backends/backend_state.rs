@@ -14,7 +14,7 @@ use crate::backends::counters::BackendTally;
 use crate::config::address::Address;
 use crate::config::app::Protocol;
 use crate::config::backend::Backend;
-use crate::http2::upstream_pool::Trunks;
+use crate::http2::upstream_pool::UpstreamPool;
 
 #[derive(Debug)]
 pub(crate) struct BackendState {
@@ -27,7 +27,7 @@ pub(crate) struct BackendState {
     open: AtomicUsize,
     idle: Mutex<Idle>,
     /// Where requests are streams of connections that are shared.
-    pub(crate) trunks: Option<Trunks>,
+    pub(crate) upstream: Option<UpstreamPool>,
     /// Signalled when a draining backend has no request in flight.
     pub(crate) drained: Notify,
     /// By thread.
@@ -78,7 +78,7 @@ impl BackendState {
             slots: AtomicUsize::new(slots),
             open: AtomicUsize::new(0),
             idle: Mutex::default(),
-            trunks: (protocol == Protocol::H2c).then(|| Trunks::new(threads)),
+            upstream: (protocol == Protocol::H2c).then(|| UpstreamPool::new(threads)),
             drained: Notify::new(),
             tallies: (0..threads).map(|_| Mutex::default()).collect(),
         }
@@ -150,7 +150,7 @@ impl BackendState {
     pub(crate) fn removed(&self) {
         self.idle().removed = true;
         self.close_idle(|_| true);
-        self.trunks.iter().for_each(Trunks::close);
+        self.upstream.iter().for_each(UpstreamPool::close);
     }
 
     /// Closes this thread's idle connections that the backend has closed or that are `longest` old.
@@ -160,12 +160,12 @@ impl BackendState {
                 && (now.duration_since(connection.since) >= longest
                     || !connection.stream.is_silent(Check::EventLoop))
         });
-        self.trunks.iter().for_each(|trunks| trunks.sweep(thread, longest, now));
+        self.upstream.iter().for_each(|upstream| upstream.sweep(thread, longest, now));
     }
 
     /// Idle connections.
     pub(crate) fn idle_count(&self) -> usize {
-        self.idle().connections.len() + self.trunks.as_ref().map_or(0, Trunks::idle_count)
+        self.idle().connections.len() + self.upstream.as_ref().map_or(0, UpstreamPool::idle_count)
     }
 
     pub(crate) fn tally(&self, thread: usize, count: impl FnOnce(&mut BackendTally)) {

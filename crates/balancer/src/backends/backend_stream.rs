@@ -8,8 +8,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::config::address::Address;
-use crate::http2::upstream_stream::Branch;
-use crate::net::socket::{Socket, Stream, acknowledge, pass_on, peek, would_block};
+use crate::http2::upstream_stream::UpstreamStream;
+use crate::net::socket::{ByteStream, Socket, acknowledge, pass_on, peek, would_block};
 
 /// A connection that we opened to a backend.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) enum BackendStream {
     Tcp(TcpStream),
     Unix(UnixStream),
     /// A stream of an HTTP/2 connection, for one request. Boxed: it is large, and seldom.
-    Http2(Box<Branch>),
+    Http2(Box<UpstreamStream>),
 }
 
 /// How closely an idle connection is looked at before it is used again.
@@ -94,7 +94,7 @@ impl BackendStream {
 
 pass_on!(BackendStream, Tcp, Unix, Http2);
 
-impl Stream for BackendStream {
+impl ByteStream for BackendStream {
     #[inline]
     fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {

@@ -32,7 +32,7 @@ pub(crate) struct Turn {
 }
 
 /// The longest rest, in doublings of the first one.
-const MOST_DOUBLINGS: u32 = 3;
+const MAX_REST_DOUBLINGS: u32 = 3;
 
 impl Condition {
     /// Nothing is known yet. `active`: how it is going to be asked, if at all.
@@ -72,7 +72,7 @@ impl Condition {
         if rules.failures == 0 || self.failures < limit || spared || down {
             return None;
         }
-        let doublings = self.rests.min(MOST_DOUBLINGS);
+        let doublings = self.rests.min(MAX_REST_DOUBLINGS);
         self.until = Some(ended + rules.rest * (1 << doublings));
         self.rests += 1;
         let what = fault.map_or("an answer of 5xx", BackendFault::words);

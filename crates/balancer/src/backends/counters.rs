@@ -74,12 +74,12 @@ pub(crate) struct BackendTally {
 
 /// Times are kept to 1 % for each backend, so that 1,000 backends fit into memory,
 /// and to 0.1 % in total.
-pub(crate) const BACKEND_DIGITS: u8 = 2;
+pub(crate) const BACKEND_TIME_DIGITS: u8 = 2;
 
-pub(crate) const TOTAL_DIGITS: u8 = 3;
+pub(crate) const APP_TIME_DIGITS: u8 = 3;
 
 /// Longer times count as this one.
-const LONGEST: Duration = Duration::from_secs(3600);
+const MAX_RECORDED_TIME: Duration = Duration::from_secs(3600);
 
 impl BackendCounts {
     pub(crate) fn fault(&mut self, fault: BackendFault) {
@@ -120,7 +120,7 @@ impl BackendCounts {
 
 impl Default for BackendTally {
     fn default() -> Self {
-        BackendTally { counts: BackendCounts::default(), service: histogram(BACKEND_DIGITS) }
+        BackendTally { counts: BackendCounts::default(), service: histogram(BACKEND_TIME_DIGITS) }
     }
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn histogram(digits: u8) -> Histogram<u64> {
 
 pub(crate) fn record(histogram: &mut Histogram<u64>, time: Duration) {
     // Not `saturating_record`: it saturates at what the histogram has grown to so far.
-    let grown = histogram.record(time.min(LONGEST).as_micros() as u64);
+    let grown = histogram.record(time.min(MAX_RECORDED_TIME).as_micros() as u64);
     grown.expect("a histogram that grows takes every value up to the longest");
 }
 
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn times_are_kept_as_they_are() {
-        let mut times = histogram(TOTAL_DIGITS);
+        let mut times = histogram(APP_TIME_DIGITS);
         for time in [Duration::ZERO, Duration::from_millis(56), Duration::from_secs(9999)] {
             record(&mut times, time);
         }

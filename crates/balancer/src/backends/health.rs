@@ -46,11 +46,11 @@ pub struct HealthEvent {
 pub struct HealthEvents(broadcast::Receiver<HealthEvent>);
 
 /// Events that are kept for one who is slow to take them.
-const EVENTS: usize = 1024;
+const EVENT_CAPACITY: usize = 1024;
 
 impl HealthEvents {
     pub(crate) fn channel() -> broadcast::Sender<HealthEvent> {
-        broadcast::Sender::new(EVENTS)
+        broadcast::Sender::new(EVENT_CAPACITY)
     }
 
     pub(crate) fn of(sender: &broadcast::Sender<HealthEvent>) -> Self {

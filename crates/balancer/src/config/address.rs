@@ -23,9 +23,9 @@ pub enum Address {
 pub struct UnknownAddress(String);
 
 /// What `sun_path` takes besides the byte that ends it (unix(7)).
-const MAX_PATH: usize = 107;
+const MAX_UNIX_PATH_BYTES: usize = 107;
 
-const SCHEME: &str = "unix:";
+const UNIX_PREFIX: &str = "unix:";
 
 impl Address {
     /// The socket address, unless it is a Unix socket.
@@ -43,9 +43,9 @@ impl Address {
         if !path.is_absolute() {
             return Err(format!("the path of {self} is relative; use one that begins with /"));
         }
-        if length > MAX_PATH {
+        if length > MAX_UNIX_PATH_BYTES {
             return Err(format!(
-                "the path of {self} has {length} bytes; use at most {MAX_PATH}, a limit of the system"
+                "the path of {self} has {length} bytes; use at most {MAX_UNIX_PATH_BYTES}, a limit of the system"
             ));
         }
         Ok(())
@@ -62,7 +62,7 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Tcp(address) => address.fmt(f),
-            Address::Unix(path) => write!(f, "{SCHEME}{}", path.display()),
+            Address::Unix(path) => write!(f, "{UNIX_PREFIX}{}", path.display()),
         }
     }
 }
@@ -71,8 +71,8 @@ impl FromStr for Address {
     type Err = UnknownAddress;
 
     fn from_str(text: &str) -> Result<Self, UnknownAddress> {
-        match text.strip_prefix(SCHEME) {
-            Some(path) if path.starts_with('/') && path.len() <= MAX_PATH => {
+        match text.strip_prefix(UNIX_PREFIX) {
+            Some(path) if path.starts_with('/') && path.len() <= MAX_UNIX_PATH_BYTES => {
                 Ok(Address::Unix(path.into()))
             }
             Some(_) => Err(UnknownAddress(text.into())),
@@ -106,7 +106,7 @@ mod tests {
             assert_eq!(address.to_string(), text);
             assert_eq!(address.check(), Ok(()));
         }
-        let long = format!("unix:/{}", "x".repeat(MAX_PATH));
+        let long = format!("unix:/{}", "x".repeat(MAX_UNIX_PATH_BYTES));
         for text in ["localhost:80", "80", "unix:", "unix:app.sock", &long] {
             let message = text.parse::<Address>().unwrap_err().to_string();
             assert!(message.contains(text) && message.contains("unix:/path"), "{message}");

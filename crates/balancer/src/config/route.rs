@@ -62,7 +62,7 @@ pub enum Prefix {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
     status: RedirectStatus,
-    location: Vec<Piece>,
+    location: Vec<LocationPart>,
 }
 
 /// How long a redirect holds, and whether the method stays.
@@ -86,7 +86,7 @@ pub struct BadRoute(String);
 
 /// A part of a location.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum LocationPart {
     Text(String),
     /// Of the request, without its port.
     Host,
@@ -180,23 +180,26 @@ impl Redirect {
         let mut rest = location;
         while let Some(start) = rest.find('{') {
             let (text, placeholder) = rest.split_at(start);
-            let known = [("{host}", Piece::Host), ("{path}", Piece::Path)];
+            let known = [("{host}", LocationPart::Host), ("{path}", LocationPart::Path)];
             let found = known.into_iter().find(|(name, _)| placeholder.starts_with(name));
             let Some((name, piece)) = found else {
                 return Err(wrong("has a placeholder other than {host} and {path}"));
             };
-            pieces.extend([Piece::Text(text.to_owned()), piece]);
+            pieces.extend([LocationPart::Text(text.to_owned()), piece]);
             rest = &placeholder[name.len()..];
         }
-        pieces.push(Piece::Text(rest.to_owned()));
+        pieces.push(LocationPart::Text(rest.to_owned()));
         Ok(Redirect { status, location: pieces })
     }
 
     /// To the same host and path over TLS at this port.
     pub fn to_https(status: RedirectStatus, port: u16) -> Redirect {
         let port = if port == 443 { String::new() } else { format!(":{port}") };
-        let text = |text: &str| Piece::Text(text.to_owned());
-        Redirect { status, location: vec![text("https://"), Piece::Host, text(&port), Piece::Path] }
+        let text = |text: &str| LocationPart::Text(text.to_owned());
+        Redirect {
+            status,
+            location: vec![text("https://"), LocationPart::Host, text(&port), LocationPart::Path],
+        }
     }
 
     pub(crate) fn status(&self) -> u16 {
@@ -205,17 +208,18 @@ impl Redirect {
 
     /// It leads to the same host and path, over TLS.
     pub(crate) fn only_secures(&self) -> bool {
-        let mut pieces = self.location.iter().filter(|piece| **piece != Piece::Text(String::new()));
+        let mut pieces =
+            self.location.iter().filter(|piece| **piece != LocationPart::Text(String::new()));
         let scheme = pieces.next().is_some_and(
-            |piece| matches!(piece, Piece::Text(text) if text.eq_ignore_ascii_case("https://")),
+            |piece| matches!(piece, LocationPart::Text(text) if text.eq_ignore_ascii_case("https://")),
         );
-        let host = pieces.next() == Some(&Piece::Host);
-        let path = pieces.next_back() == Some(&Piece::Path);
+        let host = pieces.next() == Some(&LocationPart::Host);
+        let path = pieces.next_back() == Some(&LocationPart::Path);
         let is_port = |text: &str| {
             text.strip_prefix(':')
                 .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
         };
-        let rest = pieces.all(|piece| matches!(piece, Piece::Text(text) if is_port(text)));
+        let rest = pieces.all(|piece| matches!(piece, LocationPart::Text(text) if is_port(text)));
         scheme && host && path && rest
     }
 
@@ -225,12 +229,12 @@ impl Redirect {
         let mut location = String::new();
         for piece in &self.location {
             match piece {
-                Piece::Text(text) => location.push_str(text),
-                Piece::Host if host.is_empty() => return None,
-                Piece::Host => location.push_str(std::str::from_utf8(host).ok()?),
+                LocationPart::Text(text) => location.push_str(text),
+                LocationPart::Host if host.is_empty() => return None,
+                LocationPart::Host => location.push_str(std::str::from_utf8(host).ok()?),
                 // `*`, which asks about the server as a whole.
-                Piece::Path if !target.starts_with(b"/") => location.push('/'),
-                Piece::Path => location.push_str(std::str::from_utf8(target).ok()?),
+                LocationPart::Path if !target.starts_with(b"/") => location.push('/'),
+                LocationPart::Path => location.push_str(std::str::from_utf8(target).ok()?),
             }
         }
         Some(location)
@@ -283,7 +287,7 @@ impl FromStr for HostPattern {
         let named = name.split('.').all(|label| !label.is_empty()) && name.bytes().all(plain);
         let inside = name.trim_start_matches('[').trim_end_matches(']');
         let address = literal && inside.parse::<std::net::Ipv6Addr>().is_ok();
-        if name.len() > MAX_HOST || !(named || address) {
+        if name.len() > MAX_HOST_BYTES || !(named || address) {
             return Err(BadRoute(format!(
                 "host {text:?} is no pattern of hosts; use a.example, *.a.example or *, without scheme, port and path"
             )));
@@ -333,7 +337,7 @@ impl fmt::Display for PathPrefix {
 }
 
 /// Longer hosts are no names (RFC 1035 2.3.4).
-pub(crate) const MAX_HOST: usize = 255;
+pub(crate) const MAX_HOST_BYTES: usize = 255;
 
 #[cfg(test)]
 mod tests {

@@ -11,14 +11,14 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::ReadBuf;
 
-use crate::net::memory::{self, Held};
-use crate::net::socket::Stream;
+use crate::net::memory::{self, HeldBytes};
+use crate::net::socket::ByteStream;
 
 /// Blocks of each size that a thread keeps for later buffers.
 const SPARE_BLOCKS: usize = 64;
 
 /// What a buffer for requests takes first: most of them need no more.
-const FIRST_BYTES: usize = 4 * 1024;
+const FIRST_BLOCK_BYTES: usize = 4 * 1024;
 
 /// How much memory a buffer takes at most while there are bytes in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) struct Buffer {
     wide: bool,
     block: Option<Block>,
     filled: Range<usize>,
-    held: Held,
+    held: HeldBytes,
 }
 
 type Block = Box<[u8]>;
@@ -67,7 +67,7 @@ impl Size {
 impl Stock {
     fn blocks(&mut self, bytes: usize) -> &mut Vec<Block> {
         match bytes {
-            FIRST_BYTES => &mut self.first,
+            FIRST_BLOCK_BYTES => &mut self.first,
             _ if bytes == Size::Small.bytes() => &mut self.small,
             _ => &mut self.large,
         }
@@ -166,14 +166,14 @@ impl Buffer {
     pub(crate) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
-        stream: &mut impl Stream,
+        stream: &mut impl ByteStream,
     ) -> Poll<io::Result<usize>> {
         if self.block.is_none() {
             ready!(stream.poll_read_ready(cx))?;
         }
         let block = self.block.get_or_insert_with(|| {
             let wide = self.wide && !memory::is_scarce();
-            Stock::take(if wide { self.size.bytes() } else { FIRST_BYTES })
+            Stock::take(if wide { self.size.bytes() } else { FIRST_BLOCK_BYTES })
         });
         if self.filled.start >= block.len() / 2 {
             block.copy_within(self.filled.clone(), 0);
@@ -238,7 +238,7 @@ mod tests {
 
     #[tokio::test]
     async fn takes_more_memory_only_when_the_first_bytes_are_not_enough() {
-        assert_eq!(filled_with(FIRST_BYTES - 1).await.held(), FIRST_BYTES);
+        assert_eq!(filled_with(FIRST_BLOCK_BYTES - 1).await.held(), FIRST_BLOCK_BYTES);
         let large = filled_with(20_000).await;
         assert_eq!((large.held(), large.len()), (Size::Large.bytes(), 20_000));
         assert!(large.filled().iter().all(|&byte| byte == b'x'));
@@ -246,9 +246,9 @@ mod tests {
 
     #[tokio::test]
     async fn stays_small_while_memory_is_scarce() {
-        memory::share(2 * FIRST_BYTES - 2);
+        memory::share(2 * FIRST_BLOCK_BYTES - 2);
         let full = filled_with(20_000).await;
-        assert_eq!((full.held(), full.len()), (FIRST_BYTES, FIRST_BYTES));
+        assert_eq!((full.held(), full.len()), (FIRST_BLOCK_BYTES, FIRST_BLOCK_BYTES));
         memory::share(usize::MAX);
     }
 }

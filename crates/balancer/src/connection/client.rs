@@ -14,8 +14,8 @@ use crate::config::Config;
 use crate::config::forwarding::Forwarding;
 use crate::config::limits::Limits;
 use crate::connection::buffer::{Buffer, Size};
-use crate::connection::client_limits::{Counted, Item, Usage};
-use crate::connection::client_stream::{Arrived, ClientStream};
+use crate::connection::client_limits::{ClientUsage, CountedUse, Resource};
+use crate::connection::client_stream::{ClientStream, Peeked};
 use crate::connection::failure::Failure;
 use crate::connection::worker::Worker;
 use crate::connection::workspace::Workspace;
@@ -24,7 +24,7 @@ use crate::h1::forwarded_fields::Origin;
 use crate::h1::scan::{Scan, Scanner};
 use crate::net::memory;
 use crate::net::peer::Peer;
-use crate::net::socket::Stream;
+use crate::net::socket::ByteStream;
 use crate::net::timer::Timer;
 
 pub(crate) struct Client {
@@ -34,7 +34,7 @@ pub(crate) struct Client {
     pub(crate) peer: Peer,
     pub(crate) timer: Timer,
     /// Of the peer, unless that is a proxy that asks for others.
-    pub(crate) usage: Option<Arc<Usage>>,
+    pub(crate) usage: Option<Arc<ClientUsage>>,
     pub(crate) origin: Origin,
     /// Requests so far.
     pub(crate) requests: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Client {
 }
 
 /// What came over a connection that waits for a request.
-pub(crate) enum Arrival {
+pub(crate) enum NextRequest {
     /// A header at the start of the input, within this many bytes.
     Request(usize),
     Failed(Failure),
@@ -54,7 +54,7 @@ pub(crate) enum Arrival {
 }
 
 /// Notices that a client reset its connection while nothing is read from it.
-pub(crate) struct Watch {
+pub(crate) struct ResetWatch {
     over: bool,
 }
 
@@ -69,11 +69,11 @@ struct Reading {
 }
 
 /// Bytes of a request line beside its target: more is no method that anybody knows.
-const REQUEST_LINE: usize = 64;
+const REQUEST_LINE_EXTRA_BYTES: usize = 64;
 
 /// How long, and for how many bytes, a closed connection is read so that its answer is not
 /// destroyed by a reset.
-const LINGER: Duration = Duration::from_secs(1);
+const LINGER_TIME: Duration = Duration::from_secs(1);
 
 const LINGER_BYTES: usize = 1 << 20;
 
@@ -97,16 +97,16 @@ impl Client {
         &self,
         asker: Option<IpAddr>,
         worker: &Worker,
-    ) -> Result<Option<Counted>, Failure> {
+    ) -> Result<Option<CountedUse>, Failure> {
         let Config { forwarding, limits, .. } = &worker.shared.config;
         if memory::is_used_up() {
             worker.tally(|tally| tally.memory_refused += 1);
             return Err(Failure::MemoryFull(limits.memory_bytes));
         }
         let entered = match (&self.usage, asker) {
-            (Some(usage), _) => usage.enter(Item::Request),
+            (Some(usage), _) => usage.enter(Resource::Request),
             (None, Some(address)) if !forwarding.trusts(asker) => {
-                worker.shared.census.usage(address).enter(Item::Request)
+                worker.shared.census.usage(address).enter(Resource::Request)
             }
             (None, _) => return Ok(None),
         };
@@ -121,7 +121,7 @@ impl Client {
         &mut self,
         space: &mut Option<Box<Workspace>>,
         worker: &Worker,
-    ) -> Arrival {
+    ) -> NextRequest {
         let begun = space.as_ref().is_some_and(|space| !space.input.is_empty());
         let mut reading = Reading::new(begun);
         std::future::poll_fn(|cx| self.poll_next(cx, &mut reading, space, worker)).await
@@ -133,7 +133,7 @@ impl Client {
         reading: &mut Reading,
         space: &mut Option<Box<Workspace>>,
         worker: &Worker,
-    ) -> Poll<Arrival> {
+    ) -> Poll<NextRequest> {
         loop {
             if let Some(space) = space
                 && let Some(arrival) = reading.look(&mut space.input, &worker.shared.config.limits)
@@ -142,7 +142,7 @@ impl Client {
             }
             let Poll::Ready(filled) = self.poll_fill(cx, space) else { break };
             if !matches!(filled, Ok(1..)) {
-                return Poll::Ready(Arrival::Nothing);
+                return Poll::Ready(NextRequest::Nothing);
             }
             if !reading.begun {
                 (reading.begun, reading.deadline) = (true, None);
@@ -162,7 +162,7 @@ impl Client {
         let mut deadline =
             *reading.deadline.get_or_insert_with(|| answered.unwrap_or_else(Instant::now) + limit);
         if !reading.begun && worker.shared.stopping.load(Ordering::Relaxed) {
-            deadline = deadline.min(worker.shared.ending().idle);
+            deadline = deadline.min(worker.shared.shutdown_deadlines().idle);
         }
         ready!(self.timer.poll(cx, deadline));
         if !reading.begun && self.stream.has_unseen() {
@@ -170,8 +170,8 @@ impl Client {
             return Poll::Pending;
         }
         Poll::Ready(match reading.begun {
-            true => Arrival::Failed(Failure::HeaderTimeout(limit)),
-            false => Arrival::Nothing,
+            true => NextRequest::Failed(Failure::HeaderTimeout(limit)),
+            false => NextRequest::Nothing,
         })
     }
 
@@ -221,7 +221,7 @@ impl Client {
     /// Closes after an answer while the client may still be sending: closing outright would reset
     /// the connection, and the reset would overtake the answer (RFC 9112 9.6).
     pub(crate) async fn linger(&mut self, input: &mut Buffer) {
-        let deadline = Instant::now() + LINGER;
+        let deadline = Instant::now() + LINGER_TIME;
         let mut discarded = 0;
         let mut ended = false;
         std::future::poll_fn(|cx| {
@@ -253,7 +253,7 @@ impl Reading {
     }
 
     /// What is in the input, if it is enough to decide.
-    fn look(&mut self, input: &mut Buffer, limits: &Limits) -> Option<Arrival> {
+    fn look(&mut self, input: &mut Buffer, limits: &Limits) -> Option<NextRequest> {
         if self.may_skip {
             match input.filled() {
                 // Not for the scanner, which may not see bytes that are skipped.
@@ -269,19 +269,22 @@ impl Reading {
         }
         let bytes = input.filled();
         if self.scanner.is_new() && is_whole(bytes) && bytes.len() <= limits.header_bytes {
-            return Some(Arrival::Request(bytes.len()));
+            return Some(NextRequest::Request(bytes.len()));
         }
-        let reject = |flaw: Flaw| Some(Arrival::Failed(Failure::Rejected { status: 400, flaw }));
+        let reject =
+            |flaw: Flaw| Some(NextRequest::Failed(Failure::Rejected { status: 400, flaw }));
         match self.scanner.scan(bytes) {
             Scan::Complete(2) => reject("the request line is empty"),
-            Scan::Complete(len) if len <= limits.header_bytes => Some(Arrival::Request(len)),
+            Scan::Complete(len) if len <= limits.header_bytes => Some(NextRequest::Request(len)),
             Scan::Partial if bytes.len() <= limits.header_bytes => None,
             Scan::Complete(_) | Scan::Partial => {
                 let line = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
-                Some(Arrival::Failed(match line > limits.target_bytes + REQUEST_LINE {
-                    true => Failure::TargetTooLong(limits.target_bytes),
-                    false => Failure::HeaderTooLarge(limits.header_bytes),
-                }))
+                Some(NextRequest::Failed(
+                    match line > limits.target_bytes + REQUEST_LINE_EXTRA_BYTES {
+                        true => Failure::TargetTooLong(limits.target_bytes),
+                        false => Failure::HeaderTooLarge(limits.header_bytes),
+                    },
+                ))
             }
             Scan::Flawed(flaw) => reject(flaw),
         }
@@ -294,9 +297,9 @@ fn is_whole(bytes: &[u8]) -> bool {
     bytes.ends_with(b"\r\n\r\n") && !bytes.starts_with(b"\r\n")
 }
 
-impl Watch {
+impl ResetWatch {
     pub(crate) fn new() -> Self {
-        Watch { over: false }
+        ResetWatch { over: false }
     }
 
     /// Ready when the client has reset the connection. A client that has only finished sending
@@ -315,9 +318,9 @@ impl Watch {
                 return Poll::Ready(());
             }
             match stream.peek() {
-                Arrived::Nothing => {}
-                Arrived::Something => self.over = true,
-                Arrived::Reset => return Poll::Ready(()),
+                Peeked::Nothing => {}
+                Peeked::Something => self.over = true,
+                Peeked::Reset => return Poll::Ready(()),
             }
         }
         Poll::Pending
@@ -331,7 +334,7 @@ mod tests {
     use tokio::io::AsyncWriteExt;
 
     /// What is found when these pieces arrive one by one.
-    async fn arrival(pieces: &[&[u8]]) -> (Option<Arrival>, Reading) {
+    async fn arrival(pieces: &[&[u8]]) -> (Option<NextRequest>, Reading) {
         let (mut sender, receiver) = pair().await;
         let mut receiver = ClientStream::Tcp(receiver);
         let (mut input, mut reading) = (Buffer::default(), Reading::new(true));
@@ -351,12 +354,12 @@ mod tests {
         let bytes = b"\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n";
         for at in 0..bytes.len() {
             let (found, _) = arrival(&[&bytes[..at], &bytes[at..]]).await;
-            assert!(matches!(found, Some(Arrival::Request(27))), "split at {at}");
+            assert!(matches!(found, Some(NextRequest::Request(27))), "split at {at}");
         }
         let each: Vec<_> = bytes.chunks(1).collect();
-        assert!(matches!(arrival(&each).await.0, Some(Arrival::Request(27))));
+        assert!(matches!(arrival(&each).await.0, Some(NextRequest::Request(27))));
         let twice = arrival(&[b"\r", b"\n", b"\r", b"\n"]).await.0;
-        assert!(matches!(twice, Some(Arrival::Failed(_))));
+        assert!(matches!(twice, Some(NextRequest::Failed(_))));
     }
 
     #[tokio::test]

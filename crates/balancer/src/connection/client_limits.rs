@@ -7,29 +7,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::config::limits::Limits;
-use crate::net::client_network::Household;
+use crate::net::client_network::ClientNetwork;
 
 /// Finds what each client has at once.
 #[derive(Debug)]
-pub(crate) struct Census {
+pub(crate) struct ClientLimits {
     connections: usize,
     requests: usize,
     /// Of clients that have something. Hashed with a secret: clients choose their addresses.
-    usages: Mutex<HashMap<Household, Weak<Usage>>>,
+    usages: Mutex<HashMap<ClientNetwork, Weak<ClientUsage>>>,
 }
 
 /// What one client has at once. A connection keeps it, so that a request takes no lock.
 #[derive(Debug)]
-pub(crate) struct Usage {
-    census: Arc<Census>,
-    household: Household,
+pub(crate) struct ClientUsage {
+    census: Arc<ClientLimits>,
+    network: ClientNetwork,
     connections: AtomicUsize,
     requests: AtomicUsize,
 }
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Item {
+pub(crate) enum Resource {
     Connection,
     /// In flight, or on its way to be.
     Request,
@@ -37,73 +37,75 @@ pub(crate) enum Item {
 
 /// A connection or a request, counted as one of its client's until dropped.
 #[derive(Debug)]
-pub(crate) struct Counted {
-    usage: Arc<Usage>,
-    item: Item,
+pub(crate) struct CountedUse {
+    usage: Arc<ClientUsage>,
+    resource: Resource,
 }
 
-impl Census {
+impl ClientLimits {
     pub(crate) fn new(limits: &Limits) -> Arc<Self> {
         let Limits { client_connections: connections, client_in_flight: requests, .. } = *limits;
-        Arc::new(Census { connections, requests, usages: Mutex::default() })
+        Arc::new(ClientLimits { connections, requests, usages: Mutex::default() })
     }
 
-    pub(crate) fn usage(self: &Arc<Self>, address: IpAddr) -> Arc<Usage> {
-        let household = Household::of(address);
+    pub(crate) fn usage(self: &Arc<Self>, address: IpAddr) -> Arc<ClientUsage> {
+        let network = ClientNetwork::of(address);
         let mut usages = self.usages();
-        if let Some(usage) = usages.get(&household).and_then(Weak::upgrade) {
+        if let Some(usage) = usages.get(&network).and_then(Weak::upgrade) {
             return usage;
         }
         let (connections, requests) = Default::default();
-        let usage = Arc::new(Usage { census: Arc::clone(self), household, connections, requests });
-        usages.insert(household, Arc::downgrade(&usage));
+        let usage =
+            Arc::new(ClientUsage { census: Arc::clone(self), network, connections, requests });
+        usages.insert(network, Arc::downgrade(&usage));
         usage
     }
 
-    fn usages(&self) -> MutexGuard<'_, HashMap<Household, Weak<Usage>>> {
+    fn usages(&self) -> MutexGuard<'_, HashMap<ClientNetwork, Weak<ClientUsage>>> {
         self.usages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Usage {
+impl ClientUsage {
     /// Counts one more; none when the client has as many as it may.
-    pub(crate) fn enter(self: &Arc<Self>, item: Item) -> Option<Counted> {
-        let most = match item {
-            Item::Connection => self.census.connections,
-            Item::Request => self.census.requests,
+    pub(crate) fn enter(self: &Arc<Self>, resource: Resource) -> Option<CountedUse> {
+        let most = match resource {
+            Resource::Connection => self.census.connections,
+            Resource::Request => self.census.requests,
         };
         let one_more = |count: usize| (count < most).then_some(count + 1);
-        let entered = self.count(item).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        entered.is_ok().then(|| Counted { usage: Arc::clone(self), item })
+        let entered =
+            self.count(resource).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        entered.is_ok().then(|| CountedUse { usage: Arc::clone(self), resource })
     }
 
-    fn count(&self, item: Item) -> &AtomicUsize {
-        match item {
-            Item::Connection => &self.connections,
-            Item::Request => &self.requests,
+    fn count(&self, resource: Resource) -> &AtomicUsize {
+        match resource {
+            Resource::Connection => &self.connections,
+            Resource::Request => &self.requests,
         }
     }
 }
 
-impl Drop for Usage {
+impl Drop for ClientUsage {
     fn drop(&mut self) {
         let mut usages = self.census.usages();
         // The client may have come back meanwhile.
-        if usages.get(&self.household).is_some_and(|usage| usage.strong_count() == 0) {
-            usages.remove(&self.household);
+        if usages.get(&self.network).is_some_and(|usage| usage.strong_count() == 0) {
+            usages.remove(&self.network);
         }
     }
 }
 
-impl Counted {
-    pub(crate) fn usage(&self) -> &Arc<Usage> {
+impl CountedUse {
+    pub(crate) fn usage(&self) -> &Arc<ClientUsage> {
         &self.usage
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedUse {
     fn drop(&mut self) {
-        self.usage.count(self.item).fetch_sub(1, Ordering::Relaxed);
+        self.usage.count(self.resource).fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -113,8 +115,9 @@ mod tests {
 
     #[test]
     fn a_client_is_an_address_or_a_network_of_ipv6() {
-        let census = Census::new(&Limits { client_connections: 2, ..Limits::default() });
-        let enter = |address: &str| census.usage(address.parse().unwrap()).enter(Item::Connection);
+        let census = ClientLimits::new(&Limits { client_connections: 2, ..Limits::default() });
+        let enter =
+            |address: &str| census.usage(address.parse().unwrap()).enter(Resource::Connection);
         let mut open = vec![enter("192.0.2.1").unwrap(), enter("::ffff:192.0.2.1").unwrap()];
         assert!(enter("192.0.2.1").is_none());
         open.push(enter("192.0.2.2").unwrap());
@@ -129,14 +132,14 @@ mod tests {
 
     #[test]
     fn requests_of_a_client_are_counted_over_its_connections() {
-        let census = Census::new(&Limits { client_in_flight: 2, ..Limits::default() });
+        let census = ClientLimits::new(&Limits { client_in_flight: 2, ..Limits::default() });
         let [one, other] = [1, 2].map(|last| census.usage([192, 0, 2, last].into()));
-        let _connections = [(); 3].map(|()| one.enter(Item::Connection).unwrap());
-        let first = one.enter(Item::Request).unwrap();
-        let _second = census.usage([192, 0, 2, 1].into()).enter(Item::Request).unwrap();
-        assert!(one.enter(Item::Request).is_none());
-        assert!(other.enter(Item::Request).is_some());
+        let _connections = [(); 3].map(|()| one.enter(Resource::Connection).unwrap());
+        let first = one.enter(Resource::Request).unwrap();
+        let _second = census.usage([192, 0, 2, 1].into()).enter(Resource::Request).unwrap();
+        assert!(one.enter(Resource::Request).is_none());
+        assert!(other.enter(Resource::Request).is_some());
         drop(first);
-        assert!(one.enter(Item::Request).is_some());
+        assert!(one.enter(Resource::Request).is_some());
     }
 }

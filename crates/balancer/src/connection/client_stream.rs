@@ -14,9 +14,9 @@ use tokio::net::{TcpStream, UnixStream};
 
 use crate::h1::request::Carrier;
 use crate::http2;
-use crate::http2::server_stream::Lane;
+use crate::http2::server_stream::ServerStream;
 use crate::net::peer::Transport;
-use crate::net::socket::{Socket, Stream, acknowledge, pass_on, peek};
+use crate::net::socket::{ByteStream, Socket, acknowledge, pass_on, peek};
 
 /// A connection that a client opened.
 #[derive(Debug)]
@@ -26,19 +26,19 @@ pub(crate) enum ClientStream {
     /// Boxed: as many connections are plain or idle, they should not pay for its size.
     Tls(Box<TlsStream>),
     /// The streams of an HTTP/2 connection, one after the other.
-    Http2(Lane),
+    Http2(ServerStream),
 }
 
 /// A client's connection that is to end once this is written: TCP keeps the last of it back, to send it
 /// in one packet with the end. Closing and shutting down both send it; the client wakes once for all.
-pub(crate) struct Parting<'s>(pub(crate) &'s mut ClientStream);
+pub(crate) struct FinalWrite<'s>(pub(crate) &'s mut ClientStream);
 
 /// TLS over TCP.
 pub(crate) type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
 
 /// What has arrived over a connection and was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrived {
+pub(crate) enum Peeked {
     Nothing,
     /// Bytes, or their end.
     Something,
@@ -80,16 +80,16 @@ impl ClientStream {
     }
 
     /// Looks without reading. Leaves the event loop to report what comes after.
-    pub(crate) fn peek(&self) -> Arrived {
+    pub(crate) fn peek(&self) -> Peeked {
         if let ClientStream::Tls(stream) = self
             && has_decrypted(stream)
         {
-            return Arrived::Something;
+            return Peeked::Something;
         }
         match self.look_ahead(&mut [0]) {
-            Ok(_) => Arrived::Something,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Arrived::Nothing,
-            Err(_) => Arrived::Reset,
+            Ok(_) => Peeked::Something,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Peeked::Nothing,
+            Err(_) => Peeked::Reset,
         }
     }
 
@@ -193,8 +193,8 @@ impl ClientStream {
 
     /// Says that this is the end on purpose (over TLS in its own words, RFC 8446 6.1), as far as the
     /// system takes it at once. Closing alone would be a reset if the client has sent more, and lose
-    /// what [`Parting`] kept back.
-    pub(crate) fn part(&mut self) {
+    /// what [`FinalWrite`] kept back.
+    pub(crate) fn send_close_notify(&mut self) {
         let mut nobody = Context::from_waker(Waker::noop());
         let _ = Pin::new(self).poll_shutdown(&mut nobody);
     }
@@ -207,7 +207,7 @@ fn has_decrypted(stream: &TlsStream) -> bool {
 
 pass_on!(ClientStream, Tcp, Unix, Tls, Http2);
 
-impl AsyncWrite for Parting<'_> {
+impl AsyncWrite for FinalWrite<'_> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -249,7 +249,7 @@ impl AsyncWrite for Parting<'_> {
     }
 }
 
-impl Stream for ClientStream {
+impl ByteStream for ClientStream {
     #[inline]
     fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {

@@ -6,6 +6,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
+
 use crate::backends::backend_state::BackendState;
 use crate::config::forwarding::Switch;
 use crate::h1::response::Persistence;
@@ -60,7 +62,7 @@ pub(crate) enum Failure {
 }
 
 /// More would outlast most overloads.
-const MAX_RETRY_AFTER: u64 = 30;
+const MAX_RETRY_AFTER_S: u64 = 30;
 
 impl Failure {
     pub(crate) fn status(&self) -> u16 {
@@ -96,9 +98,9 @@ impl Failure {
         match self {
             Failure::QueueTooSlow { expected, limit } => {
                 let excess = expected.saturating_sub(*limit);
-                Some((excess.as_secs() + 1).min(MAX_RETRY_AFTER))
+                Some((excess.as_secs() + 1).min(MAX_RETRY_AFTER_S))
             }
-            Failure::AllDown { retry, .. } => Some((retry.as_secs() + 1).min(MAX_RETRY_AFTER)),
+            Failure::AllDown { retry, .. } => Some((retry.as_secs() + 1).min(MAX_RETRY_AFTER_S)),
             _ => matches!(self.status(), 429 | 503).then_some(1),
         }
     }
@@ -243,25 +245,9 @@ impl fmt::Display for Failure {
 
 fn reason_phrase(status: u16) -> &'static str {
     match status {
-        301 => "Moved Permanently",
-        302 => "Found",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        404 => "Not Found",
-        408 => "Request Timeout",
+        // RFC 9110 15.5.14 renamed it.
         413 => "Content Too Large",
-        414 => "URI Too Long",
-        417 => "Expectation Failed",
-        421 => "Misdirected Request",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        _ => "",
+        _ => StatusCode::from_u16(status).ok().and_then(|it| it.canonical_reason()).unwrap_or(""),
     }
 }
 

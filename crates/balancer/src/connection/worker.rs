@@ -12,16 +12,16 @@ use tokio::sync::{Notify, broadcast, watch};
 use crate::backends::health::{HealthEvent, HealthEvents};
 use crate::config::Config;
 use crate::config::app::{AppConfig, AppId};
-use crate::connection::client_limits::{Census, Counted, Item, Usage};
+use crate::connection::client_limits::{ClientLimits, ClientUsage, CountedUse, Resource};
+use crate::connection::connection_setup::ConnectionSetup;
 use crate::connection::counters::Tally;
-use crate::connection::setup::Entrance;
 use crate::connection::workspace::Workspace;
 use crate::log::Log;
 use crate::queue::app::App;
-use crate::routing::router::{Entry, Router};
-use crate::tls::acme::agent::Agent;
+use crate::routing::router::{ListenerRoute, Router};
+use crate::tls::acme::agent::AcmeAgent;
 use crate::tls::acme::challenges::Challenges;
-use crate::tls::reloader::Keeper;
+use crate::tls::reloader::CertificateReloader;
 
 /// What all threads share.
 pub(crate) struct Shared {
@@ -32,11 +32,11 @@ pub(crate) struct Shared {
     pub(crate) health_events: broadcast::Sender<HealthEvent>,
     pub(crate) router: Router,
     pub(crate) log: Option<Log>,
-    pub(crate) census: Arc<Census>,
+    pub(crate) census: Arc<ClientLimits>,
     /// By listener.
-    pub(crate) entries: Box<[Entry]>,
+    pub(crate) listener_routes: Box<[ListenerRoute]>,
     /// By listener.
-    pub(crate) entrances: Box<[Entrance]>,
+    pub(crate) setups: Box<[ConnectionSetup]>,
     /// By thread.
     pub(crate) tallies: Box<[Mutex<Tally>]>,
     /// Whether connections are accepted yet.
@@ -47,7 +47,7 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
     pub(crate) stop: Notify,
     /// Set before `stopping`.
-    ending: Mutex<Ending>,
+    ending: Mutex<ShutdownDeadlines>,
     /// Client connections.
     open: AtomicUsize,
     /// Signalled when a client connection ends.
@@ -60,14 +60,14 @@ pub(crate) struct Shared {
 
 /// The threads that keep certificates fresh. They end when dropped.
 pub(crate) struct CertificateThreads {
-    pub(crate) reloader: Keeper,
+    pub(crate) reloader: CertificateReloader,
     /// Gets certificates from an authority, if there is one.
-    pub(crate) _agent: Option<Agent>,
+    pub(crate) _agent: Option<AcmeAgent>,
 }
 
 /// Until when connections are served once the balancer stops.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ending {
+pub(crate) struct ShutdownDeadlines {
     /// A connection without a request; its next one is its last.
     pub(crate) idle: Instant,
     /// A busy one.
@@ -81,16 +81,16 @@ pub(crate) struct Worker {
 }
 
 /// An open client connection, counted until dropped.
-pub(crate) struct Open {
+pub(crate) struct OpenConnection {
     worker: Arc<Worker>,
     /// As one of its client's, once that is known.
-    counted: Option<Counted>,
+    counted: Option<CountedUse>,
 }
 
 impl Shared {
     pub(crate) fn new(
         config: Config,
-        entrances: Vec<Entrance>,
+        setups: Vec<ConnectionSetup>,
         listening: Vec<OwnedFd>,
         log: Option<Log>,
     ) -> Self {
@@ -104,17 +104,17 @@ impl Shared {
             apps: apps.map(app).collect(),
             health_events,
             router: Router::new(&config.routes),
-            entries: Entry::all(&config),
-            entrances: entrances.into(),
+            listener_routes: ListenerRoute::all(&config),
+            setups: setups.into(),
             log,
-            census: Census::new(&config.limits),
+            census: ClientLimits::new(&config.limits),
             tallies: (0..config.threads).map(|_| Mutex::default()).collect(),
             config,
             opened: watch::Sender::new(false),
             listening: Mutex::new(listening),
             stopping: AtomicBool::new(false),
             stop: Notify::new(),
-            ending: Mutex::new(Ending::at(Instant::now())),
+            ending: Mutex::new(ShutdownDeadlines::at(Instant::now())),
             open: AtomicUsize::new(0),
             closed: Notify::new(),
             challenges,
@@ -133,7 +133,7 @@ impl Shared {
 
     pub(crate) fn reload_certificates(&self) {
         if let Some(threads) = &*self.keepers.lock().unwrap_or_else(PoisonError::into_inner) {
-            threads.reloader.look();
+            threads.reloader.check_now();
         }
     }
 
@@ -148,7 +148,7 @@ impl Shared {
     }
 
     /// Tells all threads to accept no more, and until when to serve what they have.
-    pub(crate) fn stop(&self, ending: Ending) {
+    pub(crate) fn stop(&self, ending: ShutdownDeadlines) {
         self.listening.lock().unwrap_or_else(PoisonError::into_inner).clear();
         *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = ending;
         self.stopping.store(true, Ordering::SeqCst);
@@ -164,7 +164,7 @@ impl Shared {
         }
     }
 
-    pub(crate) fn ending(&self) -> Ending {
+    pub(crate) fn shutdown_deadlines(&self) -> ShutdownDeadlines {
         *self.ending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -192,10 +192,10 @@ impl Shared {
     }
 }
 
-impl Ending {
+impl ShutdownDeadlines {
     /// For all connections.
     pub(crate) fn at(instant: Instant) -> Self {
-        Ending { idle: instant, busy: instant }
+        ShutdownDeadlines { idle: instant, busy: instant }
     }
 }
 
@@ -207,7 +207,7 @@ impl Worker {
     /// When what is busy then is cut off, once the balancer stops.
     pub(crate) fn cut_off(&self) -> Option<Instant> {
         let Shared { stopping, .. } = &*self.shared;
-        stopping.load(Ordering::Relaxed).then(|| self.shared.ending().busy)
+        stopping.load(Ordering::Relaxed).then(|| self.shared.shutdown_deadlines().busy)
     }
 
     /// Begins what the access log tells of a request, if there is one; its header is in the first
@@ -219,18 +219,18 @@ impl Worker {
     }
 }
 
-impl Open {
+impl OpenConnection {
     pub(crate) fn new(worker: &Arc<Worker>) -> Self {
         worker.shared.open.fetch_add(1, Ordering::SeqCst);
         worker.tally(|tally| {
             tally.connections += 1;
             tally.open += 1;
         });
-        Open { worker: Arc::clone(worker), counted: None }
+        OpenConnection { worker: Arc::clone(worker), counted: None }
     }
 
     /// Of its client, where that is counted.
-    pub(crate) fn usage(&self) -> Option<Arc<Usage>> {
+    pub(crate) fn usage(&self) -> Option<Arc<ClientUsage>> {
         self.counted.as_ref().map(|counted| Arc::clone(counted.usage()))
     }
 
@@ -241,7 +241,7 @@ impl Open {
         let Some(address) = address.filter(|_| !config.forwarding.trusts(address)) else {
             return true;
         };
-        self.counted = census.usage(address).enter(Item::Connection);
+        self.counted = census.usage(address).enter(Resource::Connection);
         if self.counted.is_none() {
             self.worker.tally(|tally| tally.entrance.refused += 1);
         }
@@ -249,7 +249,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         let Worker { shared, .. } = &*self.worker;
         self.worker.tally(|tally| tally.open -= 1);

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use crate::connection::buffer::{Buffer, Size};
-use crate::connection::write_buffer::Outgoing;
+use crate::connection::write_buffer::WriteBuffer;
 use crate::log::record::Record;
 
 /// Workspaces that a thread keeps for later requests.
@@ -39,8 +39,8 @@ pub(crate) struct Workspace {
     pub(crate) record: Option<Box<Record>>,
     /// How long the request has waited for slots.
     pub(crate) queued: Duration,
-    pub(crate) upward: Outgoing,
-    pub(crate) downward: Outgoing,
+    pub(crate) to_backend: WriteBuffer,
+    pub(crate) to_client: WriteBuffer,
 }
 
 impl Workspace {
@@ -70,8 +70,8 @@ impl Workspace {
         if let Some(record) = &mut self.record {
             record.clear();
         }
-        self.upward.clear();
-        self.downward.clear();
+        self.to_backend.clear();
+        self.to_client.clear();
         STOCK.with_borrow_mut(|stock| {
             if stock.len() < SPARE_WORKSPACES {
                 if stock.len() >= WHOLE_WORKSPACES {

@@ -12,14 +12,14 @@ use crate::connection::buffer::Buffer;
 use crate::h1::body::Framing;
 
 /// Copying fewer bytes than this costs less than one more vector element.
-const JOIN: usize = 4096;
+const MAX_COPIED_BYTES: usize = 4096;
 
 #[derive(Debug, Default)]
-pub(crate) struct Outgoing {
+pub(crate) struct WriteBuffer {
     /// Sent first; headers are written here.
     pub(crate) lead: Vec<u8>,
     lead_sent: usize,
-    /// A range of the buffer that is given to [`Outgoing::poll_flush`].
+    /// A range of the buffer that is given to [`WriteBuffer::poll_flush`].
     data: Range<usize>,
     tail: Vec<u8>,
     tail_sent: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Outgoing {
     held: bool,
 }
 
-impl Outgoing {
+impl WriteBuffer {
     pub(crate) fn is_empty(&self) -> bool {
         self.is_taken() && !self.held
     }
@@ -59,7 +59,7 @@ impl Outgoing {
         if chunked && some {
             write_chunk_size(&mut self.lead, content.len());
         }
-        let after = if content.len() <= JOIN {
+        let after = if content.len() <= MAX_COPIED_BYTES {
             self.lead.extend_from_slice(buffer.at(content));
             &mut self.lead
         } else {

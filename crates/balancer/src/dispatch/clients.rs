@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use crate::net::client_network::Household;
+use crate::net::client_network::ClientNetwork as Household;
 
 /// Clients by their address; those without one are one client.
 #[derive(Debug, Default)]

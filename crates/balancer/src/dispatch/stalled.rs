@@ -11,7 +11,7 @@ use std::task::Waker;
 use crate::backends::backend_id::BackendId;
 use crate::dispatch::member::Member;
 use crate::dispatch::{Dispatch, Line};
-use crate::net::client_network::Household;
+use crate::net::client_network::ClientNetwork as Household;
 
 /// The slots of an app that wait for their clients.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use crate::dispatch::list::End;
 use crate::dispatch::member::Member;
 use crate::dispatch::wish::Wish;
 use crate::dispatch::{Asked, Dispatch, Line, Outlook, Refusal, Ticket, Waiter, WaiterState};
-use crate::net::client_network::Household;
+use crate::net::client_network::ClientNetwork as Household;
 
 impl<B: Clone> Dispatch<B> {
     /// Hands a slot that was just given back to a waiter, and notes how fast the queue moves.

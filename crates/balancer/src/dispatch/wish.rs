@@ -2,7 +2,7 @@
 
 use crate::backends::backend_id::BackendId;
 use crate::config::app::AppConfig;
-use crate::net::client_network::Household;
+use crate::net::client_network::ClientNetwork as Household;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, Default)]

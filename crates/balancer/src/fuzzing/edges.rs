@@ -7,12 +7,12 @@ use std::os::unix::net::UnixStream;
 use crate::config::Config;
 use crate::config::app::AppId;
 use crate::config::forwarding::{Forwarding, Switch, XForwarded};
-use crate::config::route::{Destination, HostPattern, MAX_HOST, PathPrefix, Prefix, Route};
+use crate::config::route::{Destination, HostPattern, MAX_HOST_BYTES, PathPrefix, Prefix, Route};
 use crate::connection::client_stream::ClientStream;
 use crate::fuzzing::strict;
 use crate::h1::forwarded_fields::{Caller, Origin, parse_address};
 use crate::net::peer::{Peer, Scheme};
-use crate::routing::router::{Entry, Router};
+use crate::routing::router::{ListenerRoute, Router};
 use crate::server::proxy_protocol;
 
 /// The value of `X-Forwarded-For` and of `Forwarded`, from a trusted proxy.
@@ -151,7 +151,7 @@ pub fn routes(text: &str) {
         Config { routes: rules.iter().enumerate().map(route).collect(), ..Config::default() };
     let mut head = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
     let routed =
-        Entry::all(&config)[0].route(&Router::new(&config.routes), &mut head, Scheme::Http);
+        ListenerRoute::all(&config)[0].route(&Router::new(&config.routes), &mut head, Scheme::Http);
     let best = best(&rules, &name(host), target.split('?').next().unwrap_or_default());
     assert_eq!(routed.ok(), best.map(AppId::nth), "{text:?}");
     let Some((_, prefix)) = best.map(|index| &rules[index]) else { return };
@@ -184,7 +184,7 @@ fn is_root(prefix: &PathPrefix) -> bool {
 fn best(rules: &[(HostPattern, PathPrefix)], host: &str, path: &str) -> Option<usize> {
     let exactness = |pattern: &HostPattern| match pattern {
         HostPattern::Any => Some(0),
-        _ if host.len() > MAX_HOST => None,
+        _ if host.len() > MAX_HOST_BYTES => None,
         HostPattern::Exact(name) => (name == host).then_some(usize::MAX),
         HostPattern::Under(suffix) => {
             host.strip_suffix(suffix).filter(|rest| !rest.is_empty()).map(|_| suffix.len())

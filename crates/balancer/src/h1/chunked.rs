@@ -59,9 +59,9 @@ enum State {
 }
 
 /// Extensions have no use on the open web; an endless one is an attack.
-const MAX_SIZE_LINE: usize = 256;
+const MAX_SIZE_LINE_BYTES: usize = 256;
 
-const MAX_TRAILERS: usize = 8 * 1024;
+const MAX_TRAILER_BYTES: usize = 8 * 1024;
 
 impl Chunked {
     /// As in its header, names with underscores mean nothing to a client; gRPC knows them.
@@ -93,7 +93,7 @@ impl Chunked {
     fn step(&mut self, byte: u8) -> Result<State, Flaw> {
         self.line += 1;
         let sized = matches!(self.state, State::Size(_) | State::Blank(_) | State::Extension(_));
-        if sized && self.line > MAX_SIZE_LINE {
+        if sized && self.line > MAX_SIZE_LINE_BYTES {
             return Err("a chunk's size line is too long");
         }
         match (self.state, byte) {
@@ -128,7 +128,9 @@ impl Chunked {
             (State::DataLf, b'\n') => Ok(State::SizeStart),
             (State::Trailer, b'\r') => Ok(State::TrailerLf),
             (State::Trailer, b'\n') => Err("a trailer line ends with LF without CR"),
-            (State::Trailer, _) if self.line > MAX_TRAILERS => Err("the trailers are too long"),
+            (State::Trailer, _) if self.line > MAX_TRAILER_BYTES => {
+                Err("the trailers are too long")
+            }
             (State::Trailer, _) => {
                 self.trailer.push(byte);
                 Ok(State::Trailer)

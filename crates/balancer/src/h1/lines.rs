@@ -9,7 +9,7 @@ use crate::h1::Flaw;
 use crate::h1::fields::write_field;
 
 /// Copies lines to another header: neighbours that need no change in one go.
-pub(crate) struct Copyist<'h, 'o> {
+pub(crate) struct FieldCopier<'h, 'o> {
     head: &'h [u8],
     out: &'o mut Vec<u8>,
     /// Lines of `head` that are not copied yet.
@@ -50,9 +50,9 @@ fn place(head: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr().wrapping_sub(head.as_ptr().addr())
 }
 
-impl<'h, 'o> Copyist<'h, 'o> {
+impl<'h, 'o> FieldCopier<'h, 'o> {
     pub(crate) fn new(head: &'h [u8], out: &'o mut Vec<u8>) -> Self {
-        Copyist { head, out, run: 0..0 }
+        FieldCopier { head, out, run: 0..0 }
     }
 
     /// Copies the first line.
@@ -119,7 +119,7 @@ mod tests {
             parsed(head, |head, headers| {
                 let kept = headers.iter().enumerate().filter(|(n, _)| *n != left_out);
                 let mut out = Vec::new();
-                let mut copyist = Copyist::new(head, &mut out);
+                let mut copyist = FieldCopier::new(head, &mut out);
                 copyist.first_line(first_line(head, headers));
                 kept.clone().for_each(|(_, header)| copyist.field(header));
                 copyist.written();

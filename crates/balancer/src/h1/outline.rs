@@ -29,7 +29,7 @@ mod tests {
     use super::*;
     use crate::config::forwarding::Forwarding;
     use crate::h1::forwarded_fields::Origin;
-    use crate::h1::request::{Carrier, Passed, Terms, parse_request};
+    use crate::h1::request::{Carrier, RequestRules, RewrittenRequest, parse_request};
     use crate::net::peer::{Peer, Scheme};
 
     #[test]
@@ -43,9 +43,10 @@ mod tests {
             let forwarding = Forwarding::default();
             let origin = Origin::new(Peer { address: None, scheme: Scheme::Http }, &forwarding);
             let (origin, forwarding, carrier) = (&origin, &forwarding, Carrier::Http1);
-            let terms = Terms { max_fields: 100, max_target: 99, origin, forwarding, carrier };
+            let terms =
+                RequestRules { max_fields: 100, max_target: 99, origin, forwarding, carrier };
             let mut head = Vec::new();
-            let passed = Passed { head: &mut head, id: &mut Vec::new(), logged: None };
+            let passed = RewrittenRequest { head: &mut head, id: &mut Vec::new(), logged: None };
             parse_request(request.as_bytes(), terms, passed).unwrap();
             let outline = Outline::of(&head);
             assert_eq!(&head[outline.target], target.as_bytes(), "{request}");

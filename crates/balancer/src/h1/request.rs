@@ -10,7 +10,7 @@ use crate::h1::fields::{
     nominated, write_decimal, write_field, write_upgrade,
 };
 use crate::h1::forwarded_fields::{Caller, Origin, Trust};
-use crate::h1::lines::{Copyist, as_http11, check_ends, first_line};
+use crate::h1::lines::{FieldCopier, as_http11, check_ends, first_line};
 use crate::h1::logged_fields::LoggedFields;
 use crate::h1::response::Persistence;
 use crate::h1::target::{Target, check_host, parse_target};
@@ -62,7 +62,7 @@ pub(crate) enum Expect {
 
 /// How requests of a connection are read, and what is added to them.
 #[derive(Clone, Copy)]
-pub(crate) struct Terms<'a> {
+pub(crate) struct RequestRules<'a> {
     /// At most [`MAX_FIELDS`].
     pub(crate) max_fields: usize,
     pub(crate) max_target: usize,
@@ -79,7 +79,7 @@ pub(crate) enum Carrier {
 }
 
 /// What a request becomes; appended to.
-pub(crate) struct Passed<'a> {
+pub(crate) struct RewrittenRequest<'a> {
     /// The header for the backend.
     pub(crate) head: &'a mut Vec<u8>,
     /// The request's id, if it has to have one.
@@ -134,11 +134,11 @@ impl From<Flaw> for Reject {
 /// Reads the header that `bytes` begin with, and writes the one for the backend. It is complete.
 pub(crate) fn parse_request(
     bytes: &[u8],
-    terms: Terms<'_>,
-    passed: Passed<'_>,
+    terms: RequestRules<'_>,
+    passed: RewrittenRequest<'_>,
 ) -> Result<Request, Reject> {
-    let Passed { head: out, id, logged } = passed;
-    let Terms { max_target, origin, forwarding, carrier, .. } = terms;
+    let RewrittenRequest { head: out, id, logged } = passed;
+    let RequestRules { max_target, origin, forwarding, carrier, .. } = terms;
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
     let max_fields = terms.max_fields.min(MAX_FIELDS);
@@ -147,7 +147,9 @@ pub(crate) fn parse_request(
         Ok(_) => return Err(Reject::from("the request header is malformed")),
         Err(error) => {
             return match later_version(bytes).filter(|_| error == httparse::Error::Version) {
-                Some(bytes) => parse_request(&bytes, terms, Passed { head: out, id, logged }),
+                Some(bytes) => {
+                    parse_request(&bytes, terms, RewrittenRequest { head: out, id, logged })
+                }
                 None => Err(reject_unparsed(error, bytes)),
             };
         }
@@ -201,7 +203,7 @@ pub(crate) fn parse_request(
     };
     // Never none: backends hear HTTP/1.1, whatever the client speaks.
     let host = target.authority.map(str::as_bytes).or(gathered.host).unwrap_or_default();
-    let mut copyist = Copyist::new(head, out);
+    let mut copyist = FieldCopier::new(head, out);
     match parsed.headers.first() {
         // As a rule, these lines are right as they are.
         Some(first) if first.name == "Host" && version == Version::Http11 && target.is_path() => {
@@ -400,7 +402,7 @@ fn write_head(out: &mut Vec<u8>, method: &str, target: &Target<'_>, host: &[u8])
 }
 
 fn copy_fields(
-    copyist: &mut Copyist<'_, '_>,
+    copyist: &mut FieldCopier<'_, '_>,
     headers: &[httparse::Header<'_>],
     meanings: &Meanings,
     kept: Kept,

@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, make_rng};
 
 /// The longest name that is taken from a trusted proxy.
-const LONGEST: usize = 128;
+const MAX_ID_BYTES: usize = 128;
 
 thread_local! {
     /// Seeded by the system, once a thread.
@@ -30,7 +30,7 @@ const HEX: [u8; 16] = *b"0123456789abcdef";
 
 /// Whether a name may be passed on and logged: visible, and not long.
 pub(crate) fn is_valid(name: &[u8]) -> bool {
-    (1..=LONGEST).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic)
+    (1..=MAX_ID_BYTES).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::h1::fields::{
     Field, Meanings, Options, authenticates_connection, content_length, nominated, write_decimal,
     write_upgrade,
 };
-use crate::h1::lines::{Copyist, as_http11, check_ends, first_line};
+use crate::h1::lines::{FieldCopier, as_http11, check_ends, first_line};
 use crate::h1::{Flaw, MAX_FIELDS, Version};
 use crate::net::clock::Millis;
 
@@ -38,7 +38,7 @@ pub(crate) enum Persistence {
 
 /// The request's part in how an answer is read and passed on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker<'a> {
+pub(crate) struct ResponseRules<'a> {
     pub(crate) version: Version,
     pub(crate) persistence: Persistence,
     pub(crate) is_head: bool,
@@ -74,7 +74,7 @@ impl Persistence {
 pub(crate) fn parse_response(
     bytes: &[u8],
     max_fields: usize,
-    asker: Asker<'_>,
+    asker: ResponseRules<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Option<Response>, Flaw> {
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
@@ -130,7 +130,7 @@ pub(crate) fn parse_response(
         && !gathered.authenticates_connection
         && (version == Version::Http11 || options.keep_alive);
 
-    let mut copyist = Copyist::new(head, out);
+    let mut copyist = FieldCopier::new(head, out);
     let line = first_line(head, parsed.headers);
     if head[..line] == *b"HTTP/1.1 200 OK\r\n" {
         // As a rule, it is right as it is.
@@ -211,7 +211,7 @@ fn write_head(out: &mut Vec<u8>, status: u16, reason: Option<&str>) {
 }
 
 fn copy_fields(
-    copyist: &mut Copyist<'_, '_>,
+    copyist: &mut FieldCopier<'_, '_>,
     headers: &[httparse::Header<'_>],
     meanings: &Meanings,
     options: Options,

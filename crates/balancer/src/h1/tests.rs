@@ -4,8 +4,8 @@ use super::*;
 use crate::config::forwarding::Forwarding;
 use crate::h1::body::Framing;
 use crate::h1::forwarded_fields::Origin;
-use crate::h1::request::{Carrier, Expect, Passed, Request, Terms, parse_request};
-use crate::h1::response::{Asker, Persistence, Response, parse_response};
+use crate::h1::request::{Carrier, Expect, Request, RequestRules, RewrittenRequest, parse_request};
+use crate::h1::response::{Persistence, Response, ResponseRules, parse_response};
 use crate::h1::scan::{Scan, Scanner};
 use crate::net::peer::{Peer, Scheme};
 
@@ -16,14 +16,14 @@ fn request(head: &str) -> Result<(Request, String), u16> {
     let peer = Peer { address: Some(([10, 0, 0, 9], 5000).into()), scheme: Scheme::Http };
     let origin = Origin::new(peer, &forwarding);
     let (origin, forwarding, carrier) = (&origin, &forwarding, Carrier::Http1);
-    let terms = Terms { max_fields: 100, max_target: 8192, origin, forwarding, carrier };
+    let terms = RequestRules { max_fields: 100, max_target: 8192, origin, forwarding, carrier };
     let mut out = Vec::new();
     let bytes = head.as_bytes();
     match Scanner::default().scan(bytes) {
         Scan::Complete(len) if len == bytes.len() => {}
         _ => return Err(400),
     }
-    let passed = Passed { head: &mut out, id: &mut Vec::new(), logged: None };
+    let passed = RewrittenRequest { head: &mut out, id: &mut Vec::new(), logged: None };
     let request = parse_request(bytes, terms, passed).map_err(|reject| reject.status)?;
     Ok((request, String::from_utf8(out).unwrap()))
 }
@@ -37,7 +37,7 @@ fn get(fields: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}{OURS}X-Forwarded-Host: h\r\n\r\n")
 }
 
-fn answer_to(asker: Asker<'_>, head: &str) -> Result<(Response, String), Flaw> {
+fn answer_to(asker: ResponseRules<'_>, head: &str) -> Result<(Response, String), Flaw> {
     let mut out = Vec::new();
     if !matches!(Scanner::default().scan(head.as_bytes()), Scan::Complete(len) if len == head.len())
     {
@@ -47,7 +47,7 @@ fn answer_to(asker: Asker<'_>, head: &str) -> Result<(Response, String), Flaw> {
     Ok((response, String::from_utf8(out).unwrap()))
 }
 
-const GET: Asker<'_> = Asker {
+const GET: ResponseRules<'_> = ResponseRules {
     version: Version::Http11,
     persistence: Persistence::KeepAlive,
     is_head: false,
@@ -320,8 +320,8 @@ fn refused_answers() {
 
 #[test]
 fn rfc9112_6_3_how_answers_are_framed() {
-    let head = Asker { is_head: true, ..GET };
-    let old = Asker { version: Version::Http10, ..GET };
+    let head = ResponseRules { is_head: true, ..GET };
+    let old = ResponseRules { version: Version::Http10, ..GET };
     for (rule, asker, fields, body, onward, out) in [
         (
             "length",

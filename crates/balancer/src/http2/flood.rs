@@ -17,17 +17,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A connection whose arriving frames are counted.
 #[derive(Debug)]
-pub(crate) struct Counted<S> {
+pub(crate) struct FrameCountedStream<S> {
     stream: S,
     /// Bytes that were read before it was known that this is HTTP/2.
     ahead: Bytes,
     frames: Frames,
-    pub(crate) count: Arc<Count>,
+    pub(crate) count: Arc<FrameCounts>,
 }
 
 /// What has arrived, and what has gone out.
 #[derive(Debug, Default)]
-pub(crate) struct Count {
+pub(crate) struct FrameCounts {
     /// Frames of any kind.
     frames: AtomicU64,
     /// Of those, the ones that messages are made of: HEADERS and DATA.
@@ -46,7 +46,7 @@ pub(crate) struct Count {
 struct Frames {
     /// Bytes until the next frame header, of the preface or a payload.
     skip: usize,
-    header: [u8; HEADER],
+    header: [u8; FRAME_HEADER_BYTES],
     have: usize,
     /// Frames without a request that are still allowed.
     budget: u32,
@@ -55,17 +55,17 @@ struct Frames {
     pinged: u64,
 }
 
-const PREFACE: usize = 24;
+const PREFACE_BYTES: usize = 24;
 
-const HEADER: usize = 9;
+const FRAME_HEADER_BYTES: usize = 9;
 
 /// Frames without a request that may come at once: a browser that closes a tab resets all of its
 /// streams, and answers every SETTINGS and PING.
-const BURST: u32 = 512;
+const MAX_FRAME_BUDGET: u32 = 512;
 
 /// One more after this time, and one for each answer: who gives up every other request, because
 /// they take too long, has the rest of them answered.
-const REFILL: Duration = Duration::from_millis(10);
+const BUDGET_REFILL_INTERVAL: Duration = Duration::from_millis(10);
 
 const HEADERS: u8 = 1;
 
@@ -74,25 +74,26 @@ pub(crate) const DATA: u8 = 0;
 pub(crate) const PING: u8 = 6;
 
 /// Bytes of the answer to a PING.
-const PONG: u64 = HEADER as u64 + 8;
+const PING_ANSWER_BYTES: u64 = FRAME_HEADER_BYTES as u64 + 8;
 
 const CONTINUATION: u8 = 9;
 
 /// Costs no answer and no memory, and comes with every few frames of a download.
 const WINDOW_UPDATE: u8 = 8;
 
-impl<S> Counted<S> {
+impl<S> FrameCountedStream<S> {
     pub(crate) fn new(stream: S, ahead: Bytes) -> Self {
-        let (skip, header, have, budget) = (PREFACE, [0; HEADER], 0, BURST);
+        let (skip, header, have, budget) =
+            (PREFACE_BYTES, [0; FRAME_HEADER_BYTES], 0, MAX_FRAME_BUDGET);
         let frames = Frames { skip, header, have, budget, refilled: None, pinged: 0 };
-        Counted { stream, ahead, frames, count: Arc::default() }
+        FrameCountedStream { stream, ahead, frames, count: Arc::default() }
     }
 }
 
-impl<S> Counted<S> {
+impl<S> FrameCountedStream<S> {
     /// Of a server, which sends no preface and is trusted.
     pub(crate) fn answering(stream: S) -> Self {
-        let mut counted = Counted::new(stream, Bytes::new());
+        let mut counted = FrameCountedStream::new(stream, Bytes::new());
         counted.frames.skip = 0;
         counted
     }
@@ -102,7 +103,7 @@ impl<S> Counted<S> {
     }
 }
 
-impl Count {
+impl FrameCounts {
     pub(crate) fn frames(&self) -> u64 {
         self.frames.load(Ordering::Relaxed)
     }
@@ -152,17 +153,17 @@ impl Count {
 }
 
 impl Frames {
-    fn see(&mut self, mut bytes: &[u8], count: &Count) {
+    fn see(&mut self, mut bytes: &[u8], count: &FrameCounts) {
         loop {
             let skip = self.skip.min(bytes.len());
             (self.skip, bytes) = (self.skip - skip, &bytes[skip..]);
             if bytes.is_empty() {
                 return;
             }
-            let part = bytes.len().min(HEADER - self.have);
+            let part = bytes.len().min(FRAME_HEADER_BYTES - self.have);
             self.header[self.have..self.have + part].copy_from_slice(&bytes[..part]);
             (self.have, bytes) = (self.have + part, &bytes[part..]);
-            if self.have < HEADER {
+            if self.have < FRAME_HEADER_BYTES {
                 return;
             }
             let [high, middle, low, kind, ..] = self.header;
@@ -179,21 +180,21 @@ impl Frames {
 
     /// More has gone out since the last PING than the answer to it. Clients of gRPC send one for as
     /// good as every message that they get, to measure how much is on its way in a round trip.
-    fn is_of_use(&mut self, count: &Count) -> bool {
+    fn is_of_use(&mut self, count: &FrameCounts) -> bool {
         let taken = count.taken();
-        taken - std::mem::replace(&mut self.pinged, taken) > PONG
+        taken - std::mem::replace(&mut self.pinged, taken) > PING_ANSWER_BYTES
     }
 
-    fn spend(&mut self, count: &Count) {
+    fn spend(&mut self, count: &FrameCounts) {
         let now = Instant::now();
         let since = *self.refilled.get_or_insert(now);
-        let earned = (now - since).as_millis() / REFILL.as_millis();
+        let earned = (now - since).as_millis() / BUDGET_REFILL_INTERVAL.as_millis();
         if earned > 0 {
             self.refilled = Some(now);
         }
-        let earned = u32::try_from(earned).unwrap_or(BURST);
+        let earned = u32::try_from(earned).unwrap_or(MAX_FRAME_BUDGET);
         let earned = earned.saturating_add(count.answers.swap(0, Ordering::Relaxed));
-        self.budget = self.budget.saturating_add(earned).min(BURST);
+        self.budget = self.budget.saturating_add(earned).min(MAX_FRAME_BUDGET);
         match self.budget.checked_sub(1) {
             Some(left) => self.budget = left,
             None => count.flood(),
@@ -201,7 +202,7 @@ impl Frames {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for FrameCountedStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -221,7 +222,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for FrameCountedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -268,54 +269,54 @@ mod tests {
 
     fn frame(kind: u8, payload: usize) -> Vec<u8> {
         let mut frame = vec![0, (payload >> 8) as u8, payload as u8, kind, 0, 0, 0, 0, 1];
-        frame.resize(HEADER + payload, 0xff);
+        frame.resize(FRAME_HEADER_BYTES + payload, 0xff);
         frame
     }
 
     #[test]
     fn frames_are_counted_however_they_arrive() {
-        let mut bytes = vec![b'P'; PREFACE];
+        let mut bytes = vec![b'P'; PREFACE_BYTES];
         [(4, 6), (HEADERS, 300), (DATA, 0), (DATA, 70), (3, 4)]
             .iter()
             .for_each(|&(kind, len)| bytes.extend(frame(kind, len)));
         for step in [1, 2, 8, 9, 10, 1000] {
-            let counted = Counted::new((), Bytes::new());
+            let counted = FrameCountedStream::new((), Bytes::new());
             let (mut frames, count) = (counted.frames, counted.count);
             bytes.chunks(step).for_each(|piece| frames.see(piece, &count));
             assert_eq!((count.frames(), count.messages()), (5, 3), "pieces of {step}");
-            assert_eq!(frames.budget, BURST - 2);
+            assert_eq!(frames.budget, MAX_FRAME_BUDGET - 2);
         }
     }
 
     #[test]
     fn a_burst_passes_and_a_flood_does_not() {
-        let counted = Counted::new((), Bytes::new());
+        let counted = FrameCountedStream::new((), Bytes::new());
         let (mut frames, count) = (counted.frames, counted.count);
         frames.skip = 0;
-        (0..BURST).for_each(|_| frames.see(&frame(3, 4), &count));
+        (0..MAX_FRAME_BUDGET).for_each(|_| frames.see(&frame(3, 4), &count));
         assert!(!count.is_flooded());
         // So many that no pause of the machine refills the budget.
-        (0..100 * BURST).for_each(|_| frames.see(&frame(3, 4), &count));
+        (0..100 * MAX_FRAME_BUDGET).for_each(|_| frames.see(&frame(3, 4), &count));
         assert!(count.is_flooded());
     }
 
     #[test]
     fn answers_pay_for_frames_and_what_goes_out_for_a_ping() {
-        let counted = Counted::new((), Bytes::new());
+        let counted = FrameCountedStream::new((), Bytes::new());
         let (mut frames, count) = (counted.frames, counted.count);
         frames.skip = 0;
-        for _ in 0..10 * BURST {
+        for _ in 0..10 * MAX_FRAME_BUDGET {
             count.answered();
             frames.see(&frame(3, 4), &count);
         }
         assert!(!count.is_flooded());
-        for _ in 0..100 * BURST {
-            count.wrote(&Poll::Ready(Ok(HEADER + 9)));
+        for _ in 0..100 * MAX_FRAME_BUDGET {
+            count.wrote(&Poll::Ready(Ok(FRAME_HEADER_BYTES + 9)));
             frames.see(&frame(PING, 8), &count);
         }
         assert!(!count.is_flooded());
-        for _ in 0..100 * BURST {
-            count.wrote(&Poll::Ready(Ok(PONG as usize)));
+        for _ in 0..100 * MAX_FRAME_BUDGET {
+            count.wrote(&Poll::Ready(Ok(PING_ANSWER_BYTES as usize)));
             frames.see(&frame(PING, 8), &count);
         }
         assert!(count.is_flooded());
@@ -323,11 +324,11 @@ mod tests {
 
     #[test]
     fn downloads_and_uploads_spend_nothing() {
-        let counted = Counted::new((), Bytes::new());
+        let counted = FrameCountedStream::new((), Bytes::new());
         let (mut frames, count) = (counted.frames, counted.count);
         frames.skip = 0;
         for kind in [DATA, HEADERS, WINDOW_UPDATE, CONTINUATION] {
-            (0..10 * BURST).for_each(|_| frames.see(&frame(kind, 4), &count));
+            (0..10 * MAX_FRAME_BUDGET).for_each(|_| frames.see(&frame(kind, 4), &count));
         }
         assert!(!count.is_flooded());
     }

@@ -10,7 +10,7 @@ use tokio::io::ReadBuf;
 use crate::h1::body::Framing;
 use crate::http2::STREAM_BYTES;
 use crate::http2::head::write_trailers;
-use crate::net::memory::Held;
+use crate::net::memory::HeldBytes;
 
 /// A message that arrives: text of ours, then content, framed.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Inbound {
     body: Option<RecvStream>,
     framing: Option<Framing>,
     /// What the sender may send unasked.
-    held: Held,
+    held: HeldBytes,
 }
 
 impl Inbound {

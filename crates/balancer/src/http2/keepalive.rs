@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use h2::{Ping, PingPong};
 
-use crate::http2::flood::Count;
+use crate::http2::flood::FrameCounts;
 
 /// Looked at once in a while, never per frame.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(crate) enum Work {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Health {
+pub(crate) enum Liveness {
     Fine,
     /// No stream for so long.
     Idle,
@@ -78,10 +78,10 @@ impl Keepalive {
     pub(crate) fn tick(
         &mut self,
         cx: &mut Context<'_>,
-        count: &Count,
+        count: &FrameCounts,
         work: Work,
         limit: Duration,
-    ) -> Health {
+    ) -> Liveness {
         let now = Instant::now();
         let heard = std::mem::replace(&mut self.frames, count.frames()) != count.frames();
         let used = std::mem::replace(&mut self.messages, count.messages()) != count.messages();
@@ -94,16 +94,16 @@ impl Keepalive {
         }
         let idle_at = self.idle_since + limit;
         if now >= idle_at {
-            return Health::Idle;
+            return Liveness::Idle;
         }
         self.next = (now + self.period).min(if busy { now + self.period } else { idle_at });
         if heard || work != Work::Streams {
             self.out = false;
-            return Health::Fine;
+            return Liveness::Fine;
         }
         let since = self.asked.map(|asked| now - asked);
         if self.out && since >= Some(self.patience) {
-            return Health::Dead;
+            return Liveness::Dead;
         }
         if !self.out && since.is_none_or(|since| since >= self.rest) {
             (self.asked, self.out) = (Some(now), true);
@@ -113,7 +113,7 @@ impl Keepalive {
                 let _ = ping.send_ping(Ping::opaque());
             }
         }
-        Health::Fine
+        Liveness::Fine
     }
 }
 
@@ -128,12 +128,12 @@ mod tests {
     /// minutes in which it says nothing itself.
     #[test]
     fn one_that_only_answers_is_not_asked_again_for_long() {
-        let (count, hour) = (Count::default(), Duration::from_secs(3600));
+        let (count, hour) = (FrameCounts::default(), Duration::from_secs(3600));
         let mut keepalive = Keepalive::new(None, Duration::ZERO, hour);
         let asks = |keepalive: &mut Keepalive| {
             let mut nobody = Context::from_waker(Waker::noop());
             let health = keepalive.tick(&mut nobody, &count, Work::Streams, hour);
-            assert_eq!(health, Health::Fine);
+            assert_eq!(health, Liveness::Fine);
             keepalive.out
         };
         assert!(asks(&mut keepalive));
@@ -145,14 +145,14 @@ mod tests {
 
     #[test]
     fn who_has_more_to_read_than_it_takes_is_not_asked() {
-        let (count, second) = (Count::default(), Duration::from_secs(1));
+        let (count, second) = (FrameCounts::default(), Duration::from_secs(1));
         let mut keepalive = Keepalive::new(None, Duration::ZERO, Duration::ZERO);
         let mut tick = |work| {
             let mut nobody = Context::from_waker(Waker::noop());
             keepalive.tick(&mut nobody, &count, work, second)
         };
-        assert_eq!([tick(Work::Streams), tick(Work::Backlog)], [Health::Fine; 2]);
-        assert_eq!([tick(Work::Backlog), tick(Work::Streams)], [Health::Fine; 2]);
-        assert_eq!(tick(Work::Streams), Health::Dead);
+        assert_eq!([tick(Work::Streams), tick(Work::Backlog)], [Liveness::Fine; 2]);
+        assert_eq!([tick(Work::Backlog), tick(Work::Streams)], [Liveness::Fine; 2]);
+        assert_eq!(tick(Work::Streams), Liveness::Dead);
     }
 }

@@ -9,13 +9,13 @@ use h2::SendStream;
 use crate::h1::body::Framing;
 use crate::http2::head::read_trailers;
 use crate::http2::inbound::broken;
-use crate::net::memory::Held;
+use crate::net::memory::HeldBytes;
 
 /// Content that is with the library until it has gone out.
 #[derive(Debug)]
 pub(crate) struct Piece {
     content: Bytes,
-    _held: Held,
+    _held: HeldBytes,
 }
 
 /// The body of a message that is sent. The relay frames it and writes whole pieces: only content
@@ -48,7 +48,7 @@ pub(crate) fn is_empty_body(text: &[u8]) -> bool {
 
 impl Piece {
     fn copy(content: &[u8]) -> Self {
-        Piece { content: Bytes::copy_from_slice(content), _held: Held::new(content.len()) }
+        Piece { content: Bytes::copy_from_slice(content), _held: HeldBytes::new(content.len()) }
     }
 }
 

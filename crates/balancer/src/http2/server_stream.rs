@@ -1,8 +1,8 @@
 //! The streams of a client's HTTP/2 connection, as HTTP/1.1 connections.
 //!
-//! A lane is a keep-alive connection to the code that serves clients: it carries one stream's
-//! request and answer, then the next one's. So a connection needs as many tasks as it has streams
-//! at once, and none is made anew for a stream as a rule.
+//! To the code that serves clients, a [`ServerStream`] is a keep-alive connection. It carries the request and the
+//! answer of one stream, then those of the next one. A connection needs as many tasks as it has streams at once,
+//! and it rarely starts a task for a stream.
 
 use std::io;
 use std::pin::Pin;
@@ -15,57 +15,57 @@ use http::{Method, Request};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::h1::body::Framing;
-use crate::http2::flood::Count;
+use crate::http2::flood::FrameCounts;
 use crate::http2::head::{read_response, write_request};
 use crate::http2::inbound::{Inbound, broken};
 use crate::http2::outbound::{Outbound, Piece, is_empty_body};
-use crate::net::memory::{self, Held};
+use crate::net::memory::{self, HeldBytes};
 use crate::net::peer::Transport;
 
 /// A stream that a client opened.
 pub(crate) type Incoming = (Request<RecvStream>, SendResponse<Piece>);
 
-/// What a connection and its lanes share.
+/// What a connection and the tasks of its streams share.
 #[derive(Debug)]
-pub(crate) struct Yard {
+pub(crate) struct StreamPool {
     transport: Transport,
-    count: Arc<Count>,
-    places: Mutex<Places>,
+    count: Arc<FrameCounts>,
+    places: Mutex<PoolEntries>,
 }
 
 #[derive(Debug, Default)]
-struct Places {
-    by_lane: Vec<Place>,
-    /// Lanes that wait for a stream; the last one to come is the first to go, its memory is warm.
+struct PoolEntries {
+    entries: Vec<PoolEntry>,
+    /// Tasks that wait for a stream. The last one to come is the first to go: its memory is warm.
     parked: Vec<usize>,
-    /// Places of lanes that have ended.
+    /// Entries of tasks that have ended.
     free: Vec<usize>,
     /// No stream will come any more.
     closed: bool,
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct PoolEntry {
     incoming: Option<Incoming>,
     waker: Option<Waker>,
     lingers: bool,
 }
 
-/// Streams that may be open after their answer: the others are for the client's next requests.
-const LINGERING: usize = 16;
+/// Streams that may stay open after their answer. The others are left for the client's next requests.
+const MAX_LINGERING_STREAMS: usize = 16;
 
-/// Bytes of a lane without what it carries.
-const LANE_BYTES: usize = 8 * 1024;
+/// Bytes of a task and its buffers, without the message that it carries.
+const STREAM_OVERHEAD_BYTES: usize = 8 * 1024;
 
-/// See the module.
+/// A task's side of the streams that it serves, one after the other.
 #[derive(Debug)]
-pub(crate) struct Lane {
-    yard: Arc<Yard>,
+pub(crate) struct ServerStream {
+    pool: Arc<StreamPool>,
     place: usize,
     state: State,
     inbound: Inbound,
     /// Its task, its workspace, and what the library knows of its stream.
-    _held: Held,
+    _held: HeldBytes,
 }
 
 #[derive(Debug)]
@@ -85,18 +85,18 @@ enum State {
     Closed,
 }
 
-impl Yard {
+impl StreamPool {
     /// Of a connection over this transport.
-    pub(crate) fn new(transport: Transport, count: Arc<Count>) -> Arc<Self> {
+    pub(crate) fn new(transport: Transport, count: Arc<FrameCounts>) -> Arc<Self> {
         let transport = Transport { http: Some("HTTP/2.0"), ..transport };
-        Arc::new(Yard { transport, count, places: Mutex::default() })
+        Arc::new(StreamPool { transport, count, places: Mutex::default() })
     }
 
-    /// Gives a stream to a lane that waits for one, else to a new lane.
-    pub(crate) fn assign(self: &Arc<Self>, incoming: Incoming) -> Option<Lane> {
+    /// Gives a stream to a task that waits for one. Returns a connection for a new task if none waits.
+    pub(crate) fn assign(self: &Arc<Self>, incoming: Incoming) -> Option<ServerStream> {
         let mut places = self.places();
         if let Some(parked) = places.parked.pop() {
-            let place = &mut places.by_lane[parked];
+            let place = &mut places.entries[parked];
             place.incoming = Some(incoming);
             let waker = place.waker.take();
             drop(places);
@@ -106,19 +106,25 @@ impl Yard {
             return None;
         }
         let place = places.free.pop().unwrap_or_else(|| {
-            places.by_lane.push(Place::default());
-            places.by_lane.len() - 1
+            places.entries.push(PoolEntry::default());
+            places.entries.len() - 1
         });
-        places.by_lane[place].incoming = Some(incoming);
+        places.entries[place].incoming = Some(incoming);
         drop(places);
-        let (yard, inbound) = (Arc::clone(self), Inbound::default());
-        Some(Lane { yard, place, state: State::Idle, inbound, _held: Held::new(LANE_BYTES) })
+        let (pool, inbound) = (Arc::clone(self), Inbound::default());
+        Some(ServerStream {
+            pool,
+            place,
+            state: State::Idle,
+            inbound,
+            _held: HeldBytes::new(STREAM_OVERHEAD_BYTES),
+        })
     }
 
     /// Lanes that carry a stream which is not answered.
     pub(crate) fn busy(&self) -> usize {
         let places = self.places();
-        places.by_lane.len() - places.free.len() - places.parked.len() - places.lingering()
+        places.entries.len() - places.free.len() - places.parked.len() - places.lingering()
     }
 
     /// Ends the lanes that wait for a stream.
@@ -126,32 +132,32 @@ impl Yard {
         let mut places = self.places();
         places.closed = true;
         let wakers: Vec<_> =
-            places.by_lane.iter_mut().filter_map(|place| place.waker.take()).collect();
+            places.entries.iter_mut().filter_map(|place| place.waker.take()).collect();
         places.parked.clear();
         drop(places);
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether the stream of this lane may stay open for the rest of what it is sent.
+    /// Whether a stream may stay open to read the rest of its request after its answer.
     fn linger(&self, place: usize) -> bool {
         let mut places = self.places();
-        let has_room = places.lingering() < LINGERING;
-        places.by_lane[place].lingers = has_room;
+        let has_room = places.lingering() < MAX_LINGERING_STREAMS;
+        places.entries[place].lingers = has_room;
         has_room
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
+    fn places(&self) -> MutexGuard<'_, PoolEntries> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Places {
+impl PoolEntries {
     fn lingering(&self) -> usize {
-        self.by_lane.iter().filter(|place| place.lingers).count()
+        self.entries.iter().filter(|place| place.lingers).count()
     }
 }
 
-impl Lane {
+impl ServerStream {
     /// Ready when there is something to read, the end included.
     pub(crate) fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &self.state {
@@ -166,7 +172,7 @@ impl Lane {
     }
 
     pub(crate) fn transport(&self) -> Transport {
-        self.yard.transport
+        self.pool.transport
     }
 
     /// Ready when the client has given the stream up.
@@ -204,13 +210,13 @@ impl Lane {
     /// Takes the next stream. What it asks for in a way that HTTP/1.1 cannot say is reset.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            let mut places = self.yard.places();
-            let is_left = places.by_lane[self.place].incoming.is_none() && memory::is_scarce();
+            let mut places = self.pool.places();
+            let is_left = places.entries[self.place].incoming.is_none() && memory::is_scarce();
             if places.closed || is_left {
                 self.state = State::Closed;
                 return Poll::Ready(());
             }
-            let place = &mut places.by_lane[self.place];
+            let place = &mut places.entries[self.place];
             let Some((request, mut respond)) = place.incoming.take() else {
                 match &mut place.waker {
                     Some(waker) => waker.clone_from(cx.waker()),
@@ -262,7 +268,7 @@ impl Lane {
         let empty = chunked && is_empty_body(&text[parsed.len..]);
         let ended = empty || parsed.framing == Framing::Empty;
         let stream = respond.send_response(parsed.head, ended).map_err(broken)?;
-        self.yard.count.answered();
+        self.pool.count.answered();
         self.state = State::Answering(match ended {
             true => Outbound::finished(stream),
             false => Outbound::new(stream, parsed.framing),
@@ -271,33 +277,33 @@ impl Lane {
     }
 }
 
-impl AsyncRead for Lane {
+impl AsyncRead for ServerStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         room: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let lane = self.get_mut();
-        ready!(lane.poll_read_ready(cx))?;
-        match lane.state {
+        let stream = self.get_mut();
+        ready!(stream.poll_read_ready(cx))?;
+        match stream.state {
             State::Closed | State::Idle => Poll::Ready(Ok(())),
-            _ => lane.inbound.poll_read(cx, room).map_err(broken),
+            _ => stream.inbound.poll_read(cx, room).map_err(broken),
         }
     }
 }
 
-impl AsyncWrite for Lane {
+impl AsyncWrite for ServerStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         text: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let lane = self.get_mut();
+        let stream = self.get_mut();
         let mut at = 0;
-        while at < text.len() && matches!(lane.state, State::Asked { .. }) {
-            at += lane.answer(&text[at..])?;
+        while at < text.len() && matches!(stream.state, State::Asked { .. }) {
+            at += stream.answer(&text[at..])?;
         }
-        match &mut lane.state {
+        match &mut stream.state {
             State::Answering(_) if at == text.len() => Poll::Ready(Ok(at)),
             State::Answering(outbound) => outbound.poll_write_after(cx, text, at),
             _ if at > 0 => Poll::Ready(Ok(at)),
@@ -311,26 +317,26 @@ impl AsyncWrite for Lane {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let lane = self.get_mut();
-        let is_answered = match &lane.state {
+        let stream = self.get_mut();
+        let is_answered = match &stream.state {
             State::Answering(outbound) => outbound.is_done(),
             State::Lingering => return Poll::Ready(Ok(())),
             _ => false,
         };
-        if is_answered && lane.yard.linger(lane.place) {
-            lane.state = State::Lingering;
+        if is_answered && stream.pool.linger(stream.place) {
+            stream.state = State::Lingering;
         } else {
-            lane.inbound.clear();
-            lane.state = State::Closed;
+            stream.inbound.clear();
+            stream.state = State::Closed;
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl Drop for Lane {
+impl Drop for ServerStream {
     fn drop(&mut self) {
-        let mut places = self.yard.places();
-        let place = std::mem::take(&mut places.by_lane[self.place]);
+        let mut places = self.pool.places();
+        let place = std::mem::take(&mut places.entries[self.place]);
         if place.waker.is_some() {
             places.parked.retain(|&parked| parked != self.place);
         }

@@ -14,9 +14,9 @@ use tokio::sync::Notify;
 
 use crate::config::address::Address;
 use crate::config::limits::{Limits, Timeouts};
-use crate::http2::flood::{Count, Counted};
+use crate::http2::flood::{FrameCountedStream, FrameCounts};
 use crate::http2::inbound::broken;
-use crate::http2::keepalive::{Health, Keepalive, Work};
+use crate::http2::keepalive::{Keepalive, Liveness, Work};
 use crate::http2::outbound::Piece;
 use crate::http2::{MAX_WINDOW, SEND_BYTES, STREAM_BYTES};
 use crate::net::socket::Socket;
@@ -24,7 +24,7 @@ use crate::net::timer::Timer;
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) struct Trunk {
+pub(crate) struct UpstreamConnection {
     send: SendRequest<Piece>,
     /// Where requests go that name no host.
     pub(crate) address: String,
@@ -39,19 +39,19 @@ pub(crate) struct Trunk {
 
 /// How long a backend may be silent while it has streams before it is asked whether it lives; as
 /// long again, and its connection is given up.
-const SILENCE: Duration = Duration::from_secs(15);
+const PING_AFTER_SILENCE: Duration = Duration::from_secs(15);
 
 /// How long it is not asked again while it says nothing of itself: to servers of gRPC, PINGs less than five
 /// minutes apart are an attack (gRFC A8).
-const REST: Duration = Duration::from_secs(6 * 60);
+const MIN_PING_INTERVAL: Duration = Duration::from_secs(6 * 60);
 
 /// Opens a connection. `counted` is dropped when it ends.
 pub(crate) async fn connect(
     address: &Address,
     counted: impl Send + 'static,
-) -> io::Result<Arc<Trunk>> {
+) -> io::Result<Arc<UpstreamConnection>> {
     let stream = Socket::connect(address).await?;
-    let stream = Counted::answering(stream);
+    let stream = FrameCountedStream::answering(stream);
     let count = Arc::clone(&stream.count);
     let (send, mut connection) = Builder::new()
         .enable_push(false)
@@ -75,7 +75,7 @@ pub(crate) async fn connect(
     })
     .await
     .map_err(broken)?;
-    let trunk = Arc::new(Trunk {
+    let trunk = Arc::new(UpstreamConnection {
         send,
         address: address.tcp().map_or("localhost".into(), |address| address.to_string()),
         streams: AtomicUsize::new(0),
@@ -83,17 +83,17 @@ pub(crate) async fn connect(
         closed: AtomicBool::new(false),
         end: Notify::new(),
     });
-    let keepalive = Keepalive::new(connection.ping_pong(), SILENCE, REST);
+    let keepalive = Keepalive::new(connection.ping_pong(), PING_AFTER_SILENCE, MIN_PING_INTERVAL);
     tokio::spawn(drive(connection, Arc::clone(&trunk), keepalive, count, counted));
     Ok(trunk)
 }
 
 /// Moves a connection's frames until it ends.
 async fn drive(
-    connection: Connection<Counted<Socket>, Piece>,
-    trunk: Arc<Trunk>,
+    connection: Connection<FrameCountedStream<Socket>, Piece>,
+    trunk: Arc<UpstreamConnection>,
     mut keepalive: Keepalive,
-    count: Arc<Count>,
+    count: Arc<FrameCounts>,
     counted: impl Send + 'static,
 ) {
     let mut connection = pin!(connection);
@@ -115,7 +115,7 @@ async fn drive(
                 return Poll::Pending;
             }
             let work = if streams > 0 { Work::Streams } else { Work::Nothing };
-            if keepalive.tick(cx, &count, work, Timeouts::MAX) != Health::Fine {
+            if keepalive.tick(cx, &count, work, Timeouts::MAX) != Liveness::Fine {
                 return Poll::Ready(());
             }
         }
@@ -125,8 +125,8 @@ async fn drive(
     drop(counted);
 }
 
-impl Trunk {
-    /// Counts one more stream, if there is room for it. To be followed by [`Trunk::leave`].
+impl UpstreamConnection {
+    /// Counts one more stream, if there is room for it. To be followed by [`UpstreamConnection::leave`].
     pub(crate) fn enter(&self) -> Option<SendRequest<Piece>> {
         let room = self.streams.load(Ordering::Relaxed) < self.send.current_max_send_streams();
         room.then(|| {

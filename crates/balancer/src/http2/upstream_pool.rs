@@ -10,38 +10,38 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use crate::config::address::Address;
-use crate::http2::upstream_connection::{Trunk, connect};
-use crate::http2::upstream_stream::Branch;
+use crate::http2::upstream_connection::{UpstreamConnection, connect};
+use crate::http2::upstream_stream::UpstreamStream;
 
 /// A backend's connections.
 #[derive(Debug)]
-pub(crate) struct Trunks {
+pub(crate) struct UpstreamPool {
     /// By thread.
-    own: Box<[Own]>,
+    own: Box<[ThreadConnections]>,
     /// The backend is gone: one that is still being opened gets one request.
     closed: AtomicBool,
 }
 
 /// One thread's.
 #[derive(Debug, Default)]
-struct Own {
-    open: Mutex<Vec<Arc<Trunk>>>,
+struct ThreadConnections {
+    open: Mutex<Vec<Arc<UpstreamConnection>>>,
     /// One request opens a connection, the others wait for it.
     connecting: AtomicBool,
     connected: Notify,
 }
 
-impl Trunks {
+impl UpstreamPool {
     pub(crate) fn new(threads: usize) -> Self {
-        let own = (0..threads).map(|_| Own::default()).collect();
-        Trunks { own, closed: AtomicBool::new(false) }
+        let own = (0..threads).map(|_| ThreadConnections::default()).collect();
+        UpstreamPool { own, closed: AtomicBool::new(false) }
     }
 
     /// A stream of a connection that is open and has room.
-    pub(crate) fn reuse(&self, thread: usize) -> Option<Branch> {
+    pub(crate) fn reuse(&self, thread: usize) -> Option<UpstreamStream> {
         let mut open = self.own[thread].open();
-        open.retain(|trunk| trunk.is_usable());
-        open.iter().find_map(Branch::open)
+        open.retain(|connection| connection.is_usable());
+        open.iter().find_map(UpstreamStream::open)
     }
 
     /// A stream, of a new connection if there is none with room. What `count` returns is dropped when a
@@ -51,36 +51,36 @@ impl Trunks {
         thread: usize,
         address: &Address,
         count: impl Fn() -> C,
-    ) -> io::Result<Branch> {
+    ) -> io::Result<UpstreamStream> {
         let own = &self.own[thread];
         loop {
             let mut connected = pin!(own.connected.notified());
             connected.as_mut().enable();
-            if let Some(branch) = self.reuse(thread) {
-                return Ok(branch);
+            if let Some(stream) = self.reuse(thread) {
+                return Ok(stream);
             }
             if own.connecting.swap(true, Ordering::Relaxed) {
                 connected.await;
                 continue;
             }
             let connecting = Connecting(own);
-            let trunk = connect(address, count()).await?;
-            let branch = Branch::open(&trunk);
-            own.open().push(trunk);
+            let connection = connect(address, count()).await?;
+            let stream = UpstreamStream::open(&connection);
+            own.open().push(connection);
             if self.closed.load(Ordering::SeqCst) {
                 self.close();
             }
             drop(connecting);
-            return branch.ok_or_else(|| io::Error::other("it allows no streams"));
+            return stream.ok_or_else(|| io::Error::other("it allows no streams"));
         }
     }
 
     /// Closes this thread's connections that have had no stream for so long.
     pub(crate) fn sweep(&self, thread: usize, longest: Duration, now: Instant) {
-        self.own[thread].open().retain(|trunk| {
-            let keep = trunk.is_usable() && !trunk.is_idle(longest, now);
+        self.own[thread].open().retain(|connection| {
+            let keep = connection.is_usable() && !connection.is_idle(longest, now);
             if !keep {
-                trunk.close();
+                connection.close();
             }
             keep
         });
@@ -90,25 +90,27 @@ impl Trunks {
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         for own in &self.own {
-            own.open().drain(..).for_each(|trunk| trunk.close());
+            own.open().drain(..).for_each(|connection| connection.close());
         }
     }
 
     /// Connections without a stream.
     pub(crate) fn idle_count(&self) -> usize {
-        let idle = |own: &Own| own.open().iter().filter(|trunk| !trunk.has_streams()).count();
+        let idle = |own: &ThreadConnections| {
+            own.open().iter().filter(|connection| !connection.has_streams()).count()
+        };
         self.own.iter().map(idle).sum()
     }
 }
 
-impl Own {
-    fn open(&self) -> MutexGuard<'_, Vec<Arc<Trunk>>> {
+impl ThreadConnections {
+    fn open(&self) -> MutexGuard<'_, Vec<Arc<UpstreamConnection>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Lets the others go on when dropped, whatever came of it.
-struct Connecting<'o>(&'o Own);
+struct Connecting<'o>(&'o ThreadConnections);
 
 impl Drop for Connecting<'_> {
     fn drop(&mut self) {

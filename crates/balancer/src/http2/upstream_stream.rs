@@ -15,13 +15,13 @@ use crate::h1::body::Framing;
 use crate::http2::head::{read_request, write_response};
 use crate::http2::inbound::{Inbound, broken};
 use crate::http2::outbound::{Outbound, Piece, is_empty_body};
-use crate::http2::upstream_connection::Trunk;
+use crate::http2::upstream_connection::UpstreamConnection;
 
 /// See the module. Dropped before the answer is whole, it resets its stream.
 #[derive(Debug)]
-pub(crate) struct Branch {
+pub(crate) struct UpstreamStream {
     send: SendRequest<Piece>,
-    trunk: Arc<Trunk>,
+    connection: Arc<UpstreamConnection>,
     state: State,
     outbound: Option<Outbound>,
     inbound: Inbound,
@@ -50,12 +50,12 @@ enum Failed {
     Perhaps,
 }
 
-impl Branch {
+impl UpstreamStream {
     /// A stream of this connection, if there is room for one.
-    pub(crate) fn open(trunk: &Arc<Trunk>) -> Option<Self> {
-        let (send, trunk) = (trunk.enter()?, Arc::clone(trunk));
+    pub(crate) fn open(connection: &Arc<UpstreamConnection>) -> Option<Self> {
+        let (send, connection) = (connection.enter()?, Arc::clone(connection));
         let (state, inbound) = (State::Idle, Inbound::default());
-        Some(Branch { send, trunk, state, outbound: None, inbound })
+        Some(UpstreamStream { send, connection, state, outbound: None, inbound })
     }
 
     /// The request may be sent again whatever it asks for.
@@ -100,7 +100,7 @@ impl Branch {
 
     /// Sends the request's header. Returns the bytes of text that are done with.
     fn ask(&mut self, text: &[u8]) -> io::Result<usize> {
-        let parsed = read_request(text, &self.trunk.address)?;
+        let parsed = read_request(text, &self.connection.address)?;
         let is_head = parsed.head.method() == Method::HEAD;
         let chunked = parsed.framing == Framing::Chunked;
         let empty = chunked && is_empty_body(&text[parsed.len..]);
@@ -124,32 +124,32 @@ impl Branch {
     }
 }
 
-impl AsyncRead for Branch {
+impl AsyncRead for UpstreamStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         room: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let branch = self.get_mut();
-        ready!(branch.poll_read_ready(cx))?;
-        branch.inbound.poll_read(cx, room).map_err(|error| branch.fail(error))
+        let stream = self.get_mut();
+        ready!(stream.poll_read_ready(cx))?;
+        stream.inbound.poll_read(cx, room).map_err(|error| stream.fail(error))
     }
 }
 
-impl AsyncWrite for Branch {
+impl AsyncWrite for UpstreamStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         text: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let branch = self.get_mut();
+        let stream = self.get_mut();
         let mut at = 0;
-        if matches!(branch.state, State::Idle) {
-            at = branch
+        if matches!(stream.state, State::Idle) {
+            at = stream
                 .ask(text)
-                .inspect_err(|_| branch.state = State::Failed(Failed::Untouched))?;
+                .inspect_err(|_| stream.state = State::Failed(Failed::Untouched))?;
         }
-        match &mut branch.outbound {
+        match &mut stream.outbound {
             Some(outbound) if at < text.len() => outbound.poll_write_after(cx, text, at),
             _ if at > 0 => Poll::Ready(Ok(at)),
             _ => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
@@ -166,8 +166,8 @@ impl AsyncWrite for Branch {
     }
 }
 
-impl Drop for Branch {
+impl Drop for UpstreamStream {
     fn drop(&mut self) {
-        self.trunk.leave();
+        self.connection.leave();
     }
 }

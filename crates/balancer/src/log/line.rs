@@ -30,7 +30,7 @@ pub(crate) struct Line<'a> {
 }
 
 /// Other servers' name for a client that left before it got an answer.
-const CLIENT_GONE: u16 = 499;
+const CLIENT_CLOSED_REQUEST_STATUS: u16 = 499;
 
 impl Line<'_> {
     /// Appends the line with its end.
@@ -108,7 +108,7 @@ impl Line<'_> {
     }
 
     fn status(&self) -> u16 {
-        self.record.status.unwrap_or(CLIENT_GONE)
+        self.record.status.unwrap_or(CLIENT_CLOSED_REQUEST_STATUS)
     }
 
     fn write_client(&self, out: &mut Vec<u8>, nobody: &[u8]) {

@@ -27,7 +27,7 @@ pub(crate) struct Record {
 }
 
 /// More of a request line that was never understood is no help.
-const LONGEST_UNREAD: usize = 1024;
+const MAX_UNPARSED_LINE_BYTES: usize = 1024;
 
 impl Record {
     pub(crate) fn clear(&mut self) {
@@ -40,7 +40,7 @@ impl Record {
     /// Begins with the request line of `bytes`, which begin with one.
     pub(crate) fn begin(&mut self, bytes: &[u8]) {
         let end = memchr::memchr2(b'\r', b'\n', bytes);
-        let end = end.unwrap_or(bytes.len().min(LONGEST_UNREAD));
+        let end = end.unwrap_or(bytes.len().min(MAX_UNPARSED_LINE_BYTES));
         self.clear();
         self.began = Some(Instant::now());
         self.request_line.extend_from_slice(&bytes[..end]);

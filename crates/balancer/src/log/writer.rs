@@ -14,19 +14,19 @@ use crate::log::buffers::LogBuffers;
 use crate::net::clock;
 
 /// How long lines wait for others, so that a system call writes many.
-const DRAIN: Duration = Duration::from_millis(50);
+const WRITE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What is written to.
 pub(crate) struct Sink {
     file: File,
     to: LogTarget,
     notice: fn(&str),
-    health: Health,
+    state: SinkState,
 }
 
 /// How the last write ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Health {
+enum SinkState {
     Writing,
     /// Bytes of a line may have been written without its end.
     Failing,
@@ -59,7 +59,7 @@ impl Writer {
                 break;
             }
             if wrote {
-                std::thread::park_timeout(DRAIN);
+                std::thread::park_timeout(WRITE_INTERVAL);
             } else {
                 self.sleep();
             }
@@ -138,36 +138,36 @@ impl Sink {
             LogTarget::Stdout => File::from(io::stdout().as_fd().try_clone_to_owned()?),
             LogTarget::File(path) => append_to(path)?,
         };
-        Ok(Sink { file, to, notice, health: Health::Writing })
+        Ok(Sink { file, to, notice, state: SinkState::Writing })
     }
 
     /// Whether all was written. The first failure in a row is told.
     fn write(&mut self, lines: &[u8]) -> bool {
-        let torn = self.health == Health::Failing && !lines.is_empty();
+        let torn = self.state == SinkState::Failing && !lines.is_empty();
         let written = match torn {
             true => self.file.write_all(b"\n").and_then(|()| self.file.write_all(lines)),
             false => self.file.write_all(lines),
         };
         match written {
-            Ok(()) => self.health = Health::Writing,
+            Ok(()) => self.state = SinkState::Writing,
             Err(error) => {
-                if self.health == Health::Writing {
+                if self.state == SinkState::Writing {
                     (self.notice)(&format!(
                         "cannot write the access log {}: {error}; lines are lost until that is mended, requests are served",
                         self.to
                     ));
                 }
-                self.health = Health::Failing;
+                self.state = SinkState::Failing;
             }
         }
-        self.health == Health::Writing
+        self.state == SinkState::Writing
     }
 
     /// Goes on with the file that has the name now; without one, with the old one.
     fn reopen(&mut self) {
         let LogTarget::File(path) = &self.to else { return };
         match append_to(path) {
-            Ok(file) => (self.file, self.health) = (file, Health::Writing),
+            Ok(file) => (self.file, self.state) = (file, SinkState::Writing),
             Err(error) => (self.notice)(&format!(
                 "cannot reopen the access log {}: {error}; it goes on in the file that was open: mend that, and reopen again",
                 self.to

@@ -14,23 +14,23 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::net::listener::{BACKLOG, BoundSocket};
+use crate::net::listener::{BoundSocket, LISTEN_BACKLOG};
 use crate::net::socket::Socket;
 
 /// Accepts what one socket has.
-pub(crate) struct Listening(AsyncFd<BoundSocket>);
+pub(crate) struct Acceptor(AsyncFd<BoundSocket>);
 
 /// A connection, and where it comes from if that has an address.
 type Accepted = (Socket, Option<SocketAddr>);
 
-impl Listening {
+impl Acceptor {
     /// Joins this thread's event loop. Listens, if the socket does not yet.
     pub(crate) fn new(socket: BoundSocket) -> io::Result<Self> {
-        rustix::net::listen(&socket, BACKLOG)?;
+        rustix::net::listen(&socket, LISTEN_BACKLOG)?;
         // SAFETY: the socket owns its descriptor, and closes it when dropped. It is dropped by what it
         // is given to here, which nobody takes it from or changes it in: access is shared only.
         let registered = unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) };
-        Ok(Listening(registered?))
+        Ok(Acceptor(registered?))
     }
 
     /// The next connection.
@@ -86,7 +86,7 @@ mod tests {
         let mut bound =
             bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(), 1, vec![]).unwrap();
         let address = bound.address.tcp().unwrap();
-        let listening = Listening::new(bound.sockets.remove(0)).unwrap();
+        let listening = Acceptor::new(bound.sockets.remove(0)).unwrap();
         for count in [3, 1] {
             let clients: Vec<_> =
                 (0..count).map(|_| TcpStream::connect(address).unwrap()).collect();

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use rustix::net::sockopt::set_tcp_congestion;
 
 /// Congestion control that every Linux has, that everybody may use, and that does the least.
-const PLAIN: &str = "reno";
+const LOOPBACK_ALGORITHM: &str = "reno";
 
 /// Has TCP do without what finds the pace of a network, where there is none: BBR, the default of
 /// many systems, models and paces what never waits. A listener's connections do as it does; a socket
@@ -14,7 +14,7 @@ const PLAIN: &str = "reno";
 pub(crate) fn plain_congestion_control(socket: impl AsFd, address: SocketAddr) {
     if address.ip().to_canonical().is_loopback() {
         // Where it is not to be had, what there is works.
-        let _ = set_tcp_congestion(socket, PLAIN);
+        let _ = set_tcp_congestion(socket, LOOPBACK_ALGORITHM);
     }
 }
 
@@ -31,10 +31,10 @@ mod tests {
         plain_congestion_control(&listener, address);
         let stream = TcpStream::connect(address).unwrap();
         let default = tcp_congestion(&stream).unwrap();
-        assert_eq!(tcp_congestion(listener.accept().unwrap().0).unwrap(), PLAIN);
+        assert_eq!(tcp_congestion(listener.accept().unwrap().0).unwrap(), LOOPBACK_ALGORITHM);
         plain_congestion_control(&stream, "192.0.2.1:80".parse().unwrap());
         assert_eq!(tcp_congestion(&stream).unwrap(), default);
         plain_congestion_control(&stream, "[::ffff:127.0.0.1]:80".parse().unwrap());
-        assert_eq!(tcp_congestion(&stream).unwrap(), PLAIN);
+        assert_eq!(tcp_congestion(&stream).unwrap(), LOOPBACK_ALGORITHM);
     }
 }

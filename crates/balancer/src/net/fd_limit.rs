@@ -10,23 +10,23 @@ use crate::config::limits::Limits;
 use crate::config::start_error::StartError;
 
 /// So many connections are worth no word where nobody has asked for more.
-const MANY: u64 = 1000;
+const NOTICE_BELOW_CONNECTIONS: u64 = 1000;
 
 /// With fewer connections a single browser, which opens six, keeps the others out.
 const MIN_CONNECTIONS: u64 = 8;
 
 /// Files for the program itself: event loop, signals, output, logs, and what is opened for a moment, as
 /// certificates and checks of health are. 16 were counted in one that is idle.
-const BASE: u64 = 32;
+const PROGRAM_FILES: u64 = 32;
 
 /// Event loop and listeners of a thread. 6 were counted with one listener.
-const BASE_A_THREAD: u64 = 8;
+const FILES_PER_THREAD: u64 = 8;
 
 /// Connections to `--admin` and to the control socket, which have limits of their own.
-const CONTROL: u64 = 32;
+const CONTROL_FILES: u64 = 32;
 
 /// More where there are many: output of instances, their starts, certificates.
-const SPARE: u64 = 128;
+const SPARE_FILES: u64 = 128;
 
 /// Raises the process's limit as far as is needed and allowed. Where that is not enough, fewer clients
 /// are let in, so that there is always a file for a connection to a backend; returns what to tell
@@ -34,8 +34,8 @@ const SPARE: u64 = 128;
 pub(crate) fn provide(config: &mut Config) -> Result<Option<String>, StartError> {
     let limits = &mut config.limits;
     let wanted = limits.connections as u64;
-    let base = BASE + BASE_A_THREAD * config.threads as u64 + CONTROL;
-    let Some(allowed) = raise(wanted.saturating_mul(2).saturating_add(base + SPARE)) else {
+    let base = PROGRAM_FILES + FILES_PER_THREAD * config.threads as u64 + CONTROL_FILES;
+    let Some(allowed) = raise(wanted.saturating_mul(2).saturating_add(base + SPARE_FILES)) else {
         return Ok(None);
     };
     let threads = config.threads;
@@ -51,7 +51,7 @@ pub(crate) fn provide(config: &mut Config) -> Result<Option<String>, StartError>
         let most = (limits.connections / 4 * 3).max(1);
         limits.client_connections = limits.client_connections.min(most);
     }
-    if connections >= wanted || connections >= MANY && !asked {
+    if connections >= wanted || connections >= NOTICE_BELOW_CONNECTIONS && !asked {
         return Ok(None);
     }
     Ok(Some(format!(
@@ -63,8 +63,8 @@ pub(crate) fn provide(config: &mut Config) -> Result<Option<String>, StartError>
 /// How many connections of clients there may be with so many files, as each may need one to a backend;
 /// or how many files would be enough to start.
 fn connections(allowed: u64, threads: usize) -> Result<u64, u64> {
-    let base = BASE + BASE_A_THREAD * threads as u64 + CONTROL;
-    let spare = (allowed / 8).min(SPARE);
+    let base = PROGRAM_FILES + FILES_PER_THREAD * threads as u64 + CONTROL_FILES;
+    let spare = (allowed / 8).min(SPARE_FILES);
     let connections = allowed.saturating_sub(base + spare) / 2;
     if connections >= MIN_CONNECTIONS {
         return Ok(connections);

@@ -15,7 +15,7 @@ use socket2::Socket;
 
 use crate::config::address::Address;
 use crate::config::start_error::StartError;
-use crate::net::listener::{self, Bound, BoundSocket, Owner, SocketFile};
+use crate::net::listener::{self, BoundAddress, BoundSocket, Owner, SocketFile};
 
 /// Listening sockets to go on with, of whatever addresses. None by default.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ pub(crate) fn bind(
     address: &Address,
     count: usize,
     inherited: Vec<Socket>,
-) -> Result<Bound, StartError> {
+) -> Result<BoundAddress, StartError> {
     let bound = match address {
         _ if !inherited.is_empty() => share(address, inherited, count),
         Address::Tcp(address) => listener::bind_tcp(*address, count),
@@ -89,7 +89,7 @@ pub(crate) fn share(
     address: &Address,
     mut sockets: Vec<Socket>,
     count: usize,
-) -> io::Result<Bound> {
+) -> io::Result<BoundAddress> {
     let inherited = sockets.len();
     if let Address::Tcp(address) = address {
         let missing = inherited.next_multiple_of(count) - inherited;
@@ -109,7 +109,7 @@ pub(crate) fn share(
         Address::Unix(path) => Some(SocketFile::new(path, Owner::Another)),
     };
     let sockets = sockets.into_iter().map(bound).collect();
-    Ok(Bound { address: address.clone(), sockets, file })
+    Ok(BoundAddress { address: address.clone(), sockets, file })
 }
 
 #[cfg(test)]

@@ -14,10 +14,10 @@ use crate::config::address::Address;
 use crate::net::congestion_control::plain_congestion_control;
 
 /// Connections that the kernel completes before we take them; it caps this at `somaxconn`.
-pub(crate) const BACKLOG: i32 = 4096;
+pub(crate) const LISTEN_BACKLOG: i32 = 4096;
 
 /// An address that is listened on, for all threads.
-pub(crate) struct Bound {
+pub(crate) struct BoundAddress {
     /// Its port no longer 0.
     pub(crate) address: Address,
     /// One a thread. More, but no fewer, where some are inherited.
@@ -44,7 +44,7 @@ pub(crate) enum Owner {
     Another,
 }
 
-pub(crate) fn bind_tcp(address: SocketAddr, count: usize) -> io::Result<Bound> {
+pub(crate) fn bind_tcp(address: SocketAddr, count: usize) -> io::Result<BoundAddress> {
     // Sharing a port must not hide that another program, or another of ours, has it already.
     let probe = socket(address)?;
     probe.bind(&address.into())?;
@@ -56,12 +56,12 @@ pub(crate) fn bind_tcp(address: SocketAddr, count: usize) -> io::Result<Bound> {
     for _ in 1..count {
         sockets.push(BoundSocket::Tcp(listen_tcp(address)?));
     }
-    Ok(Bound { address: address.into(), sockets, file: None })
+    Ok(BoundAddress { address: address.into(), sockets, file: None })
 }
 
 fn listen_tcp(address: SocketAddr) -> io::Result<net::TcpListener> {
     let socket = bind_one(address)?;
-    socket.listen(BACKLOG)?;
+    socket.listen(LISTEN_BACKLOG)?;
     Ok(socket.into())
 }
 
@@ -87,7 +87,7 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-pub(crate) fn bind_unix(path: &Path, count: usize) -> io::Result<Bound> {
+pub(crate) fn bind_unix(path: &Path, count: usize) -> io::Result<BoundAddress> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if is_socket {
         match unix::UnixStream::connect(path) {
@@ -102,14 +102,14 @@ pub(crate) fn bind_unix(path: &Path, count: usize) -> io::Result<Bound> {
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::unix(path)?)?;
     let file = SocketFile::new(path, Owner::Us);
-    socket.listen(BACKLOG)?;
+    socket.listen(LISTEN_BACKLOG)?;
     let first = unix::UnixListener::from(socket);
     let mut sockets = Vec::new();
     for _ in 1..count {
         sockets.push(BoundSocket::Unix(first.try_clone()?));
     }
     sockets.push(BoundSocket::Unix(first));
-    Ok(Bound { address: Address::Unix(path.into()), sockets, file: Some(file) })
+    Ok(BoundAddress { address: Address::Unix(path.into()), sockets, file: Some(file) })
 }
 
 impl AsFd for BoundSocket {

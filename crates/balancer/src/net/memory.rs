@@ -11,7 +11,7 @@ thread_local! {
 
 /// Bytes that are held until dropped, on the thread that counted them.
 #[derive(Debug, Default)]
-pub(crate) struct Held(usize);
+pub(crate) struct HeldBytes(usize);
 
 /// Bytes that this thread may hold from now on.
 pub(crate) fn share(bytes: usize) {
@@ -28,9 +28,9 @@ pub(crate) fn is_used_up() -> bool {
     HELD.get() >= SHARE.get()
 }
 
-impl Held {
+impl HeldBytes {
     pub(crate) fn new(bytes: usize) -> Self {
-        let mut held = Held(0);
+        let mut held = HeldBytes(0);
         held.set(bytes);
         held
     }
@@ -43,7 +43,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -56,11 +56,11 @@ mod tests {
     #[test]
     fn memory_is_scarce_beyond_half_of_the_share_and_used_up_with_all_of_it() {
         share(100);
-        let (mut one, other) = (Held::new(50), Held::default());
+        let (mut one, other) = (HeldBytes::new(50), HeldBytes::default());
         assert!(!is_scarce());
         one.set(51);
         assert!(is_scarce() && !is_used_up());
-        let rest = Held::new(49);
+        let rest = HeldBytes::new(49);
         assert!(is_used_up());
         drop((one, other, rest));
         assert_eq!(HELD.get(), 0);

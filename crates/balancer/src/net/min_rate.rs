@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// The time that a client has left.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct MinRate {
     /// Bytes that earn a second; 0 when the client may be as slow as it likes.
     rate: u64,
     /// What it has left at most, so that a fast beginning does not pay for a slow rest.
@@ -18,9 +18,9 @@ pub(crate) struct Pace {
     moved: u64,
 }
 
-impl Pace {
+impl MinRate {
     pub(crate) fn new(grace: Duration, most: Duration, rate: u64) -> Self {
-        Pace { rate, most: most.max(grace), left: grace, since: None, moved: 0 }
+        MinRate { rate, most: most.max(grace), left: grace, since: None, moved: 0 }
     }
 
     /// To be told at every step whether the client is waited for from now on, and how many bytes it
@@ -51,15 +51,15 @@ mod tests {
 
     /// The time left after waits of a second each, with so many bytes in each.
     fn left(bytes: &[u64]) -> Duration {
-        let mut pace = Pace::new(10 * SECOND, 60 * SECOND, 1024);
+        let mut min_rate = MinRate::new(10 * SECOND, 60 * SECOND, 1024);
         let (mut now, mut moved) = (Instant::now(), 0);
         for bytes in bytes {
-            pace.since = Some(now);
+            min_rate.since = Some(now);
             now += SECOND;
             moved += bytes;
-            pace.settle(moved, now);
+            min_rate.settle(moved, now);
         }
-        pace.left
+        min_rate.left
     }
 
     #[test]
@@ -73,12 +73,12 @@ mod tests {
 
     #[test]
     fn nothing_is_spent_while_somebody_else_is_slow() {
-        let mut pace = Pace::new(SECOND, SECOND, 1);
-        assert_eq!(pace.deadline(false, 0), None);
-        let first = pace.deadline(true, 0).unwrap();
-        assert!(pace.deadline(true, 0).unwrap() <= first + Duration::from_millis(1));
-        assert_eq!(pace.deadline(false, 0), None);
-        assert_eq!(pace.since, None);
-        assert_eq!(Pace::new(SECOND, SECOND, 0).deadline(true, 0), None);
+        let mut min_rate = MinRate::new(SECOND, SECOND, 1);
+        assert_eq!(min_rate.deadline(false, 0), None);
+        let first = min_rate.deadline(true, 0).unwrap();
+        assert!(min_rate.deadline(true, 0).unwrap() <= first + Duration::from_millis(1));
+        assert_eq!(min_rate.deadline(false, 0), None);
+        assert_eq!(min_rate.since, None);
+        assert_eq!(MinRate::new(SECOND, SECOND, 0).deadline(true, 0), None);
     }
 }

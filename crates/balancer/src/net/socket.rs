@@ -23,13 +23,13 @@ pub(crate) enum Socket {
 }
 
 /// What a buffer is filled from and emptied into.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin {
     /// Ready when a read is worth its memory: it will return bytes, the end or an error, as a rule.
     fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }
 
 /// How long to leave a backend alone that has no room for one more connection.
-const BACKLOG_FULL: Duration = Duration::from_millis(2);
+const FULL_BACKLOG_RETRY: Duration = Duration::from_millis(2);
 
 impl Socket {
     /// Waits for as long as the backend does not accept: the caller has the deadline.
@@ -49,7 +49,7 @@ impl Socket {
                 match UnixStream::connect(path).await {
                     // Its backlog is full, and nothing tells when that ends.
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        tokio::time::sleep(BACKLOG_FULL).await;
+                        tokio::time::sleep(FULL_BACKLOG_RETRY).await;
                     }
                     connected => return connected.map(Socket::Unix),
                 }

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use crate::backends::backend_state::BackendState;
 use crate::backends::backend_stream::{BackendStream, Check};
 use crate::net::timer::Timer;
-use crate::queue::dispatcher::{Class, Slot};
+use crate::queue::shared_queue::{Class, Slot};
 
 /// Closes its connection, then releases its slot, when dropped.
-pub(crate) struct Lease<'a> {
+pub(crate) struct BackendConnection<'a> {
     stream: Option<BackendStream>,
     pub(crate) slot: Slot<'a>,
     /// There are at most 1024 of them.
@@ -29,19 +29,19 @@ pub(crate) enum History {
     Reused,
 }
 
-impl<'a> Lease<'a> {
+impl<'a> BackendConnection<'a> {
     /// A slot on `thread`, without a connection yet.
     pub(crate) fn new(slot: Slot<'a>, thread: usize) -> Self {
-        Lease { stream: None, slot, thread: thread as u16, history: History::Fresh }
+        BackendConnection { stream: None, slot, thread: thread as u16, history: History::Fresh }
     }
 
     /// Takes an idle connection, if there is one.
     pub(crate) fn reuse(&mut self, check: Check) -> bool {
         let backend = &self.slot.backend;
-        self.stream = match &backend.trunks {
-            Some(trunks) => trunks
+        self.stream = match &backend.upstream {
+            Some(upstream) => upstream
                 .reuse(self.thread.into())
-                .map(|branch| BackendStream::Http2(Box::new(branch))),
+                .map(|stream| BackendStream::Http2(Box::new(stream))),
             None => backend.take_idle(self.thread.into(), check),
         };
         self.history = if self.stream.is_some() { History::Reused } else { History::Fresh };
@@ -74,7 +74,7 @@ impl<'a> Lease<'a> {
         Ok(())
     }
 
-    /// The connection; there is one after [`Lease::reuse`] or [`Lease::connect`] succeeded.
+    /// The connection; there is one after [`BackendConnection::reuse`] or [`BackendConnection::connect`] succeeded.
     pub(crate) fn stream(&mut self) -> &mut BackendStream {
         self.stream.as_mut().expect("a lease that relays is connected")
     }
@@ -96,7 +96,7 @@ impl<'a> Lease<'a> {
     }
 }
 
-impl Drop for Lease<'_> {
+impl Drop for BackendConnection<'_> {
     fn drop(&mut self) {
         self.close();
     }
@@ -104,12 +104,12 @@ impl Drop for Lease<'_> {
 
 /// A connection of its own, or a stream of one.
 async fn open(backend: &Arc<BackendState>, thread: usize) -> io::Result<BackendStream> {
-    if let Some(trunks) = &backend.trunks {
+    if let Some(upstream) = &backend.upstream {
         // In memory of its own: it takes much, and every connection of a client would have room for it.
-        let branch =
-            Box::pin(trunks.open(thread, &backend.address, || CountedConnection::new(backend)))
+        let stream =
+            Box::pin(upstream.open(thread, &backend.address, || CountedConnection::new(backend)))
                 .await?;
-        return Ok(BackendStream::Http2(Box::new(branch)));
+        return Ok(BackendStream::Http2(Box::new(stream)));
     }
     backend.opening();
     let opening = Opening(backend);

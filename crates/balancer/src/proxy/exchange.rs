@@ -21,14 +21,14 @@ use crate::h1::body::Framing;
 use crate::h1::request::Request;
 use crate::h1::response::Persistence;
 use crate::log::line::Line;
-use crate::net::client_network::Household;
+use crate::net::client_network::ClientNetwork;
 use crate::net::clock::{self, Millis};
 use crate::net::fd_limit;
-use crate::proxy::backend_connection::Lease;
+use crate::proxy::backend_connection::BackendConnection;
 use crate::proxy::relay::state::{Outcome, Relay, Touch, Unserved};
 use crate::proxy::tunnel;
 use crate::queue::app::App;
-use crate::queue::dispatcher::{Place, Reply, Slot};
+use crate::queue::shared_queue::{QueuePlace, Reply, Slot};
 
 /// What becomes of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) enum After {
 
 /// Backends that may be lost with one request. The second tells a chance from a request that ends
 /// whoever gets it: no third one is put at risk.
-const LOSSES: usize = 2;
+const MAX_LOST_BACKENDS: usize = 2;
 
 /// Serves a request whose header is in the workspace, rewritten. `body` is what the client has yet
 /// to send.
@@ -71,14 +71,14 @@ pub(crate) async fn run(
             let persistence = if whole { request.persistence } else { Persistence::Close };
             answer(client, space, request, &failure, persistence, worker).await
         }
-        Outcome::Tunnel(lease) => {
-            tunnel::run(client, space, *lease, worker).await;
+        Outcome::Tunnel(connection) => {
+            tunnel::run(client, space, *connection, worker).await;
             log(client, space, request, worker, Some(app));
             return After::Gone;
         }
         Outcome::Refused => {
             if let Some(record) = &mut space.record {
-                // As who speaks HTTP/1.1 would be told.
+                // Log the status that an HTTP/1.1 client would get.
                 record.status = Some(502);
             }
             After::Refuse
@@ -152,7 +152,7 @@ async fn answer(
     worker: &Worker,
 ) -> After {
     worker.tally(|tally| tally.own_answers[usize::from(failure.status() / 100 - 3)] += 1);
-    let bytes = &mut space.downward.lead;
+    let bytes = &mut space.to_client.lead;
     let date = worker.shared.config.forwarding.date;
     let body =
         failure.write(bytes, persistence, request.version, request.is_head, date, &space.added);
@@ -160,7 +160,7 @@ async fn answer(
         (record.status, record.bytes) = (Some(failure.status()), body as u64);
     }
     let sent = client.send(bytes, worker.shared.config.timeouts.stall).await;
-    space.downward.clear();
+    space.to_client.clear();
     match (sent, persistence) {
         (Err(_), _) => After::Gone,
         (Ok(()), Persistence::KeepAlive) => After::KeepAlive,
@@ -178,10 +178,10 @@ async fn forward<'w>(
     arrived: Instant,
 ) -> Outcome<'w> {
     let key = app.config.policy.key(&space.request, request.client);
-    let asker = request.client.map(Household::of);
+    let asker = request.client.map(ClientNetwork::of);
     let mut wish = Wish { client: asker, key, tried: Tried::default() };
     let mut unserved: Option<Box<Unserved>> = None;
-    let mut told = space.head - 2..space.head - 2;
+    let mut queue_fields = space.head - 2..space.head - 2;
     let mut losses = 0;
     loop {
         let asked = if unserved.is_none() { arrived } else { Instant::now() };
@@ -207,14 +207,14 @@ async fn forward<'w>(
         if waited {
             space.queued += time;
             if worker.shared.config.forwarding.queue_time.is_on() {
-                tell_wait(space, request, &mut told, arrived);
+                write_queue_time(space, request, &mut queue_fields, arrived);
             }
         }
         match attempt(client, space, request, body, worker, slot, granted).await {
             Outcome::Unserved(failed) => {
                 wish.tried.push(failed.id);
                 losses += usize::from(failed.touch == Touch::Lost);
-                if wish.tried.len() >= app.config.attempts || losses >= LOSSES {
+                if wish.tried.len() >= app.config.attempts || losses >= MAX_LOST_BACKENDS {
                     return Outcome::Failed(failed.failure);
                 }
                 unserved = Some(failed);
@@ -235,57 +235,62 @@ async fn attempt<'w>(
     slot: Slot<'w>,
     mut began: Instant,
 ) -> Outcome<'w> {
-    let mut lease = Lease::new(slot, worker.index);
+    let mut connection = BackendConnection::new(slot, worker.index);
     let check = if request.idempotent { Check::EventLoop } else { Check::Kernel };
-    let mut reused = lease.reuse(check);
+    let mut reused = connection.reuse(check);
     let mut touch = Touch::None;
     loop {
         if let Some(record) = &mut space.record {
             record.attempts += 1;
-            record.backend = Some(Arc::clone(&lease.slot.backend));
+            record.backend = Some(Arc::clone(&connection.slot.backend));
         }
         if !reused {
             began = Instant::now();
             let connect = worker.shared.config.timeouts.connect;
             let cut_off = || worker.cut_off();
-            if let Err(error) = lease.connect(&mut client.timer, connect, cut_off).await {
+            if let Err(error) = connection.connect(&mut client.timer, connect, cut_off).await {
                 if cut_off().is_some_and(|end| end <= Instant::now()) {
                     return Outcome::ClientGone;
                 }
                 if !fd_limit::is_shortage(&error) {
-                    lease.slot.report =
+                    connection.slot.report =
                         Report::failed(BackendFault::Connect, began, Instant::now());
                 }
-                let backend = Arc::clone(&lease.slot.backend);
+                let backend = Arc::clone(&connection.slot.backend);
                 backend.tally(worker.index, |tally| {
                     tally.counts.requests += 1;
                     tally.counts.fault(BackendFault::Connect);
                 });
                 let failure = Failure::Connect(Arc::clone(&backend), error.to_string()).into();
                 return Outcome::Unserved(
-                    Unserved { id: lease.slot.id, backend, failure, touch }.into(),
+                    Unserved { id: connection.slot.id, backend, failure, touch }.into(),
                 );
             }
-            lease.slot.backend.tally(worker.index, |tally| tally.counts.connects += 1);
+            connection.slot.backend.tally(worker.index, |tally| tally.counts.connects += 1);
         }
-        let mut relay = Relay::new(worker, client, space, request, body, lease, began);
+        let mut relay = Relay::new(worker, client, space, request, body, connection, began);
         match relay.run().await {
             Outcome::Stale(stale) => {
                 stale.slot.backend.tally(worker.index, |tally| tally.counts.retries += 1);
                 // Where no fresh one can be made, it was not an idle connection that ended, but the backend.
-                (lease, reused, touch) = (*stale, false, Touch::Lost);
+                (connection, reused, touch) = (*stale, false, Touch::Lost);
             }
             outcome => return outcome,
         }
     }
 }
 
-/// Tells the app how long the request has waited, and since when, in the place of what `told` it
-/// before.
+/// Writes the fields that tell the app how long the request has waited. They replace those of an earlier
+/// wait, which are at `queue_fields`.
 #[cold]
-fn tell_wait(space: &mut Workspace, request: &Request, told: &mut Range<usize>, arrived: Instant) {
+fn write_queue_time(
+    space: &mut Workspace,
+    request: &Request,
+    queue_fields: &mut Range<usize>,
+    arrived: Instant,
+) {
     let head = &mut space.request;
-    head.drain(told.clone());
+    head.drain(queue_fields.clone());
     let end = head.len();
     // Writing to memory succeeds.
     let _ = write!(head, "X-Queue-Time: {}\r\n", Millis(space.queued));
@@ -294,8 +299,8 @@ fn tell_wait(space: &mut Workspace, request: &Request, told: &mut Range<usize>, 
         let (seconds, millis) = (began.as_secs(), began.subsec_millis());
         let _ = write!(head, "X-Request-Start: t={seconds}.{millis:03}\r\n");
     }
-    told.end = told.start + head.len() - end;
-    head[told.start..].rotate_right(told.len());
+    queue_fields.end = queue_fields.start + head.len() - end;
+    head[queue_fields.start..].rotate_right(queue_fields.len());
 }
 
 /// Why there is no slot.
@@ -313,9 +318,9 @@ async fn slot<'w>(
     wish: Wish,
 ) -> Result<(Slot<'w>, bool), Refused<'w>> {
     let limits = app.config.queue;
-    let failure = match app.dispatcher.ask(wish) {
+    let failure = match app.queue.ask(wish) {
         Reply::Slot(slot) => return Ok((slot, false)),
-        Reply::Place(place, outlook) => {
+        Reply::QueuePlace(place, outlook) => {
             let slot = wait(client, worker, app, place, outlook).await;
             return slot.map(|slot| (slot, true));
         }
@@ -334,7 +339,7 @@ async fn wait<'w>(
     client: &mut Client,
     worker: &Worker,
     app: &'w App,
-    mut place: Place<'w>,
+    mut place: QueuePlace<'w>,
     outlook: Outlook,
 ) -> Result<Slot<'w>, Refused<'w>> {
     let (began, longest) = (Instant::now(), app.config.queue.wait);
@@ -363,7 +368,7 @@ async fn wait<'w>(
             return Poll::Ready(Err(Refused::Outcome(Outcome::ClientGone)));
         }
         ready!(timer.poll(cx, began + limit));
-        if limit < longest && app.dispatcher.all_down().is_none() {
+        if limit < longest && app.queue.all_down().is_none() {
             // Somebody serves by now, and this one waits for a slot as any other.
             limit = longest;
             ready!(timer.poll(cx, began + limit));
@@ -381,7 +386,7 @@ fn queue_full(worker: &Worker, app: &App) -> Failure {
 
 /// Says why nobody serves, unless somebody does by now.
 fn all_down(worker: &Worker, app: &App, limit: Duration) -> Failure {
-    let Some(AllDown { backends, reason, until }) = app.dispatcher.all_down() else {
+    let Some(AllDown { backends, reason, until }) = app.queue.all_down() else {
         app.tally(worker.index, |tally| tally.shed.timeout += 1);
         return Failure::QueueTimeout(limit);
     };

@@ -9,15 +9,15 @@ use crate::backends::backend_stream::{BackendStream, Check};
 use crate::config::health::ActiveHealth;
 use crate::h1::Version;
 use crate::h1::body::Decoder;
-use crate::h1::response::{Asker, Persistence, parse_response};
+use crate::h1::response::{Persistence, ResponseRules, parse_response};
 use crate::h1::scan::{Scan, Scanner};
 use crate::net::fd_limit;
 use crate::net::timer::Timer;
-use crate::proxy::backend_connection::Lease;
-use crate::queue::dispatcher::Slot;
+use crate::proxy::backend_connection::BackendConnection;
+use crate::queue::shared_queue::Slot;
 
 /// What is read of a header, and of a body.
-const MOST: usize = 64 * 1024;
+const MAX_READ_BYTES: usize = 64 * 1024;
 
 const MAX_FIELDS: usize = 128;
 
@@ -50,10 +50,10 @@ pub(crate) async fn check(
     rules: &ActiveHealth,
     connect: Duration,
 ) -> Finding {
-    let mut lease = Lease::new(slot, thread);
-    let asked = tokio::time::timeout(rules.timeout, ask(&mut lease, rules, connect)).await;
+    let mut connection = BackendConnection::new(slot, thread);
+    let asked = tokio::time::timeout(rules.timeout, ask(&mut connection, rules, connect)).await;
     match asked {
-        Ok(Ok(Persistence::KeepAlive)) => lease.give_back(Instant::now()),
+        Ok(Ok(Persistence::KeepAlive)) => connection.give_back(Instant::now()),
         Ok(Ok(Persistence::Close)) => {}
         Ok(Err(Failure::Unfit(reason))) => return Finding::Unfit(reason),
         Ok(Err(Failure::Untried)) => return Finding::Untried,
@@ -64,29 +64,29 @@ pub(crate) async fn check(
 
 /// What may become of the connection, when the backend is fit.
 async fn ask(
-    lease: &mut Lease<'_>,
+    connection: &mut BackendConnection<'_>,
     rules: &ActiveHealth,
     connect: Duration,
 ) -> Result<Persistence, Failure> {
     // In the place of an idle one, so that there are no more connections than slots. Only a new one
     // tells that the backend still accepts.
-    lease.reuse(Check::EventLoop);
+    connection.reuse(Check::EventLoop);
     let limit = connect.min(rules.timeout);
-    let connected = lease.connect(&mut Timer::new(), limit, || None).await;
+    let connected = connection.connect(&mut Timer::new(), limit, || None).await;
     connected.map_err(|error| match fd_limit::is_shortage(&error) {
         true => Failure::Untried,
         false => Failure::Unfit(format!("it cannot be reached: {error}")),
     })?;
-    let address = lease.slot.backend.address.to_string();
+    let address = connection.slot.backend.address.to_string();
     let host = rules.host.clone().unwrap_or(match address.starts_with("unix:") {
         true => "localhost".into(),
         false => address,
     });
     let request = format!(
-        "GET {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: tenfold-health\r\n\r\n",
+        "GET {} HTTP/1.1\r\nHost: {host}\r\nUser-AcmeAgent: tenfold-health\r\n\r\n",
         rules.path
     );
-    let stream = lease.stream();
+    let stream = connection.stream();
     let broken = |error: io::Error| format!("the connection broke: {error}");
     stream.write_all(request.as_bytes()).await.map_err(broken)?;
     Ok(judge(stream, rules).await?)
@@ -99,7 +99,7 @@ async fn judge(stream: &mut BackendStream, rules: &ActiveHealth) -> Result<Persi
         match scanner.scan(&answer) {
             Scan::Complete(len) => {
                 let head: Vec<_> = answer.drain(..len).collect();
-                let response = parse_response(&head, MAX_FIELDS, ASKER, &mut Vec::new())
+                let response = parse_response(&head, MAX_FIELDS, RULES, &mut Vec::new())
                     .and_then(|response| response.ok_or("its header is malformed"))
                     .map_err(|flaw| format!("its answer is not HTTP/1.1: {flaw}"))?;
                 if response.status >= 200 {
@@ -123,7 +123,7 @@ async fn judge(stream: &mut BackendStream, rules: &ActiveHealth) -> Result<Persi
         body.extend_from_slice(&answer[..decoded.content]);
         answer.drain(..decoded.consumed);
         end |= decoded.end;
-        if end || body.len() >= MOST || found(&body) {
+        if end || body.len() >= MAX_READ_BYTES || found(&body) {
             break;
         }
         if more(stream, &mut answer).await.is_err() {
@@ -137,7 +137,7 @@ async fn judge(stream: &mut BackendStream, rules: &ActiveHealth) -> Result<Persi
 }
 
 async fn more(stream: &mut BackendStream, answer: &mut Vec<u8>) -> Result<(), String> {
-    if answer.len() >= MOST {
+    if answer.len() >= MAX_READ_BYTES {
         return Err("its header is too large".into());
     }
     match stream.read_buf(answer).await {
@@ -147,7 +147,7 @@ async fn more(stream: &mut BackendStream, answer: &mut Vec<u8>) -> Result<(), St
     }
 }
 
-const ASKER: Asker<'static> = Asker {
+const RULES: ResponseRules<'static> = ResponseRules {
     version: Version::Http11,
     persistence: Persistence::KeepAlive,
     is_head: false,

@@ -41,7 +41,7 @@ pub(crate) async fn run(worker: Arc<Worker>) {
 fn due(apps: &[App], schedule: &mut Schedule, now: Instant) -> Vec<BackendId> {
     let (mut due, mut seen) = (Vec::new(), Schedule::new());
     for app in apps.iter().filter(|app| app.config.health.active.is_some()) {
-        for standing in app.dispatcher.standings() {
+        for standing in app.queue.statuses() {
             if standing.standing == Standing::Draining || standing.slots == 0 {
                 continue;
             }
@@ -71,19 +71,19 @@ async fn check(worker: Arc<Worker>, id: BackendId) -> (BackendId, Instant) {
 /// The wait for a slot is not held against the backend, nor a wait behind requests for which there may
 /// be one slot too many.
 async fn ask(worker: &Worker, app: &App, id: BackendId, rules: &ActiveHealth) {
-    let Some(slot) = app.dispatcher.slot_of(id).await else { return };
-    let tries_more = app.dispatcher.tries_more_slots(id);
+    let Some(slot) = app.queue.slot_of(id).await else { return };
+    let tries_more = app.queue.tries_more_slots(id);
     let connect = worker.shared.config.timeouts.connect;
     let backend = Arc::clone(&slot.backend);
     let result = match health_check::check(slot, worker.index, rules, connect).await {
         Finding::Fit => Ok(()),
         Finding::Untried => return,
-        Finding::Late(_) if tries_more => return app.dispatcher.end_trial(id, Instant::now()),
+        Finding::Late(_) if tries_more => return app.queue.end_trial(id, Instant::now()),
         Finding::Late(reason) | Finding::Unfit(reason) => Err(reason),
     };
     backend.tally(worker.index, |tally| {
         tally.counts.checks += 1;
         tally.counts.failed_checks += u64::from(result.is_err());
     });
-    app.dispatcher.checked(id, rules, result);
+    app.queue.checked(id, rules, result);
 }

@@ -14,7 +14,7 @@ use crate::backends::backend_state::BackendState;
 use crate::backends::counters::{BackendFault, record};
 use crate::backends::report::Report;
 use crate::config::Config;
-use crate::connection::client::{Client, Watch};
+use crate::connection::client::{Client, ResetWatch};
 use crate::connection::client_stream::ClientStream;
 use crate::connection::failure::Failure;
 use crate::connection::worker::Worker;
@@ -23,18 +23,18 @@ use crate::h1::Flaw;
 use crate::h1::body::Framing;
 use crate::h1::request::{Dialogue, Expect, Request};
 use crate::h1::response::Persistence;
-use crate::net::client_network::Household;
-use crate::net::min_rate::Pace;
-use crate::proxy::backend_connection::{History, Lease};
+use crate::net::client_network::ClientNetwork;
+use crate::net::min_rate::MinRate;
+use crate::proxy::backend_connection::{BackendConnection, History};
 use crate::proxy::relay::state::{Download, Moved, Outcome, Relay, Touch, Unserved, Upload};
 
 /// A slot that has waited for its client for so long is one that others may need more: longer than a
 /// client that takes what it is sent needs to say so, as a rule.
-const STALL: Duration = Duration::from_millis(20);
+const STALLED_AFTER: Duration = Duration::from_millis(20);
 
 /// How often to look whether a client has reset its connection, behind bytes of a body that the backend
 /// does not take.
-const LOOK: Duration = Duration::from_secs(1);
+const RESET_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl<'r, 'w> Relay<'r, 'w> {
     /// `body` is what the client has yet to send; the request header, and a body that has arrived
@@ -45,36 +45,36 @@ impl<'r, 'w> Relay<'r, 'w> {
         space: &'r mut Workspace,
         request: &'r Request,
         body: Framing,
-        lease: Lease<'w>,
+        connection: BackendConnection<'w>,
         began: Instant,
     ) -> Self {
         let Config { timeouts, limits, .. } = &worker.shared.config;
         space.answer.clear();
-        space.upward.clear();
-        space.downward.clear();
+        space.to_backend.clear();
+        space.to_client.clear();
         Relay {
             worker,
             client,
             space,
             request,
-            lease: Some(lease),
+            connection: Some(connection),
             began,
             upload: Upload::Head { sent: 0, body },
             download: Download::Head { scanner: None, interim: 0, continued: false },
-            watch: Watch::new(),
+            watch: ResetWatch::new(),
             moved: Moved::default(),
             acknowledged: false,
             status: None,
             still: None,
             looked: began,
-            pace: Pace::new(timeouts.client_grace, timeouts.stall, limits.client_rate),
+            min_rate: MinRate::new(timeouts.client_grace, timeouts.stall, limits.client_rate),
         }
     }
 
     /// To be called once.
     pub(crate) async fn run(&mut self) -> Outcome<'w> {
         let outcome = std::future::poll_fn(|cx| self.poll(cx)).await;
-        if matches!(outcome, Outcome::ClientGone) && self.lease.is_some() {
+        if matches!(outcome, Outcome::ClientGone) && self.connection.is_some() {
             self.settle(Some(BackendFault::ClientAbort));
         }
         outcome
@@ -109,7 +109,7 @@ impl<'r, 'w> Relay<'r, 'w> {
             None => self.began,
         };
         self.still = Some((since, moved));
-        if self.lease.as_ref().is_some_and(|lease| lease.slot.is_revoked()) {
+        if self.connection.as_ref().is_some_and(|connection| connection.slot.is_revoked()) {
             return Poll::Ready(self.refuse(Failure::Outpaced));
         }
         let deadline = since + self.patience();
@@ -118,17 +118,17 @@ impl<'r, 'w> Relay<'r, 'w> {
             _ => deadline,
         };
         let client = self.moved.from_client + self.moved.to_client;
-        let slow = self.pace.deadline(self.waits_for_client(), client);
+        let slow = self.min_rate.deadline(self.waits_for_client(), client);
         if let Some(due) = self.stall_due(since)
             && due < slow.unwrap_or(limit).min(limit)
         {
             ready!(self.client.timer.poll(cx, due));
-            if let Some(lease) = &mut self.lease {
-                lease.slot.stall(self.request.client.map(Household::of), cx.waker());
+            if let Some(connection) = &mut self.connection {
+                connection.slot.stall(self.request.client.map(ClientNetwork::of), cx.waker());
             }
         }
         while !sees_reset && self.upload.waits_for_backend(self.space) {
-            let look = self.looked.max(since) + LOOK;
+            let look = self.looked.max(since) + RESET_CHECK_INTERVAL;
             if look >= slow.unwrap_or(limit).min(limit) {
                 break;
             }
@@ -150,11 +150,11 @@ impl<'r, 'w> Relay<'r, 'w> {
     /// When the slot will have waited long enough for the client alone, which has not moved `since`.
     fn stall_due(&mut self, since: Instant) -> Option<Instant> {
         let waits = self.waits_for_client();
-        let slot = &mut self.lease.as_mut()?.slot;
-        if slot.is_stalled() && (!waits || since.elapsed() < STALL) {
+        let slot = &mut self.connection.as_mut()?.slot;
+        if slot.is_stalled() && (!waits || since.elapsed() < STALLED_AFTER) {
             slot.resume();
         }
-        (waits && !slot.is_stalled()).then(|| since + STALL)
+        (waits && !slot.is_stalled()).then(|| since + STALLED_AFTER)
     }
 
     /// Of the client's connection. A body that is still coming would be taken for a request.
@@ -168,7 +168,7 @@ impl<'r, 'w> Relay<'r, 'w> {
 
     /// A slot, or memory, is held for what only the client can do.
     fn waits_for_client(&self) -> bool {
-        !self.is_interleaved() && (self.waits_for_body() || !self.space.downward.is_empty())
+        !self.is_interleaved() && (self.waits_for_body() || !self.space.to_client.is_empty())
     }
 
     /// Nothing more can be sent before the client sends more, and it may.
@@ -197,7 +197,7 @@ impl<'r, 'w> Relay<'r, 'w> {
     fn timed_out(&mut self) -> Outcome<'w> {
         let timeouts = self.worker.shared.config.timeouts;
         match (&self.download, self.waits_for_body()) {
-            _ if !self.space.downward.is_empty() => self.broken(BackendFault::ClientAbort),
+            _ if !self.space.to_client.is_empty() => self.broken(BackendFault::ClientAbort),
             (Download::Head { .. }, true) => self.refuse(Failure::BodyTimeout(self.patience())),
             (Download::Head { .. }, false) => self.fail(BackendFault::Timeout, |backend| {
                 Failure::ResponseTimeout(backend, timeouts.response)
@@ -209,7 +209,7 @@ impl<'r, 'w> Relay<'r, 'w> {
     /// The balancer has stopped, and waits for nobody any more.
     fn cut_off(&mut self) -> Outcome<'w> {
         match self.download {
-            Download::Head { .. } if self.space.downward.is_empty() => Outcome::ClientGone,
+            Download::Head { .. } if self.space.to_client.is_empty() => Outcome::ClientGone,
             _ => self.broken(BackendFault::ClientAbort),
         }
     }
@@ -225,22 +225,26 @@ impl<'r, 'w> Relay<'r, 'w> {
     /// The backend closed or reset the connection before an answer. RFC 9110 9.2.2: it may have
     /// acted on the request, unless nothing of it was sent.
     fn closed(&mut self) -> Outcome<'w> {
-        let reused = self.lease.as_ref().is_some_and(|lease| lease.history == History::Reused);
+        let reused = self
+            .connection
+            .as_ref()
+            .is_some_and(|connection| connection.history == History::Reused);
         let unanswered = self.space.answer.is_empty() && self.moved.from_backend == 0;
-        let untouched = self.lease.as_mut().is_some_and(|lease| lease.stream().is_untouched());
+        let untouched =
+            self.connection.as_mut().is_some_and(|connection| connection.stream().is_untouched());
         let harmless = untouched || self.request.idempotent || self.moved.to_backend == 0;
         let again = unanswered && harmless && !self.upload.has_taken_body();
         if again && reused {
-            let lease = self.lease.take().map(Box::new);
-            return lease.map_or(Outcome::Broken, Outcome::Stale);
+            let connection = self.connection.take().map(Box::new);
+            return connection.map_or(Outcome::Broken, Outcome::Stale);
         }
-        let id = self.lease.as_ref().map(|lease| lease.slot.id);
+        let id = self.connection.as_ref().map(|connection| connection.slot.id);
         self.settle(Some(BackendFault::Closed));
         // Says nothing about its health, as an idle connection that it closes does not.
-        if let Some(lease) = &mut self.lease
-            && lease.stream().has_left()
+        if let Some(connection) = &mut self.connection
+            && connection.stream().has_left()
         {
-            lease.slot.report = Report::Nothing;
+            connection.slot.report = Report::Nothing;
         }
         match (id, self.backend()) {
             (Some(id), Some(backend)) => {
@@ -259,7 +263,7 @@ impl<'r, 'w> Relay<'r, 'w> {
     }
 
     fn malformed(&mut self, flaw: Flaw) -> Outcome<'w> {
-        self.space.downward.clear();
+        self.space.to_client.clear();
         self.fail(BackendFault::Malformed, |backend| Failure::Malformed(backend, flaw))
     }
 
@@ -279,7 +283,7 @@ impl<'r, 'w> Relay<'r, 'w> {
     /// The client is at fault, and can be told unless an answer is on its way.
     fn refuse(&mut self, failure: Failure) -> Outcome<'w> {
         self.settle(Some(BackendFault::ClientAbort));
-        if matches!(self.download, Download::Head { .. }) && self.space.downward.is_empty() {
+        if matches!(self.download, Download::Head { .. }) && self.space.to_client.is_empty() {
             Outcome::Failed(Box::new(failure))
         } else {
             Outcome::Broken
@@ -291,12 +295,12 @@ impl<'r, 'w> Relay<'r, 'w> {
         Outcome::Broken
     }
 
-    /// Counts what this exchange was to its backend, once, while the lease is held: before the
+    /// Counts what this exchange was to its backend, once, while the slot is held: before the
     /// client has the last byte, so that who has the answer finds it counted. Returns the time.
     fn settle(&mut self, fault: Option<BackendFault>) -> Instant {
         let (began, ended) = (self.began, Instant::now());
-        let Some(lease) = &mut self.lease else { return ended };
-        let slot = &mut lease.slot;
+        let Some(connection) = &mut self.connection else { return ended };
+        let slot = &mut connection.slot;
         slot.report = match fault {
             None => Report::answered(began, ended, self.status >= Some(500)),
             // Says more about the client, unless only the backend was waited for.
@@ -306,7 +310,7 @@ impl<'r, 'w> Relay<'r, 'w> {
             }
             Some(fault) => Report::failed(fault, began, ended),
         };
-        let to_client = self.moved.to_client + self.space.downward.len() as u64;
+        let to_client = self.moved.to_client + self.space.to_client.len() as u64;
         slot.backend.tally(self.worker.index, |tally| {
             tally.counts.requests += 1;
             tally.counts.bytes_in += self.moved.to_backend;
@@ -327,9 +331,9 @@ impl<'r, 'w> Relay<'r, 'w> {
         ended
     }
 
-    /// While the lease is held.
+    /// While the slot is held.
     fn backend(&self) -> Option<Arc<BackendState>> {
-        self.lease.as_ref().map(|lease| Arc::clone(&lease.slot.backend))
+        self.connection.as_ref().map(|connection| Arc::clone(&connection.slot.backend))
     }
 }
 

@@ -12,16 +12,16 @@ use crate::connection::workspace::Workspace;
 use crate::connection::write_buffer::write_chunk_size;
 use crate::h1::Flaw;
 use crate::h1::body::{Decoder, Framing};
-use crate::net::min_rate::Pace;
+use crate::net::min_rate::MinRate;
 
 /// Why a body did not come.
-pub(crate) enum Missing {
+pub(crate) enum BodyError {
     Failed(Failure),
     ClientGone,
 }
 
 /// Finds the end of a body, and keeps a small one.
-enum Gauge {
+enum BodyReader {
     Length(u64),
     Chunked {
         decoder: Decoder,
@@ -34,7 +34,7 @@ enum Gauge {
 
 /// A body up to this size that is gathered whole is sent along with its header, and can be sent
 /// again. More would cost more to copy than a system call.
-const WHOLE_BODY: usize = 16 * 1024;
+const MAX_RESENDABLE_BODY_BYTES: usize = 16 * 1024;
 
 /// Reads until the input has the whole body or is full, and puts a small one behind the header.
 /// Returns what is yet to be sent of it.
@@ -43,20 +43,20 @@ pub(crate) async fn gather(
     space: &mut Workspace,
     body: Framing,
     worker: &Worker,
-) -> Result<Framing, Missing> {
+) -> Result<Framing, BodyError> {
     let timeouts = &worker.shared.config.timeouts;
     let rate = worker.shared.config.limits.client_rate;
-    let mut pace = Pace::new(timeouts.body, timeouts.body, rate);
+    let mut min_rate = MinRate::new(timeouts.body, timeouts.body, rate);
     let most = worker.shared.config.limits.body_bytes;
-    let mut gauge = Gauge::new(body);
+    let mut reader = BodyReader::new(body);
     let (mut silence, mut moved, mut acknowledged) = (None, 0, false);
     poll_fn(|cx| {
         loop {
-            match gauge.has_whole(space) {
+            match reader.has_whole(space) {
                 Err(flaw) => {
-                    return Poll::Ready(Err(Missing::Failed(Failure::BodyMalformed(flaw))));
+                    return Poll::Ready(Err(BodyError::Failed(Failure::BodyMalformed(flaw))));
                 }
-                Ok(true) => return Poll::Ready(Ok(gauge.attach(space, body, most))),
+                Ok(true) => return Poll::Ready(Ok(reader.attach(space, body, most))),
                 Ok(false) if space.input.is_full() => {
                     space.request.truncate(space.head);
                     return Poll::Ready(Ok(body));
@@ -67,7 +67,7 @@ pub(crate) async fn gather(
                 Poll::Ready(Ok(count)) if count > 0 => {
                     (silence, moved) = (None, moved + count as u64);
                 }
-                Poll::Ready(_) => return Poll::Ready(Err(Missing::ClientGone)),
+                Poll::Ready(_) => return Poll::Ready(Err(BodyError::ClientGone)),
                 Poll::Pending => break,
             }
         }
@@ -77,11 +77,11 @@ pub(crate) async fn gather(
         if let Some(end) = worker.cut_off()
             && client.timer.poll(cx, end).is_ready()
         {
-            return Poll::Ready(Err(Missing::ClientGone));
+            return Poll::Ready(Err(BodyError::ClientGone));
         }
         let silence = *silence.get_or_insert_with(|| Instant::now() + timeouts.body);
         let limit = client.upload.map_or(silence, |upload| upload.min(silence));
-        let failure = match pace.deadline(true, moved) {
+        let failure = match min_rate.deadline(true, moved) {
             Some(slow) if slow < limit => {
                 ready!(client.timer.poll(cx, slow));
                 Failure::BodyTooSlow(rate)
@@ -94,7 +94,7 @@ pub(crate) async fn gather(
                 }
             }
         };
-        Poll::Ready(Err(Missing::Failed(failure)))
+        Poll::Ready(Err(BodyError::Failed(failure)))
     })
     .await
 }
@@ -102,7 +102,9 @@ pub(crate) async fn gather(
 /// Puts a small body that has arrived whole behind its header. Returns what is yet to be sent of it.
 pub(crate) fn attach(space: &mut Workspace, body: Framing) -> Framing {
     match body {
-        Framing::Length(length) if length <= WHOLE_BODY.min(space.input.len()) as u64 => {
+        Framing::Length(length)
+            if length <= MAX_RESENDABLE_BODY_BYTES.min(space.input.len()) as u64 =>
+        {
             let length = length as usize;
             space.request.extend_from_slice(&space.input.filled()[..length]);
             space.input.consume(length);
@@ -112,21 +114,21 @@ pub(crate) fn attach(space: &mut Workspace, body: Framing) -> Framing {
     }
 }
 
-impl Gauge {
+impl BodyReader {
     fn new(body: Framing) -> Self {
         match body {
-            Framing::Length(length) => Gauge::Length(length),
-            body => Gauge::Chunked { decoder: Decoder::new(body), seen: 0, kept: true },
+            Framing::Length(length) => BodyReader::Length(length),
+            body => BodyReader::Chunked { decoder: Decoder::new(body), seen: 0, kept: true },
         }
     }
 
     fn has_whole(&mut self, space: &mut Workspace) -> Result<bool, Flaw> {
         let Workspace { input, request, head, .. } = space;
         match self {
-            Gauge::Length(length) => Ok(input.len() as u64 >= *length),
-            Gauge::Chunked { decoder, seen, kept } => {
+            BodyReader::Length(length) => Ok(input.len() as u64 >= *length),
+            BodyReader::Chunked { decoder, seen, kept } => {
                 let (fresh, before) = (&input.filled()[*seen..], request.len());
-                *kept &= before - *head + fresh.len() <= WHOLE_BODY;
+                *kept &= before - *head + fresh.len() <= MAX_RESENDABLE_BODY_BYTES;
                 let decoded = if *kept {
                     request.extend_from_slice(fresh);
                     let decoded = decoder.decode(&mut request[before..])?;
@@ -147,8 +149,8 @@ impl Gauge {
     fn attach(&self, space: &mut Workspace, body: Framing, most: u64) -> Framing {
         let content = space.request.len() - space.head;
         match self {
-            Gauge::Length(_) => attach(space, body),
-            Gauge::Chunked { decoder, seen, kept: true } if content as u64 <= most => {
+            BodyReader::Length(_) => attach(space, body),
+            BodyReader::Chunked { decoder, seen, kept: true } if content as u64 <= most => {
                 let request = &mut space.request;
                 if content > 0 {
                     write_chunk_size(request, content);
@@ -161,7 +163,7 @@ impl Gauge {
                 space.input.consume(*seen);
                 Framing::Empty
             }
-            Gauge::Chunked { .. } => {
+            BodyReader::Chunked { .. } => {
                 space.request.truncate(space.head);
                 body
             }

@@ -12,15 +12,15 @@ use crate::connection::buffer::Buffer;
 use crate::connection::client::Client;
 use crate::connection::worker::Worker;
 use crate::connection::workspace::Workspace;
-use crate::connection::write_buffer::Outgoing;
+use crate::connection::write_buffer::WriteBuffer;
 use crate::h1::body::Framing;
-use crate::net::socket::Stream;
-use crate::proxy::backend_connection::Lease;
+use crate::net::socket::ByteStream;
+use crate::proxy::backend_connection::BackendConnection;
 
 /// One direction.
 struct Way<'a> {
     buffer: &'a mut Buffer,
-    outgoing: &'a mut Outgoing,
+    outgoing: &'a mut WriteBuffer,
     state: State,
     sent: u64,
 }
@@ -36,19 +36,19 @@ enum State {
 pub(crate) async fn run(
     client: &mut Client,
     space: &mut Workspace,
-    mut lease: Lease<'_>,
+    mut connection: BackendConnection<'_>,
     worker: &Worker,
 ) {
-    lease.slot.upgrade();
-    let Workspace { input, answer, upward, downward, record, .. } = space;
-    let mut up = Way { buffer: input, outgoing: upward, state: State::Open, sent: 0 };
-    let mut down = Way { buffer: answer, outgoing: downward, state: State::Open, sent: 0 };
+    connection.slot.upgrade();
+    let Workspace { input, answer, to_backend, to_client, record, .. } = space;
+    let mut up = Way { buffer: input, outgoing: to_backend, state: State::Open, sent: 0 };
+    let mut down = Way { buffer: answer, outgoing: to_client, state: State::Open, sent: 0 };
     let limit = worker.shared.config.timeouts.tunnel;
     let (mut deadline, mut before) = (Instant::now() + limit, 0);
     poll_fn(|cx| {
         let both = [
-            up.poll(cx, &mut client.stream, lease.stream()),
-            down.poll(cx, lease.stream(), &mut client.stream),
+            up.poll(cx, &mut client.stream, connection.stream()),
+            down.poll(cx, connection.stream(), &mut client.stream),
         ];
         let failed = both.iter().any(|way| matches!(way, Poll::Ready(Err(_))));
         if failed || both.iter().all(Poll::is_ready) {
@@ -64,7 +64,7 @@ pub(crate) async fn run(
     if let Some(record) = record {
         record.bytes += down.sent;
     }
-    lease.slot.backend.tally(worker.index, |tally| {
+    connection.slot.backend.tally(worker.index, |tally| {
         tally.counts.bytes_in += up.sent;
         tally.counts.bytes_out += down.sent;
     });
@@ -75,8 +75,8 @@ impl Way<'_> {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        from: &mut impl Stream,
-        to: &mut impl Stream,
+        from: &mut impl ByteStream,
+        to: &mut impl ByteStream,
     ) -> Poll<io::Result<()>> {
         while self.state != State::Ended {
             if self.state == State::Ending {

@@ -7,11 +7,11 @@ use tokio::sync::broadcast;
 use crate::backends::health::HealthEvent;
 use crate::config::app::{AppConfig, AppId};
 use crate::queue::counters::AppTally;
-use crate::queue::dispatcher::Dispatcher;
+use crate::queue::shared_queue::SharedQueue;
 
 pub(crate) struct App {
     pub(crate) config: AppConfig,
-    pub(crate) dispatcher: Dispatcher,
+    pub(crate) queue: SharedQueue,
     /// By thread.
     pub(crate) tallies: Box<[Mutex<AppTally>]>,
 }
@@ -24,7 +24,7 @@ impl App {
         events: broadcast::Sender<HealthEvent>,
     ) -> Self {
         App {
-            dispatcher: Dispatcher::new(id, &config, threads, events),
+            queue: SharedQueue::new(id, &config, threads, events),
             tallies: (0..threads).map(|_| Mutex::default()).collect(),
             config,
         }

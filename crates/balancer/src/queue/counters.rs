@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::backends::counters::{TOTAL_DIGITS, histogram};
+use crate::backends::counters::{APP_TIME_DIGITS, histogram};
 
 /// Requests that the queue turned away, by reason; only ever grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -43,8 +43,8 @@ impl Shed {
 impl Default for AppTally {
     fn default() -> Self {
         AppTally {
-            queue: histogram(TOTAL_DIGITS),
-            response: histogram(TOTAL_DIGITS),
+            queue: histogram(APP_TIME_DIGITS),
+            response: histogram(APP_TIME_DIGITS),
             shed: Shed::default(),
         }
     }

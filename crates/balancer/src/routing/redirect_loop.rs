@@ -5,7 +5,7 @@ use crate::config::listener::Listener;
 use crate::config::route::{Destination, HostPattern};
 use crate::h1::outline::Outline;
 use crate::net::peer::Scheme;
-use crate::routing::router::{Entry, Router};
+use crate::routing::router::{ListenerRoute, Router};
 
 /// What sends clients elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,15 +17,15 @@ pub enum Redirecting {
 }
 
 /// The redirects that a client follows before it gives up (Fetch, 4.4: HTTP-redirect fetch).
-const MOST_REDIRECTS: usize = 20;
+const MAX_FOLLOWED_REDIRECTS: usize = 20;
 
 /// A host that no pattern names but `*`.
-const SOME_HOST: &str = "some.invalid";
+const UNNAMED_HOST: &str = "some.invalid";
 
 /// Follows the redirects of a balancer as a client would.
 struct Follower<'c> {
     listeners: &'c [Listener],
-    entries: Box<[Entry]>,
+    listener_routes: Box<[ListenerRoute]>,
     router: Router,
     /// Hosts whose requests come here.
     own: Vec<&'c HostPattern>,
@@ -46,7 +46,7 @@ impl Config {
         let listeners = 0..self.listeners.len();
         let of_listener = listeners.clone().filter(|&at| self.listeners[at].redirect.is_some());
         let of_listener = of_listener.map(|listener| {
-            let visit = Visit { listener, host: SOME_HOST.into(), target: "/".into() };
+            let visit = Visit { listener, host: UNNAMED_HOST.into(), target: "/".into() };
             (Redirecting::Listener(listener), visit)
         });
         let routes = self.routes.iter().enumerate();
@@ -68,7 +68,7 @@ impl<'c> Follower<'c> {
         let named = config.routes.iter().map(|route| &route.host);
         Follower {
             listeners: &config.listeners,
-            entries: Entry::all(config),
+            listener_routes: ListenerRoute::all(config),
             router: Router::new(&config.routes),
             own: named.filter(|host| **host != HostPattern::Any).collect(),
         }
@@ -76,7 +76,7 @@ impl<'c> Follower<'c> {
 
     fn never_arrives(&self, first: &Visit) -> bool {
         let mut next = self.follow(first);
-        for _ in 0..MOST_REDIRECTS {
+        for _ in 0..MAX_FOLLOWED_REDIRECTS {
             let Some(visit) = next else { return false };
             next = self.follow(&visit);
         }
@@ -88,7 +88,7 @@ impl<'c> Follower<'c> {
         let scheme = self.scheme(visit.listener);
         let head = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", visit.target, visit.host);
         let outline = Outline::of(head.as_bytes());
-        let redirect = self.entries[visit.listener].redirect(
+        let redirect = self.listener_routes[visit.listener].redirect(
             &self.router,
             head.as_bytes(),
             &outline,
@@ -124,7 +124,7 @@ impl<'c> Follower<'c> {
 /// One that the pattern is for.
 fn a_host(pattern: &HostPattern) -> String {
     match pattern {
-        HostPattern::Any => SOME_HOST.to_owned(),
+        HostPattern::Any => UNNAMED_HOST.to_owned(),
         HostPattern::Exact(name) => name.clone(),
         HostPattern::Under(suffix) => format!("some{suffix}"),
     }

@@ -4,14 +4,14 @@
 use crate::config::Config;
 use crate::config::app::AppId;
 use crate::config::route::{
-    Destination, HostPattern, MAX_HOST, PathPrefix, Prefix, Redirect, Route,
+    Destination, HostPattern, MAX_HOST_BYTES, PathPrefix, Prefix, Redirect, Route,
 };
 use crate::h1::fields::list;
 use crate::h1::outline::Outline;
 use crate::net::peer::Scheme;
 
 /// What becomes of the requests that come over a listener.
-pub(crate) enum Entry {
+pub(crate) enum ListenerRoute {
     /// All are for the first app.
     First,
     /// The rules decide.
@@ -19,7 +19,7 @@ pub(crate) enum Entry {
     /// All are sent elsewhere.
     Redirect(Redirect),
     /// All are sent to the same place over TLS; those that came so to a proxy before us are there.
-    Secure(Redirect, Box<Entry>),
+    Secure(Redirect, Box<ListenerRoute>),
 }
 
 /// Why no app answers a request.
@@ -44,20 +44,21 @@ pub(crate) struct Router {
 }
 
 /// How a field begins that tells which prefix was taken off.
-const TOLD: &[u8] = b"X-Forwarded-Prefix: ";
+const FORWARDED_PREFIX: &[u8] = b"X-Forwarded-Prefix: ";
 
 /// The longest first.
 type Paths = Vec<(PathPrefix, Destination)>;
 
-impl Entry {
+impl ListenerRoute {
     /// By listener.
-    pub(crate) fn all(config: &Config) -> Box<[Entry]> {
-        let served = || if config.routes.is_empty() { Entry::First } else { Entry::Routes };
+    pub(crate) fn all(config: &Config) -> Box<[ListenerRoute]> {
+        let served =
+            || if config.routes.is_empty() { ListenerRoute::First } else { ListenerRoute::Routes };
         let entry = |redirect: &Option<Redirect>| match redirect.clone() {
             Some(redirect) if redirect.only_secures() => {
-                Entry::Secure(redirect, Box::new(served()))
+                ListenerRoute::Secure(redirect, Box::new(served()))
             }
-            Some(redirect) => Entry::Redirect(redirect),
+            Some(redirect) => ListenerRoute::Redirect(redirect),
             None => served(),
         };
         config.listeners.iter().map(|listener| entry(&listener.redirect)).collect()
@@ -72,15 +73,17 @@ impl Entry {
         scheme: Scheme,
     ) -> Option<&'r Redirect> {
         match self {
-            Entry::First => None,
-            Entry::Routes => match router.find(head, outline, scheme) {
+            ListenerRoute::First => None,
+            ListenerRoute::Routes => match router.find(head, outline, scheme) {
                 Ok((_, Destination::Redirect(redirect))) => Some(redirect),
                 Ok((_, Destination::App { .. })) | Err(_) => None,
             },
-            Entry::Secure(_, served) if scheme == Scheme::Https => {
+            ListenerRoute::Secure(_, served) if scheme == Scheme::Https => {
                 served.redirect(router, head, outline, scheme)
             }
-            Entry::Redirect(redirect) | Entry::Secure(redirect, _) => Some(redirect),
+            ListenerRoute::Redirect(redirect) | ListenerRoute::Secure(redirect, _) => {
+                Some(redirect)
+            }
         }
     }
 
@@ -93,12 +96,12 @@ impl Entry {
         scheme: Scheme,
     ) -> Result<AppId, NoRoute> {
         match self {
-            Entry::First => Ok(AppId::FIRST),
-            Entry::Routes => router.route(head, scheme),
-            Entry::Secure(_, served) if scheme == Scheme::Https => {
+            ListenerRoute::First => Ok(AppId::FIRST),
+            ListenerRoute::Routes => router.route(head, scheme),
+            ListenerRoute::Secure(_, served) if scheme == Scheme::Https => {
                 served.route(router, head, scheme)
             }
-            Entry::Redirect(redirect) | Entry::Secure(redirect, _) => {
+            ListenerRoute::Redirect(redirect) | ListenerRoute::Secure(redirect, _) => {
                 Err(redirected(redirect, head, &Outline::of(head)))
             }
         }
@@ -151,7 +154,7 @@ impl Router {
 
     /// The rules of the most exact host that has any.
     fn paths(&self, host: &[u8]) -> Option<&Paths> {
-        let mut lower = [0; MAX_HOST];
+        let mut lower = [0; MAX_HOST_BYTES];
         let any = Some(&self.any).filter(|paths| !paths.is_empty());
         let Some(lower) = lower.get_mut(..host.len()) else { return any };
         lower.copy_from_slice(host);
@@ -216,22 +219,22 @@ fn strip(head: &mut Vec<u8>, outline: &Outline, prefix: &[u8]) {
     if !rooted {
         head[start] = b'/';
     }
-    let before = take_told(head);
+    let before = take_stripped_prefixes(head);
     // Before the empty line at the end.
     head.truncate(head.len() - 2);
-    head.extend_from_slice(TOLD);
+    head.extend_from_slice(FORWARDED_PREFIX);
     head.extend_from_slice(&before);
     head.extend_from_slice(prefix);
     head.extend_from_slice(b"\r\n\r\n");
 }
 
 /// What a trusted proxy has taken off before: apps read one field, or one of several.
-fn take_told(head: &mut Vec<u8>) -> Vec<u8> {
+fn take_stripped_prefixes(head: &mut Vec<u8>) -> Vec<u8> {
     let (mut told, mut at) = (Vec::new(), 0);
     while let Some(length) = memchr::memchr(b'\n', &head[at..]) {
         let line = at..at + length + 1;
-        match head[line.clone()].split_at_checked(TOLD.len()) {
-            Some((name, value)) if name.eq_ignore_ascii_case(TOLD) => {
+        match head[line.clone()].split_at_checked(FORWARDED_PREFIX.len()) {
+            Some((name, value)) if name.eq_ignore_ascii_case(FORWARDED_PREFIX) => {
                 let parts = list(value).map(|part| part.strip_suffix(b"/").unwrap_or(part));
                 parts.for_each(|part| told.extend_from_slice(part));
                 head.drain(line);
@@ -261,12 +264,12 @@ mod tests {
     }
 
     /// Of a listener that redirects, without routes.
-    fn entry(location: &str) -> Entry {
+    fn entry(location: &str) -> ListenerRoute {
         let redirect = Redirect::new(RedirectStatus::PermanentRedirect, location).unwrap();
         let mut listener = Listener::new(SocketAddr::from(([127, 0, 0, 1], 0)));
         listener.redirect = Some(redirect);
         let config = Config { listeners: vec![listener], ..Config::default() };
-        Entry::all(&config).into_iter().next().unwrap()
+        ListenerRoute::all(&config).into_iter().next().unwrap()
     }
 
     fn status(none: &NoRoute) -> u16 {

@@ -16,18 +16,18 @@ use crate::config::address::Address;
 use crate::config::app::AppId;
 use crate::config::backend::{Backend, Slots};
 use crate::config::start_error::StartError;
-use crate::connection::setup::Entrance;
-use crate::connection::worker::{CertificateThreads, Ending, Shared, Worker};
+use crate::connection::connection_setup::ConnectionSetup;
+use crate::connection::worker::{CertificateThreads, Shared, ShutdownDeadlines, Worker};
 use crate::log::Log;
 use crate::net::event_loop::EventLoop;
 use crate::net::fd_limit;
 use crate::net::inherited::{self, Inherited};
-use crate::net::listener::{Bound, Owner, SocketFile};
-use crate::queue::dispatcher::Dispatcher;
+use crate::net::listener::{BoundAddress, Owner, SocketFile};
+use crate::queue::shared_queue::SharedQueue;
 use crate::server::snapshot::Snapshot;
-use crate::tls::acme::agent::{Agent, Task};
+use crate::tls::acme::agent::{AcmeAgent, Task};
 use crate::tls::acme::store::Store;
-use crate::tls::reloader::Keeper;
+use crate::tls::reloader::CertificateReloader;
 
 /// A running data plane. Dropping it cuts off what is in flight; see [`Balancer::shutdown`].
 pub struct Balancer {
@@ -90,16 +90,17 @@ impl Balancer {
             (Some(acme), Some(store)) => acme.hosts.iter().map(|h| store.certificate(h)).collect(),
             _ => Vec::new(),
         };
-        let entrances = config.listeners.iter().map(|listener| Entrance::new(listener, &issued));
-        let entrances = entrances.collect::<Result<Vec<_>, _>>();
-        let entrances = entrances.map_err(StartError::Certificate)?;
+        let setups =
+            config.listeners.iter().map(|listener| ConnectionSetup::new(listener, &issued));
+        let setups = setups.collect::<Result<Vec<_>, _>>();
+        let setups = setups.map_err(StartError::Certificate)?;
         let log = start_log(&config)?;
         let mut listening = Vec::new();
         let (mut addresses, mut files) = (Vec::new(), Vec::new());
         let mut by_thread: Vec<Vec<_>> = (0..config.threads).map(|_| Vec::new()).collect();
         for (place, listener) in config.listeners.iter().enumerate() {
             let taken = inherited.take(&listener.address);
-            let Bound { address, sockets, file } =
+            let BoundAddress { address, sockets, file } =
                 inherited::bind(&listener.address, config.threads, taken)?;
             addresses.push(address);
             files.extend(file);
@@ -108,7 +109,7 @@ impl Balancer {
                 by_thread[index % config.threads].push((place, socket));
             }
         }
-        let shared = Arc::new(Shared::new(config, entrances, listening, log));
+        let shared = Arc::new(Shared::new(config, setups, listening, log));
         shared.keep(start_certificate_threads(&shared, store)?);
         let (send_id, ids) = mpsc::channel();
         let mut balancer = Balancer {
@@ -171,7 +172,7 @@ impl Balancer {
     /// threads have ended.
     pub async fn shutdown(self, deadline: Duration) {
         let now = Instant::now();
-        self.end(Ending { idle: now, busy: now + deadline }).await;
+        self.end(ShutdownDeadlines { idle: now, busy: now + deadline }).await;
     }
 
     /// The same when another process has the [`Handle::listening_sockets`] and accepts: connections
@@ -181,10 +182,10 @@ impl Balancer {
     pub async fn hand_over(mut self, idle: Duration, deadline: Duration) {
         let now = Instant::now();
         self.files.iter_mut().for_each(|file| file.owner = Owner::Another);
-        self.end(Ending { idle: now + idle.min(deadline), busy: now + deadline }).await;
+        self.end(ShutdownDeadlines { idle: now + idle.min(deadline), busy: now + deadline }).await;
     }
 
-    async fn end(mut self, ending: Ending) {
+    async fn end(mut self, ending: ShutdownDeadlines) {
         self.handle.shared.stop(ending);
         for Thread { ended, join } in self.threads.drain(..) {
             // An error means that the thread panicked; it has ended, too.
@@ -202,7 +203,7 @@ impl Balancer {
             log.stop();
         }
         for app in &self.handle.shared.apps {
-            for standing in app.dispatcher.standings() {
+            for standing in app.queue.statuses() {
                 standing.backend.removed();
             }
         }
@@ -214,14 +215,14 @@ fn start_certificate_threads(
     shared: &Shared,
     store: Option<Store>,
 ) -> io::Result<Option<CertificateThreads>> {
-    let tls = shared.entrances.iter().filter_map(|entrance| entrance.tls.as_ref());
+    let tls = shared.setups.iter().filter_map(|entrance| entrance.tls.as_ref());
     let hosts: Vec<_> = tls.map(|tls| Arc::clone(&tls.hosts)).collect();
     let Config { acme, notice, .. } = &shared.config;
     if hosts.is_empty() {
         return Ok(None);
     }
     let agent = match (acme, &shared.challenges, store) {
-        (Some(acme), Some(challenges), Some(store)) => Some(Agent::start(Task {
+        (Some(acme), Some(challenges), Some(store)) => Some(AcmeAgent::start(Task {
             acme: acme.clone(),
             store,
             challenges: challenges.clone(),
@@ -231,7 +232,10 @@ fn start_certificate_threads(
         })?),
         _ => None,
     };
-    Ok(Some(CertificateThreads { reloader: Keeper::start(hosts, *notice)?, _agent: agent }))
+    Ok(Some(CertificateThreads {
+        reloader: CertificateReloader::start(hosts, *notice)?,
+        _agent: agent,
+    }))
 }
 
 fn start_log(config: &Config) -> Result<Option<Log>, StartError> {
@@ -242,7 +246,7 @@ fn start_log(config: &Config) -> Result<Option<Log>, StartError> {
 
 impl Drop for Balancer {
     fn drop(&mut self) {
-        self.handle.shared.stop(Ending::at(Instant::now()));
+        self.handle.shared.stop(ShutdownDeadlines::at(Instant::now()));
         for thread in self.threads.drain(..) {
             let _ = thread.join.join();
         }
@@ -252,13 +256,13 @@ impl Drop for Balancer {
 
 /// Takes a backend out when it is dropped, unless it is out.
 struct TakenOut<'a> {
-    dispatcher: &'a Dispatcher,
+    queue: &'a SharedQueue,
     id: BackendId,
 }
 
 impl Drop for TakenOut<'_> {
     fn drop(&mut self) {
-        self.dispatcher.remove(self.id);
+        self.queue.remove(self.id);
     }
 }
 
@@ -266,39 +270,39 @@ impl Handle {
     /// Adds a backend to an app; requests that wait for one go there at once. Panics if the
     /// balancer has no such app.
     pub fn add(&self, app: AppId, backend: Backend) -> BackendId {
-        self.shared.app(app).dispatcher.add(backend)
+        self.shared.app(app).queue.add(backend)
     }
 
     /// Changes the number of requests in flight that a backend may have. What is in flight beyond a
     /// smaller number finishes.
     pub fn set_slots(&self, id: BackendId, slots: impl Into<Slots>) {
-        self.shared.app(id.app()).dispatcher.set_slots(id, slots.into());
+        self.shared.app(id.app()).queue.set_slots(id, slots.into());
     }
 
     /// Takes a backend out at once. Its requests in flight go on for as long as it answers them.
     pub fn remove(&self, id: BackendId) {
-        self.shared.app(id.app()).dispatcher.remove(id);
+        self.shared.app(id.app()).queue.remove(id);
     }
 
     /// Gives a backend no new request, waits until its last one is finished or `deadline` has
     /// passed, then takes it out. Needs a Tokio runtime with time.
     pub async fn drain(&self, id: BackendId, deadline: Duration) -> Drained {
-        let dispatcher = &self.shared.app(id.app()).dispatcher;
-        let Some((backend, _)) = dispatcher.drain(id) else { return Drained::Clean };
+        let queue = &self.shared.app(id.app()).queue;
+        let Some((backend, _)) = queue.drain(id) else { return Drained::Clean };
         // Who waits for that may be gone before it is over.
-        let _out = TakenOut { dispatcher, id };
+        let _out = TakenOut { queue, id };
         let idle = async {
             loop {
                 let mut drained = std::pin::pin!(backend.drained.notified());
                 drained.as_mut().enable();
-                if dispatcher.in_flight(id).is_none_or(|in_flight| in_flight == 0) {
+                if queue.in_flight(id).is_none_or(|in_flight| in_flight == 0) {
                     break;
                 }
                 drained.await;
             }
         };
         let _ = tokio::time::timeout(deadline, idle).await;
-        match dispatcher.remove(id) {
+        match queue.remove(id) {
             None | Some(0) => Drained::Clean,
             Some(in_flight) => Drained::InFlight(in_flight),
         }

@@ -12,26 +12,26 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::connection::client::Client;
 use crate::connection::client_stream::ClientStream;
-use crate::connection::worker::{Open, Shared, Worker};
+use crate::connection::worker::{OpenConnection, Shared, Worker};
 use crate::net::peer::{Peer, Scheme};
 use crate::server::{proxy_protocol, session};
 
 /// Takes a connection in, and serves it.
-pub(crate) async fn admit(
+pub(crate) async fn accept(
     mut stream: ClientStream,
     mut peer: Peer,
     listener: usize,
     worker: Arc<Worker>,
-    mut open: Open,
+    mut open: OpenConnection,
 ) {
-    let entrance = &worker.shared.entrances[listener];
+    let entrance = &worker.shared.setups[listener];
     let timeouts = &worker.shared.config.timeouts;
-    if entrance.asks_who(peer.address) {
+    if entrance.expects_proxy_header(peer.address) {
         let deadline = Instant::now() + timeouts.header;
-        if !begins(&mut stream, deadline, &worker.shared).await {
+        if !has_begun(&mut stream, deadline, &worker.shared).await {
             return;
         }
-        match within(deadline, proxy_protocol::read(&mut stream)).await {
+        match by_deadline(deadline, proxy_protocol::read(&mut stream)).await {
             Ok(client) => {
                 peer = Peer { address: client.address.or(peer.address), ..client };
                 if !open.enter(client.address) {
@@ -43,10 +43,10 @@ pub(crate) async fn admit(
     }
     if let Some(tls) = &entrance.tls {
         let deadline = Instant::now() + timeouts.handshake;
-        if !begins(&mut stream, deadline, &worker.shared).await {
+        if !has_begun(&mut stream, deadline, &worker.shared).await {
             return;
         }
-        match within(deadline, handshake(stream, &tls.config)).await {
+        match by_deadline(deadline, handshake(stream, &tls.config)).await {
             Ok((secured, kind)) => {
                 worker.tally(|tally| match kind {
                     Some(HandshakeKind::Resumed) => tally.entrance.tls_resumed += 1,
@@ -74,10 +74,10 @@ async fn handshake(
 
 /// Resolves when something comes, or at the deadline; to false when the balancer stops before, at
 /// the end of idle connections.
-async fn begins(stream: &mut ClientStream, deadline: Instant, shared: &Shared) -> bool {
+async fn has_begun(stream: &mut ClientStream, deadline: Instant, shared: &Shared) -> bool {
     let idle = async {
         shared.stopped().await;
-        sleep_until(shared.ending().idle.into()).await;
+        sleep_until(shared.shutdown_deadlines().idle.into()).await;
     };
     let mut ahead = [0];
     tokio::select! {
@@ -88,6 +88,9 @@ async fn begins(stream: &mut ClientStream, deadline: Instant, shared: &Shared) -
     }
 }
 
-async fn within<T>(deadline: Instant, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+async fn by_deadline<T>(
+    deadline: Instant,
+    work: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
     timeout_at(deadline.into(), work).await?
 }

@@ -11,22 +11,24 @@ use bytes::Bytes;
 use crate::config::Config;
 use crate::config::app::Reuse;
 use crate::config::listener::Cleartext;
-use crate::connection::client::{Arrival, Client};
+use crate::connection::client::{Client, NextRequest};
 use crate::connection::failure::Failure;
 use crate::connection::worker::{Shared, Worker};
 use crate::connection::workspace::Workspace;
 use crate::h1::Version;
 use crate::h1::body::Framing;
 use crate::h1::fields::write_field;
-use crate::h1::request::{Dialogue, Expect, Passed, Request, Terms, parse_request};
+use crate::h1::request::{
+    Dialogue, Expect, Request, RequestRules, RewrittenRequest, parse_request,
+};
 use crate::h1::response::Persistence;
 use crate::http2;
 use crate::net::peer::Scheme;
 use crate::proxy::exchange::{self, After};
-use crate::proxy::request_body::{self, Missing};
+use crate::proxy::request_body::{self, BodyError};
 
 /// What is known of a request that was never understood.
-const UNKNOWN: Request = Request {
+const UNPARSED_REQUEST: Request = Request {
     len: 0,
     version: Version::Http11,
     body: Framing::Empty,
@@ -44,7 +46,7 @@ const UNKNOWN: Request = Request {
 
 /// Serves requests one after the other, as HTTP/1.1. Returns what was read from the connection if it
 /// turns out to speak HTTP/2 and may.
-pub(crate) async fn converse(
+pub(crate) async fn serve_requests(
     client: &mut Client,
     cleartext: Cleartext,
     worker: &Arc<Worker>,
@@ -59,23 +61,24 @@ pub(crate) async fn converse(
     .await;
     loop {
         let after = match client.next(&mut space, worker).await {
-            Arrival::Nothing => After::Gone,
-            Arrival::Request(_) if is_preface(cleartext, &space) => {
+            NextRequest::Nothing => After::Gone,
+            NextRequest::Request(_) if is_preface(cleartext, &space) => {
                 let space = space?;
                 let ahead = Bytes::copy_from_slice(space.input.filled());
                 space.give_back();
                 return Some(ahead);
             }
-            Arrival::Request(most) => {
+            NextRequest::Request(most) => {
                 let space = client.workspace(&mut space);
-                request(client, space, most, worker).await
+                serve_request(client, space, most, worker).await
             }
-            Arrival::Failed(failure) => {
+            NextRequest::Failed(failure) => {
                 let space = client.workspace(&mut space);
                 space.begin();
                 worker.begin_record(space, space.input.len());
                 let end = Persistence::Close;
-                exchange::refuse(client, space, &UNKNOWN, &failure, end, worker, None).await
+                exchange::refuse(client, space, &UNPARSED_REQUEST, &failure, end, worker, None)
+                    .await
             }
         };
         match after {
@@ -86,7 +89,7 @@ pub(crate) async fn converse(
                 let space = client.workspace(&mut space);
                 client.linger(&mut space.input).await;
             }
-            After::Gone => client.stream.part(),
+            After::Gone => client.stream.send_close_notify(),
         }
         break;
     }
@@ -102,7 +105,7 @@ fn is_preface(cleartext: Cleartext, space: &Option<Box<Workspace>>) -> bool {
 }
 
 /// Serves a request whose header is in the first `most` bytes of the input.
-async fn request(
+async fn serve_request(
     client: &mut Client,
     space: &mut Workspace,
     most: usize,
@@ -112,7 +115,7 @@ async fn request(
     space.begin();
     worker.begin_record(space, most);
     let bytes = &space.input.filled()[..most];
-    let terms = Terms {
+    let terms = RequestRules {
         max_fields: limits.headers,
         max_target: limits.target_bytes,
         origin: &client.origin,
@@ -120,13 +123,14 @@ async fn request(
         carrier: client.stream.carrier(),
     };
     let logged = space.record.as_deref_mut().map(|record| &mut record.fields);
-    let passed = Passed { head: &mut space.request, id: &mut space.id, logged };
+    let passed = RewrittenRequest { head: &mut space.request, id: &mut space.id, logged };
     let mut request = match parse_request(bytes, terms, passed) {
         Ok(request) => request,
         Err(reject) => {
             let failure = Failure::Rejected { status: reject.status, flaw: reject.flaw };
             let end = Persistence::Close;
-            return exchange::refuse(client, space, &UNKNOWN, &failure, end, worker, None).await;
+            return exchange::refuse(client, space, &UNPARSED_REQUEST, &failure, end, worker, None)
+                .await;
         }
     };
     space.input.consume(request.len);
@@ -147,26 +151,28 @@ async fn request(
             return exchange::refuse(client, space, &request, &failure, end, worker, None).await;
         }
     };
-    let Shared { apps, entries, router, challenges, .. } = &*worker.shared;
+    let Shared { apps, listener_routes, router, challenges, .. } = &*worker.shared;
     if let Some(proof) = challenges.as_ref().and_then(|it| it.answer(&space.request)) {
-        let after = prove(client, space, &proof, worker).await;
+        let after = answer_challenge(client, space, &proof, worker).await;
         exchange::log(client, space, &request, worker, None);
         return after;
     }
-    let app = match entries[client.listener].route(router, &mut space.request, request.scheme) {
-        Ok(app) => &apps[app.index()],
-        Err(none) => {
-            let failure = Failure::NoRoute(none);
-            return exchange::refuse(client, space, &request, &failure, end, worker, None).await;
-        }
-    };
+    let app =
+        match listener_routes[client.listener].route(router, &mut space.request, request.scheme) {
+            Ok(app) => &apps[app.index()],
+            Err(none) => {
+                let failure = Failure::NoRoute(none);
+                return exchange::refuse(client, space, &request, &failure, end, worker, None)
+                    .await;
+            }
+        };
     if has_body && app.config.reuse == Reuse::Safe {
         request.backend = Persistence::Close;
     }
     space.head = space.request.len();
     let gathered = match request.body {
         Framing::Length(length) if length > limits.body_bytes => {
-            Err(Missing::Failed(Failure::BodyTooLarge(limits.body_bytes)))
+            Err(BodyError::Failed(Failure::BodyTooLarge(limits.body_bytes)))
         }
         // A client that waits for 100 Continue sends nothing before a backend has said it.
         body if body != Framing::Empty
@@ -179,11 +185,11 @@ async fn request(
     };
     let body = match gathered {
         Ok(body) => body,
-        Err(Missing::ClientGone) => {
+        Err(BodyError::ClientGone) => {
             exchange::log(client, space, &request, worker, Some(app));
             return After::Gone;
         }
-        Err(Missing::Failed(failure)) => {
+        Err(BodyError::Failed(failure)) => {
             let (end, app) = (Persistence::Close, Some(app));
             return exchange::refuse(client, space, &request, &failure, end, worker, app).await;
         }
@@ -192,7 +198,12 @@ async fn request(
 }
 
 /// Answers an authority that wants a proof of our hosts.
-async fn prove(client: &mut Client, space: &mut Workspace, proof: &str, worker: &Worker) -> After {
+async fn answer_challenge(
+    client: &mut Client,
+    space: &mut Workspace,
+    proof: &str,
+    worker: &Worker,
+) -> After {
     // RFC 8555 8.3 has the type.
     let answer = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{proof}",
@@ -201,7 +212,7 @@ async fn prove(client: &mut Client, space: &mut Workspace, proof: &str, worker: 
     if let Some(record) = &mut space.record {
         (record.status, record.bytes) = (Some(200), proof.len() as u64);
     }
-    space.downward.clear();
+    space.to_client.clear();
     match client.send(answer.as_bytes(), worker.shared.config.timeouts.stall).await {
         Ok(()) => After::Close,
         Err(_) => After::Gone,

@@ -19,42 +19,42 @@ use crate::config::limits::Timeouts;
 use crate::config::listener::Cleartext;
 use crate::connection::buffer::Buffer;
 use crate::connection::client::Client;
-use crate::connection::client_limits::Usage;
+use crate::connection::client_limits::ClientUsage;
 use crate::connection::client_stream::ClientStream;
 use crate::connection::worker::{Shared, Worker};
-use crate::http2::flood::{Count, Counted};
-use crate::http2::keepalive::{Health, Keepalive, Work};
+use crate::http2::flood::{FrameCountedStream, FrameCounts};
+use crate::http2::keepalive::{Keepalive, Liveness, Work};
 use crate::http2::outbound::Piece;
-use crate::http2::server_stream::Yard;
+use crate::http2::server_stream::StreamPool;
 use crate::http2::{MAX_WINDOW, SEND_BYTES, STREAM_BYTES};
 use crate::net::memory;
-use crate::net::min_rate::Pace;
+use crate::net::min_rate::MinRate;
 use crate::net::peer::Peer;
 use crate::net::timer::Timer;
 use crate::server::http1_session;
 
-type H2<'s> = Connection<&'s mut Counted<ClientStream>, Piece>;
+type H2<'s> = Connection<&'s mut FrameCountedStream<ClientStream>, Piece>;
 
 struct Session<'s> {
     connection: H2<'s>,
-    count: Arc<Count>,
-    yard: Arc<Yard>,
+    count: Arc<FrameCounts>,
+    pool: Arc<StreamPool>,
     peer: Peer,
     /// Of the client, where that is counted.
-    usage: Option<Arc<Usage>>,
+    usage: Option<Arc<ClientUsage>>,
     listener: usize,
     worker: Arc<Worker>,
     timer: Timer,
     keepalive: Keepalive,
     /// Of what it is sent: small answers are with the library at once, and no relay waits for them.
-    pace: Pace,
+    min_rate: MinRate,
     /// So far.
     requests: u64,
-    ending: Ending,
+    ending: ClosePhase,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+enum ClosePhase {
     No,
     /// The client was told to begin no more streams.
     Draining,
@@ -64,24 +64,24 @@ enum Ending {
 
 /// Streams that we had to reset because the client broke a rule, over a connection's life
 /// (CVE-2025-8671).
-const MAX_FAULTS: usize = 128;
+const MAX_FAULTY_STREAMS: usize = 128;
 
 /// Streams that were answered before their body had come whole, of a second: what then comes of it is
 /// no fault. Some hundred bytes each.
-const REMEMBERED: usize = 1024;
+const MAX_REMEMBERED_RESETS: usize = 1024;
 
 /// How long a client is given to hear why its connection ends.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves a connection that speaks HTTP/2. `ahead` was read from it already.
 pub(crate) async fn serve(mut client: Client, ahead: Bytes, worker: Arc<Worker>) {
     let usage = client.usage.take();
     let Client { stream, listener, peer, timer, origin, requests, upload, answered, .. } = client;
     let transport = stream.transport();
-    let mut counted = Counted::new(stream, ahead);
-    let yard = Yard::new(transport, Arc::clone(&counted.count));
+    let mut counted = FrameCountedStream::new(stream, ahead);
+    let pool = StreamPool::new(transport, Arc::clone(&counted.count));
     if let Some(connection) = open(&mut counted, &worker).await {
-        let mut session = Session::new(connection, yard, peer, usage, listener, &worker);
+        let mut session = Session::new(connection, pool, peer, usage, listener, &worker);
         // Polled once: it wakes this task when the balancer stops.
         let mut stop = pin!(worker.shared.stop.notified());
         poll_fn(|cx| {
@@ -108,15 +108,15 @@ pub(crate) async fn serve(mut client: Client, ahead: Bytes, worker: Arc<Worker>)
 /// Waits for the client's preface; when the balancer stops, not for longer than idle connections
 /// are served, and what has arrived by then needs.
 async fn open<'s>(
-    counted: &'s mut Counted<ClientStream>,
+    counted: &'s mut FrameCountedStream<ClientStream>,
     worker: &Worker,
-) -> Option<(H2<'s>, Arc<Count>)> {
+) -> Option<(H2<'s>, Arc<FrameCounts>)> {
     let Shared { config, .. } = &*worker.shared;
     let count = Arc::clone(&counted.count);
     let deadline = Instant::now() + config.timeouts.header;
     let idle = async {
         worker.shared.stopped().await;
-        sleep_until((worker.shared.ending().idle + FAREWELL).into()).await;
+        sleep_until((worker.shared.shutdown_deadlines().idle + CLOSE_TIMEOUT).into()).await;
     };
     let connection = tokio::select! {
         biased;
@@ -139,8 +139,8 @@ fn builder(config: &Config) -> Builder {
         .max_send_buffer_size(SEND_BYTES)
         // All streams at once may be given up before they are looked at.
         .max_pending_accept_reset_streams(config.limits.streams as usize)
-        .max_concurrent_reset_streams(REMEMBERED)
-        .max_local_error_reset_streams(Some(MAX_FAULTS));
+        .max_concurrent_reset_streams(MAX_REMEMBERED_RESETS)
+        .max_local_error_reset_streams(Some(MAX_FAULTY_STREAMS));
     builder
 }
 
@@ -151,32 +151,32 @@ fn is_flood(error: &h2::Error) -> bool {
 
 impl<'s> Session<'s> {
     fn new(
-        (mut connection, count): (H2<'s>, Arc<Count>),
-        yard: Arc<Yard>,
+        (mut connection, count): (H2<'s>, Arc<FrameCounts>),
+        pool: Arc<StreamPool>,
         peer: Peer,
-        usage: Option<Arc<Usage>>,
+        usage: Option<Arc<ClientUsage>>,
         listener: usize,
         worker: &Arc<Worker>,
     ) -> Self {
         let Config { timeouts, limits, .. } = &worker.shared.config;
         let Timeouts { stall, idle, client_grace, .. } = *timeouts;
         // Where any rate will do, nothing is still too slow: a PING cannot tell.
-        let pace = Pace::new(client_grace, stall, limits.client_rate.max(1));
+        let min_rate = MinRate::new(client_grace, stall, limits.client_rate.max(1));
         // Looked at a few times in the time that a stalled exchange has.
         let period = (stall / 4).min(idle).max(Duration::from_millis(1));
         let keepalive = Keepalive::new(connection.ping_pong(), period, Duration::ZERO);
-        let (worker, timer, ending) = (Arc::clone(worker), Timer::new(), Ending::No);
+        let (worker, timer, ending) = (Arc::clone(worker), Timer::new(), ClosePhase::No);
         Session {
             connection,
             count,
-            yard,
+            pool,
             peer,
             usage,
             listener,
             worker,
             timer,
             keepalive,
-            pace,
+            min_rate,
             requests: 0,
             ending,
         }
@@ -189,12 +189,12 @@ impl<'s> Session<'s> {
                 return Poll::Ready(());
             }
             let stopping = self.worker.shared.stopping.load(Ordering::Relaxed);
-            if self.count.is_flooded() && !matches!(self.ending, Ending::Closing(_)) {
+            if self.count.is_flooded() && !matches!(self.ending, ClosePhase::Closing(_)) {
                 self.close(Reason::ENHANCE_YOUR_CALM);
-            } else if (stopping || self.is_used_up()) && self.ending == Ending::No {
+            } else if (stopping || self.is_used_up()) && self.ending == ClosePhase::No {
                 self.connection.graceful_shutdown();
-                self.ending = Ending::Draining;
-                self.keepalive.hurry(FAREWELL);
+                self.ending = ClosePhase::Draining;
+                self.keepalive.hurry(CLOSE_TIMEOUT);
             } else {
                 break;
             }
@@ -224,7 +224,7 @@ impl<'s> Session<'s> {
                 respond.send_reset(Reason::REFUSED_STREAM);
                 continue;
             }
-            let Some(lane) = self.yard.assign(incoming) else { continue };
+            let Some(lane) = self.pool.assign(incoming) else { continue };
             let mut client = Client::new(
                 ClientStream::Http2(lane),
                 self.peer,
@@ -234,7 +234,7 @@ impl<'s> Session<'s> {
             client.usage.clone_from(&self.usage);
             let worker = Arc::clone(&self.worker);
             tokio::spawn(async move {
-                http1_session::converse(&mut client, Cleartext::Http1, &worker).await;
+                http1_session::serve_requests(&mut client, Cleartext::Http1, &worker).await;
             });
         }
     }
@@ -242,30 +242,30 @@ impl<'s> Session<'s> {
     fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let deadline = match self.ending {
-                Ending::Closing(deadline) => deadline,
+                ClosePhase::Closing(deadline) => deadline,
                 _ => self.keepalive.next(),
             };
-            let slow = self.pace.deadline(self.count.is_blocked(), self.count.taken());
+            let slow = self.min_rate.deadline(self.count.is_blocked(), self.count.taken());
             let slow = slow.filter(|slow| *slow < deadline);
             ready!(self.timer.poll(cx, slow.unwrap_or(deadline)));
-            if slow.is_some() || matches!(self.ending, Ending::Closing(_)) {
+            if slow.is_some() || matches!(self.ending, ClosePhase::Closing(_)) {
                 return Poll::Ready(());
             }
             let limit = match self.ending {
-                Ending::Draining => FAREWELL,
+                ClosePhase::Draining => CLOSE_TIMEOUT,
                 _ => self.worker.shared.config.timeouts.idle,
             };
             let work = if self.count.is_blocked() {
                 Work::Backlog
-            } else if self.yard.busy() > 0 {
+            } else if self.pool.busy() > 0 {
                 Work::Streams
             } else {
                 Work::Nothing
             };
             match self.keepalive.tick(cx, &self.count, work, limit) {
-                Health::Fine => {}
-                Health::Idle => self.close(Reason::NO_ERROR),
-                Health::Dead => return Poll::Ready(()),
+                Liveness::Fine => {}
+                Liveness::Idle => self.close(Reason::NO_ERROR),
+                Liveness::Dead => return Poll::Ready(()),
             }
             // What was put on its way goes out.
             if self.poll_streams(cx).is_ready() {
@@ -276,12 +276,12 @@ impl<'s> Session<'s> {
 
     fn close(&mut self, reason: Reason) {
         self.connection.abrupt_shutdown(reason);
-        self.ending = Ending::Closing(Instant::now() + FAREWELL);
+        self.ending = ClosePhase::Closing(Instant::now() + CLOSE_TIMEOUT);
     }
 }
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
-        self.yard.close();
+        self.pool.close();
     }
 }

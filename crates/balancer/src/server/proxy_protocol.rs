@@ -10,33 +10,33 @@ use crate::connection::client_stream::ClientStream;
 use crate::net::peer::{Peer, Scheme};
 
 /// The shortest header of version 1, `PROXY UNKNOWN` with its line end. Version 2 has one more.
-const SHORTEST: usize = 15;
+const MIN_HEADER_BYTES: usize = 15;
 
 /// The longest header of version 1, its line end included.
-const LONGEST_V1: usize = 107;
+const MAX_V1_HEADER_BYTES: usize = 107;
 
 /// Far above what addresses and the registered extensions take.
-const LONGEST_V2: usize = 4096;
+const MAX_V2_HEADER_BYTES: usize = 4096;
 
 /// Of the extension `PP2_TYPE_SSL`: its bytes before what it holds itself, and the bit of the first one
 /// that is set if the client spoke TLS.
-const SSL_LENGTH: usize = 5;
+const SSL_EXTENSION_PREFIX_BYTES: usize = 5;
 
-const SSL_CLIENT: u8 = 1;
+const SSL_CLIENT_BIT: u8 = 1;
 
 /// Reads the header and not one byte more. Returns the client; without an address where the proxy
 /// speaks for itself or for something that has none.
 pub(crate) async fn read(stream: &mut ClientStream) -> io::Result<Peer> {
-    let mut header = vec![0; SHORTEST];
+    let mut header = vec![0; MIN_HEADER_BYTES];
     stream.read_exact(&mut header).await?;
     if header.starts_with(v2::PROTOCOL_PREFIX) {
         header.push(stream.read_u8().await?);
         let rest = usize::from(u16::from_be_bytes([header[14], header[15]]));
-        if header.len() + rest > LONGEST_V2 {
+        if header.len() + rest > MAX_V2_HEADER_BYTES {
             return Err(malformed());
         }
         header.resize(header.len() + rest, 0);
-        stream.read_exact(&mut header[SHORTEST + 1..]).await?;
+        stream.read_exact(&mut header[MIN_HEADER_BYTES + 1..]).await?;
     } else if header.starts_with(v1::PROTOCOL_PREFIX.as_bytes()) {
         while !header.ends_with(b"\n") {
             read_line(stream, &mut header).await?;
@@ -47,8 +47,8 @@ pub(crate) async fn read(stream: &mut ClientStream) -> io::Result<Peer> {
 
 /// Reads what has arrived of the rest of a line, at least one byte.
 async fn read_line(stream: &mut ClientStream, header: &mut Vec<u8>) -> io::Result<()> {
-    let mut ahead = [0; LONGEST_V1];
-    let room = LONGEST_V1.checked_sub(header.len()).filter(|&room| room > 0);
+    let mut ahead = [0; MAX_V1_HEADER_BYTES];
+    let room = MAX_V1_HEADER_BYTES.checked_sub(header.len()).filter(|&room| room > 0);
     let ahead = &mut ahead[..room.ok_or_else(malformed)?];
     let count = match stream.wait_ahead(ahead).await? {
         0 => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -99,8 +99,8 @@ fn scheme(header: &v2::Header<'_>) -> Option<Scheme> {
     for extension in header.tlvs() {
         let extension = extension.ok()?;
         if extension.kind == v2::Type::SSL as u8 {
-            let (client, _) = extension.value.split_at_checked(SSL_LENGTH)?;
-            if client[0] & SSL_CLIENT != 0 {
+            let (client, _) = extension.value.split_at_checked(SSL_EXTENSION_PREFIX_BYTES)?;
+            if client[0] & SSL_CLIENT_BIT != 0 {
                 scheme = Scheme::Https;
             }
         }

@@ -7,19 +7,19 @@ use bytes::Bytes;
 use crate::config::listener::Cleartext;
 use crate::connection::client::Client;
 use crate::connection::client_stream::ClientStream;
-use crate::connection::worker::{Open, Worker};
-use crate::server::http1_session::converse;
+use crate::connection::worker::{OpenConnection, Worker};
+use crate::server::http1_session::serve_requests;
 use crate::server::http2_session;
 
 /// Serves a connection. `open` counts it for as long.
-pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: Open) {
+pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: OpenConnection) {
     client.usage = open.usage();
     let tls = matches!(client.stream, ClientStream::Tls(_));
     let ahead = match worker.shared.config.listeners[client.listener].cleartext {
         _ if client.stream.has_chosen_http2() => Some(Bytes::new()),
-        _ if tls => converse(&mut client, Cleartext::Http1, &worker).await,
+        _ if tls => serve_requests(&mut client, Cleartext::Http1, &worker).await,
         Cleartext::H2c => Some(Bytes::new()),
-        cleartext => converse(&mut client, cleartext, &worker).await,
+        cleartext => serve_requests(&mut client, cleartext, &worker).await,
     };
     match ahead {
         // In memory of its own: most connections are not HTTP/2, and theirs should be small.

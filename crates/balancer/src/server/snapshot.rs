@@ -7,7 +7,9 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::backends::backend_id::BackendId;
-use crate::backends::counters::{BACKEND_DIGITS, BackendCounts, TOTAL_DIGITS, histogram, merge};
+use crate::backends::counters::{
+    APP_TIME_DIGITS, BACKEND_TIME_DIGITS, BackendCounts, histogram, merge,
+};
 use crate::backends::health::BackendHealth;
 use crate::config::address::Address;
 use crate::config::app::AppId;
@@ -20,7 +22,7 @@ use crate::dispatch::member::Standing;
 use crate::log::Log;
 use crate::queue::app::App;
 use crate::queue::counters::Shed;
-use crate::queue::dispatcher::Standings;
+use crate::queue::shared_queue::BackendStatus;
 use crate::tls::hosts::CertificateSnapshot;
 
 /// The balancer at one moment.
@@ -157,7 +159,7 @@ impl Snapshot {
         }
         let apps = shared.apps.iter().enumerate();
         let apps = apps.map(|(index, app)| AppSnapshot::take(AppId::nth(index), app)).collect();
-        let hosts = shared.entrances.iter().filter_map(|entrance| entrance.tls.as_ref());
+        let hosts = shared.setups.iter().filter_map(|entrance| entrance.tls.as_ref());
         let certificates = hosts.flat_map(|tls| tls.hosts.snapshot()).collect();
         let log_lines_dropped = shared.log.as_ref().map_or(0, Log::dropped);
         Snapshot { apps, clients, certificates, log_lines_dropped }
@@ -166,21 +168,21 @@ impl Snapshot {
 
 impl AppSnapshot {
     fn take(id: AppId, app: &App) -> Self {
-        let (depth, max_depth) = app.dispatcher.depth();
+        let (depth, max_depth) = app.queue.depth();
         let mut snapshot = AppSnapshot {
             id,
             name: app.config.name.clone(),
             policy: app.config.policy.clone(),
-            backends: app.dispatcher.standings().iter().map(BackendSnapshot::take).collect(),
-            retries: app.dispatcher.retries(),
+            backends: app.queue.statuses().iter().map(BackendSnapshot::take).collect(),
+            retries: app.queue.retries(),
             queue: QueueSnapshot {
                 length: app.config.queue.length,
                 depth,
                 max_depth,
                 shed: Shed::default(),
             },
-            queue_time: histogram(TOTAL_DIGITS),
-            response_time: histogram(TOTAL_DIGITS),
+            queue_time: histogram(APP_TIME_DIGITS),
+            response_time: histogram(APP_TIME_DIGITS),
         };
         for tally in &app.tallies {
             let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
@@ -193,11 +195,20 @@ impl AppSnapshot {
 }
 
 impl BackendSnapshot {
-    fn take(standings: &Standings) -> Self {
-        let Standings { id, backend, standing, slots, rule, in_flight, upgraded, health, reason } =
-            standings;
+    fn take(statuses: &BackendStatus) -> Self {
+        let BackendStatus {
+            id,
+            backend,
+            standing,
+            slots,
+            rule,
+            in_flight,
+            upgraded,
+            health,
+            reason,
+        } = statuses;
         let mut counts = BackendCounts::default();
-        let mut service_time = histogram(BACKEND_DIGITS);
+        let mut service_time = histogram(BACKEND_TIME_DIGITS);
         for tally in &backend.tallies {
             let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
             counts.add(&tally.counts);

@@ -12,9 +12,9 @@ use tokio::time::MissedTickBehavior;
 use crate::config::Config;
 use crate::connection::client::Client;
 use crate::connection::client_stream::ClientStream;
-use crate::connection::worker::{Open, Worker};
+use crate::connection::worker::{OpenConnection, Worker};
 use crate::dispatch::TICK;
-use crate::net::acceptor::Listening;
+use crate::net::acceptor::Acceptor;
 use crate::net::listener::BoundSocket;
 use crate::net::memory;
 use crate::net::peer::{Peer, Scheme};
@@ -23,10 +23,10 @@ use crate::proxy::health_schedule;
 use crate::server::{handshake, session};
 
 /// How often idle backend connections are looked at, at least.
-const SWEEP: Duration = Duration::from_millis(500);
+const MAX_SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What is cut off in the end has so long to say so, to its client and in the log.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+const FINAL_ANSWER_TIME: Duration = Duration::from_millis(100);
 
 /// How long to wait when the process is out of file descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -45,7 +45,7 @@ impl Worker {
             () = self.shared.stopped() => return,
         }
         for (index, socket) in sockets {
-            match Listening::new(socket) {
+            match Acceptor::new(socket) {
                 Ok(listener) => drop(tokio::spawn(Arc::clone(&self).accept(listener, index))),
                 // It was made non-blocking and is bound; only a full epoll table is left.
                 Err(error) => panic!("a listener cannot join its event loop: {error}"),
@@ -62,12 +62,12 @@ impl Worker {
             tokio::task::yield_now().await;
             self.shared.all_closed().await;
         };
-        let end = self.shared.ending().busy + LAST_WORDS;
+        let end = self.shared.shutdown_deadlines().busy + FINAL_ANSWER_TIME;
         let _ = tokio::time::timeout_at(end.into(), idle).await;
         sweeper.abort();
     }
 
-    async fn accept(self: Arc<Self>, listener: Listening, index: usize) {
+    async fn accept(self: Arc<Self>, listener: Acceptor, index: usize) {
         let mut stopped = pin!(self.shared.stopped());
         loop {
             tokio::select! {
@@ -96,18 +96,18 @@ impl Worker {
     }
 
     fn serve(self: &Arc<Self>, socket: Socket, address: Option<SocketAddr>, listener: usize) {
-        let mut open = Open::new(self);
+        let mut open = OpenConnection::new(self);
         let stream = ClientStream::from(socket);
         let peer = Peer { address, scheme: Scheme::Http };
         let worker = Arc::clone(self);
-        if !self.shared.entrances[listener].asks_who(address) && !open.enter(address) {
+        if !self.shared.setups[listener].expects_proxy_header(address) && !open.enter(address) {
             return;
         }
-        if self.shared.entrances[listener].is_open() {
+        if self.shared.setups[listener].is_open() {
             let client = Client::new(stream, peer, listener, &self.shared.config.forwarding);
             tokio::spawn(session::serve(client, worker, open));
         } else {
-            tokio::spawn(handshake::admit(stream, peer, listener, worker, open));
+            tokio::spawn(handshake::accept(stream, peer, listener, worker, open));
         }
     }
 
@@ -118,19 +118,19 @@ impl Worker {
         loop {
             ticks.tick().await;
             let now = Instant::now();
-            self.shared.apps.iter().for_each(|app| app.dispatcher.tick(now));
+            self.shared.apps.iter().for_each(|app| app.queue.tick(now));
         }
     }
 
     async fn sweep(self: Arc<Self>) {
         let longest = self.shared.config.timeouts.backend_idle;
-        let often = SWEEP.min(longest / 4).max(Duration::from_millis(1));
+        let often = MAX_SWEEP_INTERVAL.min(longest / 4).max(Duration::from_millis(1));
         let mut ticks = tokio::time::interval(often);
         loop {
             ticks.tick().await;
             let now = Instant::now();
             for app in &self.shared.apps {
-                for standing in app.dispatcher.standings() {
+                for standing in app.queue.statuses() {
                     standing.backend.sweep(self.index, longest, now);
                 }
             }

@@ -44,7 +44,7 @@ pub(crate) enum Expiry {
 }
 
 /// Time enough for an authority that answers by mail.
-const SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+const MAX_EXPIRY_NOTICE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Issuer {
@@ -61,7 +61,7 @@ impl Validity {
     pub(crate) fn expiry(self, now: SystemTime) -> Expiry {
         let whole = self.expires.duration_since(self.begins).unwrap_or_default();
         match self.expires.duration_since(now) {
-            Ok(left) if left > SOON.min(whole / 4) => Expiry::Far,
+            Ok(left) if left > MAX_EXPIRY_NOTICE.min(whole / 4) => Expiry::Far,
             Ok(_) => Expiry::Soon,
             Err(_) => Expiry::Over,
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::tls::hosts::{Hosts, Patience};
 
 /// Ends when dropped.
-pub(crate) struct Keeper {
+pub(crate) struct CertificateReloader {
     calls: Option<Sender<Call>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -21,9 +21,9 @@ struct Call {
 }
 
 /// How often files are looked at: two system calls each.
-const LOOK: Duration = Duration::from_secs(1);
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-impl Keeper {
+impl CertificateReloader {
     /// Starts the thread that keeps these certificates fresh.
     pub(crate) fn start(hosts: Vec<Arc<Hosts>>, notice: fn(&str)) -> io::Result<Self> {
         let (calls, called) = channel::<Call>();
@@ -35,7 +35,7 @@ impl Keeper {
         refresh(Patience::Told);
         let thread = std::thread::Builder::new().name("balancer-tls".into()).spawn(move || {
             loop {
-                match called.recv_timeout(LOOK) {
+                match called.recv_timeout(FILE_CHECK_INTERVAL) {
                     Ok(call) => {
                         refresh(Patience::Told);
                         // Who called may have stopped waiting.
@@ -46,11 +46,11 @@ impl Keeper {
                 }
             }
         })?;
-        Ok(Keeper { calls: Some(calls), thread: Some(thread) })
+        Ok(CertificateReloader { calls: Some(calls), thread: Some(thread) })
     }
 
     /// Looks at all files, and returns when the new ones are in use.
-    pub(crate) fn look(&self) {
+    pub(crate) fn check_now(&self) {
         let (done, looked) = channel();
         if self.calls.as_ref().is_some_and(|calls| calls.send(Call { done }).is_ok()) {
             // An error means that the thread has ended; there is nothing left to wait for.
@@ -59,7 +59,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for CertificateReloader {
     fn drop(&mut self) {
         self.calls = None;
         if let Some(thread) = self.thread.take() {

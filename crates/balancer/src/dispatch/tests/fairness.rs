@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::dispatch::stalled::Stall;
-use crate::net::client_network::Household;
+use crate::net::client_network::ClientNetwork as Household;
 
 const GREEDY: u8 = 1;
 

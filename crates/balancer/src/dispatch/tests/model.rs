@@ -15,7 +15,7 @@ use proptest::test_runner::{Config, RngSeed};
 use crate::backends::health::BackendHealth;
 use crate::config::backend::Role;
 use crate::config::health::ActiveHealth;
-use crate::net::client_network::Household;
+use crate::net::client_network::ClientNetwork as Household;
 
 /// Numbers stand for one of those that there are.
 #[derive(Clone, Copy, Debug)]

@@ -4,17 +4,17 @@ use std::io;
 use std::task::{Context, Poll, ready};
 
 use crate::backends::counters::BackendFault;
-use crate::connection::client_stream::Parting;
+use crate::connection::client_stream::FinalWrite;
 use crate::connection::workspace::Workspace;
 use crate::h1::Version;
 use crate::h1::body::{Decoder, Framing};
-use crate::h1::response::{Asker, Persistence, Response, parse_response};
+use crate::h1::response::{Persistence, Response, ResponseRules, parse_response};
 use crate::h1::scan::{Scan, Scanner};
 use crate::net::clock;
 use crate::proxy::relay::state::{Download, Outcome, Relay, Upload};
 
 /// More interim answers than any server sends.
-const MAX_INTERIM: u32 = 32;
+const MAX_INTERIM_ANSWERS: u32 = 32;
 
 impl<'w> Relay<'_, 'w> {
     /// Ready when the exchange is over.
@@ -27,8 +27,8 @@ impl<'w> Relay<'_, 'w> {
                 Download::Done(persistence) => return Poll::Ready(Outcome::Complete(*persistence)),
                 Download::Switched => {
                     self.settle(None);
-                    let lease = self.lease.take().map(Box::new);
-                    return Poll::Ready(lease.map_or(Outcome::Broken, Outcome::Tunnel));
+                    let connection = self.connection.take().map(Box::new);
+                    return Poll::Ready(connection.map_or(Outcome::Broken, Outcome::Tunnel));
                 }
                 Download::Head { scanner, .. } => {
                     let limit = self.worker.shared.config.limits.header_bytes;
@@ -62,29 +62,31 @@ impl<'w> Relay<'_, 'w> {
 
     /// Sends what is on its way to the client.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Workspace { answer, downward, .. } = &mut *self.space;
-        if downward.is_empty() {
+        let Workspace { answer, to_client, .. } = &mut *self.space;
+        if to_client.is_empty() {
             return Poll::Ready(Ok(()));
         }
         let (stream, sent) = (&mut self.client.stream, &mut self.moved.to_client);
         match self.download {
             Download::Done(Persistence::Close) => {
-                downward.poll_flush(cx, &mut Parting(stream), answer, sent)
+                to_client.poll_flush(cx, &mut FinalWrite(stream), answer, sent)
             }
-            _ => downward.poll_flush(cx, stream, answer, sent),
+            _ => to_client.poll_flush(cx, stream, answer, sent),
         }
     }
 
     /// Reads from the backend.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Outcome<'w>>> {
-        let Some(lease) = self.lease.as_mut() else { return Poll::Ready(Err(Outcome::Broken)) };
-        let Poll::Ready(read) = self.space.answer.poll_fill(cx, lease.stream()) else {
+        let Some(connection) = self.connection.as_mut() else {
+            return Poll::Ready(Err(Outcome::Broken));
+        };
+        let Poll::Ready(read) = self.space.answer.poll_fill(cx, connection.stream()) else {
             let begun = match self.download {
                 Download::Body { .. } => true,
                 _ => !self.space.answer.is_empty(),
             };
             if begun && !std::mem::replace(&mut self.acknowledged, true) {
-                lease.stream().acknowledge();
+                connection.stream().acknowledge();
             }
             return Poll::Pending;
         };
@@ -95,7 +97,7 @@ impl<'w> Relay<'_, 'w> {
             }
             (_, Ok(count)) if count > 0 => Ok(()),
             (&Download::Body { response, .. }, Ok(_)) if response.body == Framing::UntilClose => {
-                self.space.downward.add(response.onward, &self.space.answer, 0..0, Some(&[]));
+                self.space.to_client.add(response.onward, &self.space.answer, 0..0, Some(&[]));
                 self.end(response, Persistence::Close);
                 Ok(())
             }
@@ -109,7 +111,7 @@ impl<'w> Relay<'_, 'w> {
         let forwarding = &self.worker.shared.config.forwarding;
         let queued = self.space.queued;
         let waited = !queued.is_zero() && forwarding.server_timing.is_on();
-        let asker = Asker {
+        let asker = ResponseRules {
             version: self.request.version,
             persistence: self.persistence(),
             is_head: self.request.is_head,
@@ -119,7 +121,7 @@ impl<'w> Relay<'_, 'w> {
             waited: waited.then(|| (queued, self.began.elapsed())),
             date: forwarding.date.is_on().then_some(clock::write_date),
         };
-        let (bytes, lead) = (&self.space.answer.filled()[..most], &mut self.space.downward.lead);
+        let (bytes, lead) = (&self.space.answer.filled()[..most], &mut self.space.to_client.lead);
         let parsed = parse_response(bytes, self.worker.shared.config.limits.headers, asker, lead);
         let mut response = match (parsed, &mut self.download) {
             (Ok(Some(response)), _) => response,
@@ -135,7 +137,7 @@ impl<'w> Relay<'_, 'w> {
         if !matches!(self.upload, Upload::Done { .. }) {
             response.backend = Persistence::Close;
         }
-        self.moved.heads += self.space.downward.lead.len() as u64;
+        self.moved.heads += self.space.to_client.lead.len() as u64;
         self.space.answer.consume(response.len);
         match response.status {
             101 => {
@@ -162,12 +164,12 @@ impl<'w> Relay<'_, 'w> {
     /// RFC 9110 15.2: interim answers are passed on, but not to clients that do not know them.
     fn on_interim(&mut self, status: u16) -> Result<(), Outcome<'w>> {
         if self.request.version == Version::Http10 {
-            self.moved.heads -= self.space.downward.lead.len() as u64;
-            self.space.downward.clear();
+            self.moved.heads -= self.space.to_client.lead.len() as u64;
+            self.space.to_client.clear();
         }
         self.moved.from_backend += 1;
         match &mut self.download {
-            Download::Head { interim, scanner, continued } if *interim < MAX_INTERIM => {
+            Download::Head { interim, scanner, continued } if *interim < MAX_INTERIM_ANSWERS => {
                 *interim += 1;
                 *scanner = None;
                 *continued |= status == 100;
@@ -181,7 +183,7 @@ impl<'w> Relay<'_, 'w> {
         let Download::Body { response, decoder, used, told } = &mut self.download else {
             return Ok(());
         };
-        let Workspace { answer, downward, .. } = &mut *self.space;
+        let Workspace { answer, to_client, .. } = &mut *self.space;
         let start = answer.start();
         let decoded = match decoder.decode(answer.filled_mut()) {
             Ok(decoded) => decoded,
@@ -192,7 +194,7 @@ impl<'w> Relay<'_, 'w> {
             }
         };
         let trailers = decoded.end.then(|| decoder.trailers());
-        downward.add(response.onward, answer, start..start + decoded.content, trailers);
+        to_client.add(response.onward, answer, start..start + decoded.content, trailers);
         *used = decoded.consumed;
         if decoded.end {
             let response = *response;
@@ -208,9 +210,9 @@ impl<'w> Relay<'_, 'w> {
     fn end(&mut self, response: Response, backend: Persistence) {
         let ended = self.settle(None);
         self.download = Download::Done(response.client);
-        match self.lease.take() {
-            Some(lease) if backend == Persistence::KeepAlive => lease.give_back(ended),
-            lease => drop(lease),
+        match self.connection.take() {
+            Some(connection) if backend == Persistence::KeepAlive => connection.give_back(ended),
+            connection => drop(connection),
         }
     }
 }

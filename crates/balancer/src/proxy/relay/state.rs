@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::backends::backend_id::BackendId;
 use crate::backends::backend_state::BackendState;
-use crate::connection::client::{Client, Watch};
+use crate::connection::client::{Client, ResetWatch};
 use crate::connection::failure::Failure;
 use crate::connection::worker::Worker;
 use crate::connection::workspace::Workspace;
@@ -13,8 +13,8 @@ use crate::h1::body::{Decoder, Framing};
 use crate::h1::request::Request;
 use crate::h1::response::{Persistence, Response};
 use crate::h1::scan::Scanner;
-use crate::net::min_rate::Pace;
-use crate::proxy::backend_connection::Lease;
+use crate::net::min_rate::MinRate;
+use crate::proxy::backend_connection::BackendConnection;
 
 /// The state of one exchange.
 pub(crate) struct Relay<'r, 'w> {
@@ -23,11 +23,11 @@ pub(crate) struct Relay<'r, 'w> {
     pub(crate) space: &'r mut Workspace,
     pub(crate) request: &'r Request,
     /// Gone once the backend's part is over.
-    pub(crate) lease: Option<Lease<'w>>,
+    pub(crate) connection: Option<BackendConnection<'w>>,
     pub(crate) began: Instant,
     pub(crate) upload: Upload,
     pub(crate) download: Download,
-    pub(crate) watch: Watch,
+    pub(crate) watch: ResetWatch,
     pub(crate) moved: Moved,
     /// The backend was told at once that the beginning of its answer has come.
     pub(crate) acknowledged: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Relay<'r, 'w> {
     pub(crate) still: Option<(Instant, u64)>,
     /// When a client that nothing tells of was looked at last.
     pub(crate) looked: Instant,
-    pub(crate) pace: Pace,
+    pub(crate) min_rate: MinRate,
 }
 
 /// How an exchange ended. What is large is seldom, and boxed: outcomes go through many hands.
@@ -47,7 +47,7 @@ pub(crate) enum Outcome<'w> {
     /// The client has nothing of a final answer yet, and can be told.
     Failed(Box<Failure>),
     /// The backend closed an idle connection as the request came; it may be sent again.
-    Stale(Box<Lease<'w>>),
+    Stale(Box<BackendConnection<'w>>),
     /// The backend was not there, or died before an answer; another one may get the request.
     Unserved(Box<Unserved>),
     /// The backend did nothing about it. The client can send it again, and we cannot: a part of its
@@ -57,7 +57,7 @@ pub(crate) enum Outcome<'w> {
     Broken,
     ClientGone,
     /// The client has the 101; what follows is not HTTP.
-    Tunnel(Box<Lease<'w>>),
+    Tunnel(Box<BackendConnection<'w>>),
 }
 
 /// A request that a backend did not serve, and that it does no harm to send again.

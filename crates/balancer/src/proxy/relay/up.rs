@@ -12,7 +12,7 @@ use crate::h1::body::{Decoder, Framing};
 use crate::proxy::relay::state::{Body, Outcome, Relay, Upload};
 
 /// HTTP/2 leaves out some characters that HTTP/1.1 knows.
-const UNSPEAKABLE: Failure = Failure::Rejected {
+const NOT_SAYABLE_IN_HTTP2: Failure = Failure::Rejected {
     status: 400,
     flaw: "the request target or Host has characters that an HTTP/2 backend cannot be told; encode those of the target with %",
 };
@@ -21,12 +21,12 @@ impl<'w> Relay<'_, 'w> {
     /// Ready with an outcome when the exchange cannot go on, otherwise when all is sent.
     pub(crate) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Outcome<'w>>> {
         loop {
-            let Some(lease) = self.lease.as_mut() else { return Poll::Ready(Ok(())) };
+            let Some(connection) = self.connection.as_mut() else { return Poll::Ready(Ok(())) };
             match &mut self.upload {
                 Upload::Done { .. } | Upload::Failed { .. } => return Poll::Ready(Ok(())),
                 Upload::Head { sent, body } => {
                     let unsent = &self.space.request[*sent..];
-                    match ready!(Pin::new(lease.stream()).poll_write(cx, unsent)) {
+                    match ready!(Pin::new(connection.stream()).poll_write(cx, unsent)) {
                         Ok(count) => {
                             *sent += count;
                             self.moved.to_backend += count as u64;
@@ -36,14 +36,14 @@ impl<'w> Relay<'_, 'w> {
                         }
                         // It would be so at any backend, and is none's fault.
                         Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                            return Poll::Ready(Err(self.refuse(UNSPEAKABLE)));
+                            return Poll::Ready(Err(self.refuse(NOT_SAYABLE_IN_HTTP2)));
                         }
                         Err(_) => self.upload = Upload::Failed { body_taken: false },
                     }
                 }
                 Upload::Body(body) => {
-                    let (stream, sent) = (lease.stream(), &mut self.moved.to_backend);
-                    if ready!(self.space.upward.poll_flush(cx, stream, &self.space.input, sent))
+                    let (stream, sent) = (connection.stream(), &mut self.moved.to_backend);
+                    if ready!(self.space.to_backend.poll_flush(cx, stream, &self.space.input, sent))
                         .is_err()
                     {
                         self.upload = Upload::Failed { body_taken: body.taken };
@@ -87,12 +87,12 @@ impl Upload {
 
     /// Nothing more can be sent before the client sends more.
     pub(crate) fn waits_for_client(&self, space: &Workspace) -> bool {
-        matches!(self, Upload::Body(_)) && space.upward.is_empty()
+        matches!(self, Upload::Body(_)) && space.to_backend.is_empty()
     }
 
     /// Nothing more is read before the backend takes more.
     pub(crate) fn waits_for_backend(&self, space: &Workspace) -> bool {
-        matches!(self, Upload::Body(_)) && !space.upward.is_empty()
+        matches!(self, Upload::Body(_)) && !space.to_backend.is_empty()
     }
 
     /// Bytes of the body have left the input: the request cannot be sent again.
@@ -116,7 +116,7 @@ impl Body {
             return Err(Failure::BodyTooLarge(limit));
         }
         let trailers = decoded.end.then(|| self.decoder.trailers());
-        space.upward.add(self.framing, &space.input, start..start + decoded.content, trailers);
+        space.to_backend.add(self.framing, &space.input, start..start + decoded.content, trailers);
         (self.used, self.taken, self.end) = (decoded.consumed, true, decoded.end);
         Ok(())
     }

@@ -18,7 +18,7 @@ use crate::tls::certificate::{Issuer, Validity};
 use crate::tls::hosts::{Hosts, Patience};
 
 /// Ends when dropped, whatever it is at.
-pub(crate) struct Agent {
+pub(crate) struct AcmeAgent {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -43,12 +43,12 @@ struct Due {
 }
 
 /// Checks, signing and everything between, for one certificate.
-const LIMIT: Duration = Duration::from_secs(5 * 60);
+const ISSUE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// The clock may be set, and files replaced by others: a due time is not trusted for longer.
-const LOOK: Duration = Duration::from_secs(60 * 60);
+const MAX_SLEEP: Duration = Duration::from_secs(60 * 60);
 
-impl Agent {
+impl AcmeAgent {
     pub(crate) fn start(task: Task) -> io::Result<Self> {
         let event_loop = EventLoop::new()?;
         let (stop, stopped) = oneshot::channel();
@@ -60,11 +60,11 @@ impl Agent {
                 }
             });
         })?;
-        Ok(Agent { stop: Some(stop), thread: Some(thread) })
+        Ok(AcmeAgent { stop: Some(stop), thread: Some(thread) })
     }
 }
 
-impl Drop for Agent {
+impl Drop for AcmeAgent {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
@@ -87,13 +87,13 @@ impl Task {
             }
             let next = dues.iter().map(|due| due.at).min().unwrap_or_else(SystemTime::now);
             let wait = next.duration_since(SystemTime::now()).unwrap_or_default();
-            sleep(wait.min(LOOK)).await;
+            sleep(wait.min(MAX_SLEEP)).await;
         }
     }
 
     async fn get(&self, due: &mut Due) {
-        let got = timeout(LIMIT, self.order(&due.host)).await;
-        let Err(failure) = got.unwrap_or(Err(Failure::Timeout(LIMIT))) else {
+        let got = timeout(ISSUE_TIMEOUT, self.order(&due.host)).await;
+        let Err(failure) = got.unwrap_or(Err(Failure::Timeout(ISSUE_TIMEOUT))) else {
             // One that is over as it comes must not be asked for without a pause.
             due.at = self.due(&due.host).max(SystemTime::now() + self.acme.retry);
             due.failures = 0;

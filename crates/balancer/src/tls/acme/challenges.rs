@@ -13,12 +13,12 @@ pub(crate) struct Posted<'c> {
     tokens: Vec<String>,
 }
 
-const PREFIX: &[u8] = b"GET /.well-known/acme-challenge/";
+const CHALLENGE_REQUEST_PREFIX: &[u8] = b"GET /.well-known/acme-challenge/";
 
 impl Challenges {
     /// What to answer to a request with this header, if it is the authority's.
     pub(crate) fn answer(&self, head: &[u8]) -> Option<String> {
-        let rest = head.strip_prefix(PREFIX)?;
+        let rest = head.strip_prefix(CHALLENGE_REQUEST_PREFIX)?;
         let token = rest.split(|&byte| byte == b' ').next()?;
         let token = std::str::from_utf8(token).ok()?;
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(token).cloned()

@@ -30,7 +30,7 @@ pub(crate) enum Failure {
 }
 
 /// How long the authority may take to check proofs, and then to sign.
-const PATIENCE: Duration = Duration::from_secs(120);
+const AUTHORITY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The account of earlier runs, or a new one.
 pub(crate) async fn account(acme: &Acme, store: &Store) -> Result<Account, Failure> {
@@ -75,7 +75,7 @@ pub(crate) async fn certificate(
         posted.add(&challenge.token, challenge.key_authorization().as_str());
         challenge.set_ready().await?;
     }
-    let patience = RetryPolicy::new().timeout(PATIENCE);
+    let patience = RetryPolicy::new().timeout(AUTHORITY_TIMEOUT);
     if order.poll_ready(&patience).await? != OrderStatus::Ready {
         return Err(Failure::Refused(complaint(&mut order).await));
     }

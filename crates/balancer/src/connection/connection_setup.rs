@@ -7,20 +7,20 @@ use crate::config::tls::Certificate;
 use crate::tls;
 
 /// One listener's.
-pub(crate) struct Entrance {
+pub(crate) struct ConnectionSetup {
     pub(crate) proxies: Option<ProxyProtocol>,
     pub(crate) tls: Option<tls::Server>,
 }
 
-impl Entrance {
+impl ConnectionSetup {
     /// Reads all files, `more` being certificates of all listeners; says what is wrong in a sentence with a remedy.
     pub(crate) fn new(listener: &Listener, more: &[Certificate]) -> Result<Self, String> {
         let tls = listener.tls.as_ref().map(|tls| tls.load(more)).transpose()?;
-        Ok(Entrance { proxies: listener.proxy_protocol.clone(), tls })
+        Ok(ConnectionSetup { proxies: listener.proxy_protocol.clone(), tls })
     }
 
     /// The client is not the peer: a proxy will tell.
-    pub(crate) fn asks_who(&self, peer: Option<SocketAddr>) -> bool {
+    pub(crate) fn expects_proxy_header(&self, peer: Option<SocketAddr>) -> bool {
         self.proxies.as_ref().is_some_and(|proxies| proxies.expects(peer))
     }
 

@@ -1,4 +1,4 @@
-//! The dispatcher as connections use it: slots and places in the queue that give themselves back.
+//! The queue as connections use it: slots and places in the queue that give themselves back.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,11 +21,11 @@ use crate::dispatch::ring::hash;
 use crate::dispatch::stalled::Stall;
 use crate::dispatch::wish::Wish;
 use crate::dispatch::{AllDown, Asked, Changes, Dispatch, Freed, Grant, Outlook, Refusal, Ticket};
-use crate::net::client_network::Household;
+use crate::net::client_network::ClientNetwork;
 
 /// Shared by all threads. The lock is held for some tens of nanoseconds; nothing waits or wakes
 /// while it is held.
-pub(crate) struct Dispatcher {
+pub(crate) struct SharedQueue {
     dispatch: Mutex<Dispatch<Arc<BackendState>>>,
     protocol: Protocol,
     threads: usize,
@@ -36,7 +36,7 @@ type Guard<'a> = MutexGuard<'a, Dispatch<Arc<BackendState>>>;
 
 /// The right to have one request in flight at a backend; released when dropped.
 pub(crate) struct Slot<'a> {
-    dispatcher: &'a Dispatcher,
+    queue: &'a SharedQueue,
     pub(crate) id: BackendId,
     pub(crate) backend: Arc<BackendState>,
     ordinal: u32,
@@ -56,15 +56,15 @@ pub(crate) enum Class {
 }
 
 /// A place in the queue; left when dropped.
-pub(crate) struct Place<'a> {
-    dispatcher: &'a Dispatcher,
+pub(crate) struct QueuePlace<'a> {
+    queue: &'a SharedQueue,
     ticket: Option<Ticket>,
 }
 
 /// What came of asking for a slot.
 pub(crate) enum Reply<'a> {
     Slot(Slot<'a>),
-    Place(Place<'a>, Outlook),
+    QueuePlace(QueuePlace<'a>, Outlook),
     AllDown,
     Full,
     TooLate(Duration),
@@ -72,8 +72,8 @@ pub(crate) enum Reply<'a> {
     Overspent,
 }
 
-/// A backend as [`Dispatcher::standings`] sees it.
-pub(crate) struct Standings {
+/// A backend as [`SharedQueue::statuses`] sees it.
+pub(crate) struct BackendStatus {
     pub(crate) id: BackendId,
     pub(crate) backend: Arc<BackendState>,
     pub(crate) standing: Standing,
@@ -86,7 +86,7 @@ pub(crate) struct Standings {
     pub(crate) reason: Option<String>,
 }
 
-impl Dispatcher {
+impl SharedQueue {
     pub(crate) fn new(
         app: AppId,
         config: &AppConfig,
@@ -94,7 +94,7 @@ impl Dispatcher {
         events: broadcast::Sender<HealthEvent>,
     ) -> Self {
         let dispatch = Mutex::new(Dispatch::new(app, config));
-        Dispatcher { dispatch, protocol: config.protocol, threads, events }
+        SharedQueue { dispatch, protocol: config.protocol, threads, events }
     }
 
     pub(crate) fn ask(&self, wish: Wish) -> Reply<'_> {
@@ -103,7 +103,7 @@ impl Dispatcher {
             Asked::Granted(grant) => Reply::Slot(self.slot(grant)),
             Asked::Waiting(ticket, outlook, woken) => {
                 woken.into_iter().for_each(Waker::wake);
-                Reply::Place(Place { dispatcher: self, ticket: Some(ticket) }, outlook)
+                Reply::QueuePlace(QueuePlace { queue: self, ticket: Some(ticket) }, outlook)
             }
             Asked::AllDown => Reply::AllDown,
             Asked::Full => Reply::Full,
@@ -120,7 +120,7 @@ impl Dispatcher {
         match asked {
             Asked::Granted(grant) => Some(self.slot(grant)),
             Asked::Waiting(ticket, ..) => {
-                let mut place = Place { dispatcher: self, ticket: Some(ticket) };
+                let mut place = QueuePlace { queue: self, ticket: Some(ticket) };
                 poll_fn(|cx| place.poll(cx)).await.ok()
             }
             _ => None,
@@ -196,9 +196,9 @@ impl Dispatcher {
     }
 
     /// All backends, oldest first.
-    pub(crate) fn standings(&self) -> Vec<Standings> {
+    pub(crate) fn statuses(&self) -> Vec<BackendStatus> {
         let dispatch = self.lock();
-        let standings = dispatch.members().into_iter().map(|member| Standings {
+        let statuses = dispatch.members().into_iter().map(|member| BackendStatus {
             id: member.id,
             backend: Arc::clone(&member.backend),
             standing: member.standing,
@@ -209,7 +209,7 @@ impl Dispatcher {
             health: member.condition.health,
             reason: member.condition.reason.clone(),
         });
-        standings.collect()
+        statuses.collect()
     }
 
     /// Requests waiting now, and the most that ever waited at once.
@@ -256,7 +256,7 @@ impl Dispatcher {
     fn slot(&self, grant: Grant<Arc<BackendState>>) -> Slot<'_> {
         let Grant { id, backend, ordinal } = grant;
         Slot {
-            dispatcher: self,
+            queue: self,
             id,
             backend,
             ordinal,
@@ -279,27 +279,27 @@ fn set_slots(dispatch: &mut Guard<'_>, id: BackendId, slots: usize) -> Vec<Waker
     dispatch.set_slots(id, slots)
 }
 
-impl<'a> Place<'a> {
+impl<'a> QueuePlace<'a> {
     /// The slot, or why there is none.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Slot<'a>, Refusal>> {
         let ticket = self.ticket.as_ref().expect("a place is not polled after it was left");
-        let grant = ready!(self.dispatcher.lock().claim(ticket, cx.waker()));
+        let grant = ready!(self.queue.lock().claim(ticket, cx.waker()));
         self.ticket = None;
-        Poll::Ready(grant.map(|grant| self.dispatcher.slot(grant)))
+        Poll::Ready(grant.map(|grant| self.queue.slot(grant)))
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket.take() else { return };
-        let mut dispatch = self.dispatcher.lock();
+        let mut dispatch = self.queue.lock();
         match dispatch.claim(&ticket, Waker::noop()) {
             Poll::Pending => dispatch.cancel(&ticket),
             Poll::Ready(Err(_)) => {}
             // A grant that came too late goes on to the next waiter.
             Poll::Ready(Ok(grant)) => {
                 drop(dispatch);
-                drop(self.dispatcher.slot(grant));
+                drop(self.queue.slot(grant));
             }
         }
     }
@@ -310,7 +310,7 @@ impl Slot<'_> {
     /// the backend may have more of them. Returns what the slot is held for from now on.
     pub(crate) fn upgrade(&mut self) -> Class {
         self.resume();
-        let mut dispatch = self.dispatcher.lock();
+        let mut dispatch = self.queue.lock();
         let freed = dispatch.upgrade(self.id, self.ordinal, std::mem::take(&mut self.report));
         if let Some(freed) = freed {
             self.class = Class::Upgraded;
@@ -322,9 +322,9 @@ impl Slot<'_> {
     }
 
     /// From now on it waits for its client alone; `waker` is woken when others need it more.
-    pub(crate) fn stall(&mut self, client: Option<Household>, waker: &Waker) {
+    pub(crate) fn stall(&mut self, client: Option<ClientNetwork>, waker: &Waker) {
         if self.stall.is_none() && self.class == Class::Request {
-            let (stall, other) = self.dispatcher.lock().stall(self.id, client, waker);
+            let (stall, other) = self.queue.lock().stall(self.id, client, waker);
             self.stall = Some(stall);
             other.into_iter().for_each(Waker::wake);
         }
@@ -333,7 +333,7 @@ impl Slot<'_> {
     /// Its client has moved.
     pub(crate) fn resume(&mut self) {
         if let Some(stall) = self.stall.take() {
-            self.dispatcher.lock().resume(&stall);
+            self.queue.lock().resume(&stall);
         }
     }
 
@@ -343,7 +343,7 @@ impl Slot<'_> {
 
     /// Others need it more than its client, who makes it wait.
     pub(crate) fn is_revoked(&self) -> bool {
-        self.stall.as_ref().is_some_and(|stall| self.dispatcher.lock().is_revoked(stall))
+        self.stall.as_ref().is_some_and(|stall| self.queue.lock().is_revoked(stall))
     }
 
     pub(crate) fn class(&self) -> Class {
@@ -354,7 +354,7 @@ impl Slot<'_> {
         if freed.changes.turns.is_empty() && freed.changes.wakers.is_empty() {
             drop(dispatch);
         } else {
-            self.dispatcher.announce(dispatch, freed.changes);
+            self.queue.announce(dispatch, freed.changes);
         }
         if let Some(waker) = freed.wake {
             waker.wake();
@@ -367,7 +367,7 @@ impl Slot<'_> {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        let mut dispatch = self.dispatcher.lock();
+        let mut dispatch = self.queue.lock();
         if let Some(stall) = self.stall.take() {
             dispatch.resume(&stall);
         }
