@@ -3,16 +3,18 @@
 //! Facts about the format are from Artillery's documentation and sources (version 2.0); what is
 //! not supported is refused by name before a request is sent.
 
-mod answer;
 mod compiler;
+mod config;
 mod document;
 mod endpoints;
 mod ensure;
 mod fields;
+mod options;
 mod payload;
 mod phases;
 mod refusal;
 mod request;
+mod response;
 mod scenario;
 mod settings;
 
@@ -20,6 +22,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use load::Target;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
@@ -31,22 +34,9 @@ use self::refusal::Refusal;
 use crate::http::origin::Origin;
 use crate::scenario::script::Script;
 use crate::template::scope::Scope;
-use load::Target;
 
+pub use self::options::Options;
 pub use self::refusal::ScriptError;
-
-/// What is said about a script where it is run.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Goes before `config.target`.
-    pub target: Option<String>,
-    /// Which of `config.environments` counts.
-    pub environment: Option<String>,
-    /// Variables, as a JSON object; they go before those of the script.
-    pub variables: Option<String>,
-    /// A part of a script, as a JSON object, that goes before what the script says.
-    pub overrides: Option<String>,
-}
 
 /// Reads a script.
 ///
@@ -82,7 +72,7 @@ fn compile(text: &str, path: &Path, options: &Options) -> Result<Script, Refusal
     let config = top.take("config");
     let empty = Node { line: 0, item: document::Item::Map(Vec::new()) };
     let config = config.unwrap_or(&empty);
-    let mut settings = settings::read(&mut compiler, config, options)?;
+    let mut settings = config::read(&mut compiler, config, options)?;
     for (name, value) in variables {
         settings.set(compiler.set(&name), value);
     }

@@ -1,12 +1,12 @@
-//! The load's own time, which stands still while it is paused.
+//! The load's own time, which stands still during a pause.
 
 use crate::clock::time::Nanos;
 
-/// Between the clock and the load. Users and schedules know nothing of pauses.
+/// Converts between the clock and the load's own time. So users and schedules need not know of pauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PausableClock {
     paused_at: Option<Nanos>,
-    /// All pauses that are over.
+    /// The length of all pauses that are over.
     held: Nanos,
 }
 
@@ -25,12 +25,12 @@ impl PausableClock {
         self.paused_at.is_some()
     }
 
-    /// How long all pauses that are over took.
+    /// The length of all pauses that are over.
     pub(crate) fn held(&self) -> Nanos {
         self.held
     }
 
-    /// How long it stood still until `now`, in all.
+    /// The length of all pauses until `now`.
     pub(crate) fn stood(&self, now: Nanos) -> Nanos {
         self.held + self.paused_at.map_or(0, |at| now.saturating_sub(at))
     }
@@ -40,7 +40,7 @@ impl PausableClock {
         self.paused_at.map_or(now, |at| at.min(now)).saturating_sub(self.held)
     }
 
-    /// The clock's time at a time of the load; never, while it stands still.
+    /// The clock's time at a time of the load; `None` during a pause.
     pub(crate) fn real(&self, at: Nanos) -> Option<Nanos> {
         (!self.is_paused()).then_some(at + self.held)
     }

@@ -54,8 +54,8 @@ impl Clock {
 }
 
 impl Timer {
-    /// Makes sure that the timer fires at `at` or before. A timer that is armed for earlier is
-    /// left alone: one needless wake-up costs less than a system call each time round the loop.
+    /// Makes sure that the timer fires at `at` or before. A timer that is armed for earlier stays: one needless
+    /// wake-up costs less than a system call in each turn of the loop.
     pub(crate) fn wake_by(&mut self, at: Nanos, now: Nanos) -> io::Result<()> {
         let still_to_fire = self.armed > now;
         if still_to_fire && self.armed <= at {
@@ -81,8 +81,7 @@ impl AsFd for Timer {
     }
 }
 
-/// A length of time in nanoseconds. A century is as good as for ever, and sums of it stay within
-/// the clock's range.
+/// A length of time in nanoseconds, at most a century. So sums stay within the clock's range.
 pub(crate) fn nanos(length: Duration) -> Nanos {
     const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
     length.min(CENTURY).as_nanos() as Nanos

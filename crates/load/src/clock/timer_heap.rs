@@ -1,12 +1,12 @@
-//! Things that fall due, earliest first.
+//! Timers, earliest first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::clock::time::Nanos;
 
-/// A heap of (time, id). Entries are never removed early: whoever pops one checks whether it is
-/// still wanted, which is cheaper than finding it in the middle.
+/// A heap of (time, id). Entries are never removed early. The caller checks whether a popped entry is still
+/// wanted, which is cheaper than finding it in the middle.
 #[derive(Debug, Default)]
 pub(crate) struct TimerHeap {
     heap: BinaryHeap<Reverse<(Nanos, u32)>>,

@@ -1,4 +1,4 @@
-//! What carries bytes between the load and the kernel.
+//! The I/O engine: io_uring or epoll.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
-    /// io_uring where this process may use it (Linux 6.1 or newer, not forbidden), else epoll.
+    /// io_uring if this process may use it (Linux 6.1 or newer, not forbidden), else epoll.
     #[default]
     Auto,
-    /// io_uring, or the run does not start.
+    /// io_uring. The run does not start without it.
     Uring,
     /// epoll, which every Linux has and allows.
     Epoll,

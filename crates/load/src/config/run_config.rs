@@ -1,4 +1,4 @@
-//! What a run is made of, its defaults, and everything that can be wrong with it.
+//! The configuration of a run, with its defaults and its checks.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::workload::rate::max_rate;
 use crate::workload::spec::Workload;
 use crate::workload::thread_share::ThreadShare;
 
-/// A run, complete. [`Config::new`] gives the defaults; change what differs.
+/// The configuration of a run. [`Config::new`] gives the defaults.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Where requests go and what they say.
@@ -33,53 +33,50 @@ pub struct Config {
     /// Addresses of this machine that connections come from, in turn. One address and one target
     /// address have about 28,000 ports between them. Default: the kernel's choice.
     pub local_addresses: Vec<IpAddr>,
-    /// How https is spoken, where the target asks for it.
+    /// How https is spoken, if the target's URL asks for it.
     pub tls: Tls,
     /// What is spoken on connections. Default: HTTP/1.1.
     pub protocol: Protocol,
-    /// Connections that an open workload may hold at once, over all threads. A request that finds
-    /// all of them busy waits inside the generator; the wait counts into its response time.
-    /// In a closed workload every user has its own connection, or with HTTP/2 its own stream, and
-    /// this is not looked at.
-    /// Default: 4096.
+    /// The most connections of an open workload at once, over all threads. A request that finds all of them busy
+    /// waits inside the generator, and the wait counts into its response time. A closed workload ignores this
+    /// limit: every user has a connection of its own, or with HTTP/2 a stream. Default: 4096.
     pub max_connections: usize,
-    /// Generator threads; each drives its share of the load. Default: 1.
+    /// Generator threads. Each drives its share of the load. Default: 1.
     pub threads: usize,
-    /// What carries the bytes. Default: [`Engine::Auto`].
+    /// The I/O engine. Default: [`Engine::Auto`].
     pub engine: Engine,
     /// What the figures leave out. Default: the warm-up.
     pub trim: Trim,
-    /// Share of requests that may fail: no more than that, or than 1 %, speaks against nothing.
-    /// Default: 0.
+    /// Share of requests that may fail without a reason in the verdict. Up to 1 % always may. Default: 0.
     pub max_errors: f64,
     /// Length of a measuring window. Default: 1 s.
     pub window: Duration,
-    /// Seed of everything random, so that a run can be repeated.
+    /// Random seed, so that a run can be repeated.
     pub seed: u64,
-    /// What users do instead of sending the one request of the target: arrivals, and what is
-    /// counted towards [`End::Requests`], are then sessions. Default: none.
+    /// A script that replaces the target's request. Arrivals are then sessions, and [`End::Requests`] counts
+    /// sessions. Default: none.
     pub script: Option<Arc<dyn Scenarios>>,
-    /// Ends what the script does once before the load, and once after it. Default: asked by nobody.
+    /// Ends the sessions that the script plays before and after the load.
     pub interrupt: Interrupt,
 }
 
 /// When a run ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Only when told.
+    /// When it is stopped.
     Never,
-    /// When this much time has been measured, without pauses: since the start or, if there was
-    /// one, since the last [`crate::Run::mark`].
+    /// When it has measured for this long, without pauses. It measures from the start, or from the last
+    /// [`crate::Run::mark`].
     Duration(Duration),
-    /// When this many requests, counted from the start, have been sent and have ended.
+    /// When this many requests have been sent and have ended, counted from the start.
     Requests(u64),
 }
 
 /// What the figures of a run leave out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trim {
-    /// The beginning, until the run was steady: of one that is meant to be steady, that lasts
-    /// 5 s or more, that nobody marked or steered, and that does not end at a number of requests.
+    /// The beginning, until the run was steady. The run must be meant to be steady, last for 5 s or more, not be
+    /// marked or steered, and not end at a number of requests.
     #[default]
     WarmUp,
     /// Nothing.
@@ -92,15 +89,15 @@ pub enum Protocol {
     /// HTTP/1.1: one request at a time.
     #[default]
     Http1,
-    /// HTTP/2: over TLS as it is agreed upon (ALPN), else without asking the server first.
+    /// HTTP/2: negotiated in TLS (ALPN), or with prior knowledge without TLS.
     Http2 {
-        /// Requests at once on a connection. As many users, or arrivals, share one.
+        /// Requests at once on a connection. This many users, or arrivals, share a connection.
         streams: usize,
     },
 }
 
 impl Config {
-    /// A run with the defaults named at each field.
+    /// The defaults that each field names.
     pub fn new(target: Target, workload: Workload) -> Config {
         Config {
             target,
@@ -167,7 +164,7 @@ impl Config {
         self.tls_client().map(drop)
     }
 
-    /// What makes the TLS side of connections; `None` for plain ones.
+    /// The TLS side of connections; `None` for plain connections.
     pub(crate) fn tls_client(&self) -> Result<Option<TlsClient>, StartError> {
         let Some(name) = &self.target.tls else {
             return Ok(None);
@@ -189,7 +186,7 @@ impl Config {
                 let links = |thread| of_thread(thread).div_ceil(streams as u64);
                 (0..self.threads).map(links).sum::<u64>() as usize
             }
-            // The session of a user may hold several.
+            // The session of a user may hold several connections.
             (Workload::Closed { users, .. }, Some(_), _) => self.max_connections.max(*users),
             (Workload::Open { .. }, ..) => self.max_connections,
         }

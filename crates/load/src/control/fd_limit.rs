@@ -5,9 +5,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Files beyond connections: listeners, logs and pipes of the program around the generator.
 const OTHER_FILES: u64 = 256;
 
-/// Makes room for so many connections, as far as the hard limit allows. The soft limit is raised
-/// only to what is needed: some programs walk through all files that they might have open, and
-/// instances started later inherit it. Returns the limit, and the files that were wanted.
+/// Raises the limit on open files for this many connections, as far as the hard limit allows. It is raised
+/// only as far as needed: instances started later inherit it, and some programs walk through all files that
+/// they might have open. Returns the limit, and the files that are needed.
 pub(crate) fn allow_connections(connections: usize) -> (u64, u64) {
     let wanted = connections as u64 + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);

@@ -1,10 +1,11 @@
-//! Ends what a script does once before the load, or after it.
+//! Ends the session that a script plays before or after the load.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::steering::Control;
 
-/// Ends, when asked, what a script does once; cheap to clone and to send to other threads.
+/// Ends the session that a script plays before or after the load. It is cheap to clone and can be sent to
+/// other threads.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     state: Arc<Mutex<State>>,
@@ -14,14 +15,14 @@ pub struct Interrupt {
 enum State {
     #[default]
     Quiet,
-    /// This can be ended.
+    /// The run that can be ended.
     Playing(Control),
-    /// All that is begun from now on ends at once.
+    /// Every session that begins from now on ends at once.
     Asked,
 }
 
 impl Interrupt {
-    /// Ends what is being done, and what would be. The load itself goes on.
+    /// Ends the present session and all later ones. The load itself goes on.
     pub fn ask(&self) {
         if let State::Playing(control) = std::mem::replace(&mut *self.state(), State::Asked) {
             control.cut();

@@ -1,4 +1,4 @@
-//! Live changes of a run: the only thing that its threads share.
+//! Live changes of a run. The threads of a run share nothing else.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,8 +12,8 @@ use crate::metrics::published::Published;
 use crate::workload::plan::Plan;
 use crate::workload::rate::{Rate, is_rate, max_rate};
 
-/// Steers a running load; cheap to clone and to send to other threads. Changes take effect within
-/// milliseconds, in all threads as of the same instant. After the run has ended they do nothing.
+/// Steers a running load. It is cheap to clone and can be sent to other threads. Changes take effect within
+/// milliseconds, in all threads as of the same instant. After the end of the run they do nothing.
 #[derive(Debug, Clone)]
 pub struct Control {
     shared: Arc<Shared>,
@@ -24,13 +24,13 @@ pub struct Control {
 pub struct Present {
     /// Since the start, without pauses.
     pub elapsed: Duration,
-    /// Nothing is sent until it goes on.
+    /// Whether the load is paused.
     pub paused: bool,
     /// Users of a closed workload, or the rate of an open one.
     pub demand: Demand,
     /// The name of the phase, if it has one.
     pub phase: Option<String>,
-    /// Somebody has changed the load while it ran.
+    /// Whether the load was changed while it ran.
     pub steered: bool,
 }
 
@@ -39,40 +39,40 @@ pub struct Present {
 pub enum Demand {
     /// By users.
     Users {
-        /// Those who are there now.
+        /// The users who are present.
         now: u64,
-        /// Those who will be.
+        /// The users at the end of the ramp.
         goal: u64,
-        /// Users who come, or go, per second; `None`: all at once.
+        /// Users who come or go per second; `None` changes them all at once.
         ramp: Option<Rate>,
     },
     /// By arrivals: requests per second.
     Rate(Rate),
 }
 
-/// The steering, followed by every thread when the revision has changed, and a place for each
-/// thread to hand over what it has recorded.
+/// What the threads share. Every thread follows the steering when the revision has changed, and hands over
+/// its records in a place of its own.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     start: Nanos,
     revision: AtomicU64,
     steering: Mutex<Steering>,
-    /// Users whom a change leaves at least.
+    /// The fewest users that a change may leave.
     min_users: usize,
     pub(crate) published: Vec<Mutex<Published>>,
     wakers: Vec<Waker>,
 }
 
-/// Everything that can change while a run lasts. Pure functions of time, so that all threads agree
-/// whenever they learn of it.
+/// Everything that can change during a run. It consists of pure functions of time, so that all threads agree
+/// whenever they learn of a change.
 #[derive(Debug, Clone)]
 pub(crate) struct Steering {
     pub(crate) plan: Plan,
     pub(crate) load_clock: PausableClock,
     pub(crate) mark: Option<Nanos>,
     pub(crate) stop: Option<Nanos>,
-    /// What is in flight at the end is dropped, not waited for.
+    /// Whether requests in flight at the end are dropped.
     pub(crate) hurries: bool,
     /// When plan or clock changed last.
     pub(crate) steered: Option<Nanos>,
@@ -84,9 +84,9 @@ impl Control {
         Control { shared }
     }
 
-    /// Changes the number of users of a closed workload, at the ramp that it has. Surplus ones
-    /// finish their request and leave. A run that ends with a number of requests keeps a user a
-    /// thread, to send its share of them. Does nothing to an open workload.
+    /// Changes the number of users of a closed workload, at its ramp. Surplus users finish their request and
+    /// leave. A run that ends with a number of requests keeps one user in each thread, which sends the thread's
+    /// share. An open workload does not change.
     pub fn set_users(&self, users: usize) {
         let users = users.max(self.shared.min_users);
         allow_connections(users);
@@ -97,8 +97,8 @@ impl Control {
         });
     }
 
-    /// Changes how many users of a closed workload come or go per second, also of a ramp that is
-    /// under way; `None` is all at once. No rate at all is ignored, as it is by an open workload.
+    /// Changes how many users of a closed workload come or go per second, even during a ramp. `None` changes
+    /// them all at once. A rate that is not usable is ignored, and so is the call for an open workload.
     pub fn set_ramp(&self, ramp: Option<Rate>) {
         if ramp.is_none_or(is_rate) {
             self.steer(|plan, at| {
@@ -109,15 +109,14 @@ impl Control {
         }
     }
 
-    /// Changes the rate of an open workload (requests per second) at once, without a burst or a
-    /// hole. It replaces all that was planned, but the end. Zero stops the arrivals; a rate that
-    /// is negative, no number, or above what [`Config::check`](crate::Config::check) allows is
-    /// ignored, as it is by a closed workload.
+    /// Changes the rate of an open workload (requests per second) at once, without a burst or a gap. It replaces
+    /// the planned rates, but not the end. Zero stops the arrivals. A rate that is negative, not a number, or
+    /// above what [`Config::check`](crate::Config::check) allows is ignored. So is the call for a closed workload.
     pub fn set_rate(&self, rate: Rate) {
         self.ramp_rate(rate, Duration::ZERO);
     }
 
-    /// The same, linearly over a time.
+    /// Changes the rate linearly over a time, otherwise like [`Control::set_rate`].
     pub fn ramp_rate(&self, rate: Rate, over: Duration) {
         let most = max_rate(self.shared.published.len());
         if rate == 0.0 || (is_rate(rate) && rate <= most) {
@@ -137,7 +136,7 @@ impl Control {
         });
     }
 
-    /// Goes on where [`Control::pause`] stopped; what would have been due meanwhile comes later.
+    /// Goes on where [`Control::pause`] stopped. Requests that would have been due in the pause come later.
     pub fn resume(&self) {
         self.shared.change(|steering, now| {
             steering.load_clock.resume(now);
@@ -151,7 +150,7 @@ impl Control {
         self.shared.stop();
     }
 
-    /// The same, but what is in flight is dropped.
+    /// Ends the measuring now, and drops the requests in flight.
     pub(crate) fn cut(&self) {
         self.shared.hurry();
         self.shared.stop();
@@ -222,24 +221,24 @@ impl Shared {
         self.change(|steering, now| steering.mark = Some(now));
     }
 
-    /// Measuring ends now; the first call counts.
+    /// Measuring ends now. Only the first call counts.
     pub(crate) fn stop(&self) {
         self.change(|steering, now| {
             steering.stop.get_or_insert(now);
         });
     }
 
-    /// From now on, what is in flight at the end is dropped.
+    /// Requests in flight at the end will be dropped.
     pub(crate) fn hurry(&self) {
         self.change(|steering, _| steering.hurries = true);
     }
 
-    /// Nobody is interested any more: requests in flight are dropped.
+    /// The run was dropped: its threads end at once.
     pub(crate) fn abandon(&self) {
         self.change(|steering, _| steering.abandoned = true);
     }
 
-    /// Rises with every change; one load of it is what the control costs a thread.
+    /// Rises with every change. Reading it is all that the control costs a thread.
     pub(crate) fn revision(&self) -> u64 {
         self.revision.load(Ordering::Acquire)
     }

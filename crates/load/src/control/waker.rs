@@ -1,12 +1,12 @@
-//! What wakes a driver that sleeps: an eventfd.
+//! Wakes a sleeping driver through an eventfd.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Wakes one thread's driver; the driver holds a clone and watches it for edges, so nobody ever
-/// reads it: the counter has room for more wake-ups than there will be.
+/// Wakes one thread's driver. The driver holds a clone and watches it edge-triggered. Nobody reads it, because
+/// the counter has room for more wake-ups than there will be.
 #[derive(Debug, Clone)]
 pub(crate) struct Waker {
     fd: Arc<OwnedFd>,

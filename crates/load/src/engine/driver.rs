@@ -24,10 +24,10 @@ use epoll::Epoll;
 use uring::Uring;
 
 /// Actions between two turns, so that a storm of requests cannot delay what is due.
-const ACTIONS_A_TURN: usize = 1024;
+const ACTIONS_PER_TURN: usize = 1024;
 /// Connections opened between two turns. Each takes the kernel 20 us and more, in which nothing that
 /// becomes due is sent, and nothing that arrives is seen.
-const OPENINGS_A_TURN: usize = 8;
+const OPENINGS_PER_TURN: usize = 8;
 
 /// A thread's driver, made before the thread starts, so that what can fail fails early.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use crate::clock::timer_heap::TimerHeap;
 use crate::engine::actions::{Action, Actions};
 use crate::engine::request_source::RequestSource;
 use crate::error::kind::ErrorKind;
-use crate::http::http1::connection::{Connection, Disconnect, Event, Phase};
+use crate::http::http1::connection::{Connection, ConnectionState, Disconnect, Event};
 use crate::http::http1::head::Answer;
 use crate::http::request::KeepAlive;
 use crate::metrics::recorder::{Recorder, Sent};
@@ -120,7 +120,7 @@ impl Generator {
         loop {
             let id = self.actions.next_opening()?;
             let slot = &self.slots[id as usize];
-            if slot.exchange.is_some() && slot.connection.phase() == Phase::Closed {
+            if slot.exchange.is_some() && slot.connection.phase() == ConnectionState::Closed {
                 return Some(id);
             }
         }
@@ -187,7 +187,7 @@ impl Generator {
         let Some(exchange) = &mut slot.exchange else {
             return false;
         };
-        if slot.connection.phase() != Phase::Idle {
+        if slot.connection.phase() != ConnectionState::Idle {
             return false;
         }
         if let Some(then) = exchange.opening.take() {
@@ -226,7 +226,7 @@ impl Generator {
         self.handle(id, event, now);
     }
 
-    pub(crate) fn phase(&self, id: u32) -> Phase {
+    pub(crate) fn phase(&self, id: u32) -> ConnectionState {
         self.slots[id as usize].connection.phase()
     }
 
@@ -337,7 +337,7 @@ impl Generator {
         slot.exchange =
             Some(Exchange { intended, unnoticed, opening: None, sent: None, first_byte: None });
         match slot.connection.phase() {
-            Phase::Idle => self.actions.send(id),
+            ConnectionState::Idle => self.actions.send(id),
             _ => self.actions.open(id),
         }
     }
@@ -383,7 +383,7 @@ impl Generator {
         if self.terms.keep_alive == KeepAlive::ClosePerRequest {
             slot.connection.close();
         }
-        if slot.connection.phase() == Phase::Closed {
+        if slot.connection.phase() == ConnectionState::Closed {
             self.actions.close(id);
         }
         if let RequestSource::Sessions(_) = self.source {

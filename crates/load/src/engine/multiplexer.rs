@@ -6,7 +6,7 @@ use super::actions::{Action, Actions};
 use super::generator::Generator;
 use crate::clock::time::Nanos;
 use crate::error::kind::ErrorKind;
-use crate::http::http1::connection::{Disconnect, Phase};
+use crate::http::http1::connection::{ConnectionState, Disconnect};
 use crate::http::http2::connection::{Capacity, Http2Connection, Liveness, StreamEvent};
 use crate::http::http2::message::Message;
 use crate::http::request::{KeepAlive, Repeat};
@@ -129,7 +129,7 @@ impl Multiplexer {
         self.generator.recorder.connection_opened();
         for slot in std::mem::take(&mut link.opening) {
             // One that has timed out meanwhile wants nothing any more.
-            if self.generator.phase(slot) == Phase::Connecting {
+            if self.generator.phase(slot) == ConnectionState::Connecting {
                 self.generator.joined(slot);
             }
         }
@@ -219,12 +219,12 @@ impl Multiplexer {
         self.close(id, &ended, now);
     }
 
-    pub(crate) fn phase(&self, id: u32) -> Phase {
+    pub(crate) fn phase(&self, id: u32) -> ConnectionState {
         match &self.links[id as usize].state {
-            State::Closed | State::Asked => Phase::Closed,
-            State::Connecting => Phase::Connecting,
-            State::Open(_) if self.is_sending(id) => Phase::Sending,
-            State::Open(_) => Phase::Awaiting,
+            State::Closed | State::Asked => ConnectionState::Closed,
+            State::Connecting => ConnectionState::Connecting,
+            State::Open(_) if self.is_sending(id) => ConnectionState::Sending,
+            State::Open(_) => ConnectionState::Awaiting,
         }
     }
 

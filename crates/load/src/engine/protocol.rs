@@ -7,7 +7,7 @@ use crate::clock::time::Nanos;
 use crate::config::run_config::{Config, Protocol};
 use crate::error::kind::ErrorKind;
 use crate::error::start_error::StartError;
-use crate::http::http1::connection::{Disconnect, Phase};
+use crate::http::http1::connection::{ConnectionState, Disconnect};
 use crate::http::http2::message::Message;
 use crate::http::request::PreparedRequest;
 
@@ -130,7 +130,7 @@ impl Http {
         on!(self, lost(id, loss, now));
     }
 
-    pub(crate) fn phase(&self, id: u32) -> Phase {
+    pub(crate) fn phase(&self, id: u32) -> ConnectionState {
         on!(self, phase(id))
     }
 }

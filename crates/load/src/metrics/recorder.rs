@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use super::published::{FinalRecord, Published, ThreadState, lock};
 use super::segments::Segments;
 use super::session_tally::OpenSessionTally;
-use super::tally::{OpenTally, Part};
+use super::tally::{ClosedTally, OpenTally};
 use super::time_series::TimeSeries;
 use super::usage::Usage;
 use super::window::{Gauges, WindowTally};
@@ -31,14 +31,14 @@ pub(crate) struct Recorder {
     /// Of the open window.
     tally: OpenTally,
     /// Of closed ones that are not handed over.
-    parts: Vec<Part>,
+    parts: Vec<ClosedTally>,
     segments: Segments,
     time_series: TimeSeries,
     in_system: InSystem,
     /// When the measuring began: at the start or at the last mark.
     since: Nanos,
     width: Nanos,
-    phase: Phase,
+    phase: RecorderState,
     /// Windows that are open, not handed over, or waiting for a request that was sent in them.
     windows: VecDeque<WindowTally>,
     /// The number of the first of these, and of the first one since the measuring began.
@@ -61,7 +61,7 @@ struct InSystem {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum RecorderState {
     Measuring,
     /// The measuring is over; only shares of what was in flight are still added.
     Settling,
@@ -77,7 +77,7 @@ impl Recorder {
             in_system: InSystem::default(),
             since: start,
             width,
-            phase: Phase::Measuring,
+            phase: RecorderState::Measuring,
             windows: VecDeque::from([WindowTally::open_at(start)]),
             first: 0,
             base: 0,
@@ -99,7 +99,7 @@ impl Recorder {
     /// When the open window ends.
     pub(crate) fn boundary(&self) -> Option<Nanos> {
         match (self.phase, self.windows.back()) {
-            (Phase::Measuring, Some(open)) => Some(open.start + self.width),
+            (RecorderState::Measuring, Some(open)) => Some(open.start + self.width),
             _ => None,
         }
     }
@@ -112,7 +112,7 @@ impl Recorder {
 
     /// Measuring begins now; forgets what came before.
     pub(crate) fn mark(&mut self, at: Nanos) {
-        if self.phase == Phase::Settling {
+        if self.phase == RecorderState::Settling {
             return;
         }
         self.tally.take();
@@ -132,12 +132,12 @@ impl Recorder {
     pub(crate) fn end(&mut self, at: Nanos, gauges: Gauges) {
         self.close_window(at, gauges);
         self.time_series.end(at);
-        self.phase = Phase::Settling;
+        self.phase = RecorderState::Settling;
     }
 
     /// Whether the measuring is over.
     pub(crate) fn has_ended(&self) -> bool {
-        self.phase == Phase::Settling
+        self.phase == RecorderState::Settling
     }
 
     /// A request that was due so long ago is under way at the end, or waits for a connection.
@@ -282,7 +282,7 @@ impl Recorder {
                 window.completed += 1.0;
             }
         }
-        if self.phase == Phase::Measuring {
+        if self.phase == RecorderState::Measuring {
             self.time_series.answered(at, response);
         }
         let whole = service.max(1) as f64;
@@ -392,8 +392,8 @@ impl Recorder {
 
     fn open(&mut self) -> Option<(&mut OpenTally, &mut WindowTally)> {
         match self.phase {
-            Phase::Measuring => Some((&mut self.tally, self.windows.back_mut()?)),
-            Phase::Settling => None,
+            RecorderState::Measuring => Some((&mut self.tally, self.windows.back_mut()?)),
+            RecorderState::Settling => None,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! windows are, so that they begin together.
 
 use crate::clock::time::Nanos;
-use crate::metrics::tally::{Part, Tally};
+use crate::metrics::tally::{ClosedTally, Tally};
 
 /// One thread's tallies, in order, without gaps.
 #[derive(Debug, Clone, Default)]
@@ -20,14 +20,14 @@ struct Segment {
     /// Windows in it, and in it when it is full.
     windows: u64,
     room: u64,
-    tally: Part,
+    tally: ClosedTally,
 }
 
 const RESOLUTION: u64 = 32;
 
 impl Segments {
     /// Adds what was counted in a window that began at `start`.
-    pub(crate) fn add(&mut self, start: Nanos, tally: &Part) {
+    pub(crate) fn add(&mut self, start: Nanos, tally: &ClosedTally) {
         self.windows += 1;
         match self.list.last_mut().filter(|last| last.windows < last.room) {
             Some(last) => {

@@ -46,7 +46,7 @@ pub(crate) struct Tally<Times = Histogram> {
 /// Of an open window.
 pub(crate) type OpenTally = Tally<WindowHistogram>;
 /// Of one that is closed, or of several.
-pub(crate) type Part = Tally<SparseHistogram>;
+pub(crate) type ClosedTally = Tally<SparseHistogram>;
 
 impl<Times: Default> Default for Tally<Times> {
     fn default() -> Self {
@@ -76,8 +76,8 @@ impl<Times: Default> Default for Tally<Times> {
 
 impl OpenTally {
     /// What was counted; nothing is left.
-    pub(crate) fn take(&mut self) -> Part {
-        let mut part = Part::default();
+    pub(crate) fn take(&mut self) -> ClosedTally {
+        let mut part = ClosedTally::default();
         for (small, counts) in part.times_mut().into_iter().zip(self.times_mut()) {
             *small = SparseHistogram::of(counts);
         }
@@ -89,7 +89,7 @@ impl OpenTally {
 
 impl Tally {
     /// Adds counts and times.
-    pub(crate) fn add(&mut self, part: &Part) {
+    pub(crate) fn add(&mut self, part: &ClosedTally) {
         self.count(part);
         for (sum, small) in self.times_mut().into_iter().zip(part.times()) {
             small.add_to(sum);

@@ -25,69 +25,68 @@ use crate::verdict::unanswered::Unanswered;
 use crate::verdict::warm_up::{WarmUp, WarmUpCut};
 use crate::workload::user_count::UserCount;
 
-/// What was measured between the mark (or the start) and the end (or the last closed window). If
-/// the run warmed up by itself ([`Report::warm_up`]), its figures are those after that.
+/// What was measured between the mark (or the start) and the end (or the last closed window). The figures leave
+/// out a warm-up that the run found by itself ([`Report::warm_up`]).
 ///
-/// All times in the histograms but `failed` are of successful requests: answers with a status
-/// below 400, complete and well framed. A target that fails fast does not look fast.
+/// All histograms but `failed` are of successful requests: complete answers with a status below 400. So a
+/// target that fails fast does not look fast.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// What carried the bytes: never [`Engine::Auto`].
+    /// The I/O engine that ran: never [`Engine::Auto`].
     pub engine: Engine,
-    /// Generator threads: fewer than were asked for where there was not something to do for each.
+    /// Generator threads. There are fewer than asked for if some would have nothing to do.
     pub threads: usize,
-    /// When the run began, or was marked; a warm-up begins here.
+    /// When the run began, or was marked. A warm-up begins here.
     pub started_at: SystemTime,
     /// What was cut from the beginning; `None` if nothing was.
     pub warm_up: Option<WarmUp>,
     /// How long the measuring lasted, without the warm-up.
     pub duration: Duration,
-    /// How long of this nothing was sent because somebody paused it. Rates leave it out.
+    /// The part of this time in which the load was paused. Rates leave it out.
     pub paused: Duration,
-    /// Requests that ended within it, answered or failed: a plain count.
+    /// The number of requests that ended in this time, answered or failed.
     pub requests: u64,
-    /// Those of them that failed, by kind; kinds that did not occur are absent.
+    /// Requests that failed, by kind. Kinds that did not occur are absent.
     pub errors: BTreeMap<ErrorKind, u64>,
     /// When each of these kinds was first and last met.
     pub errors_seen: BTreeMap<ErrorKind, Seen>,
-    /// Complete answers by status, the failing ones included.
+    /// Complete answers by status, including failures.
     pub status: BTreeMap<u16, u64>,
     /// Bytes received, heads included.
     pub bytes: u64,
-    /// Those of them that are bodies of complete answers.
+    /// Bytes of the bodies of complete answers.
     pub body_bytes: u64,
-    /// Successful requests per second. In a closed workload that was marked in its steady state, a
-    /// request that was under way at the mark or at the end counts by the share of its service time
-    /// inside, so that this is exact even where only a few slow requests were measured. Else, where a
-    /// queue may build, a request counts when it ends.
+    /// Successful requests per second. In a closed workload that was marked in its steady state, a request that was
+    /// under way at the mark or at the end counts by the share of its service time inside. So this is exact even if
+    /// only a few slow requests were measured. Otherwise a queue may build, and a request counts when it ends.
     pub throughput: f64,
     /// Requests per second that were due.
     pub offered: f64,
     /// Requests that were due.
     pub due: u64,
-    /// Those of them for which there was a connection, or leave to open one.
+    /// Requests that had a connection, or were allowed to open one.
     pub sent: u64,
     /// Requests under way at the end of the run, in the generator or in the target.
     pub unanswered: u64,
-    /// Arrivals came faster than the target answered: the percentiles are lower bounds.
+    /// Whether arrivals came faster than the target answered. Then the percentiles are lower bounds.
     pub is_overloaded: bool,
-    /// Arrivals that found as many in the system as their phase allows; they are not due.
+    /// Arrivals that the limit of their phase dropped. They are not due.
     pub dropped: u64,
-    /// Requests of paced users that began late because the answer before took so long. Their
-    /// response time counts from when they should have begun.
+    /// Requests of paced users that began late because of a slow answer before. Their response time counts from
+    /// when they should have begun.
     pub late: u64,
     /// Requests in the system on average, or users of a closed workload.
     pub in_system: f64,
-    /// Of new connections, from the beginning until a request could go out; TLS included.
+    /// From the beginning of a new connection until a request could go out, including TLS.
     pub connect: Histogram,
-    /// From the intended send to the last byte: what a user of the target sees. Waiting for a
-    /// connection, opening it, and lateness of the generator are part of it.
+    /// From the intended send to the last byte, as a user of the target sees it. It includes waiting for a
+    /// connection, opening it, and lateness of the generator.
     pub response: Histogram,
     /// From the actual send to the last byte.
     pub service: Histogram,
     /// From the actual send to the first byte of the answer.
     pub first_byte: Histogram,
-    /// Of failed requests, from the intended send to the failure.
+    /// From the intended send to the failure, of failed requests.
     pub failed: Histogram,
     /// How late the generator acted on requests that were due.
     pub schedule_lag: Histogram,
@@ -95,21 +94,20 @@ pub struct Report {
     pub cpu_seconds: f64,
     /// CPU seconds a second of the busiest generator thread.
     pub busiest_thread: f64,
-    /// Seconds that the generator's threads were runnable without a CPU; `None` where the kernel
-    /// does not tell.
+    /// Seconds that the generator's threads were runnable without a CPU; `None` if the kernel does not say.
     pub run_wait_seconds: Option<f64>,
-    /// Connections established, in the warm-up too.
+    /// Connections that were established, including those of the warm-up.
     pub connections_opened: u64,
-    /// Kept connections that the server had closed and that were opened again, without an error;
-    /// in the warm-up too.
+    /// Idle connections that the server had closed and that were opened again without an error, including those of
+    /// the warm-up.
     pub reconnects: u64,
-    /// What the numbers are worth.
+    /// Whether the numbers can be trusted.
     pub verdict: Verdict,
-    /// Why, worst or not; empty when valid.
+    /// All reasons for the verdict; empty if it is valid.
     pub reasons: Vec<Reason>,
     /// The windows, in order.
     pub windows: Vec<Window>,
-    /// The requests of a script by their names; empty where there is only one request.
+    /// The requests of a script by name; empty without a script.
     pub by_name: Vec<Named>,
     /// A script's own metrics.
     pub script: Option<ScriptReport>,
@@ -118,19 +116,19 @@ pub struct Report {
 /// The requests of one name.
 #[derive(Debug, Clone)]
 pub struct Named {
-    /// As the script calls them.
+    /// The name in the script.
     pub name: String,
     /// Their method.
     pub method: String,
-    /// Those that ended, answered or failed.
+    /// Requests that ended, answered or failed.
     pub requests: u64,
-    /// Those of them that failed.
+    /// Requests that failed.
     pub errors: u64,
-    /// How often they failed, and when, by kind; kinds that did not occur are absent.
+    /// How often they failed, and when, by kind. Kinds that did not occur are absent.
     pub failures: BTreeMap<ErrorKind, (u64, Seen)>,
     /// Bytes of the bodies of their answers.
     pub body_bytes: u64,
-    /// Of successful ones, from the intended send to the last byte.
+    /// From the intended send to the last byte, of successful requests.
     pub response: Histogram,
     /// From the actual send to the last byte.
     pub service: Histogram,
@@ -139,9 +137,9 @@ pub struct Named {
 /// The first and the last time that something was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// At first.
+    /// The first time.
     pub first: SystemTime,
-    /// And last; the same if it was met once.
+    /// The last time; the same if it was met once.
     pub last: SystemTime,
 }
 
@@ -156,9 +154,9 @@ pub(crate) struct RunContext {
     pub(crate) connection_limit: usize,
     pub(crate) counting: Counting,
     pub(crate) judging: Judging,
-    /// When it was paused.
+    /// Its pauses.
     pub(crate) load_clock: PausableClock,
-    /// Who was to come, to a closed workload that nobody marked or steered.
+    /// The planned users of a closed workload that was not marked or steered.
     pub(crate) users: Option<UserCount>,
     /// Share of requests that may fail.
     pub(crate) max_errors: f64,
@@ -192,22 +190,21 @@ impl RunContext {
 /// How requests that straddle the edges of the measuring count into the throughput.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counting {
-    /// By the share of their service time inside. Right where as many are under way at the end as
-    /// at the beginning, as in a closed workload.
+    /// By the share of their service time inside. This is right if as many are under way at the end as at the
+    /// beginning, as in a closed workload.
     Shares,
-    /// By their end. An open workload that overloads its target, and the first round of a closed one,
-    /// leave a growing backlog, whose shares would pass for throughput.
+    /// By their end. An open workload that overloads its target, and the first round of a closed one, leave a
+    /// growing backlog, whose shares would look like throughput.
     Ends,
 }
 
 impl Report {
-    /// The `percent`th percentile of the response time (95.0 is p95); `None` where there are too
-    /// few samples to carry it.
+    /// A percentile of the response time (95.0 is p95); `None` if there are too few samples for it.
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
         self.response.percentile(percent)
     }
 
-    /// What the percentile is at most: the longest time, where there are too few samples to carry it.
+    /// An upper bound of the percentile: the longest time, if there are too few samples for it.
     pub fn at_most(&self, percent: f64) -> Option<Duration> {
         self.percentile(percent).or(self.response.max())
     }
@@ -222,8 +219,8 @@ impl Report {
         self.error_count() as f64 / self.requests.max(1) as f64
     }
 
-    /// Requests sent over requests due, and of an overloaded target requests that ended over requests
-    /// due; 1 when none was due.
+    /// Requests sent over requests due; 1 if none was due. For an overloaded target, requests that ended over
+    /// requests due.
     pub fn achieved_ratio(&self) -> f64 {
         let achieved = if self.is_overloaded { self.requests } else { self.sent };
         match self.due {
@@ -237,7 +234,7 @@ impl Report {
         self.requests - self.error_count()
     }
 
-    /// Adds what was counted of a script: all of it, whatever was cut from the rest.
+    /// Adds all counts of a script, including those of the warm-up.
     pub(crate) fn with_script(
         mut self,
         context: RunContext,
@@ -257,7 +254,7 @@ impl Report {
         self
     }
 
-    /// Where requests failed, that is told of them. Where none was made, sessions alone say why.
+    /// Adds a reason for failed sessions, unless failed requests are a reason already.
     fn judge_sessions(&mut self, tally: &SessionTally) {
         let told = |reason: &Reason| match reason {
             Reason::NoSuccess { requests, .. } => *requests > 0,
@@ -359,14 +356,14 @@ impl Report {
     }
 }
 
-/// Captures, matches and the like; what failed requests do to sessions is told of the requests.
+/// The reason for sessions that failed by captures, matches and the like.
 fn sessions_failed(tally: &SessionTally) -> Option<Reason> {
     let ratio = tally.failed as f64 / (tally.completed + tally.failed).max(1) as f64;
     let (most, _) = tally.errors.iter().max_by_key(|(_, count)| **count)?;
     (ratio > ERRORS_SUSPECT).then(|| Reason::SessionsFailed { ratio, most: most.clone() })
 }
 
-/// The end may leave a moment of the last window, whose rate is chance: the one before takes it in.
+/// Merges a very short last window into the one before, because its rate would be chance.
 fn absorb_moment(windows: &mut Vec<WindowTally>, cut: Nanos) {
     const MOMENT: f64 = 0.1;
     if let [.., before, last] = windows.as_slice()

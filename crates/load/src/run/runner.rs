@@ -33,15 +33,15 @@ use crate::workload::thread_share::ThreadShare;
 use crate::workload::user_count::UserCount;
 use crate::workload::users::Users;
 
-/// The first request is due this long after the threads were made, so that all of them are up.
+/// The first request is due this long after the threads were made, so that all of them run.
 const HEAD_START: Nanos = 2 * MILLISECOND;
 
-/// A running load. Dropped without [`Run::finish`] or [`Run::wait`], it stops at once.
+/// A running load. It stops at once if it is dropped without [`Run::finish`] or [`Run::wait`].
 #[derive(Debug)]
 pub struct Run {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    /// When the clock read zero.
+    /// When the clock was zero.
     epoch: SystemTime,
     start: Nanos,
     engine: Engine,
@@ -103,13 +103,13 @@ impl Run {
         Control::new(Arc::clone(&self.shared))
     }
 
-    /// Measuring begins now, in all threads at the same instant; what was recorded before was
-    /// warm-up and is forgotten. A duration to run for counts from here.
+    /// Measuring begins now, in all threads at the same instant. Earlier records are dropped as warm-up. A
+    /// configured duration counts from here.
     pub fn mark(&self) {
         self.shared.mark();
     }
 
-    /// The windows that are closed since the mark, in order. The last ones may be unsettled: see
+    /// The windows that were closed since the mark, in order. The last ones may still change: see
     /// [`Window::unsettled`].
     pub fn windows(&self) -> Vec<Window> {
         let since = self.since();
@@ -129,7 +129,7 @@ impl Run {
         }
     }
 
-    /// Whether a thread is still at work: false once the run has reached its end by itself.
+    /// Whether a thread is still running. It is false once the run has reached its end by itself.
     pub fn is_running(&self) -> bool {
         self.threads.iter().any(|thread| !thread.is_finished())
     }
@@ -141,8 +141,7 @@ impl Run {
         self.wait()
     }
 
-    /// The same, but drops the requests in flight: for somebody who waits, and whom a target that
-    /// hangs would hold up.
+    /// Ends the measuring now, drops the requests in flight, and reports. So a target that hangs delays nobody.
     pub fn cut(self) -> Report {
         self.control().cut();
         self.wait()
@@ -175,7 +174,7 @@ impl Run {
         }
     }
 
-    /// When the measuring began. A mark that came after the end of the run has changed nothing.
+    /// When the measuring began. A mark after the end of the run changes nothing.
     fn since(&self) -> Nanos {
         let asked = self.shared.steering().mark.unwrap_or(self.start);
         let (mut running, mut known) = (false, self.start);
@@ -201,7 +200,7 @@ impl Run {
             engine: self.engine,
             threads: self.shared.published.len(),
             connection_limit: self.connection_limit,
-            // Before a mark the first users' queue is still building.
+            // Before a mark, the queue of the first users is still building.
             counting: if since > self.start { self.counting } else { Counting::Ends },
             judging,
             load_clock: steering.load_clock,
@@ -226,7 +225,7 @@ impl Drop for Run {
 }
 
 impl Config {
-    /// Fits connections and threads to each other and to the limit on open files.
+    /// Adapts connections and threads to each other and to the limit on open files.
     fn limit_connections(&mut self) -> Result<(), StartError> {
         let connections = self.connections();
         let (limit, needed) = allow_connections(connections);
@@ -235,12 +234,12 @@ impl Config {
             self.threads = self.threads.min((*users).max(1));
         }
         if let Some(most) = self.script.as_ref().and_then(|script| script.shared_connections()) {
-            // A thread without one of them would need one of its own.
+            // A thread without a shared connection would need one of its own.
             self.threads = self.threads.min(most);
         }
         let refusal = |connections| StartError::Files { connections, needed, limit };
         match (&self.workload, &self.script) {
-            // Of HTTP/2, users share connections.
+            // With HTTP/2, users share connections.
             (Workload::Closed { .. }, None) => {
                 let fits = connections <= connections_within(limit);
                 if fits { Ok(()) } else { Err(refusal(connections)) }
@@ -254,8 +253,8 @@ impl Config {
             }
             (Workload::Open { phases, .. }, _) => {
                 self.max_connections = connections.min(connections_within(limit)).max(1);
-                // A thread without a connection could never send its share, nor could one that may
-                // have nothing in the system.
+                // A thread could not send its share without a connection, or with a limit of zero requests
+                // in the system.
                 let limits = phases.iter().filter_map(|phase| phase.limit);
                 let least = limits.chain([self.max_connections]).min().unwrap_or(1);
                 self.threads = self.threads.min(least.max(1));
@@ -326,10 +325,10 @@ impl Config {
         Generator::new(terms, traffic, source, recorder, quota)
     }
 
-    /// A ramp of users ends somewhere; rates that change are not meant to be steady.
+    /// What to judge at the end. A ramp of users has an end, but a changing rate is not meant to be steady.
     fn judging(&self, plan: &Plan, start: Nanos) -> Judging {
         if self.script.is_some() {
-            // Sessions begin and end; requests do not follow each other alike.
+            // Sessions begin and end, so the rate of requests changes.
             return Judging::Law;
         }
         let from = match plan {

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::metrics::histogram::Histogram;
 
-/// Everything that a script's run is judged by. Rendered as JSON, it has the shape of the
-/// aggregate in Artillery's reports.
+/// The metrics of a script's run, and what the script demands of them. As JSON, it has the shape of the aggregate
+/// in Artillery's reports.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ScriptReport {
     /// Counters, rates and summaries.
     #[serde(flatten)]
     pub metrics: Metrics,
-    /// What the script demands, in its order.
+    /// The conditions of the script, in its order.
     pub checks: Vec<Check>,
-    /// Why what the script does after the load failed.
+    /// Why the script's `after` failed.
     pub after_failed: Option<String>,
 }
 
@@ -60,25 +60,25 @@ pub struct Summary {
 /// A condition of the script, judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// As written.
+    /// The condition as written.
     pub expression: String,
-    /// Whether the run fails with it.
+    /// Whether the run fails if it does not hold.
     pub strict: bool,
     /// Whether it holds.
     pub passed: bool,
-    /// The metrics that it names, as they were.
+    /// The metrics that it names, with their values.
     pub measured: String,
 }
 
 impl ScriptReport {
-    /// Whether everything that the script insists on holds.
+    /// Whether all strict conditions hold.
     pub fn passed(&self) -> bool {
         self.checks.iter().all(|check| check.passed || !check.strict)
     }
 }
 
 impl Metrics {
-    /// The satisfaction score, from 0 to 1, where it was counted.
+    /// The Apdex score, from 0 to 1, if it was counted.
     pub fn apdex(&self) -> Option<f64> {
         let count = |name: &str| Some(*self.counters.get(name)? as f64);
         let satisfied = count("apdex.satisfied")?;

@@ -13,13 +13,13 @@ use crate::verdict::steady_state::Steadiness;
 use crate::verdict::unanswered::Unanswered;
 use crate::workload::user_count::Ramp;
 
-/// The worth of a run's numbers.
+/// Whether a run's numbers can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The numbers describe the target.
     Valid,
-    /// They may be off; the reasons say by what.
+    /// They may be wrong. The reasons say why.
     Suspect,
     /// They describe the generator, or nothing.
     Invalid,
@@ -30,47 +30,46 @@ pub enum Verdict {
 const BUSY_SUSPECT: f64 = 0.80;
 const BUSY_INVALID: f64 = 0.95;
 
-/// Seconds. The kernel gives CPU out in slices of some milliseconds, and to a group with a limit in
-/// periods of 100 ms (kernel documentation, sched-bwc.rst): the share of a shorter time is chance.
-const BUSY_LEAST: f64 = 0.100;
+/// Seconds. The kernel gives out CPU in slices of some milliseconds, and to a group with a limit in periods of
+/// 100 ms (kernel documentation, sched-bwc.rst). The share in a shorter time is chance.
+const MIN_BUSY_SECONDS: f64 = 0.100;
 
-/// Time without a CPU adds to service times, unseen by the schedule. A fifth of the time leaves
-/// no doubt that generator and target fight for cores; below it, lag and CPU tell more.
+/// Time without a CPU adds to service times, and the schedule does not show it. At a fifth of the time,
+/// generator and target compete for cores. Below that, lag and CPU say more.
 const WAITED_SUSPECT: f64 = 0.20;
-/// Seconds. Some slices of the scheduler are nobody's fault; in a run that is over in a moment they
-/// would be most of it.
-const WAITED_LEAST: f64 = 0.050;
+/// Seconds. A few slices of the scheduler are normal, and would be most of a very short run.
+const MIN_WAITED_SECONDS: f64 = 0.050;
 
-/// A millisecond is what a busy shared machine does to anybody, and below a tenth of the median
-/// nobody would read the figures differently: both must be exceeded.
+/// Both must be exceeded. A busy shared machine delays any program by a millisecond, and a lag below a tenth of
+/// the median changes no conclusion.
 const LAG_SUSPECT_SECONDS: f64 = 0.001;
 const LAG_SUSPECT_SHARE: f64 = 0.10;
-/// Later than the answer takes, and not by a hair: what is measured is the lag.
+/// A lag that is longer than the answers, and not by chance. Then the lag is what was measured.
 const LAG_INVALID_SECONDS: f64 = 0.010;
 const LAG_INVALID_SHARE: f64 = 1.0;
 
 const ACHIEVED_SUSPECT: f64 = 0.99;
 const ACHIEVED_INVALID: f64 = 0.95;
-/// Requests that may be between due and sent at both ends of any measuring.
+/// Requests that may be between due and sent at the beginning and the end.
 const ACHIEVED_SLACK: u64 = 2;
 
-/// A share of waiting arrivals that reaches into p99.
+/// The share of arrivals that wait for a connection at which p99 changes.
 const WAITED_FOR_CONNECTION: f64 = 0.01;
 
-/// A share of failures that p99 of successes would hide.
+/// The share of failures that p99 of successes would hide.
 pub(crate) const ERRORS_SUSPECT: f64 = 0.01;
 
-/// The same share of late or missing requests reaches into p99.
+/// The share of late or missing requests at which p99 changes.
 const LATE_SUSPECT: f64 = 0.01;
 const DROPPED_SUSPECT: f64 = 0.01;
 const UNANSWERED_SUSPECT: f64 = 0.01;
 
-/// A ramp that takes more of a run is not cut: there would be too little left.
-const COMING_SUSPECT: f64 = 0.5;
+/// A ramp that takes a larger share of a run is not cut, because too little would be left.
+const RAMP_SUSPECT: f64 = 0.5;
 
-/// What throughput, times and requests in flight may be apart. Clocks are read some microseconds
-/// apart and histograms are exact to 0.1 %: more is no accident.
-const BOOKS_SUSPECT: f64 = 0.05;
+/// How far both sides of Little's law may differ. Clocks are read some microseconds apart, and histograms are
+/// exact to 0.1 %.
+const LITTLES_LAW_SUSPECT: f64 = 0.05;
 
 /// The numbers that a verdict rests on.
 #[derive(Debug, Clone, Default)]
@@ -155,11 +154,12 @@ impl Evidence {
 
     fn about_the_generator(&self) -> impl Iterator<Item = Reason> {
         let (share, seconds) = (self.busiest, self.seconds);
-        let busy = (share > BUSY_SUSPECT).then_some(match seconds < BUSY_LEAST {
+        let busy = (share > BUSY_SUSPECT).then_some(match seconds < MIN_BUSY_SECONDS {
             true => Reason::TooShort { seconds, share },
             false => Reason::GeneratorBusy { share },
         });
-        let matters = |share: &f64| *share > WAITED_SUSPECT && share * self.seconds > WAITED_LEAST;
+        let matters =
+            |share: &f64| *share > WAITED_SUSPECT && share * self.seconds > MIN_WAITED_SECONDS;
         let waited = self.longest_wait.filter(matters);
         let waited = waited.map(|share| Reason::GeneratorWaited { share });
         let resources =
@@ -200,7 +200,7 @@ impl Evidence {
             }
             Steadiness::Unknown | Steadiness::After(..) => None,
         };
-        let books = self.littles_law.filter(|littles_law| littles_law.gap() > BOOKS_SUSPECT);
+        let books = self.littles_law.filter(|littles_law| littles_law.gap() > LITTLES_LAW_SUSPECT);
         let books = books
             .map(|LittlesLaw { counted, derived, .. }| Reason::BooksDisagree { counted, derived });
         let hung = self.unanswered.filter(|hung| hung.share > UNANSWERED_SUSPECT);
@@ -208,7 +208,7 @@ impl Evidence {
             requests,
             longest: longest as f64 / SECOND as f64,
         });
-        let coming = self.ramp.filter(|ramp| ramp.share > COMING_SUSPECT);
+        let coming = self.ramp.filter(|ramp| ramp.share > RAMP_SUSPECT);
         let coming =
             coming.map(|Ramp { came, wanted, share }| Reason::UsersComing { came, wanted, share });
         [coming, late, dropped, hung, changing, books].into_iter().flatten()

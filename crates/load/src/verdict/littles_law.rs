@@ -1,9 +1,9 @@
-//! Little's law, as a check of the generator's own books.
+//! Little's law, as a check of the generator's own counts.
 //!
-//! J. D. C. Little, "A proof for the queuing formula L = lambda W", Operations Research 9(3), 1961: on
-//! average as many are in a system as arrive a second times the seconds that each stays. The one
-//! side is integrated over time as requests and users come and go; the other is made of the
-//! throughput and of the histograms. Where they disagree, something was lost or counted twice.
+//! J. D. C. Little, "A proof for the queuing formula L = lambda W", Operations Research 9(3), 1961: the mean
+//! number in a system is the arrival rate times the mean stay. One side is integrated over time as requests and
+//! users come and go. The other follows from the throughput and the histograms. If they disagree, something was
+//! lost or counted twice.
 
 use crate::clock::time::{Nanos, SECOND};
 use crate::metrics::histogram::Histogram;
@@ -16,22 +16,22 @@ use crate::verdict::judging::Judging;
 pub(crate) struct LittlesLaw {
     /// Requests in the system, or users, on average.
     pub(crate) counted: f64,
-    /// As throughput, response time and pauses have it.
+    /// The same number, from throughput, response times and pauses.
     pub(crate) derived: f64,
-    /// How much of them may be under way at the ends, where one side has them and the other not.
+    /// How far both may differ because of requests under way at the beginning and the end.
     pub(crate) ends: f64,
 }
 
-/// Those under way at both ends are in one side only, for about one stay: shorter than so many
-/// stays, a run says nothing.
-const STAYS: f64 = 20.0;
-/// And so does one of few requests, or of less than a second, in which a generator that sleeps a
-/// little too long weighs as much as a mistake.
-const REQUESTS: u64 = 100;
+/// Requests under way at the beginning or the end are in one side only, for about one stay. So a run must be
+/// this many stays long.
+const MIN_STAYS: f64 = 20.0;
+/// A run must have this many requests and last for a second. In a shorter one, a generator that sleeps a little
+/// too long weighs as much as a mistake.
+const MIN_REQUESTS: u64 = 100;
 
 impl LittlesLaw {
-    /// `unanswered` are the ages of requests that were in the system at the end. `None` where too
-    /// little was measured, and for paced users who were late: their response times overlap.
+    /// `unanswered` are the ages of requests that were in the system at the end. `None` if too little was measured,
+    /// or if paced users were late: their response times overlap.
     pub(crate) fn of<'a>(
         judging: Judging,
         tally: &Tally,
@@ -39,7 +39,7 @@ impl LittlesLaw {
         length: Nanos,
         unanswered: &[Nanos],
     ) -> Option<LittlesLaw> {
-        let few = tally.requests < REQUESTS || length < SECOND;
+        let few = tally.requests < MIN_REQUESTS || length < SECOND;
         if judging == Judging::Nothing || few || tally.late > 0 {
             return None;
         }
@@ -52,19 +52,19 @@ impl LittlesLaw {
         let stayed = total(&tally.response) + total(&tally.failed);
         let under_way: Nanos = unanswered.iter().map(|age| age.min(&length)).sum();
         let total = stayed + (pauses + under_way) as f64 / SECOND as f64;
-        // Who is under way at an instant stays longer than the average, as long stays are met more
-        // often: E[R^2] / E[R] (renewal theory's inspection paradox; Feller, vol. 2, I.4).
+        // A request that is under way at an instant stays longer than the average: E[R^2] / E[R] (the
+        // inspection paradox of renewal theory; Feller, vol. 2, I.4).
         let met = (squares(&tally.response) + squares(&tally.failed)) / stayed;
         let stay = (total / tally.requests as f64).max(met);
-        (seconds >= STAYS * stay).then_some(LittlesLaw {
+        (seconds >= MIN_STAYS * stay).then_some(LittlesLaw {
             counted: occupancy as f64 / length as f64,
             derived: total / seconds,
-            // The slowest of all is one of a few: chance may put one at either end.
+            // By chance, one of the slowest requests may be under way at either end.
             ends: (total / seconds * stay + 2.0 * slowest(tally)) / seconds,
         })
     }
 
-    /// How far apart they are beyond the ends, as a share of what was counted.
+    /// How far the sides are apart beyond `ends`, as a share of what was counted.
     pub(crate) fn gap(self) -> f64 {
         let apart = (self.derived - self.counted).abs() - self.ends;
         apart.max(0.0) / self.counted.max(f64::MIN_POSITIVE)

@@ -1,8 +1,8 @@
 //! Whether arrivals come faster than the target answers them.
 //!
-//! Then the number of requests under way grows for as long as the load lasts, and response times with
-//! it. That is a fact about the target, not a fault of the measurement: its throughput is right, but
-//! its percentiles depend on when the run ended.
+//! Then the number of requests under way grows with the length of the load, and so do response times. That is a
+//! fact about the target, not a fault of the measurement. Its throughput is right, but its percentiles depend on
+//! when the run ended.
 
 use crate::clock::time::Nanos;
 use crate::metrics::tally::Tally;
@@ -10,15 +10,16 @@ use crate::metrics::window::WindowTally;
 
 /// The requests under way must grow by this share of the arrivals.
 const MIN_GROWTH: f64 = 0.05;
-/// And by so many standard deviations of a Poisson count, the square root of the arrivals: a queue that
-/// is stable varies, too.
+/// They must also grow by this many standard deviations of a Poisson count, the square root of the arrivals. A
+/// stable queue varies, too.
 const MIN_DEVIATIONS: f64 = 2.0;
-/// A load that rises faster brings more under way without any queue.
+/// If a load rises faster, the requests under way grow without any queue.
 const MAX_RISE: f64 = 1.1;
-/// A run must last for so many of the fastest answers, or most requests are under way for that alone.
+/// A run must be this many times as long as the fastest answer. In a shorter one most requests are under way.
 const MIN_ANSWERS: u64 = 8;
 
-/// Of the measured windows of an open workload. They must have grown in the third quarter and in the last.
+/// Judges the measured windows of an open workload. The requests under way must have grown in the third quarter
+/// and in the last.
 pub(crate) fn is_overloaded(windows: &[&WindowTally], tally: &Tally, length: Nanos) -> bool {
     let quarter = windows.len() / 4;
     let fastest = tally.response.min().map_or(Nanos::MAX, |min| min.as_nanos() as Nanos);

@@ -1,4 +1,4 @@
-//! What can speak against a run's numbers, in a sentence each.
+//! What can be wrong with a run's numbers, in one sentence each.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::error::kind::ErrorKind;
 use crate::verdict::steady_state::Series;
 
-/// Something that speaks against a run's numbers. Its text is one sentence with the remedy.
+/// Something that is wrong with a run's numbers. Its text is one sentence with the remedy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -69,18 +69,18 @@ pub enum Reason {
         requests: u64,
         /// The most frequent kind of failure.
         most: Option<ErrorKind>,
-        /// Why, and what to do, where more is known than the kind.
+        /// Why, and what to do, if more is known than the kind.
         why: Option<String>,
     },
-    /// Sessions of a script ended before its last step: what follows that step was asked for less
-    /// often than the script says.
+    /// Sessions of a script failed before their last step. So the later steps were requested less often than the
+    /// script says.
     SessionsFailed {
         /// Failed over ended.
         ratio: f64,
         /// The most frequent error.
         most: String,
     },
-    /// So many requests failed that the percentiles, which are of successes, flatter the target.
+    /// Many requests failed. The percentiles are of successes, and flatter the target.
     ManyErrors {
         /// Failed over ended.
         ratio: f64,
@@ -94,52 +94,52 @@ pub enum Reason {
         /// Late over due.
         ratio: f64,
     },
-    /// Arrivals were turned away because as many were in the system as their phase allows.
+    /// Arrivals were dropped because the limit of their phase was reached.
     ArrivalsDropped {
         /// Turned away over all.
         ratio: f64,
     },
-    /// Requests were under way at the end, and had been for far longer than any answer took.
+    /// Requests were under way at the end, for far longer than any answer took.
     Unanswered {
         /// How many.
         requests: u64,
         /// Seconds since the first of them was due.
         longest: f64,
     },
-    /// Users came one after the other for most of the time, or not all of them came.
+    /// The ramp of users took most of the run, or did not end in it.
     UsersComing {
-        /// Those who came.
+        /// Users who came.
         came: u64,
-        /// Those who were to.
+        /// Users who should have come.
         wanted: u64,
-        /// Of the time, until all had come.
+        /// The share of the time until all had come.
         share: f64,
     },
-    /// It was still changing after its half, so its figures are of no one state.
+    /// The load was still changing in the second half of the run.
     NotSteady {
         /// What was changing: requests per second, or seconds.
         series: Series,
-        /// Median before it changed no more.
+        /// Median before the change ended.
         early: f64,
-        /// And after.
+        /// Median after it.
         late: f64,
     },
-    /// The generator's own books disagree (Little's law): requests were lost or counted twice.
+    /// The generator's own counts violate Little's law: requests were lost or counted twice.
     BooksDisagree {
         /// Requests in the system on average, as they were counted.
         counted: f64,
-        /// The same from throughput, response times and pauses.
+        /// The same number, from throughput, response times and pauses.
         derived: f64,
     },
     /// A generator thread stopped with an error of its own.
     EngineFailed {
-        /// What it said.
+        /// The error.
         message: String,
     },
 }
 
 impl Reason {
-    /// What was seen.
+    /// What is wrong.
     pub fn evidence(&self) -> String {
         match self {
             Reason::GeneratorBusy { share } => format!(
@@ -234,7 +234,7 @@ impl Reason {
         }
     }
 
-    /// What to do, for who chose the load, its threads, connections and addresses.
+    /// What to do, for someone who chose the load, its threads, connections and addresses.
     fn remedy(&self) -> &str {
         match self {
             Reason::GeneratorBusy { .. } => {
@@ -289,7 +289,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What to check first where everything fails in this way.
+/// What to check first if every request fails in this way.
 fn where_to_look(most: Option<ErrorKind>) -> &'static str {
     match most {
         Some(ErrorKind::Connect | ErrorKind::ConnectTimeout) => {

@@ -1,15 +1,14 @@
 //! Whether a run reached its steady state, and when.
 //!
-//! The rule is MSER-5: of all beginnings that could be cut, the one after which the mean of the
-//! rest is known best, on means of five observations. K. P. White, "An effective truncation
-//! heuristic for bias reduction in simulation output", Simulation 69(6), 1997; with batches: White,
-//! Cobb and Spratt, "A comparison of five steady-state truncation heuristics for simulation",
-//! Winter Simulation Conference 2000. A cut in the second half means that there is too little left
-//! to tell: K. Hoad, S. Robinson and R. Davies, "Automating warm-up length estimation", Journal of
-//! the Operational Research Society 61(9), 2010.
+//! The rule is MSER-5. Of all possible cuts, it takes the one after which the mean of the rest has the smallest
+//! standard error, on means of five observations. K. P. White, "An effective truncation heuristic for bias
+//! reduction in simulation output", Simulation 69(6), 1997. With batches: White, Cobb and Spratt, "A comparison
+//! of five steady-state truncation heuristics for simulation", Winter Simulation Conference 2000. A cut in the
+//! second half leaves too little to judge: K. Hoad, S. Robinson and R. Davies, "Automating warm-up length
+//! estimation", Journal of the Operational Research Society 61(9), 2010.
 //!
-//! MSER alone would also cut a beginning because of one stall in it, and so hide the stall. A cut
-//! counts as a warm-up only if most of what it takes away is unlike the rest.
+//! MSER alone would also cut a beginning because of one stall in it, and so hide the stall. So a cut counts as a
+//! warm-up only if most of what it removes differs from the rest.
 
 use serde::Serialize;
 
@@ -35,28 +34,29 @@ pub(crate) enum Steadiness {
     /// It was too short to show anything.
     #[default]
     Unknown,
-    /// It was steady after this time, which is the beginning if it always was.
+    /// It was steady after this time. That is the beginning if it was always steady.
     After(Nanos, Series),
-    /// It was still changing after its half; medians before and after.
+    /// It was still changing in its second half. These are the medians before and after.
     Never { series: Series, early: f64, late: f64 },
 }
 
-/// Observations in a batch, at least.
-const BATCH: usize = 5;
-/// Requests in a batch, at least: fewer than that vary by chance as much as warm-ups do.
-const REQUESTS: u64 = 10;
-/// Batches without which nothing is said.
-const LEAST: usize = 10;
-/// Batches that are never cut: a few that happen to be alike must not look steady.
-const REST: usize = 5;
-/// A cut must change the median by so much to be one: below, nobody would read the figures
-/// differently, and machines wander by as much.
-const CUT_MATTERS: f64 = 0.05;
-/// And by so much more, the more it takes away: a quarter of a run must be worth 10 %, a half 20 %.
-const CUT_IS_WORTH: f64 = 0.4;
-/// Standard deviations that chance does not make: of the rest's batches, and of a sum of ranks
-/// (one in a thousand, though every cut is tried).
-const FAR: f64 = 3.0;
+/// The fewest ticks in a batch.
+const MIN_BATCH_TICKS: usize = 5;
+/// The fewest requests in a batch. Fewer vary by chance as much as warm-ups do.
+const MIN_BATCH_REQUESTS: u64 = 10;
+/// The fewest batches that can be judged.
+const MIN_BATCHES: usize = 10;
+/// Batches that are never cut. A few that happen to be alike must not look steady.
+const MIN_BATCHES_KEPT: usize = 5;
+/// A cut must change the median by this share. Below it, nobody would read the figures differently, and
+/// machines vary by as much.
+const MIN_MEDIAN_CHANGE: f64 = 0.05;
+/// And by this share of the share that it removes: a quarter of a run must change the median by 10 %, a half by
+/// 20 %.
+const MEDIAN_CHANGE_PER_CUT: f64 = 0.4;
+/// Standard deviations that chance does not cause, in the batches of the rest and in a sum of ranks (one in a
+/// thousand, although every cut is tried).
+const MIN_DEVIATIONS: f64 = 3.0;
 const FAR_BY_RANKS: f64 = 3.3;
 
 impl Steadiness {
@@ -64,9 +64,11 @@ impl Steadiness {
     pub(crate) fn of(time_series: &TimeSeries, since: Nanos, from: Nanos) -> Steadiness {
         let ticks = time_series.ticks_from(from);
         let all: u64 = ticks.iter().map(|tick| tick.answered).sum();
-        let size = (REQUESTS * ticks.len() as u64).div_ceil(all.max(1)).max(BATCH as u64) as usize;
+        let size = (MIN_BATCH_REQUESTS * ticks.len() as u64)
+            .div_ceil(all.max(1))
+            .max(MIN_BATCH_TICKS as u64) as usize;
         let batches: Vec<Tick> = ticks.chunks_exact(size).map(sum).collect();
-        if batches.len() < LEAST || all == 0 {
+        if batches.len() < MIN_BATCHES || all == 0 {
             return Steadiness::Unknown;
         }
         let seconds = (size as u64 * time_series.width()) as f64 / SECOND as f64;
@@ -77,7 +79,7 @@ impl Steadiness {
         {
             let end = truncation(&values);
             let (early, late) = (median(&values[..end]), median(&values[end..]));
-            // What answers no more is in no steady state, however early that was.
+            // A target that no longer answers is in no steady state.
             if end > values.len() / 2 || end > 0 && late == 0.0 {
                 return Steadiness::Never { series, early, late };
             } else if end > cut.0 {
@@ -89,7 +91,7 @@ impl Steadiness {
     }
 }
 
-/// Seconds; a batch without an answer has the time of the one before, or of the first that has one.
+/// Seconds. A batch without an answer has the time of the one before, or of the first that has one.
 fn times(batches: &[Tick]) -> Vec<f64> {
     let mut last = batches.iter().find_map(Tick::typical).unwrap_or_default();
     let times = batches.iter().map(|batch| {
@@ -99,11 +101,11 @@ fn times(batches: &[Tick]) -> Vec<f64> {
     times.collect()
 }
 
-/// How many values to cut: the smallest marginal standard error of what is left.
+/// How many values to cut, for the smallest marginal standard error of the rest.
 fn truncation(values: &[f64]) -> usize {
     let n = values.len();
     let (mut sum, mut squares) = (0.0, 0.0);
-    // Around the mean, so that squares do not cancel.
+    // Values around the mean, so that squares do not cancel.
     let center = values.iter().sum::<f64>() / n as f64;
     let mut best = (f64::INFINITY, 0);
     for cut in (0..n).rev() {
@@ -112,7 +114,9 @@ fn truncation(values: &[f64]) -> usize {
         squares += value * value;
         let left = (n - cut) as f64;
         let error = (squares - sum * sum / left).max(0.0) / (left * left);
-        if n - cut >= REST.max(n / 10) && error <= best.0 && (cut == 0 || is_transient(values, cut))
+        if n - cut >= MIN_BATCHES_KEPT.max(n / 10)
+            && error <= best.0
+            && (cut == 0 || is_transient(values, cut))
         {
             best = (error, cut);
         }
@@ -120,8 +124,8 @@ fn truncation(values: &[f64]) -> usize {
     best.1
 }
 
-/// The beginning lies on one side of nearly all of the rest, mostly, to its end, noticeably, and
-/// not by chance: it is short, or far off, or the ranks of all that is in it say so.
+/// Whether the beginning differs from the rest. Most of it lies on one side of nearly all of the rest, to its
+/// end, and not by chance: it is short, or far off, or a rank-sum test says so.
 fn is_transient(values: &[f64], cut: usize) -> bool {
     let (beginning, rest) = (sorted(&values[..cut]), sorted(&values[cut..]));
     let margin = rest.len() / 20;
@@ -130,18 +134,19 @@ fn is_transient(values: &[f64], cut: usize) -> bool {
     let is_off = |value: &&f64| if early < late { **value < low } else { **value > high };
     let is_mostly_off = |part: &[f64]| 2 * part.iter().filter(is_off).count() > part.len();
     let end = &values[cut - cut.div_ceil(4)..cut];
-    let worth = CUT_IS_WORTH * cut as f64 / values.len() as f64;
-    let matters = differ(early, late) > worth.max(CUT_MATTERS);
+    let worth = MEDIAN_CHANGE_PER_CUT * cut as f64 / values.len() as f64;
+    let matters = differ(early, late) > worth.max(MIN_MEDIAN_CHANGE);
     if !matters || !is_mostly_off(&beginning) || !is_mostly_off(end) {
         return false;
     }
     let is_short = 10 * cut <= values.len();
-    let is_far = 2 * cut <= values.len() && (early - late).abs() > FAR * deviation(&rest);
+    let is_far =
+        2 * cut <= values.len() && (early - late).abs() > MIN_DEVIATIONS * deviation(&rest);
     is_short || is_far || rank_score(&beginning, &rest) > FAR_BY_RANKS
 }
 
-/// The score of the rank-sum test: standard deviations from what chance would give (H. B. Mann and
-/// D. R. Whitney, Annals of Mathematical Statistics 18(1), 1947). Both are sorted.
+/// The score of the rank-sum test, in standard deviations (H. B. Mann and D. R. Whitney, Annals of Mathematical
+/// Statistics 18(1), 1947). Both lists are sorted.
 fn rank_score(some: &[f64], others: &[f64]) -> f64 {
     let wins = |value: &f64| {
         let less = others.partition_point(|other| other < value);

@@ -1,30 +1,30 @@
-//! Requests that were under way when the measuring ended: no percentile knows of them.
+//! Requests that were under way when the measuring ended. No percentile includes them.
 //!
-//! While a target goes on answering, they are about as old as its answers. A target that hangs
-//! before the end would look as fast as it was until then, were it not for those that wait.
+//! While a target answers, they are about as old as its answers. If a target hangs before the end, only they
+//! show it.
 
 use crate::clock::time::{Nanos, SECOND, nanos};
 use crate::metrics::tally::Tally;
 
-/// Those that have waited for far longer than any answer took.
+/// Requests that have waited for far longer than any answer took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Unanswered {
     pub(crate) requests: u64,
     pub(crate) longest: Nanos,
-    /// Of the users, each of whom waits for one; else of the requests.
+    /// Their share of the users, or without users of the requests.
     pub(crate) share: f64,
 }
 
-/// Less is a stall that happens to lie at the end.
-const LEAST: Nanos = SECOND;
-/// What is left of a request under way can be as long as what has passed.
-const FAR: Nanos = 2;
+/// A shorter wait can be a stall that happens to be at the end.
+const MIN_AGE: Nanos = SECOND;
+/// A request under way may still take as long as it has taken.
+const AGE_FACTOR: Nanos = 2;
 
 impl Unanswered {
     /// `ages` are those of all requests under way, `users` those of a closed workload.
     pub(crate) fn of(ages: &[Nanos], tally: &Tally, users: u64) -> Option<Unanswered> {
         let slowest = nanos(tally.response.max()?);
-        let bound = LEAST.max(FAR * slowest);
+        let bound = MIN_AGE.max(AGE_FACTOR * slowest);
         let old = || ages.iter().copied().filter(|age| *age > bound);
         let requests = old().count() as u64;
         let all = if users > 0 { users } else { tally.requests + requests };

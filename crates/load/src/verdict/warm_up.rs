@@ -1,4 +1,4 @@
-//! Where the figures of a run begin.
+//! Where the figures of a run begin after its warm-up.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct WarmUp {
     pub by: Series,
 }
 
-/// The beginning of a run, judged at its end.
+/// Where the figures of a run begin, judged at its end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct WarmUpCut {
     /// The figures begin here.
@@ -35,7 +35,7 @@ impl WarmUpCut {
         let (Judging::Steadiness(from) | Judging::WarmUp(from)) = judging else {
             return none(Steadiness::Unknown);
         };
-        // While a thread still runs, the end is not known.
+        // The end is not known while a thread still runs.
         if threads.iter().any(|thread| thread.final_record.is_none()) {
             return none(Steadiness::Unknown);
         }
@@ -44,7 +44,7 @@ impl WarmUpCut {
             return none(Steadiness::Unknown);
         };
         if 2 * time_series.ticks_from(from).len() < time_series.ticks_from(since).len() {
-            // Most of it was a ramp.
+            // Most of the run was a ramp.
             return none(Steadiness::Unknown);
         }
         let steadiness = Steadiness::of(&time_series, since, from);
@@ -54,7 +54,7 @@ impl WarmUpCut {
         if wanted <= since {
             return none(steadiness);
         }
-        // Only at a seam of every thread, where a window begins, can the beginning be taken away.
+        // The warm-up can be cut only at a seam that every thread has, and at which a window begins.
         let is_common = |seam: &Nanos| {
             let is_start = |thread: &Snapshot| thread.starts_window_at(*seam);
             wholes().all(|whole| whole.segments.seams().any(|other| other == *seam))
@@ -67,7 +67,7 @@ impl WarmUpCut {
         }
     }
 
-    /// What is cut, of a run that began at `since`.
+    /// What is cut from a run that began at `since`.
     pub(crate) fn public(&self, since: Nanos) -> Option<WarmUp> {
         let length = Duration::from_nanos(self.at.saturating_sub(since));
         (!length.is_zero()).then_some(WarmUp { length, by: self.by })

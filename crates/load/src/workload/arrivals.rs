@@ -6,34 +6,34 @@ use crate::clock::time::Nanos;
 use crate::workload::schedule::Schedule;
 use crate::workload::thread_share::ThreadShare;
 
-/// Arrivals that one thread keeps while they wait for a connection (8 MB). Those beyond it are
-/// due and never sent, which the achieved ratio shows.
+/// The most arrivals of one thread that wait for a connection (8 MB). Further ones are due but never sent,
+/// which the achieved ratio shows.
 const BACKLOG_LIMIT: usize = 1 << 20;
 
-/// One thread's arrivals, the connections that are free for them, and those without one.
+/// One thread's arrivals, its free connections, and the arrivals that wait for one.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     pub(crate) schedule: Schedule,
     share: ThreadShare,
-    /// Slots without a request. Open connections are taken from the back, the most recently used
-    /// first, so that as few as possible are kept warm; closed ones wait at the front.
+    /// Slots without a request. Open connections are at the back and are taken from there, the most recently
+    /// used first, so that few connections are kept warm. Closed ones are at the front.
     free: VecDeque<u32>,
     slots: u32,
     slot_limit: u32,
-    /// Intended times, by the clock, of arrivals that found every connection busy.
+    /// Intended times of arrivals that found every connection busy.
     backlog: VecDeque<Nanos>,
 }
 
 /// Where an arrival went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// To this slot, which may have to be opened first.
+    /// To this slot. Its connection may still have to be opened.
     Slot(u32),
-    /// Into the backlog: every connection is busy.
+    /// Into the backlog, because every connection is busy.
     Waits,
-    /// Nowhere: the backlog is full as well.
+    /// Nowhere, because the backlog is full.
     Shed,
-    /// Nowhere: the phase allows no more at once.
+    /// Nowhere, because the phase limits the requests in the system.
     Dropped,
 }
 
@@ -49,8 +49,7 @@ impl Arrivals {
         }
     }
 
-    /// An arrival that is due by the load's time `now`, and the most that its phase allows in the
-    /// system.
+    /// An arrival that is due at the load's time `now`, and the limit of its phase.
     pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<(Nanos, Option<usize>)> {
         let due = self.schedule.next_due().filter(|due| *due <= now)?;
         let limit = self.schedule.limit();
@@ -58,7 +57,7 @@ impl Arrivals {
         Some((due, limit))
     }
 
-    /// Passes over what was due before `end`; returns how many arrivals that were.
+    /// Skips arrivals that were due before `end`, and returns their number.
     pub(crate) fn skip_due(&mut self, end: Nanos) -> u64 {
         let mut skipped = 0;
         while self.schedule.next_due().is_some_and(|due| due < end) {
@@ -68,8 +67,8 @@ impl Arrivals {
         skipped
     }
 
-    /// Finds a connection for an arrival. Those in the backlog were there first, but a free slot
-    /// and a backlog exist together only in a pause, in which nothing arrives.
+    /// Finds a connection for an arrival. The backlog need not come first: a free slot and a backlog exist
+    /// together only in a pause, in which nothing arrives.
     pub(crate) fn place(&mut self, intended: Nanos, limit: Option<usize>) -> Place {
         if limit.is_some_and(|limit| self.in_system() >= self.own(limit)) {
             return Place::Dropped;
@@ -90,16 +89,16 @@ impl Arrivals {
 
     /// This thread's share of a phase's limit.
     pub(crate) fn own(&self, limit: usize) -> u64 {
-        // A thread whose share is none would drop everything.
+        // A thread whose share is zero would drop every arrival.
         self.share.of(limit as u64).max(1)
     }
 
-    /// The request that waits longest.
+    /// The arrival that waits longest.
     pub(crate) fn pop_backlog(&mut self) -> Option<Nanos> {
         self.backlog.pop_front()
     }
 
-    /// The same, and a connection for it. Only after a pause there are both.
+    /// The arrival that waits longest, and a connection for it. Both exist only after a pause.
     pub(crate) fn match_up(&mut self) -> Option<(u32, Nanos)> {
         let intended = *self.backlog.front()?;
         let slot = self.free.pop_back()?;
@@ -107,7 +106,7 @@ impl Arrivals {
         Some((slot, intended))
     }
 
-    /// All that waits was meant to go out so much later.
+    /// Delays the intended times of the backlog.
     pub(crate) fn delay_backlog(&mut self, length: Nanos) {
         self.backlog.iter_mut().for_each(|intended| *intended += length);
     }
@@ -130,7 +129,7 @@ impl Arrivals {
         self.backlog.len() as u64
     }
 
-    /// The intended times of all that waits, which now waits no more.
+    /// Empties the backlog, and returns its intended times.
     pub(crate) fn take_backlog(&mut self) -> impl Iterator<Item = Nanos> {
         self.backlog.drain(..)
     }

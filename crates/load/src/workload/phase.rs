@@ -7,41 +7,41 @@ use super::rate::{Rate, is_rate};
 use super::trace::Trace;
 use crate::error::start_error::StartError;
 
-/// A stretch of an open workload.
+/// A part of an open workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Phase {
-    /// For the reader.
+    /// The name that the reader sees.
     pub name: Option<String>,
     /// What arrives in it.
     pub flow: Flow,
-    /// How long it lasts; `None` is for ever, and only the last one may. A trace brings its own.
+    /// How long it lasts. Only the last phase may last for ever (`None`). A trace has a length of its own.
     pub length: Option<Duration>,
-    /// An arrival that finds so many in the system is dropped, and counted; `None` drops none.
+    /// An arrival that finds this many requests in the system is dropped and counted. `None` drops nothing.
     pub limit: Option<usize>,
 }
 
 /// How many arrivals a second a phase brings.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Flow {
-    /// Always so many; none at 0.
+    /// A constant rate. At 0 nothing arrives.
     Constant(Rate),
-    /// Changing linearly over the phase.
+    /// A rate that changes linearly over the phase.
     Ramp {
         /// At its beginning.
         from: Rate,
         /// At its end.
         to: Rate,
     },
-    /// Changing in steps of a second, the first at `from` and the last at `to`.
+    /// A rate that changes in steps of a second, from `from` in the first to `to` in the last.
     Stairs {
         /// In its first second.
         from: Rate,
         /// In its last second.
         to: Rate,
     },
-    /// So many in the whole phase, evenly.
+    /// A number of arrivals in the whole phase, evenly spaced.
     Count(u64),
-    /// As recorded.
+    /// Recorded rates.
     Trace(Arc<Trace>),
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::rate_curve::RateCurve;
 use super::user_count::UserCount;
 
-/// What was meant to happen, as of now.
+/// The users, or the rate, at any time.
 #[derive(Debug, Clone)]
 pub(crate) enum Plan {
     Closed(UserCount),

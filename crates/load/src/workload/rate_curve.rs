@@ -1,8 +1,8 @@
-//! A rate over time, and its integral: how many arrivals there should have been.
+//! A rate over time, and its integral, the number of arrivals.
 //!
-//! The expected number of arrivals up to time t is N(t), the integral of the rate. Everything is
-//! closed-form from the beginning of a segment, and a segment begins at a whole nanosecond and, if
-//! it can, at a whole number of arrivals: errors never add up, however long a run.
+//! The expected number of arrivals up to time t is N(t), the integral of the rate. Every value has a closed
+//! form from the beginning of its segment. A segment begins at a whole nanosecond and, if possible, at a whole
+//! number of arrivals. So errors never add up in a long run.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::clock::time::{Nanos, SECOND, nanos};
 use crate::workload::phase::{Flow, Phase};
 use crate::workload::rate::Rate;
 
-/// All of an open workload's rates. Times are the load's: they stand still while it is paused.
+/// The rates of an open workload. Times are the load's own, which stand still during a pause.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RateCurve {
     /// In order, without gaps, at least one.
@@ -18,18 +18,18 @@ pub(crate) struct RateCurve {
     names: Vec<Option<String>>,
 }
 
-/// A stretch in which the rate changes linearly or not at all.
+/// A time in which the rate changes linearly or not at all.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RateSegment {
     start: Nanos,
-    /// [`Nanos::MAX`] for one without an end.
+    /// [`Nanos::MAX`] if it has no end.
     end: Nanos,
     from: Rate,
     to: Rate,
     /// N at its start, and at its end.
     before: f64,
     after: f64,
-    /// Most in the system, over all threads.
+    /// The limit of requests in the system, over all threads.
     pub(crate) limit: Option<usize>,
     phase: usize,
 }
@@ -47,8 +47,8 @@ impl RateCurve {
         curve
     }
 
-    /// The time at which N reaches `count`, or leaves it where no more arrive for a while; `None`
-    /// if it never does. `cursor` remembers where it was: counts are asked for in rising order.
+    /// The time at which N reaches `count`, or leaves it after a time without arrivals. `None` if it never does.
+    /// `cursor` is the segment of the last call, because counts are asked for in rising order.
     pub(crate) fn time_of(&self, count: f64, cursor: &mut usize) -> Option<Nanos> {
         while self.segments.get(*cursor)?.after <= count {
             *cursor += 1;
@@ -72,12 +72,12 @@ impl RateCurve {
         self.segments.get(cursor)?.limit
     }
 
-    /// When nothing more arrives; `None` is never.
+    /// When the arrivals end; `None` if they never do.
     pub(crate) fn ends_at(&self) -> Option<Nanos> {
         self.segments.last().map(|last| last.end).filter(|end| *end != Nanos::MAX)
     }
 
-    /// Another rate from `at` on, reached linearly over a time, until the same end.
+    /// The curve with another rate from `at` on, which is reached linearly. Its end stays.
     pub(crate) fn redirected(&self, at: Nanos, rate: Rate, over: Duration) -> RateCurve {
         let now = self.at(at);
         let end = self.ends_at().unwrap_or(Nanos::MAX);
@@ -205,7 +205,7 @@ fn seconds(nanos: Nanos) -> f64 {
     nanos as f64 / SECOND as f64
 }
 
-/// A whole number, if rounding alone has made it none: a phase of 30 arrivals brings 30.
+/// Removes rounding errors from what should be a whole number, so that a phase of 30 arrivals has 30.
 fn whole(count: f64) -> f64 {
     let nearest = count.round();
     if (count - nearest).abs() < 1e-6 { nearest } else { count }

@@ -28,8 +28,8 @@ pub(crate) struct Schedule {
     due: Option<Nanos>,
 }
 
-/// Thread t of T takes arrivals t, t + T, t + 2T of one sequence that all threads know, so that
-/// their number does not change it.
+/// Thread t of T takes arrivals t, t + T, t + 2T of one sequence. All threads know it, so that the number of
+/// threads does not change it.
 #[derive(Debug)]
 enum Gaps {
     Even { stride: f64 },
@@ -70,14 +70,14 @@ impl Schedule {
         self.look();
     }
 
-    /// Goes on along another curve, which counts the arrivals so far.
+    /// Follows another curve, which includes the arrivals so far.
     pub(crate) fn follow(&mut self, curve: Arc<RateCurve>) {
         self.curve = curve;
         self.cursor = 0;
         self.look();
     }
 
-    /// The most in the system, over all threads, when the next arrival is due.
+    /// The limit of requests in the system, over all threads, when the next arrival is due.
     pub(crate) fn limit(&self) -> Option<usize> {
         self.curve.limit_at(self.cursor)
     }
@@ -93,8 +93,8 @@ impl Schedule {
 }
 
 impl Workload {
-    /// When the arrivals of an open workload are intended, since its beginning: those of every run
-    /// with this seed, whatever its threads. A closed one has none.
+    /// The intended times of an open workload's arrivals, since its beginning. They are the same in every run with
+    /// this seed, with any number of threads. A closed workload has none.
     pub fn arrivals(&self, seed: u64) -> impl Iterator<Item = Duration> + use<> {
         const ALONE: ThreadShare = ThreadShare { thread: 0, threads: 1 };
         let mut schedule = match self {

@@ -9,18 +9,18 @@ use crate::error::start_error::StartError;
 /// What decides when the next request is due.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Workload {
-    /// A number of users; each sends, waits for the answer, and sends again in its rhythm.
+    /// A number of users. Each sends, waits for the answer, and sends again in its rhythm.
     Closed {
         /// Users at once, each on a connection of its own.
         users: usize,
-        /// Users who come, or go, per second; `None`: all at once.
+        /// Users who come or go per second; `None` changes them all at once.
         ramp: Option<Rate>,
         /// When a user's next request is due.
         rhythm: Rhythm,
     },
-    /// Requests that come as planned, whatever became of the earlier ones.
+    /// Requests that arrive as planned, whether or not earlier ones are answered.
     Open {
-        /// One after the other. The run ends with the last one, if that has an end.
+        /// The phases in order. The run ends with the last one, if it has an end.
         phases: Vec<Phase>,
         /// How the arrivals are spread.
         spacing: Spacing,
@@ -32,26 +32,26 @@ pub enum Workload {
 pub enum Rhythm {
     /// After a pause that begins with the answer.
     Think(Think),
-    /// Every so often, whatever the answers take. A user who is late begins at once, and its
-    /// response time counts from when it should have begun.
+    /// At fixed intervals, however long the answers take. A late user sends at once, and its response time
+    /// counts from when it should have sent.
     Every(Duration),
 }
 
 /// How long a user thinks between an answer and the next request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Think {
-    /// Always so long.
+    /// A constant time.
     Constant(Duration),
-    /// Anything from `least` to `most`, all equally likely.
+    /// A time from `least` to `most`, uniformly distributed.
     Uniform {
         /// The shortest.
         least: Duration,
         /// The longest.
         most: Duration,
     },
-    /// Mostly short and sometimes long, as people are: exponentially distributed.
+    /// An exponentially distributed time: mostly short and sometimes long.
     Exponential {
-        /// Of all.
+        /// The mean of all times.
         mean: Duration,
     },
 }
@@ -85,7 +85,7 @@ impl Workload {
         }
     }
 
-    /// The rate (requests per second) of an open workload that never changes it.
+    /// The rate (requests per second) of an open workload whose rate is constant.
     pub fn rate(&self) -> Option<Rate> {
         match self {
             Workload::Open { phases, .. } => match phases.as_slice() {
@@ -104,7 +104,7 @@ impl Workload {
         }
     }
 
-    /// The highest rate at any time; 0 of users.
+    /// The highest rate at any time; 0 for a closed workload.
     pub(crate) fn peak(&self) -> Rate {
         match self {
             Workload::Closed { .. } => 0.0,

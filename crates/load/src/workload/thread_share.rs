@@ -10,7 +10,7 @@ pub struct ThreadShare {
 }
 
 impl ThreadShare {
-    /// How many of `total` things, dealt out in turn, are this thread's.
+    /// How many of `total` things this thread gets, if they are dealt out in turn.
     pub fn of(&self, total: u64) -> u64 {
         let (thread, threads) = (self.thread as u64, self.threads as u64);
         total / threads + u64::from(thread < total % threads)

@@ -1,4 +1,4 @@
-//! A recorded course of arrivals: requests per second over time.
+//! A recorded rate of arrivals over time.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use jiff::{Timestamp, civil};
 
 use crate::workload::rate::{Rate, is_rate};
 
-/// Rates, each from its time until the next one's.
+/// Recorded rates. Each holds until the next one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
     steps: Vec<Step>,
@@ -29,7 +29,7 @@ pub struct Step {
 pub struct Replay<'a> {
     /// The column with the rates, by its name in the header line. Default: the second.
     pub column: Option<&'a str>,
-    /// So many times as fast as it was recorded; rates stay. Default: 1.
+    /// Replay speed factor. Rates stay as recorded. Default: 1.
     pub speed: f64,
     /// Rates are multiplied by this. Default: 1.
     pub scale: f64,
@@ -46,9 +46,9 @@ pub enum TraceError {
     Cell {
         /// Counted from 1.
         line: usize,
-        /// What stands there.
+        /// The text of the cell.
         cell: String,
-        /// What should.
+        /// What was expected.
         wanted: &'static str,
     },
     /// A line without a value in a column.
@@ -59,7 +59,7 @@ pub enum TraceError {
         /// What is not there.
         wanted: &'static str,
     },
-    /// Time does not rise.
+    /// The times of the lines do not rise.
     #[error("line {line}: its time is not after the one before; sort the lines by time")]
     Order {
         /// Counted from 1.
@@ -68,12 +68,12 @@ pub enum TraceError {
     /// A column that the header line does not have.
     #[error("there is no column '{name}'; the header line has {columns}")]
     Column {
-        /// As asked for.
+        /// The name that was asked for.
         name: String,
-        /// Those that there are.
+        /// The columns that exist.
         columns: String,
     },
-    /// A factor that is none.
+    /// A factor that is not usable.
     #[error(
         "a trace cannot be replayed with a factor of {0}; give a number above 0 that leaves fewer than 1000000000 requests per second"
     )]
@@ -83,7 +83,7 @@ pub enum TraceError {
     Empty,
 }
 
-/// Requests per second that a schedule can still be made of.
+/// The highest rate that can be scheduled, in requests per second.
 const FASTEST: Rate = 1e9;
 
 impl Default for Replay<'_> {
@@ -93,10 +93,9 @@ impl Default for Replay<'_> {
 }
 
 impl Trace {
-    /// Reads lines of a time (seconds, or a timestamp such as 1998-07-07T19:10Z or
-    /// 1998-07-07 19:10) and a rate (requests per second), parted by commas, semicolons or blanks. A
-    /// header line, empty lines, and lines that begin with # are passed over. The last rate holds as
-    /// long as the one before.
+    /// Reads lines of a time and a rate (requests per second), separated by commas, semicolons or blanks. A time
+    /// is in seconds, or a timestamp such as 1998-07-07T19:10Z or 1998-07-07 19:10. A header line, empty lines,
+    /// and lines that begin with # are skipped. The last rate holds as long as the one before.
     pub fn parse(text: &str, replay: &Replay<'_>) -> Result<Trace, TraceError> {
         for factor in [replay.speed, replay.scale] {
             if !(factor.is_finite() && factor > 0.0) {
@@ -153,8 +152,7 @@ impl Trace {
 }
 
 fn cells(line: &str) -> Vec<&str> {
-    // Where semicolons part, a comma is a decimal one: read as the end of a cell, it would cut 2,5
-    // to 2 without a word.
+    // Where semicolons separate cells, a comma is a decimal comma. Splitting there would turn 2,5 into 2.
     match [';', ','].into_iter().find(|separator| line.contains(*separator)) {
         Some(separator) => {
             line.split(separator).map(|cell| cell.trim().trim_matches('"')).collect()
@@ -185,7 +183,7 @@ fn row(line: usize, text: &str, column: usize) -> Result<(usize, f64, Rate), Tra
 
 fn seconds(cell: &str) -> Option<f64> {
     let number = cell.parse::<f64>().ok().filter(|value| value.is_finite());
-    // Only differences count, so a time without a zone may be of any.
+    // Only differences count, so a time without a zone may be in any zone.
     let plain = || TimeZone::UTC.to_timestamp(cell.parse::<civil::DateTime>().ok()?).ok();
     let time = || cell.parse::<Timestamp>().ok().or_else(plain);
     number.or_else(|| time().map(|time| time.as_duration().as_secs_f64()))

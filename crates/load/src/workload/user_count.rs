@@ -1,51 +1,51 @@
-//! How many users there are, at any time: closed-form, and the same in every thread.
+//! The number of users at any time. It has a closed form, so that every thread knows it.
 
 use crate::clock::time::{Nanos, SECOND};
 use crate::workload::rate::Rate;
 
-/// On the way from one number of users to another, one by one. Users are numbered from 0 over all
-/// threads; the first to come are the last to go.
+/// A change from one number of users to another, one by one. Users are numbered from 0 over all threads. The
+/// first to come are the last to go.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct UserCount {
     from: u64,
     to: u64,
-    /// When it began, in the load's time.
+    /// When the change began, in the load's time.
     since: Nanos,
     /// Users per second; `None` is all at once.
     ramp: Option<Rate>,
 }
 
-/// How users came to a load, as it stands at its end.
+/// How many users had come at the end of a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Ramp {
     pub(crate) came: u64,
     pub(crate) wanted: u64,
-    /// Of the time, until all had come.
+    /// The share of the time until all had come.
     pub(crate) share: f64,
 }
 
 impl UserCount {
-    /// Nobody yet, and `users` to come.
+    /// A change from no users to `users`.
     pub(crate) fn new(users: u64, ramp: Option<Rate>, start: Nanos) -> UserCount {
         UserCount { from: 0, to: users, since: start, ramp }
     }
 
-    /// Towards another number, from what it is now.
+    /// A change from the present number to another.
     pub(crate) fn towards(self, users: u64, at: Nanos) -> UserCount {
         UserCount { from: self.at(at), to: users, since: at, ..self }
     }
 
-    /// At another pace, from what it is now.
+    /// The rest of the change, at another ramp.
     pub(crate) fn at_ramp(self, ramp: Option<Rate>, at: Nanos) -> UserCount {
         UserCount { from: self.at(at), since: at, ramp, ..self }
     }
 
-    /// The number wanted in the end.
+    /// The number at the end of the change.
     pub(crate) fn goal(self) -> u64 {
         self.to
     }
 
-    /// When it began to change.
+    /// When the change began.
     pub(crate) fn since(self) -> Nanos {
         self.since
     }
@@ -61,7 +61,7 @@ impl UserCount {
         };
         let moved = self.ramp.map_or(u64::MAX, |ramp| {
             let near = (passed as f64 / SECOND as f64 * ramp).round() as u64;
-            // Whoever is due at this very moment has come.
+            // A user who is due at this very moment has come.
             near + u64::from(self.delay(near) <= passed)
         });
         match self.from < self.to {
@@ -70,29 +70,29 @@ impl UserCount {
         }
     }
 
-    /// When everybody has come or gone.
+    /// When the change is over.
     pub(crate) fn settled_at(self) -> Nanos {
         self.since + self.delay(self.from.abs_diff(self.to).saturating_sub(1))
     }
 
-    /// What became of it in a load that ends then.
+    /// The state of the change in a load that ends at this time.
     pub(crate) fn until(self, end: Nanos) -> Ramp {
         let length = end.saturating_sub(self.since);
         let coming = self.settled_at().min(end).saturating_sub(self.since);
         Ramp {
-            // Who was due only at the very end sent nothing.
+            // A user who was due only at the very end sent nothing.
             came: self.at(end.saturating_sub(1)),
             wanted: self.to,
             share: coming as f64 / length.max(1) as f64,
         }
     }
 
-    /// When a user comes; `None` for one who is not wanted.
+    /// When a user comes; `None` if it never does.
     pub(crate) fn joins_at(self, user: u64) -> Option<Nanos> {
         (user < self.to).then(|| self.since + self.delay(user.saturating_sub(self.from)))
     }
 
-    /// When a user goes; `None` for one who stays.
+    /// When a user goes; `None` if it stays.
     pub(crate) fn leaves_at(self, user: u64) -> Option<Nanos> {
         let before = self.from.saturating_sub(1).saturating_sub(user);
         (user >= self.to).then(|| self.since + self.delay(before))

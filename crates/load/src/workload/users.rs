@@ -1,4 +1,4 @@
-//! The users of a closed workload: who sends next, and when. All times are the load's.
+//! The users of a closed workload: who sends next, and when. All times are the load's own.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -9,7 +9,7 @@ use crate::workload::spec::{Rhythm, Think};
 use crate::workload::thread_share::ThreadShare;
 use crate::workload::user_count::UserCount;
 
-/// One thread's share of the users. User `i` has slot `i`; users are dealt out to threads in turn.
+/// One thread's share of the users. User `i` has slot `i`. Users are dealt out to threads in turn.
 #[derive(Debug)]
 pub(crate) struct Users {
     states: Vec<UserState>,
@@ -17,7 +17,7 @@ pub(crate) struct Users {
     due: TimerHeap,
     share: ThreadShare,
     rhythm: Rhythm,
-    chance: Chance,
+    random: UserRandom,
     present: u64,
     served: u64,
 }
@@ -32,14 +32,14 @@ enum UserState {
     Thinking(Nanos),
     /// Waits for the answer to what was due at this time.
     Busy(Nanos),
-    /// Has sent its share: nothing is left.
+    /// Has sent all its requests.
     Served,
 }
 
-/// A stream of random numbers for each user, by its number over all threads: how many threads
-/// there are changes nothing.
+/// A random generator for each user, seeded by its number over all threads. So the number of threads changes
+/// nothing.
 #[derive(Debug)]
-struct Chance {
+struct UserRandom {
     seed: u64,
     streams: Vec<SmallRng>,
 }
@@ -47,7 +47,7 @@ struct Chance {
 /// What falls due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// A user is to send, since this time; it is busy from now on.
+    /// A user has to send since this time, and is busy from now on.
     Send(u32, Nanos),
     /// A user has left.
     Leave(u32),
@@ -56,9 +56,9 @@ pub(crate) enum Due {
 /// What a user does after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Sends the next one at once; it was due at this time.
+    /// Sends the next one at once. It was due at this time.
     Send(Nanos),
-    /// Sends it after so long.
+    /// Sends the next one after this pause.
     Later(Nanos),
     /// Has left.
     Leave,
@@ -77,7 +77,7 @@ impl Users {
             due: TimerHeap::default(),
             share,
             rhythm,
-            chance: Chance { seed, streams: Vec::new() },
+            random: UserRandom { seed, streams: Vec::new() },
             present: 0,
             served: 0,
         };
@@ -93,8 +93,8 @@ impl Users {
         while let Some((at, user)) = self.due.pop_due(now) {
             let state = self.states[user as usize];
             match state {
-                // Who thought during a pause is told only now of a change that came in it. Who was
-                // to send before leaving, and is late, does so.
+                // A user who thought during a pause learns only now of a change in it. A user who had to
+                // send before leaving still does so.
                 UserState::Thinking(_)
                     if !self.has(user, now) && !self.has(user, at.max(self.user_count.since())) =>
                 {
@@ -103,7 +103,7 @@ impl Users {
                 }
                 UserState::Starting(due) if due == at => self.present += 1,
                 UserState::Thinking(due) if due == at => {}
-                // An entry that no longer agrees with its user was overtaken by a change.
+                // A change has overtaken an entry that does not agree with its user.
                 _ => continue,
             }
             self.states[user as usize] = UserState::Busy(at);
@@ -112,7 +112,7 @@ impl Users {
         None
     }
 
-    /// A request of `user` has ended; `pause` is the least time before the next one.
+    /// A request of `user` has ended. The next one begins after `pause` at the earliest.
     pub(crate) fn ended(&mut self, user: u32, pause: Nanos, now: Nanos) -> Next {
         if !self.has(user, now) {
             self.part(user);
@@ -133,24 +133,24 @@ impl Users {
         Next::Later(due - now)
     }
 
-    /// A user who was to send at once does so at this time.
+    /// A user who should have sent at once does so at this time.
     pub(crate) fn wait_until(&mut self, user: u32, due: Nanos) {
         self.states[user as usize] = UserState::Thinking(due);
-        // Both: who is to leave before may be called back.
+        // Both times are needed: a user who leaves before may be called back.
         self.due.add(due, user);
         if let Some(leaves) = self.user_count.leaves_at(self.number(user)) {
             self.due.add(leaves, user);
         }
     }
 
-    /// Nothing is left for the user to send.
+    /// The user has nothing left to send.
     pub(crate) fn dismiss(&mut self, user: u32) {
         self.present -= 1;
         self.served += 1;
         self.states[user as usize] = UserState::Served;
     }
 
-    /// From now on there are so many users. Those who leave finish their request.
+    /// Follows another number of users. Those who leave finish their request.
     pub(crate) fn follow(&mut self, user_count: UserCount) {
         self.user_count = user_count;
         let wanted = self.share.of(user_count.goal()) as usize;
@@ -169,7 +169,7 @@ impl Users {
                 UserState::Busy(_) | UserState::Served => {}
             }
         }
-        self.chance.serve(wanted, self.rhythm, self.share);
+        self.random.serve(wanted, self.rhythm, self.share);
     }
 
     /// Users who are part of the load now.
@@ -177,13 +177,13 @@ impl Users {
         self.present
     }
 
-    /// The same with those who have sent all that there was: a run of so many requests is one of its
-    /// users to the end.
+    /// Users for the report. It includes those who have sent all their requests, because a run of a number of
+    /// requests has its users to the end.
     pub(crate) fn seen(&self) -> u64 {
         self.present + self.served
     }
 
-    /// Requests that were due before `end` and for which their users had no time.
+    /// Requests that were due before `end`, but that their users had no time to send.
     pub(crate) fn overdue(&self, end: Nanos) -> u64 {
         let missed = |since: Nanos| match self.rhythm {
             Rhythm::Every(time) => end.saturating_sub(since + 1) / nanos(time).max(1),
@@ -203,20 +203,20 @@ impl Users {
         self.states.iter().map(of).sum()
     }
 
-    /// Whether the load has the user at this time.
+    /// Whether the user is part of the load at this time.
     fn has(&self, user: u32, at: Nanos) -> bool {
         let number = self.number(user);
         self.user_count.joins_at(number).is_some_and(|joins| joins <= at)
             || self.user_count.leaves_at(number).is_some_and(|leaves| leaves > at)
     }
 
-    /// The user leaves. One who was called back meanwhile comes again in its turn.
+    /// The user leaves. A user who was called back meanwhile comes again in its turn.
     fn part(&mut self, user: u32) {
         self.present -= 1;
         self.expect(user, self.user_count.joins_at(self.number(user)));
     }
 
-    /// The user, who is not there, comes at this time, if at all.
+    /// When an absent user comes, if at all.
     fn expect(&mut self, user: u32, joins: Option<Nanos>) {
         self.states[user as usize] = joins.map_or(UserState::Absent, UserState::Starting);
         if let Some(joins) = joins {
@@ -233,26 +233,26 @@ impl Users {
             Think::Constant(time) => nanos(time),
             Think::Uniform { least, most } => {
                 let (least, most) = (nanos(least), nanos(most));
-                self.chance.streams[user as usize].random_range(least..=most)
+                self.random.streams[user as usize].random_range(least..=most)
             }
             Think::Exponential { mean } => {
                 // 1 - u is never zero, so the logarithm is finite.
-                let u: f64 = self.chance.streams[user as usize].random();
+                let u: f64 = self.random.streams[user as usize].random();
                 (-(1.0 - u).ln() * nanos(mean) as f64) as Nanos
             }
         }
     }
 }
 
-impl Chance {
-    /// Makes the streams of users who have none, if there is anything random about them.
+impl UserRandom {
+    /// Makes the missing random generators, if the rhythm is random.
     fn serve(&mut self, users: usize, rhythm: Rhythm, share: ThreadShare) {
         if matches!(rhythm, Rhythm::Think(Think::Constant(_)) | Rhythm::Every(_)) {
             return;
         }
         for user in self.streams.len()..users {
             let number = (user * share.threads + share.thread) as u64;
-            // The seeding itself spreads neighbouring seeds (SplitMix64).
+            // The seeding spreads neighbouring seeds (SplitMix64).
             let seed = self.seed.rotate_left(32).wrapping_add(number);
             self.streams.push(SmallRng::seed_from_u64(seed));
         }

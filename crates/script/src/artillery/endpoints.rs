@@ -4,9 +4,15 @@ use super::compiler::Compiler;
 use super::document::Node;
 use super::fields::Fields;
 use super::refusal::Refusal;
-use super::settings::RequestNames;
 use crate::scenario::goal::Goal;
 use crate::template::expression::ENDPOINTS;
+
+/// How requests are called in errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RequestNames {
+    Url,
+    Name,
+}
 
 /// Names of requests in metrics.
 #[derive(Debug)]
@@ -14,13 +20,13 @@ pub(super) struct Endpoints {
     /// Before all of them.
     pub(super) namespace: String,
     names: RequestNames,
-    query: JsonQuery,
+    query: QueryPart,
     unnamed: Unnamed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum JsonQuery {
-    RecordedResponse,
+enum QueryPart {
+    Kept,
     Stripped,
 }
 
@@ -52,7 +58,7 @@ impl Endpoints {
         Ok(Endpoints {
             namespace: namespace.transpose()?.unwrap_or_else(|| ENDPOINTS.to_owned()),
             names: if only_names { RequestNames::Name } else { RequestNames::Url },
-            query: if strips { JsonQuery::Stripped } else { JsonQuery::RecordedResponse },
+            query: if strips { QueryPart::Stripped } else { QueryPart::Kept },
             unnamed: if ignores { Unnamed::Ignored } else { Unnamed::ByUrl },
         })
     }
@@ -63,7 +69,7 @@ impl Endpoints {
         names.any(|name| name.starts_with(ENDPOINTS)).then(|| Endpoints {
             namespace: ENDPOINTS.to_owned(),
             names: RequestNames::Url,
-            query: JsonQuery::Stripped,
+            query: QueryPart::Stripped,
             unnamed: Unnamed::ByUrl,
         })
     }
@@ -75,8 +81,8 @@ impl Endpoints {
             None => url,
         };
         let path = match self.query {
-            JsonQuery::RecordedResponse => path,
-            JsonQuery::Stripped => path.split('?').next().unwrap_or_default(),
+            QueryPart::Kept => path,
+            QueryPart::Stripped => path.split('?').next().unwrap_or_default(),
         };
         match (name, self.names) {
             (None, _) => (self.unnamed == Unnamed::ByUrl).then(|| path.to_owned()),

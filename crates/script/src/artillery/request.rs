@@ -3,12 +3,13 @@
 use http::{HeaderName, Method};
 use rand::RngExt;
 
-use super::answer;
 use super::compiler::Compiler;
 use super::document::{Entry, Item, Node};
+use super::endpoints::RequestNames;
 use super::fields::Fields;
 use super::refusal::Refusal;
-use super::settings::{RequestNames, Settings};
+use super::response;
+use super::settings::Settings;
 use crate::scenario::steps::{Body, Condition, Field, FieldContent, Redirects, RequestStep, Step};
 use crate::template::expression::Expression;
 use crate::template::text::Text;
@@ -62,8 +63,8 @@ pub(super) fn read(
     let follow = follow.map_or(Ok(true), |node| compiler.truth(node, "followRedirect"))?;
     let condition = fields.take("ifTrue").map(|node| condition_of(compiler, node)).transpose()?;
     let probability = fields.take("probability").map(|node| compiler.whole(node, "probability"));
-    let (captures, matches) = answer::read_captures(compiler, &mut fields, settings)?;
-    let expectations = answer::read_checks(compiler, &mut fields, settings)?;
+    let (captures, matches) = response::read_captures(compiler, &mut fields, settings)?;
+    let expectations = response::read_checks(compiler, &mut fields, settings)?;
     fields.finish()?;
     Ok(Step::Request(Box::new(RequestStep {
         name: compiler.request_name(name),

@@ -1,11 +1,12 @@
 //! `scenarios`, `before` and `after`: flows, and the steps that are no requests.
 
 use super::compiler::Compiler;
+use super::config;
 use super::document::{Item, Node};
 use super::fields::Fields;
 use super::refusal::Refusal;
 use super::request;
-use super::settings::{self, Settings};
+use super::settings::Settings;
 use crate::scenario::script::Scenario;
 use crate::scenario::steps::{BlockId, Loop, Parallel, Rounds, Step, Think, ThinkTime};
 use crate::template::quantity;
@@ -85,7 +86,7 @@ fn read_flow(
     node: &Node,
     settings: &Settings,
 ) -> Result<BlockId, Refusal> {
-    settings::engine(compiler, fields.take("engine"))?;
+    config::engine(compiler, fields.take("engine"))?;
     fields.refuse(&HOOKS, JAVASCRIPT)?;
     let flow = fields.take("flow").ok_or_else(|| node.refuse("there is no flow; add its steps"))?;
     fields.finish()?;
@@ -175,7 +176,7 @@ fn think(compiler: &mut Compiler, node: &Node, settings: &Settings) -> Result<St
             think.refuse(format!("think has to be a time like 2, '500ms' or '1m', not '{fixed}'"))
         })?),
     };
-    let jitter = jitter.map(|node| settings::jitter(compiler, node)).transpose()?;
+    let jitter = jitter.map(|node| config::jitter(compiler, node)).transpose()?;
     Ok(Step::Think(Think { length, jitter: jitter.or(settings.defaults.jitter) }))
 }
 

@@ -14,7 +14,7 @@ use crate::error::kind::ErrorKind;
 use crate::error::start_error::StartError;
 
 /// For one address of each family, where a name has both.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The addresses of the target and those of this machine, taken in turn.
 #[derive(Debug, Clone)]
@@ -101,7 +101,7 @@ fn reachable(targets: &[SocketAddr], locals: &[IpAddr]) -> Result<Vec<SocketAddr
     };
     let (preferred, others): (Vec<SocketAddr>, Vec<SocketAddr>) =
         fitting.into_iter().partition(|target| target.is_ipv4() == first.is_ipv4());
-    let accepts = |target: &SocketAddr| TcpStream::connect_timeout(target, PATIENCE).is_ok();
+    let accepts = |target: &SocketAddr| TcpStream::connect_timeout(target, PROBE_TIMEOUT).is_ok();
     match others.first() {
         Some(other) if !accepts(&first) && accepts(other) => Ok(others),
         _ => Ok(preferred),

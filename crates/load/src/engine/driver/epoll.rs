@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 
 use super::dialer::Dialer;
 use super::transport::Transport;
-use super::{ACTIONS_A_TURN, OPENINGS_A_TURN};
+use super::{ACTIONS_PER_TURN, OPENINGS_PER_TURN};
 use crate::clock::time::{Clock, Nanos, Timer};
 use crate::control::waker::Waker;
 use crate::engine::actions::Action;
@@ -127,7 +127,7 @@ impl Driver {
     }
 
     fn act(&mut self) {
-        for _ in 0..ACTIONS_A_TURN {
+        for _ in 0..ACTIONS_PER_TURN {
             match self.transport.worker.http.next_action() {
                 Some(Action::Send(id)) => self.send(id),
                 Some(Action::Close(id)) => {
@@ -142,7 +142,7 @@ impl Driver {
     }
 
     fn open_some(&mut self) {
-        for _ in 0..OPENINGS_A_TURN {
+        for _ in 0..OPENINGS_PER_TURN {
             match self.transport.worker.http.next_opening() {
                 Some(id) => self.open(id),
                 None => return,

@@ -5,7 +5,7 @@ use rustls::Error;
 use crate::clock::time::Nanos;
 use crate::engine::worker::Worker;
 use crate::error::kind::ErrorKind;
-use crate::http::http1::connection::{Disconnect, Phase};
+use crate::http::http1::connection::{ConnectionState, Disconnect};
 use crate::tls::client::{TlsClient, TlsConnection, TlsState};
 use crate::tls::handshake_error::explained;
 
@@ -89,9 +89,9 @@ impl Transport {
     /// Whether bytes from the socket are of interest.
     pub(super) fn reads(&self, id: u32) -> bool {
         match (self.worker.http.phase(id), &self.tls) {
-            (Phase::Closed, _) => false,
-            (Phase::Connecting, None) => false,
-            (Phase::Connecting, Some(tls)) => {
+            (ConnectionState::Closed, _) => false,
+            (ConnectionState::Connecting, None) => false,
+            (ConnectionState::Connecting, Some(tls)) => {
                 matches!(tls.sessions.get(id as usize), Some(Some(_)))
             }
             _ => true,
@@ -103,7 +103,7 @@ impl Transport {
         let http = &mut self.worker.http;
         let Some(tls) = &mut self.tls else {
             // What is about to be closed has nothing more to say.
-            if http.phase(id) != Phase::Closed {
+            if http.phase(id) != ConnectionState::Closed {
                 http.received(id, bytes, now);
             }
             return;
@@ -113,12 +113,12 @@ impl Transport {
         };
         let before = session.stage();
         let read = session.read(bytes, |plain| {
-            if http.phase(id) != Phase::Closed {
+            if http.phase(id) != ConnectionState::Closed {
                 http.received(id, plain, now);
             }
         });
         let after = session.stage();
-        if http.phase(id) == Phase::Closed {
+        if http.phase(id) == ConnectionState::Closed {
             return;
         }
         match (read, before, after) {
@@ -146,8 +146,8 @@ impl Transport {
         let http = &mut self.worker.http;
         match http.phase(id) {
             // Only a handshake can be interrupted here.
-            Phase::Connecting => self.shake_failed(id, ErrorKind::Tls, None, now),
-            Phase::Closed => {}
+            ConnectionState::Connecting => self.shake_failed(id, ErrorKind::Tls, None, now),
+            ConnectionState::Closed => {}
             _ => http.lost(id, loss, now),
         }
     }

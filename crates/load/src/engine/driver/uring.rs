@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use super::dialer::Dialer;
 use super::ring::{Completion, Filled, Key, More, Ring, Sending};
 use super::transport::Transport;
-use super::{ACTIONS_A_TURN, OPENINGS_A_TURN};
+use super::{ACTIONS_PER_TURN, OPENINGS_PER_TURN};
 use crate::clock::time::{Clock, Nanos};
 use crate::config::run_config::Config;
 use crate::control::waker::Waker;
@@ -155,7 +155,7 @@ impl Driver {
     }
 
     fn act(&mut self) -> io::Result<()> {
-        for _ in 0..ACTIONS_A_TURN {
+        for _ in 0..ACTIONS_PER_TURN {
             match self.transport.worker.http.next_action() {
                 Some(Action::Send(id)) => self.send(id)?,
                 Some(Action::Close(id)) => self.close(id)?,
@@ -166,7 +166,7 @@ impl Driver {
     }
 
     fn open_some(&mut self) {
-        for _ in 0..OPENINGS_A_TURN {
+        for _ in 0..OPENINGS_PER_TURN {
             match self.transport.worker.http.next_opening() {
                 Some(id) => self.open(id),
                 None => return,

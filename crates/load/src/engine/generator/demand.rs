@@ -3,7 +3,7 @@
 use super::{Generator, Traffic};
 use crate::clock::time::Nanos;
 use crate::engine::request_source::RequestSource;
-use crate::http::http1::connection::Phase;
+use crate::http::http1::connection::ConnectionState;
 use crate::workload::arrivals::Place;
 use crate::workload::users::{Due, Next};
 
@@ -116,7 +116,7 @@ impl Generator {
                 }
             }
             Traffic::Open(arrivals) => {
-                let open = self.slots[id as usize].connection.phase() == Phase::Idle;
+                let open = self.slots[id as usize].connection.phase() == ConnectionState::Idle;
                 let next = if self.load_clock.is_paused() { None } else { arrivals.pop_backlog() };
                 match next {
                     Some(intended) => self.begin(id, intended, false),

@@ -5,7 +5,7 @@ use crate::clock::pausable_clock::PausableClock;
 use crate::clock::time::Nanos;
 use crate::engine::request_source::RequestSource;
 use crate::error::kind::ErrorKind;
-use crate::http::http1::connection::Phase;
+use crate::http::http1::connection::ConnectionState;
 use crate::metrics::session_tally::RequestTimes;
 use crate::session::player::Order;
 use crate::workload::users::Next;
@@ -156,7 +156,7 @@ impl Generator {
     fn close(&mut self, id: u32) {
         // A slot that was taken for a request that could not be written may be none yet.
         let slot = self.slots.get_mut(id as usize);
-        if let Some(slot) = slot.filter(|slot| slot.connection.phase() != Phase::Closed) {
+        if let Some(slot) = slot.filter(|slot| slot.connection.phase() != ConnectionState::Closed) {
             slot.connection.close();
             self.actions.close(id);
         }

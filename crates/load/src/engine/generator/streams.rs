@@ -6,7 +6,7 @@
 use super::Generator;
 use crate::clock::time::Nanos;
 use crate::error::kind::ErrorKind;
-use crate::http::http1::connection::Phase;
+use crate::http::http1::connection::ConnectionState;
 use crate::http::http1::head::{Answer, Reuse};
 use crate::http::request::KeepAlive;
 
@@ -33,7 +33,7 @@ impl Generator {
     /// The slot's connection is gone or takes no more streams, and none of the slot's is on it.
     pub(crate) fn detached(&mut self, id: u32) {
         let slot = &mut self.slots[id as usize];
-        if slot.connection.phase() == Phase::Idle {
+        if slot.connection.phase() == ConnectionState::Idle {
             slot.connection.close();
             // A request that was about to go out there needs a new one.
             if slot.exchange.is_some() {

@@ -12,7 +12,7 @@ use crate::http::request::{PreparedRequest, Repeat};
 
 #[derive(Debug)]
 pub(crate) struct Connection {
-    phase: Phase,
+    phase: ConnectionState,
     reader: ResponseReader,
     /// Bytes of the request that are out.
     written: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Connection {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ConnectionState {
     Closed,
     Connecting,
     /// Open, without a request.
@@ -61,7 +61,7 @@ pub(crate) enum Disconnect {
 impl Connection {
     pub(crate) fn new() -> Connection {
         Connection {
-            phase: Phase::Closed,
+            phase: ConnectionState::Closed,
             reader: ResponseReader::new(),
             written: 0,
             answers: 0,
@@ -69,7 +69,7 @@ impl Connection {
         }
     }
 
-    pub(crate) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> ConnectionState {
         self.phase
     }
 
@@ -89,19 +89,19 @@ impl Connection {
     }
 
     pub(crate) fn connecting(&mut self, deadline: Nanos) {
-        self.phase = Phase::Connecting;
+        self.phase = ConnectionState::Connecting;
         self.answers = 0;
         self.deadline = Some(deadline);
     }
 
     pub(crate) fn connected(&mut self) {
-        self.phase = Phase::Idle;
+        self.phase = ConnectionState::Idle;
         self.deadline = None;
     }
 
     /// A request begins to go out.
     pub(crate) fn sending(&mut self, deadline: Nanos) {
-        self.phase = Phase::Sending;
+        self.phase = ConnectionState::Sending;
         self.written = 0;
         self.reader.restart();
         self.deadline = Some(deadline);
@@ -110,7 +110,7 @@ impl Connection {
     /// The part of the request that is still to be written.
     pub(crate) fn unsent<'a>(&self, request: &'a PreparedRequest) -> &'a [u8] {
         match self.phase {
-            Phase::Sending => &request.bytes[self.written..],
+            ConnectionState::Sending => &request.bytes[self.written..],
             _ => &[],
         }
     }
@@ -118,7 +118,7 @@ impl Connection {
     pub(crate) fn wrote(&mut self, count: usize, request: &PreparedRequest) {
         self.written += count;
         if self.written == request.bytes.len() {
-            self.phase = Phase::Awaiting;
+            self.phase = ConnectionState::Awaiting;
         }
     }
 
@@ -126,7 +126,7 @@ impl Connection {
     pub(crate) fn answered_elsewhere(&mut self) {
         self.answers += 1;
         self.deadline = None;
-        self.phase = Phase::Idle;
+        self.phase = ConnectionState::Idle;
     }
 
     /// Bytes have arrived.
@@ -176,7 +176,7 @@ impl Connection {
     /// What it means that the deadline has passed; the connection is given up.
     pub(crate) fn expire(&mut self) -> ErrorKind {
         let kind = match self.phase {
-            Phase::Connecting => ErrorKind::ConnectTimeout,
+            ConnectionState::Connecting => ErrorKind::ConnectTimeout,
             _ => ErrorKind::Timeout,
         };
         self.close();
@@ -184,12 +184,12 @@ impl Connection {
     }
 
     pub(crate) fn close(&mut self) {
-        self.phase = Phase::Closed;
+        self.phase = ConnectionState::Closed;
         self.deadline = None;
     }
 
     fn carries_request(&self) -> bool {
-        matches!(self.phase, Phase::Sending | Phase::Awaiting)
+        matches!(self.phase, ConnectionState::Sending | ConnectionState::Awaiting)
     }
 
     /// A kept connection may end at any time. One that ends before it was ever used fails the
@@ -204,12 +204,12 @@ impl Connection {
 
     fn answered(&mut self, answer: Answer) -> Event {
         // An answer that overtakes its request leaves bytes behind that cannot be taken back.
-        let whole = self.phase == Phase::Awaiting;
+        let whole = self.phase == ConnectionState::Awaiting;
         self.answers += 1;
         self.deadline = None;
         self.phase = match answer.reuse {
-            Reuse::Yes if whole => Phase::Idle,
-            _ => Phase::Closed,
+            Reuse::Yes if whole => ConnectionState::Idle,
+            _ => ConnectionState::Closed,
         };
         Event::Answered(answer)
     }

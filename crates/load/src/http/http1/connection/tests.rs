@@ -22,7 +22,7 @@ fn open() -> Connection {
 
 fn send(connection: &mut Connection, request: &PreparedRequest) {
     connection.sending(10);
-    while connection.phase() == Phase::Sending {
+    while connection.phase() == ConnectionState::Sending {
         let half = connection.unsent(request).len().div_ceil(2);
         connection.wrote(half, request);
     }
@@ -37,13 +37,13 @@ fn answer_leaves_the_connection_idle_or_closed() {
     assert_eq!(connection.received(&OK[..20], &get, &mut Ignore), Event::None);
     let event = connection.received(&OK[20..], &get, &mut Ignore);
     assert!(matches!(event, Event::Answered(a) if a.status == 200));
-    assert_eq!(connection.phase(), Phase::Idle);
+    assert_eq!(connection.phase(), ConnectionState::Idle);
     assert_eq!(connection.deadline(), None);
     send(&mut connection, &get);
     let event =
         connection.received(b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", &get, &mut Ignore);
     assert!(matches!(event, Event::Answered(_)));
-    assert_eq!(connection.phase(), Phase::Closed);
+    assert_eq!(connection.phase(), ConnectionState::Closed);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn surplus_bytes_are_malformed() {
     send(&mut idle, &get);
     idle.received(OK, &get, &mut Ignore);
     assert_eq!(idle.received(b"x", &get, &mut Ignore), Event::LostIdle);
-    assert_eq!(idle.phase(), Phase::Closed);
+    assert_eq!(idle.phase(), ConnectionState::Closed);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn an_answer_before_the_whole_request_ends_the_connection() {
     connection.sending(10);
     connection.wrote(1, &get);
     assert!(matches!(connection.received(OK, &get, &mut Ignore), Event::Answered(_)));
-    assert_eq!(connection.phase(), Phase::Closed);
+    assert_eq!(connection.phase(), ConnectionState::Closed);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn deadlines_name_what_was_waited_for() {
     let mut connection = open();
     send(&mut connection, &get);
     assert_eq!(connection.expire(), ErrorKind::Timeout);
-    assert_eq!(connection.phase(), Phase::Closed);
+    assert_eq!(connection.phase(), ConnectionState::Closed);
 }
 
 mod properties;

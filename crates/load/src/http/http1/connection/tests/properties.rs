@@ -54,16 +54,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 impl Step {
     /// Whether the driver may do this now.
-    fn fits(&self, phase: Phase) -> bool {
+    fn fits(&self, phase: ConnectionState) -> bool {
         match self {
-            Step::Connecting => phase == Phase::Closed,
-            Step::Connected => phase == Phase::Connecting,
-            Step::Sending => phase == Phase::Idle,
-            Step::Wrote(_) => phase == Phase::Sending,
+            Step::Connecting => phase == ConnectionState::Closed,
+            Step::Connected => phase == ConnectionState::Connecting,
+            Step::Sending => phase == ConnectionState::Idle,
+            Step::Wrote(_) => phase == ConnectionState::Sending,
             Step::Received(_) | Step::Lost(_) => {
-                !matches!(phase, Phase::Closed | Phase::Connecting)
+                !matches!(phase, ConnectionState::Closed | ConnectionState::Connecting)
             }
-            Step::Expire => !matches!(phase, Phase::Closed | Phase::Idle),
+            Step::Expire => !matches!(phase, ConnectionState::Closed | ConnectionState::Idle),
         }
     }
 
@@ -109,18 +109,18 @@ proptest! {
             if !step.fits(connection.phase()) {
                 continue;
             }
-            let carried = matches!(connection.phase(), Phase::Sending | Phase::Awaiting);
+            let carried = matches!(connection.phase(), ConnectionState::Sending | ConnectionState::Awaiting);
             let event = step.take(&mut connection, &request);
             let phase = connection.phase();
-            prop_assert_eq!(connection.deadline().is_some(), !matches!(phase, Phase::Closed | Phase::Idle));
-            prop_assert_eq!(connection.unsent(&request).is_empty(), phase != Phase::Sending);
+            prop_assert_eq!(connection.deadline().is_some(), !matches!(phase, ConnectionState::Closed | ConnectionState::Idle));
+            prop_assert_eq!(connection.unsent(&request).is_empty(), phase != ConnectionState::Sending);
             match event {
                 Event::Answered(_) | Event::Repeat => prop_assert!(carried),
                 Event::LostIdle => prop_assert!(!carried),
                 Event::Failed(_) | Event::None => {}
             }
             if matches!(event, Event::Failed(_) | Event::Repeat | Event::LostIdle) {
-                prop_assert_eq!(phase, Phase::Closed);
+                prop_assert_eq!(phase, ConnectionState::Closed);
             }
         }
     }
