@@ -1,18 +1,18 @@
-//! What the driver is to do with sockets, and in which order.
+//! What the driver has to do with sockets, and in which order.
 
 use std::collections::VecDeque;
 
-/// What is done at once.
+/// An action that is carried out at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// There may be something to send.
+    /// Send what there is to send.
     Send(u32),
-    /// The socket is of no more use.
+    /// Close the socket.
     Close(u32),
 }
 
-/// Connections are opened last: the kernel takes 20 us and more for each, and requests that only
-/// wait to be sent would be late behind many of them.
+/// The actions in order. Connections are opened last, because the kernel takes at least 20 us for each. Requests
+/// behind many of them would be late.
 #[derive(Debug, Default)]
 pub(crate) struct Actions {
     ready: VecDeque<Action>,
@@ -40,8 +40,8 @@ impl Actions {
         self.ready.pop_front()
     }
 
-    /// What is to be opened next, once nothing else is to be done: the socket that the slot had before may
-    /// still have to be closed.
+    /// The next slot to connect, once no other action is left. The earlier socket of the slot may still have to be
+    /// closed.
     pub(crate) fn next_opening(&mut self) -> Option<u32> {
         if self.ready.is_empty() { self.openings.pop_front() } else { None }
     }

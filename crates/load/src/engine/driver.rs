@@ -1,8 +1,7 @@
-//! The drivers: each owns one thread's sockets and carries out what the generator asks for.
+//! Drivers. Each owns the sockets of one thread and carries out what the generator asks for.
 //!
-//! On io_uring, requests and answers of many connections pass through the kernel in one system
-//! call; on epoll, each takes two. They differ in cost, never in meaning: every test of the engine
-//! runs on both.
+//! With io_uring, requests and answers of many connections pass through the kernel in one system call. With
+//! epoll, each takes two. They differ only in cost: every test of the engine runs on both.
 
 mod dialer;
 mod epoll;
@@ -23,13 +22,13 @@ use dialer::Dialer;
 use epoll::Epoll;
 use uring::Uring;
 
-/// Actions between two turns, so that a storm of requests cannot delay what is due.
+/// The most actions between two turns, so that many requests cannot delay what is due.
 const ACTIONS_PER_TURN: usize = 1024;
-/// Connections opened between two turns. Each takes the kernel 20 us and more, in which nothing that
-/// becomes due is sent, and nothing that arrives is seen.
+/// The most connections that are opened between two turns. Each takes the kernel at least 20 us, in which
+/// nothing is sent or received.
 const OPENINGS_PER_TURN: usize = 8;
 
-/// A thread's driver, made before the thread starts, so that what can fail fails early.
+/// A thread's driver. It is made before the thread starts, so that errors show early.
 #[derive(Debug)]
 pub(crate) enum Driver {
     Epoll(Epoll),
@@ -37,7 +36,7 @@ pub(crate) enum Driver {
 }
 
 impl Driver {
-    /// One driver a thread, all of the same engine, and that engine.
+    /// One driver for each thread, all of the same engine, and that engine.
     pub(crate) fn for_threads(
         config: &Config,
         clock: Clock,

@@ -1,7 +1,7 @@
-//! One thread's load without I/O: what is sent when, and what became of it.
+//! One thread's load without I/O: what it sends when, and what became of it. This is the hot loop.
 //!
-//! A driver owns the sockets. It asks for [`Action`]s, carries them out, and tells what happened;
-//! time comes in with every call. So the whole of the load runs in tests on virtual time.
+//! A driver owns the sockets. It asks for [`Action`]s, carries them out, and reports what happened. Time is an
+//! argument of every call, so that tests run the whole load on virtual time.
 
 mod demand;
 mod sessions;
@@ -35,10 +35,10 @@ pub(crate) struct Generator {
     actions: Actions,
     deadlines: TimerHeap,
     pub(crate) recorder: Recorder,
-    /// Users whose next session is due, since when in the load's time, and whether that was late
-    /// because the one before took so long.
+    /// Users whose next session is due, since when in the load's own time, and whether it is late because the
+    /// session before took too long.
     returning: Vec<(u32, Nanos, bool)>,
-    /// Requests that may still begin; `None` for any number.
+    /// How many requests may still begin; `None` for any number.
     pub(crate) quota: Option<u64>,
     /// Slots with a request, sent or not.
     busy: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Terms {
     pub(crate) connect_timeout: Nanos,
 }
 
-/// What makes requests due, in the load's time.
+/// What makes requests due, in the load's own time.
 #[derive(Debug)]
 pub(crate) enum Traffic {
     Closed(Users),
@@ -73,9 +73,9 @@ struct Slot {
 #[derive(Debug, Clone, Copy)]
 struct Exchange {
     intended: Nanos,
-    /// Set until the driver has acted on it for the first time: how late that is, is lag.
+    /// Set until the driver acts on it for the first time. How late that is counts as lag.
     unnoticed: bool,
-    /// When the connection for it began to be opened, until the request goes out.
+    /// When its connection began to be opened. Empty once the request goes out.
     opening: Option<Nanos>,
     sent: Option<Sent>,
     /// When the first bytes of the answer arrived.
@@ -105,7 +105,7 @@ impl Generator {
         }
     }
 
-    // What the driver is told.
+    // What the driver asks.
 
     pub(crate) fn has_actions(&self) -> bool {
         !self.actions.is_empty()
@@ -115,7 +115,7 @@ impl Generator {
         self.actions.next()
     }
 
-    /// A slot whose connection is to be opened.
+    /// A slot whose connection has to be opened.
     pub(crate) fn next_opening(&mut self) -> Option<u32> {
         loop {
             let id = self.actions.next_opening()?;
@@ -154,7 +154,7 @@ impl Generator {
         self.note_in_system(now);
     }
 
-    // What the driver tells.
+    // What the driver reports.
 
     /// The driver begins to connect.
     pub(crate) fn opening(&mut self, id: u32, now: Nanos) {
@@ -180,8 +180,8 @@ impl Generator {
         self.fail(id, kind, None, now);
     }
 
-    /// The driver begins to send: from here on the target is measured. Returns whether there is
-    /// still something to send.
+    /// The driver begins to send. From here on the target is measured. Returns whether there is still something to
+    /// send.
     pub(crate) fn sending(&mut self, id: u32, now: Nanos) -> bool {
         let slot = &mut self.slots[id as usize];
         let Some(exchange) = &mut slot.exchange else {
@@ -201,7 +201,7 @@ impl Generator {
         true
     }
 
-    /// Bytes that are to be written.
+    /// Bytes that have to be written.
     pub(crate) fn unsent(&self, id: u32) -> &[u8] {
         self.slots[id as usize].connection.unsent(self.source.request(id))
     }
@@ -232,7 +232,7 @@ impl Generator {
 
     // What the control asks for.
 
-    /// Goes on as planned anew, after all that was due until now.
+    /// Follows a changed plan, after everything that was due until now.
     pub(crate) fn follow(&mut self, plan: &Plan, load_clock: PausableClock, now: Nanos) {
         self.tick(now);
         self.hold_sessions(load_clock, now);
@@ -249,23 +249,23 @@ impl Generator {
         }
     }
 
-    /// The clock's time at a time of the load; `None` while that stands still.
+    /// The clock's time at a time of the load; `None` during a pause.
     pub(crate) fn real(&self, at: Nanos) -> Option<Nanos> {
         self.load_clock.real(at)
     }
 
-    /// When the workload is over; `None` if it has no end, or stands still.
+    /// When the workload is over; `None` if it has no end, or during a pause.
     pub(crate) fn ends_at(&self) -> Option<Nanos> {
         match self.source {
-            // Sessions that are under way go on to their end.
+            // Sessions under way go on to their end.
             RequestSource::Sessions(_) => None,
             RequestSource::Single(..) => self.arrivals_end_at(),
         }
     }
 
-    /// Measuring ends at `at` and nothing more is sent; what is in flight may finish.
+    /// Measuring ends at `at`. Nothing more is sent, and requests in flight may finish.
     pub(crate) fn end(&mut self, at: Nanos) {
-        // Due before the end and not even begun: that is what the achieved ratio is about.
+        // Requests that were due before the end and did not begin lower the achieved ratio.
         let overdue = match &mut self.traffic {
             Traffic::Open(arrivals) => arrivals.skip_due(self.load_clock.load_time(at)),
             Traffic::Closed(users) => users.overdue(self.load_clock.load_time(at)),
@@ -421,8 +421,7 @@ impl Generator {
         }
     }
 
-    /// The request goes out again, on a new connection. Its intended time stays. After the end
-    /// nothing goes out.
+    /// The request goes out again on a new connection, with its intended time. After the end nothing goes out.
     fn repeat(&mut self, id: u32, now: Nanos) {
         if self.recorder.has_ended() {
             return self.fail(id, ErrorKind::ClosedEarly, None, now);
@@ -448,8 +447,8 @@ impl Generator {
         }
     }
 
-    /// An entry says only that it is time to look: the request that it was made for has mostly
-    /// been answered long ago. So a connection costs one entry a timeout, not one a request.
+    /// Looks at a slot whose entry is due. Mostly the request that the entry was made for was answered long ago. So
+    /// a connection costs one entry for each timeout, not one for each request.
     fn check_deadline(&mut self, id: u32, at: Nanos, now: Nanos) {
         let slot = &mut self.slots[id as usize];
         if slot.watched == at {

@@ -1,4 +1,4 @@
-//! Which stream goes to which connection.
+//! Spreads the generator's slots over HTTP/2 connections, as streams.
 
 use std::collections::VecDeque;
 
@@ -11,20 +11,19 @@ use crate::http::http2::connection::{Capacity, Http2Connection, Liveness, Stream
 use crate::http::http2::message::Message;
 use crate::http::request::{KeepAlive, Repeat};
 
-/// Streams of one thread on the connections that they share. Slot `i` belongs to group
-/// `i / streams` for as long as the load lasts, and a group has one connection: two or more only
-/// while the server winds up an earlier one.
+/// The streams of one thread on the connections that they share. Slot `i` always belongs to group `i / streams`.
+/// A group has one connection, and more only while the server shuts an earlier one down.
 #[derive(Debug)]
 pub(crate) struct Multiplexer {
     pub(crate) generator: Generator,
     streams: u32,
     message: Box<Message>,
     links: Vec<Link>,
-    /// Links that no group has.
+    /// Links that belong to no group.
     unused: Vec<u32>,
     /// By group, the link on which its streams begin.
     current: Vec<u32>,
-    /// By slot, the link on which its last stream was to begin.
+    /// By slot, the link of its last stream.
     home: Vec<u32>,
     actions: Actions,
     now: Nanos,
@@ -37,12 +36,12 @@ struct Link {
     state: State,
     /// Slots that wait for it to be opened.
     opening: Vec<u32>,
-    /// Slots whose requests are to go out.
+    /// Slots whose requests have to go out.
     ready: VecDeque<u32>,
     /// Bytes that are going out, and how many of them are out.
     outgoing: Vec<u8>,
     written: usize,
-    /// The driver knows that there is something to send, or will when it has sent all this.
+    /// Whether the driver knows that there is something to send, or will know when it has sent the present bytes.
     told: bool,
 }
 
@@ -50,7 +49,7 @@ struct Link {
 enum State {
     #[default]
     Closed,
-    /// The driver is to open it.
+    /// The driver has been asked to open it.
     Asked,
     Connecting,
     Open(Box<Http2Connection>),
@@ -71,7 +70,7 @@ impl Multiplexer {
         }
     }
 
-    // What the driver is told.
+    // What the driver asks.
 
     pub(crate) fn has_actions(&self) -> bool {
         !self.actions.is_empty() || self.generator.has_actions()
@@ -93,7 +92,7 @@ impl Multiplexer {
         }
     }
 
-    /// A connection that is to be opened.
+    /// A connection that has to be opened.
     pub(crate) fn next_opening(&mut self) -> Option<u32> {
         loop {
             let id = self.actions.next_opening()?;
@@ -108,7 +107,7 @@ impl Multiplexer {
         self.generator.tick(now);
     }
 
-    // What the driver tells.
+    // What the driver reports.
 
     pub(crate) fn opening(&mut self, id: u32, now: Nanos) {
         self.now = now;
@@ -128,7 +127,7 @@ impl Multiplexer {
         link.state = State::Open(Box::new(session));
         self.generator.recorder.connection_opened();
         for slot in std::mem::take(&mut link.opening) {
-            // One that has timed out meanwhile wants nothing any more.
+            // A slot that has timed out meanwhile no longer wants it.
             if self.generator.phase(slot) == ConnectionState::Connecting {
                 self.generator.joined(slot);
             }
@@ -140,7 +139,7 @@ impl Multiplexer {
         self.now = now;
         let link = &mut self.links[id as usize];
         if let State::Open(session) = &link.state {
-            // Something below HTTP has failed later.
+            // A layer below HTTP has failed later.
             let failed = |place| (place, StreamEvent::Failed(kind));
             let ended: Vec<(u32, StreamEvent)> = session.live_places().map(failed).collect();
             self.close(id, &ended, now);
@@ -253,8 +252,8 @@ impl Multiplexer {
         }
     }
 
-    /// The link on which streams of the group may begin: the one that it has, or another, if the
-    /// server takes no more there.
+    /// The link on which streams of the group may begin: the current one, or another if the server takes no more
+    /// there.
     fn receptive(&mut self, group: u32) -> u32 {
         while self.current.len() <= group as usize {
             let id = self.another(self.current.len() as u32);
@@ -270,7 +269,7 @@ impl Multiplexer {
         }
         let next = self.another(group);
         self.current[group as usize] = next;
-        // It may have nothing left to wait for.
+        // It may be ready to be closed.
         self.tell(id);
         next
     }
@@ -284,7 +283,7 @@ impl Multiplexer {
         id
     }
 
-    /// The slot's request is to go out.
+    /// The slot's request has to go out.
     fn queue(&mut self, slot: u32) {
         let id = self.home[slot as usize];
         let link = &mut self.links[id as usize];
@@ -300,7 +299,7 @@ impl Multiplexer {
         }
     }
 
-    /// The slot wants nothing of its connection any more.
+    /// The slot leaves its connection.
     fn leave(&mut self, slot: u32) {
         let Some(id) = self.home.get(slot as usize).copied() else {
             return;
@@ -311,8 +310,8 @@ impl Multiplexer {
         match &mut link.state {
             State::Open(session) => {
                 if session.is_live(place) {
-                    // Its time was up. If nothing at all has come since it began, the server is
-                    // gone without a word, and others should try a new connection.
+                    // It has timed out. If nothing has arrived since it began, the server is gone,
+                    // and other streams should try a new connection.
                     session.abandon(place);
                     if session.heard + self.generator.timeout() <= self.now {
                         session.shut();
@@ -331,7 +330,7 @@ impl Multiplexer {
         }
     }
 
-    // A connection's liveness.
+    // A connection's life.
 
     fn send_ready(&mut self, id: u32, now: Nanos) {
         let Multiplexer { generator, links, message, streams, .. } = self;
@@ -357,7 +356,7 @@ impl Multiplexer {
         }
     }
 
-    /// Lets the protocol read and write, and the generator know what became of the streams.
+    /// Lets the protocol read and write, and reports the events of streams to the generator.
     fn proceed(&mut self, id: u32, now: Nanos) {
         let Multiplexer { generator, links, streams, .. } = self;
         let Link { state: State::Open(session), group, .. } = &mut links[id as usize] else {

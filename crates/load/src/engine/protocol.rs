@@ -1,4 +1,4 @@
-//! What a driver has to do with: connections that carry a request at a time, or many.
+//! One thread's load over HTTP/1.1 or HTTP/2, as its driver sees it.
 
 use super::actions::Action;
 use super::generator::Generator;
@@ -11,16 +11,16 @@ use crate::http::http1::connection::{ConnectionState, Disconnect};
 use crate::http::http2::message::Message;
 use crate::http::request::PreparedRequest;
 
-/// One thread's load, as its driver sees it. The numbers of actions are those of connections.
+/// One thread's load, as its driver sees it. Actions refer to connections by number.
 #[derive(Debug)]
 pub(crate) enum Http {
     /// HTTP/1.1: each of the generator's slots has a connection.
     Http1(Generator),
-    /// HTTP/2: its slots are streams.
+    /// HTTP/2: each of the generator's slots is a stream.
     Http2(Multiplexer),
 }
 
-/// How to speak, before there is anybody to speak with.
+/// The protocol of a run, before its generators exist.
 #[derive(Debug, Clone)]
 pub(crate) enum ProtocolSetup {
     Http1,
@@ -46,7 +46,7 @@ impl ProtocolSetup {
     }
 }
 
-/// The same call on either.
+/// Calls a method of the generator or of the multiplexer.
 macro_rules! on {
     ($http:expr, $name:ident($($argument:expr),*)) => {
         match $http {
@@ -57,7 +57,7 @@ macro_rules! on {
 }
 
 impl Http {
-    /// To be called on the thread that the load runs on.
+    /// Must be called on the thread that the load runs on.
     pub(crate) fn new(generator: Generator, setup: ProtocolSetup) -> Http {
         match setup {
             ProtocolSetup::Http1 => Http::Http1(generator),
@@ -93,7 +93,7 @@ impl Http {
         on!(self, next_action())
     }
 
-    /// The connection that is to be opened next, when no action is left.
+    /// The connection to be opened next, once no action is left.
     pub(crate) fn next_opening(&mut self) -> Option<u32> {
         on!(self, next_opening())
     }

@@ -1,5 +1,5 @@
-//! What a thread does besides I/O: follow the control, close windows, end the measuring. The same
-//! for every driver.
+//! What a thread does besides I/O, with any driver: it follows the control, closes windows, and ends the
+//! measuring.
 
 use std::sync::Arc;
 
@@ -16,13 +16,12 @@ pub(crate) struct Worker {
     thread: usize,
     /// Measured time after which the run ends by itself.
     length: Option<Nanos>,
-    /// When that is, in the load's time.
+    /// When that is, in the load's own time.
     ends: Option<Nanos>,
     meter: UsageMeter,
     /// When the measuring began.
     usage_then: Usage,
-    /// Over the whole of the measuring, once it has ended: what follows belongs to no measured
-    /// second.
+    /// The usage of the whole measuring, once it has ended. Later usage belongs to no measured second.
     usage_measured: Option<Usage>,
     revision: u64,
     marked: Option<Nanos>,
@@ -44,13 +43,13 @@ pub(crate) enum Turn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WorkerState {
     Measuring,
-    /// Only what is in flight is waited for.
+    /// Waits for requests in flight.
     Draining,
     Finished,
 }
 
 impl Worker {
-    /// To be made on its own thread, whose CPU time it reads.
+    /// Must be called on the worker's own thread, whose CPU time it reads.
     pub(crate) fn new(
         http: Http,
         shared: Arc<Shared>,
@@ -102,7 +101,7 @@ impl Worker {
         }
     }
 
-    /// When the next turn is due, whatever the sockets do.
+    /// When the next turn is due at the latest.
     pub(crate) fn next_wake(&self) -> Option<Nanos> {
         let end = self.end_time().filter(|_| self.stage == WorkerState::Measuring);
         let boundary = self.http.generator().recorder.boundary();
@@ -138,7 +137,7 @@ impl Worker {
         let until = end.unwrap_or(now);
         let mut closed = None;
         while let Some(at) = self.http.generator().recorder.boundary() {
-            // The window that ends with the measuring is closed by it.
+            // The end of the measuring closes the window that ends with it.
             if at > until || Some(at) == end {
                 break;
             }

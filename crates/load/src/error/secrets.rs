@@ -1,6 +1,6 @@
-//! What reports, messages and the history must not repeat.
+//! Removes secrets from what reports, messages and the history repeat.
 
-/// What stands in place of a secret.
+/// The text in place of a secret.
 const MASK: &str = "***";
 /// Names of a parameter that holds a secret, and the ends of such names: `access_token`, `apiKey`.
 const SECRETS: [&str; 20] = [
@@ -25,7 +25,7 @@ const SECRETS: [&str; 20] = [
     "bearer",
     "cookie",
 ];
-/// Names that are secrets only when they stand alone: `sortkey` is none.
+/// Names that hold a secret only as whole names: `sortkey` does not.
 const ALONE: [&str; 6] = ["key", "pass", "sig", "sid", "session", "otp"];
 
 /// A URL, or a path with its query, with `***` in place of a name and password before the host, and

@@ -17,7 +17,7 @@ pub enum KeepAlive {
     ClosePerRequest,
 }
 
-/// The bytes of a request, and what must be known about it to read and to repeat it.
+/// The bytes of a request, and how to read its answer and to repeat it.
 #[derive(Debug, Clone)]
 pub struct PreparedRequest {
     /// Head and body, as HTTP/1.1 sends them.
@@ -87,7 +87,7 @@ impl PreparedRequest {
 }
 
 impl Target {
-    /// Whether a request can be made of it.
+    /// Checks whether the request can be sent.
     ///
     /// # Errors
     /// When method, path, host or a header cannot be sent.
@@ -101,7 +101,7 @@ impl Target {
 }
 
 fn write_header(bytes: &mut Vec<u8>, name: &str, value: &str) -> Result<(), StartError> {
-    // Where blanks or colons are misplaced, what stands for the name may be a secret.
+    // The name is not repeated: with a misplaced blank or colon it may be a secret.
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| StartError::HeaderName)?;
     let refuse = |why| StartError::Header { name: name.to_owned(), why };
     HeaderValue::from_bytes(value.as_bytes()).map_err(|_| {

@@ -1,4 +1,4 @@
-//! Where requests go and what they say.
+//! The target: the server, and the request that a run repeats.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -13,11 +13,11 @@ use crate::error::start_error::StartError;
 /// The server and the one request that a run repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Where connections go, one after the other: all addresses of the name.
+    /// All addresses of the name. Connections go to them in turn.
     pub addresses: Vec<SocketAddr>,
-    /// A Unix socket that takes the place of the addresses.
+    /// A Unix socket in place of the addresses.
     pub unix: Option<PathBuf>,
-    /// The name that the server's certificate is to be for; `None` without TLS.
+    /// The name that the server's certificate must be for; `None` without TLS.
     pub tls: Option<String>,
     /// The `Host` header: the name, with the port unless it is the scheme's.
     pub host: String,
@@ -25,7 +25,7 @@ pub struct Target {
     pub path: String,
     /// The method, `GET` unless changed.
     pub method: String,
-    /// Further headers; one with the name of a default header replaces it.
+    /// Further headers. A header with the name of a default one replaces it.
     pub headers: Vec<(String, String)>,
     /// The body; empty for none.
     pub body: Vec<u8>,
@@ -44,7 +44,7 @@ impl Target {
         Target::read(url, resolve)
     }
 
-    /// The same through a Unix socket: the host of the URL is only said, not looked up.
+    /// A GET of `url` through a Unix socket. The host of the URL is sent, but not looked up.
     ///
     /// # Errors
     /// When the URL cannot be used.

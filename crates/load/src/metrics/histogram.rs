@@ -1,11 +1,11 @@
-//! Times, kept to three significant digits, that refuse percentiles which they cannot carry.
+//! A histogram of times with three significant digits. It gives no percentile for which it has too few samples.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::clock::time::{Nanos, nanos};
 
-/// The longest time told apart, in microseconds: one hour. Longer ones are recorded as it.
+/// The longest time, one hour in microseconds. Longer times are recorded as this one.
 pub(crate) const LONGEST_US: u64 = 3_600_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
@@ -16,7 +16,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// An empty one.
+    /// An empty histogram.
     pub fn new() -> Histogram {
         Histogram {
             counts: hdrhistogram::Histogram::new_with_max(LONGEST_US, SIGNIFICANT_DIGITS)
@@ -54,8 +54,7 @@ impl Histogram {
         (self.count() > 0).then(|| Duration::from_secs_f64(self.counts.stdev() / 1e6))
     }
 
-    /// The `percent`th percentile (50.0 is the median), or `None` where there are fewer than
-    /// [`Histogram::samples_for`] it.
+    /// A percentile (50.0 is the median), or `None` if there are fewer samples than [`Histogram::samples_for`] it.
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
         if self.count() < Histogram::samples_for(percent) {
             return None;
@@ -63,10 +62,9 @@ impl Histogram {
         self.if_any(self.counts.value_at_percentile(percent))
     }
 
-    /// The number of independent samples from which a percentile can be told with 95 %
-    /// confidence. The largest of n samples lies above the p-quantile with probability 1 - p^n,
-    /// so n must be at least ln 0.05 / ln p: 5 for the median, 59 for p95, 299 for p99. Below
-    /// the median the same holds for the smallest.
+    /// The number of independent samples that a percentile needs for 95 % confidence. The largest of n samples lies
+    /// above the p-quantile with probability 1 - p^n. So n must be at least ln 0.05 / ln p: 5 for the median, 59 for
+    /// p95, 299 for p99. Below the median the same holds for the smallest sample.
     pub fn samples_for(percent: f64) -> u64 {
         let fraction = (percent / 100.0).clamp(0.0, 1.0);
         let tail = fraction.max(1.0 - fraction);
@@ -97,7 +95,7 @@ impl Histogram {
     }
 
     pub(crate) fn clear(&mut self) {
-        // Clearing 190 KB for nothing would be most of the work at the end of a window.
+        // Clearing an empty histogram of 190 KB would be most of the work at the end of a window.
         if !self.counts.is_empty() {
             self.counts.reset();
         }

@@ -19,18 +19,18 @@ pub(crate) struct Published {
     /// Of the thread, since the measuring began.
     pub(crate) usage: Usage,
     pub(crate) state: ThreadState,
-    /// What the end needs to judge the whole.
+    /// What the judgement at the end needs.
     pub(crate) final_record: Option<FinalRecord>,
     pub(crate) handshake_failure: Option<String>,
     pub(crate) sessions: SessionTally,
 }
 
-/// A thread's measuring, once it is over.
+/// The record of a thread whose measuring is over.
 #[derive(Debug, Clone)]
 pub(crate) struct FinalRecord {
     pub(crate) segments: Segments,
     pub(crate) time_series: TimeSeries,
-    /// How long ago requests were due that were under way at the end.
+    /// The ages of requests that were under way at the end, since they were due.
     pub(crate) unanswered: Vec<Nanos>,
 }
 
@@ -64,7 +64,7 @@ impl Published {
     }
 }
 
-/// A thread that panicked while it held the lock leaves numbers that are still worth reading.
+/// Locks the place, even if a thread panicked with the lock: its numbers are still of use.
 pub(crate) fn lock(place: &Mutex<Published>) -> MutexGuard<'_, Published> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! What one thread notes down while it runs, and how it hands it over.
+//! What one thread records while it runs, and how it hands it over.
 //!
-//! A request that straddles the beginning or the end of a window counts in it by the share of its
-//! service time (send to last byte) that lies inside. Counted whole where it ends, a server that
-//! takes 1 s a request and is measured for 4 s could seem up to 25 % faster or slower than it is.
+//! A request that straddles the beginning or the end of a window counts in it by the share of its service time
+//! (send to last byte) that lies inside. If it counted as a whole where it ends, a server that takes 1 s for a
+//! request and is measured for 4 s could seem up to 25 % faster or slower than it is.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -28,9 +28,9 @@ pub(crate) struct Sent {
 /// One thread's record.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    /// Of the open window.
+    /// The counts of the open window.
     tally: OpenTally,
-    /// Of closed ones that are not handed over.
+    /// The counts of closed windows that are not handed over.
     parts: Vec<ClosedTally>,
     segments: Segments,
     time_series: TimeSeries,
@@ -45,7 +45,7 @@ pub(crate) struct Recorder {
     first: u64,
     base: u64,
     in_flight: u64,
-    /// How long ago requests were due that were under way at the end.
+    /// The ages of requests that were under way at the end, since they were due.
     unanswered: Vec<Nanos>,
     /// Why the first TLS handshake that failed did.
     handshake_failure: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) struct Recorder {
     sessions: OpenSessionTally,
 }
 
-/// Requests in the system, or users, and since when there are so many.
+/// The number of requests in the system, or of users, and since when.
 #[derive(Debug, Clone, Copy, Default)]
 struct InSystem {
     count: u64,
@@ -63,7 +63,7 @@ struct InSystem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RecorderState {
     Measuring,
-    /// The measuring is over; only shares of what was in flight are still added.
+    /// The measuring is over. Only shares of requests that were in flight are still added.
     Settling,
 }
 
@@ -110,7 +110,7 @@ impl Recorder {
         self.windows.push_back(WindowTally::open_at(at));
     }
 
-    /// Measuring begins now; forgets what came before.
+    /// Measuring begins now. Earlier records are dropped.
     pub(crate) fn mark(&mut self, at: Nanos) {
         if self.phase == RecorderState::Settling {
             return;
@@ -140,7 +140,7 @@ impl Recorder {
         self.phase == RecorderState::Settling
     }
 
-    /// A request that was due so long ago is under way at the end, or waits for a connection.
+    /// A request of this age is under way at the end, or waits for a connection.
     pub(crate) fn unanswered(&mut self, age: Nanos) {
         self.unanswered.push(age);
     }
@@ -176,7 +176,7 @@ impl Recorder {
         }
     }
 
-    /// So many requests are in the system now, or so many users there.
+    /// The number of requests in the system, or of users, is now `count`.
     pub(crate) fn in_system(&mut self, count: u64, now: Nanos) {
         if count != self.in_system.count {
             self.occupy(now);
@@ -184,14 +184,14 @@ impl Recorder {
         }
     }
 
-    /// A request was in the system for so long before it was noticed.
+    /// A request was in the system for this time before it was noticed.
     pub(crate) fn unnoticed(&mut self, time: Nanos) {
         if let Some((_, window)) = self.open() {
             window.occupancy += time;
         }
     }
 
-    /// A user pauses for so long.
+    /// A user pauses for this time.
     pub(crate) fn pauses(&mut self, time: Nanos) {
         if let Some((_, window)) = self.open() {
             window.pauses += time;
@@ -216,19 +216,19 @@ impl Recorder {
         }
     }
 
-    /// A TLS handshake failed; why is asked for the first time only.
+    /// A TLS handshake failed. Only the reason of the first failure is kept.
     pub(crate) fn handshake_failed(&mut self, why: impl FnOnce() -> String) {
         self.handshake_failure.get_or_insert_with(why);
     }
 
-    /// A new connection was ready to use after so long.
+    /// A new connection was ready after this time.
     pub(crate) fn connected(&mut self, time: Nanos) {
         if let Some((tally, _)) = self.open() {
             tally.connect.record(time);
         }
     }
 
-    /// The body of a complete answer had so many bytes.
+    /// The body of a complete answer had this many bytes.
     pub(crate) fn body(&mut self, count: u64) {
         if let Some((tally, _)) = self.open() {
             tally.body_bytes += count;
@@ -253,7 +253,7 @@ impl Recorder {
         Sent { at, window: self.first + self.windows.len() as u64 - 1 }
     }
 
-    /// A request comes back without having ended: it will be sent again.
+    /// A request has not ended, and will be sent again.
     pub(crate) fn recalled(&mut self, sent: Sent) {
         self.settle(sent, |_| {});
     }
@@ -291,7 +291,7 @@ impl Recorder {
         });
     }
 
-    /// A request failed, with an answer that has this status or with none.
+    /// A request failed, with an answer of this status or without an answer.
     pub(crate) fn failed(
         &mut self,
         intended: Nanos,
@@ -314,7 +314,7 @@ impl Recorder {
         }
     }
 
-    /// Hands over what is known, unless somebody is just reading: then next time.
+    /// Hands over the records, unless the place is locked by a reader. Then the next call does.
     pub(crate) fn publish(&mut self, place: &Mutex<Published>, usage: Usage) {
         if let Ok(mut published) = place.try_lock() {
             self.publish_into(&mut published, usage);
@@ -378,7 +378,7 @@ impl Recorder {
         }
     }
 
-    /// One request less is in flight; `credit` sees every window that it was in flight in.
+    /// A request is no longer in flight. `credit` gets every window in which it was.
     fn settle(&mut self, sent: Sent, mut credit: impl FnMut(&mut WindowTally)) {
         self.in_flight -= 1;
         let from = sent.window.saturating_sub(self.first) as usize;

@@ -1,8 +1,8 @@
-//! What was counted, kept so that the beginning can be taken away at the end.
+//! Counts in segments, so that the warm-up can be cut at the end of the run.
 //!
-//! A segment is as long as a 32nd of what was before it, or half of that: any cut is met within 3 %,
-//! and a run of a day is some hundred segments. Their lengths are powers of two, as those of old
-//! windows are, so that they begin together.
+//! A segment is at most a 32nd as long as all before it, and at least half of that. So any cut is met within 3 %,
+//! and a run of a day has a few hundred segments. Their lengths are powers of two, like those of old windows, so
+//! that both begin together.
 
 use crate::clock::time::Nanos;
 use crate::metrics::tally::{ClosedTally, Tally};
@@ -17,7 +17,7 @@ pub(crate) struct Segments {
 #[derive(Debug, Clone)]
 struct Segment {
     start: Nanos,
-    /// Windows in it, and in it when it is full.
+    /// The number of its windows, and the most that it may have.
     windows: u64,
     room: u64,
     tally: ClosedTally,
@@ -45,12 +45,12 @@ impl Segments {
         }
     }
 
-    /// Times from which on everything can be told apart from what was before.
+    /// The beginnings of segments. All counts from there on are separate from those before.
     pub(crate) fn seams(&self) -> impl Iterator<Item = Nanos> {
         self.list.iter().map(|segment| segment.start)
     }
 
-    /// What was counted from a seam on.
+    /// The counts from a seam on.
     pub(crate) fn from(&self, seam: Nanos) -> Tally {
         let mut sum = Tally::default();
         for segment in self.list.iter().filter(|segment| segment.start >= seam) {

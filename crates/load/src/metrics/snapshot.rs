@@ -22,7 +22,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// `None` while the thread has nothing from after the mark; that it failed always counts.
+    /// `None` while the thread has no record since the mark, unless the thread failed.
     pub(crate) fn of(published: &Published, since: Nanos) -> Option<Snapshot> {
         let copy = |known: &Published| Snapshot {
             since: known.since,
@@ -45,14 +45,14 @@ impl Snapshot {
         self.windows.list().binary_search_by_key(&at, |window| window.start).is_ok()
     }
 
-    /// What the thread used after a seam.
+    /// The usage of the thread after a seam.
     pub(crate) fn usage_from(&self, seam: Nanos) -> Usage {
         let before = self.windows.list().iter().take_while(|window| window.end <= seam).last();
         before.map_or(self.usage, |window| self.usage.since(window.gauges.usage))
     }
 }
 
-/// The windows that every thread which still runs has closed, added up over the threads.
+/// The windows that all running threads have closed, added up over the threads.
 pub(crate) fn merge_windows(threads: &[Snapshot]) -> Vec<WindowTally> {
     let folding = threads.iter().map(|t| t.windows.folding()).reduce(Folding::coarser);
     let folded: Vec<(WindowList, &ThreadState)> = threads
@@ -79,7 +79,7 @@ pub(crate) fn merge_windows(threads: &[Snapshot]) -> Vec<WindowTally> {
     merged
 }
 
-/// What was counted from a seam of all threads on, or in all.
+/// The counts from a seam of all threads on, or all counts.
 pub(crate) fn sum(threads: &[Snapshot], from: Nanos) -> Tally {
     let mut sum = Tally::default();
     for thread in threads {

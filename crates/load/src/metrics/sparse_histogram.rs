@@ -6,16 +6,16 @@ use std::time::Duration;
 use crate::metrics::histogram::Histogram;
 use crate::metrics::window_histogram::{WindowHistogram, longest_alike};
 
-/// Counts by time, told apart as [`Histogram`] tells them. Cheap to clone.
+/// Counts by time, with the resolution of [`Histogram`]. It is cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SparseHistogram {
-    /// A part for each thread: time in microseconds and count, in order. An hour, the longest
-    /// time, is well within 32 bits.
+    /// A part for each thread: times in microseconds and their counts, in order. The longest time, an hour,
+    /// fits into 32 bits.
     parts: Vec<Arc<[(u32, u32)]>>,
 }
 
 impl SparseHistogram {
-    /// The same as a histogram.
+    /// The times as a histogram.
     pub fn histogram(&self) -> Histogram {
         let mut histogram = Histogram::new();
         self.add_to(&mut histogram);
@@ -29,7 +29,7 @@ impl SparseHistogram {
         }
     }
 
-    /// The same as [`Histogram::percentile`], without the memory of a histogram.
+    /// A percentile, as [`Histogram::percentile`] gives it, without the memory of a histogram.
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
         let mut all: Vec<(u32, u32)> = self.parts.iter().flat_map(|p| p.iter().copied()).collect();
         all.sort_by_key(|(micros, _)| *micros);
@@ -44,12 +44,12 @@ impl SparseHistogram {
             seen >= rank
         };
         let (micros, _) = all.iter().find(reaches)?;
-        // Of those that are not told apart, the longest: all but the shortest of all.
+        // The longest time of the cell, as a histogram would give it.
         let micros = if percent > 0.0 { longest_alike(*micros) } else { *micros };
         Some(Duration::from_micros(u64::from(micros)))
     }
 
-    /// What was counted; nothing is left there.
+    /// Takes what was counted, and empties the source.
     pub(crate) fn of(counts: &mut WindowHistogram) -> SparseHistogram {
         let part: Arc<[(u32, u32)]> = counts.drain().collect();
         SparseHistogram { parts: if part.is_empty() { Vec::new() } else { vec![part] } }
@@ -60,7 +60,7 @@ impl SparseHistogram {
         self.parts.extend(other.parts.iter().cloned());
     }
 
-    /// Adds what followed, into one part: memory grows with the times that differ alone.
+    /// Adds later times into one part, so that memory grows only with the number of different times.
     pub(crate) fn absorb(&mut self, later: &SparseHistogram) {
         if self.parts.is_empty() {
             self.parts.clone_from(&later.parts);
@@ -68,7 +68,7 @@ impl SparseHistogram {
         }
         let both = self.parts.iter().chain(&later.parts);
         let mut all: Vec<(u32, u32)> = both.flat_map(|part| part.iter().copied()).collect();
-        // Stable: it takes ordered runs as they are.
+        // A stable sort keeps ordered runs as they are.
         all.sort_by_key(|(micros, _)| *micros);
         all.dedup_by(|next, kept| {
             let same = next.0 == kept.0;

@@ -1,4 +1,4 @@
-//! Counts and times of a stretch of measuring.
+//! Counts and times of a part of the measuring.
 
 use crate::clock::time::Nanos;
 use crate::error::kind::ErrorKind;
@@ -9,8 +9,8 @@ use crate::metrics::window_histogram::WindowHistogram;
 const FIRST_STATUS: u16 = 100;
 const STATUSES: usize = 500;
 
-/// Counts and times of a stretch. The times are kept in what suits the use: an open window counts,
-/// a closed one is small, the sum can tell percentiles.
+/// Counts and times of a part of the measuring. `Times` suits the use: it is quick for an open window, small for
+/// a closed one, and gives percentiles in a sum.
 #[derive(Debug, Clone)]
 pub(crate) struct Tally<Times = Histogram> {
     pub(crate) requests: u64,
@@ -19,17 +19,17 @@ pub(crate) struct Tally<Times = Histogram> {
     seen: [Option<(Nanos, Nanos)>; ErrorKind::ALL.len()],
     status: Box<[u64; STATUSES]>,
     pub(crate) bytes: u64,
-    /// Of these, the bodies of complete answers.
+    /// Bytes of the bodies of complete answers.
     pub(crate) body_bytes: u64,
     /// Requests whose intended time has come.
     pub(crate) due: u64,
-    /// Of these, the ones for which there was a connection, or leave to open one.
+    /// Requests that had a connection, or were allowed to open one.
     pub(crate) taken_up: u64,
     /// Arrivals that found every connection busy.
     pub(crate) waited: u64,
-    /// Arrivals that a phase's limit turned away; not due.
+    /// Arrivals that the limit of their phase dropped. They are not due.
     pub(crate) dropped: u64,
-    /// Requests of paced users that began late because the answer before took so long.
+    /// Requests of paced users that began late because of a slow answer before.
     pub(crate) late: u64,
     pub(crate) connections_opened: u64,
     pub(crate) reconnects: u64,
@@ -43,9 +43,9 @@ pub(crate) struct Tally<Times = Histogram> {
     pub(crate) lag: Times,
 }
 
-/// Of an open window.
+/// The counts of an open window.
 pub(crate) type OpenTally = Tally<WindowHistogram>;
-/// Of one that is closed, or of several.
+/// The counts of one closed window, or of several.
 pub(crate) type ClosedTally = Tally<SparseHistogram>;
 
 impl<Times: Default> Default for Tally<Times> {
@@ -75,7 +75,7 @@ impl<Times: Default> Default for Tally<Times> {
 }
 
 impl OpenTally {
-    /// What was counted; nothing is left.
+    /// Takes what was counted, and leaves nothing.
     pub(crate) fn take(&mut self) -> ClosedTally {
         let mut part = ClosedTally::default();
         for (small, counts) in part.times_mut().into_iter().zip(self.times_mut()) {
@@ -96,7 +96,7 @@ impl Tally {
         }
     }
 
-    /// Adds another thread's.
+    /// Adds the counts of another thread.
     pub(crate) fn merge(&mut self, other: &Tally) {
         self.count(other);
         for (sum, others) in self.times_mut().into_iter().zip(other.times()) {
@@ -169,7 +169,7 @@ impl<Times> Tally<Times> {
         numbered.filter(|(_, count)| *count > 0)
     }
 
-    /// Errors that were met, with when they were first and last.
+    /// Errors that occurred, with their first and last times.
     pub(crate) fn seen(&self) -> impl Iterator<Item = (ErrorKind, (Nanos, Nanos))> {
         let kinds = ErrorKind::ALL.into_iter().zip(self.seen);
         kinds.filter_map(|(kind, seen)| Some((kind, seen?)))

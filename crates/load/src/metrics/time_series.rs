@@ -1,9 +1,9 @@
-//! The time series of a run: throughput and response time in short ticks, from which it is judged
-//! whether and when it became steady.
+//! The time series of a run: throughput and response time in short ticks. They show whether and when the run
+//! became steady.
 
 use crate::clock::time::{MILLISECOND, Nanos, SECOND};
 
-/// One thread's time series. However long it gets, it has a few thousand ticks: they become wider.
+/// One thread's time series. In a long run its ticks become wider, so that there are a few thousand at most.
 #[derive(Debug, Clone)]
 pub(crate) struct TimeSeries {
     since: Nanos,
@@ -13,7 +13,7 @@ pub(crate) struct TimeSeries {
     until: Nanos,
 }
 
-/// What was answered with success in a tick.
+/// The successful answers of a tick.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) answered: u64,
@@ -40,13 +40,13 @@ impl TimeSeries {
         }
     }
 
-    /// The measuring ends; a tick that is not whole is left out.
+    /// The measuring ends. An incomplete tick is left out.
     pub(crate) fn end(&mut self, at: Nanos) {
         self.go_to(at);
         self.ticks.pop();
     }
 
-    /// The courses of all threads as one, or nothing if there is none.
+    /// The time series of all threads as one; `None` if there is none.
     pub(crate) fn sum<'a>(all: impl Iterator<Item = &'a TimeSeries>) -> Option<TimeSeries> {
         let mut all: Vec<TimeSeries> = all.cloned().collect();
         let width = all.iter().map(|time_series| time_series.width).max()?;
@@ -70,7 +70,7 @@ impl TimeSeries {
         self.width
     }
 
-    /// From `at` on.
+    /// The ticks from `at` on.
     pub(crate) fn ticks_from(&self, at: Nanos) -> &[Tick] {
         let passed = at.saturating_sub(self.since).div_ceil(self.width) as usize;
         &self.ticks[passed.min(self.ticks.len())..]
@@ -86,7 +86,7 @@ impl TimeSeries {
         }
     }
 
-    /// Makes one of two. One that is left over is the open one, or not whole.
+    /// Merges each two ticks into one. A remaining tick is the open one, or incomplete.
     fn widen(&mut self) {
         let whole = self.ticks.len() / 2;
         for index in 0..whole {
@@ -106,16 +106,16 @@ impl Tick {
         self.logs += other.logs;
     }
 
-    /// The typical response time in seconds: about the geometric mean, which a single slow answer
-    /// does not move. `None` without an answer.
+    /// The typical response time in seconds: about the geometric mean, which a single slow answer hardly changes.
+    /// `None` without an answer.
     pub(crate) fn typical(&self) -> Option<f64> {
         let mean = self.logs.checked_div(self.answered)?;
         Some(f64::from_bits(mean << LOG_SHIFT) / SECOND as f64)
     }
 }
 
-/// The bits of a float are its logarithm, linear between powers of two: near enough, and free.
-/// Half of them leave room for billions of answers in a sum.
+/// The bits of a float approximate its logarithm, linearly between powers of two, at no cost.
+/// Half of the bits leave room for billions of answers in a sum.
 const LOG_SHIFT: u32 = 32;
 
 fn log(time: Nanos) -> u64 {

@@ -1,4 +1,4 @@
-//! What the generator itself takes from the machine: CPU, and waiting for a CPU.
+//! What the generator itself uses of the machine: CPU, and time without a CPU.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,11 +7,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::time::{Nanos, SECOND};
 
-/// Of one thread.
+/// The usage of one thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) cpu: Nanos,
-    /// Runnable, but without a CPU. `None` where the kernel does not say.
+    /// The time in which it was runnable without a CPU. `None` if the kernel does not say.
     pub(crate) run_wait: Option<Nanos>,
 }
 

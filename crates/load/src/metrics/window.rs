@@ -1,4 +1,4 @@
-//! A short piece of the measuring, from which steadiness and precision can be judged.
+//! A short part of the measuring, from which steadiness and precision can be judged.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use crate::clock::time::{Nanos, SECOND};
 use crate::metrics::sparse_histogram::SparseHistogram;
 use crate::metrics::usage::Usage;
 
-/// What happened between two times, over all threads. In a run of more than 3,600 windows the old
-/// ones are added up, to at most so many.
+/// A short part of the measuring, over all threads. In a run of more than 3,600 windows old ones are added up, so
+/// that there are never more.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Window {
     /// From the beginning of the measuring to the beginning of the window.
     pub start: Duration,
-    /// Its length in seconds; the last one may be shorter than the others, or up to a tenth longer.
+    /// Its length in seconds. The last window may be shorter than the others, or up to a tenth longer.
     pub seconds: f64,
     /// Successful requests, each counted by the share of its service time that lies in the window.
     pub completed: f64,
@@ -34,15 +34,15 @@ pub struct Window {
     pub in_flight: u64,
     /// Requests that wait inside the generator for a connection, at its end (open workload).
     pub waiting: u64,
-    /// Of those in flight at its end, the ones that have not ended yet. Until this is 0,
-    /// `completed` can still grow, by at most 1 for each.
+    /// Requests that were in flight at its end and have not ended yet. Until this is 0, `completed` can still grow,
+    /// by at most 1 for each.
     pub unsettled: u64,
     /// Bytes received.
     pub bytes: u64,
-    /// Requests in the system on average: due, and neither answered nor failed. In a closed
-    /// workload, users.
+    /// The mean number of requests in the system: due, and neither answered nor failed. In a closed workload, the
+    /// mean number of users.
     pub in_system: f64,
-    /// Whether the report's figures count it.
+    /// Whether the figures of the report include it.
     pub stage: Stage,
     /// Response times of the answered ones.
     #[serde(skip)]
@@ -53,9 +53,9 @@ pub struct Window {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Cut: the report's figures leave it out.
+    /// The warm-up. The figures of the report leave it out.
     WarmUp,
-    /// What the report's figures are of.
+    /// The measured part.
     Measured,
 }
 
@@ -66,10 +66,10 @@ impl Window {
     }
 }
 
-/// One thread's part of a window, in the making or done.
+/// One thread's part of a window, open or closed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WindowTally {
-    /// Counted from the beginning of the measuring; of the first one, if it stands for several.
+    /// Its number since the beginning of the measuring. A window that stands for several has the number of the first.
     pub(crate) number: u64,
     pub(crate) start: Nanos,
     /// [`Nanos::MAX`] while it is open.
@@ -91,7 +91,7 @@ pub(crate) struct WindowTally {
     pub(crate) times: SparseHistogram,
 }
 
-/// What stands at the end of a window.
+/// Values at the end of a window.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Gauges {
     pub(crate) users: u64,
@@ -157,7 +157,7 @@ impl WindowTally {
         self.end.saturating_sub(self.start) as f64 / SECOND as f64
     }
 
-    /// The public form; `since` is when the measuring began, `cut` when the warm-up was over.
+    /// The public form. `since` is when the measuring began, and `cut` is the end of the warm-up.
     pub(crate) fn publish(&self, since: Nanos, cut: Nanos) -> Window {
         let mean_us =
             |sum: Nanos| (self.answered > 0).then(|| sum as f64 / self.answered as f64 / 1000.0);

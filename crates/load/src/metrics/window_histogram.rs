@@ -1,13 +1,13 @@
-//! The times of an open window: quick to count into, and emptied at the cost of what it holds.
+//! A histogram for an open window. It is quick to count into, and emptying it costs as much as it holds.
 //!
-//! A histogram of 23,000 cells takes tens of microseconds to scan and clear, and requests are late
-//! meanwhile. Here the cells that hold something are remembered: a few hundred.
+//! A histogram of 23,000 cells takes tens of microseconds to scan and clear, which makes requests late. This one
+//! remembers the cells that hold something, a few hundred.
 
 use crate::clock::time::Nanos;
 use crate::metrics::histogram::LONGEST_US;
 
-/// Times are told apart as in [`crate::Histogram`]: 2048 cells of one microsecond, then 1024 for
-/// every doubling, three significant digits.
+/// The resolution of [`crate::Histogram`], three significant digits: 2048 cells of one microsecond, then 1024
+/// for every doubling.
 const WHOLE_BITS: u32 = 11;
 const HALF: usize = 1 << (WHOLE_BITS - 1);
 /// One more than the cell of [`LONGEST_US`].
@@ -17,7 +17,7 @@ const CELLS: usize = cell(LONGEST_US) + 1;
 #[derive(Debug, Clone)]
 pub struct WindowHistogram {
     cells: Box<[u32]>,
-    /// Those that are not zero, in the order of their first time.
+    /// The cells that are not zero, in the order of their first time.
     used: Vec<u32>,
 }
 
@@ -37,7 +37,7 @@ impl WindowHistogram {
         *count += 1;
     }
 
-    /// All times in microseconds, in order, with their counts; nothing is left.
+    /// Takes all times in microseconds, in order, with their counts.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (u32, u32)> {
         self.used.sort_unstable();
         let cells = &mut self.cells;
@@ -51,7 +51,7 @@ const fn cell(micros: u64) -> usize {
     shift as usize * HALF + (micros >> shift) as usize
 }
 
-/// The longest time, in microseconds, that is not told from this one.
+/// The longest time, in microseconds, in the cell of this one.
 pub(crate) fn longest_alike(micros: u32) -> u32 {
     let shift = (u32::BITS - micros.leading_zeros()).saturating_sub(WHOLE_BITS);
     micros | ((1 << shift) - 1)

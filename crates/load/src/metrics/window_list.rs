@@ -1,5 +1,5 @@
-//! A thread's windows: as short as asked for while they are recent, longer when they are old, so
-//! that a run of days takes no more memory than one of an hour.
+//! The windows of a thread. Recent ones are as short as asked for, and old ones are merged, so that a run of days
+//! takes no more memory than one of an hour.
 
 use crate::metrics::window::WindowTally;
 
@@ -10,15 +10,15 @@ pub(crate) struct WindowList {
     folding: Folding,
 }
 
-/// Which windows stand for several: all before a number, in groups that begin at multiples of
-/// their size. The same in every thread for the same numbers.
+/// Which windows are merged: all before a number, in groups that begin at multiples of their size. Every thread
+/// merges the same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Folding {
     size: u64,
     until: u64,
 }
 
-/// Windows that are kept at most, and recent ones that are never folded.
+/// The most windows that are kept, and the number of recent ones that are never merged.
 const MOST: usize = 3600;
 const RECENT: u64 = 600;
 
@@ -37,7 +37,7 @@ impl WindowList {
         self.folding
     }
 
-    /// Takes the windows from a number on, of which earlier versions may be known.
+    /// Takes the windows from a number on, and replaces earlier versions of them.
     pub(crate) fn update<'a>(
         &mut self,
         first: u64,
@@ -52,7 +52,7 @@ impl WindowList {
         }
     }
 
-    /// Folds as another thread has done.
+    /// Merges windows as another thread has done.
     pub(crate) fn fold(&mut self, folding: Folding) {
         let Folding { size, until } = folding;
         let mut folded: Vec<WindowTally> = Vec::with_capacity(self.list.len());
@@ -70,7 +70,7 @@ impl WindowList {
         self.folding = folding;
     }
 
-    /// Folds enough to go on for a while, but nothing from `changing` on.
+    /// Merges enough windows to go on for a while, but none from `changing` on.
     fn shorten(&mut self, changing: u64) {
         let count = self.list.last().map_or(0, |last| last.number + 1);
         let old = count.saturating_sub(RECENT).min(changing);
@@ -83,7 +83,7 @@ impl WindowList {
 }
 
 impl Folding {
-    /// The one that both can be brought to.
+    /// The coarser of both, to which either can be merged.
     pub(crate) fn coarser(self, other: Folding) -> Folding {
         Folding { size: self.size.max(other.size), until: self.until.max(other.until) }
     }
@@ -96,7 +96,7 @@ mod tests {
     fn windows(count: u64) -> WindowList {
         let mut windows = WindowList::default();
         for number in 0..count {
-            // The last two are handed over again each time, as those with requests in flight are.
+            // The last two are handed over again each time, like those with requests in flight.
             let first = number.saturating_sub(2);
             let fresh: Vec<WindowTally> = (first..=number)
                 .map(|n| WindowTally {

@@ -1,5 +1,4 @@
-//! TLS without I/O: what a socket carries on one side, what a connection reads and writes on the
-//! other.
+//! TLS without I/O, between the bytes of a socket and those of a connection.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,11 +17,11 @@ use rustls::{
 use crate::error::kind::ErrorKind;
 use crate::error::start_error::StartError;
 
-/// Plain bytes that are enciphered at a time: four full records.
+/// Plain bytes that are encrypted at a time: four full records.
 const PIECE: usize = 64 * 1024;
 /// A buffer that has grown beyond this is not kept.
 const KEPT_BUFFER: usize = 4 * 1024;
-/// Sessions that a thread remembers, one a name; there is one name.
+/// Sessions that a thread remembers. There is one name.
 const SESSIONS: usize = 8;
 
 /// How https is spoken.
@@ -30,7 +29,7 @@ const SESSIONS: usize = 8;
 pub struct Tls {
     /// Whose certificates are trusted. Default: those that the system trusts.
     pub trust: Trust,
-    /// Whether a session goes on over several connections. Default: it does.
+    /// Whether connections resume sessions. Default: they do.
     pub resumption: Resumption,
 }
 
@@ -42,17 +41,17 @@ pub enum Trust {
     System,
     /// Those of the authorities in this PEM file.
     File(PathBuf),
-    /// Anybody's: for servers of one's own.
+    /// Every certificate, for servers of one's own.
     Anyone,
 }
 
-/// Whether a connection takes up the TLS session of an earlier one, as browsers do.
+/// Whether a connection resumes the TLS session of an earlier one, as browsers do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Resumption {
-    /// It does: handshakes after the first are cheaper for both sides.
+    /// It does. Handshakes after the first are cheaper for both sides.
     #[default]
     On,
-    /// Every connection pays for a whole handshake.
+    /// Every connection makes a whole handshake.
     Off,
 }
 
@@ -71,19 +70,19 @@ pub(crate) struct TlsConnection {
     connection: UnbufferedClientConnection,
     /// The beginning of a record whose end has not arrived.
     carry: Vec<u8>,
-    /// Enciphered bytes that the socket has not taken, from `taken` on.
+    /// Encrypted bytes that the socket has not taken, from `taken` on.
     outgoing: Vec<u8>,
     taken: usize,
     stage: TlsState,
     alpn: Alpn,
-    /// What the server said in the same bytes in which it ended the handshake.
+    /// What the server sent together with the end of the handshake.
     early: Vec<u8>,
 }
 
-/// What the server is to agree to speak (ALPN).
+/// The protocol that is offered to the server (ALPN).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Alpn {
-    /// HTTP/1.1, which a server that says nothing speaks.
+    /// HTTP/1.1, which a server without ALPN speaks.
     Http1,
     /// HTTP/2, which it must have agreed to (RFC 9113, 3.2).
     Http2,
@@ -128,13 +127,13 @@ impl TlsClient {
         Ok(TlsClient { config: Arc::new(config), name })
     }
 
-    /// The same, but HTTP/2 is what it offers.
+    /// Offers HTTP/2 instead.
     pub(crate) fn for_http2(mut self) -> TlsClient {
         Arc::make_mut(&mut self.config).alpn_protocols = vec![HTTP2.to_vec()];
         self
     }
 
-    /// The same with sessions of its own: threads share nothing while they run.
+    /// A client with sessions of its own, because threads share nothing while they run.
     pub(crate) fn for_another_thread(&self, tls: &Tls) -> TlsClient {
         let mut config = (*self.config).clone();
         if tls.resumption == Resumption::On {
@@ -169,12 +168,12 @@ impl TlsConnection {
         self.stage
     }
 
-    /// What came with the end of the handshake: who reads it is told first that it is over.
+    /// Takes what came with the end of the handshake.
     pub(crate) fn take_early(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.early)
     }
 
-    /// What a failure counts as.
+    /// The kind of an error.
     pub(crate) fn kind_of(&self, error: &Error) -> ErrorKind {
         const REFUSED: Error = Error::AlertReceived(AlertDescription::NoApplicationProtocol);
         match self.alpn == Alpn::Http2
@@ -190,7 +189,7 @@ impl TlsConnection {
         &self.outgoing[self.taken..]
     }
 
-    /// The socket took so many of them.
+    /// The socket took this many bytes.
     pub(crate) fn took(&mut self, count: usize) {
         self.taken += count;
         if self.taken == self.outgoing.len() {
@@ -202,8 +201,8 @@ impl TlsConnection {
         }
     }
 
-    /// Enciphers the beginning of `plain`; returns how much of it. Nothing before the handshake is
-    /// over.
+    /// Encrypts the beginning of `plain`, and returns how much of it. It does nothing before the end of the
+    /// handshake.
     pub(crate) fn write(&mut self, plain: &[u8]) -> Result<usize, Error> {
         if self.stage != TlsState::Open {
             return Ok(0);
@@ -222,7 +221,7 @@ impl TlsConnection {
         Ok(0)
     }
 
-    /// Bytes from the socket; `deliver` gets those that they hold, in order.
+    /// Takes bytes from the socket. `deliver` gets their plain bytes, in order.
     pub(crate) fn read(
         &mut self,
         bytes: &mut [u8],
@@ -243,7 +242,7 @@ impl TlsConnection {
         Ok(())
     }
 
-    /// Goes as far as `bytes` allow; returns how many of them are done with.
+    /// Goes as far as `bytes` allow, and returns how many of them were used.
     fn process(
         &mut self,
         bytes: &mut [u8],
@@ -274,7 +273,7 @@ impl TlsConnection {
                     })?;
                     false
                 }
-                // What was encoded waits in `outgoing`, which keeps the order.
+                // Encoded bytes wait in `outgoing`, which keeps the order.
                 ConnectionState::TransmitTlsData(data) => {
                     data.done();
                     false
@@ -301,7 +300,7 @@ impl TlsConnection {
     }
 }
 
-/// Appends what `write` makes, with as much room as it asks for.
+/// Appends the output of `write`, with as much room as it needs.
 fn grow(
     buffer: &mut Vec<u8>,
     mut write: impl FnMut(&mut [u8]) -> Result<usize, Option<usize>>,
@@ -324,7 +323,7 @@ fn grow(
     }
 }
 
-/// Whose certificates are trusted; `None` for anybody's.
+/// The trusted certificates; `None` to trust every one.
 fn roots(trust: &Trust) -> Result<Option<RootCertStore>, StartError> {
     let mut store = RootCertStore::empty();
     match trust {
@@ -351,7 +350,7 @@ fn roots(trust: &Trust) -> Result<Option<RootCertStore>, StartError> {
     Ok(Some(store))
 }
 
-/// Trusts every certificate, as one who tests their own server may.
+/// Trusts every certificate, for tests of one's own server.
 #[derive(Debug)]
 struct Anyone {
     provider: Arc<CryptoProvider>,

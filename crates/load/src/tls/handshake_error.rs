@@ -2,7 +2,7 @@
 
 use rustls::{CertificateError, Error};
 
-/// What is wrong, and the remedy. `None` is a server that hung up.
+/// What is wrong, and the remedy. `None` means that the server closed the connection.
 pub(crate) fn explained(error: Option<&Error>) -> String {
     const ANYBODY: &str = "or --insecure for a server of your own";
     match error {
@@ -18,7 +18,7 @@ pub(crate) fn explained(error: Option<&Error>) -> String {
             format!("the server refused the TLS handshake ({alert:?}); look at its log")
         }
         Some(Error::InvalidCertificate(wrong)) => match wrong {
-            // The latter two of another authority by the same name.
+            // The latter two mean another authority with the same name.
             CertificateError::UnknownIssuer
             | CertificateError::BadSignature
             | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => format!(
@@ -34,7 +34,7 @@ pub(crate) fn explained(error: Option<&Error>) -> String {
             | CertificateError::NotValidYetContext { .. } => {
                 format!("{}; renew it or set the clock, {ANYBODY}", lower_case(wrong))
             }
-            // The library keeps what it has no name for as text.
+            // The library has no variant for this, only a text.
             CertificateError::Other(other)
                 if format!("{other:?}").contains("CaUsedAsEndEntity") =>
             {

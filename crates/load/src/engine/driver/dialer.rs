@@ -1,4 +1,4 @@
-//! Where a thread's connections go to and come from: sockets, ready to be connected.
+//! Makes the sockets of a thread's connections, between the addresses of the target and local ones.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -13,19 +13,19 @@ use crate::config::run_config::Config;
 use crate::error::kind::ErrorKind;
 use crate::error::start_error::StartError;
 
-/// For one address of each family, where a name has both.
+/// How long a test of one address of each family may take, if a name has both.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The addresses of the target and those of this machine, taken in turn.
 #[derive(Debug, Clone)]
 pub(crate) struct Dialer {
     targets: Vec<SockAddr>,
-    /// Where connections come from; none to leave it to the kernel.
+    /// Local addresses; none to leave the choice to the kernel.
     sources: Vec<SockAddr>,
     next: usize,
 }
 
-/// A socket, and the number of the address that it is to be connected to.
+/// A socket, and the number of the target address for it.
 #[derive(Debug)]
 pub(crate) struct PendingSocket {
     pub(crate) socket: Socket,
@@ -52,45 +52,45 @@ impl Dialer {
         Ok(Dialer { targets, sources, next: 0 })
     }
 
-    /// The same for the thread of this number: they begin at different addresses.
+    /// The dialer of a thread. Threads begin at different addresses.
     pub(crate) fn for_thread(&self, thread: usize) -> Dialer {
         Dialer { next: thread, ..self.clone() }
     }
 
-    /// All addresses, by their numbers.
+    /// The target addresses, by number.
     pub(crate) fn targets(&self) -> &[SockAddr] {
         &self.targets
     }
 
-    /// A socket that does not block.
+    /// The next socket. It does not block.
     pub(crate) fn next_socket(&mut self) -> io::Result<PendingSocket> {
         let target = self.next % self.targets.len();
-        // Every pair of target and source comes, so that all ports of all of them can be used.
+        // Every pair of target and source has its turn, so that all their ports can be used.
         let round = self.next / self.targets.len();
         self.next = self.next.wrapping_add(1);
         let source = self.sources.get(round % self.sources.len().max(1));
         let socket = bound(self.targets[target].domain(), source)?;
         let address = self.targets[target].as_socket();
         if address.is_some_and(|address| address.ip().to_canonical().is_loopback()) {
-            // BBR, the default of many systems, sends by timers to spare a network that is not there.
-            // Where reno is not to be had, what there is works.
+            // BBR, the default of many systems, paces sends by timers, which loopback does not need.
+            // Without reno, the default works, too.
             let _ = set_tcp_congestion(&socket, "reno");
         }
         Ok(PendingSocket { socket, target })
     }
 
-    /// What a failed attempt to connect counts as.
+    /// The kind of error of a failed connect.
     pub(crate) fn failure(&self, error: &io::Error) -> ErrorKind {
         match Errno::from_io_error(error) {
-            // Of a Unix socket this says that the server does not accept as fast as we connect.
+            // For a Unix socket this means that the server does not accept as fast as we connect.
             Some(Errno::AGAIN) if self.targets[0].is_unix() => ErrorKind::Connect,
             _ => ErrorKind::of_connect(error),
         }
     }
 }
 
-/// Addresses of one family, as real clients use: the first one's, or the other where only that one
-/// accepts connections. Programs that serve `localhost` often listen on one of its two addresses.
+/// The addresses of one family: that of the first address, or the other if only that one accepts connections.
+/// Programs that serve `localhost` often listen on one of its two addresses.
 fn reachable(targets: &[SocketAddr], locals: &[IpAddr]) -> Result<Vec<SocketAddr>, StartError> {
     let fits = |target: &SocketAddr| {
         locals.is_empty() || locals.iter().any(|local| local.is_ipv4() == target.is_ipv4())
@@ -128,7 +128,7 @@ fn bound(domain: Domain, source: Option<&SockAddr>) -> io::Result<Socket> {
         socket.set_tcp_nodelay(true)?;
     }
     if let Some(source) = source {
-        // The port is chosen when it is known where the connection goes: the same one serves for
+        // The kernel chooses the port when it knows the target, so that the same port can serve for
         // other targets.
         setsockopt(&socket, IpBindAddressNoPort, &true)?;
         socket.bind(source)?;

@@ -19,16 +19,16 @@ use crate::engine::worker::{Turn, Worker};
 use crate::http::http1::connection::Disconnect;
 use crate::tls::client::TlsClient;
 
-/// Events of these say only that it is time for a turn.
+/// Tokens whose events only say that it is time for a turn.
 const TIMER: u64 = u64::MAX;
 const WAKER: u64 = u64::MAX - 1;
 
-/// Events taken from the kernel at a time; more only delay the first ones' answers.
+/// Events that are taken from the kernel at a time. More would delay the answers of the first ones.
 const EVENTS: usize = 256;
-/// Larger answers take several reads; one buffer serves all connections of a thread.
+/// The size of the buffer that serves all connections of a thread. Larger answers take several reads.
 const READ_BUFFER: usize = 64 * 1024;
 
-/// The parts that can fail to be set up, made before the thread starts.
+/// The parts whose setup can fail. They are made before the thread starts.
 #[derive(Debug)]
 pub(crate) struct Epoll {
     poll: OwnedFd,
@@ -51,12 +51,12 @@ struct Driver {
 #[derive(Debug, Default)]
 struct Place {
     socket: Option<Socket>,
-    /// Rises with every socket of the slot: tells apart what the kernel says of an earlier one.
+    /// Rises with every socket of the slot, so that events of an earlier one are recognised.
     generation: u32,
     link: Link,
 }
 
-/// How far a socket is.
+/// The state of a socket.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Link {
     #[default]
@@ -101,8 +101,8 @@ impl Driver {
             self.act();
             self.open_some();
             self.sleep(&mut events, now)?;
-            // What epoll reports has happened by now; a later reading of the clock would charge
-            // the handling of one connection to the next.
+            // What epoll reports has happened by now. A later reading of the clock would add the
+            // handling of one connection to the times of the next.
             let arrived = self.epoll.clock.now();
             for event in &events {
                 self.socket_event(*event, arrived);
@@ -174,7 +174,7 @@ impl Driver {
         }
         let place = &mut self.places[id as usize];
         place.generation = place.generation.wrapping_add(1);
-        // Registered once for everything: changing the interest is a system call a request.
+        // Registered once for all events. Changing the interest would be a system call for each request.
         epoll::add(
             &self.epoll.poll,
             &pending.socket,
@@ -252,7 +252,7 @@ impl Driver {
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => {}
                 Err(_) => {
-                    // The server may have answered before it hung up.
+                    // The server may have answered before it closed the connection.
                     let now = self.epoll.clock.now();
                     self.read(id, true, now);
                     if self.transport.reads(id) {
@@ -264,8 +264,8 @@ impl Driver {
         }
     }
 
-    /// Reads what is there. A short read has emptied the socket, unless its end is to follow:
-    /// that saves the read that would only say so.
+    /// Reads what is there. A short read has emptied the socket, unless its end follows. This saves a read that
+    /// would return nothing.
     fn read(&mut self, id: u32, ended: bool, arrived: Nanos) {
         let Some(socket) = &self.places[id as usize].socket else {
             return;

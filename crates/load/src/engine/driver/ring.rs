@@ -1,9 +1,9 @@
 //! The ring itself: the one place of this crate with `unsafe`.
 //!
-//! io_uring reads and writes memory after a call has returned, so all memory that the kernel is
-//! told of belongs to the [`Ring`]: addresses, the bytes of requests, the buffers of answers. They
-//! are given up when the kernel has said that it is done with them, or after the ring is gone.
-//! Nothing outside this file can hand the kernel a pointer.
+//! io_uring reads and writes memory after a call has returned. So all memory that the kernel knows belongs to
+//! the [`Ring`]: addresses, the bytes of requests, the buffers of answers. It is released when the kernel has
+//! said that it is done with it, or after the ring is gone. Nothing outside this file can hand the kernel a
+//! pointer.
 
 #![allow(unsafe_code)]
 
@@ -28,31 +28,30 @@ const BUFFERS: u16 = 128;
 /// An odd number of cache lines: buffers a power of two apart would share a few sets of the cache.
 const BUFFER_SIZE: usize = 253 * 64;
 const BUFFER_GROUP: u16 = 0;
-/// A request that is not longer is taken whole by a socket that has sent nothing for a while, so
-/// that only its failure is told.
+/// The longest request that an idle socket takes as a whole, so that only a failure is reported.
 const SURELY_TAKEN: usize = 4 * 1024;
-/// Of longer ones this much is copied at a time.
+/// The bytes of a longer request that are copied at a time.
 const PIECE: usize = 64 * 1024;
 const PAGE: usize = 4096;
-/// The bits of a completion's 64 that are left for the generation.
+/// The bits for the generation in the 64 bits of a completion.
 const GENERATIONS: u32 = (1 << 29) - 1;
 
-/// Which socket a completion is about: a slot, and which one of its sockets.
+/// The socket that a completion is about: a slot, and the number of the socket in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
     slot: u32,
     generation: u32,
 }
 
-/// What the kernel says.
+/// What the kernel reports.
 #[derive(Debug)]
 pub(super) enum Completion {
     /// Somebody wrote to the watched descriptor.
     Woken(More),
     Connected(Key, Result<(), Errno>),
-    /// An error, or so many bytes of what was given to [`Ring::send`].
+    /// An error, or how many bytes of [`Ring::send`] were sent.
     Sent(Key, Result<usize, Errno>),
-    /// Bytes, to be given back with [`Ring::give_back`]; no bytes are the end of the stream.
+    /// Bytes, to be returned with [`Ring::give_back`]. No bytes are the end of the stream.
     Received(Key, Result<Filled, Errno>, More),
 }
 
@@ -73,9 +72,9 @@ pub(super) struct Filled {
 /// What became of a request to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sending {
-    /// All of it will be taken; only a failure is told.
+    /// The kernel takes all of it, and reports only a failure.
     FinalRecord,
-    /// How much was taken will be told.
+    /// The kernel will report how much it took.
     Asked,
 }
 
@@ -83,14 +82,14 @@ pub(super) struct Ring {
     io: IoUring,
     buffers: Buffers,
     targets: Box<[SockAddr]>,
-    /// Most loads repeat one request: the first short one is kept for as long as the ring is.
+    /// The first short request, which is kept as long as the ring. Most loads repeat one request.
     repeated: Option<Box<[u8]>>,
     /// Bytes on their way out, by the number that their completion carries.
     outgoing: Vec<Outgoing>,
     unused: Vec<u32>,
     /// Slots below this number have a registered socket.
     registered: u32,
-    /// Attempts to connect, receives, and sends whose end will be told.
+    /// Connects, receives, and sends whose end the kernel will report.
     under_way: usize,
 }
 
@@ -113,15 +112,15 @@ enum Operation {
     Wake,
     Connect,
     Receive,
-    /// Of the repeated request.
+    /// A send of the repeated request.
     SendRepeated,
-    /// Of something among the outgoing.
+    /// A send of outgoing bytes.
     Send,
     Cancel,
 }
 
 impl Key {
-    /// Of the slot's sockets, this is the one with this number; only the lower bits of that count.
+    /// The key of the slot's socket with this number, of which only the lower bits count.
     pub(super) fn new(slot: u32, generation: u32) -> Key {
         Key { slot, generation: generation & GENERATIONS }
     }
@@ -132,7 +131,7 @@ impl Key {
 }
 
 impl Ring {
-    /// A ring that is not yet enabled, with room for so many registered sockets.
+    /// A ring that is not yet enabled, with room for this many registered sockets.
     pub(super) fn new(targets: &[SockAddr], registered: u32) -> io::Result<Ring> {
         let io = IoUring::builder()
             .setup_r_disabled()
@@ -179,14 +178,14 @@ impl Ring {
         Ok(())
     }
 
-    /// Tells of every write to `fd` from now on.
+    /// Reports every write to `fd` from now on.
     pub(super) fn watch(&mut self, fd: BorrowedFd<'_>) {
         const POLLIN: u32 = 1;
         let entry = opcode::PollAdd::new(Fd(fd.as_raw_fd()), POLLIN).multi(true).build();
         self.push(&entry.user_data(user_data(Operation::Wake, Key::new(0, 0))));
     }
 
-    /// Makes a socket known by its slot's number, where there is room for it.
+    /// Registers a socket under the number of its slot, if there is room for it.
     pub(super) fn register(&mut self, slot: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.set_registered(slot, socket.as_raw_fd())
     }
@@ -246,7 +245,7 @@ impl Ring {
     /// Forgets a slot's socket, which may be dropped after that. What is under way keeps the
     /// kernel's own reference to it until it ends.
     pub(super) fn forget(&mut self, slot: u32) -> io::Result<()> {
-        // What was asked for names the socket by its number, which may soon be another's.
+        // Requests to the kernel name the socket by its number, which another one may get soon.
         if !self.io.submission().is_empty() {
             self.submit()?;
         }
@@ -255,7 +254,7 @@ impl Ring {
 
     /// Waits until nothing is under way any more on sockets that have all been shut down.
     pub(super) fn drain(&mut self) -> io::Result<()> {
-        // A second: then the kernel has to cancel what is left, which `Drop` asks for.
+        // A second. After that `Drop` has the kernel cancel what is left.
         const ROUNDS: usize = 1000;
         for _ in 0..ROUNDS {
             if self.under_way == 0 {
@@ -271,7 +270,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Hands over what was asked for, and waits for nothing.
+    /// Submits what was asked for, without waiting.
     pub(super) fn submit(&mut self) -> io::Result<()> {
         match self.io.submitter().submit() {
             Ok(_) => Ok(()),
@@ -279,7 +278,7 @@ impl Ring {
         }
     }
 
-    /// Hands over what was asked for, and waits for news, at most this long.
+    /// Submits what was asked for, and waits for a completion, at most this long.
     pub(super) fn wait(&mut self, most: Nanos) -> io::Result<()> {
         let limit = Timespec::new().sec(most / SECOND).nsec((most % SECOND) as u32);
         let args = SubmitArgs::new().timespec(&limit);
@@ -289,7 +288,7 @@ impl Ring {
         }
     }
 
-    /// The next piece of news.
+    /// The next completion.
     pub(super) fn next(&mut self) -> Option<Completion> {
         loop {
             let entry = self.io.completion().next()?;
@@ -307,7 +306,7 @@ impl Ring {
         }
     }
 
-    /// The bytes are no longer needed. Takes the value, so that nobody can ask for them again.
+    /// Returns a buffer. Takes the value, so that nobody can read the bytes again.
     pub(super) fn give_back(&mut self, Filled { buffer, .. }: Filled) {
         if let Some(buffer) = buffer {
             self.buffers.offer(buffer);
@@ -335,8 +334,8 @@ impl Ring {
             return Some(Completion::Received(key, filled, more));
         }
         if operation == Operation::SendRepeated as u8 {
-            // Told although success is not: it has failed. Where some bytes went out before, the
-            // kernel says how many in place of why, and all of them are counted already.
+            // The kernel reports only a failure here. If some bytes went out before, it says how many
+            // and not why, and all of them are counted already.
             return Some(Completion::Sent(key, result.and(Err(Errno::PIPE))));
         }
         if operation == Operation::Send as u8 {
@@ -360,7 +359,7 @@ impl Ring {
         data: u64,
         flags: squeue::Flags,
     ) {
-        // Waits until all is taken, so that anything less is a failure, which is always told.
+        // Waits until all is taken, so that anything less is a failure, which is always reported.
         const FLAGS: i32 = 0x100 | 0x4000; // MSG_WAITALL | MSG_NOSIGNAL
         let length = length as u32;
         let entry = match self.is_registered(key.slot) {
@@ -382,7 +381,7 @@ impl Ring {
             if unsafe { self.io.submission().push(entry) }.is_ok() {
                 return;
             }
-            // Full: hand over what is there. That fails only for want of memory, and passes.
+            // The queue is full: submit it. That fails only without memory, and only for a while.
             let _ = self.submit();
         }
     }
@@ -479,7 +478,7 @@ impl Drop for Buffers {
     }
 }
 
-/// That time has passed, a signal came, or completions are waiting to be read is no failure.
+/// A timeout, a signal, or waiting completions are no failure.
 fn tolerate(error: io::Error) -> io::Result<()> {
     match Errno::from_io_error(&error) {
         Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN) => Ok(()),

@@ -1,4 +1,4 @@
-//! Between a thread's sockets and its load: bytes as they are, or through TLS.
+//! The bytes between a thread's sockets and its load, plain or through TLS.
 
 use rustls::Error;
 
@@ -9,7 +9,7 @@ use crate::http::http1::connection::{ConnectionState, Disconnect};
 use crate::tls::client::{TlsClient, TlsConnection, TlsState};
 use crate::tls::handshake_error::explained;
 
-/// What a driver tells of its sockets, and what it is to write to them.
+/// What a driver reports of its sockets, and what it writes to them.
 #[derive(Debug)]
 pub(super) struct Transport {
     pub(super) worker: Worker,
@@ -45,7 +45,7 @@ impl Transport {
         }
     }
 
-    /// What the socket is to take next.
+    /// The bytes that the socket gets next.
     pub(super) fn outgoing(&mut self, id: u32) -> &[u8] {
         let http = &mut self.worker.http;
         let Some(tls) = &mut self.tls else {
@@ -57,7 +57,7 @@ impl Transport {
         if session.outgoing().is_empty() {
             let plain = http.unsent(id);
             if !plain.is_empty() {
-                // A failure shows when the server does not answer; keys last 2^24 records.
+                // A failure shows when the server does not answer. Keys last for 2^24 records.
                 let count = session.write(plain).unwrap_or(0);
                 http.wrote(id, count);
             }
@@ -65,7 +65,7 @@ impl Transport {
         session.outgoing()
     }
 
-    /// The socket took so much of it.
+    /// The socket took this many bytes.
     pub(super) fn wrote(&mut self, id: u32, count: usize) {
         match &mut self.tls {
             None => self.worker.http.wrote(id, count),
@@ -77,7 +77,7 @@ impl Transport {
         }
     }
 
-    /// Whether TLS has something of its own to say.
+    /// Whether TLS itself has something to send.
     pub(super) fn owes(&self, id: u32) -> bool {
         let Some(tls) = &self.tls else {
             return false;
@@ -102,7 +102,7 @@ impl Transport {
     pub(super) fn received(&mut self, id: u32, bytes: &mut [u8], now: Nanos) {
         let http = &mut self.worker.http;
         let Some(tls) = &mut self.tls else {
-            // What is about to be closed has nothing more to say.
+            // A connection that is about to be closed receives nothing more.
             if http.phase(id) != ConnectionState::Closed {
                 http.received(id, bytes, now);
             }
@@ -160,7 +160,7 @@ impl Transport {
         http.open_failed(id, kind, now);
     }
 
-    /// The socket is no longer there.
+    /// The socket was closed.
     pub(super) fn closed(&mut self, id: u32) {
         if let Some(tls) = &mut self.tls
             && let Some(session) = tls.sessions.get_mut(id as usize)

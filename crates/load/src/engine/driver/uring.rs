@@ -1,8 +1,8 @@
 //! The driver on io_uring.
 //!
-//! A request costs one submission, the send, and one completion, what the socket received: a
-//! receive is asked for once a connection and goes on by itself. Everything that one round of the
-//! loop asks for, and the news of the next round, pass in one system call.
+//! A request costs one submission, the send, and one completion, the receive. A receive is submitted once for
+//! a connection and goes on by itself. All submissions of one round of the loop, and the completions of the next,
+//! pass in one system call.
 
 use std::io;
 use std::net::Shutdown;
@@ -24,11 +24,11 @@ use crate::http::http1::connection::Disconnect;
 use crate::http::request::KeepAlive;
 use crate::tls::client::TlsClient;
 
-/// Requests that go to the kernel together. They have one time of sending, so the last of them
-/// seems to be served longer by as long as the kernel takes for the others, 2 to 3 us each.
+/// Requests that go to the kernel together. They share one time of sending, so the last one's service time
+/// includes the kernel's work for the others, 2 to 3 us each.
 const SENDS_TOGETHER: u32 = 8;
 
-/// The parts that can fail to be set up, made before the thread starts.
+/// The parts whose setup can fail. They are made before the thread starts.
 #[derive(Debug)]
 pub(crate) struct Uring {
     ring: Ring,
@@ -46,7 +46,7 @@ struct Driver {
     dialer: Dialer,
     transport: Transport,
     places: Vec<Place>,
-    /// Requests that the kernel has not been told of, and when they go out.
+    /// Requests that are not submitted, and when they are to be.
     together: u32,
     sent_at: Nanos,
 }
@@ -55,13 +55,13 @@ struct Driver {
 #[derive(Debug, Default)]
 struct Place {
     socket: Option<Socket>,
-    /// Rises with every socket of the slot: tells apart what the kernel says of an earlier one.
+    /// Rises with every socket of the slot, so that completions of an earlier one are recognised.
     generation: u32,
     link: Link,
     outgoing: Outgoing,
 }
 
-/// How far a socket is.
+/// The state of a socket.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Link {
     /// Nothing is under way.
@@ -69,12 +69,11 @@ enum Link {
     Quiet,
     Connecting,
     Receiving,
-    /// It receives, but a send has failed: the end of the stream, when it comes, is none in good
-    /// order.
+    /// It receives, but a send has failed. So the end of the stream will be an error.
     Broken,
 }
 
-/// Whether the kernel is about to say how much of something it has sent.
+/// Whether the kernel will report how much it has sent.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Outgoing {
     #[default]
@@ -90,7 +89,7 @@ impl Uring {
         tls: Option<TlsClient>,
     ) -> io::Result<Uring> {
         let registered = match config.keep_alive {
-            // A socket used once is not worth the system call that registers it.
+            // Registering a socket that is used once would cost more than it saves.
             KeepAlive::ClosePerRequest => 0,
             KeepAlive::Reuse => config.connections().div_ceil(config.threads) as u32,
         };
@@ -123,8 +122,8 @@ impl Driver {
             self.act()?;
             self.open_some();
             self.sleep(now)?;
-            // What the kernel reports has happened by now; a later reading of the clock would
-            // charge the handling of one connection to the next.
+            // What the kernel reports has happened by now. A later reading of the clock would add
+            // the handling of one connection to the times of the next.
             let arrived = self.clock.now();
             while let Some(completion) = self.ring.next() {
                 let id = self.complete(completion, arrived);
@@ -231,8 +230,8 @@ impl Driver {
         }
     }
 
-    /// The socket is shut down, which ends what is under way on it: to cancel that one by one, the
-    /// kernel would look through all connections.
+    /// Shuts the socket down, which ends everything under way on it. To cancel that one by one, the kernel would
+    /// look through all connections.
     fn close(&mut self, id: u32) -> io::Result<()> {
         let Some(place) = self.places.get_mut(id as usize) else {
             return Ok(());
@@ -246,12 +245,12 @@ impl Driver {
             return self.ring.forget(id);
         }
         self.ring.forget(id)?;
-        // Fails only where the server was faster, which ends everything as well.
+        // It fails only if the server was faster, which ends everything as well.
         let _ = socket.shutdown(Shutdown::Both);
         Ok(())
     }
 
-    /// Returns the slot that had news.
+    /// Returns the slot of the completion.
     fn complete(&mut self, completion: Completion, arrived: Nanos) -> Option<u32> {
         let key = match completion {
             Completion::Woken(more) => {
@@ -309,8 +308,8 @@ impl Driver {
                 self.transport.wrote(id, count);
                 self.write(id);
             }
-            // The server may have answered before it hung up: what the socket still holds, and
-            // its end, are received all the same.
+            // The server may have answered before it closed the connection. What the socket still
+            // holds, and its end, are received.
             Err(_) => place.link = Link::Broken,
         }
     }
@@ -329,7 +328,7 @@ impl Driver {
                 }
                 self.ring.give_back(filled);
             }
-            // All buffers were in use; they are free again when this round is over.
+            // All buffers were in use. They are free again after this round.
             Err(Errno::NOBUFS) => {}
             Err(_) if current => self.lost(id, Disconnect::Reset, now),
             Err(_) => {}

@@ -1,4 +1,4 @@
-//! The generator's part in the load: who sends next, and when.
+//! The users and arrivals of the generator: who sends next, and when.
 
 use super::{Generator, Traffic};
 use crate::clock::time::Nanos;
@@ -75,7 +75,7 @@ impl Generator {
             match place {
                 Place::Slot(id) => self.begin(id, intended, true),
                 Place::Waits | Place::Shed | Place::Dropped => {
-                    // Noticed in time; what follows is the target's slowness or the limit's.
+                    // The generator noticed it in time. From here on the target or the limit is slow.
                     self.recorder.lag(now - intended);
                     self.recorder.waited();
                 }
@@ -94,7 +94,7 @@ impl Generator {
         }
     }
 
-    /// The slot is free: what comes next on it?
+    /// The slot is free. Finds what comes next on it.
     pub(super) fn proceed(&mut self, id: u32, pause: Nanos, now: Nanos) {
         self.busy -= 1;
         match &mut self.traffic {
@@ -102,7 +102,7 @@ impl Generator {
                 match users.ended(id, pause, self.load_clock.load_time(now)) {
                     Next::Send(at) => match self.load_clock.real(at) {
                         Some(at) => {
-                            // Late by the target's slowness, not by the generator's.
+                            // The target is late, not the generator.
                             let is_late = at < now;
                             if is_late {
                                 self.recorder.late();
@@ -137,7 +137,7 @@ impl Generator {
         self.recorder.in_system(count, now);
     }
 
-    /// A user has left: nobody sends on its connection any more.
+    /// A user has left. Its connection is closed.
     pub(super) fn user_left(&mut self, user: u32) {
         if let RequestSource::Sessions(_) = self.source {
             // Its last session has closed its connections.

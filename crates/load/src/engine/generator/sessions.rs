@@ -1,4 +1,4 @@
-//! The generator's part in sessions: it lends them slots and tells them what became of requests.
+//! The sessions of the generator. They use its slots, and it reports to them what became of requests.
 
 use super::{Exchange, Generator, Traffic};
 use crate::clock::pausable_clock::PausableClock;
@@ -11,7 +11,7 @@ use crate::session::player::Order;
 use crate::workload::users::Next;
 
 impl Generator {
-    /// When sessions must be looked after at the latest.
+    /// When sessions must be woken at the latest.
     pub(super) fn sessions_wake(&self) -> Option<Nanos> {
         let RequestSource::Sessions(sessions) = &self.source else {
             return None;
@@ -20,7 +20,7 @@ impl Generator {
         [sessions.next_wake(), end].into_iter().flatten().min()
     }
 
-    /// When the last phase is over; `None` if there is none, or while it stands still.
+    /// When the last phase is over; `None` if it has no end, or during a pause.
     pub(super) fn arrivals_end_at(&self) -> Option<Nanos> {
         match &self.traffic {
             Traffic::Closed(_) => None,
@@ -39,7 +39,7 @@ impl Generator {
         }
     }
 
-    /// Lets sessions stand still, or go on, as the load does.
+    /// Pauses or resumes sessions with the load.
     pub(super) fn hold_sessions(&mut self, load_clock: PausableClock, now: Nanos) {
         let RequestSource::Sessions(sessions) = &mut self.source else {
             return;
@@ -61,7 +61,7 @@ impl Generator {
         }
     }
 
-    /// A session arrives, unless there are as many as its phase allows.
+    /// A session arrives. It is dropped if the limit of its phase is reached.
     pub(super) fn admit(&mut self, intended: Nanos, limit: Option<usize>, now: Nanos) {
         let (RequestSource::Sessions(sessions), Traffic::Open(arrivals)) =
             (&self.source, &self.traffic)
@@ -78,8 +78,8 @@ impl Generator {
         self.enter(None, intended, false, now);
     }
 
-    /// A session begins, as it was meant to at `intended`; whether it is overdue, because the one
-    /// before took so long.
+    /// A session begins, which was meant to begin at `intended`. It is overdue if the user's session before took
+    /// too long.
     pub(super) fn enter(&mut self, user: Option<u32>, intended: Nanos, overdue: bool, now: Nanos) {
         if let RequestSource::Sessions(sessions) = &mut self.source {
             sessions.enter(user, intended, overdue, self.recorder.sessions());
@@ -98,7 +98,7 @@ impl Generator {
             return;
         };
         let first_byte = first_byte.unwrap_or(now);
-        // Its own figures are those of the requests; what scripts know counts until all is quiet.
+        // Figures of requests end with the measuring. Those of sessions go on until all have ended.
         let measures = !self.recorder.has_ended();
         let times = RequestTimes { intended, sent: sent.at, first_byte, last_byte: now };
         let answer = sessions.answered(id, status, times, self.recorder.sessions());
@@ -154,7 +154,7 @@ impl Generator {
     }
 
     fn close(&mut self, id: u32) {
-        // A slot that was taken for a request that could not be written may be none yet.
+        // The slot may not exist yet, if its first request could not be written.
         let slot = self.slots.get_mut(id as usize);
         if let Some(slot) = slot.filter(|slot| slot.connection.phase() != ConnectionState::Closed) {
             slot.connection.close();
@@ -172,7 +172,7 @@ impl Generator {
             if at < now {
                 self.recorder.late();
             }
-            // Due at once, and begun at the next turn: sessions that fail at once must not nest.
+            // The next session begins at the next turn, so that sessions that fail at once do not nest.
             self.returning.push((user, at, at < now));
         }
     }

@@ -1,7 +1,7 @@
-//! Slots whose requests are streams of connections that they share: HTTP/2.
+//! Slots of HTTP/2, whose requests are streams of shared connections.
 //!
-//! A slot has no socket of its own then. Whoever owns the connections carries out the generator's
-//! actions, and tells what became of each stream.
+//! Such a slot has no socket of its own. The multiplexer carries out the generator's actions, and reports what
+//! became of each stream.
 
 use super::Generator;
 use crate::clock::time::Nanos;
@@ -19,23 +19,23 @@ impl Generator {
         self.terms.timeout
     }
 
-    /// The slot's connection is open, perhaps since long: its request may go out.
+    /// The slot's connection is open, and its request may go out.
     pub(crate) fn joined(&mut self, id: u32) {
         self.slots[id as usize].connection.connected();
         self.actions.send(id);
     }
 
-    /// The slot's request has to wait for a stream, which is no lateness of the generator's.
+    /// The slot's request has to wait for a stream. The generator is not late.
     pub(crate) fn held(&mut self, id: u32, now: Nanos) {
         self.notice(id, now);
     }
 
-    /// The slot's connection is gone or takes no more streams, and none of the slot's is on it.
+    /// The slot's connection is gone or takes no more streams. The slot has no stream on it.
     pub(crate) fn detached(&mut self, id: u32) {
         let slot = &mut self.slots[id as usize];
         if slot.connection.phase() == ConnectionState::Idle {
             slot.connection.close();
-            // A request that was about to go out there needs a new one.
+            // A request that was about to go out there needs a new connection.
             if slot.exchange.is_some() {
                 self.actions.open(id);
             }
@@ -58,7 +58,7 @@ impl Generator {
         self.fail(id, kind, None, now);
     }
 
-    /// The server has not looked at the request, which is sent again.
+    /// The server has not processed the request, which is sent again.
     pub(crate) fn stream_unprocessed(&mut self, id: u32, now: Nanos) {
         self.slots[id as usize].connection.close();
         self.repeat(id, now);

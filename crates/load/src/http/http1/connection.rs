@@ -1,7 +1,6 @@
-//! One connection as a state machine without I/O: bytes in, bytes out, a deadline.
+//! One connection as a state machine without I/O, with bytes in, bytes out, and a deadline.
 //!
-//! Whoever owns the socket tells what happened to it; the connection says what that
-//! means for the request that it carries.
+//! The driver reports what happened to the socket. The connection says what that means for its request.
 
 use super::head::{Answer, Reuse};
 use super::response::{Progress, ResponseReader};
@@ -14,7 +13,7 @@ use crate::http::request::{PreparedRequest, Repeat};
 pub(crate) struct Connection {
     phase: ConnectionState,
     reader: ResponseReader,
-    /// Bytes of the request that are out.
+    /// Bytes of the request that were written.
     written: usize,
     /// Answers that this connection has carried since it was opened.
     answers: u32,
@@ -27,9 +26,9 @@ pub(crate) enum ConnectionState {
     Connecting,
     /// Open, without a request.
     Idle,
-    /// A request is on its way out; its answer may have begun.
+    /// A request is being written. Its answer may have begun.
     Sending,
-    /// The request is out, the answer is not complete.
+    /// The request is written, and the answer is not complete.
     Awaiting,
 }
 
@@ -40,10 +39,10 @@ pub(crate) enum Event {
     None,
     /// The request is answered.
     Answered(Answer),
-    /// The request has failed and the connection is of no further use.
+    /// The request has failed, and the connection is unusable.
     Failed(ErrorKind),
-    /// The connection is gone, but the request may go out again on a new one: the server closed
-    /// an idle connection in the moment in which it was used again.
+    /// The connection is gone, but the request may go out again on a new one. The server closed an idle connection
+    /// in the moment in which it was used again.
     Repeat,
     /// The connection is gone while it had no request.
     LostIdle,
@@ -73,7 +72,7 @@ impl Connection {
         self.phase
     }
 
-    /// When the connection must have got further, or be given up.
+    /// When the connection is given up, if nothing has happened.
     pub(crate) fn deadline(&self) -> Option<Nanos> {
         self.deadline
     }
@@ -122,7 +121,7 @@ impl Connection {
         }
     }
 
-    /// The request has been answered on a connection that is shared: the next one may follow.
+    /// The request was answered on a shared connection. The next one may follow.
     pub(crate) fn answered_elsewhere(&mut self) {
         self.answers += 1;
         self.deadline = None;
@@ -137,7 +136,7 @@ impl Connection {
         sink: &mut (impl ResponseSink + ?Sized),
     ) -> Event {
         if !self.carries_request() {
-            // Bytes that nobody asked for: the next answer could not be told from them.
+            // Unrequested bytes could be mistaken for the next answer.
             return self.lost_idle(ErrorKind::Malformed);
         }
         match self.reader.read(bytes, request.answer_body, sink) {
@@ -173,7 +172,7 @@ impl Connection {
         }
     }
 
-    /// What it means that the deadline has passed; the connection is given up.
+    /// The deadline has passed. Gives the connection up, and returns the kind of error.
     pub(crate) fn expire(&mut self) -> ErrorKind {
         let kind = match self.phase {
             ConnectionState::Connecting => ErrorKind::ConnectTimeout,
@@ -192,8 +191,8 @@ impl Connection {
         matches!(self.phase, ConnectionState::Sending | ConnectionState::Awaiting)
     }
 
-    /// A kept connection may end at any time. One that ends before it was ever used fails the
-    /// request that it was opened for, or a target that always does so would be tried for ever.
+    /// An idle connection may end at any time. A connection that ends before its first answer fails its request,
+    /// because a target that always does so must not be tried for ever.
     fn lost_idle(&mut self, kind: ErrorKind) -> Event {
         self.close();
         match self.answers {
@@ -203,7 +202,7 @@ impl Connection {
     }
 
     fn answered(&mut self, answer: Answer) -> Event {
-        // An answer that overtakes its request leaves bytes behind that cannot be taken back.
+        // If an answer overtakes its request, the rest of the request cannot be taken back.
         let whole = self.phase == ConnectionState::Awaiting;
         self.answers += 1;
         self.deadline = None;

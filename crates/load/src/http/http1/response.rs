@@ -12,7 +12,7 @@ const MAX_HEAD: usize = 32 * 1024;
 const MAX_HEADERS: usize = 96;
 /// The largest body. An endless answer ends here, if not at its timeout.
 const MAX_BODY: u64 = 1 << 30;
-/// A head that came in pieces is put together in a buffer of its own; a larger one is not kept.
+/// The largest buffer for a head in pieces that is kept for the next one.
 const KEPT_CARRY: usize = 4 * 1024;
 
 /// Reads one answer after another, in any split of their bytes.
@@ -22,8 +22,8 @@ pub(crate) struct ResponseReader {
     answer: Answer,
     received: Received,
     body: u64,
-    /// The beginning of a head whose end has not arrived. Empty, and without memory, for servers
-    /// that send a head in one piece, which is nearly all.
+    /// The beginning of a head whose end has not arrived. Nearly all servers send a head in one piece, and need no
+    /// memory here.
     carry: Vec<u8>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct ResponseReader {
 pub(crate) enum Progress {
     /// More is to come.
     Partial,
-    /// The answer is complete; it ended after this many of the bytes given.
+    /// The answer is complete. It ended after this many bytes of the input.
     Complete(Answer, usize),
 }
 
@@ -107,7 +107,7 @@ impl ResponseReader {
         self.read_body(input, at, sink)
     }
 
-    /// The server closed the connection. That completes an answer only where nothing else does.
+    /// The server closed the connection. That completes an answer only if nothing else does.
     pub(crate) fn close(&self) -> Option<Answer> {
         (self.state == State::UntilClose).then_some(self.answer)
     }
@@ -161,7 +161,7 @@ impl ResponseReader {
     ) -> Result<Option<(Head, usize)>, Fault> {
         let before = self.carry.len();
         if before == 0 {
-            // Never look beyond the limit: the outcome must not depend on how the bytes are split.
+            // Nothing beyond the limit is read: the outcome must not depend on how the bytes are split.
             let visible = &input[..input.len().min(MAX_HEAD)];
             let head = match sink.recall(visible) {
                 Some(head) => Some(head),
@@ -267,9 +267,9 @@ struct Fields {
 enum Transfer {
     #[default]
     None,
-    /// Codings of which chunked is the last.
+    /// Codings that end with chunked.
     Chunked,
-    /// Codings without chunked: the body ends with the connection.
+    /// Codings without chunked. The body ends with the connection.
     Other,
 }
 
@@ -326,7 +326,7 @@ impl Fields {
         match (&self.transfer, self.content_length) {
             (Transfer::None, Some(length)) => Ok(Framing::Sized(length)),
             (Transfer::None, None) => Ok(Framing::UntilClose),
-            // Both at once is how answers are smuggled; HTTP/1.0 knows no transfer codings.
+            // Both at once allow response smuggling. HTTP/1.0 knows no transfer codings.
             (_, Some(_)) => Err(Fault::Malformed),
             (_, None) if !one_point_one => Err(Fault::Malformed),
             (Transfer::Chunked, None) => Ok(Framing::Chunked),

@@ -1,8 +1,7 @@
-//! Bytes between the protocol and whoever owns the socket.
+//! The bytes between the h2 crate and the driver that owns the socket.
 //!
-//! The library reads and writes like any program on a socket. Here it finds memory instead: what has
-//! arrived, and room for what is to go out. So it runs without a runtime, on every driver, and in
-//! tests without a socket.
+//! The library reads and writes as if on a socket, but its bytes are in memory. So it runs without a runtime, on
+//! every driver, and in tests without a socket.
 
 use std::cell::RefCell;
 use std::io;
@@ -12,7 +11,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Both ends of one connection's bytes; clones are the same pipe.
+/// Both ends of one connection's bytes. Clones are the same pipe.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BytePipe {
     buffers: Rc<RefCell<Buffers>>,
@@ -20,7 +19,7 @@ pub(crate) struct BytePipe {
 
 #[derive(Debug, Default)]
 struct Buffers {
-    /// What has arrived, the library has taken so much of it.
+    /// Bytes that have arrived, and how many of them the library has taken.
     input: Vec<u8>,
     taken: usize,
     output: Vec<u8>,
@@ -36,14 +35,14 @@ impl BytePipe {
         !self.buffers.borrow().output.is_empty()
     }
 
-    /// Exchanges what is to go out for an empty buffer.
+    /// Exchanges the outgoing bytes for an empty buffer.
     pub(crate) fn swap_output(&self, empty: &mut Vec<u8>) {
         std::mem::swap(&mut self.buffers.borrow_mut().output, empty);
     }
 }
 
 impl AsyncRead for BytePipe {
-    /// Whoever feeds the pipe polls the library after it, so nobody is to be woken.
+    /// Nobody has to be woken, because the library is polled after the pipe was fed.
     fn poll_read(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,

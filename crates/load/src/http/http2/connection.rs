@@ -14,10 +14,9 @@ use super::message::Message;
 use crate::clock::time::Nanos;
 use crate::error::kind::ErrorKind;
 
-/// How much a server may send before it is told that it was read: everything is read at once, so
-/// this only saves telling.
+/// The flow control window. Everything is read at once, so that a large window only saves updates.
 const WINDOW: u32 = 1 << 30;
-/// The largest head of an answer; that of HTTP/1.1.
+/// The largest head of an answer, as in HTTP/1.1.
 const MAX_HEAD: u32 = 32 * 1024;
 /// The largest body. An endless answer ends here, if not at its timeout.
 const MAX_BODY: u64 = 1 << 30;
@@ -43,7 +42,7 @@ pub(crate) enum Capacity {
     Open,
     /// As many streams as the server allows are under way.
     Full,
-    /// None any more: the server is about to close the connection, or has fallen silent.
+    /// No more streams: the server is about to close the connection, or is silent.
     Shut,
 }
 
@@ -52,13 +51,13 @@ pub(crate) enum Capacity {
 pub(crate) enum StreamEvent {
     /// The head of its answer has arrived.
     Head,
-    /// So much of its answer's body has.
+    /// This many bytes of its answer's body have arrived.
     Body(u64),
     Answered {
         status: u16,
     },
     Failed(ErrorKind),
-    /// The server has not looked at it, and says so: it may be sent again.
+    /// The server says that it has not processed it. It may be sent again.
     Unprocessed,
 }
 
@@ -69,7 +68,7 @@ pub(crate) enum Liveness {
     Over,
 }
 
-/// Room for one stream after the other.
+/// A place for one stream after the other.
 #[derive(Debug)]
 struct Place {
     stream: Stream,
@@ -92,7 +91,7 @@ enum Stream {
 #[derive(Debug, Default)]
 struct Woken(Mutex<Vec<u32>>);
 
-/// Puts its place among the woken ones.
+/// Adds its place to the woken ones.
 #[derive(Debug)]
 struct Bell {
     place: u32,
@@ -100,19 +99,19 @@ struct Bell {
 }
 
 impl Http2Connection {
-    /// Begins to speak, on a connection that has just been opened.
+    /// Begins the protocol on a connection that has just been opened.
     pub(crate) fn begin(streams: u32, now: Nanos) -> Option<Http2Connection> {
         let pipe = BytePipe::default();
         let mut builder = Builder::new();
         builder
             .enable_push(false)
-            // Until the server has said how many it allows: it might refuse the others.
+            // Until the server has said how many it allows, it might refuse more.
             .initial_max_send_streams(1)
             .initial_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
             .max_header_list_size(MAX_HEAD);
         let mut context = Context::from_waker(Waker::noop());
-        // It only writes, and the pipe always has room.
+        // The handshake only writes, and the pipe always has room.
         let shaken = pin!(builder.handshake(pipe.clone())).poll(&mut context);
         let Poll::Ready(Ok((sender, connection))) = shaken else {
             return None;
@@ -145,7 +144,7 @@ impl Http2Connection {
         !matches!(self.places[place as usize].stream, Stream::Answering { .. })
     }
 
-    /// Takes no more streams; those under way may end.
+    /// Takes no more streams. Those under way may end.
     pub(crate) fn shut(&mut self) {
         self.capacity = Capacity::Shut;
     }
@@ -171,7 +170,7 @@ impl Http2Connection {
         self.capacity == Capacity::Shut
     }
 
-    /// Sends a request; its bytes go out after [`Http2Connection::advance`].
+    /// Sends a request. Its bytes go out after [`Http2Connection::advance`].
     pub(crate) fn send(&mut self, place: u32, message: &Message) -> Result<(), StreamEvent> {
         let ends = message.body.is_empty();
         let sent = self.sender.send_request(message.head.clone(), ends);
@@ -186,7 +185,7 @@ impl Http2Connection {
         Ok(())
     }
 
-    /// Gives a stream up; the server is told.
+    /// Resets a stream.
     pub(crate) fn abandon(&mut self, place: u32) {
         let stream = &mut self.places[place as usize].stream;
         if !matches!(std::mem::replace(stream, Stream::None), Stream::None) {
@@ -233,7 +232,7 @@ impl Http2Connection {
         None
     }
 
-    /// A stream could not begin: the connection is used up, or of no use.
+    /// A stream could not begin, because the connection is used up or broken.
     fn refused(&mut self, error: &h2::Error) -> StreamEvent {
         self.shut();
         match error.is_remote() {
@@ -242,7 +241,7 @@ impl Http2Connection {
         }
     }
 
-    /// A server that takes connections only to close them would be tried for ever.
+    /// A server that accepts connections only to close them must not be tried for ever.
     fn judged(&self, event: StreamEvent) -> StreamEvent {
         match event {
             StreamEvent::Unprocessed if self.answers == 0 => StreamEvent::Failed(ErrorKind::GoAway),
@@ -250,7 +249,7 @@ impl Http2Connection {
         }
     }
 
-    /// What the server has said before it closed the connection, if anything.
+    /// What the server said before it closed the connection, if anything.
     pub(crate) fn closing_event(&mut self) -> Option<StreamEvent> {
         match self.sender.poll_ready(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Err(error)) if error.is_remote() => Some(StreamEvent::of(&error)),
@@ -270,7 +269,7 @@ impl Place {
         Place { stream: Stream::None, waker: Waker::from(Arc::new(bell)) }
     }
 
-    /// What is new; `None` if nothing is until its bell rings.
+    /// The next event; `None` if there is none until the waker is called.
     fn poll(&mut self) -> Option<StreamEvent> {
         let mut context = Context::from_waker(&self.waker);
         match &mut self.stream {
@@ -297,7 +296,7 @@ impl Place {
                         if *read > MAX_BODY {
                             return Some(StreamEvent::Failed(ErrorKind::TooLarge));
                         }
-                        // It fails for a stream that has ended, whose window is of no interest.
+                        // It fails for a stream that has ended, whose window no longer matters.
                         let _ = body.flow_control().release_capacity(data.len());
                         Some(StreamEvent::Body(data.len() as u64))
                     }
@@ -320,7 +319,7 @@ impl StreamEvent {
             (true, true, _) => ErrorKind::GoAway,
             (true, _, true) if reason == Reason::REFUSED_STREAM => ErrorKind::RefusedStream,
             (true, _, true) => ErrorKind::StreamReset,
-            // What the server sent is against the protocol.
+            // The server violated the protocol.
             _ => ErrorKind::Malformed,
         };
         StreamEvent::Failed(kind)

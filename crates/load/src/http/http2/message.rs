@@ -6,7 +6,7 @@ use http::{Method, Request, Uri, Version};
 
 use crate::http::request::{PreparedRequest, Repeat};
 
-/// Built once, sent as often as wanted.
+/// A request that is built once and sent many times.
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
     pub(crate) head: Request<()>,
@@ -16,11 +16,11 @@ pub(crate) struct Message {
 
 const OF_CONNECTIONS: [&str; 6] =
     ["connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"];
-/// As many as a prepared request may have.
+/// The most header lines of a prepared request.
 const MAX_HEADERS: usize = 128;
 
 impl Message {
-    /// `None` for what cannot be said in HTTP/2, as a path that is no path.
+    /// `None` if HTTP/2 cannot carry the request, for example without a path.
     pub(crate) fn of(request: &PreparedRequest, scheme: &str) -> Option<Message> {
         let mut lines = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut parsed = httparse::Request::new(&mut lines);
@@ -37,7 +37,7 @@ impl Message {
         *head.version_mut() = Version::HTTP_2;
         for line in parsed.headers.iter() {
             let name = HeaderName::from_bytes(line.name.as_bytes()).ok()?;
-            // The first is the authority; the others steer connections of HTTP/1.1 (RFC 9113, 8.2.2).
+            // Host is the authority. The others control connections of HTTP/1.1 (RFC 9113, 8.2.2).
             if name != HOST && !OF_CONNECTIONS.contains(&name.as_str()) {
                 head.headers_mut().append(name, HeaderValue::from_bytes(line.value).ok()?);
             }
