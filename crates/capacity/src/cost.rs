@@ -6,4 +6,6 @@
 pub mod growth;
 pub mod price;
 
-pub use growth::{Advice, Answers, Busy, Growth, Limit, Setting, advise, frontier};
+pub use growth::{
+    Advice, AdviceReason, Answers, Busy, Growth, Lack, Limit, Setting, advise, frontier,
+};

@@ -25,13 +25,14 @@ pub mod model;
 pub mod queueing;
 pub mod recommendation;
 pub mod stats;
-#[cfg(test)]
-mod testing;
-pub mod words;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use consistency::{Answer, Contradiction, contradictions};
 pub use finding::diagnosis::diagnose;
-pub use finding::evidence::{Admission, Evidence, Failing, Load, Memory, Pool, RetainedMemory};
+pub use finding::evidence::{
+    Admission, Crashes, Evidence, Failing, Load, Memory, Pool, RetainedMemory,
+};
 pub use finding::explanation::explain;
 pub use finding::in_flight_limit::{InFlightLimit, Shortage};
 pub use finding::instance_limit::instance_limit;
@@ -53,6 +54,7 @@ pub use queueing::response::Response;
 pub use queueing::service_shape::ServiceShape;
 pub use queueing::workload::Workload;
 pub use recommendation::instance_capacity::{InstanceCapacity, instance_capacity};
+pub use recommendation::reason::LimitDetails;
 pub use recommendation::search::{
     Bounds, NextLimit, Point, Recommendation, curve, recommend, recommended,
 };

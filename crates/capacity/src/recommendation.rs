@@ -4,12 +4,13 @@
 //! - `enough`: what is enough for users where no latency is asked for.
 //! - `next_limit`: what limits after the present limit.
 //! - [`instance_capacity`]: what one instance and two carry, where no workload was given.
-//! - `reason`: why.
+//! - [`reason`]: why, as values; `reasoning`: what fills them.
 //! - [`bisection`]: the smallest count that passes, by measurements alone.
 
 pub mod bisection;
 mod enough;
 pub mod instance_capacity;
 mod next_limit;
-mod reason;
+pub mod reason;
+mod reasoning;
 pub mod search;

@@ -1,4 +1,4 @@
-//! Fixtures that the tests of several files share.
+//! Fixtures that tests share, those of other crates too.
 
 use crate::goal::{Goal, Measured};
 use crate::kind::Kind;
@@ -10,14 +10,14 @@ use crate::queueing::workload::Workload;
 use crate::recommendation::search::Bounds;
 
 /// An instance of `slots` serial workers of `service` seconds, of which `cpu` are CPU.
-pub(crate) fn model(slots: usize, service: f64, cpu: f64, cores: f64) -> Model {
+pub fn model(slots: usize, service: f64, cpu: f64, cores: f64) -> Model {
     let rungs = [1, 2, 4, 8, 16, 32, 64, 128].map(|c| (c, c.min(slots) as f64 / service));
     let one = saturation(1, slots as f64 / service, cpu, 0.1);
     Model::new(ladder(&rungs), one, ServiceShape::constant(), cores)
 }
 
 /// `instances` with every slot busy, that keep `busy` cores busy.
-pub(crate) fn saturation(instances: usize, throughput: f64, cpu: f64, busy: f64) -> Saturation {
+pub fn saturation(instances: usize, throughput: f64, cpu: f64, busy: f64) -> Saturation {
     let (app_demand, busy_cores) = (cpu, busy.max(throughput * (cpu + 1e-4)));
     let relay_thread = 5e-5;
     Saturation {
@@ -35,12 +35,12 @@ pub(crate) fn saturation(instances: usize, throughput: f64, cpu: f64, busy: f64)
 }
 
 /// A ladder whose rungs have no error.
-pub(crate) fn ladder(rungs: &[(usize, f64)]) -> Ladder {
+pub fn ladder(rungs: &[(usize, f64)]) -> Ladder {
     uneven(&rungs.iter().map(|&(c, throughput)| (c, throughput, 0.0)).collect::<Vec<_>>())
 }
 
 /// Rungs with the relative half-width of each.
-pub(crate) fn uneven(rungs: &[(usize, f64, f64)]) -> Ladder {
+pub fn uneven(rungs: &[(usize, f64, f64)]) -> Ladder {
     let rung = |&(concurrency, throughput, error)| Rung {
         concurrency,
         throughput,
@@ -52,13 +52,13 @@ pub(crate) fn uneven(rungs: &[(usize, f64, f64)]) -> Ladder {
 }
 
 /// Poisson arrivals with a bound on p95 (s).
-pub(crate) fn open(rate: f64, p95: f64) -> Goal {
+pub fn open(rate: f64, p95: f64) -> Goal {
     let workload = Workload::Open { rate, arrival_scv: 1.0 };
     Goal { workload, p95: Some(p95), p99: None, max_errors: 0.001 }
 }
 
 /// 400 requests/s, with all percentiles at `p95` (s).
-pub(crate) fn measured(instances: usize, p95: f64) -> Measured {
+pub fn measured(instances: usize, p95: f64) -> Measured {
     let p = Some(p95);
     let (throughput, offered) = (400.0, 400.0);
     Measured {
@@ -76,6 +76,6 @@ pub(crate) fn measured(instances: usize, p95: f64) -> Measured {
 }
 
 /// A search that nothing else bounds.
-pub(crate) fn bounds(instance_limit: Kind) -> Bounds {
+pub fn bounds(instance_limit: Kind) -> Bounds {
     Bounds { max_instances: 32, memory: None, instance_limit, failing: None, slowdown: 1.0 }
 }

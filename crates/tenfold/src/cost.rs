@@ -5,8 +5,7 @@
 
 mod measure;
 
-use capacity::cost::{self, Advice, Answers};
-use capacity::words::cores;
+use capacity::cost::{self, Answers, Growth};
 use fleet::{Cpus, Limits};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +15,8 @@ use crate::document::cost::Origin;
 use crate::document::resources::{CpuCores, Limited, Machine};
 use crate::document::verdict::{Verdict, distinct};
 use crate::experiment::of_redirects;
+use crate::words;
+use crate::words::number::cores;
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "tenfold/cost/1";
@@ -47,6 +48,14 @@ pub struct Sizing {
     pub verdict: Verdict,
     pub verdict_reasons: Vec<String>,
     pub notes: Vec<String>,
+}
+
+/// Which way to grow, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Advice {
+    pub growth: Growth,
+    /// One sentence.
+    pub reason: String,
 }
 
 /// One number of instances of one size.
@@ -159,7 +168,9 @@ impl Sizing {
             row.on_frontier = on_frontier;
         }
         if vertical.len() > 1 && horizontal.len() > 1 {
-            self.advice = Some(cost::advise(&vertical, &horizontal, &self.prices.currency));
+            let advice = cost::advise(&vertical, &horizontal);
+            let reason = words::cost::advice(&advice, &self.prices.currency);
+            self.advice = Some(Advice { growth: advice.growth, reason });
         }
         // The horizontal line begins with the vertical one's first.
         let rows = self.vertical.iter().chain(self.horizontal.iter().skip(1));

@@ -14,6 +14,7 @@
 //! - [`process`]: exit codes, signals, and what this process asks of the kernel.
 //! - [`terminal`]: writes messages, progress, charts and the live view.
 //! - [`document`]: the answers as values, with their JSON contracts.
+//! - [`words`]: the values of the science in words, one file each.
 
 #![allow(unreachable_pub, reason = "a program has no outside: `pub` means beyond the module here")]
 
@@ -28,6 +29,7 @@ mod report;
 mod service;
 mod store;
 mod terminal;
+mod words;
 
 use std::process::ExitCode;
 

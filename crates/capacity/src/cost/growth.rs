@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::calibration::{COST_THREAD_FULL, SAME_COST, USED_CORES};
-use crate::words::{cores, rate, time};
 
 /// A number of instances of one size, measured and priced.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,12 +80,60 @@ pub enum Growth {
 }
 
 /// Which way, and why.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Advice {
     /// Which way.
     pub growth: Growth,
-    /// One sentence.
-    pub reason: String,
+    /// Why.
+    pub reason: AdviceReason,
+}
+
+/// Why to grow in that way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum AdviceReason {
+    /// A request costs less in the winner than in the loser, or as much within [`SAME_COST`].
+    Priced {
+        /// The cheaper one.
+        winner: Setting,
+        /// The other one.
+        loser: Setting,
+        /// What the loser lacks, if that was seen.
+        lack: Option<Lack>,
+    },
+    /// Only this one holds the goal.
+    Only(Setting),
+    /// Nothing that was measured holds the goal.
+    NothingHolds,
+    /// From this one on, something else than the instances was full.
+    OtherLimit(Setting),
+    /// The lines have no size in common.
+    NoCommonSize,
+}
+
+/// What the loser lacks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Lack {
+    /// It leaves cores unused.
+    UnusedCores {
+        /// Cores that it used.
+        used: f64,
+        /// Cores that it may use.
+        size: f64,
+    },
+    /// A request takes more CPU than in the winner (s).
+    Demand {
+        /// In the loser.
+        lost: f64,
+        /// In the winner.
+        won: f64,
+    },
+    /// A core costs more than one of the winner.
+    CorePrice {
+        /// Of the loser.
+        lost: f64,
+        /// Of the winner.
+        won: f64,
+    },
 }
 
 impl Busy {
@@ -98,20 +145,6 @@ impl Busy {
             _ if self.balancer >= COST_THREAD_FULL => Limit::Balancer,
             Some(busy) if busy >= COST_THREAD_FULL * self.cores => Limit::Machine,
             _ => Limit::Instances,
-        }
-    }
-}
-
-impl Limit {
-    /// What it means for a measured rate.
-    pub fn explanation(self) -> &'static str {
-        match self {
-            Limit::Instances => "the instances themselves set the rate",
-            Limit::Balancer => "the balancer was full and the instances were not",
-            Limit::Generator => "the load generator was full and the instances were not",
-            Limit::Machine => {
-                "the machine's cores were full before the instances had what they may use"
-            }
         }
     }
 }
@@ -132,15 +165,6 @@ impl Setting {
     fn demand(&self) -> Option<f64> {
         (self.rate > 0.0).then_some(self.used? / self.rate)
     }
-
-    fn name(&self) -> String {
-        format!("{} of {}", self.instances, cores(self.cores))
-    }
-
-    /// In a sentence that has named it.
-    fn short(&self) -> String {
-        if self.instances == 1 { "the one".to_owned() } else { format!("the {}", self.instances) }
-    }
 }
 
 /// Which settings are worth their price: no other costs as little and does more, or does as much
@@ -157,7 +181,7 @@ pub fn frontier(settings: &[Setting]) -> Vec<bool> {
 
 /// Compares the two lines, which begin with the same smallest, at the largest size that both reach
 /// with nothing but the instances as their limit.
-pub fn advise(vertical: &[Setting], horizontal: &[Setting], currency: &str) -> Advice {
+pub fn advise(vertical: &[Setting], horizontal: &[Setting]) -> Advice {
     let holding = |line: &[Setting]| -> Vec<Setting> {
         line.iter().filter(|s| s.per_thousand().is_some()).copied().collect()
     };
@@ -174,25 +198,8 @@ pub fn advise(vertical: &[Setting], horizontal: &[Setting], currency: &str) -> A
         r if r < 1.0 / (1.0 + SAME_COST) => (Growth::Bigger, bigger, more),
         _ => (Growth::Either, bigger, more),
     };
-    let both = format!(
-        "{} {} {} requests/s for {:.2} {currency} a month, {} {} for {:.2}",
-        winner.name(),
-        if winner.instances == 1 { "carries" } else { "carry" },
-        rate(winner.rate),
-        winner.month,
-        loser.name(),
-        rate(loser.rate),
-        loser.month
-    );
-    let reason = match growth {
-        Growth::More => format!("More: {both}{}.", because(&loser, &winner, currency)),
-        Growth::Bigger => format!("Bigger: {both}{}.", because(&loser, &winner, currency)),
-        _ => format!(
-            "Either: {both}, which is the same within {:.0} %; one is simpler, several survive a failure.",
-            SAME_COST * 100.0
-        ),
-    };
-    Advice { growth, reason }
+    let lack = if growth == Growth::Either { None } else { lack(&loser, &winner) };
+    Advice { growth, reason: AdviceReason::Priced { winner, loser, lack } }
 }
 
 /// The largest of both lines, of one size; nothing where one of them is the smallest itself.
@@ -218,17 +225,8 @@ fn comparable(vertical: &[Setting], horizontal: &[Setting]) -> Option<(Setting, 
 fn unknown(bigger: &[Setting], more: &[Setting]) -> Advice {
     let all = || bigger.iter().chain(more);
     let foreign = all().filter(|s| s.limit != Limit::Instances);
-    let reason = match foreign.min_by(|a, b| a.size().total_cmp(&b.size())) {
-        Some(first) => format!(
-            "No answer: from {} on, {}; measure on a machine with more cores, or requests that ask more of \
-             the app.",
-            first.name(),
-            first.limit.explanation()
-        ),
-        None => "No answer: the lines have no size in common; give --instances that make up the largest of \
-                 --cpus."
-            .to_owned(),
-    };
+    let first = foreign.min_by(|a, b| a.size().total_cmp(&b.size())).copied();
+    let reason = first.map_or(AdviceReason::NoCommonSize, AdviceReason::OtherLimit);
     Advice { growth: Growth::Unknown, reason }
 }
 
@@ -236,62 +234,30 @@ fn unknown(bigger: &[Setting], more: &[Setting]) -> Advice {
 fn one_sided(bigger: &[Setting], more: &[Setting]) -> Advice {
     let best = |line: &[Setting]| line.iter().max_by(|a, b| a.rate.total_cmp(&b.rate)).copied();
     let (growth, reason) = match (best(bigger), best(more)) {
-        (Some(s), _) => (
-            Growth::Bigger,
-            format!(
-                "Bigger: no number of the smallest holds the goal, {} does, with {} requests/s.",
-                s.name(),
-                rate(s.rate)
-            ),
-        ),
-        (_, Some(s)) => (
-            Growth::More,
-            format!(
-                "More: no single size holds the goal, {} do, with {} requests/s.",
-                s.name(),
-                rate(s.rate)
-            ),
-        ),
-        (None, None) => (
-            Growth::Neither,
-            "Neither: nothing that was measured holds the goal; give larger sizes, or a goal that can be \
-             held."
-                .to_owned(),
-        ),
+        (Some(s), _) => (Growth::Bigger, AdviceReason::Only(s)),
+        (_, Some(s)) => (Growth::More, AdviceReason::Only(s)),
+        (None, None) => (Growth::Neither, AdviceReason::NothingHolds),
     };
     Advice { growth, reason }
 }
 
-/// What the loser lacks, by what was measured; nothing where that does not tell.
-fn because(loser: &Setting, winner: &Setting, currency: &str) -> String {
+/// What the loser lacks, by what was measured; `None` where that does not tell.
+fn lack(loser: &Setting, winner: &Setting) -> Option<Lack> {
     let use_of = |s: &Setting| Some(s.used? / s.size());
     if let (Some(lost), Some(won), Some(used)) = (use_of(loser), use_of(winner), loser.used)
         && lost < USED_CORES
         && lost < won / (1.0 + SAME_COST)
     {
-        let why = if loser.instances == 1 { ": it has too few threads, or waits" } else { "" };
-        return format!(
-            ", because {} used {used:.2} of {}{why}",
-            loser.short(),
-            cores(loser.size())
-        );
+        return Some(Lack::UnusedCores { used, size: loser.size() });
     }
     if let (Some(lost), Some(won)) = (loser.demand(), winner.demand())
         && lost > won * (1.0 + SAME_COST)
     {
-        let (lost, won) = (time(lost), time(won));
-        let (loser, winner) = (loser.short(), winner.short());
-        return format!(", because a request takes {lost} of CPU in {loser} and {won} in {winner}");
+        return Some(Lack::Demand { lost, won });
     }
     let a_core = |s: &Setting| s.month / s.size();
-    if a_core(loser) > a_core(winner) * (1.0 + SAME_COST) {
-        let (lost, won) = (a_core(loser), a_core(winner));
-        let (loser, winner) = (loser.short(), winner.short());
-        return format!(
-            ", because a core of {loser} costs {lost:.2} {currency} and of {winner} {won:.2}"
-        );
-    }
-    String::new()
+    let (lost, won) = (a_core(loser), a_core(winner));
+    (lost > won * (1.0 + SAME_COST)).then_some(Lack::CorePrice { lost, won })
 }
 
 #[cfg(test)]
@@ -330,13 +296,13 @@ mod tests {
     fn the_published_case_says_more() {
         let (mut vertical, horizontal) = published();
         vertical[4].used = Some(0.6);
-        let advice = advise(&vertical, &horizontal, "USD");
+        let advice = advise(&vertical, &horizontal);
         assert_eq!(advice.growth, Growth::More);
-        assert_eq!(
-            advice.reason,
-            "More: 10 of 0.1 cores carry 437 requests/s for 5.10 USD a month, 1 of 1 core 338 for 6.81, \
-             because the one used 0.60 of 1 core: it has too few threads, or waits."
-        );
+        let AdviceReason::Priced { winner, loser, lack } = advice.reason else {
+            panic!("{advice:?}")
+        };
+        assert_eq!((winner.instances, loser.cores), (10, 1.0));
+        assert_eq!(lack, Some(Lack::UnusedCores { used: 0.6, size: 1.0 }));
         let all: Vec<Setting> = vertical.iter().chain(&horizontal).copied().collect();
         // Both smallest, which are one and the same, and every horizontal one.
         let worth = [true, false, false, false, false, true, true, true, true, true];
@@ -350,26 +316,28 @@ mod tests {
         assert_eq!(frontier(&settings), [false, true]);
         assert_eq!(settings[0].per_thousand(), None);
         assert_eq!(settings[1].per_thousand(), Some(2.0 / 0.15));
-        let advice = advise(&settings[..1], &settings, "USD");
+        let advice = advise(&settings[..1], &settings);
         assert_eq!(advice.growth, Growth::More);
-        assert_eq!(advise(&settings[..1], &settings[..1], "USD").growth, Growth::Neither);
+        assert_eq!(advise(&settings[..1], &settings[..1]).growth, Growth::Neither);
     }
 
     #[test]
     fn the_reason_is_what_was_measured() {
         let small = setting(1, 0.1, 100.0, 1.0);
         let one = setting(1, 1.0, 1000.0, 10.0);
-        let said = |more: Setting| advise(&[small, one], &[small, more], "EUR").reason;
+        let lack = |more: Setting| match advise(&[small, one], &[small, more]).reason {
+            AdviceReason::Priced { lack, .. } => lack,
+            reason => panic!("{reason:?}"),
+        };
         let demanding = setting(10, 0.1, 700.0, 10.0);
-        let reason = ", because a request takes 1.43 ms of CPU in the 10 and 1.00 ms in the one.";
-        assert!(said(demanding).ends_with(reason), "{}", said(demanding));
+        let Some(Lack::Demand { lost, won }) = lack(demanding) else { panic!() };
+        assert!((lost * 1e3 - 1.43).abs() < 0.01 && (won * 1e3 - 1.0).abs() < 0.01);
         let idle = Setting { used: Some(0.7), ..demanding };
-        assert!(said(idle).ends_with(", because the 10 used 0.70 of 1 core."), "{}", said(idle));
+        assert_eq!(lack(idle), Some(Lack::UnusedCores { used: 0.7, size: 1.0 }));
         let billed = setting(10, 0.1, 1000.0, 15.0);
-        let reason = ", because a core of the 10 costs 15.00 EUR and of the one 10.00.";
-        assert!(said(billed).ends_with(reason), "{}", said(billed));
+        assert_eq!(lack(billed), Some(Lack::CorePrice { lost: 15.0, won: 10.0 }));
         let same = setting(10, 0.1, 1020.0, 10.0);
-        assert!(said(same).starts_with("Either: "));
+        assert_eq!(advise(&[small, one], &[small, same]).growth, Growth::Either);
     }
 
     #[test]
@@ -384,16 +352,14 @@ mod tests {
         };
         let counts = [1, 3, 10].map(|n| line(n, Limit::Instances));
         // Compared where both are their own limit: three of the smallest with one of three times its size.
-        let advice = advise(&sizes(Limit::Balancer), &counts, "USD");
-        assert!(
-            advice.reason.starts_with("Either: 1 of 0.3 cores carries 300 requests/s"),
-            "{advice:?}"
-        );
+        let advice = advise(&sizes(Limit::Balancer), &counts);
+        let AdviceReason::Priced { winner, .. } = advice.reason else { panic!("{advice:?}") };
+        assert_eq!((advice.growth, winner.cores), (Growth::Either, 0.3));
         let full = [line(1, Limit::Instances), line(3, Limit::Generator)];
-        let advice = advise(&sizes(Limit::Instances), &full, "USD");
+        let advice = advise(&sizes(Limit::Instances), &full);
         assert_eq!(advice.growth, Growth::Unknown);
-        let reason = "No answer: from 3 of 0.1 cores on, the load generator was full and the instances were not;";
-        assert!(advice.reason.starts_with(reason), "{}", advice.reason);
+        let AdviceReason::OtherLimit(first) = advice.reason else { panic!("{advice:?}") };
+        assert_eq!((first.instances, first.limit), (3, Limit::Generator));
     }
 
     // Three of a tenth with one of three, not five of them.
@@ -401,8 +367,9 @@ mod tests {
     fn a_size_that_one_line_leaves_out_is_not_compared() {
         let line = [1, 3, 5].map(|n| setting(n, 0.1, 100.0 * n as f64, n as f64 + 10.0));
         let sizes = [0.1, 0.3, 1.0].map(|cores| setting(1, cores, 1e3 * cores, 10.0 * cores));
-        let advice = advise(&sizes, &line, "USD");
-        assert!(advice.reason.contains("3 of 0.1 cores 300 for 13.00"), "{}", advice.reason);
+        let advice = advise(&sizes, &line);
+        let AdviceReason::Priced { loser, .. } = advice.reason else { panic!("{advice:?}") };
+        assert_eq!((loser.instances, loser.month), (3, 13.0));
     }
 
     // One of a quarter of a core says nothing of three of them, nor of one core.
@@ -410,9 +377,9 @@ mod tests {
     fn the_smallest_alone_is_no_larger_size_to_compare_with() {
         let small = setting(1, 0.25, 100.0, 5.0);
         let (one, three) = (setting(1, 1.0, 400.0, 20.0), setting(3, 0.25, 300.0, 35.0));
-        let advice = advise(&[small, one], &[small, three], "USD");
-        assert_eq!(advice.growth, Growth::Unknown, "{}", advice.reason);
-        assert!(advice.reason.contains("no size in common"), "{}", advice.reason);
+        let advice = advise(&[small, one], &[small, three]);
+        assert_eq!(advice.growth, Growth::Unknown);
+        assert_eq!(advice.reason, AdviceReason::NoCommonSize);
     }
 
     #[test]

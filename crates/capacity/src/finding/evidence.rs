@@ -26,8 +26,8 @@ pub struct Evidence {
     pub errors: Option<(f64, String)>,
     /// Share of failed requests that may be.
     pub error_limit: f64,
-    /// That an instance died, how often and how, in words.
-    pub deaths: Option<String>,
+    /// An instance that died.
+    pub crashes: Option<Crashes>,
     /// What no count of instances cures.
     pub failing: Option<Failing>,
     /// Share of a core that the busiest generator thread used, worst probe.
@@ -59,6 +59,17 @@ pub enum Failing {
     Requests(f64),
     /// An instance died so often while it was measured.
     Deaths(u32),
+}
+
+/// Deaths of an instance while it was measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crashes {
+    /// The instance.
+    pub name: String,
+    /// How often it died.
+    pub times: u32,
+    /// How it died last, as its driver says.
+    pub cause: Option<String>,
 }
 
 /// What was seen of the memory; worst probe.
@@ -147,7 +158,7 @@ impl Evidence {
             run_wait: None,
             errors: None,
             error_limit: 0.0,
-            deaths: None,
+            crashes: None,
             failing: None,
             generator_thread: 0.0,
             shortage: None,

@@ -4,12 +4,11 @@
 use super::diagnosis::diagnose;
 use super::evidence::Evidence;
 use super::instance;
-use super::result::{Finding, clarity, found};
+use super::result::{Details, Finding, Remedy, clarity, found};
 use super::trial::{Change, Trial};
 use crate::calibration::{MIN_GAIN, MODELLED_CONFIDENCE};
 use crate::kind::Kind;
 use crate::model::network::Model;
-use crate::words::{rate, time};
 
 /// Every finding that the evidence supports, and one for what else limits `n` instances or was tried.
 pub fn explain(
@@ -32,9 +31,8 @@ pub fn explain(
         }
     }
     if no_more_helps(model, n) {
-        let here = if n > 1 { "the recommended count makes up for it; " } else { "" };
         for f in findings.iter_mut().filter(|f| f.kind != limited_by && advises_instances(f.kind)) {
-            f.remedy = format!("{here}more instances would meet {limited_by}");
+            f.remedy = Remedy::OtherLimit { is_made_up: n > 1, limit: limited_by };
         }
     }
     findings
@@ -52,70 +50,43 @@ pub(crate) fn no_more_helps(model: &Model, n: usize) -> bool {
 
 /// A finding of this kind by what the model says of `n` instances.
 fn modelled(model: &Model, e: &Evidence, kind: Kind, n: usize) -> Option<Finding> {
-    let instances = if n == 1 { "1 instance".to_owned() } else { format!("{n} instances") };
-    let (now, next) = (rate(model.capacity(n)), rate(model.capacity(n + 1)));
-    let (evidence, remedy) = match kind {
+    let curve = |cpu_limit| Details::Curve {
+        instances: n,
+        now: model.capacity(n),
+        next: model.capacity(n + 1),
+        cpu_limit,
+    };
+    let (details, remedy) = match kind {
         Kind::CpuBound => return cpu_bound(model, e, n),
         Kind::Waiting => return instance::waiting_found(model, e),
         Kind::Serialized => return instance::serialized_found(model),
         Kind::ConnectionLimited => return instance::pool_found(model, e),
-        Kind::Oversubscribed => (
-            format!("{instances} can complete {now} requests/s, and one more would make it {next}"),
-            "run no more instances on this machine: they take the cores from each other; add machines, or make \
-             a request cheaper",
-        ),
-        Kind::SharedDependency => (
-            format!(
-                "{instances} can complete {now} requests/s, and one more would make it {next}, while the cores \
-                 could carry {}",
-                rate(model.cpu_limit(n))
-            ),
-            "look at what all instances use (database, lock, disk, remote service) before adding more",
-        ),
-        Kind::BalancerBound => (
-            format!("one thread of the balancer carries {} requests/s", rate(model.relay_limit())),
-            "give the balancer more threads, and cores for them: `tenfold up --threads 2`",
-        ),
-        Kind::GeneratorBound => (
-            format!(
-                "one thread of the load generator sends {} requests/s",
-                rate(model.relay_limit())
-            ),
-            "measure from a second machine (`tenfold load`), or read the figures as \"at least\"",
-        ),
-        Kind::MemoryPressure => (
-            format!("no more than {instances} fit into the memory that was free"),
-            "add memory, or make an instance need less",
-        ),
+        Kind::Oversubscribed => (curve(None), Remedy::NoMoreInstances),
+        Kind::SharedDependency => (curve(Some(model.cpu_limit(n))), Remedy::InspectShared),
+        Kind::BalancerBound => {
+            (Details::BalancerCarries(model.relay_limit()), Remedy::BalancerThreads)
+        }
+        Kind::GeneratorBound => {
+            (Details::GeneratorSends(model.relay_limit()), Remedy::SecondMachine)
+        }
+        Kind::MemoryPressure => (Details::MemoryFits { instances: n }, Remedy::MemoryOrSmaller),
         Kind::Failing | Kind::CpuThrottled | Kind::Headroom => return None,
     };
-    found(kind, MODELLED_CONFIDENCE, evidence, remedy)
+    found(kind, MODELLED_CONFIDENCE, details, remedy)
 }
 
 /// The cores, as `n` instances meet them.
 fn cpu_bound(model: &Model, e: &Evidence, n: usize) -> Option<Finding> {
     let demand = model.cpu_limit(n).recip() * model.cores;
-    let tried = e.trial(Change::OneCoreLess).map_or(String::new(), |trial| {
-        format!(
-            "; on a core less {} did {} requests/s instead of {}",
-            trial.instances,
-            rate(trial.after),
-            rate(trial.before)
-        )
-    });
+    let tried = e.trial(Change::OneCoreLess);
+    let tried = tried.map(|trial| (trial.instances, trial.after, trial.before));
     // How much of the cores the instances could use up, beside all of them.
     let clear = clarity(model.own_limit(n) / model.cpu_limit(n), 0.95, 1.5);
     found(
         Kind::CpuBound,
         e.confidence(Kind::CpuBound, clear),
-        format!(
-            "with balancer and load generator a request occupies the cores for {}, so that the {} of them carry \
-             {} requests/s{tried}",
-            time(demand),
-            model.cores,
-            rate(model.cpu_limit(n))
-        ),
-        "make a request cheaper, or add cores: more instances share the same ones",
+        Details::CoresCarry { demand, cores: model.cores, carried: model.cpu_limit(n), tried },
+        Remedy::CheaperRequests,
     )
 }
 
@@ -163,8 +134,10 @@ mod tests {
         assert_ne!(answer.limited_by, Kind::SharedDependency);
         let kinds: Vec<_> = findings.iter().map(|f| f.kind).collect();
         assert_eq!(kinds, [Kind::CpuBound, Kind::Waiting]);
-        let said = &findings[0].evidence;
-        assert!(said.contains("on a core less 2 did 320 requests/s instead of 485"), "{said}");
+        let Details::CoresCarry { tried, .. } = &findings[0].details else {
+            panic!("{findings:?}")
+        };
+        assert_eq!(*tried, Some((2, 320.0, 485.0)));
     }
 
     // Six of ten milliseconds are CPU: neither does a request wait for most of its time, nor are the cores full.
@@ -194,6 +167,6 @@ mod tests {
         let (answer, findings) = explained(&mut m, &e, &users);
         assert_eq!(answer.limited_by, Kind::CpuBound);
         let waiting = findings.iter().find(|f| f.kind == Kind::Waiting).unwrap();
-        assert!(waiting.remedy.contains("would meet cpu_bound"), "{}", waiting.remedy);
+        assert!(matches!(waiting.remedy, Remedy::OtherLimit { limit: Kind::CpuBound, .. }));
     }
 }

@@ -1,16 +1,13 @@
 //! Memory that is short, or will be: requests leave some behind and none of it is given back.
 
 use super::evidence::{Evidence, Memory, RetainedMemory};
-use super::result::{Finding, clarity, found};
+use super::result::{Details, Finding, Leak, MemoryLevel, Remedy, clarity, found};
 use crate::calibration::{
     EXHAUSTION_HORIZON_S, HEAP_WARM_UP_BYTES, HEAP_WARM_UP_SHARE, LEAK_ALLOCATED_SHARE,
     LEAK_MIN_PROBES, LEAK_STEADINESS, LOW_MEMORY_SHARE, MAJOR_FAULTS_PER_REQUEST,
     MEMORY_LIMIT_FULL, MEMORY_STALL_SHARE,
 };
 use crate::kind::Kind;
-use crate::words::rate;
-
-const MIB: f64 = 1024.0 * 1024.0;
 
 pub(super) fn is_short(m: &Memory) -> bool {
     // A full limit alone is the page cache's business, and a stall may be somebody else's.
@@ -35,54 +32,36 @@ pub(super) fn pressure(e: &Evidence) -> Option<Finding> {
         (false, Some(growth)) => found(
             Kind::MemoryPressure,
             growth.confidence(),
-            growth.in_words(),
-            "find what keeps it (a heap snapshot; a cache or a list without a bound), and until then start \
-             instances afresh in time: `tenfold reload` loses no request",
+            Details::Leak(growth.leak()),
+            Remedy::FindLeak,
         ),
         (false, None) => None,
     }
 }
 
 fn short(m: &Memory, growth: Option<&Growth>) -> Option<Finding> {
-    let mut seen = Vec::new();
-    if m.kills > 0 {
-        let s = if m.kills == 1 { "process was" } else { "processes were" };
-        seen.push(format!("{} {s} killed because no memory was left", m.kills));
-    }
     let is_machine = is_machine_full(m) && !is_limit_full(m);
-    match (m.limited, m.left) {
-        (_, Some(left)) if is_machine => {
-            seen.push(format!("{:.0} % of the machine's memory is left", left * 100.0));
-        }
-        (Some((used, limit)), _) => {
-            let (used, limit) = (used as f64 / MIB, limit as f64 / MIB);
-            seen.push(format!("{used:.1} of {limit:.1} MiB are used"));
-        }
-        _ => {}
-    }
-    if m.faults >= 0.1 {
-        seen.push(format!("a request waits {:.1} times for pages from the disk", m.faults));
-    }
-    if let Some(share) = m.stalled.filter(|share| *share >= MEMORY_STALL_SHARE) {
-        seen.push(format!("something waited for memory {:.0} % of the time", share * 100.0));
-    }
-    seen.extend(growth.map(Growth::in_words));
+    let level = match (m.limited, m.left) {
+        (_, Some(left)) if is_machine => Some(MemoryLevel::Machine(left)),
+        (Some((used, limit)), _) => Some(MemoryLevel::Limit(used, limit)),
+        _ => None,
+    };
+    let details = Details::MemoryShort {
+        kills: m.kills,
+        level,
+        faults: (m.faults >= 0.1).then_some(m.faults),
+        stalled: m.stalled.filter(|share| *share >= MEMORY_STALL_SHARE),
+        leak: growth.map(Growth::leak),
+    };
     let stalled = clarity(m.stalled.unwrap_or(0.0), MEMORY_STALL_SHARE, 0.3);
     let confidence = if m.kills > 0 {
         0.99
     } else {
         stalled.max(clarity(m.faults, MAJOR_FAULTS_PER_REQUEST, 10.0))
     };
-    found(
-        Kind::MemoryPressure,
-        confidence,
-        seen.join("; "),
-        if m.limited.is_some() && !is_machine {
-            "give each instance more memory (--memory), or make it need less"
-        } else {
-            "add memory or run fewer instances: a machine that swaps serves nobody"
-        },
-    )
+    let is_limited = m.limited.is_some() && !is_machine;
+    let remedy = if is_limited { Remedy::MemoryEach } else { Remedy::MemoryOrFewer };
+    found(Kind::MemoryPressure, confidence, details, remedy)
 }
 
 /// Memory that every request takes and none gives back.
@@ -119,34 +98,16 @@ impl Growth {
         let is_growth = probes.len() >= LEAK_MIN_PROBES
             && is_much
             && is_steady
-            && growth.lasts() < EXHAUSTION_HORIZON_S;
+            && growth.leak().lasts() < EXHAUSTION_HORIZON_S;
         is_growth.then_some(growth)
-    }
-
-    /// Seconds until nothing is left under full load.
-    fn lasts(&self) -> f64 {
-        self.room / (self.usual * self.throughput)
     }
 
     fn confidence(&self) -> f64 {
         clarity(self.least / self.usual, LEAK_STEADINESS, 1.0)
     }
 
-    fn in_words(&self) -> String {
-        let lasts = match self.lasts() {
-            seconds if seconds < 120.0 => format!("{seconds:.0} s"),
-            seconds => format!("{:.0} minutes", seconds / 60.0),
-        };
-        let each = match self.usual {
-            bytes if bytes < 10.0 * 1024.0 => format!("{bytes:.0} bytes"),
-            bytes => format!("{:.0} KiB", bytes / 1024.0),
-        };
-        format!(
-            "every request leaves {each} behind and none is given back: at {} requests/s the {:.0} MiB \
-             that are left to an instance last for {lasts}",
-            rate(self.throughput),
-            self.room / MIB
-        )
+    fn leak(&self) -> Leak {
+        Leak { bytes: self.usual, throughput: self.throughput, left: self.room }
     }
 }
 
@@ -184,19 +145,10 @@ mod tests {
     #[test]
     fn what_every_request_leaves_behind_will_be_too_much() {
         let finding = keeping(&[400.0, 330.0, 340.0, 325.0, 350.0], ROOM).unwrap();
-        let told = "every request leaves 340 KiB behind and none is given back: at 100 requests/s the 8192 \
-                    MiB that are left to an instance last for 4 minutes";
-        assert_eq!(finding.evidence, told);
+        let Details::Leak(leak) = finding.details else { panic!("{finding:?}") };
+        assert_eq!((leak.bytes, leak.throughput), (340.0 * 1024.0, 100.0));
+        assert!((leak.lasts() / 60.0 - 4.1).abs() < 0.1, "{leak:?}");
         assert!(finding.confidence > 0.9, "{finding:?}");
-    }
-
-    #[test]
-    fn little_is_told_in_bytes() {
-        let finding = keeping(&[0.4; 5], 1 << 20).unwrap();
-        assert!(
-            finding.evidence.starts_with("every request leaves 410 bytes behind"),
-            "{finding:?}"
-        );
     }
 
     #[test]

@@ -2,14 +2,13 @@
 
 use super::evidence::{Evidence, Load};
 use super::instance_limit::instance_limit;
-use super::result::{Finding, clarity, found};
+use super::result::{Details, Finding, Remedy, clarity, found};
 use super::trial::Change;
 use crate::calibration::{
     ALL_SHARED_GAIN, CPU_FULL, FULL_GAIN, HEADROOM_UTILISATION, MIN_GAIN, SLOWER_GAIN,
 };
 use crate::kind::Kind;
 use crate::model::network::Model;
-use crate::words::{rate, time};
 
 pub(super) fn is_oversubscribed(model: &Model, e: &Evidence) -> bool {
     !e.is_carrier_bound(model)
@@ -44,49 +43,39 @@ pub(super) fn is_all_shared(model: &Model, e: &Evidence) -> bool {
 pub(super) fn oversubscribed(model: &Model, e: &Evidence) -> Option<Finding> {
     is_oversubscribed(model, e).then_some(())?;
     let gain = e.second_gain()?;
-    let waits = e.run_wait.map_or(String::new(), |(one, two)| {
-        format!("; a request waited {} for a core, {} before", time(two), time(one))
-    });
     found(
         Kind::Oversubscribed,
         clarity(least_gain(model, e) - gain, 0.0, 0.2),
-        format!("two instances did {gain:.2} times the work of one on full cores{waits}"),
-        "run one instance on this machine: a second one only takes the cores from it; add machines, or make a \
-         request cheaper",
+        Details::Competing { gain, run_wait: e.run_wait },
+        Remedy::OneInstance,
     )
 }
 
 pub(super) fn shared(model: &Model, e: &Evidence) -> Option<Finding> {
     is_shared(model, e).then_some(())?;
     let (gain, two) = (e.second_gain()?, e.two?);
-    let tried = e.trial(Change::OneCoreLess).map_or(String::new(), |trial| {
-        format!("; with a core less it was {:.2} times", trial.after / e.one.throughput)
-    });
+    let core_less = e.trial(Change::OneCoreLess);
     found(
         Kind::SharedDependency,
         e.confidence(Kind::SharedDependency, clarity(FULL_GAIN - gain, 0.0, 0.6)),
-        format!(
-            "two instances did {gain:.2} times the work of one and used {:.2} of {:.0} cores for it{tried}",
-            two.own_cores(),
-            model.cores
-        ),
-        "look at what all instances use (database, lock, disk, remote service) before adding more",
+        Details::FallsShort {
+            gain,
+            own_cores: two.own_cores(),
+            cores: model.cores,
+            core_less_gain: core_less.map(|trial| trial.after / e.one.throughput),
+        },
+        Remedy::InspectShared,
     )
 }
 
 pub(super) fn headroom(model: &Model, e: &Evidence) -> Option<Finding> {
     let load = e.load.filter(Load::leaves_room)?;
-    let most = model.capacity(load.instances);
-    let s = if load.instances == 1 { "one instance" } else { "the recommended instances" };
-    let whole = if model.ladder.is_saturated() {
-        format!("{s} can complete ({} requests/s, then {})", rate(most), instance_limit(model, e))
-    } else {
-        "this machine could carry; no end of one instance was seen".to_owned()
-    };
+    let is_known = model.ladder.is_saturated();
+    let capacity = is_known.then(|| (model.capacity(load.instances), instance_limit(model, e)));
     found(
         Kind::Headroom,
         clarity(HEADROOM_UTILISATION - load.share, 0.0, 0.5),
-        format!("the workload is {:.0} % of what {whole}", load.share * 100.0),
-        "nothing to do: there is room for more load",
+        Details::Room { share: load.share, instances: load.instances, capacity },
+        Remedy::Nothing,
     )
 }

@@ -1,11 +1,8 @@
 //! One thing was changed and the throughput measured again.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::kind::Kind;
-use crate::words::rate;
 
 /// What was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -21,17 +18,6 @@ pub enum Change {
     NoBalancer,
 }
 
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Change::SecondInstance => "a second instance",
-            Change::OneCoreLess => "a core less",
-            Change::SecondGenerator => "a second generator thread",
-            Change::NoBalancer => "the load past the balancer",
-        })
-    }
-}
-
 /// A change and what it did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
@@ -45,8 +31,6 @@ pub struct Trial {
     pub after: f64,
     /// What it speaks for.
     pub shows: Kind,
-    /// All of it in a sentence.
-    pub text: String,
 }
 
 impl Trial {
@@ -62,17 +46,6 @@ impl Trial {
         after: f64,
         shows: Kind,
     ) -> Trial {
-        let what = match change {
-            Change::SecondInstance => "A second instance",
-            Change::OneCoreLess => "One core less for the instances",
-            Change::SecondGenerator => "Half of the load from each of two generator threads",
-            Change::NoBalancer => "The load straight at the instance, past the balancer",
-        };
-        let text = format!(
-            "{what}: {} requests/s where there had been {}, which speaks for {shows}",
-            rate(after),
-            rate(before)
-        );
-        Trial { change, instances, before, after, shows, text }
+        Trial { change, instances, before, after, shows }
     }
 }

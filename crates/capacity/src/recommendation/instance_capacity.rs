@@ -1,32 +1,75 @@
 //! What one instance and two carry, where no workload says how many are needed.
 
-use serde::{Deserialize, Serialize};
-
 use crate::calibration::{MIN_GAIN, SLOWER_GAIN};
+use crate::finding::evidence::Failing;
 use crate::goal::Goal;
 use crate::kind::Kind;
 use crate::model::network::Model;
 use crate::queueing::workload::Workload;
+use crate::recommendation::reason::{BusyPart, LimitDetails};
 use crate::recommendation::search::{Bounds, Search};
-use crate::words::rate;
 
-/// The answer where no workload was given.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The answer where no workload was given. Rates in requests per second.
+#[derive(Clone, Debug, PartialEq)]
 pub struct InstanceCapacity {
-    /// The most that one instance completed (1/s).
+    /// The most that one instance completed.
     pub one: f64,
-    /// What two completed together (1/s), where they were measured.
+    /// What two completed together, where they were measured.
     pub two: Option<f64>,
     /// Whether a second instance completes more, where that is known.
     pub second_helps: Option<bool>,
     /// What limits one instance.
     pub limited_by: Kind,
-    /// All of it in words.
-    pub reason: String,
+    /// Why.
+    pub reason: CapacityReason,
 }
 
-const WHAT_TO_ADD: &str = "To learn how many instances you need, say how the app is used: add --users N --think 1s \
-                           or --rate R, and --p95 TIME.";
+/// What is known of one instance and of two.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CapacityReason {
+    /// The app fails without any overload.
+    Failing(Failing),
+    /// What one carries.
+    Carries {
+        /// What limits it, if that was reached.
+        limit: Option<LimitDetails>,
+        /// What two carry.
+        second: Second,
+    },
+}
+
+/// What two instances carry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Second {
+    /// More than one was not allowed.
+    NotAllowed,
+    /// No more than one fits into the memory.
+    NoRoom,
+    /// It was not measured.
+    NotMeasured,
+    /// The limit of one is not known, so two say nothing.
+    Unknown {
+        /// What they carried.
+        carried: f64,
+    },
+    /// A second makes it slower.
+    Slower {
+        /// What they carry.
+        carried: f64,
+    },
+    /// A second does not help.
+    NoHelp {
+        /// What they carry.
+        carried: f64,
+        /// What is busy, if that is known.
+        why: Option<BusyPart>,
+    },
+    /// A second helps.
+    Helps {
+        /// What they carry.
+        carried: f64,
+    },
+}
 
 /// The answer from the model, and from what `two` instances completed (1/s).
 pub fn instance_capacity(model: &Model, bounds: &Bounds, two: Option<f64>) -> InstanceCapacity {
@@ -40,15 +83,14 @@ impl Search<'_> {
     fn instance_capacity(&self, two: Option<f64>) -> InstanceCapacity {
         let one = self.model.ladder.peak();
         let limited_by = self.limit(1, false);
-        let reason = self.failure().map_or_else(
-            || format!("{}; {}. {WHAT_TO_ADD}", self.first(limited_by), self.second(two)),
-            |failure| {
-                format!(
-                    "What one instance carries is not known: {failure}; mend that first, for more instances would \
-                     fail as often."
-                )
+        let is_reached = self.model.ladder.is_saturated();
+        let reason = match self.bounds.failing {
+            Some(failing) => CapacityReason::Failing(failing),
+            None => CapacityReason::Carries {
+                limit: is_reached.then(|| self.limit_details(limited_by, 1, None)),
+                second: self.second(two),
             },
-        );
+        };
         let second_helps = self.second_gain(two).map(|gain| gain >= MIN_GAIN);
         InstanceCapacity { one, two, second_helps, limited_by, reason }
     }
@@ -59,99 +101,25 @@ impl Search<'_> {
         Some(two / self.model.ladder.peak())
     }
 
-    fn first(&self, limited_by: Kind) -> String {
-        let one = rate(self.model.ladder.peak());
-        if !self.model.ladder.is_saturated() {
-            return format!(
-                "One instance carries {one} requests/s or more: its limit was not reached"
-            );
-        }
-        let limit = self.limit_named(limited_by, 1, "");
-        format!("One instance carries {one} requests/s, limited by {limit}")
-    }
-
-    fn second(&self, two: Option<f64>) -> String {
-        let Some(carried) = two.map(rate) else {
+    fn second(&self, two: Option<f64>) -> Second {
+        let Some(carried) = two else {
             return match self.bounds {
-                Bounds { max_instances: 1, .. } => {
-                    "more than one was not allowed (--max-instances)"
-                }
-                Bounds { memory: Some(1), .. } => "no more than one fits into the memory",
-                _ => "what two carry was not measured",
-            }
-            .to_owned();
+                Bounds { max_instances: 1, .. } => Second::NotAllowed,
+                Bounds { memory: Some(1), .. } => Second::NoRoom,
+                _ => Second::NotMeasured,
+            };
         };
         match self.second_gain(two) {
-            None => format!("two carried {carried} with twice as many requests at once"),
-            Some(gain) if gain < SLOWER_GAIN => {
-                format!("two carry {carried}, so a second would make it slower")
-            }
+            None => Second::Unknown { carried },
+            Some(gain) if gain < SLOWER_GAIN => Second::Slower { carried },
             Some(gain) if gain < MIN_GAIN => {
                 let why = match self.model.is_cpu_limited(2) {
-                    true => ", for the cores are busy",
-                    false if self.is_shared(1) => ", for the shared part is busy",
-                    false => "",
+                    true => Some(BusyPart::Cores),
+                    false => self.is_shared(1).then_some(BusyPart::Shared),
                 };
-                format!("two carry {carried}, so a second would not help{why}")
+                Second::NoHelp { carried, why }
             }
-            Some(_) => format!("two carry {carried}, so a second helps"),
+            Some(_) => Second::Helps { carried },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::finding::evidence::Failing;
-    use crate::queueing::service_shape::ServiceShape;
-    use crate::testing::bounds;
-    use crate::testing::ladder;
-    use crate::testing::{model, saturation};
-
-    #[test]
-    fn a_second_instance_of_an_app_that_serves_one_request_at_a_time_helps() {
-        let mut m = model(1, 0.02, 0.0001, 2.0);
-        m.fit(&[saturation(2, 97.0, 0.0001, 0.1)]);
-        let answer = instance_capacity(&m, &bounds(Kind::Serialized), Some(97.0));
-        assert_eq!((answer.second_helps, answer.limited_by), (Some(true), Kind::Serialized));
-        let said = "One instance carries 50.0 requests/s, limited by each instance serving one request at a time; two \
-                    carry 97.0, so a second helps. To learn how many instances you need,";
-        assert!(answer.reason.starts_with(said), "{}", answer.reason);
-        assert!(answer.reason.contains("--users N --think 1s or --rate R"), "{}", answer.reason);
-    }
-
-    #[test]
-    fn a_second_instance_on_a_full_core_does_not_help() {
-        let mut m = model(1, 0.03, 0.03, 1.0);
-        m.fit(&[saturation(2, 33.5, 0.03, 1.0)]);
-        let answer = instance_capacity(&m, &bounds(Kind::CpuBound), Some(33.5));
-        assert_eq!((answer.second_helps, answer.limited_by), (Some(false), Kind::CpuBound));
-        let said = "two carry 33.5, so a second would not help, for the cores are busy.";
-        assert!(answer.reason.contains(said), "{}", answer.reason);
-    }
-
-    #[test]
-    fn of_an_instance_whose_limit_was_not_reached_a_second_says_nothing() {
-        let one = saturation(1, 4612.0, 1.8e-4, 1.4);
-        let rungs = ladder(&[(1, 2630.0), (2, 4612.0)]);
-        let m = Model::new(rungs, one, ServiceShape::constant(), 2.0);
-        let answer = instance_capacity(&m, &bounds(Kind::CpuBound), Some(6099.0));
-        assert_eq!(answer.second_helps, None);
-        let said = "carries 4612 requests/s or more: its limit was not reached; two carried 6099";
-        assert!(answer.reason.contains(said), "{}", answer.reason);
-    }
-
-    #[test]
-    fn without_a_second_it_is_said_why() {
-        let m = model(1, 0.02, 0.0001, 2.0);
-        let said = |bounds: &Bounds| instance_capacity(&m, bounds, None).reason;
-        let allowed = Bounds { max_instances: 1, ..bounds(Kind::Serialized) };
-        assert!(said(&allowed).contains("; more than one was not allowed (--max-instances)."));
-        let full = Bounds { memory: Some(1), ..bounds(Kind::Serialized) };
-        assert!(said(&full).contains("; no more than one fits into the memory."));
-        let failing = Bounds { failing: Some(Failing::Requests(0.2)), ..allowed };
-        assert!(
-            said(&failing).contains("not known: 20 % of the requests fail without any overload")
-        );
     }
 }

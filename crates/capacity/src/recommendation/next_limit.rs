@@ -111,7 +111,7 @@ mod tests {
         m.sharing = Sharing::Contention { contention: 0.06, coherency: 0.0 };
         let r = recommend(&m, &open(150.0, 0.5), &bounds(Kind::Serialized), &[]);
         assert!(m.capacity(13) < NEXT_LIMIT_REACH * 150.0, "near enough: {}", m.capacity(13));
-        assert_eq!(r.next_limit, None, "{}", r.reason);
+        assert_eq!(r.next_limit, None, "{r:?}");
     }
 
     #[test]

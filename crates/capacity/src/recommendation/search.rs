@@ -12,6 +12,7 @@ use crate::kind::Kind;
 use crate::model::network::Model;
 use crate::model::outcome::Outcome;
 use crate::model::prediction::{Prediction, expect, predict, undisturbed};
+use crate::recommendation::reason::Reason;
 use crate::stats::resampling::Side;
 
 /// One count on the curve.
@@ -26,7 +27,7 @@ pub struct Point {
 }
 
 /// The answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Recommendation {
     /// How many to run.
     pub instances: usize,
@@ -37,15 +38,22 @@ pub struct Recommendation {
     /// Whether they hold the goal.
     pub goal_met: bool,
     /// Whether what disturbed the measurements may have changed the answer: fewer might do, or the goal might be
-    /// within reach. Earlier documents do not tell.
-    #[serde(default)]
+    /// within reach.
     pub could_differ: bool,
     /// What limits them.
     pub limited_by: Kind,
     /// What would limit next.
     pub next_limit: Option<NextLimit>,
-    /// All of it in words.
-    pub reason: String,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// A count, whether it holds the goal, and what limits it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) instances: usize,
+    pub(crate) goal_met: bool,
+    pub(crate) limited_by: Kind,
 }
 
 /// What comes after the present limit, and at how many instances.
@@ -144,7 +152,9 @@ impl<'a> Search<'a> {
         let could_differ = self.could_differ(instances, goal_met);
         let limited_by = self.limit(instances, goal_met);
         let next_limit = self.next_limit(instances, limited_by);
-        let mut answer = Recommendation {
+        let count = Count { instances, goal_met, limited_by };
+        let reason = self.reason(&count, next_limit);
+        Recommendation {
             instances,
             low,
             high,
@@ -152,10 +162,8 @@ impl<'a> Search<'a> {
             could_differ,
             limited_by,
             next_limit,
-            reason: String::new(),
-        };
-        answer.reason = self.reason(&answer);
-        answer
+            reason,
+        }
     }
 
     /// How many, and whether they hold the goal.

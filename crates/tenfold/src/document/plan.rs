@@ -2,13 +2,14 @@
 //!
 //! Times in milliseconds, rates in requests a second, CPU in cores; absent is null, never 0.
 
-use capacity::{Finding, InstanceCapacity, Kind, ModelInputs, Recommendation, Trial};
+use capacity::{Change, Kind, ModelInputs, NextLimit};
 use serde::{Deserialize, Serialize};
 
 use super::cost::Cost;
 use super::resources::{CpuCores, Limited, Limits, Machine};
 use super::times::{Times, to_ms};
 use super::verdict::Verdict;
+use crate::words;
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "tenfold/plan/1";
@@ -57,6 +58,66 @@ pub struct Plan {
     pub stop: Option<Stop>,
     /// What the recommendation costs, if that was asked.
     pub cost: Option<Cost>,
+}
+
+/// One diagnosis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    pub kind: Kind,
+    /// How clearly the numbers show it: 0.5 at the threshold, towards 1 far beyond it.
+    pub confidence: f64,
+    /// The numbers, in a sentence.
+    pub evidence: String,
+    /// What to do about it, in a sentence.
+    pub remedy: String,
+}
+
+/// A change that tells explanations apart, and what it did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    pub change: Change,
+    /// Instances that ran.
+    pub instances: usize,
+    /// Requests a second before.
+    pub before: f64,
+    /// And after.
+    pub after: f64,
+    /// What it speaks for.
+    pub shows: Kind,
+    /// All of it in a sentence.
+    pub text: String,
+}
+
+/// How many instances to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recommendation {
+    pub instances: usize,
+    /// Smallest count that the interval of the model allows.
+    pub low: usize,
+    /// Largest count that it allows.
+    pub high: usize,
+    pub goal_met: bool,
+    /// Whether what disturbed the measurements may have changed the answer. Earlier documents do not tell.
+    #[serde(default)]
+    pub could_differ: bool,
+    pub limited_by: Kind,
+    pub next_limit: Option<NextLimit>,
+    /// All of it in words.
+    pub reason: String,
+}
+
+/// What one instance and two carry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InstanceCapacity {
+    /// The most that one instance completed (1/s).
+    pub one: f64,
+    /// What two completed together (1/s), where they were measured.
+    pub two: Option<f64>,
+    /// Whether a second instance completes more, where that is known.
+    pub second_helps: Option<bool>,
+    pub limited_by: Kind,
+    /// All of it in words.
+    pub reason: String,
 }
 
 /// Why the measuring ended.
@@ -191,6 +252,51 @@ impl Plan {
             (Some(recommendation), _) => recommendation.goal_met,
             (None, Some(capacity)) => capacity.limited_by != Kind::Failing,
             (None, None) => false,
+        }
+    }
+}
+
+impl From<&capacity::Finding> for Finding {
+    fn from(finding: &capacity::Finding) -> Finding {
+        Finding {
+            kind: finding.kind,
+            confidence: finding.confidence,
+            evidence: words::finding::evidence(&finding.details),
+            remedy: words::finding::remedy(finding.remedy),
+        }
+    }
+}
+
+impl From<&capacity::Trial> for Trial {
+    fn from(trial: &capacity::Trial) -> Trial {
+        let capacity::Trial { change, instances, before, after, shows } = *trial;
+        Trial { change, instances, before, after, shows, text: words::trial::describe(trial) }
+    }
+}
+
+impl From<&capacity::Recommendation> for Recommendation {
+    fn from(r: &capacity::Recommendation) -> Recommendation {
+        Recommendation {
+            instances: r.instances,
+            low: r.low,
+            high: r.high,
+            goal_met: r.goal_met,
+            could_differ: r.could_differ,
+            limited_by: r.limited_by,
+            next_limit: r.next_limit,
+            reason: words::recommendation::reason(r),
+        }
+    }
+}
+
+impl From<&capacity::InstanceCapacity> for InstanceCapacity {
+    fn from(answer: &capacity::InstanceCapacity) -> InstanceCapacity {
+        InstanceCapacity {
+            one: answer.one,
+            two: answer.two,
+            second_helps: answer.second_helps,
+            limited_by: answer.limited_by,
+            reason: words::capacity::reason(answer),
         }
     }
 }

@@ -67,12 +67,14 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) -> Vec<Contradiction> {
         plan.slots = Some(model.slots);
     }
     plan.balancer_slots = known.balancer_slots();
-    plan.interventions = known.interventions(&model);
+    let trials = known.interventions(&model);
+    plan.interventions = trials.iter().map(plan::Trial::from).collect();
     if known.experiment.depth == Depth::Capacity {
         let two = known.second.as_ref().map(Observation::throughput);
         let answer = capacity::instance_capacity(&model, &bounds, two);
-        plan.findings = known.findings(&model, 1, answer.limited_by, false);
-        plan.capacity = Some(answer);
+        let findings = known.findings(&model, 1, answer.limited_by, false);
+        plan.findings = findings.iter().map(plan::Finding::from).collect();
+        plan.capacity = Some(plan::InstanceCapacity::from(&answer));
         return Vec::new();
     }
     let (goal, measured) = (known.goal(), known.measurements());
@@ -86,16 +88,17 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) -> Vec<Contradiction> {
     counts.sort_unstable();
     let curve = capacity::curve(&model, &goal, &measured, counts);
     plan.curve = curve.iter().map(plan::Point::from).collect();
-    plan.findings = known.findings(&model, answer.instances, answer.limited_by, answer.goal_met);
+    let findings = known.findings(&model, answer.instances, answer.limited_by, answer.goal_met);
+    plan.findings = findings.iter().map(plan::Finding::from).collect();
     let contradictions = capacity::contradictions(&Answer {
         model: &model,
         goal: &goal,
         recommendation: &answer,
-        findings: &plan.findings,
-        trials: &plan.interventions,
+        findings: &findings,
+        trials: &trials,
         measured: &known.valid_measurements(),
     });
-    plan.recommendation = Some(answer);
+    plan.recommendation = Some(plan::Recommendation::from(&answer));
     contradictions
 }
 

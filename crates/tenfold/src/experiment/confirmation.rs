@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use capacity::Unsure;
-use capacity::words::{counted, rate};
 
 use super::Depth;
 use super::intervention::Setting;
@@ -12,6 +11,7 @@ use super::probe::{Abort, Probe, WarmUp};
 use super::session::{Session, Stage, bound, longest_wait};
 use crate::config::Pattern;
 use crate::document::plan::{Purpose, StopReason};
+use crate::words::number::{counted, rate};
 
 impl Session<'_> {
     /// Measures the recommended count and the one below, until both stand, then what is least sure, and

@@ -16,11 +16,13 @@ use observe::{Machine, fullest};
 use serde::{Deserialize, Serialize};
 
 pub use self::next::ABOUT;
+use super::Experiment;
+use super::crash::crashes;
 use super::observation::Observation;
-use super::{Experiment, death};
 use crate::config::Pattern;
 use crate::document::plan::{Stop, StopReason};
 use crate::document::verdict::Verdict;
+use crate::words;
 
 /// All measurements of an experiment.
 pub struct Knowledge<'a> {
@@ -257,11 +259,11 @@ impl<'a> Knowledge<'a> {
             errors: failing.map(|o| (o.error_ratio(), o.top_error.clone().unwrap_or_default())),
             error_limit: self.experiment.goal.max_errors,
             failing: self.failing(),
-            deaths: self
+            crashes: self
                 .deaths
                 .iter()
                 .next()
-                .map(|(name, past)| death::told(name, past.restarts, past)),
+                .map(|(name, past)| crashes(name, past.restarts, past)),
             generator_thread: worst(&|o| o.generator_thread),
             shortage: self.shortage(),
             balancer_thread: worst(&|o| o.balancer_thread),
@@ -440,7 +442,8 @@ impl<'a> Knowledge<'a> {
             format!("With {instances} running nothing could be measured: {why}")
         };
         let noticed = self.notes.iter().chain(self.surprises.values()).cloned();
-        let words = self.deaths.iter().filter_map(|(name, past)| death::last_words(name, past));
+        let words =
+            self.deaths.iter().filter_map(|(name, past)| words::crash::last_words(name, past));
         noticed.chain(self.unfairness()).chain(self.lost.iter().map(told)).chain(words).collect()
     }
 

@@ -9,14 +9,14 @@
 //! - `confirmation`: the goal's workload, at the answer and where the model is least sure.
 //! - `intervention`: changes that tell two explanations apart.
 //! - `knowledge`: what is known so far, and what follows from it.
-//! - `death`: instances that died meanwhile, in words.
+//! - `crash`: instances that died meanwhile.
 //! - `answer`: the plan from what is known.
 //! - `recording`: the measurements as a file that gives the same plan again.
 //! - `verdict`: how far it can be relied on.
 
 mod answer;
 mod confirmation;
-mod death;
+mod crash;
 mod intervention;
 mod knowledge;
 mod observation;

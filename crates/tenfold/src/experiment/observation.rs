@@ -5,7 +5,6 @@ use std::time::Duration;
 use balancer::Snapshot;
 use capacity::model::quota::ThrottledRun;
 use capacity::queueing::laws;
-use capacity::words::percent;
 use capacity::{Admission, Filling, Measured, Pool, Quota, Saturation, ServiceShape};
 use hdrhistogram::Histogram;
 use load::{ErrorKind, Reason, Report};
@@ -20,6 +19,7 @@ use crate::document::times::times;
 use crate::document::verdict::Verdict;
 use crate::service::cpu_use::{self, CpuUse};
 use crate::service::deployment::Deployment;
+use crate::words::number::percent;
 
 /// Counters at the beginning of the measured interval.
 pub struct Mark {

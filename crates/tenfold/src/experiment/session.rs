@@ -6,18 +6,20 @@ use capacity::Failing;
 use fleet::MemberStatus;
 use observe::Machine;
 
+use super::crash::crashes;
 use super::intervention::Setting;
 use super::knowledge::Knowledge;
 use super::observation::{Observation, of_redirects};
 use super::pace::{Budget, Pace};
 use super::probe::{Abort, Probe, WarmUp};
-use super::{Depth, Experiment, death};
+use super::{Depth, Experiment};
 use crate::config::Pattern;
 use crate::document::plan::{Purpose, StopReason};
 use crate::process::exit_code::misuse;
 use crate::process::signal::Stop;
 use crate::service::deployment::Deployment;
 use crate::terminal::progress::Progress;
+use crate::words;
 
 /// A running experiment.
 pub struct Session<'a> {
@@ -241,7 +243,7 @@ impl<'a> Session<'a> {
         let works = "give a request that works (--path, --method, --body)";
         Err(Abort::Failed(match self.known.deaths.iter().next() {
             Some((name, past)) => {
-                let death = death::told(name, past.restarts, past);
+                let death = words::crash::describe(&crashes(name, past.restarts, past));
                 anyhow::anyhow!(
                     "{failed}; {death}: mend what ends it, or {works}{}",
                     past.last_output

@@ -1,14 +1,15 @@
 //! How far a plan can be relied on: its verdict, and whether what speaks against it may change the answer.
 
-use capacity::words::{counted, percent, rate, time};
-use capacity::{Contradiction, Recommendation, Workload};
+use capacity::{Contradiction, Workload};
 
-use super::death;
+use super::crash::crashes;
 use super::knowledge::Knowledge;
 use super::observation::Observation;
 use super::{Depth, SuspectAnswer};
-use crate::document::plan::Plan;
+use crate::document::plan::{self, Plan};
 use crate::document::verdict::{Verdict, distinct};
+use crate::words;
+use crate::words::number::{counted, percent, rate, time};
 
 /// The plan is as good as the measurements that it rests on: the ladder, two instances, and the last
 /// of the recommended count. That one below is overloaded is expected. Contradictions and instances that were still
@@ -27,9 +28,9 @@ pub fn judge(known: &Knowledge<'_>, plan: &mut Plan, contradictions: &[Contradic
     let mut open = Vec::new();
     for contradiction in contradictions {
         plan.verdict = plan.verdict.max(Verdict::Suspect);
-        plan.verdict_reasons.push(contradiction.to_string());
+        plan.verdict_reasons.push(words::contradiction::describe(contradiction));
         if contradiction.is_of_the_model() && !is_measured {
-            open.push(contradiction.to_string());
+            open.push(words::contradiction::describe(contradiction));
         }
     }
     // One less that missed the goal while it was cold might hold it.
@@ -61,7 +62,7 @@ pub fn judge(known: &Knowledge<'_>, plan: &mut Plan, contradictions: &[Contradic
         // Those at the memory limit are told as such.
         let deaths = past.restarts.saturating_sub(past.memory_kills);
         if deaths > 0 {
-            let death = death::told(name, deaths, past);
+            let death = words::crash::describe(&crashes(name, deaths, past));
             open.push(format!("{death}; see why, and measure again"));
         }
     }
@@ -81,7 +82,7 @@ pub fn judge(known: &Knowledge<'_>, plan: &mut Plan, contradictions: &[Contradic
 
 /// Whether measurements alone decide the count, whatever the model says: it holds the goal, and one less, warm, does
 /// not; or no count of instances cures what fails. Without a goal for latency the model tells where the curve bends.
-fn is_measured(known: &Knowledge<'_>, answer: &Recommendation) -> bool {
+fn is_measured(known: &Knowledge<'_>, answer: &plan::Recommendation) -> bool {
     let goal = known.goal();
     let has_goal = match goal.workload {
         Workload::Open { .. } => true,
@@ -112,7 +113,7 @@ fn crowd(o: &Observation, cores: f64) -> String {
          are too long by {} at most{p95}; the interval of the answer holds that. More cores, or the load from another \
          machine (`tenfold load`), would tell more exactly.",
         o.instances(),
-        capacity::words::cores(cores),
+        crate::words::number::cores(cores),
         percent((late * 100.0).round() / 100.0),
     )
 }

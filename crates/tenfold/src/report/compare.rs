@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
-use capacity::words::{percent, rate, time};
-
 use super::table::Table;
 use crate::document::comparison::{Comparison, Method, Outcome, Row, Side};
+use crate::words::number::{percent, rate, time};
 
 /// A line a metric; then what is broken and what to bear in mind.
 pub fn text(comparison: &Comparison) -> String {

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use capacity::cost::Limit;
-use capacity::words::{cores, percent, rate, time};
 use ratatui::symbols::Marker;
 use ratatui::widgets::{Dataset, GraphType};
 
@@ -11,6 +10,8 @@ use super::table::Table;
 use crate::cost::{Measured, Row, Sizing, row_name};
 use crate::document::verdict::Verdict;
 use crate::terminal::chart::{self, Span};
+use crate::words;
+use crate::words::number::{cores, percent, rate, time};
 
 /// A percentile that the goal bounds.
 struct Bound {
@@ -184,7 +185,8 @@ fn remarks(sizing: &Sizing) -> String {
             );
         }
         if m.limited_by != Limit::Instances {
-            let _ = writeln!(out, "{name}: {}, so they may do more", m.limited_by.explanation());
+            let _ =
+                writeln!(out, "{name}: {}, so they may do more", words::cost::limit(m.limited_by));
         }
         if m.requests == 0 {
             let _ = writeln!(

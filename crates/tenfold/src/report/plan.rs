@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use capacity::Ladder;
 use capacity::cost::price::CpuKind;
-use capacity::words::{cores, counted, percent, rate, time};
 
 use super::table::Table;
 use crate::document::cost::{Cost, NeedsFrom};
 use crate::document::plan::{Goal, Plan, Point, Purpose};
 use crate::document::resources::Limits;
 use crate::document::verdict::Verdict;
+use crate::words::number::{cores, counted, percent, rate, time};
 
 /// Which counts of the curve are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

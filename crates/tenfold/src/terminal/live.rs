@@ -169,6 +169,6 @@ fn demand(demand: Demand, motion: Motion) -> String {
         Demand::Users { now: 1, .. } => "1 user".to_owned(),
         Demand::Users { now, .. } => format!("{now} users"),
         Demand::Rate(_) if motion == Motion::Ending => "arrivals over".to_owned(),
-        Demand::Rate(rate) => format!("{} requests/s offered", capacity::words::rate(rate)),
+        Demand::Rate(rate) => format!("{} requests/s offered", crate::words::number::rate(rate)),
     }
 }

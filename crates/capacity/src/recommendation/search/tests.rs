@@ -1,6 +1,7 @@
 use super::*;
 use crate::queueing::service_shape::ServiceShape;
 use crate::queueing::workload::Workload;
+use crate::recommendation::reason::{BusyPart, Head, LimitDetails, Obstacle, OneMore};
 use crate::testing::ladder;
 use crate::testing::{bounds, measured, open};
 use crate::testing::{model, saturation};
@@ -22,7 +23,7 @@ fn ten_users_need_four_serial_seconds() {
     assert_eq!((r.instances, r.goal_met, r.limited_by), (4, true, Kind::Serialized));
     assert!(r.low <= 4 && r.high >= 4);
     assert_eq!(r.next_limit, None, "the cores carry a hundred times as much");
-    assert!(r.reason.contains("3 would not"), "{}", r.reason);
+    assert!(matches!(r.reason.head, Head::Holds { fewer: Some((false, _)), .. }), "{r:?}");
 }
 
 #[test]
@@ -50,7 +51,7 @@ fn a_third_would_not_help_on_two_cores() {
     for goal in [open(45.0, 0.5), open(200.0, 0.5), closed(10, 0.0, None)] {
         let r = recommend(&m, &goal, &bounds(Kind::CpuBound), &[]);
         assert_eq!((r.instances, r.limited_by), (2, Kind::CpuBound));
-        assert!(r.reason.contains("a third would not help"), "{}", r.reason);
+        assert!(r.reason.one_more == Some(OneMore::NoHelp(BusyPart::Cores)), "{r:?}");
     }
 }
 
@@ -65,14 +66,19 @@ fn errors_are_not_cured_by_instances() {
     let b = Bounds { failing: Some(Failing::Requests(0.05)), ..bounds(Kind::Serialized) };
     let r = recommend(&sleeper(0.02), &open(60.0, 0.3), &b, &[]);
     assert_eq!((r.goal_met, r.limited_by), (false, Kind::Failing));
-    assert!(r.reason.contains("5 % of the requests fail"), "{}", r.reason);
+    let failing = Obstacle::Failing(Failing::Requests(0.05));
+    assert_eq!(r.reason.head, Head::OutOfReach(failing));
 }
 
 #[test]
 fn a_bound_below_the_service_time_needs_no_instances() {
     let r = recommend(&sleeper(0.02), &closed(3, 0.0, Some(0.01)), &bounds(Kind::Serialized), &[]);
-    assert_eq!((r.instances, r.goal_met), (3, false), "{}", r.reason);
-    assert!(r.reason.contains("a request alone takes 20 ms"), "{}", r.reason);
+    assert_eq!((r.instances, r.goal_met), (3, false), "{r:?}");
+    let is_alone = matches!(
+        r.reason.head,
+        Head::OutOfReach(Obstacle::RequestAlone { alone, .. }) if (alone - 0.02).abs() < 1e-9
+    );
+    assert!(is_alone, "{r:?}");
 }
 
 #[test]
@@ -81,7 +87,7 @@ fn the_best_is_what_was_measured() {
     m.fit(&[saturation(2, 63.0, 0.03, 1.95)]);
     let two = Measured { throughput: 58.0, offered: 58.0, ..measured(2, 0.2) };
     let r = recommend(&m, &closed(10, 0.0, None), &bounds(Kind::CpuBound), &[two]);
-    assert_eq!((r.instances, r.goal_met), (2, true), "{}", r.reason);
+    assert_eq!((r.instances, r.goal_met), (2, true), "{r:?}");
 }
 
 #[test]
@@ -89,10 +95,10 @@ fn memory_bounds_the_answer() {
     let b = Bounds { memory: Some(3), ..bounds(Kind::Serialized) };
     let r = recommend(&sleeper(0.0205), &open(400.0, 0.1), &b, &[]);
     assert_eq!((r.instances, r.goal_met, r.limited_by), (3, false, Kind::MemoryPressure));
-    assert_eq!(r.next_limit, None, "{}", r.reason);
+    assert_eq!(r.next_limit, None, "{r:?}");
     let one = Bounds { memory: Some(1), ..b };
     let reason = recommend(&sleeper(0.0205), &open(400.0, 0.1), &one, &[]).reason;
-    assert!(reason.ends_with("; no more than one fits into the memory."), "{reason}");
+    assert_eq!(reason.one_more, Some(OneMore::NoMoreFit(1)));
 }
 
 // 16,000 requests/s are all that the balancer's thread carries, and all that one instance does.
@@ -100,9 +106,8 @@ fn memory_bounds_the_answer() {
 fn beyond_the_balancers_limit_there_is_no_other() {
     let m = model(16, 0.001, 1e-5, 64.0);
     let r = recommend(&m, &open(15_000.0, 0.1), &bounds(Kind::Waiting), &[]);
-    assert_eq!((r.limited_by, r.next_limit), (Kind::BalancerBound, None), "{}", r.reason);
-    let futile = "a second would not help, for the balancer is busy.";
-    assert!(r.reason.ends_with(futile), "{}", r.reason);
+    assert_eq!((r.limited_by, r.next_limit), (Kind::BalancerBound, None), "{r:?}");
+    assert_eq!(r.reason.one_more, Some(OneMore::NoHelp(BusyPart::Balancer)));
 }
 
 // The same where it is the generator's thread that is the busier one.
@@ -111,10 +116,10 @@ fn what_the_generator_cannot_send_is_not_laid_to_the_balancer() {
     let mut m = model(16, 0.001, 1e-5, 64.0);
     m.relay_kind = Kind::GeneratorBound;
     let r = recommend(&m, &open(15_000.0, 0.1), &bounds(Kind::Waiting), &[]);
-    assert_eq!((r.limited_by, r.next_limit), (Kind::GeneratorBound, None), "{}", r.reason);
-    assert!(!r.reason.contains("the balancer"), "{}", r.reason);
+    assert_eq!((r.limited_by, r.next_limit), (Kind::GeneratorBound, None), "{r:?}");
+    assert_eq!(r.reason.limit, Some(LimitDetails::Generator));
     let r = recommend(&m, &open(6_000.0, 0.1), &bounds(Kind::Waiting), &[]);
-    assert_eq!(r.next_limit.unwrap().kind, Kind::GeneratorBound, "{}", r.reason);
+    assert_eq!(r.next_limit.unwrap().kind, Kind::GeneratorBound, "{r:?}");
 }
 
 // A second of sleep each, as far as four at once were tried, where half a second is wanted.
@@ -123,9 +128,9 @@ fn cores_that_idle_are_no_limit() {
     let ladder = ladder(&[(1, 1.0), (2, 2.0), (4, 4.0)]);
     let m = Model::new(ladder, saturation(1, 4.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
     let r = recommend(&m, &closed(3, 0.0, Some(0.5)), &bounds(Kind::Waiting), &[]);
-    assert_eq!((r.goal_met, r.limited_by), (false, Kind::Waiting), "{}", r.reason);
-    let why = "; limited by the 1.00 s that a request takes by itself.";
-    assert!(r.reason.ends_with(why), "{}", r.reason);
+    assert_eq!((r.goal_met, r.limited_by), (false, Kind::Waiting), "{r:?}");
+    assert_eq!(r.reason.limit, Some(LimitDetails::ServiceTime(1.0)));
+    assert_eq!(r.reason.one_more, None);
 }
 
 #[test]
@@ -147,10 +152,10 @@ fn less_than_predicted_is_no_headroom() {
     };
     assert_eq!(answer(39.0).limited_by, Kind::Headroom);
     let r = answer(4.0);
-    assert_eq!((r.instances, r.limited_by), (1, Kind::Waiting), "{}", r.reason);
-    let contradiction = "but 4.00 requests/s were completed where 40.0 were predicted";
-    assert!(r.reason.contains(contradiction), "{}", r.reason);
-    assert!(!r.reason.contains("nothing limits yet"), "{}", r.reason);
+    assert_eq!((r.instances, r.limited_by), (1, Kind::Waiting), "{r:?}");
+    let (measured, predicted) = r.reason.unexplained.unwrap();
+    assert!(measured == 4.0 && (predicted - 40.0).abs() < 1e-9, "{r:?}");
+    assert_eq!(r.reason.limit, None);
 }
 
 // 11.7 of 0.15 s each a second on two cores, of which other programs used one.

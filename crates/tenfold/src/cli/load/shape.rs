@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use capacity::words::time;
 use clap::Args;
 use load::{Phase, Replay, Rhythm, Think, Trace, Trim};
 
 use crate::config::bounded;
 use crate::config::quantity;
 use crate::process::exit_code::misuse;
+use crate::words::number::time;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Workload")]

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use capacity::words::{percent, rate, time};
 use clap::Args;
 use load::Report;
 
 use crate::config::quantity;
 use crate::document::load::{Check, Document};
+use crate::words::number::{percent, rate, time};
 
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Thresholds (exit code 3 if one is broken)")]

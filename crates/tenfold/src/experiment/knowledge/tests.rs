@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use capacity::recommendation::reason::{Head, Obstacle};
+
 use super::*;
 use crate::config::{Goal, Request, Workload};
 use crate::document::resources::Limited;
@@ -81,7 +83,10 @@ fn an_instance_that_dies_again_and_again_fails_without_a_failed_request() {
         let answer = capacity::recommend(&model, &known.goal(), &bounds, &known.measurements());
         let findings = known.findings(&model, answer.instances, answer.limited_by, answer.goal_met);
         let is_found = findings.iter().any(|f| f.kind == capacity::Kind::Failing);
-        (known.failing(), answer.reason.contains("died 2 times"), is_found)
+        let failing = known.failing();
+        let is_obstacle =
+            |failing| answer.reason.head == Head::OutOfReach(Obstacle::Failing(failing));
+        (failing, failing.is_some_and(is_obstacle), is_found)
     };
     assert_eq!(failing("app-1", 1, 0), (None, false, false), "by chance");
     assert_eq!(failing("app-1", 2, 2), (None, false, false), "at its memory limit");

@@ -1,10 +1,10 @@
 //! What is to be said of an instance that lets some connections wait for others.
 
 use capacity::finding::fairness::{Loaded, most_unfair};
-use capacity::words::{rate, time};
 
 use super::Knowledge;
 use crate::document::plan::Probe;
+use crate::words::number::{rate, time};
 
 impl Knowledge<'_> {
     /// The numbers and the remedy, where one instance is unfair to those that wait.

@@ -2,12 +2,11 @@
 
 use std::fmt::Write;
 
-use capacity::words::{rate, time};
-
 use super::text::{counted, length};
 use crate::document::load::Document;
 use crate::document::times::Times;
 use crate::document::verdict::Verdict;
+use crate::words::number::{rate, time};
 
 /// Headed by the target; tables for times, names, failures and thresholds.
 pub fn markdown(document: &Document) -> String {

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use capacity::words::time;
 use load::Metrics;
 
 use crate::document::load::Document;
 use crate::report::table::Table;
+use crate::words::number::time;
 
 /// The lines that a run without a script does not have; empty for such a run.
 pub fn text(document: &Document) -> String {

@@ -2,12 +2,11 @@
 
 use std::fmt::Write;
 
-use capacity::words::{rate, time};
-
 use crate::document::load::Document;
 use crate::document::load::WarmUp;
 use crate::document::verdict::Verdict;
 use crate::report::table::Table;
+use crate::words::number::{rate, time};
 
 /// The run in a sentence.
 pub fn summary(document: &Document) -> String {

@@ -1,6 +1,5 @@
 //! A [`View`] on a screen.
 
-use capacity::words::{rate, time};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
@@ -12,6 +11,7 @@ use super::keys::HELP;
 use super::{Figures, View};
 use crate::document::verdict::Verdict;
 use crate::terminal::chart;
+use crate::words::number::{rate, time};
 
 /// Whether the keys are explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
-use capacity::words::{rate, time};
-
 use super::View;
+use crate::words::number::{rate, time};
 
 /// What was asked in the last second, what came of it, and what went wrong so far.
 pub fn line(view: &View) -> String {

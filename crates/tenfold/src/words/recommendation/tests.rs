@@ -1,13 +1,14 @@
+use capacity::calibration::SLOWER_GAIN;
+use capacity::testing::{bounds, ladder, measured, model, open, saturation};
+use capacity::{
+    Bounds, Goal, Kind, Measured, Model, Saturation, ServiceShape, Workload, recommend,
+};
+
 use super::*;
-use crate::goal::Goal;
-use crate::model::network::Model;
-use crate::model::saturation::Saturation;
-use crate::queueing::service_shape::ServiceShape;
-use crate::recommendation::search::{Bounds, recommend};
-use crate::testing::bounds;
-use crate::testing::ladder;
-use crate::testing::{measured, open};
-use crate::testing::{model, saturation};
+
+fn why(model: &Model, goal: &Goal, bounds: &Bounds, known: &[Measured]) -> String {
+    reason(&recommend(model, goal, bounds, known))
+}
 
 // 400 requests a second of 20.5 ms each, one at a time.
 #[test]
@@ -17,11 +18,11 @@ fn what_no_measurement_confirms_is_said() {
     let bounds = bounds(Kind::Serialized);
     let answer = |known: &[_]| recommend(&m, &open(400.0, 0.1), &bounds, known);
     let n = answer(&[]).instances;
-    let guess = answer(&[]).reason;
+    let guess = reason(&answer(&[]));
     let head = format!("Run {n} instances: nothing measured confirms it, but they should hold");
     assert!(guess.starts_with(&head), "{guess}");
     assert!(guess.contains(&format!(", {} would not (", n - 1)), "{guess}");
-    let known = answer(&[measured(n, 0.05), measured(n - 1, 0.3)]).reason;
+    let known = reason(&answer(&[measured(n, 0.05), measured(n - 1, 0.3)]));
     assert!(known.starts_with(&format!("Run {n} instances: they hold the goal (p95 50 ms")));
     assert!(known.contains(&format!(", {} do not (p95 300 ms measured)", n - 1)), "{known}");
 }
@@ -36,7 +37,7 @@ fn the_figure_that_misses_its_bound_is_named() {
     let fewer = recommend(&m, &goal, &bounds, &[]).instances - 1;
     let said = |fewer: Measured| {
         let n = fewer.instances + 1;
-        recommend(&m, &goal, &bounds, &[fewer, measured(n, 0.04)]).reason
+        why(&m, &goal, &bounds, &[fewer, measured(n, 0.04)])
     };
     let good = measured(fewer, 0.05);
     let failing = said(Measured { errors: 0.05, ..good });
@@ -51,7 +52,7 @@ fn the_figure_that_misses_its_bound_is_named() {
 fn one_may_be_all_that_is_allowed() {
     let m = model(1, 0.0205, 0.0001, 2.0);
     let bounds = Bounds { max_instances: 1, ..bounds(Kind::Serialized) };
-    let reason = recommend(&m, &open(400.0, 0.1), &bounds, &[]).reason;
+    let reason = why(&m, &open(400.0, 0.1), &bounds, &[]);
     assert!(reason.contains("; more than one was not allowed (--max-instances)"), "{reason}");
 }
 
@@ -64,7 +65,7 @@ fn cores_that_were_never_busy_are_not_blamed() {
     let goal = Goal { workload, ..open(1.0, 2.0) };
     let bounds = Bounds { max_instances: 1, ..bounds(Kind::Waiting) };
     let seen = Measured { throughput: 4.0, ..measured(1, 10.0) };
-    let reason = recommend(&m, &goal, &bounds, &[seen]).reason;
+    let reason = why(&m, &goal, &bounds, &[seen]);
     let head = "The goal is out of reach here: 1 instance comes nearest (p95 10.00 s measured); but 4.00 \
                 requests/s were completed where 40.0 were predicted";
     assert!(reason.starts_with(head), "{reason}");
@@ -79,7 +80,7 @@ fn what_a_request_takes_at_least_is_its_least() {
     let one = saturation(1, 410.0, 0.001, 0.5);
     let m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
     let bounds = Bounds { max_instances: 1, ..bounds(Kind::Waiting) };
-    let said = |p95| recommend(&m, &open(100.0, p95), &bounds, &[measured(1, 0.03)]).reason;
+    let said = |p95| why(&m, &open(100.0, p95), &bounds, &[measured(1, 0.03)]);
     assert!(!said(0.01).contains("a request alone takes"), "{}", said(0.01));
     assert!(said(0.004).contains("a request alone takes 5.00 ms"), "{}", said(0.004));
 }
@@ -89,7 +90,7 @@ fn what_a_request_takes_at_least_is_its_least() {
 fn what_was_completed_is_told_as_it_was_measured() {
     let m = model(8, 0.0205, 0.0001, 2.0);
     let bounds = Bounds { max_instances: 1, ..bounds(Kind::Waiting) };
-    let said = |known: &[_]| recommend(&m, &open(400.0, 0.1), &bounds, known).reason;
+    let said = |known: &[_]| why(&m, &open(400.0, 0.1), &bounds, known);
     let late = said(&[measured(1, 0.3)]);
     assert!(late.contains("1 instance comes nearest (p95 300 ms measured)"), "{late}");
     let behind = said(&[Measured { throughput: 300.0, p50: Some(0.01), ..measured(1, 0.3) }]);
@@ -106,7 +107,7 @@ fn a_small_share_that_fails_is_not_none() {
         failing: Some(Failing::Requests(0.0002)),
         ..bounds(Kind::Serialized)
     };
-    let reason = recommend(&m, &open(10.0, 0.1), &bounds, &[]).reason;
+    let reason = why(&m, &open(10.0, 0.1), &bounds, &[]);
     let said = "0.02 % of the requests fail without any overload; more instances would fail";
     assert!(reason.contains(said), "{reason}");
 }
@@ -117,14 +118,14 @@ fn as_many_cores_are_told_as_an_instance_keeps_busy() {
     for (workers, cores) in [(1, "the one core that"), (2, "the 1.9 cores that")] {
         let m = model(workers, 0.01, 0.0095, 8.0);
         let bounds = Bounds { max_instances: 8, ..bounds(Kind::CpuBound) };
-        let reason = recommend(&m, &open(80.0, 0.1), &bounds, &[]).reason;
+        let reason = why(&m, &open(80.0, 0.1), &bounds, &[]);
         assert!(reason.contains(&format!("{cores} an instance keeps busy")), "{reason}");
     }
 }
 
 // `/api` of examples/threads under 100 users: one fills the cores but for what is lost in handing over.
 #[test]
-fn what_a_second_takes_from_the_first_is_not_laid_to_the_users() {
+fn oversubscription_is_not_blamed_on_user_count() {
     let (one, relay) = (saturation(1, 34_579.0, 3.23e-5, 1.69), 1.64e-5);
     let rungs = [(1, 8000.0), (4, 16_700.0), (16, 31_550.0), (32, 33_750.0), (64, 34_579.0)];
     let ladder = ladder(&rungs);
@@ -137,9 +138,9 @@ fn what_a_second_takes_from_the_first_is_not_laid_to_the_users() {
     let bounds = Bounds { max_instances: 4, ..bounds(Kind::CpuBound) };
     let r = recommend(&m, &goal, &bounds, &[]);
     let gain = m.capacity(2) / m.capacity(1);
-    assert!(r.instances == 1 && (SLOWER_GAIN..1.0).contains(&gain), "{gain}: {}", r.reason);
+    assert!(r.instances == 1 && (SLOWER_GAIN..1.0).contains(&gain), "{gain}: {}", reason(&r));
     let told = "a second would not help, for the cores are busy";
-    assert!(r.reason.contains(told), "{}", r.reason);
+    assert!(reason(&r).contains(told), "{}", reason(&r));
 }
 
 #[test]
@@ -158,9 +159,7 @@ fn no_limit_is_told_below_what_was_measured() {
         Goal { p95: None, workload: Workload::Closed { users: 100, think: 0.0 }, ..open(1.0, 1.0) };
     let seen = Measured { throughput: 4607.0, offered: 4607.0, ..measured(1, 0.02) };
     assert!(m.capacity(2) < 4100.0, "{}", m.capacity(2));
-    let reason =
-        recommend(&m, &goal, &Bounds { max_instances: 1, ..bounds(Kind::CpuBound) }, &[seen])
-            .reason;
+    let reason = why(&m, &goal, &Bounds { max_instances: 1, ..bounds(Kind::CpuBound) }, &[seen]);
     assert!(reason.contains("carry 4607 requests/s") && !reason.contains("raise"), "{reason}");
 }
 
@@ -171,7 +170,7 @@ fn busy_cores_are_not_named_at_a_load_that_leaves_them_idle() {
     m.fit(&[saturation(2, 980.0, 0.0009, 0.99)]);
     let r = recommend(&m, &open(10.0, 0.1), &bounds(Kind::CpuBound), &[]);
     assert_eq!(r.limited_by, Kind::Headroom);
-    assert!(r.reason.contains("a second is not needed"), "{}", r.reason);
+    assert!(reason(&r).contains("a second is not needed"), "{}", reason(&r));
 }
 
 // Users were served 3 % better by two than by one, where the model takes two for slower.
@@ -182,7 +181,7 @@ fn what_was_measured_to_help_is_not_said_to_harm() {
     let workload = Workload::Closed { users: 100, think: 0.0 };
     let goal = Goal { p95: None, workload, ..open(1.0, 1.0) };
     let seen = |n, throughput| Measured { throughput, offered: throughput, ..measured(n, 0.06) };
-    let said = |known: &[_]| recommend(&m, &goal, &bounds(Kind::CpuBound), known).reason;
+    let said = |known: &[_]| why(&m, &goal, &bounds(Kind::CpuBound), known);
     assert!(said(&[]).contains("a second would make it slower"), "{}", said(&[]));
     let known = said(&[seen(1, 1800.0), seen(2, 1854.0)]);
     assert!(known.contains("a second would not help, for the cores are busy"), "{known}");
@@ -194,7 +193,7 @@ fn arrivals_that_were_more_by_chance_are_told() {
     let goal = Goal { p95: None, ..open(10.0, 1.0) };
     let said = |sent| {
         let seen = Measured { throughput: sent, offered: sent, ..measured(1, 0.03) };
-        recommend(&m, &goal, &bounds(Kind::Waiting), &[seen]).reason
+        why(&m, &goal, &bounds(Kind::Waiting), &[seen])
     };
     assert!(
         said(11.9).contains("(11.9 requests/s measured, as 11.9 were sent by chance)"),

@@ -1,0 +1,19 @@
+//! The values of the science in words: text, JSON and the history say the same.
+//!
+//! - [`number`]: numbers as people read them.
+//! - [`limit`]: what limits a count of instances.
+//! - [`finding`]: what a finding rests on, and its remedy; [`trial`]: what was changed, and what it showed.
+//! - [`recommendation`]: why a count is recommended; [`capacity`]: what one instance and two carry.
+//! - [`contradiction`]: where an answer contradicts itself.
+//! - [`cost`]: whether bigger or more instances are cheaper.
+//! - [`crash`]: instances that died while something was measured.
+
+pub mod capacity;
+pub mod contradiction;
+pub mod cost;
+pub mod crash;
+pub mod finding;
+pub mod limit;
+pub mod number;
+pub mod recommendation;
+pub mod trial;
