@@ -9,7 +9,7 @@ PROFILE := $(abspath $(TARGET))/profile
 RELEASE := $(TARGET)/$(HOST)/release/tenfold
 ORIGIN := $(TARGET)/bench/release/bench-origin
 
-.PHONY: help demo build release origin deps test soak fuzz lint fmt install clean bench-balancer bench-load bench-accuracy bench-choosing bench-docs systems foreign
+.PHONY: help demo build release origin deps test unit soak fuzz lint fmt install clean bench-balancer bench-load bench-accuracy bench-choosing bench-docs systems foreign
 
 help: ## List these words
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -39,6 +39,11 @@ deps: ## Install what the tests need (Debian's apt, npm, Go and pip)
 
 test: deps ## Run every test
 	@CARGO="$(CARGO)" scripts/test
+
+# What is skipped starts Python, script(1) or openssl.
+unit: ## Run the tests that need no other program and measure nothing (a minute after the build)
+	$(CARGO) test --workspace --locked --lib --bins -q -- --skip driver::process::tests \
+		--skip a_panic_restores_the_terminal --skip examples_in_the_guides_are_valid
 
 bench-choosing: ## Print what a choice of each policy costs
 	$(CARGO) test --release --locked -q -p balancer --lib -- --ignored --nocapture choosing_costs

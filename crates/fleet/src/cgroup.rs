@@ -27,7 +27,7 @@ pub(crate) struct Cgroup {
     directories: Vec<PathBuf>,
     /// Where memory is limited, and to how many bytes.
     memory: Option<(Version, PathBuf, u64)>,
-    /// Who ends it if Tenfold is killed.
+    /// The guard that ends it if Tenfold is killed.
     guard: Option<(Arc<Guard>, Key)>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn clear() {
     parent_groups::known().iter().for_each(|parent| cgroup_removal::clear(parent));
 }
 
-/// Those that such limits need.
+/// The controllers that these limits need.
 fn controllers(limits: &Limits) -> Vec<Controller> {
     let cpu = limits.cpus.map(|_| Controller::Cpu);
     cpu.into_iter().chain(limits.memory.map(|_| Controller::Memory)).collect()

@@ -20,7 +20,7 @@ use crate::app::{App, Readiness};
 use crate::error::StartError;
 use crate::exit::Exit;
 
-/// One running instance, as the rest of the program knows it.
+/// A running instance, as the rest of the program sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// Unique over the life of the fleet and never reused: a restarted instance gets a new one.
@@ -35,7 +35,7 @@ pub struct Member {
     pub pid: u32,
 }
 
-/// Who an instance is to be.
+/// The identity that an instance will have.
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// See [`Member::id`].
@@ -108,6 +108,6 @@ pub trait Instance: Send {
     /// At most `n` of the last lines that it wrote, oldest first, printable.
     fn last_lines(&self, n: usize) -> Vec<String>;
 
-    /// What went wrong beside it.
+    /// A problem that did not stop the instance.
     fn notice(&self) -> Notice;
 }

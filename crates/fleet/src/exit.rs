@@ -28,7 +28,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The same end of an instance of which the kernel has killed a process at this memory limit.
+    /// This exit, with the memory limit at which the kernel killed a process.
     pub(crate) fn at_memory_limit(self, limit: u64) -> Exit {
         match self {
             Exit::Code(0) | Exit::Unknown => self,

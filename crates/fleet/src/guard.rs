@@ -99,7 +99,7 @@ struct State {
     process: Option<GuardProcess>,
 }
 
-/// What the guard is to end.
+/// The groups that the guard will end.
 #[derive(Debug)]
 enum Entry {
     /// A process group.
@@ -214,7 +214,7 @@ impl Guard {
         }
         // Somebody killed or stopped it: a new one gets the whole list. Without one, instances still
         // die with Tenfold, only what they have started may not.
-        // One that has ended may be buried, and its number somebody else's.
+        // An ended group may be reaped, and its number used again.
         if let Some(mut deaf) = state.process.take()
             && let Ok(None) = deaf.child.try_wait()
         {

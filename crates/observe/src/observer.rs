@@ -103,7 +103,7 @@ impl Observer {
     /// instance keeps its name and brings its new process group.
     pub fn watch(&mut self, target: Target) {
         let watched = Watched { scope: target.scope, first_met: HashMap::new() };
-        // What it started before is not known to be its own yet.
+        // Its earlier children must be looked up again.
         self.outsiders.clear();
         self.targets.insert(target.name, watched);
     }
@@ -215,7 +215,7 @@ impl Observer {
         alone(pairs.into_iter(), &ours)
     }
 
-    /// As `/proc/PID/cgroup` names it; `None` when the process is gone.
+    /// The group in `/proc/PID/cgroup`; `None` when the process is gone.
     fn control_group(&mut self, pid: i32) -> Option<Vec<u8>> {
         self.files.bytes(format!("/proc/{pid}/cgroup")).map(<[u8]>::to_vec).ok()
     }
@@ -260,7 +260,7 @@ impl Default for Observer {
 mod tests {
     use super::*;
 
-    // As instances have under limits, and in one unit of systemd.
+    // Instances under limits, or in one unit of systemd, look like this.
     #[test]
     fn only_an_own_control_group_tells_the_owner() {
         let pairs = [("a", 1), ("a", 1), ("b", 2), ("b", 3), ("ours", 4)];
@@ -277,7 +277,7 @@ mod tests {
     }
 }
 
-/// What binds a control group.
+/// The limits of a control group.
 #[derive(Clone, Default)]
 struct GroupLimits {
     quota: Option<cgroup::QuotaCounters>,
@@ -326,7 +326,7 @@ impl Reading<'_> {
         counters
     }
 
-    /// What binds one process of the target: an instance lives in one group.
+    /// Limits of one process of the target, since an instance lives in one group.
     fn limits(&mut self, id: i32) -> Option<GroupLimits> {
         let path = format!("/proc/{id}/cgroup");
         let Ok(membership) = self.files.bytes(path).map(<[u8]>::to_vec) else {

@@ -124,7 +124,7 @@ pub struct TargetUsage {
     pub busiest_thread: Option<BusiestThread>,
     /// Bytes by which the memory of the processes that were there all along grew, a second.
     pub rss_growth: f64,
-    /// The same of the private memory that they have asked for, touched or not.
+    /// Growth of the private memory that they allocated, touched or not.
     pub data_growth: f64,
     /// At the end of the interval, as are the next three. Shared pages count in each process.
     pub rss_bytes: Option<u64>,
@@ -147,7 +147,7 @@ pub struct TargetUsage {
 /// A thread and what it used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BusiestThread {
-    /// As the kernel knows it, at most 15 bytes.
+    /// Name as the kernel has it, at most 15 bytes.
     pub name: String,
     /// Its id.
     pub tid: i32,
@@ -162,7 +162,7 @@ pub struct Throttling {
     pub quota_cores: f64,
     /// Enforcement periods in which the group wanted to run.
     pub periods: u64,
-    /// Those of them that used the quota up.
+    /// Periods in which the quota was used up.
     pub throttled_periods: u64,
     /// Time that the group stood still for it, summed over CPUs.
     pub throttled_seconds: f64,

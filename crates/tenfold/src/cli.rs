@@ -81,7 +81,7 @@ enum Command {
 }
 
 impl Cli {
-    /// The command line. What is wrong with it is said, and ends the program with code 2.
+    /// Parses the command line. A mistake is printed and ends the program with code 2.
     pub fn of_arguments() -> Cli {
         Cli::try_parse().unwrap_or_else(|mut error| {
             if error.kind() == ErrorKind::UnknownArgument {
@@ -172,7 +172,7 @@ fn hint(error: &clap::Error, arguments: &[String]) -> Option<String> {
     }
 }
 
-/// A flag that others have for what is called otherwise here.
+/// Our name for a flag of another tool.
 fn other_name(subcommand: &str, flag: &str) -> Option<&'static str> {
     Some(match (subcommand, flag) {
         ("plan" | "load", "--rps" | "--qps") => "Requests a second are --rate R here",
@@ -226,7 +226,7 @@ fn is_said(flag: &str, arguments: &[String]) -> bool {
     ours.any(|word| word.split('=').next() == Some(flag))
 }
 
-/// The program's own work is light: one thread. Balancer and load generator bring theirs.
+/// Runs on one thread, since balancer and load generator have their own threads.
 fn block_on(task: impl Future<Output = anyhow::Result<Outcome>>) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

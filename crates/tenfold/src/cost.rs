@@ -33,12 +33,12 @@ pub struct Sizing {
     /// Requests of each measurement, and how many at once.
     pub requests: u64,
     pub concurrency: usize,
-    /// What answers must be to count.
+    /// The goal that answers must hold to count.
     pub p95_ms: Option<f64>,
     pub p99_ms: Option<f64>,
     pub max_error_ratio: f64,
     pub prices: Origin,
-    /// Of the balancer a month, in front of several.
+    /// Price of the balancer a month, for several instances.
     pub balancer_month: f64,
     /// One instance of growing size.
     pub vertical: Vec<Row>,
@@ -62,7 +62,7 @@ pub struct Advice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     pub instances: usize,
-    /// Of each.
+    /// Cores of each instance.
     pub cpus: f64,
     pub memory_bytes: u64,
     pub month: f64,
@@ -102,8 +102,7 @@ pub struct Measured {
     pub limited_by: cost::Limit,
     /// The instance that its limits held most.
     pub limited: Option<Limited>,
-    /// A status of the answers, where all of them sent the client elsewhere; earlier documents do not tell.
-    #[serde(default)]
+    /// A status of the answers, where all of them sent the client elsewhere.
     pub redirect: Option<u16>,
     /// Processes that the kernel killed at their memory limit.
     pub memory_kills: u64,
@@ -131,7 +130,7 @@ pub fn row_name(instances: usize, cpus: f64) -> String {
 }
 
 impl Row {
-    /// As the science sees it.
+    /// The row as input for `capacity`.
     fn setting(&self) -> cost::Setting {
         let met =
             self.measured.as_ref().is_some_and(|m| m.goal_met && m.verdict != Verdict::Invalid);

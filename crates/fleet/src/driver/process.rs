@@ -63,7 +63,7 @@ pub struct ProcessDriver {
     logs: Mutex<HashMap<PathBuf, Weak<Mutex<LogFile>>>>,
 }
 
-/// What waiting for an instance came to.
+/// How waiting for an instance ended.
 enum Waited {
     Ready(SocketAddr),
     Late,

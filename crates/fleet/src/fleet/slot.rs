@@ -64,7 +64,7 @@ enum End {
     Crashed(Crash),
 }
 
-/// What has become of an instance by the time that its successor is there.
+/// State of an instance when its successor is ready.
 enum Predecessor {
     Serves,
     Died,
@@ -362,7 +362,7 @@ impl Past {
 
 fn answer(reply: Option<Reply>, result: Result<(), FleetError>) {
     if let Some(reply) = reply {
-        // Nobody may be waiting any more; the work is done all the same.
+        // The caller may have gone; the work is done anyway.
         let _ = reply.send(result);
     }
 }

@@ -1,4 +1,4 @@
-//! What the fleet looks like from outside: one row per instance that exists or is about to again.
+//! The status of a fleet: a row for each instance that exists or will be restarted.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ pub struct MemberStatus {
     pub started_at: SystemTime,
     /// In `Backoff`, when it is started again.
     pub next_start: Option<SystemTime>,
-    /// What goes wrong beside it, in one sentence.
+    /// A problem that did not stop it, in one sentence.
     pub warning: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub struct Past {
     pub memory_kills: u32,
     /// How the last of them came, and what to do about it.
     pub last_crash: Option<String>,
-    /// What it had written by then.
+    /// Its last output.
     #[serde(skip)]
     pub last_output: Output,
 }

@@ -183,7 +183,7 @@ async fn a_crash_loop_is_reported_and_restarted_without_end() {
     assert_eq!(starts, 17);
     assert_eq!(stage.fleet.members()[0].past.crash_loop, Some(20));
 
-    // What ended it is away.
+    // The cause of the crash is gone.
     tokio::time::sleep(seconds(60)).await;
     assert_eq!(stage.states(), ["app-1 Ready", "app-2 Ready"]);
     tokio::time::sleep(seconds(10)).await;

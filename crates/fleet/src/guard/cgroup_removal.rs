@@ -48,7 +48,7 @@ pub(crate) fn end(group: &Path) {
     }
 }
 
-/// Those below first: a group that has others is not removed.
+/// Removes child groups first, since a group with children cannot be removed.
 fn remove(group: &Path) -> io::Result<()> {
     for below in groups_below(group) {
         // Where one stays, so does this.

@@ -15,7 +15,7 @@ pub struct QuotaCounters {
     pub cores: f64,
     /// Enforcement periods in which the group wanted to run.
     pub periods: u64,
-    /// Those of them that used the quota up.
+    /// Periods in which the quota was used up.
     pub throttled_periods: u64,
     /// Time that the group stood still for it, summed over CPUs.
     pub throttled: Duration,
@@ -173,7 +173,7 @@ impl Cgroup {
         self.tightest_memory(files).map(|(_, limit)| limit)
     }
 
-    /// The same with its counters.
+    /// Reads the memory limit and its counters.
     pub(crate) fn memory(&self, files: &mut KernelFiles) -> Option<MemoryCounters> {
         let (directory, limit) = self.tightest_memory(files)?;
         let stat = directory.join("memory.stat");

@@ -119,7 +119,7 @@ impl std::ops::Add for CpuTime {
     }
 }
 
-/// Of pairs of what is used and the limit, the one that is nearest to it.
+/// The pair of use and limit that is nearest to its limit.
 pub fn fullest(used: impl Iterator<Item = (u64, u64)>) -> Option<(u64, u64)> {
     let share = |(used, limit): &(u64, u64)| *used as f64 / (*limit).max(1) as f64;
     used.max_by(|a, b| share(a).total_cmp(&share(b)))

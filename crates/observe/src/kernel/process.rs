@@ -176,7 +176,7 @@ fn data_pages(directory: &str, files: &mut KernelFiles) -> Option<u64> {
     text.split_ascii_whitespace().nth(5)?.parse().ok()
 }
 
-/// Who started it; `None` when it is gone.
+/// The parent of a process; `None` when it is gone.
 pub(crate) fn parent_of(pid: i32, files: &mut KernelFiles) -> Option<i32> {
     read_stat(&format!("/proc/{pid}"), files).map(|stat| stat.ppid)
 }

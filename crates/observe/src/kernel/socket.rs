@@ -26,7 +26,7 @@ pub struct Sockets {
 // === impl Sockets ===
 
 impl Sockets {
-    /// Of these processes. One that may not be read, or has gone, has none.
+    /// Sockets of these processes. A process that is gone or unreadable has none.
     pub(crate) fn read(pids: &[i32], files: &mut KernelFiles) -> Self {
         let owned: HashSet<u64> = pids.iter().flat_map(|pid| inodes(*pid)).collect();
         let entries: Vec<TcpNetEntry> = pids

@@ -15,7 +15,7 @@ use crate::service::admin::{Reload, Scale, Status, client, socket};
 use crate::store;
 use crate::terminal::output;
 
-/// Which one is meant.
+/// Which running Tenfold to control.
 #[derive(Args, Debug)]
 pub struct TargetArguments {
     /// Address where the running Tenfold listens [default: the only one that runs]

@@ -246,7 +246,7 @@ async fn conclude(
     }
 }
 
-/// As wrong usage, unless it may pass by itself.
+/// Turns it into misuse, unless it may go away by itself.
 fn refusal(error: StartError) -> anyhow::Error {
     if error.is_misuse() { misuse(error.to_string()) } else { error.into() }
 }

@@ -51,7 +51,7 @@ impl Question {
             Some(to) if store::file::is_standard_output(to) => Ok(()),
             _ => store::file::show(&text(answer)),
         };
-        // One that fails does not keep the other back.
+        // If one fails, still try the other.
         let written = self.json.as_ref().map_or(Ok(()), |to| store::json::write(answer, to));
         shown.and(written)
     }

@@ -108,7 +108,7 @@ impl Arguments {
             } => Err(failed),
         };
         let drain = match &ending {
-            // Where nothing is in flight, what waits in the queue has nobody left to be answered by.
+            // Without instances nobody could answer the requests in the queue.
             Err(_) if deployment.in_flight() == 0 => Duration::ZERO,
             _ => balancing.drain,
         };

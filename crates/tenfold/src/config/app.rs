@@ -166,7 +166,7 @@ impl AppTable {
     ) -> Result<App, Wrong> {
         let said = &arguments.command;
         let command = if said.is_empty() { &self.command } else { said };
-        // As of -- "$APP" where that is not set.
+        // The shell passes an empty word for `-- "$APP"` if APP is not set.
         if command.first().is_none_or(String::is_empty) {
             return Err(at.then("command").wrong(
                 "no app to run: put its command after --, as in `-- node app.js`, or into [app] command of tenfold.toml",
@@ -176,7 +176,7 @@ impl AppTable {
             return Err(at.then("command").then(&index).wrong(NUL));
         }
         if let Some(sentence) = for_a_shell(command) {
-            // What the command line says wrong is not the file's.
+            // An error of the command line must not name the file.
             let at = if said.is_empty() { at.then("command") } else { Key::default() };
             return Err(at.wrong(&sentence));
         }

@@ -39,7 +39,7 @@ pub struct AppArguments {
     pub command: Vec<String>,
 }
 
-/// What is wrong with it here is not the file's.
+/// Checks the path here, since an error would otherwise name the file.
 fn ready_path(text: &str) -> Result<String, String> {
     let probe = ReadyProbe::http(text).map_err(|error| error.to_string());
     probe.map(|_| text.to_owned())

@@ -25,7 +25,7 @@ pub struct BalancerTable {
     #[serde(default, deserialize_with = "address")]
     pub admin: Option<SocketAddr>,
     pub socket: Option<PathBuf>,
-    /// What requests in flight get when everything ends.
+    /// Time for requests in flight at a stop.
     #[serde(default, deserialize_with = "value::positive_seconds")]
     pub drain: Option<Duration>,
     #[serde(default)]

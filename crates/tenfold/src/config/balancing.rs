@@ -28,10 +28,10 @@ pub struct Balancing {
     pub apps: Vec<Served>,
     pub admin: Option<SocketAddr>,
     pub socket: Option<PathBuf>,
-    /// What requests in flight get when everything ends.
+    /// Time for requests in flight at a stop.
     pub drain: Duration,
     pub start: Start,
-    /// What is right but may not be for long, each in a sentence.
+    /// Warnings about settings that will soon be invalid, a sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub struct Balancing {
 pub enum Start {
     /// Its own.
     Anew,
-    /// Those of the Tenfold that listens there now, if one does.
+    /// Takes over the listeners of a running Tenfold, if there is one.
     TakingOver,
 }
 
@@ -59,13 +59,13 @@ pub enum Members {
         app: Box<fleet::App>,
         count: usize,
         slots: Option<Slots>,
-        /// What all have in common as backends.
+        /// Settings that all instances share as backends.
         backend: Box<Backend>,
     },
     /// Servers that something else runs.
     Servers {
         servers: Vec<Backend>,
-        /// What one that is added later has in common with them.
+        /// Settings for servers that are added later.
         backend: Box<Backend>,
     },
 }
@@ -143,7 +143,7 @@ impl Balancing {
         output::line(format_args!("valid: {}", self.describe()));
     }
 
-    /// What was found right, in a line.
+    /// Counts listeners, apps and routes, in a line.
     fn describe(&self) -> String {
         let count = |n: usize, one: &str| match n {
             1 => format!("1 {one}"),
@@ -365,7 +365,7 @@ fn access_log(file: &File, arguments: &BalancingArguments) -> Result<Option<Acce
     table.resolve(directory, &at).map(Some)
 }
 
-/// Those of the command line take the place of the file's.
+/// Servers of the command line replace those of the file.
 fn listeners(file: &File, arguments: &BalancingArguments) -> Result<Vec<Listener>, Wrong> {
     let at = Key::of(&["balancer", "listeners"]);
     let listeners = match &arguments.listen {

@@ -12,7 +12,7 @@ pub fn rate() -> anyhow::Result<Option<f64>> {
     variable("TENFOLD_RATE", quantity::rate)
 }
 
-/// Of users alone. `load` knows more ways to think than `plan`.
+/// Think time of users. `load` parses more forms than `plan`.
 pub fn think<T>(parse: impl FnOnce(&str) -> Result<T, String>) -> anyhow::Result<Option<T>> {
     variable("TENFOLD_THINK", parse)
 }

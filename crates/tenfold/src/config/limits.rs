@@ -32,7 +32,7 @@ pub struct LimitsTable {
 impl LimitsTable {
     pub fn resolve(&self) -> balancer::Limits {
         let default = balancer::Limits::default();
-        // What does not fit is out of range either way.
+        // A number that does not fit is out of range, too.
         let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         balancer::Limits {
             header_bytes: self.header_bytes.map_or(default.header_bytes, size),

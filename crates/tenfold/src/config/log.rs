@@ -64,7 +64,7 @@ impl FromStr for LogTable {
 fn writable(file: PathBuf, at: &Key) -> Result<PathBuf, Wrong> {
     let above = file.parent().filter(|directory| !directory.as_os_str().is_empty());
     match above {
-        // As TENFOLD_LOG= says it.
+        // An empty TENFOLD_LOG= means no log.
         _ if file.as_os_str().is_empty() => {
             Err(at.wrong("the access log has no name: name a file, or - for standard output"))
         }

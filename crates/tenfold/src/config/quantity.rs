@@ -39,14 +39,14 @@ pub fn positive_duration(text: &str) -> Result<Duration, String> {
     duration(text).and_then(|time| more_than_nothing(text, time))
 }
 
-/// The same, or a number of seconds, as the load tools take it: `0.5`, `30`.
+/// Parses a duration, or a bare number of seconds as load tools do: `0.5`, `30`.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.trim().parse().ok();
     let time = number.and_then(|n| Duration::try_from_secs_f64(n).ok());
     time.map_or_else(|| duration(text), |time| bounded(text, time))
 }
 
-/// The same, of more than nothing.
+/// Parses seconds that are more than 0.
 pub fn positive_seconds(text: &str) -> Result<Duration, String> {
     seconds(text).and_then(|time| more_than_nothing(text, time))
 }

@@ -56,7 +56,7 @@ impl Source {
         Source { name: name.to_owned(), text: text.to_owned() }
     }
 
-    /// What the parser of a file found, as an error of the user's.
+    /// Turns an error of the parser into misuse, with line and remedy.
     pub fn unreadable(&self, error: &toml::de::Error) -> anyhow::Error {
         let start = error.span().map_or(0, |span| span.start);
         let message = error.message().replace('\n', ", ");
@@ -72,7 +72,7 @@ impl Source {
         self.refuse(start, &format!("{message} (in `{written}`){separator}{remedy}"))
     }
 
-    /// A value that cannot be, as an error of the user's.
+    /// Turns an impossible value into misuse, with its line.
     pub fn wrong(&self, wrong: &Wrong) -> anyhow::Error {
         match self.find(&wrong.at) {
             Some(span) => self.refuse(span.start, &wrong.sentence),
@@ -144,7 +144,7 @@ impl Source {
     }
 }
 
-/// What was meant, or what there is.
+/// Suggests the nearest known name, or lists all.
 fn suggestion(unknown: &str, known: &str) -> String {
     let quoted = |text: &str| -> Vec<String> {
         text.split('`').skip(1).step_by(2).map(ToOwned::to_owned).collect()

@@ -58,7 +58,7 @@ pub fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D
     number(TIME, quantity::seconds, from)
 }
 
-/// The same, more than 0 and at most a day.
+/// Parses seconds that are more than 0 and at most a day.
 pub fn positive_seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     let parse = |text: &str| at_most_a_day(text, quantity::positive_seconds(text)?);
     number(TIME, parse, from)

@@ -20,7 +20,7 @@ pub struct Comparison {
     /// That no interval misses its truth.
     pub confidence: f64,
     pub metrics: Vec<Row>,
-    /// What to bear in mind.
+    /// Doubts about the comparison.
     pub notes: Vec<String>,
 }
 

@@ -20,7 +20,7 @@ pub struct Origin {
 pub struct Cost {
     pub origin: Origin,
     pub needs: Needs,
-    /// Of the balancer a month, where it is known.
+    /// Price of the balancer a month, where it is known.
     pub balancer_month: Option<f64>,
     /// Cheapest first: those with cores of one's own, then others.
     pub offers: Vec<Offer>,
@@ -52,14 +52,14 @@ pub struct Offer {
     pub vendor: String,
     pub region: String,
     pub machine: String,
-    /// As the vendor counts.
+    /// Cores as the vendor counts them.
     pub cores: f64,
     pub memory_gib: f64,
     pub cpu_kind: CpuKind,
     pub month_each: f64,
     pub instances_each: usize,
     pub machines: usize,
-    /// Of all machines and the balancer.
+    /// Price of all machines and the balancer a month.
     pub month: f64,
     pub month_per_thousand: Option<f64>,
 }

@@ -18,91 +18,68 @@ pub mod testing;
 const SCHEMA: &str = "tenfold/load/1";
 
 /// Times in milliseconds, rates in requests a second, CPU in cores; absent is null, never 0.
-/// Fields that earlier documents lack have a default.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Document {
     pub schema: String,
     /// The URL, without credentials.
     pub target: String,
-    #[serde(default)]
     pub method: String,
     pub workload: String,
     /// Users who were asked for; of those who come one after the other the most that were there at
     /// the end of a window, and of arrivals as many as were under way on average.
-    #[serde(default)]
     pub concurrency: u64,
     /// Threads of the generator.
-    #[serde(default)]
     pub threads: Option<usize>,
-    /// What carried the bytes: `uring` or `epoll`.
-    #[serde(default)]
+    /// I/O engine: `uring` or `epoll`.
     pub engine: Option<String>,
-    #[serde(default)]
     pub keep_alive: KeepAlive,
     pub started_at: String,
     /// Cut from the beginning; the figures leave it out.
-    #[serde(default)]
     pub warm_up: Option<WarmUp>,
     /// Without the warm-up.
     pub duration_s: f64,
-    /// Of this, as long it was paused by hand; rates leave it out.
-    #[serde(default)]
+    /// Time in which the run was paused by hand; rates leave it out.
     pub paused_s: f64,
     pub requests: u64,
     pub errors: BTreeMap<String, u64>,
     pub status: BTreeMap<u16, u64>,
     pub bytes: u64,
-    /// Of these, bodies of complete answers.
-    #[serde(default)]
+    /// Bytes in bodies of complete answers.
     pub body_bytes: u64,
     pub throughput: f64,
     pub offered: f64,
-    /// Of an overloaded target, of what it answered; else of what was sent.
+    /// Share of the offered rate: answered by an overloaded target, else sent.
     pub achieved_ratio: f64,
     /// Requests that were due.
-    #[serde(default)]
     pub requests_offered: Option<u64>,
-    /// Those of them that were sent.
-    #[serde(default)]
+    /// Requests that were sent.
     pub requests_sent: Option<u64>,
     /// Requests under way when the run ended, which are in no percentile.
-    #[serde(default)]
     pub requests_unanswered: Option<u64>,
     /// Arrivals came faster than the target answered: the percentiles are lower bounds.
-    #[serde(default)]
     pub overloaded: bool,
     /// Arrivals turned away because too many were in the system.
-    #[serde(default)]
     pub dropped: u64,
     /// Requests of paced users that began late.
-    #[serde(default)]
     pub late: u64,
     /// Requests in the system on average, or users.
-    #[serde(default)]
     pub in_system: Option<f64>,
     pub response_ms: Times,
     pub service_ms: Times,
-    #[serde(default)]
     pub first_byte_ms: Times,
-    #[serde(default)]
     pub connect_ms: Times,
     pub schedule_lag_ms: Lag,
-    #[serde(default)]
     pub connections: Connections,
     pub generator_cpu_cores: f64,
     pub verdict: Verdict,
     pub verdict_reasons: Vec<String>,
     pub by_name: Vec<Named>,
-    #[serde(default)]
     pub failures: Vec<Failure>,
-    #[serde(default)]
     pub thresholds: Vec<Check>,
-    #[serde(default)]
     pub histograms: Histograms,
-    #[serde(default)]
     pub windows: Vec<Window>,
     /// The metrics of a script, under the names that its users know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptReport>,
 }
 
@@ -114,7 +91,7 @@ pub struct Order {
     pub method: String,
     pub workload: String,
     pub keep_alive: KeepAlive,
-    /// As far as there are any, from the beginning on.
+    /// Users at the start, if there are any.
     pub users: Option<usize>,
     /// How long it was to take, if that was said.
     pub length: Option<Duration>,
@@ -166,14 +143,11 @@ pub struct Connections {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Named {
     pub name: String,
-    #[serde(default)]
     pub method: String,
     pub requests: u64,
     pub errors: u64,
-    #[serde(default)]
     pub body_bytes: u64,
     pub response_ms: Times,
-    #[serde(default)]
     pub histogram: EncodedHistogram,
 }
 
@@ -197,7 +171,7 @@ pub struct Check {
     pub met: bool,
 }
 
-/// Of successful requests; of new connections.
+/// Histograms of successful requests, and of new connections.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Histograms {
     pub response: EncodedHistogram,
@@ -211,7 +185,6 @@ pub struct Histograms {
 pub struct Window {
     /// From the beginning of the run.
     pub start_s: f64,
-    #[serde(default)]
     pub stage: Stage,
     pub seconds: f64,
     /// Requests that ended in it, and those of them that failed.
@@ -352,7 +325,7 @@ impl From<&load::Named> for Named {
     }
 }
 
-/// What the script itself demands, and whether it held.
+/// Conditions that the script sets itself, and whether they held.
 fn script_checks(report: &ScriptReport) -> Vec<Check> {
     let count = |name| report.metrics.counters.get(name).copied().unwrap_or(0);
     let mut checks: Vec<Check> = report
@@ -393,7 +366,7 @@ fn concurrency(users: Option<usize>, windows: &[Window], in_system: f64) -> u64 
     }
 }
 
-/// What speaks against a run without any other answer than redirects: they cost the target little.
+/// Why a run that got only redirects is suspect: a redirect costs the target little.
 fn redirects_only(statuses: &BTreeMap<u16, u64>) -> Option<String> {
     let (status, _) = statuses.first_key_value()?;
     let is_redirect = |status: &u16| (300..400).contains(status) && *status != 304;

@@ -23,8 +23,7 @@ pub struct Plan {
     pub duration_s: f64,
     pub command: Vec<String>,
     pub machine: Machine,
-    /// What each instance was held to.
-    #[serde(default)]
+    /// Limits of each instance.
     pub limits: Option<Limits>,
     pub goal: Goal,
     pub verdict: Verdict,
@@ -34,27 +33,22 @@ pub struct Plan {
     /// What the balancer gave it, and should give it: a little more where requests are short.
     pub balancer_slots: Option<usize>,
     pub probes: Vec<Probe>,
-    /// What the model was fitted to, in seconds and not rounded; earlier documents do not tell. Without a workload
+    /// What the model was fitted to, in seconds and not rounded. Without a workload
     /// its goal is a single user.
-    #[serde(default)]
     pub basis: Option<ModelInputs>,
     pub curve: Vec<Point>,
     pub findings: Vec<Finding>,
-    /// What was changed to tell explanations apart, and what it showed; earlier documents do not tell.
-    #[serde(default)]
+    /// What was changed to tell explanations apart, and what it showed.
     pub interventions: Vec<Trial>,
     pub recommendation: Option<Recommendation>,
-    /// The answer where no workload was given, and so no recommendation; earlier documents do not tell.
-    #[serde(default)]
+    /// The answer where no workload was given, and so no recommendation.
     pub capacity: Option<InstanceCapacity>,
     /// Whether what speaks against the measurements may change the recommendation, so that it is the nearest that
-    /// is known and no answer. Earlier documents do not tell.
-    #[serde(default)]
+    /// is known and no answer.
     pub undecided: bool,
     /// What else was noticed: where model and measurement disagreed, why it ended early.
     pub notes: Vec<String>,
-    /// Why no more was measured; earlier documents do not tell.
-    #[serde(default)]
+    /// Why no more was measured.
     pub stop: Option<Stop>,
     /// What the recommendation costs, if that was asked.
     pub cost: Option<Cost>,
@@ -124,7 +118,7 @@ pub struct InstanceCapacity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stop {
     pub reason: StopReason,
-    /// The same in a sentence.
+    /// The reason in a sentence.
     pub explanation: String,
 }
 
@@ -146,13 +140,13 @@ pub enum StopReason {
     GeneratorBound,
     /// Measured twice, and not valid either time.
     Unsteady,
-    /// So many instances did not start, or not run for as long as it takes.
+    /// That many instances did not start, or died while measured.
     Unmeasurable,
     /// A signal came.
     Interrupted,
 }
 
-/// What was wanted.
+/// The goal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     pub rate: Option<f64>,
@@ -186,22 +180,17 @@ pub struct Probe {
     pub requests: u64,
     pub errors: u64,
     pub throughput: f64,
-    /// Requests that were sent a second, by chance more or fewer than the rate. Earlier documents have
-    /// none.
-    #[serde(default)]
+    /// Requests that were sent a second, by chance more or fewer than the rate.
     pub offered: Option<f64>,
     pub latency_ms: Times,
     pub service_ms: Times,
     pub queue_ms: Times,
     pub cpu_cores: CpuCores,
     /// Resident memory of the largest instance.
-    #[serde(default)]
     pub rss_bytes: Option<u64>,
     /// The instance that its limits held most.
-    #[serde(default)]
     pub limited: Option<Limited>,
     /// Processes of instances that the kernel killed at their memory limit meanwhile.
-    #[serde(default)]
     pub memory_kills: u64,
     pub verdict: Verdict,
     pub verdict_reasons: Vec<String>,
@@ -224,10 +213,8 @@ pub struct Predicted {
     pub p50_ms: Option<f64>,
     pub p95_ms: Option<f64>,
     /// The interval of the p95; without an upper end the queue may grow without end.
-    #[serde(default)]
     pub p95_low_ms: Option<f64>,
     /// See `p95_low_ms`.
-    #[serde(default)]
     pub p95_high_ms: Option<f64>,
 }
 

@@ -20,7 +20,7 @@ pub struct Limits {
     pub memory_bytes: Option<u64>,
 }
 
-/// What limits did to an instance, whoever set them.
+/// How its limits affected an instance, whoever set them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limited {
     /// Quota in cores.
@@ -48,7 +48,7 @@ pub struct CpuCores {
 }
 
 impl Machine {
-    /// What the plan tells of the machine.
+    /// The machine as a plan shows it.
     pub fn of(machine: &observe::Machine) -> Machine {
         Machine {
             cores: machine.cores as f64,
@@ -67,7 +67,7 @@ impl Limits {
 }
 
 impl Limited {
-    /// Of one instance in an interval; nothing when nothing limits it.
+    /// Limits of one instance in an interval; `None` without limits.
     pub fn of(usage: &TargetUsage, seconds: f64) -> Option<Limited> {
         let (quota, memory) = (usage.throttling, usage.memory.as_ref());
         let ratio = |t: observe::Throttling| {

@@ -14,8 +14,6 @@ pub struct Times {
     pub p90: Option<f64>,
     pub p95: Option<f64>,
     pub p99: Option<f64>,
-    /// Earlier documents have none.
-    #[serde(default)]
     pub p999: Option<f64>,
     pub max: Option<f64>,
 }

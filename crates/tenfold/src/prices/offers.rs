@@ -88,7 +88,7 @@ fn served(plan: &Plan) -> Option<f64> {
     let instances = plan.recommendation.as_ref()?.instances;
     let point = plan.curve.iter().find(|point| point.instances == instances);
     let at_count = point.map(|p| p.measured.map_or(p.predicted.throughput, |m| m.throughput));
-    // Where the goal is not met, what was asked for is not what is served.
+    // If the goal is not met, the goal's rate is not served.
     let is_met = plan.recommendation.as_ref().is_some_and(|r| r.goal_met);
     plan.goal.rate.filter(|_| is_met).or(at_count).filter(|rate| *rate > 0.0)
 }

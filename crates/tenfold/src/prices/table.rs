@@ -23,7 +23,7 @@ pub struct MachineRow {
     #[serde(deserialize_with = "positive")]
     pub memory_gib: f64,
     pub cpu_kind: CpuKind,
-    /// As the kernel names it: x86_64, arm64.
+    /// Architecture as the kernel names it: x86_64, arm64.
     pub arch: String,
     #[serde(deserialize_with = "positive")]
     price: f64,

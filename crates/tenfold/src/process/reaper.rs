@@ -4,7 +4,7 @@
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use tokio::signal::unix::Signal;
 
-/// Buries them whenever `children` says that one has ended.
+/// Reaps ended children on each signal of `children`.
 ///
 /// The kernel gives orphans to the first thread, so only that one's children are waited for: instances and
 /// a renewed Tenfold are children of threads that wait for them. The guard is not, but nobody asks
@@ -15,7 +15,7 @@ pub async fn reap(mut children: Signal) {
     }
 }
 
-/// Those of the calling thread that have ended.
+/// Ended children of the calling thread.
 fn own_ended() -> WaitIdOptions {
     let of_this_thread = WaitIdOptions::from_bits_retain(libc::__WNOTHREAD.cast_unsigned());
     WaitIdOptions::EXITED | WaitIdOptions::NOHANG | of_this_thread

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use libc::{SCHED_OTHER, SYS_sched_getattr, SYS_sched_setattr, c_long, sched_attr, syscall};
 
-/// The shortest that Linux gives.
+/// The shortest slice that Linux gives.
 const SHORTEST: Duration = Duration::from_micros(100);
 
 /// Runs `start`, whose threads get the shortest slices. A load generator and a balancer that share their
@@ -42,7 +42,7 @@ fn shorten() {
     let Some(mut attributes) = read() else {
         return;
     };
-    // Somebody who chose another policy meant it.
+    // Keep another scheduling policy, since someone chose it.
     if attributes.sched_policy == SCHED_OTHER as u32 {
         attributes.sched_runtime = SHORTEST.as_nanos() as u64;
         // SAFETY: the kernel reads a structure of the size that it says it has, and keeps no

@@ -21,7 +21,7 @@ struct Bound {
     of: fn(&Measured) -> Option<f64>,
 }
 
-/// Of the chart, in characters.
+/// Size of the chart in characters.
 const SIZE: (u16, u16) = (78, 16);
 
 /// Both tables and their lines, what they cannot show, and the answer as its last line.
@@ -69,7 +69,7 @@ pub fn text(sizing: &Sizing) -> String {
     out
 }
 
-/// What answers must be to count.
+/// The goal that answers must hold to count.
 fn goal(sizing: &Sizing) -> String {
     let bounds = bounds(sizing);
     let within = bounds.iter().map(|b| format!("{} within {}", b.name, time(b.ms / 1e3)));
@@ -164,7 +164,7 @@ fn lines(sizing: &Sizing) -> String {
     )
 }
 
-/// What a number cannot say: what failed, missed the goal or was killed.
+/// Explains failures, missed goals and kills, which numbers do not show.
 fn remarks(sizing: &Sizing) -> String {
     let mut out = String::new();
     let rows = sizing.vertical.iter().chain(sizing.horizontal.iter().skip(1));

@@ -41,7 +41,7 @@ pub fn text(status: &Status) -> String {
     )
 }
 
-/// What goes wrong; of one that waits for its restart, also the last that it wrote.
+/// Warnings; for an instance that waits for its restart, also its last output.
 fn warning(i: &StatusInstance) -> Option<String> {
     let warning = i.warning.as_ref()?;
     let again = i.crash_loop.map(|n| format!(", {n} times in a row")).unwrap_or_default();
@@ -87,7 +87,7 @@ fn cells(i: &StatusInstance) -> Vec<String> {
     ]
 }
 
-/// As in `0.10 of 0.1, 93 % throttled`.
+/// Cores and quota, as in `0.10 of 0.1, 93 % throttled`.
 fn cpu(cores: f64, limited: Option<&Limited>) -> String {
     let quota = limited.and_then(|l| l.cpus).map(|cpus| format!(" of {cpus}"));
     let throttled = limited.and_then(|l| l.throttled_ratio).filter(|ratio| *ratio >= 0.01);
@@ -95,7 +95,7 @@ fn cpu(cores: f64, limited: Option<&Limited>) -> String {
     format!("{cores:.2}{}{}", quota.unwrap_or_default(), throttled.unwrap_or_default())
 }
 
-/// What a limit counts is not what is resident: the page cache belongs to it too.
+/// A memory limit counts more than resident memory: the page cache, too.
 fn memory(resident: u64, limited: Option<&Limited>) -> String {
     let limit = limited.and_then(|l| l.memory_used_bytes.zip(l.memory_bytes));
     match limit {

@@ -163,7 +163,7 @@ impl Admin {
         self.urls.join(", ")
     }
 
-    /// Where to find it, in a line.
+    /// Its address and how to control it, in a line.
     pub fn describe(&self) -> String {
         let metrics =
             self.address.map_or_else(String::new, |a| format!("metrics at http://{a}/metrics, "));
@@ -191,7 +191,7 @@ impl Admin {
 
     /// Leaves new connections to the process that has taken over.
     pub fn leave(&self) {
-        // Where that one ends too, nobody must wait for an answer of this one.
+        // If that process ends too, nobody must wait for an answer of this one.
         *self.state.listening() = Sockets::default();
         self.left.send_replace(true);
         // Who closes a connection before it has brought a request resets it.

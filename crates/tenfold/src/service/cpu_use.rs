@@ -71,7 +71,7 @@ impl From<CpuUse> for CpuCores {
     }
 }
 
-/// What speaks against a measurement while other programs used so many cores, and the host took so many.
+/// Warns of a measurement during which other programs or the host took many cores.
 pub fn disturbance(programs: f64, stolen: f64) -> Option<String> {
     (programs + stolen > BACKGROUND).then(|| {
         if stolen > programs {

@@ -13,14 +13,14 @@ use crate::terminal::output;
 /// How often the instances are looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What was said of instances, by name.
+/// What was reported of instances, by name.
 #[derive(Debug, Default)]
 struct Told {
     pasts: HashMap<String, Past>,
     warnings: HashSet<(String, String)>,
 }
 
-/// Says what happens from now on.
+/// Reports crashes from now on.
 pub async fn tell(deployment: &Deployment) -> Infallible {
     let mut told = Told::default();
     loop {
@@ -40,7 +40,7 @@ impl Told {
         self.warnings.insert((name, warning)).then_some(news)
     }
 
-    /// A crash like the one before, in a loop that was told, is no news.
+    /// Within a reported loop, a crash like the one before is not reported.
     fn news(&mut self, status: MemberStatus) -> Option<String> {
         let MemberStatus { member, past, .. } = status;
         let name = member.name;

@@ -25,7 +25,7 @@ const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 const SAMPLES_KEPT: usize = 600;
 /// Queue of the balancer while measuring: longer than any workload here can fill.
 const QUEUE_LENGTH: usize = 100_000;
-/// Requests in flight get so long when a measurement is over.
+/// Time for requests in flight when a measurement ends.
 const CLOSING: Duration = Duration::from_millis(500);
 
 /// Fleets, balancer and observer, wired together.
@@ -68,7 +68,7 @@ struct Members {
 struct State {
     /// By the member's id.
     backends: HashMap<u64, BackendId>,
-    /// As the next one will be.
+    /// The template for the next backend.
     template: Backend,
 }
 
@@ -143,7 +143,7 @@ impl Deployment {
         (queue.length, queue.wait) = (QUEUE_LENGTH, wait.min(balancer::Timeouts::MAX));
         balancing.timeouts.response = patience.min(balancer::Timeouts::MAX);
         app.readiness.deadline = app.readiness.deadline.min(patience);
-        // Nobody but the measurement sends requests: what is in flight may be cut.
+        // Only the measurement sends requests, so those in flight may be cut.
         app.drain = app.drain.min(CLOSING);
         let deployment =
             Deployment::new(balancing, vec![ToRun::only(app, slots)], Inherited::default())?;
@@ -162,12 +162,12 @@ impl Deployment {
         error
     }
 
-    /// What the limit on open files leaves to a measurement.
+    /// Requests in flight that the limit on open files allows.
     pub fn room() -> InFlightLimit {
         InFlightLimit::within(getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX))
     }
 
-    /// Where the only listener of an experiment is.
+    /// Address of the only listener of an experiment.
     pub fn address(&self) -> SocketAddr {
         let tcp = self.addresses.iter().find_map(Address::tcp);
         tcp.expect("what is measured listens on TCP")
@@ -191,7 +191,7 @@ impl Deployment {
         self.stop(ShutdownMode::Close(CLOSING)).await;
     }
 
-    /// Requests that instances and servers are at.
+    /// Requests in flight at instances and servers.
     pub fn in_flight(&self) -> usize {
         let apps = self.balancer.snapshot().apps;
         apps.iter().flat_map(|app| &app.backends).map(|backend| backend.in_flight).sum()

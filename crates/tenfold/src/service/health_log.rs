@@ -6,13 +6,13 @@ use balancer::{BackendHealth, BackendId, HealthEvent};
 
 use crate::terminal::output;
 
-/// What has been said.
+/// Backends that were reported down.
 #[derive(Debug, Default)]
 struct Told {
     down: HashSet<BackendId>,
 }
 
-/// Says what happens from now on, for as long as the balancer runs.
+/// Reports changes as long as the balancer runs.
 pub fn tell(balancer: &balancer::Handle) {
     let mut events = balancer.health_events();
     tokio::spawn(async move {
@@ -26,7 +26,7 @@ pub fn tell(balancer: &balancer::Handle) {
 }
 
 impl Told {
-    /// One that is tried and fails again is still down: nobody needs to hear that every second.
+    /// A failed retry is not reported, since the backend is still down.
     fn news(&mut self, event: &HealthEvent) -> Option<String> {
         let HealthEvent { backend, name, health, reason } = event;
         match health {

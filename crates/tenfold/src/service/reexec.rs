@@ -31,7 +31,7 @@ pub fn start() -> oneshot::Receiver<String> {
     let run = move || {
         let how = run_anew();
         output::tell(format_args!("tenfold: {how}"));
-        // Nobody waits after a signal.
+        // After SIGUSR2 nobody waits for this.
         let _ = ended.send(how);
     };
     // A thread of its own waits for it: see `orphans`.
@@ -44,7 +44,7 @@ pub fn start() -> oneshot::Receiver<String> {
 /// Returns when the new process has ended, and how.
 fn run_anew() -> String {
     let mut arguments = arguments(std::env::args_os().collect()).into_iter();
-    // As it was called, not the file that runs: that one may be an old version by now.
+    // Start the program by its name: the running file may be an old version.
     let program = arguments.next().unwrap_or_default();
     match Command::new(&program).args(arguments).status() {
         Ok(status) => format!("the new process ended ({status})"),
@@ -52,7 +52,7 @@ fn run_anew() -> String {
     }
 }
 
-/// The same with `--takeover`, which stands before the app's own command.
+/// Adds `--takeover` to the arguments, before the app's command.
 fn arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let own = arguments.iter().position(|a| a == "--").unwrap_or(arguments.len());
     if arguments.len() >= 2 && !arguments[..own].iter().any(|a| a == TAKEOVER) {

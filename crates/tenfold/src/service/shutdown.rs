@@ -18,7 +18,7 @@ pub enum ShutdownCause {
     TakenOver(u32),
 }
 
-/// As long as servers commonly keep an idle connection, so what is still idle then is not in use.
+/// Servers commonly keep an idle connection this long, so one that is idle longer is unused.
 const IDLE: Duration = Duration::from_secs(5);
 
 impl ShutdownCause {
@@ -30,7 +30,7 @@ impl ShutdownCause {
         }
     }
 
-    /// Says it to everybody whom it concerns.
+    /// Tells systemd, the control socket and the user.
     pub fn announce(self, admin: &Admin, drain: Duration) {
         let limit = drain.as_secs_f64();
         match self {

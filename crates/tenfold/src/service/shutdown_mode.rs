@@ -5,9 +5,9 @@ use std::time::Duration;
 /// What becomes of clients' connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShutdownMode {
-    /// Nobody listens any more. Requests in flight and tunnels get so long.
+    /// Stop listening. Requests in flight and tunnels may go on for this time.
     Close(Duration),
-    /// Another process listens there. Connections without a request get `idle` for one more.
+    /// Another process listens there. Idle connections may send one more request within `idle`.
     HandOver { idle: Duration, drain: Duration },
 }
 

@@ -29,7 +29,7 @@ pub struct View {
     pub target: String,
     pub elapsed: Duration,
     pub length: Option<Duration>,
-    /// What is asked of the target now.
+    /// The users or the rate at this moment.
     pub demand: String,
     pub motion: Motion,
     pub phase: Option<String>,
@@ -70,7 +70,7 @@ impl Motion {
         }
     }
 
-    /// What is said of it beside the demand.
+    /// The word that stands beside the demand.
     fn word(self) -> Option<&'static str> {
         match self {
             Motion::Running => None,

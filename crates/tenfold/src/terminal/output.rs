@@ -1,4 +1,4 @@
-//! Outputs that may be closed, or that nobody reads: neither is an error, and no reason to end. What
+//! Writes to outputs that may be closed or unread; neither is an error. What
 //! somebody asked for is waited for; a message is not.
 
 mod messages;
@@ -34,7 +34,7 @@ pub fn line(text: impl Display) {
     let _ = deliver(visible(&format!("{text}\n")));
 }
 
-/// The same, from what serves meanwhile and must not wait for a reader.
+/// Writes `text` and a newline without waiting for a reader, for programs that serve meanwhile.
 pub fn announce(text: impl Display) {
     let messages = ANNOUNCED.get_or_init(|| Messages::to(stdout()));
     messages.push(visible(&format!("{text}\n")).into_owned());

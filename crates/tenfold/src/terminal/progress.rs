@@ -61,7 +61,7 @@ impl Progress {
         self.left.map_or_else(String::new, |left| format!(", about {} s left", left.as_secs()))
     }
 
-    /// So much of the step is over.
+    /// Subtracts `time` from the time that is left.
     pub fn passed(&mut self, time: Duration) {
         self.left = self.left.map(|left| left.saturating_sub(time));
     }

@@ -119,7 +119,7 @@ fn find(program: &str, app: &App) -> Option<PathBuf> {
     let path = search_path(app);
     let files = env::split_paths(&path).map(|directory| directory.join(program));
     let mut files: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
-    // As the search itself does: one that may be executed wins over an earlier one that may not.
+    // Like execvp, prefer an executable file over an earlier one that may not be executed.
     files.sort_by_key(|path| !is_executable(path));
     files.into_iter().next()
 }
@@ -153,13 +153,13 @@ fn is_executable(path: &Path) -> bool {
     mode.is_ok_and(|mode| mode & 0o111 != 0)
 }
 
-/// What the first line of a script asks for.
+/// The interpreter in the first line of a script.
 fn interpreter(path: &Path) -> Option<String> {
     // The kernel itself reads no more than 256 bytes.
     let mut start = Vec::new();
     File::open(path).ok()?.take(256).read_to_end(&mut start).ok()?;
     let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line);
-    // What the kernel takes for blanks.
+    // Characters that the kernel takes for blanks.
     line.split([' ', '\t']).find(|word| !word.is_empty()).map(str::to_owned)
 }

@@ -113,7 +113,7 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// The life of the thread that belongs to a group.
+/// Runs on a thread for each group: starts it, and waits for its end.
 fn supervise(
     mut command: Command,
     guard: Option<(Arc<Guard>, Key)>,
@@ -165,7 +165,7 @@ impl Shared {
         life.send_replace(Life::LeaderExited);
 
         self.sweep();
-        // One that was told to end has ended for that.
+        // Ignore OOM kills after a requested stop.
         let overrun = cgroup.as_ref().and_then(Cgroup::overrun).filter(|_| end == Phase::Running);
         // Ends what has left the process group but not the control group.
         drop(cgroup);

@@ -72,7 +72,7 @@ fn end_orphans(own: Owner) -> bool {
 }
 
 fn is_orphan(pid: i32, own: Owner) -> bool {
-    // What belongs to somebody else cannot be read, and is left alone.
+    // Processes of other users cannot be read, and are left alone.
     let Some(owner) = owner_of(pid) else { return false };
     let session = stat(pid).map(|stat| stat.session);
     owner.namespace == own.namespace && session == Some(owner.session) && !owner.is_alive()
@@ -87,7 +87,7 @@ fn owner_of(pid: i32) -> Option<Owner> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// Of a process that has not ended.
+/// The stat of a process that has not ended.
 fn stat(pid: i32) -> Option<Stat> {
     let stat = Process::new(pid).and_then(|process| process.stat()).ok()?;
     (!matches!(stat.state, 'Z' | 'X')).then_some(stat)
@@ -100,7 +100,7 @@ impl Owner {
         *OWN.get_or_init(|| {
             let pid = std::process::id().cast_signed();
             let stat = stat(pid)?;
-            // As in `pid:[4026531836]`.
+            // The number in `pid:[4026531836]`.
             let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
             let namespace = namespace.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?;
             let namespace = namespace.parse().ok()?;

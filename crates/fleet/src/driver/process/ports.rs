@@ -109,7 +109,7 @@ fn first_free(first: u16, last: u16, promised: &BTreeSet<u16>) -> Result<u16, St
 fn bind(port: u16) -> io::Result<Socket> {
     let bind = |address: SocketAddr| -> io::Result<Socket> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        // As servers do: connections of the past do not count.
+        // Set SO_REUSEADDR like servers, so closed connections do not matter.
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
         Ok(socket)

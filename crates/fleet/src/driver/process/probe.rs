@@ -19,7 +19,7 @@ const ATTEMPT: Duration = Duration::from_secs(5);
 /// No head of an answer is larger.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// What an attempt met that was not readiness.
+/// Why an attempt was not successful.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     /// Nothing accepts connections.

@@ -10,7 +10,7 @@ use procfs::process::{FDTarget, Process, Stat, all_processes};
 use rustix::process::Pid;
 use tokio::sync::oneshot;
 
-/// As the kernel's list names its type.
+/// SOCK_STREAM in /proc/net/unix.
 const SOCK_STREAM: u16 = 1;
 
 /// Reads /proc on a thread of its own, for that takes a while. Nothing where this user may have no more
@@ -67,7 +67,7 @@ pub(super) fn listening(group: u32) -> Listening {
     Listening { ports, unix, cpu_seconds: ticks as f64 / procfs::ticks_per_second() as f64 }
 }
 
-/// Who listens on the port: program and process id.
+/// The process that listens on the port, with its id.
 pub(super) fn holder(port: u16) -> Option<String> {
     let holders = holders(port);
     holders.first().map(|(process, stat)| describe(process, stat))

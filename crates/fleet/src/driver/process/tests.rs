@@ -379,7 +379,7 @@ async fn an_oom_kill_is_reported_and_leaves_no_process() {
     let child = pid(&*instance, "child").await;
     let groups = groups_of(child);
     assert_eq!(groups.len(), 1);
-    // As a container runtime in the app would.
+    // A container runtime in the app does this.
     let below = groups[0].join("below");
     std::fs::create_dir(&below).unwrap();
     std::fs::write(below.join("cgroup.procs"), child.to_string()).unwrap();

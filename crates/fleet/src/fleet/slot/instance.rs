@@ -27,7 +27,7 @@ pub(crate) struct Context {
     pub(crate) crash_loops: watch::Sender<BTreeMap<usize, FleetError>>,
 }
 
-/// What a slot is told.
+/// Whether a slot should go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stay {
     Serve,
@@ -54,7 +54,7 @@ pub(super) struct Crash {
     /// Nothing when it did not end by itself.
     pub(super) exit: Option<Exit>,
     pub(super) output: Output,
-    /// Its row on the status_table.
+    /// Its row in the status table.
     pub(super) id: Option<u64>,
 }
 

@@ -67,7 +67,7 @@ impl ConnectionArguments {
         if self.no_keep_alive { KeepAlive::Off } else { KeepAlive::On }
     }
 
-    /// What a report adds to the workload.
+    /// What a report says of connections beside the workload.
     pub fn described(&self) -> String {
         let protocol = match (self.http2, self.streams) {
             (false, _) => String::new(),

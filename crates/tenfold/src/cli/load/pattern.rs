@@ -56,15 +56,15 @@ pub struct PatternArguments {
 #[derive(Debug, PartialEq)]
 pub struct Timing {
     pub end: End,
-    /// As far as it is known before.
+    /// The length, if it is known before the run.
     pub length: Option<Duration>,
-    /// If they were given by -t.
+    /// Threads, if -t gave them.
     pub threads: Option<usize>,
     /// Rates that change as planned.
     phases: Option<Vec<Phase>>,
 }
 
-/// What `-t` means shows in its unit.
+/// The unit of `-t` tells a duration from a number of threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum TimeOrNumber {
     Time(Duration),
@@ -79,7 +79,7 @@ enum Load {
         ramp: Option<f64>,
     },
     Rate(f64),
-    /// As the shape says.
+    /// Rates as the shape plans them.
     Planned,
 }
 
@@ -173,9 +173,9 @@ impl PatternArguments {
         Ok(Workload::phases(phases, spacing))
     }
 
-    /// What the figures leave out.
+    /// The part of the run that figures leave out.
     pub fn trim(&self) -> Trim {
-        // Who asks for 1000 requests wants to read of 1000.
+        // A run of 1000 requests must report all 1000.
         if self.requests.is_some() { Trim::Nothing } else { self.shape.trim() }
     }
 
@@ -251,7 +251,7 @@ impl PatternArguments {
             (users, None) => {
                 let users = users.unwrap_or(1);
                 match self.requests.filter(|n| *n < users) {
-                    // As ab and hey do: some of the users that the report names would never send.
+                    // ab and hey refuse this, too: some users would never send a request.
                     Some(n) => Err(misuse(format!(
                         "-n {n} is too few for {users} users: give -n {users} or more, or at most {n} users"
                     ))),

@@ -1,4 +1,4 @@
-//! What other load tools have and is called otherwise here: refused by that name.
+//! Flags of other load tools that have another name here. An error names ours.
 
 use clap::Args;
 
@@ -32,7 +32,7 @@ pub struct PeerArguments {
 }
 
 impl PeerArguments {
-    /// Says what it is called here. Passwords and cookies are not repeated.
+    /// Refuses a flag with our name for it. Passwords and cookies are not repeated.
     pub fn check(&self) -> anyhow::Result<()> {
         let programs = self.program.iter().chain(&self.program_or_timeout);
         if let Some(program) = programs.clone().find(|text| is_program(text)) {
@@ -76,7 +76,7 @@ pub fn without_number(flag: &str, value: &str) -> Option<String> {
     is_abs.then(|| "ab's -r is not needed here: a load goes on after errors".to_owned())
 }
 
-/// The same of flags that take no part here.
+/// Hints for unknown flags that other tools have.
 pub fn hint(unknown: &str, arguments: &[String]) -> Option<String> {
     let called = match unknown {
         "-z" => "-z TIME is how long: write --duration TIME here, or -d TIME",

@@ -8,7 +8,7 @@ use load::Target;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-/// Who needs longer is slow, which the load will show.
+/// A slower target is not unreachable; the load will show it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Fails where nothing listens. `elsewhere` is how another target is named.

@@ -107,7 +107,7 @@ fn is_script(text: &str) -> bool {
     has_extension(text, &["yml", "yaml", "json"])
 }
 
-/// What Locust, k6, wrk, JMeter and Gatling run.
+/// Whether a file is a script of Locust, k6, wrk, JMeter or Gatling.
 pub fn is_program(text: &str) -> bool {
     has_extension(text, &["py", "js", "ts", "lua", "jmx", "scala"])
 }

@@ -41,7 +41,7 @@ struct Bare {
 }
 
 impl TargetArguments {
-    /// What stands in place of the URL.
+    /// The argument in place of the URL.
     pub fn url(&self) -> Option<&str> {
         self.url.as_deref()
     }

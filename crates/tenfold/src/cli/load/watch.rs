@@ -70,7 +70,7 @@ async fn in_lines(run: &Run, stop: &Stop, order: &Order) -> Option<Signal> {
         if present.elapsed >= next {
             let elapsed = Duration::from_secs(present.elapsed.as_secs());
             next = elapsed + LINE;
-            // What is asked now is the next line's.
+            // The demand of this moment belongs to the next line.
             let told = Present { elapsed, ..before };
             output::tell(format_args!("{}", line(&View::of(order, &run.snapshot(), &told))));
         }

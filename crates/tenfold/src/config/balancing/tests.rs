@@ -252,7 +252,7 @@ fn impossible_settings_are_found_before_the_start() {
     assert!(message.starts_with("127.0.0.1:1 is there twice: remove one"), "{message}");
 }
 
-/// What only the library checks is told with the line all the same.
+/// Errors that only the balancer finds name the line, too.
 #[test]
 fn the_key_at_fault_is_named() {
     let text =
@@ -296,7 +296,7 @@ fn check_warns_of_expired_certificates() {
     assert!(ended[0].contains("a.pem has ended on 2020-12-31"), "{ended:?}");
 }
 
-/// Every example of the guide and of the README is a file that is right.
+/// Every example of the guide and of the README is a valid file.
 #[test]
 fn examples_in_the_guides_are_valid() {
     let guides =

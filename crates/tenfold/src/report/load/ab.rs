@@ -17,7 +17,7 @@ const RECEIVE: [&str; 6] =
 const EXCEPTIONS: [&str; 2] = ["malformed", "too_large"];
 const PERCENTS: [f64; 8] = [50.0, 66.0, 75.0, 80.0, 90.0, 95.0, 98.0, 99.0];
 
-/// As `ab` prints it, without its banner.
+/// The report in ab's format, without its banner.
 pub fn ab(document: &Document) -> String {
     let mut out = server(document);
     counts(&mut out, document);

@@ -124,7 +124,7 @@ fn stats_history(document: &Document, history: History) -> anyhow::Result<String
     table(&head, rows)
 }
 
-/// What has come together since the beginning, or since the warm-up.
+/// Totals since the start, or since the end of the warm-up.
 struct SoFar {
     beginning: f64,
     content: String,

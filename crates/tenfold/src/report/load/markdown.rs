@@ -89,7 +89,7 @@ fn rows(out: &mut String, head: &[&str], rows: impl IntoIterator<Item = Vec<Stri
     }
 }
 
-/// What would end a cell or begin a tag.
+/// Characters that would end a cell or begin a tag.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;");
     text.replace(char::is_control, " ")

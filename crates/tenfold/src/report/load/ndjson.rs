@@ -9,7 +9,7 @@ use crate::document::times::Times;
 /// Times in milliseconds, rates in requests a second.
 #[derive(Serialize)]
 struct Line<'a> {
-    /// Of the window's beginning, in seconds since 1970.
+    /// Start of the window, in seconds since 1970.
     time: f64,
     start_s: f64,
     stage: Stage,

@@ -79,12 +79,12 @@ pub fn text(document: &Document) -> String {
     out
 }
 
-/// Rates are of the time without it.
+/// Time in which the run was paused; rates leave it out.
 fn paused(seconds: f64) -> String {
     if seconds > 0.0 { format!(" (paused for {} of it)", length(seconds)) } else { String::new() }
 }
 
-/// The first that there is to know of a target which cannot keep up.
+/// Says first that the target is overloaded.
 fn overload(document: &Document) -> String {
     if !document.overloaded {
         return String::new();
@@ -96,7 +96,7 @@ fn overload(document: &Document) -> String {
     )
 }
 
-/// What became of the requests, where they were more than those that ended.
+/// Counts of requests offered, sent and answered, where these differ.
 fn requests(document: &Document) -> String {
     const NOTABLE: f64 = 0.01;
     let all = (document.requests_offered, document.requests_sent, document.requests_unanswered);
@@ -133,7 +133,7 @@ fn asked_again(document: &Document) -> Option<String> {
     ))
 }
 
-/// What nobody may overlook: broken thresholds and a measurement that cannot be trusted, a line each.
+/// Broken thresholds and an untrustworthy measurement, a line each.
 pub fn complaints(document: &Document) -> Vec<String> {
     let broken = document.thresholds.iter().filter(|check| !check.met);
     let broken = broken.map(|check| format!("Not met: {}: {}", check.name, check.measured));

@@ -29,7 +29,7 @@ pub enum Latency {
     Distribution,
 }
 
-/// As `wrk` prints it.
+/// The report in wrk's format.
 pub fn wrk(document: &Document, latency: Latency) -> String {
     let micros = document.histograms.response.histogram();
     let threads = document.threads.unwrap_or(1);

@@ -33,7 +33,7 @@ pub struct Removal {
     pub app: Option<String>,
     /// Its name or its address.
     pub server: String,
-    /// What its requests in flight get.
+    /// Time for its requests in flight.
     pub drain: Duration,
 }
 

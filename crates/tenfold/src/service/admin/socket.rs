@@ -161,7 +161,7 @@ mod tests {
         let (one, two) = (address("127.0.0.1:80"), address("127.0.0.2:80"));
         let _one = bind(&directory.path().join(name(&one))).unwrap();
         assert_ne!(found(&one), found(&two));
-        // Who listens everywhere listens on the second, too.
+        // A listener on all addresses includes the second.
         let everywhere = directory.path().join(name(&address("[::]:80")));
         let _everywhere = bind(&everywhere).unwrap();
         assert_eq!(found(&two), everywhere);

@@ -33,7 +33,7 @@ pub struct State {
     pub listening: Arc<Mutex<Sockets>>,
 }
 
-/// What is controlled.
+/// What the socket controls.
 #[derive(Clone)]
 pub enum Controlled {
     /// `up`: fleets and balancer.
@@ -49,7 +49,7 @@ pub type ReadAgain = Arc<dyn Fn() -> anyhow::Result<Balancing> + Send + Sync>;
 pub struct Pool {
     pub app: AppId,
     pub name: String,
-    /// What its servers have in common.
+    /// Settings that its servers share.
     pub backend: Backend,
 }
 

@@ -13,8 +13,7 @@ use crate::service::deployment::{Deployment, RunningApp};
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Status {
     pub listen: Vec<Address>,
-    /// The same with their schemes, for people.
-    #[serde(default)]
+    /// The addresses with their schemes, for people.
     pub urls: Vec<String>,
     pub apps: Vec<StatusApp>,
     pub instances: Vec<StatusInstance>,
@@ -42,15 +41,11 @@ pub struct StatusInstance {
     pub pid: Option<u32>,
     pub restarts: Option<u32>,
     /// Seconds until it is started again, where it waits for that.
-    #[serde(default)]
     pub next_start_s: Option<f64>,
     /// Crashes in a row, where it dies again and again.
-    #[serde(default)]
     pub crash_loop: Option<u32>,
     /// How it ended last, and the last lines that it wrote.
-    #[serde(default)]
     pub last_crash: Option<String>,
-    #[serde(default)]
     pub last_output: Vec<String>,
     pub slots: Option<usize>,
     pub in_flight: Option<usize>,
@@ -58,7 +53,7 @@ pub struct StatusInstance {
     /// CPU in cores, over the last second.
     pub cpu_cores: Option<f64>,
     pub rss_bytes: Option<u64>,
-    /// What holds it, and how that was over the last second.
+    /// Its limits, and their effect over the last second.
     pub limited: Option<Limited>,
     /// How often the kernel killed it at its memory limit.
     pub memory_kills: Option<u32>,

@@ -62,10 +62,10 @@ struct Running {
     sockets: Sockets,
 }
 
-/// What is handed over.
+/// The sockets that are handed over.
 #[derive(Debug, Default)]
 pub struct Sockets {
-    /// Those that clients connect to.
+    /// Sockets that clients connect to.
     pub clients: Vec<OwnedFd>,
     pub control: Option<OwnedFd>,
     /// Metrics and status over TCP.
@@ -146,7 +146,7 @@ impl Takeover {
     /// Tells the running one to drain and end; returns its process id.
     pub async fn complete(self) -> Option<u32> {
         let mut running = self.running?;
-        // Where it has ended by itself, nobody needs to be told.
+        // If it has ended by itself, there is nobody to tell.
         let _ = running.stream.write_all(&[SERVING]).await;
         Some(running.pid)
     }
@@ -204,7 +204,7 @@ impl Successor {
     }
 }
 
-/// Where the Tenfold is asked that is to be taken over from.
+/// The control socket of the Tenfold to take over from.
 pub fn control_socket(balancing: &Balancing) -> anyhow::Result<PathBuf> {
     let listen = &balancing.config.listeners[0].address;
     if listen.tcp().is_some_and(|address| address.port() == 0) {

@@ -17,10 +17,10 @@ pub enum Wish {
     Pause,
     /// With a summary, as if the time were over.
     Stop,
-    /// As SIGINT does: in raw mode the terminal makes no signal of Ctrl-C.
+    /// Ctrl-C ends the run like SIGINT, since a terminal in raw mode sends no signal.
     Interrupt,
     Help,
-    /// One more of a number that is typed.
+    /// One more digit of a number.
     Digit(char),
     /// Takes the last of them back.
     Erase,
@@ -127,7 +127,7 @@ pub fn steer(control: &Control, wish: Wish) {
     }
 }
 
-/// So many users, or such a rate. What is no number changes nothing.
+/// Sets the users or the rate. Anything but a number changes nothing.
 pub fn set(control: &Control, typed: &str) {
     let Ok(number) = typed.parse::<f64>() else { return };
     match control.present().demand {

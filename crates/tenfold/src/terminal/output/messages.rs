@@ -31,11 +31,11 @@ struct Queue {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<String>,
-    /// Of what waits.
+    /// Bytes of the messages that wait.
     bytes: usize,
-    /// Messages that did not fit, and that nobody was told of.
+    /// Messages that did not fit, and were not reported yet.
     dropped: u64,
-    /// The writer is at a message.
+    /// The writer is writing a message.
     writing: bool,
 }
 
@@ -126,14 +126,14 @@ impl State {
     }
 }
 
-/// As far as somebody takes it.
+/// Writes until the output is closed.
 fn write_all(output: &Output, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         match write(output, bytes) {
             Ok(0) => return,
             Ok(written) => bytes = &bytes[written..],
             Err(Errno::INTR) => {}
-            // Somebody who has this output, too, made it so.
+            // Another process with this output made it non-blocking.
             Err(Errno::AGAIN) => {
                 let _ = poll(&mut [PollFd::new(output, PollFlags::OUT)], None);
             }

@@ -76,7 +76,7 @@ impl LogFile {
     }
 }
 
-/// What others have removed, as they may, is out of the way too.
+/// A file that others removed needs no rotation.
 fn if_there(done: io::Result<()>) -> io::Result<()> {
     done.or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => Ok(()),

@@ -47,7 +47,7 @@ impl Tail {
     }
 }
 
-/// What may be shown in a terminal: without colours and other control sequences.
+/// Removes colours and other control sequences, so that a terminal can show it.
 fn printable(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let mut printable = String::with_capacity(text.len());

@@ -14,7 +14,7 @@ use crate::service::deployment::{BALANCER, Deployment};
 /// Every instance that is run here, and the balancer's threads.
 #[derive(Default)]
 pub struct Instances {
-    /// Of the last second, once one has passed.
+    /// Usage over the last second, after the first second.
     usage: Option<Arc<Usage>>,
     /// Since each was started.
     counters: BTreeMap<String, Counters>,
@@ -55,7 +55,7 @@ impl Instances {
         gauge(encoder, "instance_resident_memory", "Resident memory", Some(&Unit::Bytes), &memory)
     }
 
-    /// Of those with a CPU quota.
+    /// Instances with a CPU quota.
     fn throttling(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let quotas = || {
             let counters = self.counters.iter();
