@@ -1,7 +1,7 @@
-//! Artillery's scripts: YAML or JSON, read with file and line, compiled to a [`Script`].
+//! Reads Artillery's scripts, in YAML or JSON, and compiles them to a [`Script`].
 //!
-//! Facts about the format are from Artillery's documentation and sources (version 2.0); what is
-//! not supported is refused by name before a request is sent.
+//! Facts about the format are from Artillery's documentation and sources (version 2.0). What is not supported is
+//! refused by name before a request is sent.
 
 mod compiler;
 mod config;
@@ -41,8 +41,8 @@ pub use self::refusal::ScriptError;
 /// Reads a script.
 ///
 /// # Errors
-/// When it is not readable, not a script, or asks for something that is not supported: with file,
-/// line, and what to do.
+/// When the file is not readable, is not a script, or asks for something that is not supported. The error names
+/// file, line and remedy.
 pub fn read(path: &Path, options: &Options) -> Result<Script, ScriptError> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Refusal::whole(format!("the script cannot be read: {error}; name a file of YAML or JSON"))
@@ -51,7 +51,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Script, ScriptError> {
     parse(&text, path, options)
 }
 
-/// Reads a script that is at hand; `path` names it, and its folder is where its files are.
+/// Reads the text of a script. `path` names it, and its folder holds its files.
 pub(crate) fn parse(text: &str, path: &Path, options: &Options) -> Result<Script, ScriptError> {
     compile(text, path, options).map_err(|refusal| refusal.of(path))
 }
@@ -119,7 +119,7 @@ fn compile(text: &str, path: &Path, options: &Options) -> Result<Script, Refusal
     })
 }
 
-/// The script with its environment and with what was said where it is run.
+/// The script, merged with its environment and with the options.
 fn document(text: &str, options: &Options) -> Result<Node, Refusal> {
     let mut document = Node::parse(text)?;
     if let Some(name) = &options.environment {
@@ -160,7 +160,7 @@ fn cli_variables(options: &Options) -> Result<BTreeMap<String, Value>, Refusal> 
     })
 }
 
-/// What templates may look at without a session.
+/// The values that templates may use outside a session.
 fn known_values(
     path: &Path,
     folder: &Path,

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_slot_had_is_closed_before_it_opens_anew() {
+    fn a_slots_old_socket_is_closed_before_it_connects_again() {
         let mut actions = Actions::default();
         actions.send(1);
         actions.close(0);

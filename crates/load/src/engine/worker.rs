@@ -203,7 +203,7 @@ mod tests {
     use crate::workload::users::Users;
 
     #[test]
-    fn a_pause_takes_nothing_of_the_time_to_run() {
+    fn a_pause_does_not_shorten_the_time_to_run() {
         const LENGTH: Nanos = 2 * MILLISECOND;
         let user_count = UserCount::new(1, None, 0);
         let rhythm = Rhythm::Think(Think::Constant(Duration::ZERO));

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn so_are_a_name_and_password() {
+    fn name_and_password_are_masked() {
         assert_eq!(without_secrets("http://me:s3@cret@a:81/@b"), "http://***@a:81/@b");
         assert_eq!(without_secrets("me:s3cret@a/x"), "***@a/x");
     }

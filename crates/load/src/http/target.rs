@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused_with_a_remedy() {
+    fn unusable_urls_are_refused_with_a_remedy() {
         for url in [
             "",
             "/x",

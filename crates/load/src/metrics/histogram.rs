@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_recorded_as_the_longest() {
+    fn too_long_times_are_recorded_as_the_longest() {
         let mut histogram = Histogram::new();
         histogram.record(Duration::from_secs(100_000));
         histogram.record(Duration::MAX);

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::clock::time::SECOND;
 use crate::error::kind::ErrorKind;
+use crate::metrics::histogram::Histogram;
 use crate::verdict::littles_law::LittlesLaw;
 use crate::verdict::reason::Reason;
 use crate::verdict::steady_state::Steadiness;
@@ -224,7 +225,7 @@ impl Evidence {
             (_, Some(most)) if ratio > self.max_errors.max(ERRORS_SUSPECT) => {
                 Some(Reason::ManyErrors { ratio, most, why })
             }
-            (samples, _) if samples < crate::Histogram::samples_for(50.0) => {
+            (samples, _) if samples < Histogram::samples_for(50.0) => {
                 Some(Reason::FewSamples { samples })
             }
             _ => None,
@@ -347,15 +348,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_failed_handshake_is_told_where_it_is_the_cause() {
-        let told = |most: ErrorKind| {
+    fn the_reason_of_a_failed_handshake_is_given_if_it_is_the_main_error() {
+        let has_reason = |most: ErrorKind| {
             let (_, reasons) = judge(|e| {
                 (e.failed, e.most_errors) = (1000, Some(most));
                 e.handshake_failure = Some("it has expired; renew it".into());
             });
             reasons[0].to_string().contains("succeeded; it has expired; renew it")
         };
-        assert!(told(ErrorKind::Tls) && !told(ErrorKind::Timeout));
+        assert!(has_reason(ErrorKind::Tls) && !has_reason(ErrorKind::Timeout));
     }
 
     #[test]
@@ -369,7 +370,7 @@ mod tests {
         assert_eq!(
             reasons[2].to_string(),
             "500 requests waited in the generator because all 10 connections were busy; allow \
-             more (--max-connections, ulimit -n), or lower the rate if the target is overloaded"
+             more connections (--max-connections, ulimit -n), or lower the rate if the target is overloaded"
         );
         assert!(reasons.iter().all(|reason| reason.to_string().contains("; ")));
     }

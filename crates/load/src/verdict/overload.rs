@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_always_under_way_is_no_overload() {
+    fn a_constant_number_under_way_is_no_overload() {
         let fast = 100 * MILLISECOND;
         assert!(!of(&[(100, 100); 8], fast, 0));
         let slow = [(100, 0), (100, 0), (100, 100), (100, 100)];

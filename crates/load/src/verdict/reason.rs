@@ -147,8 +147,8 @@ impl Reason {
                 share * 100.0
             ),
             Reason::TooShort { seconds, share } => format!(
-                "{:.1} ms, in which a generator thread used {:.0} % of its CPU, are too short to \
-                 tell whether its own speed limits the result",
+                "the run of {:.1} ms, in which a generator thread used {:.0} % of its CPU, is too short \
+                 to tell whether the generator limits the result",
                 seconds * 1e3,
                 share * 100.0
             ),
@@ -204,12 +204,12 @@ impl Reason {
                 ratio * 100.0
             ),
             Reason::ArrivalsDropped { ratio } => format!(
-                "{:.1} % of the arrivals were dropped because as many as may be were under way",
+                "{:.1} % of the arrivals were dropped because the limit of requests in the system was reached",
                 ratio * 100.0
             ),
             Reason::Unanswered { requests, longest } => format!(
-                "{requests} {} unanswered at the end, after up to {longest:.1} s, which is in no \
-                 percentile",
+                "{requests} {} unanswered at the end, after up to {longest:.1} s, which no \
+                 percentile includes",
                 if *requests == 1 { "request was still" } else { "requests were still" }
             ),
             Reason::UsersComing { came, wanted, share } => {
@@ -217,18 +217,18 @@ impl Reason {
                     true => format!("only {came} of {wanted} users had come when the load ended"),
                     false => format!("users came for {:.0} % of the time", share * 100.0),
                 };
-                users + ", so that the figures are of no one number of them"
+                users + ", so the results mix different numbers of users"
             }
             Reason::NotSteady { early, late: 0.0, .. } => format!(
                 "the target stopped answering: the throughput went from {early:.1} to 0 requests/s"
             ),
             Reason::NotSteady { series, early, late } => {
                 let change = series.change(*early, *late);
-                format!("{change} after half of the run, so its figures are of no one state")
+                format!("{change} after half of the run, so its figures mix different states")
             }
             Reason::BooksDisagree { counted, derived } => format!(
                 "{counted:.2} requests were in the system on average, but by Little's law \
-                 throughput and times make it {derived:.2}: the generator lost or invented some"
+                 throughput and times give {derived:.2}: the generator lost or invented some"
             ),
             Reason::EngineFailed { message } => format!("a generator thread stopped: {message}"),
         }
@@ -247,7 +247,7 @@ impl Reason {
             }
             Reason::Underachieved { .. } => "lower the rate, or allow more connections",
             Reason::ConnectionsExhausted { .. } => {
-                "allow more (--max-connections, ulimit -n), or lower the rate if the target is \
+                "allow more connections (--max-connections, ulimit -n), or lower the rate if the target is \
                  overloaded"
             }
             Reason::ResourcesExhausted { .. } => {
@@ -261,19 +261,21 @@ impl Reason {
             Reason::NoSuccess { most, why, .. } => {
                 why.as_deref().unwrap_or_else(|| where_to_look(*most))
             }
-            Reason::SessionsFailed { .. } => "run it with one session and look at the answers",
+            Reason::SessionsFailed { .. } => {
+                "run the script with one session and look at the answers"
+            }
             Reason::ManyErrors { why, .. } => {
                 why.as_deref().unwrap_or("find the cause in the target's log, or lower the load")
             }
             Reason::PaceNotHeld { .. } => "give more users or a longer pace",
             Reason::ArrivalsDropped { .. } => {
-                "allow more (--max-in-system, a phase's maxVusers), or lower the rate"
+                "allow more of them (--max-in-system, a phase's maxVusers), or lower the rate"
             }
             Reason::Unanswered { .. } => {
                 "look at the target's log, or measure for longer than the timeout"
             }
             Reason::UsersComing { .. } => "run it longer, or start more users a second (--ramp)",
-            Reason::NotSteady { late: 0.0, .. } => "look at its log",
+            Reason::NotSteady { late: 0.0, .. } => "look at the target's log",
             Reason::NotSteady { .. } => {
                 "measure longer, or find what changes: a cache, a collector, a queue that grows"
             }

@@ -39,7 +39,7 @@ mod tests {
     use crate::clock::time::MILLISECOND;
 
     #[test]
-    fn only_those_count_that_wait_for_longer_than_any_answer_took() {
+    fn only_requests_that_wait_longer_than_any_answer_took_count() {
         let mut tally: Tally = Tally::default();
         tally.requests = 96;
         let of = |tally: &Tally, ages: &[Nanos], users| Unanswered::of(ages, tally, users);

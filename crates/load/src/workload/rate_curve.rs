@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_on_a_seam_belongs_to_what_follows() {
+    fn counts_at_a_seam_belong_to_the_later_segment() {
         let curve = RateCurve::new(
             0,
             &[

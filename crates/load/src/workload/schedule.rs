@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_workload_tells_is_what_its_threads_send() {
+    fn arrivals_of_a_workload_are_those_that_its_threads_send() {
         let phases =
             [Phase::constant(100.0, Some(Duration::from_secs(3))), Phase::constant(500.0, None)];
         let told = Workload::phases(phases.clone(), Spacing::Poisson).arrivals(7);

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_is_told_with_its_line() {
+    fn invalid_traces_are_refused_with_their_line() {
         for (text, wanted) in [
             ("", "no rate"),
             ("0,0\n1,0", "no rate"),

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_due_at_the_end_has_not_come() {
+    fn a_user_due_at_the_end_has_not_come() {
         for (ramp, seconds, came) in
             [(0.1, 20, 2), (0.5, 4, 2), (1.0, 3, 3), (3.0, 1, 3), (7.0, 5, 35)]
         {

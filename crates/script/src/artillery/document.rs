@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_yaml_is_refused_with_its_line() {
+    fn invalid_yaml_is_refused_with_its_line() {
         let refusal = Node::parse("a:\n  - b\n c: [").unwrap_err();
         assert_eq!(refusal.line, Some(3), "{refusal:?}");
         assert!(Node::parse("").is_err());

@@ -1,14 +1,14 @@
 //! What the command line says about a script.
 
-/// What is said about a script where it is run.
+/// What the command line says about a script.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Goes before `config.target`.
+    /// Replaces `config.target`.
     pub target: Option<String>,
-    /// Which of `config.environments` counts.
+    /// The name of one of `config.environments`.
     pub environment: Option<String>,
-    /// Variables, as a JSON object; they go before those of the script.
+    /// Variables, as a JSON object. They replace those of the script.
     pub variables: Option<String>,
-    /// A part of a script, as a JSON object, that goes before what the script says.
+    /// A part of a script, as a JSON object. It replaces the same part of the script.
     pub overrides: Option<String>,
 }

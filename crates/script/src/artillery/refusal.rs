@@ -1,9 +1,9 @@
-//! Why a script is not run.
+//! Why a script cannot be run.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Why a script cannot be run: where, what, and what to do about it.
+/// Why a script cannot be run: the place, the problem, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
     file: PathBuf,
@@ -12,7 +12,7 @@ pub struct ScriptError {
     what: String,
 }
 
-/// What is wrong at a line; the file is known to the caller.
+/// What is wrong at a line. The caller knows the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) line: Option<u32>,

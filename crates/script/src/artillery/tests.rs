@@ -136,7 +136,7 @@ http: {timeout: \"{{ seconds }}\"}";
 }
 
 #[test]
-fn what_would_break_a_request_is_refused_wherever_it_stands() {
+fn unsendable_headers_and_cookies_are_refused_everywhere() {
     for (fields, why) in [
         ("headers: {'a b': x}", "the header 'a b' has no name that can be sent"),
         ("headers: {Content-Length: 5}", "the header 'content-length' cannot be set"),
@@ -149,7 +149,7 @@ fn what_would_break_a_request_is_refused_wherever_it_stands() {
 }
 
 #[test]
-fn what_is_not_supported_is_refused_with_file_and_line() {
+fn unsupported_features_are_refused_with_file_and_line() {
     // The config begins at line 3, the steps 2 lines after its end.
     for (config, steps, error) in [
         (
@@ -330,7 +330,7 @@ scenarios:
 "#;
 
 #[test]
-fn what_does_not_belong_to_its_kind_of_phase_is_refused() {
+fn fields_of_another_kind_of_phase_are_refused() {
     for (phase, wanted) in [
         ("{duration: 5, arrivalCount: 5, rampTo: 9}", "rampTo belongs to arrivalRate"),
         ("{pause: 5, rampTo: 9}", "rampTo belongs to arrivalRate"),

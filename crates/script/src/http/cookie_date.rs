@@ -1,11 +1,11 @@
-//! Dates of cookies, in all the shapes that servers send (RFC 6265, 5.1.1).
+//! Dates of cookies, in all forms that servers send (RFC 6265, 5.1.1).
 
 use std::ops::RangeInclusive;
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// Seconds since 1970; none for what lies before.
+/// Seconds since 1970; 0 for earlier dates.
 pub(super) fn unix_seconds(text: &str) -> Option<u64> {
     let delimiter = |c: char| matches!(c, '\t' | ' '..='/' | ';'..='@' | '['..='`' | '{'..='~');
     let (mut time, mut day, mut month, mut year) = (None, None, None, None);
@@ -30,7 +30,7 @@ pub(super) fn unix_seconds(text: &str) -> Option<u64> {
     (year >= 1601).then_some(u64::try_from(seconds).unwrap_or(0))
 }
 
-/// The number that the token begins with, if it has so many digits.
+/// The number at the beginning of the token, if it has this many digits.
 fn number(token: &str, digits: RangeInclusive<usize>) -> Option<i64> {
     let end = token.find(|c: char| !c.is_ascii_digit()).unwrap_or(token.len());
     digits.contains(&end).then(|| token[..end].parse().ok())?
@@ -50,8 +50,8 @@ fn month_of(token: &str) -> Option<i64> {
     Some(index as i64 + 1)
 }
 
-/// Days from 1970 to a date, by the rule of the Gregorian calendar. The year begins in March, so
-/// that its last day is the one that may be missing.
+/// Days from 1970 to a date of the Gregorian calendar. The year begins in March, so that a leap day is its last
+/// day.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     // 719,468 days lie between 1 March of the year 0 and 1970.

@@ -1,17 +1,16 @@
-//! The cookies of one session (RFC 6265, as far as a client of a few hosts needs it).
+//! The cookies of one session (the part of RFC 6265 that a client of a few hosts needs).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::http::cookie_date;
 
-/// Cookies that one session keeps (RFC 6265, 6.1 asks for at least 50 a domain).
+/// The most cookies of one session (RFC 6265, 6.1 asks for at least 50 for each domain).
 const MAX_COOKIES: usize = 200;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CookieJar {
     cookies: Vec<Cookie>,
-    /// Whether a server has set a cookie. Until then, those of the script go with its own requests
-    /// only.
+    /// Whether a server has set a cookie. Until then, the script's cookies go only with its own requests.
     opened: bool,
 }
 
@@ -29,9 +28,9 @@ struct Cookie {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// The very host that set it.
+    /// Only the host that set it.
     Host,
-    /// The domain and everything below it.
+    /// The domain and its subdomains.
     Domain,
 }
 
@@ -43,7 +42,7 @@ pub(crate) enum Channel {
     Secure,
 }
 
-/// Where a request goes, as far as cookies care.
+/// The parts of a request's URL that select its cookies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestPlace<'a> {
     /// Lower case, without a port.
@@ -63,8 +62,8 @@ impl CookieJar {
         self.opened = false;
     }
 
-    /// Takes in the value of a `Set-Cookie` header; what is no cookie, or not for this host, is
-    /// passed over as browsers do.
+    /// Stores the value of a `Set-Cookie` header. Like browsers, it ignores invalid cookies, and cookies of other
+    /// hosts.
     pub(crate) fn store(&mut self, line: &[u8], place: RequestPlace<'_>) {
         self.opened = true;
         let Some(cookie) = std::str::from_utf8(line).ok().and_then(|line| parse(line, place))
@@ -114,7 +113,7 @@ impl CookieJar {
             (None, true) => {}
             (Some(index), false) => self.cookies[index] = cookie,
             (None, false) if self.cookies.len() < MAX_COOKIES => {
-                // Longer paths go first, then what is older (RFC 6265, 5.4).
+                // Longer paths go first, then older cookies (RFC 6265, 5.4).
                 let longer = |old: &Cookie| old.path.len() >= cookie.path.len();
                 self.cookies.insert(self.cookies.partition_point(longer), cookie);
             }

@@ -12,12 +12,12 @@ pub(crate) struct Origin {
     /// Without port and brackets, in lower case.
     pub(crate) hostname: String,
     pub(crate) channel: Channel,
-    /// Stands before every path; no slash at its end.
+    /// The prefix of every path, without a slash at its end.
     pub(crate) base: String,
 }
 
 const INVALID_URL: &str = "Invalid URL";
-/// The script, or an answer, names another server.
+/// The error of a URL on another server.
 const OTHER_SERVER: &str = "ERR_OTHER_SERVER";
 impl Origin {
     pub(crate) fn of(target: &Target) -> Origin {
@@ -38,7 +38,7 @@ impl Origin {
         RequestPlace { host: &self.hostname, path: "/", channel: self.channel }
     }
 
-    /// The path that a URL means on this server.
+    /// The path of a URL on this server.
     pub(crate) fn path_of<'u>(&self, url: &'u str) -> Result<&'u str, &'static str> {
         let (scheme, port) = match self.channel {
             Channel::Any => ("http://", ":80"),

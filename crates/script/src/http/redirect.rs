@@ -13,14 +13,14 @@ pub(crate) struct Redirect {
 /// How much of the request goes there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resend {
-    /// All of it.
+    /// The whole request.
     Whole,
     /// A GET without the body (RFC 9110, 15.4.4).
     AsGet,
 }
 
 impl Redirect {
-    /// Where a `Location` header leads from `path` (RFC 3986, 5.2, as far as paths go).
+    /// Resolves a `Location` header against `path` (RFC 3986, 5.2, for paths only).
     pub(crate) fn of(
         location: &[u8],
         status: u16,
@@ -32,7 +32,7 @@ impl Redirect {
         let location = location.trim();
         let whole_path = path;
         let path = path.split('?').next().unwrap_or_default();
-        // A query may hold a whole URL, as the way back from a login does.
+        // A query may hold a whole URL, for example the way back from a login.
         let start = location.split(['/', '?', '#']).next().unwrap_or_default();
         let resolved = if start.ends_with(':') || location.starts_with("//") {
             let whole = match (location.starts_with("//"), origin.channel) {
@@ -56,7 +56,7 @@ impl Redirect {
     }
 }
 
-/// A path without the steps to itself and upwards (RFC 3986, 5.2.4).
+/// Removes the dot segments of a path (RFC 3986, 5.2.4).
 fn without_dots(path: &str) -> String {
     let (path, rest) = path.split_at(path.find(['?', '#']).unwrap_or(path.len()));
     let mut kept = Vec::new();

@@ -1,4 +1,4 @@
-//! What a session takes out of an answer, or compares in it.
+//! What a session captures of an answer, or compares in it.
 
 use std::borrow::Cow;
 
@@ -41,7 +41,7 @@ pub(crate) enum Source {
     Header(Pattern<String>),
 }
 
-/// What becomes of several values, where a path may find several.
+/// What to do with several values that a path finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Several {
     Any,
@@ -49,7 +49,7 @@ pub(crate) enum Several {
     All,
 }
 
-/// Compiled once, unless it has holes.
+/// A pattern that is compiled once, unless it has holes.
 #[derive(Debug)]
 pub(crate) enum Pattern<T> {
     Ready(T),
@@ -62,7 +62,7 @@ pub(crate) enum Group {
     Name(String),
 }
 
-/// Whether the session fails when there is nothing to be found.
+/// Whether the session fails if nothing is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strictness {
     Strict,
@@ -70,8 +70,7 @@ pub(crate) enum Strictness {
 }
 
 impl Capture {
-    /// The value, or `None` where the session must fail. A lenient capture that finds nothing
-    /// gives an empty text.
+    /// The value, or `None` if the session must fail. A lenient capture that finds nothing gives an empty text.
     pub(crate) fn take(
         &self,
         answer: &Response<'_>,
@@ -88,14 +87,14 @@ impl Capture {
 }
 
 impl Match {
-    /// Whether it is as wanted, or does not matter.
+    /// Whether the part is as wanted, or the match is lenient.
     pub(crate) fn holds(&self, answer: &Response<'_>, context: &mut TemplateContext<'_>) -> bool {
         if self.strictness == Strictness::Lenient {
             return true;
         }
         let found = match (self.source.find(answer, context), &self.source) {
             (Some(found), _) => found,
-            // What is not there is no empty text: only expressions and headers that find nothing are.
+            // A JSON path that finds nothing is not an empty text. Expressions and headers are.
             (None, Source::Json(..)) => return false,
             (None, Source::Regexp(..) | Source::Header(_)) => Value::String(String::new()),
         };
@@ -108,7 +107,7 @@ impl Match {
     }
 }
 
-/// Equal, with the one kind of numbers that scripts know.
+/// Whether two values are equal, with one kind of numbers as in JavaScript.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
@@ -158,7 +157,7 @@ impl Source {
 }
 
 impl<T> Pattern<T> {
-    /// Compiles the text now, or for each answer if it has holes; `None` if it cannot be.
+    /// Compiles the text now, or for each answer if it has holes. `None` if the pattern is not valid.
     pub(crate) fn new(text: Text, compile: fn(&str) -> Option<T>) -> Option<Pattern<T>> {
         match text.as_fixed() {
             Some(fixed) => compile(fixed).map(Pattern::Ready),

@@ -1,4 +1,4 @@
-//! What is expected of an answer: counted, and where the script says so, the end of a session.
+//! What a script expects of an answer. Outcomes are counted, and may end the session.
 
 use fancy_regex::Regex;
 
@@ -30,7 +30,7 @@ pub(crate) enum Cache {
 }
 
 impl Expectation {
-    /// As it is called in scripts and in metrics.
+    /// Its name in scripts and in metrics.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Expectation::StatusCode(_) => "statusCode",
@@ -63,7 +63,7 @@ impl Expectation {
         }
     }
 
-    /// Whether it says that the script wants this status, though it reports a failure.
+    /// Whether the script wants this status, although it reports a failure.
     pub(crate) fn accepts(&self, status: u16) -> bool {
         let Expectation::StatusCode(codes) = self else {
             return false;
@@ -124,7 +124,7 @@ fn has_type(wanted: &str, answer: &Response<'_>) -> bool {
     }
 }
 
-/// `None` where the body is no document that could have properties.
+/// `None` if the body is no document with properties.
 fn has_property(path: &str, answer: &Response<'_>) -> Option<bool> {
     let document = answer.json().filter(|v| answer.says_json() && (v.is_object() || v.is_array()));
     Some(inside(document?, &property_path(path)?).is_some())

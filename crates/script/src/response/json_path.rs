@@ -1,4 +1,7 @@
-//! What is looked for in a JSON body.
+//! Finds values in a JSON body by JSONPath (RFC 9535).
+//!
+//! A path that leads to one place is read without a tree of the whole body. A request of a session takes about
+//! 50 us of CPU. Of a body of 2.7 KB the tree would add 24 us, and of 14 KB 250 us.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,12 +12,12 @@ use serde_json_path::{JsonPath, ParseError};
 
 use crate::template::scope::length;
 
-/// A path, compiled.
+/// A compiled path.
 #[derive(Debug)]
 pub(crate) enum JsonQuery {
-    /// It leads to one place, as most do: read on the way there, without a tree of the whole body.
+    /// A path to one place, as most are.
     Place(Vec<Step>),
-    /// Any other: wildcards, slices, filters, descendants.
+    /// Any other path, with wildcards, slices, filters or descendants.
     Places(Places),
 }
 
@@ -22,7 +25,7 @@ pub(crate) enum JsonQuery {
 #[derive(Debug)]
 pub(crate) struct Places {
     path: JsonPath,
-    /// What stands before `.length`, if the path ends so.
+    /// The path before `.length`, if it ends so.
     measured: Option<JsonPath>,
 }
 
@@ -32,16 +35,16 @@ pub(crate) enum Step {
     Element(usize),
 }
 
-/// Reads a value, and keeps only what is at the end of these steps.
+/// Reads a value, and keeps only the part at the end of these steps.
 #[derive(Clone, Copy)]
 struct Seek<'q>(&'q [Step]);
 
-/// Reads the name of a member: whether it is this one.
+/// Reads the name of a member, and compares it.
 struct Is<'q>(&'q str);
 
 impl JsonQuery {
     /// # Errors
-    /// What is wrong with a path that is none (RFC 9535).
+    /// What is wrong with the path (RFC 9535).
     pub(crate) fn parse(path: &str) -> Result<JsonQuery, ParseError> {
         let parsed = JsonPath::parse(path)?;
         Ok(steps(path)
@@ -55,7 +58,7 @@ impl Places {
         Places { path, measured }
     }
 
-    /// Everything there; lists and texts have a length, as in JavaScript.
+    /// All values that the path finds. Lists and texts have a length, as in JavaScript.
     pub(crate) fn find<'v>(&self, tree: &'v Value) -> Vec<Cow<'v, Value>> {
         let found = self.path.query(tree).all().into_iter().map(Cow::Borrowed);
         let measured = self.measured.iter().flat_map(|path| path.query(tree).all());
@@ -63,8 +66,7 @@ impl Places {
     }
 }
 
-/// The value at the end of the steps in a text that is JSON as a whole; of members that have the
-/// same name, the last.
+/// The value at the end of the steps, if the whole text is JSON. Of members with the same name, the last counts.
 pub(crate) fn at_place(steps: &[Step], text: &str) -> Option<Value> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let found = Seek(steps).deserialize(&mut deserializer).ok()?;
@@ -73,14 +75,13 @@ pub(crate) fn at_place(steps: &[Step], text: &str) -> Option<Value> {
 }
 
 impl Seek<'_> {
-    /// Whether it is the length of a list or a text that is looked for.
+    /// Whether the path asks for the length of a list or a text.
     fn measures(self) -> bool {
         matches!(self.0, [Step::Member(name)] if &**name == "length")
     }
 }
 
-/// The steps of `$.items[0]['id']`; `None` if there is anything else in the path, or a name that
-/// is written with escapes.
+/// The steps of a path such as `$.items[0]['id']`; `None` for any other path, and for names with escapes.
 fn steps(path: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = path.strip_prefix('$')?;
@@ -159,7 +160,7 @@ impl<'de> Visitor<'de> for Seek<'_> {
         Ok(if self.measures() { Some(rest.into()) } else { found })
     }
 
-    // Nothing is inside of these.
+    // These values hold no others.
 
     fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
         Ok(None)

@@ -1,4 +1,4 @@
-//! What a session sees of an answer: its head, and its body where a step looks at it.
+//! What is recorded of an answer: its head, and its body if a step looks at it.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -8,10 +8,10 @@ use std::ops::Range;
 use load::ResponseSink;
 use serde_json::Value;
 
-/// The largest body that is looked into, before and after it is decoded. Of larger ones nothing
-/// is kept, and a step that looks at them fails.
+/// The largest body that steps can look at, before and after it is decoded. Larger ones are not kept, and a step
+/// that looks at them fails.
 const MAX_BODY: usize = 16 << 20;
-/// A buffer that one large answer has made larger than this is let go with it.
+/// The largest buffer that is kept for the next answer.
 const KEPT_BUFFER: usize = 64 * 1024;
 
 /// The parts of one answer, in buffers that serve one answer after another.
@@ -34,7 +34,7 @@ pub(crate) enum Recording {
     Body,
 }
 
-/// An answer that is complete.
+/// A complete answer.
 pub(crate) struct Response<'a> {
     pub(crate) status: u16,
     recorded: &'a RecordedResponse,
@@ -103,7 +103,7 @@ impl RecordedResponse {
         {
             read_all(flate2::read::MultiGzDecoder::new(&self.body[..]))
         } else if encoding.eq_ignore_ascii_case(b"deflate") {
-            // Said to be zlib (RFC 9110, 8.4.1.2), sent raw by some.
+            // It should be zlib (RFC 9110, 8.4.1.2), but some send it raw.
             read_all(flate2::read::ZlibDecoder::new(&self.body[..]))
                 .or_else(|_| read_all(flate2::read::DeflateDecoder::new(&self.body[..])))
         } else if encoding.eq_ignore_ascii_case(b"br") {
@@ -124,7 +124,7 @@ fn read_all(reader: impl Read) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Bytes as text: mostly they are, and need no copy.
+/// Bytes as text. Mostly they are UTF-8 and need no copy.
 pub(crate) fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -155,7 +155,7 @@ impl<'a> Response<'a> {
             .as_deref()
     }
 
-    /// The body as JSON, parsed once however many steps look at it.
+    /// The body as JSON. It is parsed only once.
     pub(crate) fn json(&self) -> Option<&Value> {
         self.json.get_or_init(|| serde_json::from_str(self.text()?).ok()).as_ref()
     }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_decode_is_no_text() {
+    fn undecodable_bodies_have_no_text() {
         assert_eq!(text_of("gzip", b"no"), None);
         assert_eq!(text_of("zstd", b"no"), None);
         let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

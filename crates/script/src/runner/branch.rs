@@ -43,7 +43,7 @@ pub(super) struct Round {
     pub(super) first: i64,
     pub(super) index: i64,
     pub(super) end: Option<i64>,
-    /// The elements, where they come from a variable.
+    /// The elements, if they come from a variable.
     pub(super) list: Vec<Value>,
 }
 

@@ -1,4 +1,4 @@
-//! Loops: which round a session is in, and what its steps see of it.
+//! Loops: the round that a branch is in, and the variables that its steps see.
 
 use rand::rngs::SmallRng;
 use serde_json::Value;

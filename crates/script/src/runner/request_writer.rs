@@ -1,4 +1,4 @@
-//! A request of a script as bytes.
+//! Writes a request of a script as bytes.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,10 +14,10 @@ use crate::template::text::{TemplateContext, Text, write_display};
 
 const INVALID_HEADER: &str = "ERR_INVALID_CHAR";
 
-/// Writes a request. `body` is a buffer to work in.
+/// Writes a request. `body` is a working buffer.
 ///
 /// # Errors
-/// The name of the error, if no request can be made of what the script says now.
+/// The name of the error, if the request cannot be written.
 pub(crate) fn write(
     step: &RequestStep,
     redirect: Option<&Redirect>,
@@ -87,7 +87,7 @@ fn write_target(
         write_path(path, out);
         return Ok(());
     }
-    // The query of the step takes the place of the URL's own.
+    // The query of the step replaces that of the URL.
     write_path(path.split(['?', '#']).next().unwrap_or_default(), out);
     out.push(b'?');
     write_pairs(&step.query, context, out);
@@ -151,7 +151,7 @@ fn write_header(
     out.extend_from_slice(b": ");
     let start = out.len();
     value.write(context.scope, context.random, out);
-    // Without an early end, which a value as it should be never has, many bytes are looked at at once.
+    // Without an early exit, which a valid value never takes, the compiler checks many bytes at once.
     let forbidden = |b: &u8| ((*b < b' ') & (*b != b'\t')) | (*b == 0x7f);
     if out[start..].iter().fold(false, |any, b| any | forbidden(b)) {
         return Err(INVALID_HEADER);
@@ -160,8 +160,7 @@ fn write_header(
     Ok(())
 }
 
-/// Cookies that the script sets join the jar. What the jar has takes the place of a `Cookie`
-/// header in the script.
+/// Cookies that the script sets join the jar. The cookies of the jar replace a `Cookie` header in the script.
 fn write_cookies(
     step: &RequestStep,
     script: &Script,

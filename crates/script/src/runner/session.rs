@@ -1,4 +1,4 @@
-//! One session of a script, without I/O: told of answers and of time, it says what comes next.
+//! One session of a script, without I/O. It gets answers and the time, and says what comes next.
 
 use load::{MILLISECOND, Nanos, OpenSessionTally, PreparedRequest};
 use rand::RngExt;
@@ -20,10 +20,9 @@ use crate::template::quantity;
 use crate::template::scope::Scope;
 use crate::template::text::TemplateContext;
 
-/// Steps done at a steps_at_once without sending or pausing. A loop that does neither must not take
-/// the thread.
+/// The most steps in a row without sending or pausing. A loop that does neither must not take the thread.
 const MAX_STEPS_AT_ONCE: u32 = 1000;
-/// How long what does neither rests then.
+/// The pause after that many steps.
 pub(super) const IDLE_PAUSE: Nanos = MILLISECOND;
 /// Redirects that one request follows.
 const MAX_HOPS: u8 = 10;
@@ -36,7 +35,7 @@ pub(crate) struct Session {
     /// Branches that can go on.
     ready: Vec<u32>,
     in_flight: u32,
-    /// Steps since it last sent or rested.
+    /// Steps since it last sent or paused.
     steps_at_once: u32,
     failed: Option<String>,
 }
@@ -44,29 +43,29 @@ pub(crate) struct Session {
 /// What a session wants.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Act {
-    /// The request of this branch is to be sent: see [`Session::write_request`].
+    /// To send the request of this branch: see [`Session::write_request`].
     Send(u32),
-    /// This branch goes on after so long: see [`Session::resume`].
+    /// To pause this branch for this time: see [`Session::resume`].
     Pause(u32, Nanos),
-    /// Says something to whoever watches.
+    /// To write a line to the log.
     Log(String),
-    /// Nothing before an answer or the end of a pause.
+    /// To wait for an answer or for the end of a pause.
     Wait,
     /// It has completed, or failed with an error of this name.
     Ended(Result<(), String>),
 }
 
-/// What a session works with besides itself.
+/// What the sessions of a thread share.
 pub(crate) struct SharedState<'a> {
     pub(crate) script: &'a Script,
     pub(crate) random: &'a mut SmallRng,
     pub(crate) tally: &'a mut OpenSessionTally,
-    /// A buffer to work in.
+    /// A working buffer.
     pub(crate) scratch: &'a mut Vec<u8>,
 }
 
 impl Session {
-    /// A session that knows `scope` and does the steps of `block`.
+    /// A session with the variables of `scope`, at the beginning of `block`.
     pub(crate) fn new(scope: Scope, block: BlockId) -> Session {
         let mut session = Session {
             scope,
@@ -101,7 +100,7 @@ impl Session {
         &mut self.scope
     }
 
-    /// What is to be done now. To be asked again until it waits or has ended.
+    /// What the session wants now. Must be called again until it waits or has ended.
     pub(crate) fn poll(&mut self, shared: &mut SharedState<'_>) -> Act {
         while self.failed.is_none() {
             let Some(branch) = self.ready.pop() else {
@@ -112,7 +111,7 @@ impl Session {
                 return act;
             }
         }
-        // What is still in flight is waited for, so that every request has its end.
+        // A failed session waits for its requests in flight, so that every request has an end.
         match self.in_flight {
             0 => Act::Ended(Err(self.failed.take().unwrap_or_default())),
             _ => Act::Wait,
@@ -125,11 +124,10 @@ impl Session {
         self.ready.push(branch);
     }
 
-    /// Writes the request that the branch wants to send. Says whether the answer's body is to be
-    /// kept.
+    /// Writes the request that the branch wants to send. Returns whether to record the answer's body.
     ///
     /// # Errors
-    /// The name of the error, if no request can be made of what the script says now.
+    /// The name of the error, if the request cannot be written.
     pub(crate) fn write_request(
         &mut self,
         branch: u32,
@@ -166,7 +164,7 @@ impl Session {
         }
     }
 
-    /// The branch's request, which went to `path`, is answered.
+    /// The branch's request, which went to `path`, was answered.
     pub(crate) fn answered(
         &mut self,
         branch: u32,
@@ -196,7 +194,7 @@ impl Session {
         }
     }
 
-    /// The branch's request has failed, if it was ever sent.
+    /// The branch's request has failed without an answer.
     pub(crate) fn request_failed(&mut self, error: &str) {
         self.in_flight -= 1;
         self.fail(error);
@@ -239,7 +237,7 @@ impl Session {
                     }
                 }
                 Step::Think(think) => match self.think(branch, think, shared.random) {
-                    // As no step at all: a loop of these would never let go of the thread.
+                    // It counts as no step: a loop of these would never leave the thread.
                     Some(Act::Pause(_, 0)) => {}
                     act => return act,
                 },
@@ -277,7 +275,7 @@ impl Session {
         self.ready.push(index as u32);
     }
 
-    /// The branch has come to its end; whoever waits for it may go on.
+    /// The branch has ended. The branch that waits for it may go on.
     fn join(&mut self, branch: u32, script: &Script) {
         let Some(parent) = self.branches[branch as usize].parent.take() else {
             return;
@@ -353,7 +351,7 @@ impl Session {
 
     // Answers.
 
-    /// Whether the answer sends the request elsewhere, and the session follows.
+    /// Whether the answer is a redirect, and the session follows it.
     fn follows(
         &mut self,
         branch: u32,
@@ -385,8 +383,7 @@ impl Session {
         true
     }
 
-    /// The values to be set, and whether the session may go on. One capture that fails keeps the
-    /// others from being set.
+    /// The captured values, and whether the session may go on. If one capture fails, none is set.
     #[allow(clippy::type_complexity)]
     fn look(
         &self,

@@ -19,11 +19,11 @@ pub(crate) struct DataRows {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowOrder {
     Random,
-    /// One after the other, then from the first again.
+    /// In order, then from the first again.
     Sequence,
 }
 
-/// How far one thread has come in the files that are dealt out in sequence.
+/// One thread's position in the files whose rows are dealt out in sequence.
 #[derive(Debug)]
 pub(crate) struct RowDealer {
     taken: u64,

@@ -15,9 +15,9 @@ pub(crate) struct Goal {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weight {
-    /// The run fails with it.
+    /// The run fails if it does not hold.
     Required,
-    /// It is only told.
+    /// It is only reported.
     Optional,
 }
 

@@ -1,5 +1,5 @@
-//! What a session does, as a tree of steps. Blocks of steps lie in one list, so that a session's
-//! place in the tree is a few numbers.
+//! What a session does, as a tree of steps. Blocks of steps are in one list, so that a session's place in the
+//! tree is a few numbers.
 
 use load::Nanos;
 
@@ -30,24 +30,24 @@ pub(crate) enum Step {
 
 #[derive(Debug)]
 pub(crate) struct RequestStep {
-    /// Of the names in the report.
+    /// The number of its name in the report.
     pub(crate) name: u32,
-    /// Of the endpoints, if it counts as one.
+    /// The number of its endpoint, if it counts as one.
     pub(crate) endpoint: Option<u32>,
-    /// As a reader of the script would call it, for messages.
+    /// Its name in messages.
     pub(crate) label: String,
     pub(crate) method: http::Method,
     /// A path on the target, or a whole URL.
     pub(crate) url: Text,
     pub(crate) query: Vec<(Text, Text)>,
-    /// Names in lower case; what is sent by default is among them.
+    /// Names are in lower case. Headers that are sent by default are included.
     pub(crate) headers: Vec<(String, Text)>,
     pub(crate) cookies: Vec<(String, Text)>,
     pub(crate) user: Option<(Text, Text)>,
     pub(crate) body: Body,
     pub(crate) redirects: Redirects,
     pub(crate) condition: Option<Condition>,
-    /// In how many of 100 cases the request is sent.
+    /// The probability that the request is sent, in percent.
     pub(crate) probability: Option<u32>,
     pub(crate) captures: Vec<Capture>,
     pub(crate) matches: Vec<Match>,
@@ -79,7 +79,7 @@ pub(crate) struct Field {
 #[derive(Debug)]
 pub(crate) enum FieldContent {
     Text(Text),
-    /// Read once, when the script is.
+    /// A file, which is read with the script.
     File {
         name: String,
         bytes: Vec<u8>,
@@ -110,7 +110,7 @@ pub(crate) struct Think {
 #[derive(Debug)]
 pub(crate) enum ThinkTime {
     Fixed(Nanos),
-    /// Filled in, it is a number of seconds or a time with its unit.
+    /// A text that gives a number of seconds, or a time with its unit.
     Text(Text),
 }
 
@@ -118,11 +118,11 @@ pub(crate) enum ThinkTime {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Jitter {
     Time(Nanos),
-    /// Of the pause itself.
+    /// A share of the pause.
     Share(f64),
 }
 
-/// Steps that are done again and again.
+/// Steps that are repeated.
 #[derive(Debug)]
 pub(crate) struct Loop {
     pub(crate) body: BlockId,
@@ -134,9 +134,9 @@ pub(crate) struct Loop {
 
 #[derive(Debug)]
 pub(crate) enum Rounds {
-    /// The counter goes from the first to below the second; for ever without a second.
+    /// The counter goes from the first number to below the second. Without a second it never ends.
     Range(i64, Option<i64>),
-    /// Filled in, it is a count or a range.
+    /// A text that gives a count or a range.
     Text(Text),
     /// Once for each of these.
     List(Vec<serde_json::Value>),

@@ -167,7 +167,7 @@ fn nothing_is_sent_after_the_end() {
 }
 
 #[test]
-fn what_a_broken_connection_gives_back_after_the_end_is_not_sent() {
+fn a_request_of_a_broken_connection_is_not_repeated_after_the_end() {
     // The second request goes out at 100 ms; its connection breaks at 150 ms, after the end.
     let server = Server::Closing { service: ms(100), pause: ms(50) };
     let mut sim = Sim::closed(1, 0, server);
@@ -213,7 +213,7 @@ fn a_pause_sends_nothing_and_hides_nothing() {
 }
 
 #[test]
-fn what_waits_for_a_connection_stands_still_in_a_pause() {
+fn arrivals_without_a_connection_do_not_age_in_a_pause() {
     let mut sim = Sim::open(20.0, 1, Server::Serial(ms(100)));
     for (until, paused) in [(1050, true), (3050, false)] {
         sim.run_until(ms(until));

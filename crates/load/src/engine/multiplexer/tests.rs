@@ -369,7 +369,7 @@ fn large_bodies_pass_the_server_s_window_and_trailers_end_an_answer() {
 }
 
 #[test]
-fn what_is_against_the_protocol_is_malformed() {
+fn protocol_violations_are_malformed() {
     // With how many connections there are after it: what concerns a stream ends only that.
     let cases: [(Setup, u32); 6] = [
         (|n| says(n, b"HTTP/1.1 400 Bad Request\r\n\r\n"), 2),

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_familiar_head_means_what_it_meant_and_a_changed_one_is_read() {
+    fn a_cached_head_is_recalled_and_a_changed_one_is_parsed() {
         let mut head_cache = HeadCache::new();
         let ok = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
         let longer = b"HTTP/1.1 201 OK\r\nContent-Length: 3\r\n\r\nabc";

@@ -73,7 +73,7 @@ fn windows_settle_when_nothing_of_them_is_in_flight() {
 }
 
 #[test]
-fn nothing_is_lost_while_somebody_reads() {
+fn no_record_is_lost_while_the_place_is_locked() {
     let mut recorder = Recorder::new(0, 100);
     let place = Mutex::new(Published::new(0));
     let reader = place.lock().unwrap();

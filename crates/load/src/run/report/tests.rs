@@ -34,7 +34,7 @@ fn thread(windows: usize, state: ThreadState) -> Snapshot {
 }
 
 #[test]
-fn a_percentile_of_too_few_is_at_most_the_longest() {
+fn the_longest_time_bounds_a_percentile_of_too_few_samples() {
     let mut report = Report::merge(context(), &[thread(1, ThreadState::Running)]);
     assert_eq!(report.at_most(99.0), None, "nothing was answered");
     (1..=299).for_each(|ms| {
@@ -84,7 +84,7 @@ fn a_backlog_is_no_throughput() {
 }
 
 #[test]
-fn a_pause_by_hand_is_no_time_of_the_load() {
+fn a_pause_by_hand_does_not_count_as_time_of_the_load() {
     let mut load_clock = PausableClock::default();
     load_clock.pause(6 * SECOND);
     let context = RunContext { counting: Counting::Ends, load_clock, ..context() };

@@ -146,7 +146,7 @@ fn bytes_pass_both_ways_in_pieces_of_any_size() {
 
 // With TLS 1.2 it is the server that ends the handshake, and it may go on at once.
 #[test]
-fn what_comes_with_the_end_of_the_handshake_waits_until_that_is_known() {
+fn data_with_the_end_of_the_handshake_waits_until_it_is_taken() {
     let identity = identity("first");
     let client = TlsClient::new("localhost", &identity.tls()).unwrap();
     let mut pair = Pair::new(&client, &identity.server(&version::TLS12));
@@ -193,7 +193,7 @@ fn a_certificate_is_verified_unless_anyone_is_trusted() {
 }
 
 #[test]
-fn what_is_wrong_with_a_certificate_is_said_with_a_remedy() {
+fn certificate_errors_have_a_remedy() {
     let (known, other) = (identity("told"), identity("untold"));
     let key = KeyPair::generate().unwrap();
     let authority = identity_of("authority", IsCa::Ca(BasicConstraints::Unconstrained), &key);

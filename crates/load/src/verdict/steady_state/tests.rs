@@ -43,7 +43,7 @@ fn cuts(seconds: u64, at: impl Fn(f64) -> (f64, f64)) -> Vec<f64> {
 }
 
 #[test]
-fn what_is_steady_is_left_alone() {
+fn a_steady_run_is_not_cut() {
     for (seconds, rate) in [(5, 5000.0), (10, 40.0), (60, 400.0), (60, 3.0)] {
         let cuts = cuts(seconds, |_| (rate, 20.0));
         let long = cuts.iter().filter(|cut| **cut > seconds as f64 / 10.0).count();
@@ -81,7 +81,7 @@ fn a_stall_is_no_warm_up() {
 }
 
 #[test]
-fn what_goes_on_changing_is_not_steady() {
+fn a_run_that_goes_on_changing_is_not_steady() {
     let queue = |t: f64| (100.0, 10.0 + 50.0 * t);
     let leak = |t: f64| (1000.0 / (1.0 + t / 20.0), 10.0 * (1.0 + t / 20.0));
     let late = |t: f64| if t < 18.0 { (500.0, 20.0) } else { (250.0, 40.0) };
@@ -118,7 +118,7 @@ fn little_says_nothing() {
 }
 
 #[test]
-fn what_stops_answering_is_not_steady_whenever_it_does() {
+fn a_target_that_stops_answering_is_never_steady() {
     for hangs_at in [4.0, 9.0, 15.0] {
         let cuts = cuts(20, |t| (if t < hangs_at { 200.0 } else { 0.0 }, 5.0));
         assert!(cuts.iter().all(|cut| *cut == f64::INFINITY), "{hangs_at}: {cuts:?}");

@@ -123,7 +123,7 @@ fn users_leave_one_by_one_down_a_ramp() {
 }
 
 #[test]
-fn who_was_to_leave_while_thinking_and_stays_after_all_sends_again() {
+fn a_thinking_user_who_is_called_back_sends_again() {
     let mut users = users(2, Some(0.1), thinking(30 * SECOND));
     users.follow(users.user_count.at_ramp(None, 0));
     all_due(&mut users, 0);

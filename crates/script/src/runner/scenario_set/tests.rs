@@ -175,7 +175,7 @@ scenarios: [{flow: [{get: {url: /work}}]}]",
 }
 
 #[test]
-fn what_a_script_does_once_ends_when_asked() {
+fn hooks_end_when_they_are_interrupted() {
     let echo = Echo::start();
     let heard = |path: &str| while echo.seen.recv().unwrap() != path {};
     for (hook, path) in [("before", "/setup"), ("after", "/teardown")] {

@@ -166,7 +166,7 @@ fn multipart_bodies_carry_fields() {
 }
 
 #[test]
-fn what_is_captured_is_sent_on() {
+fn captured_values_are_sent_on() {
     let flow = r#"- get:
     url: /login
     capture:
@@ -184,7 +184,7 @@ fn what_is_captured_is_sent_on() {
 }
 
 #[test]
-fn what_is_captured_takes_the_place_of_what_was_said_on_the_command_line() {
+fn captures_replace_variables_of_the_command_line() {
     let flow = "- get: {url: '/{{ token }}', capture: {json: $.token, as: token}}
 - get: {url: '/{{ token }}'}";
     let text = format!(
@@ -209,7 +209,7 @@ fn a_variable_takes_the_place_of_what_scripts_know_of_themselves() {
 }
 
 #[test]
-fn whole_numbers_are_sent_as_such_however_they_were_written() {
+fn whole_numbers_are_sent_without_a_fraction() {
     let flow = "- get: {url: /, capture: {json: $.price, as: price}}\n- post: {url: /, json: {a: 10.00, b: '{{ price }}'}}";
     let played = play(&script("", flow), |_, _| json(r#"{"price": 5.0}"#));
     assert!(played.requests[1].ends_with(r#"{"a":10,"b":5}"#), "{}", played.requests[1]);
@@ -369,7 +369,7 @@ fn expectations_are_counted_and_end_a_session_where_they_are_errors() {
 }
 
 #[test]
-fn what_cannot_be_sent_fails_the_session_alone() {
+fn an_unsendable_request_fails_only_its_session() {
     for (flow, error) in [
         ("- get: {url: \"{{ bad }}\"}", "Invalid URL"),
         ("- get: {url: /, headers: {x: \"{{ bad }}\"}}", "ERR_INVALID_CHAR"),

@@ -62,7 +62,7 @@ fn the_response_time_of_a_session_counts_from_its_arrival() {
 }
 
 #[test]
-fn waiting_for_a_connection_is_no_lateness_of_the_generators() {
+fn waiting_for_a_connection_is_no_lateness_of_the_generator() {
     let arrivals = "phases: [{duration: 1, arrivalCount: 2}], http: {pool: 1}";
     let branches = "phases: [{duration: 1, arrivalCount: 1}], http: {maxSockets: 1}";
     let both = "{parallel: [{get: {url: /a}}, {get: {url: /b}}]}";
@@ -75,7 +75,7 @@ fn waiting_for_a_connection_is_no_lateness_of_the_generators() {
 }
 
 #[test]
-fn nor_is_a_session_that_took_longer_than_its_users_pace() {
+fn a_session_longer_than_its_users_pace_is_no_lateness_of_the_generator() {
     let script = script("", "{get: {url: /}}");
     let sim = Sim::rhythmic(1, Rhythm::Every(Duration::from_millis(100)), {
         Server::Parallel(ms(250), OK)
@@ -170,7 +170,7 @@ fn users_have_session_after_session_until_the_quota_is_spent() {
 }
 
 #[test]
-fn what_goes_wrong_has_the_names_that_scripts_know() {
+fn errors_have_the_names_that_scripts_know() {
     for (server, name) in [
         (Server::Refusing, "ECONNREFUSED"),
         (Server::Dropping, "ECONNRESET"),
@@ -227,7 +227,7 @@ fn sessions_that_take_no_time_do_not_take_the_thread() {
 }
 
 #[test]
-fn what_the_end_cuts_short_has_neither_failed_nor_been_counted() {
+fn sessions_cut_short_by_the_end_have_not_failed() {
     let script = script("ensure: {maxErrorRate: 1}", TWO);
     let mut sim = play(&script, Sim::closed(5, 0, Server::Parallel(ms(100), OK)), None);
     sim.run_until(ms(1350));

@@ -33,7 +33,7 @@ fn conditions_hold_or_do_not() {
 }
 
 #[test]
-fn what_is_no_condition_is_named() {
+fn invalid_conditions_are_named() {
     for (text, why) in [
         ("", "it ends too early"),
         ("a <", "it ends too early"),
@@ -51,7 +51,7 @@ fn what_is_no_condition_is_named() {
 }
 
 #[test]
-fn what_nobody_writes_does_not_overflow_the_stack() {
+fn long_expressions_do_not_overflow_the_stack() {
     for repeated in ["+1", "^1", " or 1", "<1"] {
         let error = Expression::parse(&format!("1{}", repeated.repeat(50_000))).unwrap_err();
         assert_eq!(error.to_string(), "it is too long");

@@ -178,7 +178,7 @@ fn users_come_at_the_ramp_and_a_pause_moves_everything() {
 }
 
 #[test]
-fn what_hangs_at_the_end_is_known_and_keeps_the_books_right() {
+fn requests_that_hang_at_the_end_keep_littles_law() {
     let hanging = |at: Nanos, _: u64| at + if at < ms(4800) { ms(5) } else { 100 * SECOND };
     let end = ms(6300);
     for (mut sim, users, hung) in [

@@ -11,7 +11,7 @@ fn a_request_goes_before_openings_that_were_due_earlier() {
 }
 
 #[test]
-fn what_is_wanted_no_more_is_not_opened() {
+fn unwanted_connections_are_not_opened() {
     let mut sim = Sim::closed(1, ms(100), Server::Parallel(ms(10), OK));
     sim.run_until(ms(105));
     sim.set_users(50);

@@ -19,7 +19,7 @@ fn a_connection_that_the_server_winds_up_is_replaced_without_an_error() {
 }
 
 #[test]
-fn what_the_server_has_not_looked_at_goes_out_at_once_on_a_new_connection() {
+fn unprocessed_requests_go_out_at_once_on_a_new_connection() {
     let mut sim = Sim::new(2, 2, good);
     sim.answer(0, b"a");
     sim.pass(THINK);

@@ -69,7 +69,7 @@ fn figures_begin_after_the_warm_up() {
 }
 
 #[test]
-fn or_with_the_run() {
+fn figures_begin_with_the_run_without_a_warm_up() {
     for judging in [Judging::Law, Judging::Steadiness(SECOND)] {
         let report = report(judging);
         assert_eq!(report.warm_up, None);
