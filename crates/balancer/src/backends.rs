@@ -1,4 +1,4 @@
-//! The backends: their connections, their health and what is counted of them.
+//! The backends: their connections, their health and their counters.
 
 pub(crate) mod backend_id;
 pub(crate) mod backend_state;

@@ -1,4 +1,4 @@
-//! What a balancer is told before it starts: addresses, apps, policies.
+//! The configuration of a balancer, as plain data.
 
 pub(crate) mod access_log;
 pub(crate) mod acme;
@@ -25,39 +25,39 @@ use crate::config::limits::{Limits, Timeouts};
 use crate::config::listener::Listener;
 use crate::config::route::Route;
 
-/// Everything that [`Balancer::start`](crate::Balancer::start) needs. Plain data.
+/// Everything that [`Balancer::start`](crate::Balancer::start) needs.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where clients connect. At least one.
+    /// The addresses that clients connect to. At least one.
     pub listeners: Vec<Listener>,
     /// Data-plane threads, each with its own listener and event loop. At least 1.
     pub threads: usize,
-    /// What requests are balanced for, each with its own backends and queue. At least one; without
-    /// routes all requests are for the first one.
+    /// The apps, each with its own backends and queue. At least one. Without routes, the first app gets
+    /// all requests.
     pub apps: Vec<AppConfig>,
-    /// Which app each request is for. A request that fits none of them is answered 421 if no route
-    /// is for its host, else 404.
+    /// Which app gets a request. A request without a route is answered 421 if no route names its host,
+    /// else 404.
     pub routes: Vec<Route>,
     /// How long each phase may take.
     pub timeouts: Timeouts,
     /// How large each thing may be.
     pub limits: Limits,
-    /// What is told about requests beyond their own words.
+    /// The fields that are added to requests and answers.
     pub forwarding: Forwarding,
-    /// Certificates from an authority, for listeners with TLS.
+    /// How certificates for the TLS listeners are issued by an authority.
     pub acme: Option<Acme>,
-    /// Told, in a sentence, what an operator should know and no request shows: a certificate that
-    /// was replaced, or could not be. Called from threads of the balancer; may not block for long.
+    /// Receives sentences for the operator that no request shows, such as a replaced certificate. It is
+    /// called from the balancer's threads and must not block for long.
     pub notice: fn(&str),
-    /// A line for each request. Off by default: it fills a disk.
+    /// The access log. Off by default, because it fills a disk.
     pub access_log: Option<AccessLog>,
 }
 
 impl Config {
-    /// The most that [`Config::apps`] can have.
+    /// The largest number of [`Config::apps`].
     pub const MAX_APPS: usize = 1024;
 
-    /// Says what is wrong with the values, in one sentence with a remedy.
+    /// Returns what is wrong, in one sentence with a remedy.
     pub fn check(&self) -> Result<(), String> {
         if self.listeners.is_empty() {
             return Err("there is no address to listen on; give at least one".into());
@@ -124,7 +124,7 @@ impl Default for Config {
             limits: Limits::default(),
             forwarding: Forwarding::default(),
             acme: None,
-            // Nobody need listen.
+            // A closed standard error is no reason to stop.
             notice: |text| drop(writeln!(std::io::stderr(), "{text}")),
             access_log: None,
         }

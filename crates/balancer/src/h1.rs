@@ -1,5 +1,5 @@
-//! HTTP/1.1 as pure functions over bytes: where a header ends, what it means, how it is passed on,
-//! where a body ends. No I/O. Whatever RFC 9110 and 9112 leave ambiguous is refused.
+//! HTTP/1.1 as pure functions over bytes: where a header ends, what it means, how it is passed on, and
+//! where a body ends. Whatever RFC 9110 and 9112 leave ambiguous is refused.
 
 use crate::config::limits::Limits;
 
@@ -18,10 +18,10 @@ pub(crate) mod target;
 #[cfg(test)]
 mod tests;
 
-/// Most header fields that a message may have; the parser's table lives on the stack.
+/// The most header fields of a message. The parser's table lives on the stack.
 pub(crate) const MAX_FIELDS: usize = Limits::MAX_HEADERS;
 
-/// Why a message is refused; the text is for the answer and for people.
+/// Why a message is refused. The text goes into the answer.
 pub(crate) type Flaw = &'static str;
 
 /// The version a peer speaks.

@@ -1,6 +1,6 @@
-//! The access log: a line a request. A data-plane thread puts its lines into a buffer of its own,
-//! a writer empties the buffers. Nobody who serves requests waits for a disk or a reader: when a
-//! buffer is full, lines are dropped and counted, and the log says how many.
+//! The access log: one line for each request. Each data-plane thread puts its lines into a buffer of its
+//! own, and a writer thread empties the buffers. Requests never wait for a disk or a reader. If a buffer
+//! is full, lines are dropped and counted, and the log says how many.
 
 pub(crate) mod buffers;
 pub(crate) mod line;
@@ -29,10 +29,10 @@ pub(crate) struct Log {
     ended: Mutex<mpsc::Receiver<()>>,
 }
 
-/// Bytes of lines that one thread may have waiting: some thousand requests.
+/// Bytes of lines that may wait in one thread's buffer: some thousand requests.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
-/// How long a stop waits for a disk or a reader that takes no more.
+/// How long a stop waits for a disk or a reader that takes nothing.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Log {
@@ -61,20 +61,21 @@ impl Log {
             return;
         }
         drop(buffer);
-        // Once when it fills up; later lines find it awake, or busy with a slow disk.
+        // Wakes it once when the buffer is half full. Later lines find it awake, or busy with a slow
+        // disk.
         let fills = before < MAX_WAITING_BYTES / 2 && after >= MAX_WAITING_BYTES / 2;
         if fills || self.shared.asleep.load(Ordering::Relaxed) {
             self.wake();
         }
     }
 
-    /// Writes what waits, and goes on with the file that has the name now.
+    /// Writes the waiting lines, and then reopens the file by its name.
     pub(crate) fn reopen(&self) {
         self.shared.reopen.store(true, Ordering::SeqCst);
         self.wake();
     }
 
-    /// Writes what waits, and ends; to be called when nobody adds lines any more. The first call waits.
+    /// Writes the waiting lines and ends. Call it when nobody adds lines any more. The first call waits.
     pub(crate) fn stop(&self) {
         if self.shared.stop.swap(true, Ordering::SeqCst) {
             return;
@@ -88,7 +89,7 @@ impl Log {
         }
     }
 
-    /// Lines that were not written, so far.
+    /// Lines that were dropped so far.
     pub(crate) fn dropped(&self) -> u64 {
         self.shared.dropped.load(Ordering::Relaxed)
     }

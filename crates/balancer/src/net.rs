@@ -1,4 +1,4 @@
-//! What a data-plane thread works with: sockets, timers, clocks and a share of the memory.
+//! What a data-plane thread works with: sockets, timers, clocks and its share of the memory.
 
 pub(crate) mod acceptor;
 pub(crate) mod client_network;

@@ -1,4 +1,4 @@
-//! One request: a slot, a connection to a backend, the relay, and the checks of health that go the same way.
+//! One request, from its slot to the last byte of its answer. Health checks go the same way.
 
 pub(crate) mod backend_connection;
 pub(crate) mod exchange;

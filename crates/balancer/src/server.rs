@@ -1,4 +1,4 @@
-//! The balancer as a whole: starting and stopping, accepting, and the sessions of connections.
+//! The balancer as a whole: starting, accepting, serving connections, stopping and counting.
 
 pub(crate) mod balancer;
 pub(crate) mod handshake;

@@ -1,8 +1,9 @@
 //! TLS of a listener: certificates by host name, from files that may change.
 //!
+//! - `acme`: certificates that an authority issues.
 //! - `certificate`: a chain with its key, read from files.
 //! - `hosts`: which certificate a client gets.
-//! - `keeper`: the thread that notices new files.
+//! - `reloader`: the thread that notices new files.
 
 pub(crate) mod acme;
 pub(crate) mod certificate;
@@ -18,11 +19,11 @@ use crate::config::tls::{Certificate, Tls, TlsVersion};
 use crate::http2;
 use crate::tls::hosts::{Hosts, Patience};
 
-/// What clients may ask for by ALPN (RFC 7301), best first. A client that asks for nothing gets
-/// HTTP/1.1; one that asks only for something else is refused, as the RFC says.
+/// The protocols that clients may ask for by ALPN (RFC 7301), best first. A client that asks for nothing
+/// gets HTTP/1.1. A client that asks only for others is refused, as the RFC says.
 const ALPN_PROTOCOLS: [&[u8]; 3] = [http2::ALPN, b"http/1.1", b"http/1.0"];
 
-/// What a listener needs of its TLS.
+/// What a listener needs for TLS.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) hosts: Arc<Hosts>,
@@ -30,13 +31,13 @@ pub(crate) struct Server {
 }
 
 impl Tls {
-    /// Reads all files, and says what is wrong with them in one sentence with a remedy. Returns a sentence
-    /// for each certificate that has ended or soon will.
+    /// Reads all files. Returns what is wrong, in one sentence with a remedy, or a sentence for each
+    /// certificate that has expired or soon will.
     pub fn verify(&self) -> Result<Vec<String>, String> {
         Ok(self.load(&[])?.hosts.refresh(Patience::Told))
     }
 
-    /// Reads all files; `more` comes after our own certificates.
+    /// Reads all files. `more` comes after the listener's own certificates.
     pub(crate) fn load(&self, more: &[Certificate]) -> Result<Server, String> {
         let provider = Arc::new(ring::default_provider());
         let hosts =
@@ -47,8 +48,8 @@ impl Tls {
         Ok(Server { hosts, config: Arc::new(config) })
     }
 
-    /// Tickets and their keys are this listener's alone, and rustls resumes a session only for the
-    /// host name that it began with: a session never crosses hosts.
+    /// Tickets and their keys belong to this listener alone. rustls resumes a session only for the host
+    /// name that it began with, so a session never crosses hosts.
     fn server(
         &self,
         provider: Arc<CryptoProvider>,

@@ -1,7 +1,7 @@
-//! A backend at run time: its address, its connections, its counts.
+//! A backend at run time: its address, its connections, its counters.
 //!
-//! There are never more connections to it than it has slots. A request opens one only while it
-//! holds a slot and no connection is idle, on any thread.
+//! A backend never has more connections than slots. A request opens a connection only while it holds a
+//! slot and no thread has an idle one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,14 +19,14 @@ use crate::http2::upstream_pool::UpstreamPool;
 #[derive(Debug)]
 pub(crate) struct BackendState {
     pub(crate) name: String,
-    /// As clients are told: they need not know the network behind us.
+    /// The name that clients are told. They need not know the network behind us.
     pub(crate) public_name: String,
     pub(crate) address: Address,
     slots: AtomicUsize,
-    /// Connections, idle ones included.
+    /// Open connections, including idle ones.
     open: AtomicUsize,
     idle: Mutex<Idle>,
-    /// Where requests are streams of connections that are shared.
+    /// The HTTP/2 connections, if the backend speaks HTTP/2.
     pub(crate) upstream: Option<UpstreamPool>,
     /// Signalled when a draining backend has no request in flight.
     pub(crate) drained: Notify,
@@ -43,7 +43,7 @@ struct Idle {
 #[derive(Debug)]
 struct IdleConnection {
     stream: BackendStream,
-    /// The thread whose event loop has it.
+    /// The thread whose event loop owns it.
     thread: usize,
     since: Instant,
 }
@@ -66,7 +66,7 @@ impl Drop for CountedConnection {
 
 impl BackendState {
     pub(crate) fn new(backend: Backend, protocol: Protocol, slots: usize, threads: usize) -> Self {
-        // As a rule one without a name is called by its address.
+        // A backend without a name is usually called by its address.
         let public_name = match backend.name.contains([':', '/']) {
             true => "the backend".to_owned(),
             false => format!("backend {}", backend.name),
@@ -84,8 +84,9 @@ impl BackendState {
         }
     }
 
-    /// An idle connection, of this thread if there is one. One that the backend has closed, as far
-    /// as `check` tells, is not returned. To be followed by [`BackendState::give_back`] or [`BackendState::close`].
+    /// Takes an idle connection, preferably one of this thread. Skips connections that the backend has
+    /// closed, as far as `check` can tell. Call [`BackendState::give_back`] or [`BackendState::close`]
+    /// afterwards.
     pub(crate) fn take_idle(&self, thread: usize, check: Check) -> Option<BackendStream> {
         loop {
             let IdleConnection { stream, thread: owner, .. } = {
@@ -113,7 +114,7 @@ impl BackendState {
         self.open.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Keeps a connection for the next request. Must happen before the slot is released.
+    /// Keeps a connection for the next request. Call it before the slot is released.
     pub(crate) fn give_back(&self, stream: BackendStream, thread: usize, now: Instant) {
         if !stream.is_reusable() {
             return;
@@ -134,7 +135,7 @@ impl BackendState {
         self.forget(counted);
     }
 
-    /// Counts connections that are closed, or were not established.
+    /// Uncounts connections that were closed or never established.
     pub(crate) fn forget(&self, count: usize) {
         self.open.fetch_sub(count, Ordering::Relaxed);
     }
@@ -146,14 +147,15 @@ impl BackendState {
         }
     }
 
-    /// Closes all idle connections, now and from now on.
+    /// Closes all idle connections and keeps none from now on.
     pub(crate) fn removed(&self) {
         self.idle().removed = true;
         self.close_idle(|_| true);
         self.upstream.iter().for_each(UpstreamPool::close);
     }
 
-    /// Closes this thread's idle connections that the backend has closed or that are `longest` old.
+    /// Closes idle connections of this thread that the backend has closed or that are at least `longest`
+    /// old.
     pub(crate) fn sweep(&self, thread: usize, longest: Duration, now: Instant) {
         self.close_idle(|connection| {
             connection.thread == thread
@@ -163,7 +165,7 @@ impl BackendState {
         self.upstream.iter().for_each(|upstream| upstream.sweep(thread, longest, now));
     }
 
-    /// Idle connections.
+    /// The number of idle connections.
     pub(crate) fn idle_count(&self) -> usize {
         self.idle().connections.len() + self.upstream.as_ref().map_or(0, UpstreamPool::idle_count)
     }

@@ -1,4 +1,4 @@
-//! A connection to a backend as the relay sees it: bytes, and the few things that it must know besides.
+//! A connection to a backend, as the relay sees it: bytes, and a few questions about the socket.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -16,22 +16,21 @@ use crate::net::socket::{ByteStream, Socket, acknowledge, pass_on, peek, would_b
 pub(crate) enum BackendStream {
     Tcp(TcpStream),
     Unix(UnixStream),
-    /// A stream of an HTTP/2 connection, for one request. Boxed: it is large, and seldom.
+    /// One stream of an HTTP/2 connection, for one request. It is boxed because it is large and rare.
     Http2(Box<UpstreamStream>),
 }
 
-/// How closely an idle connection is looked at before it is used again.
+/// How closely an idle connection is examined before it is used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Check {
-    /// Nothing has come that the event loop has seen: no system call. For requests that may be sent
-    /// again.
+    /// Ask the event loop only, which takes no system call. For requests that may be sent again.
     EventLoop,
-    /// Nothing has come by now.
+    /// Ask the kernel.
     Kernel,
 }
 
 impl BackendStream {
-    /// Waits for as long as the backend does not accept: the caller has the deadline.
+    /// Connects, and waits as long as the backend does not accept. The caller sets the deadline.
     pub(crate) async fn connect(address: &Address) -> io::Result<Self> {
         Ok(match Socket::connect(address).await? {
             Socket::Tcp(stream) => BackendStream::Tcp(stream),
@@ -39,42 +38,42 @@ impl BackendStream {
         })
     }
 
-    /// Whether nothing has come over an idle connection, neither its end nor bytes that nobody
-    /// asked for.
+    /// Whether an idle connection is still open and has received nothing.
     pub(crate) fn is_silent(&self, check: Check) -> bool {
         would_block(&match (self, check) {
             (BackendStream::Tcp(stream), Check::EventLoop) => stream.try_read(&mut [0]),
             (BackendStream::Tcp(stream), Check::Kernel) => peek(stream, &mut [0]),
             (BackendStream::Unix(stream), Check::EventLoop) => stream.try_read(&mut [0]),
             (BackendStream::Unix(stream), Check::Kernel) => peek(stream, &mut [0]),
-            // Never idle.
+            // HTTP/2 streams are never idle.
             (BackendStream::Http2(_), _) => return false,
         })
     }
 
-    /// Acknowledges what has come: see [`acknowledge`].
+    /// Sends outstanding acknowledgements at once, see [`acknowledge`].
     pub(crate) fn acknowledge(&self) {
         if let BackendStream::Tcp(stream) = self {
             acknowledge(stream);
         }
     }
 
-    /// The backend has done nothing about the request, and has said so.
+    /// The backend said that it did not process the request.
     pub(crate) fn is_untouched(&self) -> bool {
         matches!(self, BackendStream::Http2(branch) if branch.is_untouched())
     }
 
-    /// The backend has ended the connection that carried the request, as it may at any time.
+    /// The backend closed the HTTP/2 connection of the request without an error, as it may at any time.
     pub(crate) fn has_left(&self) -> bool {
         matches!(self, BackendStream::Http2(branch) if branch.has_left())
     }
 
-    /// It can carry another request.
+    /// Whether it can carry another request.
     pub(crate) fn is_reusable(&self) -> bool {
         !matches!(self, BackendStream::Http2(_))
     }
 
-    /// Moves an idle connection from another thread's event loop to this one's, if it is silent.
+    /// Moves an idle connection from another thread's event loop to this one. Returns none if it is no
+    /// longer usable.
     pub(crate) fn adopt(self) -> Option<Self> {
         match self {
             BackendStream::Tcp(stream) => {

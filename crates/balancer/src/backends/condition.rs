@@ -1,4 +1,4 @@
-//! The rules by which a backend goes up and down. No I/O and no clock.
+//! The rules by which a backend goes up and down. They do no I/O and read no clock.
 
 use std::time::Instant;
 
@@ -7,19 +7,19 @@ use crate::backends::health::BackendHealth;
 use crate::backends::report::Report;
 use crate::config::health::{ActiveHealth, PassiveHealth, ServerErrors};
 
-/// What is known of a backend's health.
+/// What is known about a backend's health.
 #[derive(Debug, Default)]
 pub(crate) struct Condition {
     pub(crate) health: BackendHealth,
     /// Why it is not up.
     pub(crate) reason: Option<String>,
-    /// Requests that failed in a row.
+    /// Consecutive failed requests.
     failures: u32,
-    /// Times in a row that it was taken out.
+    /// How often in a row it was taken out.
     rests: u32,
-    /// When its rest is over; none while only a check can tell.
+    /// When its rest ends. None while only a check can bring it back.
     pub(crate) until: Option<Instant>,
-    /// Checks in a row that succeeded, or that failed.
+    /// Consecutive checks that succeeded, and that failed.
     risen: u32,
     fallen: u32,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Turn {
 const MAX_REST_DOUBLINGS: u32 = 3;
 
 impl Condition {
-    /// Nothing is known yet. `active`: how it is going to be asked, if at all.
+    /// The state of a new backend. `active` are the rules of its checks, if there are checks.
     pub(crate) fn unknown(active: Option<&ActiveHealth>) -> Self {
         let health = match active {
             Some(_) => BackendHealth::Unconfirmed,
@@ -44,7 +44,7 @@ impl Condition {
         Condition { health, ..Condition::default() }
     }
 
-    /// Takes note of how a request ended. `last`: it is the last backend that serves.
+    /// Records how a request ended. `last` is true for the last backend that serves.
     pub(crate) fn heard(
         &mut self,
         rules: &PassiveHealth,
@@ -79,7 +79,7 @@ impl Condition {
         Some(self.fall(format!("{} failures in a row, the last one: {what}", self.failures)))
     }
 
-    /// Takes note of how a check ended, which failed for a reason.
+    /// Records how a check ended.
     pub(crate) fn checked(
         &mut self,
         rules: &ActiveHealth,
@@ -88,7 +88,7 @@ impl Condition {
         match result {
             Ok(()) => {
                 (self.risen, self.fallen) = (self.risen.saturating_add(1), 0);
-                // It has had its requests all along, so nothing turns.
+                // It has received requests all along, so nothing changes for them.
                 if self.health == BackendHealth::Unconfirmed {
                     self.health = BackendHealth::Up;
                 }
@@ -106,7 +106,7 @@ impl Condition {
         }
     }
 
-    /// Ends a rest that is over, where there are no checks to do so.
+    /// Ends a rest that is over, unless checks decide that.
     pub(crate) fn tick(&mut self, now: Instant) -> Option<Turn> {
         let over =
             self.health == BackendHealth::Down && self.until.is_some_and(|until| now >= until);

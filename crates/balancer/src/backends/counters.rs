@@ -1,35 +1,35 @@
-//! What is counted. Each thread counts for itself, under a lock that only a snapshot ever contends
-//! for; a snapshot adds the threads up.
+//! The counters. Each thread has its own, under a lock that only a snapshot contends for. A snapshot
+//! adds them up.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Counts of one backend; only ever grow.
+/// Counters of one backend. They only grow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BackendCounts {
-    /// Requests that got a slot here, with those that moved on to another backend.
+    /// Requests that got a slot here, including those that moved on to another backend.
     pub requests: u64,
     /// Final answers by class: `responses[0]` is 1xx (upgrades), `responses[4]` is 5xx.
     pub responses: [u64; 5],
-    /// Connections that could not be established, in time or at all.
+    /// Connections that failed or took too long to establish.
     pub connect_errors: u64,
-    /// Answers whose header did not come in time, or whose body stalled.
+    /// Answers whose header was late or whose body stalled.
     pub timeouts: u64,
     /// Connections closed or reset before an answer.
     pub closed: u64,
-    /// Answers that are not HTTP/1 as it must be.
+    /// Answers that are not valid HTTP/1.
     pub malformed: u64,
     /// Answers that ended early.
     pub truncated: u64,
-    /// Clients that left during their request.
+    /// Requests whose client left.
     pub client_aborts: u64,
     /// Requests sent again after a failure here, to this backend or to another one.
     pub retries: u64,
-    /// Checks of its health.
+    /// Health checks.
     pub checks: u64,
-    /// Those that it failed.
+    /// Failed health checks.
     pub failed_checks: u64,
     /// Connections established.
     pub connects: u64,
@@ -51,7 +51,7 @@ pub(crate) enum BackendFault {
 }
 
 impl BackendFault {
-    /// For people.
+    /// The fault as a clause for messages.
     pub(crate) fn words(self) -> &'static str {
         match self {
             BackendFault::Connect => "it cannot be reached",
@@ -64,21 +64,21 @@ impl BackendFault {
     }
 }
 
-/// One thread's share of a backend.
+/// One thread's counters of a backend.
 #[derive(Debug)]
 pub(crate) struct BackendTally {
     pub(crate) counts: BackendCounts,
-    /// Microseconds.
+    /// Service times in microseconds.
     pub(crate) service: Histogram<u64>,
 }
 
-/// Times are kept to 1 % for each backend, so that 1,000 backends fit into memory,
-/// and to 0.1 % in total.
+/// Significant digits of recorded times. Two for each backend (1 %), so that 1,000 backends fit into
+/// memory, and three for an app (0.1 %).
 pub(crate) const BACKEND_TIME_DIGITS: u8 = 2;
 
 pub(crate) const APP_TIME_DIGITS: u8 = 3;
 
-/// Longer times count as this one.
+/// Longer times are recorded as this one.
 const MAX_RECORDED_TIME: Duration = Duration::from_secs(3600);
 
 impl BackendCounts {
@@ -124,13 +124,13 @@ impl Default for BackendTally {
     }
 }
 
-/// An empty histogram; it grows with the times it sees.
+/// An empty histogram, which grows with the recorded times.
 pub(crate) fn histogram(digits: u8) -> Histogram<u64> {
     Histogram::new(digits).expect("2 and 3 are numbers of digits that a histogram can have")
 }
 
 pub(crate) fn record(histogram: &mut Histogram<u64>, time: Duration) {
-    // Not `saturating_record`: it saturates at what the histogram has grown to so far.
+    // `saturating_record` would saturate at the present size of the histogram.
     let grown = histogram.record(time.min(MAX_RECORDED_TIME).as_micros() as u64);
     grown.expect("a histogram that grows takes every value up to the longest");
 }

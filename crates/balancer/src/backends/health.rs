@@ -1,51 +1,53 @@
-//! Whether a backend is fit to serve: judged by how its requests end, and by asking it.
+//! Whether a backend is fit to serve.
 //!
-//! Passive: so many failures in a row take a backend out for a rest, longer each time; then it gets
-//! one request at a time until one succeeds. Active: a request of our own every so often, which
-//! takes a slot like any other but goes first. What was asked is believed over what was seen: with
-//! active checks, only they bring a backend back.
+//! Passive health: consecutive failed requests take a backend out for a rest. Each further rest is
+//! longer. Afterwards the backend gets one request at a time until one succeeds.
 //!
-//! Where every backend is out, requests wait for one to come back, but not for long; see
-//! [`Health::all_down_wait`]. Failures other than to connect never take out the last backend that
-//! serves: they say more about the requests, or about something that all backends share.
+//! Active health: the balancer sends checks, which take a slot like requests but go first. Where there
+//! are checks, only they bring a backend back.
+//!
+//! If every backend is out, requests wait for a short time, see
+//! [`Health::all_down_wait`](crate::Health::all_down_wait). Only failed connections take out the last
+//! backend that serves. Other failures may come from the requests or from something that all backends
+//! share.
 
 use serde::Serialize;
 use tokio::sync::broadcast;
 
 use crate::backends::backend_id::BackendId;
 
-/// What a backend is thought to be.
+/// The health of a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackendHealth {
-    /// Fit to serve, or never asked: without checks, a backend is fit until requests fail.
+    /// Fit to serve. Without checks, a backend is up until requests fail.
     #[default]
     Up,
-    /// It is asked, and no check has succeeded yet. It gets requests like one that is up.
+    /// No check has succeeded yet. It gets requests like a backend that is up.
     Unconfirmed,
-    /// It was down, and gets one request at a time.
+    /// It was down and gets one request at a time.
     Trial,
     /// It gets no requests.
     Down,
 }
 
-/// A backend's health has changed.
+/// A change of a backend's health.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthEvent {
-    /// Which one.
+    /// The backend.
     pub backend: BackendId,
     /// Its name.
     pub name: String,
-    /// What it is now.
+    /// Its new health.
     pub health: BackendHealth,
-    /// Why, in a few words.
+    /// The reason, in a few words.
     pub reason: String,
 }
 
-/// Changes of health from now on. Those that nobody has taken for long are dropped, the oldest first.
+/// Changes of health from now on. Old events are dropped if nobody takes them.
 pub struct HealthEvents(broadcast::Receiver<HealthEvent>);
 
-/// Events that are kept for one who is slow to take them.
+/// Events that are kept for a slow receiver.
 const EVENT_CAPACITY: usize = 1024;
 
 impl HealthEvents {
@@ -57,7 +59,7 @@ impl HealthEvents {
         HealthEvents(sender.subscribe())
     }
 
-    /// The next one; none when the balancer is gone.
+    /// The next event. None once the balancer is gone.
     pub async fn next(&mut self) -> Option<HealthEvent> {
         loop {
             match self.0.recv().await {

@@ -9,16 +9,16 @@ use crate::backends::counters::BackendFault;
 pub(crate) enum Report {
     #[default]
     Nothing,
-    /// The client did not wait for the answer.
+    /// The client left before the answer.
     Left {
         ended: Instant,
-        /// How long it had waited for the backend alone; it would have taken longer.
+        /// How long only the backend was waited for. The request would have taken longer.
         micros: u32,
     },
     Answered {
         ended: Instant,
         micros: u32,
-        /// The answer is the backend's own failure: a 5xx.
+        /// Whether the status is 5xx.
         error: bool,
     },
     Failed {
@@ -51,7 +51,7 @@ impl Report {
     }
 }
 
-/// Up to an hour or so, which is longer than a request takes.
+/// Saturates after more than an hour.
 fn micros(began: Instant, ended: Instant) -> u32 {
     u32::try_from(ended.saturating_duration_since(began).as_micros()).unwrap_or(u32::MAX)
 }

@@ -3,31 +3,31 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a line for each request goes, and in which words.
+/// The access log: one line for each request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLog {
-    /// Where to.
+    /// The target.
     pub to: LogTarget,
-    /// In which words.
+    /// The format of a line.
     pub format: LogFormat,
 }
 
-/// Where an access log is written.
+/// Where the access log is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogTarget {
     /// The standard output.
     Stdout,
-    /// The end of this file, which is created where there is none.
+    /// This file. Lines are appended, and the file is created if it is missing.
     File(PathBuf),
 }
 
 /// How a line of an access log is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// The combined format of other servers, byte for byte.
+    /// The combined log format of nginx and Apache, byte for byte.
     #[default]
     Combined,
-    /// An object a line, with times in milliseconds and everything that is known.
+    /// One JSON object for each line, with times in milliseconds and all known fields.
     Json,
 }
 

@@ -1,34 +1,34 @@
-//! Certificates from an authority.
+//! How an authority issues certificates (ACME, RFC 8555).
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What binds our account to the one that the authority knows; some require it.
+/// The account that binds ours to one that the authority knows. Some authorities require it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalAccount {
     /// The identifier of the key.
     pub id: String,
-    /// The file that has the key, base64url as authorities give it out.
+    /// The file with the key, in base64url as the authority gave it out.
     pub key: PathBuf,
 }
 
-/// How certificates are got from an authority. Whoever sets this agrees to its terms of service.
+/// How an authority issues certificates. Setting this agrees to its terms of service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acme {
-    /// Whom to get certificates for, one each; every listener with TLS has them. The authority must
-    /// reach this balancer at port 80 of each, on a listener without TLS.
+    /// The hosts, each with a certificate of its own. Every TLS listener gets all of them. The authority
+    /// must reach this balancer on port 80 of each host, on a listener without TLS.
     pub hosts: Vec<String>,
-    /// Where the authority describes itself, an `https` URL.
+    /// The `https` URL of the authority's directory.
     pub directory: String,
-    /// Whom the authority may write to, as `mailto:ops@example.com`; may be empty.
+    /// Contact addresses such as `mailto:ops@example.com`. May be empty.
     pub contacts: Vec<String>,
-    /// The directory that keeps the account's key and the certificates. Nobody else may read it.
+    /// The directory for the account's key and the certificates. Only its owner may read it.
     pub store: PathBuf,
-    /// PEM: the root certificate of an authority's own server that the system does not know.
+    /// A root certificate (PEM) of the authority's own server, if the system does not know it.
     pub root: Option<PathBuf>,
-    /// The account that the authority knows already, if it wants one.
+    /// The external account, if the authority wants one.
     pub external_account: Option<ExternalAccount>,
-    /// The wait after a failure, twice as long after each further one, up to [`Acme::MAX_RETRY`].
+    /// The wait after a failure. It doubles with each further failure, up to [`Acme::MAX_RETRY`].
     pub retry: Duration,
 }
 
@@ -36,10 +36,10 @@ impl Acme {
     /// The longest wait after a failure.
     pub const MAX_RETRY: Duration = Duration::from_secs(6 * 60 * 60);
 
-    /// Let's Encrypt, which is free of charge and known to all clients.
+    /// Let's Encrypt is free of charge, and all clients know it.
     pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
-    /// Certificates from Let's Encrypt for these hosts, everything else as by default.
+    /// Certificates from Let's Encrypt for these hosts, with default settings.
     pub fn new(hosts: Vec<String>, store: impl Into<PathBuf>) -> Self {
         Acme {
             hosts,
@@ -48,7 +48,7 @@ impl Acme {
             store: store.into(),
             root: None,
             external_account: None,
-            // Four failures within the first hour: Let's Encrypt allows five for a host.
+            // Four failures in the first hour. Let's Encrypt allows five for a host.
             retry: Duration::from_secs(4 * 60),
         }
     }
@@ -80,7 +80,7 @@ impl Acme {
     }
 }
 
-/// RFC 1123 2.1, in lower case: it names files, too.
+/// A host name by RFC 1123 2.1 in lower case. It also names files.
 fn is_host(host: &str) -> bool {
     let is_label = |label: &str| {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

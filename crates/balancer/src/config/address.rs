@@ -1,4 +1,4 @@
-//! Where somebody listens: a TCP socket address or the path of a Unix socket.
+//! An address to listen on or to connect to: TCP or a Unix socket.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,22 +7,23 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Of a backend or of a listener. As text `127.0.0.1:8080`, `[::1]:8080` or `unix:/run/app.sock`.
+/// The address of a backend or a listener. As text `127.0.0.1:8080`, `[::1]:8080` or
+/// `unix:/run/app.sock`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Address {
     /// An IP address and a port.
     Tcp(SocketAddr),
-    /// A socket in the file system; an absolute path without bytes that are not UTF-8.
+    /// The path of a Unix socket. It is absolute and valid UTF-8.
     Unix(PathBuf),
 }
 
-/// A text that is no address.
+/// The text is not an address.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is no address; use IP:PORT, or unix:/path for a Unix socket")]
 pub struct UnknownAddress(String);
 
-/// What `sun_path` takes besides the byte that ends it (unix(7)).
+/// The bytes that `sun_path` holds besides its terminator (unix(7)).
 const MAX_UNIX_PATH_BYTES: usize = 107;
 
 const UNIX_PREFIX: &str = "unix:";
@@ -36,7 +37,7 @@ impl Address {
         }
     }
 
-    /// Says what is wrong with it, in one sentence with a remedy.
+    /// Returns what is wrong, in one sentence with a remedy.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Address::Unix(path) = self else { return Ok(()) };
         let length = path.as_os_str().len();

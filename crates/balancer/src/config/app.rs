@@ -1,4 +1,4 @@
-//! One app: how requests for it are spread over its backends.
+//! One app: how its requests are spread over its backends.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,59 +6,59 @@ use crate::config::health::Health;
 use crate::config::limits::{QueueLimits, RetryLimits, check_duration};
 use crate::config::policy::Policy;
 
-/// One app: how requests for it are spread over its backends.
+/// One app: how its requests are spread over its backends.
 #[derive(Clone, Debug)]
 pub struct AppConfig {
-    /// For people and metrics; unique.
+    /// The unique name, for people and metrics.
     pub name: String,
     /// How a backend is picked.
     pub policy: Policy,
     /// How many requests may wait for a slot, and for how long.
     pub queue: QueueLimits,
-    /// Backends that one request may try when connecting fails, 1 to [`AppConfig::MAX_ATTEMPTS`].
+    /// How many backends one request may try, 1 to [`AppConfig::MAX_ATTEMPTS`].
     pub attempts: usize,
-    /// How many requests may be sent to another backend.
+    /// How many requests may be retried on another backend.
     pub retries: RetryLimits,
-    /// How its backends are judged.
+    /// How the health of the backends is judged.
     pub health: Health,
-    /// What its backends speak.
+    /// The protocol of the backends.
     pub protocol: Protocol,
-    /// Which connections to its backends carry further requests.
+    /// Which connections to the backends are reused.
     pub reuse: Reuse,
 }
 
-/// What backends speak; without TLS.
+/// The protocol of backends, always without TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// HTTP/1.1, a connection for each request in flight: what all app servers speak.
+    /// HTTP/1.1, with one connection for each request in flight. All app servers speak it.
     #[default]
     Http1,
-    /// HTTP/2 with prior knowledge (RFC 9113 3.3), as gRPC needs: a connection for each thread, and
-    /// a stream for each request in flight.
+    /// HTTP/2 with prior knowledge (RFC 9113 3.3), as gRPC needs. Each thread has one connection, and
+    /// each request in flight has a stream.
     H2c,
 }
 
-/// Which connections of HTTP/1.1 to a backend are kept for the next request, of whichever client.
+/// Which HTTP/1.1 connections to a backend are kept for the next request of any client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reuse {
-    /// All that may be by the protocol.
+    /// All connections that the protocol allows to keep.
     #[default]
     Always,
-    /// None that has carried a request with a body: a backend that ignores bodies would take it for the
-    /// next request, maybe of another client.
+    /// Only connections that carried no request body. A backend that ignores bodies would read the body
+    /// as the next request, maybe for another client.
     Safe,
 }
 
-/// Names an app of one balancer: its place in [`Config::apps`].
+/// Names an app of one balancer by its index in [`Config::apps`](crate::Config::apps).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AppId(u16);
 
 impl AppConfig {
-    /// Most backends that one request may try.
+    /// The largest number of backends that one request may try.
     pub const MAX_ATTEMPTS: usize = 4;
 
-    /// An app of this name, everything else as by default.
+    /// An app of this name, with default settings.
     pub fn named(name: impl Into<String>) -> Self {
         AppConfig { name: name.into(), ..AppConfig::default() }
     }
@@ -74,10 +74,10 @@ impl AppConfig {
 }
 
 impl AppId {
-    /// The app that a balancer always has.
+    /// The app that every balancer has.
     pub const FIRST: AppId = AppId(0);
 
-    /// The app at this place of [`Config::apps`].
+    /// The app with this index in [`Config::apps`](crate::Config::apps).
     pub fn nth(index: usize) -> AppId {
         AppId(u16::try_from(index).expect("there are at most Config::MAX_APPS apps"))
     }
@@ -93,7 +93,7 @@ impl Default for AppConfig {
             name: "app".into(),
             policy: Policy::default(),
             queue: QueueLimits::default(),
-            // A third dead backend in a row means that the fleet is down, not one instance.
+            // If a third backend in a row is dead, the fleet is down and not one instance.
             attempts: 3,
             retries: RetryLimits::default(),
             health: Health::default(),

@@ -11,36 +11,37 @@ use crate::config::address::Address;
 /// A server that requests are forwarded to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backend {
-    /// For people and metrics; need not be unique.
+    /// The name for people and metrics. It need not be unique.
     pub name: String,
-    /// Where it listens.
+    /// Its address.
     pub address: Address,
-    /// Requests in flight that it gets at most, and so connections; 0 pauses it.
+    /// The largest number of requests in flight, and so of connections. 0 pauses the backend.
     pub slots: Slots,
-    /// Its share of the requests, from 1 to [`Backend::MAX_WEIGHT`]; 1 by default.
+    /// Its share of the requests, from 1 to [`Backend::MAX_WEIGHT`]. 1 by default.
     pub weight: u32,
-    /// When it gets requests; always by default.
+    /// When it gets requests. Always, by default.
     pub role: Role,
-    /// Connections that it gets at most, with upgraded ones, which take no slot; none by default.
+    /// The largest number of connections, including upgraded ones, which take no slot. Unlimited by
+    /// default.
     pub max_connections: Option<usize>,
-    /// Upgraded connections that take no slot; what is beyond takes one. By default 1000: as many as
-    /// fit into the usual 1024 open files of a process.
+    /// How many upgraded connections take no slot. Further ones take a slot. By default 1000, which fits
+    /// into the usual 1024 open files of a process.
     pub max_upgraded: usize,
-    /// How long its slots and its weight take to grow from a sixteenth to all of it when it begins
-    /// to get requests; not at all by default.
+    /// How long its slots and its weight grow from a sixteenth to their full value after it joins. Zero
+    /// by default.
     pub slow_start: Duration,
-    /// How much CPU time the kernel gives it; as much as there is by default.
+    /// How the kernel limits its CPU time. Unlimited by default.
     pub cpu: Cpu,
 }
 
-/// How much CPU time the kernel gives a backend, which says when it had better be asked.
+/// How the kernel limits a backend's CPU time. This decides which idle backend is the best choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cpu {
-    /// As much as there is: who answered last has warm caches.
+    /// No limit. The backend that answered last has warm caches.
     #[default]
     Unlimited,
-    /// A budget in every period, and none beyond it (cgroup `cpu.max`, `docker run --cpus`): who has
-    /// rested longest has most of it left.
+    /// A quota for each period (cgroup `cpu.max`, `docker run --cpus`). The backend that rested longest
+    /// has the most quota left.
     Quota,
 }
 
@@ -48,16 +49,16 @@ pub enum Cpu {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Slots {
-    /// So many.
+    /// This number.
     Fixed(usize),
-    /// As many as serve it best, found from how its service time reacts to more and fewer of them
-    /// while requests wait: one for an app that serves one request at a time, or two if it takes
-    /// less than about 2 ms; as many as the workers of a pool; more for one that mostly waits. All
-    /// backends of an app that leave it to us share the number, which begins at 1.
+    /// The best number, found from how the service time reacts to more and fewer slots while requests
+    /// wait. It is 1 for an app that serves one request at a time, or 2 if a request takes less than
+    /// about 2 ms. It is the number of workers for a pool, and more for an app that mostly waits. All
+    /// backends of an app with `auto` share the number, which starts at 1.
     Auto,
 }
 
-/// A text that is no number of slots.
+/// The text is not a number of slots.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is no number of slots; use a whole number, or auto to have it found")]
 pub struct UnknownSlots(String);
@@ -68,15 +69,15 @@ pub enum Role {
     /// Always.
     #[default]
     Primary,
-    /// When no primary one takes them.
+    /// Only when no primary backend takes the request.
     Backup,
 }
 
 impl Backend {
-    /// The most that [`Backend::weight`] can be.
+    /// The largest [`Backend::weight`].
     pub const MAX_WEIGHT: u32 = 256;
 
-    /// A backend with so many slots, everything else as by default.
+    /// A backend with this number of slots and default settings.
     pub fn new(
         name: impl Into<String>,
         address: impl Into<Address>,

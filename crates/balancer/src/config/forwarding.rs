@@ -1,5 +1,5 @@
-//! What is told about a request beyond its own words, to the app and to the client, and which
-//! proxies in front of us are believed.
+//! The fields that the balancer adds to requests and answers, and the proxies in front of it that it
+//! trusts.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,55 +7,56 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
-/// What the balancer adds to requests and answers.
+/// The fields that the balancer adds to requests and answers.
 ///
-/// A field that says where a request came from is believed only of a trusted proxy; from everybody
-/// else it is replaced. Turn on only the families that the trusted proxies write themselves: one
-/// that they pass on as they got it is the client's word.
+/// Only a trusted proxy is believed about where a request came from. The fields of everybody else are
+/// replaced. Turn on only those families of fields that the trusted proxies write themselves. A field
+/// that a proxy passes on unchanged is the client's word.
 #[derive(Clone, Debug)]
 pub struct Forwarding {
-    /// Proxies in front of us. What they say of the client is kept and appended to.
+    /// Trusted proxies in front of the balancer. Their fields about the client are kept and appended to.
     pub trusted: Vec<Network>,
-    /// `X-Forwarded-For` and its kin, to the app.
+    /// `X-Forwarded-For` and its relatives, for the app.
     pub x_forwarded: XForwarded,
-    /// `Forwarded` (RFC 7239), to the app.
+    /// `Forwarded` (RFC 7239), for the app.
     pub forwarded: Switch,
-    /// `Via` (RFC 9110 7.6.3), to the app.
+    /// `Via` (RFC 9110 7.6.3), for the app.
     pub via: Switch,
-    /// `X-Request-Id`, to the app and to the client: a trusted proxy's, or 128 random bits.
+    /// `X-Request-Id`, for the app and the client: the trusted proxy's, or 128 random bits.
     pub request_id: Switch,
-    /// `X-Queue-Time` (milliseconds) and `X-Request-Start` (`t=` and seconds since 1970), to the
-    /// app, on requests that waited for a slot.
+    /// `X-Queue-Time` (milliseconds) and `X-Request-Start` (`t=` and seconds since 1970), for the app,
+    /// on requests that waited for a slot.
     pub queue_time: Switch,
-    /// `Server-Timing: queue;dur=..., service;dur=...` (milliseconds), to the client, on answers to
+    /// `Server-Timing: queue;dur=..., service;dur=...` (milliseconds), for the client, on answers to
     /// requests that waited for a slot.
     pub server_timing: Switch,
-    /// `Date`, to the client, on answers that come without (RFC 9110 6.6.1) and on our own.
+    /// `Date`, for the client, on answers without one (RFC 9110 6.6.1) and on the balancer's own
+    /// answers.
     pub date: Switch,
 }
 
-/// How much of the `X-Forwarded` family the app gets.
+/// How many fields of the `X-Forwarded` family the app gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum XForwarded {
     /// None.
     Off,
-    /// `X-Forwarded-For`, `-Proto` and `-Host`: what frameworks read.
+    /// `X-Forwarded-For`, `-Proto` and `-Host`, which frameworks read.
     #[default]
     Usual,
-    /// `X-Forwarded-Port` and `X-Real-IP` too.
+    /// Also `X-Forwarded-Port` and `X-Real-IP`.
     All,
 }
 
-/// Whether something is done.
+/// Whether something is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
-    /// It is.
+    /// It is on.
     On,
-    /// It is not, and costs nothing.
+    /// It is off and costs nothing.
     Off,
 }
 
-/// An address, all addresses with a common prefix, or all that come over Unix sockets.
+/// One address, all addresses with a common prefix, or all peers over Unix sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network(Range);
 
@@ -65,13 +66,13 @@ enum Range {
     Unix,
 }
 
-/// A network that cannot be read.
+/// The text is not a network.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is not a network; write an address, a prefix like 10.0.0.0/8 or fd00::/8, or unix")]
 pub struct UnknownNetwork(String);
 
 impl Forwarding {
-    /// Whether this peer is a trusted proxy. One over a Unix socket has no address.
+    /// Whether this peer is a trusted proxy. A peer over a Unix socket has no address.
     pub(crate) fn trusts(&self, peer: Option<IpAddr>) -> bool {
         self.trusted.iter().any(|network| network.contains(peer))
     }
@@ -82,16 +83,17 @@ impl Default for Forwarding {
         Forwarding {
             trusted: Vec::new(),
             x_forwarded: XForwarded::Usual,
-            // Few frameworks read it, and an app that reads both may meet two answers.
+            // Few frameworks read it. An app that reads both families may get two answers.
             forwarded: Switch::Off,
-            // A gateway must send it to servers, and need not to clients.
+            // A gateway must send it to servers, but not to clients.
             via: Switch::On,
-            // 3 % of the balancer's instructions for every request, and bytes to parse for the app.
+            // It costs 3 % of the balancer's instructions for every request, and bytes for the app to
+            // parse.
             request_id: Switch::Off,
-            // Only requests that waited pay.
+            // Only requests that waited pay for it.
             queue_time: Switch::On,
             server_timing: Switch::On,
-            // Costs only where the backend sends none.
+            // It costs only where the backend sends none.
             date: Switch::On,
         }
     }

@@ -5,61 +5,59 @@ use std::time::Duration;
 
 use crate::config::limits::Timeouts;
 
-/// How an app's backends are judged.
+/// How the health of an app's backends is judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     /// By how requests end.
     pub passive: PassiveHealth,
-    /// By asking; not at all by default.
+    /// By checks. None by default.
     pub active: Option<ActiveHealth>,
-    /// The longest that a request waits which comes when every backend is out, and as long as that is
-    /// so, up to the queue's own wait; then, or at once where this is 0, it is answered 503 with the
-    /// reason.
+    /// How long a request waits if every backend is out, at most the queue's own wait. Then it is
+    /// answered 503 with the reason. 0 answers at once.
     pub all_down_wait: Duration,
 }
 
-/// Judging by how requests end.
+/// Health by how requests end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassiveHealth {
-    /// Failures in a row that take a backend out; 0 for never. A failure is a connection that was
-    /// not established or ended before an answer, an answer that did not come in time, ended early
-    /// or is not HTTP.
+    /// Consecutive failures that take a backend out. 0 means never. A failure is a connection that
+    /// failed or ended before an answer, or an answer that was late, ended early or is not HTTP.
     pub failures: u32,
     /// Whether a 5xx is a failure.
     pub server_errors: ServerErrors,
-    /// How long a backend is out before it is tried again; twice as long after each time that this
-    /// fails, up to eight times.
+    /// How long a backend rests before it is tried again. The rest doubles each time that this fails, up
+    /// to eight times.
     pub rest: Duration,
 }
 
-/// What an answer of 5xx says about a backend.
+/// What a 5xx says about a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerErrors {
-    /// Nothing: that request cannot be served, here or elsewhere.
+    /// Nothing. That request fails everywhere.
     #[default]
     Ignored,
-    /// That it is not fit to serve.
+    /// The backend is not fit to serve.
     Counted,
 }
 
-/// Judging by asking.
+/// Health by checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveHealth {
-    /// What a GET asks for; begins with a slash.
+    /// The path of the GET. It begins with a slash.
     pub path: String,
-    /// The `Host` that it names; the backend's address by default.
+    /// The `Host` of the check. The backend's address by default.
     pub host: Option<String>,
-    /// Statuses of a fit backend.
+    /// The statuses of a fit backend.
     pub status: RangeInclusive<u16>,
-    /// What the first 64 KiB of the body must have in them, if anything.
+    /// Text that the first 64 KiB of the body must contain, if any.
     pub body: Option<String>,
     /// From the end of one check to the next one.
     pub interval: Duration,
-    /// From a slot to the answer.
+    /// From the slot to the answer.
     pub timeout: Duration,
-    /// Successes in a row that bring a backend back.
+    /// Consecutive successes that bring a backend back.
     pub rise: u32,
-    /// Failures in a row that take it out.
+    /// Consecutive failures that take it out.
     pub fall: u32,
 }
 
@@ -81,19 +79,19 @@ impl Health {
 }
 
 impl ActiveHealth {
-    /// Checks of this path, everything else as by default.
+    /// Checks of this path, with default settings.
     pub fn of(path: impl Into<String>) -> Self {
         ActiveHealth {
             path: path.into(),
             host: None,
-            // Redirects included: a login page is alive.
+            // Redirects count: a login page is alive.
             status: 200..=399,
             body: None,
-            // Frequent enough that clients meet few dead backends, rare enough to cost nothing.
+            // Often enough that clients meet few dead backends, and rare enough to cost nothing.
             interval: Duration::from_secs(2),
             // A health page that takes longer is not healthy.
             timeout: Duration::from_secs(1),
-            // One answer may be luck, and three in a row are no slip.
+            // One answer may be luck, but three failures are no accident.
             rise: 2,
             fall: 3,
         }
@@ -127,7 +125,7 @@ impl Default for Health {
         Health {
             passive: PassiveHealth::default(),
             active: None,
-            // An instance that died is back within seconds, or not soon.
+            // A dead instance is back within seconds, or not soon.
             all_down_wait: Duration::from_secs(10),
         }
     }
@@ -136,10 +134,10 @@ impl Default for Health {
 impl Default for PassiveHealth {
     fn default() -> Self {
         PassiveHealth {
-            // One may be chance; three in a row with no success between them hardly are.
+            // One failure may be chance. Three in a row hardly are.
             failures: 3,
             server_errors: ServerErrors::default(),
-            // A restart takes about as long.
+            // A restart takes about this long.
             rest: Duration::from_secs(1),
         }
     }

@@ -1,100 +1,99 @@
-//! How large each thing may be and how long each phase may take: all finite, with a default and why.
+//! How large each thing may be and how long each phase may take. Every limit is finite and has a default
+//! with its reason.
 
 use std::time::Duration;
 
-/// Bounds of the waiting requests of an app, over all its backends.
+/// Limits of the waiting requests of an app, over all its backends.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueLimits {
-    /// Requests that may wait; the next one is answered 503.
+    /// How many requests may wait. Further ones are answered 503.
     pub length: usize,
-    /// The longest wait before 503; above 0 and at most [`Timeouts::MAX`].
+    /// The longest wait before 503. Above 0 and at most [`Timeouts::MAX`].
     pub wait: Duration,
 }
 
-/// How many requests of an app may be sent to another backend after one failed them: a share of
-/// the requests of the last ten seconds, and a few more.
+/// How many requests of an app may be retried on another backend: a share of the requests of the last
+/// ten seconds, and a few more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryLimits {
     /// Percent of the requests.
     pub percent: u32,
-    /// A second, beyond the share.
+    /// Retries per second beyond the share.
     pub per_second: u32,
 }
 
 /// How long each phase of a connection may take. All are above 0 and at most [`Timeouts::MAX`].
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// From the first byte of a request to the end of its header, in total; then 408.
+    /// From the first byte of a request to the end of its header. Then 408.
     pub header: Duration,
-    /// Of TLS, from its first byte to its last, in total.
+    /// The whole TLS handshake.
     pub handshake: Duration,
     /// A client connection without a request.
     pub idle: Duration,
-    /// Between two pieces of a request body; then 408.
+    /// Between two pieces of a request body. Then 408.
     pub body: Duration,
-    /// From the end of a request's header to the end of its body, in total, as far as only the
-    /// client is waited for; then 408. Not of a call of gRPC over HTTP/2, which goes on like an
-    /// upgraded connection.
+    /// From the end of a request's header to the end of its body, while only the client is waited for.
+    /// Then 408. It does not apply to gRPC over HTTP/2, which is treated like an upgraded connection.
     pub upload: Duration,
-    /// How long a slot or an answer may wait for a client in all, for its body or to take its answer,
-    /// beyond what its bytes have earned at [`Limits::client_rate`]; then 408, or the connection is
-    /// aborted. What was earned counts up to `stall`. For an HTTP/2 connection also as a whole. Before
-    /// a slot is asked for, nobody else waits, and a body may be as slow as `body` says.
+    /// How long a slot or an answer may wait for a client in all, beyond the time that its bytes earned
+    /// at [`Limits::client_rate`]. Then 408, or the connection is aborted. The saved time is at most
+    /// `stall`. It also applies to an HTTP/2 connection as a whole. Before a slot is asked for, nobody
+    /// else waits, and only `body` applies.
     pub client_grace: Duration,
-    /// Establishing a connection to a backend.
+    /// Connecting to a backend.
     pub connect: Duration,
-    /// From the end of the request to the end of the answer's header; then 504.
+    /// From the end of the request to the end of the answer's header. Then 504.
     pub response: Duration,
-    /// Between two pieces of an answer, whichever side stalls; then the connection is aborted.
+    /// Between two pieces of an answer, whichever side stalls. Then the connection is aborted.
     pub stall: Duration,
-    /// An upgraded connection, or a call of gRPC over HTTP/2, without a byte in either direction.
+    /// An upgraded connection, or gRPC over HTTP/2, without a byte in either direction.
     pub tunnel: Duration,
-    /// An unused connection to a backend; it is closed at most a quarter later.
+    /// An unused connection to a backend. It is closed at most a quarter later.
     pub backend_idle: Duration,
 }
 
 /// How large each thing may be. All are finite.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of a request's or an answer's header, up to [`Limits::MAX_HEADER_BYTES`].
+    /// Bytes of a message header, up to [`Limits::MAX_HEADER_BYTES`].
     pub header_bytes: usize,
-    /// Bytes of a request's target, up to `header_bytes`; then 414.
+    /// Bytes of a request target, up to `header_bytes`. Beyond, 414.
     pub target_bytes: usize,
-    /// Header fields of a request or an answer, up to [`Limits::MAX_HEADERS`].
+    /// Header fields of a message, up to [`Limits::MAX_HEADERS`].
     pub headers: usize,
-    /// Bytes of a request body; then 413. Bodies are streamed, so this does not cost memory.
+    /// Bytes of a request body. Beyond, 413. Bodies are streamed, so this costs no memory.
     pub body_bytes: u64,
-    /// Open client connections, and at most about half of the open files that the process is allowed, as
-    /// backends need as many; more wait in the kernel's accept queue. Threads that accept at the
+    /// Open client connections. At most about half of the open files that the process may have, because
+    /// backends need as many. Further ones wait in the kernel's accept queue. Threads that accept at the
     /// same moment may exceed it by one each.
     pub connections: usize,
-    /// Open connections of one client: an IPv4 address, or a /64 network of IPv6. The next one is
-    /// closed as it is accepted. Trusted proxies have as many as they like.
+    /// Open connections of one client, which is an IPv4 address or a /64 network of IPv6. Further ones
+    /// are closed at once. Trusted proxies are not limited.
     pub client_connections: usize,
-    /// Requests of one client at once, in flight and waiting, over all its connections of HTTP/1 and
-    /// HTTP/2; then 429. For whom a trusted proxy asks is a client, too. Trusted proxies themselves have
-    /// as many as they like.
+    /// Requests of one client at once, in flight and waiting, over all its connections. Beyond, 429. A
+    /// client that a trusted proxy asks for counts too. Trusted proxies themselves are not limited.
     pub client_in_flight: usize,
-    /// Bytes that all clients together may make us hold, an equal share a thread: buffers, streams of HTTP/2
-    /// with what they may send unasked, answers that are yet to be sent. Beyond half of it nobody gets more
-    /// than needed to go on; with all of it used, new requests are answered 503, and new streams refused
-    /// (REFUSED_STREAM). At least [`Limits::MIN_MEMORY_BYTES`] a thread.
+    /// Bytes that all clients together may hold: buffers, HTTP/2 streams with what they may send
+    /// unasked, and unsent answers. Each thread has an equal share. Beyond half of it, nobody gets more
+    /// memory than needed to go on. If it is used up, requests are answered 503 and streams refused
+    /// (REFUSED_STREAM). At least [`Limits::MIN_MEMORY_BYTES`] for each thread.
     pub memory_bytes: usize,
-    /// Requests over one connection; the last one's answer closes it.
+    /// Requests over one connection. The last answer closes it.
     pub requests: u64,
-    /// Bytes a second that a client moves on average while it is waited for, see
-    /// [`Timeouts::client_grace`]; 0 for no such limit.
+    /// Bytes per second that a client must move on average while it is waited for, see
+    /// [`Timeouts::client_grace`]. 0 means no limit.
     pub client_rate: u64,
-    /// Streams that a client may have open at once on one HTTP/2 connection, 1 to
-    /// [`Limits::MAX_STREAMS`]. Each may hold 104 KiB of a request and as much of an answer.
+    /// Open streams of one HTTP/2 connection, 1 to [`Limits::MAX_STREAMS`]. Each may hold 104 KiB of a
+    /// request and as much of an answer.
     pub streams: u32,
 }
 
 impl Timeouts {
-    /// The most that each of them, and [`QueueLimits::wait`], can be: a day.
+    /// The largest timeout and [`QueueLimits::wait`]: a day.
     pub const MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// Says what is wrong with the values, in one sentence with a remedy.
+    /// Returns what is wrong, in one sentence with a remedy.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Timeouts {
             header,
@@ -127,16 +126,16 @@ impl Timeouts {
 }
 
 impl Limits {
-    /// The most that [`Limits::header_bytes`] can be: less than any buffer.
+    /// The largest [`Limits::header_bytes`]. Every buffer is larger.
     pub const MAX_HEADER_BYTES: usize = 32 * 1024;
-    /// The most that [`Limits::headers`] can be.
+    /// The largest [`Limits::headers`].
     pub const MAX_HEADERS: usize = 128;
-    /// What a thread needs for its share of [`Limits::memory_bytes`].
+    /// The smallest share of [`Limits::memory_bytes`] for a thread.
     pub const MIN_MEMORY_BYTES: usize = 1 << 20;
-    /// The most that [`Limits::streams`] can be.
+    /// The largest [`Limits::streams`].
     pub const MAX_STREAMS: u32 = 1024;
 
-    /// Says what is wrong with the values, in one sentence with a remedy.
+    /// Returns what is wrong, in one sentence with a remedy.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Limits { header_bytes, target_bytes, headers, .. } = *self;
         let Limits { connections, client_connections, client_in_flight, requests, streams, .. } =
@@ -174,9 +173,9 @@ impl Limits {
 impl Default for QueueLimits {
     fn default() -> Self {
         QueueLimits {
-            // Deep enough for a burst of users, shallow enough to bound memory (a few KiB each).
+            // Deep enough for a burst of users, and shallow enough to bound memory (a few KiB each).
             length: 1024,
-            // As long as most clients and load balancers in front wait before they give up.
+            // Most clients and load balancers in front wait about this long.
             wait: Duration::from_secs(30),
         }
     }
@@ -185,9 +184,9 @@ impl Default for QueueLimits {
 impl Default for RetryLimits {
     fn default() -> Self {
         RetryLimits {
-            // The customary share: a failing fleet gets a fifth more load, not several times as much.
+            // The usual share. A failing fleet gets a fifth more load, not several times as much.
             percent: 20,
-            // An app with little traffic loses an instance as unnoticed.
+            // An app with little traffic also survives the loss of an instance.
             per_second: 10,
         }
     }
@@ -196,29 +195,29 @@ impl Default for RetryLimits {
 impl Default for Timeouts {
     fn default() -> Self {
         Timeouts {
-            // Ample for a header on the worst mobile link; a slow-loris client holds a socket no longer.
+            // Enough for the worst mobile link. A slow-loris client holds a socket no longer.
             header: Duration::from_secs(30),
-            // Two round trips and some arithmetic, on the worst mobile link.
+            // Enough for two round trips and some arithmetic on the worst mobile link.
             handshake: Duration::from_secs(10),
-            // About what browsers keep a connection for.
+            // Browsers keep a connection about this long.
             idle: Duration::from_secs(60),
             // TCP recovers from a lost packet or a handover within this time.
             body: Duration::from_secs(30),
-            // The largest body at 300 KB/s.
+            // The largest body takes this long at 300 KB/s.
             upload: Duration::from_secs(3600),
-            // A few lost packets; what follows has to keep a pace.
+            // Enough for a few lost packets. Afterwards the client must keep its rate.
             client_grace: Duration::from_secs(10),
-            // Instances are near; three SYN attempts (1 s, 2 s apart) fit.
+            // Instances are near. Three SYN attempts (1 s and 2 s apart) fit.
             connect: Duration::from_secs(3),
-            // The customary bound of a web request.
+            // The usual limit of a web request.
             response: Duration::from_secs(60),
             // Server-sent events usually ping every 15 to 30 s.
             stall: Duration::from_secs(60),
-            // WebSocket pings are minutes apart at most; longer silence is a dead peer.
+            // WebSocket pings are at most minutes apart. A peer that is silent for longer is dead.
             tunnel: Duration::from_secs(600),
-            // Below the shortest keep-alive in common use (gunicorn: 2 s; Node and uvicorn: 5 s), so
-            // that as a rule we, not the backend, close an idle connection. Where the backend is
-            // first, what may be sent again is, and the rest looks before it goes.
+            // Below the shortest keep-alive in common use (gunicorn: 2 s, Node and uvicorn: 5 s), so
+            // that the balancer usually closes an idle connection first. If the backend is first,
+            // idempotent requests are sent again. Others check the socket before they are sent.
             backend_idle: Duration::from_millis(1500),
         }
     }
@@ -227,33 +226,34 @@ impl Default for Timeouts {
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            // Room for large cookies and tokens; most app servers stop at 8 or 16 KiB.
+            // Room for large cookies and tokens. Most app servers stop at 8 or 16 KiB.
             header_bytes: 16 * 1024,
-            // What RFC 9112 3 asks for at least, and what most servers stop at.
+            // The minimum that RFC 9112 3 asks for. Most servers stop there.
             target_bytes: 8 * 1024,
-            // What common servers accept.
+            // Common servers accept this many.
             headers: 100,
-            // Larger than what a form uploads, small enough to stop an endless body.
+            // Larger than the upload of a form, and small enough to stop an endless body.
             body_bytes: 1 << 30,
             // Below the usual hard limit of open files, with room for backends.
             connections: 50_000,
             // One client leaves three quarters of all connections to others.
             client_connections: 12_500,
-            // As many as a client may have connections, so that HTTP/2 has no more than HTTP/1.
+            // As many as its connections, so that HTTP/2 gets no more than HTTP/1.
             client_in_flight: 12_500,
-            // Room for some ten thousand uploads over HTTP/2 at once, and more than one client can take.
+            // Room for some ten thousand HTTP/2 uploads at once, which is more than one client can take.
             memory_bytes: 1 << 30,
-            // So seldom that nobody notices, often enough that long-lived clients spread over threads.
+            // Rare enough that nobody notices, and often enough that long-lived clients spread over
+            // threads.
             requests: 100_000,
-            // Slower than any link in use; a slot is worth more than a slower client.
+            // Slower than any link in use. A slot is worth more than a slower client.
             client_rate: 1024,
-            // What browsers expect, RFC 9113 6.5.2 advises at least 100.
+            // Browsers expect this many. RFC 9113 6.5.2 advises at least 100.
             streams: 128,
         }
     }
 }
 
-/// Says what is wrong with a time, in one sentence with a remedy.
+/// Returns what is wrong with a time, in one sentence with a remedy.
 pub(crate) fn check_duration(name: &str, duration: Duration) -> Result<(), String> {
     if duration.is_zero() || duration > Timeouts::MAX {
         return Err(format!(

@@ -7,11 +7,11 @@ use crate::config::forwarding::Network;
 use crate::config::route::Redirect;
 use crate::config::tls::Tls;
 
-/// Who sends the PROXY protocol's header.
+/// The proxies that send the header of the PROXY protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProxyProtocol {
-    /// Where the proxies are. A connection from there must begin with the header, and is closed
-    /// without an answer if it does not; one from elsewhere is an ordinary client's.
+    /// Their networks. A connection from there must begin with the header, or it is closed without an
+    /// answer. Other connections are ordinary clients.
     pub from: Vec<Network>,
 }
 
@@ -25,27 +25,27 @@ impl ProxyProtocol {
 /// An address that clients connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// Port 0 picks a free one.
+    /// The address. Port 0 picks a free one.
     pub address: Address,
-    /// Where all requests that come here are sent instead of being served: http to https, as a rule.
+    /// Redirects all requests of this listener, usually from http to https.
     pub redirect: Option<Redirect>,
-    /// Whether proxies in front say whom they speak for.
+    /// Whether proxies in front send the header of the PROXY protocol.
     pub proxy_protocol: Option<ProxyProtocol>,
-    /// Whether clients speak TLS; not over a Unix socket.
+    /// Whether clients speak TLS. Not over a Unix socket.
     pub tls: Option<Tls>,
-    /// What clients may speak there without TLS.
+    /// The protocols without TLS.
     pub cleartext: Cleartext,
 }
 
 /// The protocols of a listener without TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Cleartext {
-    /// HTTP/1.1 alone: browsers speak HTTP/2 over TLS only.
+    /// Only HTTP/1.1. Browsers speak HTTP/2 only over TLS.
     #[default]
     Http1,
-    /// HTTP/2 too, from clients that begin with it (prior knowledge, RFC 9113 3.3), as gRPC does.
+    /// Also HTTP/2, from clients that begin with it (prior knowledge, RFC 9113 3.3), such as gRPC.
     Http1AndH2c,
-    /// HTTP/2 alone.
+    /// Only HTTP/2.
     H2c,
 }
 

@@ -1,4 +1,4 @@
-//! The rules that pick a backend, by name, and what they want to know of a request.
+//! The policies that pick a backend, by name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,54 +7,54 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 /// The rule that picks a backend. As text: `queue`, `round_robin`, `least_conn`, `least_time`,
-/// `ip_hash`, `hash header NAME`, `hash cookie NAME`, `hash path`, `hash query NAME`,
-/// `random two`, `first`.
+/// `ip_hash`, `hash header NAME`, `hash cookie NAME`, `hash path`, `hash query NAME`, `random two`,
+/// `first`.
 ///
-/// All pick among the backends that have a free slot. Where none has, requests wait in one central
-/// queue for the first slot that becomes free; those with a key wait for the backend of their key,
-/// unless another one has nobody else to serve. All honour weights, but for `first`.
+/// Every policy picks among the backends that have a free slot. If none has, requests wait in one
+/// central queue for the first free slot. Requests with a key wait for the backend of their key, unless
+/// another backend has nobody else to serve. All policies but `first` honour weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
-    /// The backend with fewest requests in flight for its weight, then the most recently idle;
-    /// those under a quota take turns ([`Cpu`](crate::Cpu)).
+    /// The backend with the fewest requests in flight for its weight, then the most recently idle one.
+    /// Backends under a CPU quota take turns ([`Cpu`](crate::Cpu)).
     #[default]
     Queue,
     /// Each backend in turn, as often as its weight says.
     RoundRobin,
-    /// The backend with fewest requests in flight for its weight, in turn among equals.
+    /// The backend with the fewest requests in flight for its weight. Equal ones take turns.
     LeastConn,
-    /// The backend where requests in flight, times how long it took of late, are least.
-    /// What fails counts as slow, and so does what clients wait for in vain; what is not asked is taken
-    /// to be faster each second, so that nobody starves.
+    /// The backend with the smallest product of requests in flight and recent service time. Failures
+    /// count as slow, and so do answers that clients did not wait for. The time of an unused backend
+    /// halves each second, so that it is tried again.
     LeastTime,
-    /// A client address keeps its backend: [`Policy::Hash`] over the address, an IPv6 one by its
-    /// network of 64 bits.
+    /// A client address keeps its backend. It is [`Policy::Hash`] over the address. IPv6 addresses count
+    /// by their /64 network.
     IpHash,
-    /// Requests with an equal key keep their backend. A backend with all slots taken passes them on to
-    /// the next one that is free, and so does one with a quarter more than its share of all requests. A request
-    /// without the key goes to the least busy backend.
+    /// Requests with an equal key keep their backend. A backend without a free slot passes them to the
+    /// next free one, and so does one with a quarter more than its share. A request without the key goes
+    /// to the least busy backend.
     Hash(Key),
-    /// The less busy one of two backends picked at random.
+    /// The less busy of two random backends.
     RandomTwo,
     /// The oldest backend.
     First,
 }
 
-/// What [`Policy::Hash`] looks at.
+/// The part of the request that [`Policy::Hash`] hashes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// The first field of this name.
+    /// The first field with this name.
     Header(Arc<str>),
-    /// The cookie of this name.
+    /// The cookie with this name.
     Cookie(Arc<str>),
-    /// The target's path.
+    /// The path of the target.
     Path,
-    /// The first parameter of this name in the target's query, as it was sent.
+    /// The first query parameter with this name, undecoded.
     Query(Arc<str>),
 }
 
-/// A policy name that is not known.
+/// The policy name is unknown.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "policy {0:?} is not known; use queue, round_robin, least_conn, least_time, ip_hash, first, or in \
@@ -63,7 +63,7 @@ pub enum Key {
 pub struct UnknownPolicy(String);
 
 impl Policy {
-    /// Requests have a key that leads to a backend of their own.
+    /// Whether requests have a key that leads to a backend of their own.
     pub(crate) fn is_keyed(&self) -> bool {
         matches!(self, Policy::IpHash | Policy::Hash(_))
     }
@@ -101,7 +101,7 @@ impl FromStr for Policy {
             ["random", "two"] => Policy::RandomTwo,
             ["first"] => Policy::First,
             ["hash", "path"] => Policy::Hash(Key::Path),
-            // With the colon, no request would ever have it.
+            // A field name with the colon would never match.
             ["hash", "header", name] if !name.contains(':') => {
                 Policy::Hash(Key::Header(name.into()))
             }

@@ -1,64 +1,63 @@
-//! What becomes of a request by its host and path: the rules as they are configured.
+//! The configured routes: what happens to a request, by host and path.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::config::app::AppId;
 
-/// One rule. Of the rules that a request fits, the one with the most exact host decides, then the
-/// one with the longest path.
+/// One route. If several routes fit a request, the most exact host decides, then the longest path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The hosts that it is for.
+    /// The hosts of the route.
     pub host: HostPattern,
-    /// The paths that it is for.
+    /// The paths of the route.
     pub path: PathPrefix,
-    /// What becomes of the request.
+    /// What happens to the request.
     pub to: Destination,
 }
 
-/// Hosts without port, compared without regard to case: `*`, `a.example` or `*.a.example`.
+/// Hosts without port, in any case: `*`, `a.example` or `*.a.example`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HostPattern {
-    /// Every host that no other rule names, and a request without one.
+    /// Every host that no other route names, and requests without a host.
     #[default]
     Any,
     /// This host.
     Exact(String),
-    /// Every host that ends with this, which begins with a dot; not what follows the dot itself.
+    /// Every host with this suffix, which begins with a dot. The name after the dot itself does not fit.
     Under(String),
 }
 
-/// A path and what is below it: `/api` is for `/api`, `/api/` and `/api/users`, not for `/apis`.
-/// Compared byte by byte with the path as the client sent it.
+/// A path and everything below it. `/api` fits `/api`, `/api/` and `/api/users`, but not `/apis`. It is
+/// compared byte by byte with the path that the client sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PathPrefix(String);
 
-/// What becomes of a request.
+/// What happens to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// A backend of this app answers it.
     App {
-        /// Which one.
+        /// The app.
         app: AppId,
-        /// What it sees of the path.
+        /// How the app sees the path.
         prefix: Prefix,
     },
-    /// The client is sent elsewhere.
+    /// The client is redirected.
     Redirect(Redirect),
 }
 
-/// What an app sees of the path that led to it.
+/// How an app sees the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefix {
     /// The path as the client sent it.
     #[default]
     Keep,
-    /// The rest of it, and the prefix in `X-Forwarded-Prefix`.
+    /// The path without the prefix, which goes into `X-Forwarded-Prefix`.
     Strip,
 }
 
-/// An answer that sends the client elsewhere.
+/// An answer that redirects the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
     status: RedirectStatus,
@@ -68,18 +67,18 @@ pub struct Redirect {
 /// How long a redirect holds, and whether the method stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RedirectStatus {
-    /// 301: for good; clients make other methods a GET.
+    /// 301: permanent. Clients turn other methods into GET.
     MovedPermanently,
-    /// 302: for now; clients make other methods a GET.
+    /// 302: temporary. Clients turn other methods into GET.
     Found,
-    /// 307: for now, with the same method and body.
+    /// 307: temporary, with the same method and body.
     TemporaryRedirect,
-    /// 308: for good, with the same method and body.
+    /// 308: permanent, with the same method and body.
     #[default]
     PermanentRedirect,
 }
 
-/// A pattern, a path or a location that cannot be used: one sentence with a remedy.
+/// A host pattern, a path or a location is not usable. The text is one sentence with a remedy.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadRoute(String);
@@ -88,14 +87,14 @@ pub struct BadRoute(String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum LocationPart {
     Text(String),
-    /// Of the request, without its port.
+    /// The request's host without its port.
     Host,
-    /// Of the request, with its query.
+    /// The request's path with its query.
     Path,
 }
 
 impl Route {
-    /// Says what is wrong with a list of rules for so many apps, in one sentence with a remedy.
+    /// Returns what is wrong with the routes of this many apps, in one sentence with a remedy.
     pub(crate) fn check_all(routes: &[Route], apps: usize) -> Result<(), String> {
         for (index, route) in routes.iter().enumerate() {
             let Route { host, path, to } = route;
@@ -113,8 +112,8 @@ impl Route {
         Ok(())
     }
 
-    /// It sends requests to the same place over TLS, where none of all `routes` serves them. What came
-    /// over TLS is for the next shorter path of the same host.
+    /// Whether it redirects to the same place over TLS, but none of `routes` serves that place. Requests
+    /// over TLS go to the next shorter path of the same host.
     pub fn is_dead_end_over_tls(&self, routes: &[Route]) -> bool {
         let serves = |other: &Route| {
             let fits = other.host == self.host && other.path.fits(self.path.as_bytes());
@@ -125,7 +124,7 @@ impl Route {
 }
 
 impl HostPattern {
-    /// Whether it is for this host, which has no port.
+    /// Whether it fits this host, which has no port.
     pub(crate) fn fits(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         match self {
@@ -143,7 +142,7 @@ impl Destination {
 }
 
 impl PathPrefix {
-    /// Without a slash at the end: empty for every path.
+    /// The path without a slash at the end. It is empty for every path.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
@@ -157,12 +156,12 @@ impl PathPrefix {
 }
 
 impl Redirect {
-    /// To a location with a scheme, or with a slash at its begin on the same host. In it `{host}` is
-    /// the request's host without its port, and `{path}` its path with its query.
+    /// A redirect to a location with a scheme, or with a leading slash on the same host. `{host}` stands
+    /// for the request's host without port, and `{path}` for its path with the query.
     pub fn new(status: RedirectStatus, location: &str) -> Result<Redirect, BadRoute> {
         let lower = location.to_ascii_lowercase();
         let absolute = lower.starts_with("http://") || lower.starts_with("https://");
-        // `//` and a lone `{path}` could lead to any host that a client names in its path.
+        // `//` and a lone `{path}` could lead to any host that a client puts into its path.
         let local = location.starts_with('/') && !location.starts_with("//");
         let wrong = |what: &str| {
             BadRoute(format!(
@@ -192,7 +191,7 @@ impl Redirect {
         Ok(Redirect { status, location: pieces })
     }
 
-    /// To the same host and path over TLS at this port.
+    /// A redirect to the same host and path over TLS on this port.
     pub fn to_https(status: RedirectStatus, port: u16) -> Redirect {
         let port = if port == 443 { String::new() } else { format!(":{port}") };
         let text = |text: &str| LocationPart::Text(text.to_owned());
@@ -206,7 +205,7 @@ impl Redirect {
         self.status.code()
     }
 
-    /// It leads to the same host and path, over TLS.
+    /// Whether it leads to the same host and path over TLS.
     pub(crate) fn only_secures(&self) -> bool {
         let mut pieces =
             self.location.iter().filter(|piece| **piece != LocationPart::Text(String::new()));
@@ -223,8 +222,8 @@ impl Redirect {
         scheme && host && path && rest
     }
 
-    /// Where to, for a request to `host`, without port, and `target`; none if the location needs a
-    /// host that the request does not have.
+    /// The location for a request to `host`, without port, and `target`. None if the location needs a
+    /// host and the request has none.
     pub(crate) fn location(&self, host: &[u8], target: &[u8]) -> Option<String> {
         let mut location = String::new();
         for piece in &self.location {
@@ -232,7 +231,7 @@ impl Redirect {
                 LocationPart::Text(text) => location.push_str(text),
                 LocationPart::Host if host.is_empty() => return None,
                 LocationPart::Host => location.push_str(std::str::from_utf8(host).ok()?),
-                // `*`, which asks about the server as a whole.
+                // `*` asks about the server as a whole.
                 LocationPart::Path if !target.starts_with(b"/") => location.push('/'),
                 LocationPart::Path => location.push_str(std::str::from_utf8(target).ok()?),
             }
@@ -242,7 +241,7 @@ impl Redirect {
 }
 
 impl RedirectStatus {
-    /// As in the answer.
+    /// The status code.
     pub fn code(self) -> u16 {
         match self {
             RedirectStatus::MovedPermanently => 301,
@@ -336,7 +335,7 @@ impl fmt::Display for PathPrefix {
     }
 }
 
-/// Longer hosts are no names (RFC 1035 2.3.4).
+/// The largest host name (RFC 1035 2.3.4).
 pub(crate) const MAX_HOST_BYTES: usize = 255;
 
 #[cfg(test)]

@@ -10,15 +10,15 @@ pub enum StartError {
     /// Another program listens there.
     #[error("address {address} is already in use; stop what listens there or choose another one")]
     AddressInUse {
-        /// The address asked for.
+        /// The configured address.
         address: Address,
     },
-    /// The port is below 1024, as a rule, or the directory is not ours.
+    /// The port is usually below 1024, or the directory belongs to somebody else.
     #[error(
         "listening on {address} is not permitted; use a port of 1024 or above or a directory that you may write, or grant CAP_NET_BIND_SERVICE"
     )]
     NotPermitted {
-        /// The address asked for.
+        /// The configured address.
         address: Address,
     },
     /// Any other failure to listen.
@@ -26,9 +26,9 @@ pub enum StartError {
         "cannot listen on {address}: {cause}; use an address of this machine, or a path in a directory that exists"
     )]
     Bind {
-        /// The address asked for.
+        /// The configured address.
         address: Address,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// A value is impossible.
@@ -42,22 +42,22 @@ pub enum StartError {
         "cannot open the access log {log}: {cause}; make its directory, or choose a file that may be written"
     )]
     AccessLog {
-        /// Where it was to go.
+        /// The target.
         log: String,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// Too few open files are allowed to serve anybody well.
+    /// The process may not open enough files.
     #[error(
         "{allowed} open files are allowed, and {needed} are needed with {threads} threads: raise the limit (ulimit -n \
          {needed}, LimitNOFILE= of systemd), or use fewer threads"
     )]
     TooFewFiles {
-        /// By the system.
+        /// The limit of the system.
         allowed: u64,
-        /// For a few clients at once.
+        /// What a few clients at once need.
         needed: u64,
-        /// Of the data plane.
+        /// The data-plane threads.
         threads: usize,
     },
     /// The system gave no thread or no event loop.

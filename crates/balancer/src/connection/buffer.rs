@@ -1,7 +1,5 @@
-//! Memory that connections work in. What waits holds almost none: a workspace is taken from the
-//! thread's stock when a request arrives and goes back after its answer, and the memory behind a
-//! buffer is taken for as long as there are bytes in it. So a thread works in the same few
-//! buffers, which stay in the processor's caches, however many connections it has.
+//! The buffers of connections. A buffer holds memory only while it has bytes in it. A thread therefore
+//! works in the same few blocks, which stay in the processor's caches, however many connections it has.
 
 use std::cell::RefCell;
 use std::io;
@@ -17,25 +15,25 @@ use crate::net::socket::ByteStream;
 /// Blocks of each size that a thread keeps for later buffers.
 const SPARE_BLOCKS: usize = 64;
 
-/// What a buffer for requests takes first: most of them need no more.
+/// The first block of a request's buffer. Most requests need no more.
 const FIRST_BLOCK_BYTES: usize = 4 * 1024;
 
-/// How much memory a buffer takes at most while there are bytes in it.
+/// The largest block of a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// Large enough that a big body costs few system calls: an upload of 1 MB took 0.91 of nginx's CPU, by
-    /// half of it 1.09, by twice as much memory 0.89 (medians of nine rounds in turn).
+    /// Large enough that a big body costs few system calls. An upload of 1 MB took 0.91 of nginx's CPU.
+    /// With half the size it took 1.09, with twice the size 0.89 (medians of nine rounds in turn).
     #[default]
     Large,
-    /// For a stream, of which one connection has many: the largest header, and some more.
+    /// For HTTP/2 streams, of which a connection has many. The largest header fits.
     Small,
 }
 
-/// Bytes that were read and not yet used.
+/// Bytes that were read and not used yet.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     size: Size,
-    /// It takes all of its size at once: what comes is more than the first bytes.
+    /// Whether it takes the largest block at once.
     wide: bool,
     block: Option<Block>,
     filled: Range<usize>,
@@ -99,7 +97,7 @@ impl Buffer {
         self.size = size;
     }
 
-    /// Whether it takes all of its size at once.
+    /// Sets whether it takes the largest block at once.
     #[inline]
     pub(crate) fn set_wide(&mut self, wide: bool) {
         self.wide = wide;
@@ -116,7 +114,7 @@ impl Buffer {
         }
     }
 
-    /// Where the filled bytes are, for [`Buffer::at`].
+    /// The start of the filled bytes, for [`Buffer::at`].
     pub(crate) fn start(&self) -> usize {
         self.filled.start
     }
@@ -136,14 +134,15 @@ impl Buffer {
         self.filled.len()
     }
 
-    /// There is no room for more: at least half of the memory is in use, and there is no more of it.
+    /// Whether there is no room for more: at least half of the block is in use, and the block cannot
+    /// grow.
     pub(crate) fn is_full(&self) -> bool {
         let Some(block) = &self.block else { return false };
         let may_grow = block.len() < self.size.bytes() && !memory::is_scarce();
         !may_grow && self.filled.end == block.len() && self.filled.start < block.len() / 2
     }
 
-    /// Ends the use of so many bytes, and of the memory with the last of them.
+    /// Marks this many bytes as used. Frees the block with the last byte.
     pub(crate) fn consume(&mut self, count: usize) {
         self.filled.start += count;
         debug_assert!(self.filled.start <= self.filled.end);
@@ -161,8 +160,8 @@ impl Buffer {
         }
     }
 
-    /// Reads what there is, up to the room left; 0 is the end of the stream. Nobody may refer to a
-    /// range of the buffer meanwhile: what is filled may move to the front.
+    /// Reads up to the room that is left. 0 is the end of the stream. The filled bytes may move to the
+    /// front, so earlier ranges become invalid.
     pub(crate) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,

@@ -29,27 +29,27 @@ use crate::net::timer::Timer;
 
 pub(crate) struct Client {
     pub(crate) stream: ClientStream,
-    /// The place in the configuration of the listener that it came over.
+    /// The index of its listener in the configuration.
     pub(crate) listener: usize,
     pub(crate) peer: Peer,
     pub(crate) timer: Timer,
-    /// Of the peer, unless that is a proxy that asks for others.
+    /// The peer's usage, unless the peer is a proxy that asks for others.
     pub(crate) usage: Option<Arc<ClientUsage>>,
     pub(crate) origin: Origin,
     /// Requests so far.
     pub(crate) requests: u64,
-    /// When the body of the request has to be there, if it has one.
+    /// When the body of the request must be there, if it has one.
     pub(crate) upload: Option<Instant>,
-    /// When the last answer ended, if idle time begins then: the clock need not be read again.
+    /// When the last answer ended. It starts the idle time without reading the clock again.
     pub(crate) answered: Option<Instant>,
 }
 
-/// What came over a connection that waits for a request.
+/// What a connection gives to a task that waits for a request.
 pub(crate) enum NextRequest {
     /// A header at the start of the input, within this many bytes.
     Request(usize),
     Failed(Failure),
-    /// The client left, was idle for too long, or the balancer stops.
+    /// The client left or was idle for too long, or the balancer stops.
     Nothing,
 }
 
@@ -58,21 +58,22 @@ pub(crate) struct ResetWatch {
     over: bool,
 }
 
-/// How far the next request has come.
+/// The state of reading the next request.
 struct Reading {
     scanner: Scanner,
-    /// Of the idle time, then of the header; set at the first wait, which most headers never have.
+    /// The end of the idle time, then of the header. It is set at the first wait, which most headers
+    /// never need.
     deadline: Option<Instant>,
     begun: bool,
     /// RFC 9112 2.2: one empty line before a request line is ignored.
     may_skip: bool,
 }
 
-/// Bytes of a request line beside its target: more is no method that anybody knows.
+/// Bytes of a request line beside its target. No known method needs more.
 const REQUEST_LINE_EXTRA_BYTES: usize = 64;
 
-/// How long, and for how many bytes, a closed connection is read so that its answer is not
-/// destroyed by a reset.
+/// How long, and for how many bytes, a closed connection is still read, so that a reset does not destroy
+/// its answer.
 const LINGER_TIME: Duration = Duration::from_secs(1);
 
 const LINGER_BYTES: usize = 1 << 20;
@@ -90,9 +91,9 @@ impl Client {
         Client { stream, listener, peer, timer, usage, origin, requests, upload, answered }
     }
 
-    /// Counts a request as one of who asks, until what is returned is dropped; an error when it has too
-    /// many at once, or all memory is used up. Trusted proxies have as many as they like, and clients
-    /// without an address, too.
+    /// Counts a request of the client that asks, until the returned value is dropped. Fails if the
+    /// client has too many at once or all memory is used up. Trusted proxies and clients without an
+    /// address are not limited.
     pub(crate) fn count(
         &self,
         asker: Option<IpAddr>,
@@ -116,7 +117,7 @@ impl Client {
         entered.map(Some).ok_or(Failure::TooManyInFlight(limits.client_in_flight))
     }
 
-    /// Waits for the next request. Holds no workspace while nothing of it has arrived.
+    /// Waits for the next request. It holds no workspace before the first byte.
     pub(crate) async fn next(
         &mut self,
         space: &mut Option<Box<Workspace>>,
@@ -166,7 +167,7 @@ impl Client {
         }
         ready!(self.timer.poll(cx, deadline));
         if !reading.begun && self.stream.has_unseen() {
-            // A request was in time; the event loop is about to say so.
+            // The request was in time, and the event loop is about to report it.
             return Poll::Pending;
         }
         Poll::Ready(match reading.begun {
@@ -184,7 +185,7 @@ impl Client {
         space.input.poll_fill(cx, &mut self.stream)
     }
 
-    /// The workspace, taken from the stock if there is none yet.
+    /// The workspace. It comes from the stock if there is none yet.
     pub(crate) fn workspace<'s>(&self, space: &'s mut Option<Box<Workspace>>) -> &'s mut Workspace {
         space.get_or_insert_with(|| {
             Workspace::take(match self.stream {
@@ -194,7 +195,7 @@ impl Client {
         })
     }
 
-    /// Sends an answer of our own.
+    /// Sends an answer of the balancer.
     pub(crate) async fn send(&mut self, bytes: &[u8], limit: Duration) -> io::Result<()> {
         let deadline = Instant::now() + limit;
         let mut sent = 0;
@@ -218,8 +219,8 @@ impl Client {
         .await
     }
 
-    /// Closes after an answer while the client may still be sending: closing outright would reset
-    /// the connection, and the reset would overtake the answer (RFC 9112 9.6).
+    /// Closes after an answer while the client may still be sending. Closing at once would reset the
+    /// connection, and the reset would overtake the answer (RFC 9112 9.6).
     pub(crate) async fn linger(&mut self, input: &mut Buffer) {
         let deadline = Instant::now() + LINGER_TIME;
         let mut discarded = 0;
@@ -229,7 +230,7 @@ impl Client {
                 match Pin::new(&mut self.stream).poll_shutdown(cx) {
                     Poll::Ready(Ok(())) => ended = true,
                     Poll::Ready(Err(_)) => return Poll::Ready(()),
-                    // TLS has a last word, which the socket has no room for.
+                    // TLS still has to send its close_notify.
                     Poll::Pending => return self.timer.poll(cx, deadline),
                 }
             }
@@ -252,18 +253,18 @@ impl Reading {
         Reading { scanner: Scanner::default(), deadline: None, begun, may_skip: true }
     }
 
-    /// What is in the input, if it is enough to decide.
+    /// The next request, if the input is enough to decide.
     fn look(&mut self, input: &mut Buffer, limits: &Limits) -> Option<NextRequest> {
         if self.may_skip {
             match input.filled() {
-                // Not for the scanner, which may not see bytes that are skipped.
+                // The scanner must not see bytes that are skipped.
                 [] | [b'\r'] => return None,
                 [b'\r', b'\n', ..] => input.consume(2),
                 _ => {}
             }
             self.may_skip = false;
             if input.is_empty() {
-                // An empty line begins nothing.
+                // An empty line does not begin a request.
                 (self.begun, self.deadline) = (false, None);
             }
         }
@@ -291,8 +292,7 @@ impl Reading {
     }
 }
 
-/// Whether there is the end of a header, as far as can be seen at a glance. As a rule it is the end of
-/// what has come, too.
+/// A quick check whether the bytes end with the end of a header. Most reads return exactly one header.
 fn is_whole(bytes: &[u8]) -> bool {
     bytes.ends_with(b"\r\n\r\n") && !bytes.starts_with(b"\r\n")
 }
@@ -302,9 +302,9 @@ impl ResetWatch {
         ResetWatch { over: false }
     }
 
-    /// Ready when the client has reset the connection. A client that has only finished sending
-    /// still reads. Costs no system call while nothing arrives. Ends watching when anything else
-    /// does: a pipelined request is read in its turn.
+    /// Ready when the client has reset the connection. A client that has only finished sending still
+    /// reads. It takes no system call while nothing arrives. Anything else ends the watch, such as a
+    /// pipelined request.
     pub(crate) fn poll_reset(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,5 +1,4 @@
-//! Clients by their address, and how many connections and requests each has at once, so that one cannot
-//! have them all.
+//! How many connections and requests each client has at once, so that no client can take them all.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::config::limits::Limits;
 use crate::net::client_network::ClientNetwork;
 
-/// Finds what each client has at once.
+/// Finds the usage of each client.
 #[derive(Debug)]
 pub(crate) struct ClientLimits {
     connections: usize,
     requests: usize,
-    /// Of clients that have something. Hashed with a secret: clients choose their addresses.
+    /// Clients with a connection or a request. Hashed with a secret, because clients choose their
+    /// addresses.
     usages: Mutex<HashMap<ClientNetwork, Weak<ClientUsage>>>,
 }
 
@@ -31,11 +31,11 @@ pub(crate) struct ClientUsage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
     Connection,
-    /// In flight, or on its way to be.
+    /// A request that is in flight or on its way there.
     Request,
 }
 
-/// A connection or a request, counted as one of its client's until dropped.
+/// A connection or a request that counts for its client until dropped.
 #[derive(Debug)]
 pub(crate) struct CountedUse {
     usage: Arc<ClientUsage>,
@@ -67,7 +67,7 @@ impl ClientLimits {
 }
 
 impl ClientUsage {
-    /// Counts one more; none when the client has as many as it may.
+    /// Counts one more. None if the client has as many as it may.
     pub(crate) fn enter(self: &Arc<Self>, resource: Resource) -> Option<CountedUse> {
         let most = match resource {
             Resource::Connection => self.census.connections,

@@ -1,5 +1,5 @@
-//! Connections as the relay sees them: bytes, and the few things that it must know besides.
-//! What carries the bytes is a variant; a plain TCP connection costs a predictable branch.
+//! A client's connection, as the relay sees it: bytes, and a few questions about the socket. The
+//! transport is a variant, so a plain TCP connection costs only a predictable branch.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -23,26 +23,26 @@ use crate::net::socket::{ByteStream, Socket, acknowledge, pass_on, peek};
 pub(crate) enum ClientStream {
     Tcp(TcpStream),
     Unix(UnixStream),
-    /// Boxed: as many connections are plain or idle, they should not pay for its size.
+    /// Boxed, so that plain and idle connections do not pay for its size.
     Tls(Box<TlsStream>),
     /// The streams of an HTTP/2 connection, one after the other.
     Http2(ServerStream),
 }
 
-/// A client's connection that is to end once this is written: TCP keeps the last of it back, to send it
-/// in one packet with the end. Closing and shutting down both send it; the client wakes once for all.
+/// Writes the last bytes before the end of a connection. TCP keeps them back and sends them in one
+/// packet with the end, so that the client wakes once.
 pub(crate) struct FinalWrite<'s>(pub(crate) &'s mut ClientStream);
 
 /// TLS over TCP.
 pub(crate) type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
 
-/// What has arrived over a connection and was not read.
+/// What has arrived and was not read yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peeked {
     Nothing,
-    /// Bytes, or their end.
+    /// Bytes, or the end of the stream.
     Something,
-    /// The connection is no more.
+    /// The connection was reset.
     Reset,
 }
 
@@ -56,7 +56,7 @@ impl From<Socket> for ClientStream {
 }
 
 impl ClientStream {
-    /// What the access log tells of it.
+    /// The protocols for the access log.
     pub(crate) fn transport(&self) -> Transport {
         match self {
             ClientStream::Tcp(_) | ClientStream::Unix(_) => Transport::default(),
@@ -79,7 +79,7 @@ impl ClientStream {
         }
     }
 
-    /// Looks without reading. Leaves the event loop to report what comes after.
+    /// Looks at the socket without reading. The event loop still reports what comes later.
     pub(crate) fn peek(&self) -> Peeked {
         if let ClientStream::Tls(stream) = self
             && has_decrypted(stream)
@@ -93,7 +93,7 @@ impl ClientStream {
         }
     }
 
-    /// Copies what has arrived, up to the room, without taking it; over TLS, in its encrypted form.
+    /// Copies arrived bytes into `room` without taking them. Over TLS they are encrypted.
     pub(crate) fn look_ahead(&self, room: &mut [u8]) -> io::Result<usize> {
         match self {
             ClientStream::Tcp(stream) => stream.try_io(Interest::READABLE, || peek(stream, room)),
@@ -102,12 +102,12 @@ impl ClientStream {
                 let stream = stream.get_ref().0;
                 stream.try_io(Interest::READABLE, || peek(stream, room))
             }
-            // Its resets are told, not looked for.
+            // The HTTP/2 connection reports resets.
             ClientStream::Http2(_) => Ok(0),
         }
     }
 
-    /// The same once something has arrived, or the end has: 0.
+    /// Like `look_ahead`, but waits for bytes or the end, which is 0.
     pub(crate) async fn wait_ahead(&mut self, room: &mut [u8]) -> io::Result<usize> {
         loop {
             poll_fn(|cx| self.poll_read_ready(cx)).await?;
@@ -118,7 +118,7 @@ impl ClientStream {
         }
     }
 
-    /// Acknowledges what has come: see [`acknowledge`].
+    /// Sends outstanding acknowledgements at once, see [`acknowledge`].
     pub(crate) fn acknowledge(&self) {
         match self {
             ClientStream::Tcp(stream) => acknowledge(stream),
@@ -127,42 +127,41 @@ impl ClientStream {
         }
     }
 
-    /// Bytes have arrived that a read has not returned, as the event loop has yet to report them.
+    /// Whether bytes have arrived that the event loop has not reported yet.
     pub(crate) fn has_unseen(&self) -> bool {
         let arrived = match self {
             ClientStream::Tcp(stream) => peek(stream, &mut [0]),
             ClientStream::Unix(stream) => peek(stream, &mut [0]),
             ClientStream::Tls(stream) => peek(stream.get_ref().0, &mut [0]),
-            // The connection that carries it reads for it.
+            // The HTTP/2 connection reads for the stream.
             ClientStream::Http2(_) => Ok(0),
         };
         matches!(arrived, Ok(1..))
     }
 
-    /// The connection is no more, whatever has arrived over it before.
+    /// Whether the connection was reset, whatever has arrived before.
     pub(crate) fn has_failed(&self) -> bool {
         let error = match self {
             ClientStream::Tcp(stream) => stream.take_error(),
             ClientStream::Unix(stream) => stream.take_error(),
             ClientStream::Tls(stream) => stream.get_ref().0.take_error(),
-            // Its resets are told, not looked for.
+            // The HTTP/2 connection reports resets.
             ClientStream::Http2(_) => Ok(None),
         };
         !matches!(error, Ok(None))
     }
 
-    /// The client has chosen HTTP/2 in its TLS handshake (ALPN, RFC 7301).
+    /// Whether the client chose HTTP/2 in its TLS handshake (ALPN, RFC 7301).
     pub(crate) fn has_chosen_http2(&self) -> bool {
         matches!(self, ClientStream::Tls(stream)
             if stream.get_ref().1.alpn_protocol() == Some(http2::ALPN))
     }
 
-    /// Resolves when the client has closed or reset the connection, whatever it has sent before.
-    /// Half-closing and closing look the same; before anything was done for a request, both count
-    /// as leaving.
+    /// Resolves when the client has closed or reset the connection, whatever it has sent before. A
+    /// half-close looks the same. Before a request was served, both count as leaving.
     pub(crate) async fn closed(&mut self) {
-        // An interest that bytes do not satisfy, but the end of them does: urgent data, which is
-        // not asked of the kernel.
+        // The end of the stream satisfies this interest, but bytes do not. The kernel is not asked for
+        // urgent data.
         match self {
             ClientStream::Tcp(stream) => drop(stream.ready(Interest::PRIORITY).await),
             ClientStream::Unix(stream) => drop(stream.ready(Interest::PRIORITY).await),
@@ -171,19 +170,19 @@ impl ClientStream {
         }
     }
 
-    /// Makes closing a reset, so that the client cannot take what it has for a whole answer.
+    /// Makes the close a reset, so that the client does not take a part for the whole answer.
     pub(crate) fn abort(&mut self) {
-        // Closing an incomplete message says the same, but for bodies that end at the close.
+        // An incomplete message says the same, except for bodies that end at the close.
         match self {
             ClientStream::Tcp(stream) => drop(stream.set_zero_linger()),
             ClientStream::Tls(stream) => drop(stream.get_ref().0.set_zero_linger()),
-            // Closing with unread bytes is all the reset that there is.
+            // A Unix socket is reset only by closing it with unread bytes.
             ClientStream::Unix(_) => {}
             ClientStream::Http2(lane) => lane.abort(Reason::INTERNAL_ERROR),
         }
     }
 
-    /// The same, saying that nothing was done about the request, where that can be said (RFC 9113 8.7).
+    /// Like `abort`, but says that the request was not processed, if the protocol can (RFC 9113 8.7).
     pub(crate) fn refuse(&mut self) {
         match self {
             ClientStream::Http2(lane) => lane.abort(Reason::REFUSED_STREAM),
@@ -191,16 +190,16 @@ impl ClientStream {
         }
     }
 
-    /// Says that this is the end on purpose (over TLS in its own words, RFC 8446 6.1), as far as the
-    /// system takes it at once. Closing alone would be a reset if the client has sent more, and lose
-    /// what [`FinalWrite`] kept back.
+    /// Ends the stream on purpose, with close_notify over TLS (RFC 8446 6.1), as far as the system takes
+    /// it at once. A mere close would be a reset if the client has sent more. It would also lose what
+    /// [`FinalWrite`] kept back.
     pub(crate) fn send_close_notify(&mut self) {
         let mut nobody = Context::from_waker(Waker::noop());
         let _ = Pin::new(self).poll_shutdown(&mut nobody);
     }
 }
 
-/// Whether bytes, or their end, have left the socket and wait to be read.
+/// Whether decrypted bytes, or their end, wait to be read.
 fn has_decrypted(stream: &TlsStream) -> bool {
     !stream.get_ref().1.wants_read()
 }
@@ -227,7 +226,7 @@ impl AsyncWrite for FinalWrite<'_> {
         }
     }
 
-    /// What is large fills packets anyway.
+    /// Large writes fill packets anyway.
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -255,7 +254,7 @@ impl ByteStream for ClientStream {
         match self {
             ClientStream::Tcp(stream) => TcpStream::poll_read_ready(stream, cx),
             ClientStream::Unix(stream) => UnixStream::poll_read_ready(stream, cx),
-            // What is decrypted already does not show at the socket.
+            // The socket does not show bytes that are already decrypted.
             ClientStream::Tls(stream) if has_decrypted(stream) => Poll::Ready(Ok(())),
             ClientStream::Tls(stream) => stream.get_ref().0.poll_read_ready(cx),
             ClientStream::Http2(lane) => lane.poll_read_ready(cx),

@@ -1,5 +1,4 @@
-//! Answers that the balancer gives itself: a status, and a sentence that says what happened and
-//! what to do.
+//! The balancer's own answers: a status, and a sentence that says what happened and what to do.
 
 use std::fmt;
 use std::io::Write as _;
@@ -29,20 +28,20 @@ pub(crate) enum Failure {
     BodyTooLarge(u64),
     BodyTimeout(Duration),
     UploadTimeout(Duration),
-    /// The body comes at fewer bytes a second.
+    /// The body came below this rate, in bytes per second.
     BodyTooSlow(u64),
     BodyMalformed(Flaw),
-    /// Other clients waited for the slot that was held for a body.
+    /// Other clients needed the slot that was held for a body.
     Outpaced,
     /// No app answers it.
     NoRoute(NoRoute),
-    /// Its client has as many at once as it may.
+    /// The client has as many requests at once as it may.
     TooManyInFlight(usize),
     /// Clients hold as many bytes as they may.
     MemoryFull(usize),
     QueueFull(usize),
     QueueTimeout(Duration),
-    /// It would wait longer than it may.
+    /// The expected wait is too long.
     QueueTooSlow {
         expected: Duration,
         limit: Duration,
@@ -51,17 +50,17 @@ pub(crate) enum Failure {
     AllDown {
         backends: usize,
         reason: String,
-        /// Until one is tried again.
+        /// Until a backend is tried again.
         retry: Duration,
     },
-    /// Connecting failed, for the given reason, at this backend and all tried before.
+    /// Connecting failed for this reason, at this backend and all tried before.
     Connect(Arc<BackendState>, String),
     Closed(Arc<BackendState>),
     Malformed(Arc<BackendState>, Flaw),
     ResponseTimeout(Arc<BackendState>, Duration),
 }
 
-/// More would outlast most overloads.
+/// A longer wait would outlast most overloads.
 const MAX_RETRY_AFTER_S: u64 = 30;
 
 impl Failure {
@@ -92,8 +91,8 @@ impl Failure {
         }
     }
 
-    /// Seconds after which another try is worth while. One where nothing better is known: anything
-    /// longer would keep clients away from a queue that has emptied.
+    /// Seconds until a retry is worth while. 1 if nothing better is known: a longer time would keep
+    /// clients away from an empty queue.
     fn retry_after(&self) -> Option<u64> {
         match self {
             Failure::QueueTooSlow { expected, limit } => {
@@ -105,7 +104,7 @@ impl Failure {
         }
     }
 
-    /// Writes the whole answer, and returns the bytes of its body.
+    /// Writes the whole answer and returns the bytes of its body.
     pub(crate) fn write(
         &self,
         out: &mut Vec<u8>,
@@ -245,7 +244,7 @@ impl fmt::Display for Failure {
 
 fn reason_phrase(status: u16) -> &'static str {
     match status {
-        // RFC 9110 15.5.14 renamed it.
+        // RFC 9110 15.5.14 renamed it, and the http crate has the old name.
         413 => "Content Too Large",
         _ => StatusCode::from_u16(status).ok().and_then(|it| it.canonical_reason()).unwrap_or(""),
     }

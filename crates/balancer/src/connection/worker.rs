@@ -1,4 +1,4 @@
-//! What the data-plane threads share, and what each of them is.
+//! What the data-plane threads share, and what each of them has.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     /// By [`AppId`].
     pub(crate) apps: Box<[App]>,
-    /// Of all apps.
+    /// Changes of health in all apps.
     pub(crate) health_events: broadcast::Sender<HealthEvent>,
     pub(crate) router: Router,
     pub(crate) log: Option<Log>,
@@ -41,20 +41,20 @@ pub(crate) struct Shared {
     pub(crate) tallies: Box<[Mutex<Tally>]>,
     /// Whether connections are accepted yet.
     opened: watch::Sender<bool>,
-    /// Duplicates of what the threads listen on, to be handed over.
+    /// Duplicates of the listening sockets, for another process.
     pub(crate) listening: Mutex<Vec<OwnedFd>>,
     /// Set before `stop` is signalled.
     pub(crate) stopping: AtomicBool,
     pub(crate) stop: Notify,
     /// Set before `stopping`.
     ending: Mutex<ShutdownDeadlines>,
-    /// Client connections.
+    /// Open client connections.
     open: AtomicUsize,
     /// Signalled when a client connection ends.
     closed: Notify,
-    /// What an authority may ask for, if there is one.
+    /// The tokens that an authority may ask for, if there is one.
     pub(crate) challenges: Option<Challenges>,
-    /// While the balancer runs, if there is anything to keep.
+    /// The certificate threads while the balancer runs, if there are certificates.
     keepers: Mutex<Option<CertificateThreads>>,
 }
 
@@ -65,16 +65,16 @@ pub(crate) struct CertificateThreads {
     pub(crate) _agent: Option<AcmeAgent>,
 }
 
-/// Until when connections are served once the balancer stops.
+/// How long connections are served once the balancer stops.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShutdownDeadlines {
-    /// A connection without a request; its next one is its last.
+    /// For a connection without a request. Its next request is its last one.
     pub(crate) idle: Instant,
-    /// A busy one.
+    /// For a connection with a request.
     pub(crate) busy: Instant,
 }
 
-/// One thread.
+/// One data-plane thread.
 pub(crate) struct Worker {
     pub(crate) index: usize,
     pub(crate) shared: Arc<Shared>,
@@ -83,7 +83,7 @@ pub(crate) struct Worker {
 /// An open client connection, counted until dropped.
 pub(crate) struct OpenConnection {
     worker: Arc<Worker>,
-    /// As one of its client's, once that is known.
+    /// Its place in its client's limit, once the client is known.
     counted: Option<CountedUse>,
 }
 
@@ -126,7 +126,7 @@ impl Shared {
         &self.apps[id.index()]
     }
 
-    /// Replaces the threads that renew certificates, and waits for the end of those before.
+    /// Replaces the certificate threads, and waits for the end of the old ones.
     pub(crate) fn keep(&self, threads: Option<CertificateThreads>) {
         *self.keepers.lock().unwrap_or_else(PoisonError::into_inner) = threads;
     }
@@ -142,12 +142,12 @@ impl Shared {
         self.opened.send_replace(true);
     }
 
-    /// Tells when they do.
+    /// Tells when threads accept.
     pub(crate) fn opened(&self) -> watch::Receiver<bool> {
         self.opened.subscribe()
     }
 
-    /// Tells all threads to accept no more, and until when to serve what they have.
+    /// Makes all threads stop accepting, and sets how long connections are served.
     pub(crate) fn stop(&self, ending: ShutdownDeadlines) {
         self.listening.lock().unwrap_or_else(PoisonError::into_inner).clear();
         *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = ending;
@@ -155,7 +155,7 @@ impl Shared {
         self.stop.notify_waiters();
     }
 
-    /// Resolves when the balancer stops, also when it does already.
+    /// Resolves when the balancer stops or has stopped.
     pub(crate) async fn stopped(&self) {
         let mut stop = pin!(self.stop.notified());
         stop.as_mut().enable();
@@ -168,7 +168,7 @@ impl Shared {
         *self.ending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Resolves when there is no client connection.
+    /// Resolves when no client connection is open.
     pub(crate) async fn all_closed(&self) {
         loop {
             let mut closed = pin!(self.closed.notified());
@@ -180,7 +180,7 @@ impl Shared {
         }
     }
 
-    /// Resolves when there may be one more client connection.
+    /// Resolves when one more client connection is allowed.
     pub(crate) async fn room(&self) {
         while self.open.load(Ordering::SeqCst) >= self.config.limits.connections {
             let mut closed = pin!(self.closed.notified());
@@ -193,7 +193,7 @@ impl Shared {
 }
 
 impl ShutdownDeadlines {
-    /// For all connections.
+    /// The same deadline for all connections.
     pub(crate) fn at(instant: Instant) -> Self {
         ShutdownDeadlines { idle: instant, busy: instant }
     }
@@ -204,14 +204,14 @@ impl Worker {
         count(&mut self.shared.tallies[self.index].lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// When what is busy then is cut off, once the balancer stops.
+    /// When busy connections are cut off, once the balancer stops.
     pub(crate) fn cut_off(&self) -> Option<Instant> {
         let Shared { stopping, .. } = &*self.shared;
         stopping.load(Ordering::Relaxed).then(|| self.shared.shutdown_deadlines().busy)
     }
 
-    /// Begins what the access log tells of a request, if there is one; its header is in the first
-    /// `most` bytes of the input.
+    /// Begins the record for the access log, if there is one. The header is in the first `most` bytes of
+    /// the input.
     pub(crate) fn begin_record(&self, space: &mut Workspace, most: usize) {
         if self.shared.log.is_some() {
             space.record.get_or_insert_default().begin(&space.input.filled()[..most]);
@@ -229,12 +229,12 @@ impl OpenConnection {
         OpenConnection { worker: Arc::clone(worker), counted: None }
     }
 
-    /// Of its client, where that is counted.
+    /// The usage of its client, if that is counted.
     pub(crate) fn usage(&self) -> Option<Arc<ClientUsage>> {
         self.counted.as_ref().map(|counted| Arc::clone(counted.usage()))
     }
 
-    /// Counts the connection as one of its client's; not when it has too many.
+    /// Counts the connection for its client. Returns whether the client may have it.
     pub(crate) fn enter(&mut self, client: Option<SocketAddr>) -> bool {
         let Shared { census, config, .. } = &*self.worker.shared;
         let address = client.map(|client| client.ip());

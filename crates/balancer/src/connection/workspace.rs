@@ -1,4 +1,4 @@
-//! The memory that one request needs. A connection takes it from the thread's stock when a request arrives, and
+//! The memory of one request. A connection takes it from the thread's stock when a request arrives, and
 //! gives it back after the answer.
 
 use std::cell::RefCell;
@@ -23,19 +23,20 @@ thread_local! {
 /// What one exchange needs.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
-    /// From the client.
+    /// Bytes from the client.
     pub(crate) input: Buffer,
-    /// From the backend.
+    /// Bytes from the backend.
     pub(crate) answer: Buffer,
-    /// The request as it is sent to a backend, kept until an answer comes: it may be sent again.
+    /// The request as it is sent to a backend. It is kept until an answer comes, because it may be sent
+    /// again.
     pub(crate) request: Vec<u8>,
-    /// Bytes of its header; a last field goes two bytes before the end.
+    /// Length of the request's header. A further field goes two bytes before its end.
     pub(crate) head: usize,
-    /// The request's id, if it has to have one.
+    /// The id of the request, if it needs one.
     pub(crate) id: Vec<u8>,
-    /// Fields that we add to the answer.
+    /// Fields that are added to the answer.
     pub(crate) added: Vec<u8>,
-    /// For the access log, while there is one.
+    /// The record for the access log, if there is one.
     pub(crate) record: Option<Box<Record>>,
     /// How long the request has waited for slots.
     pub(crate) queued: Duration,
@@ -44,7 +45,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// One with buffers of this size.
+    /// Takes a workspace with buffers of this size.
     pub(crate) fn take(size: Size) -> Box<Workspace> {
         let spare = STOCK.with_borrow_mut(Vec::pop);
         let mut space = spare.unwrap_or_default();
@@ -54,7 +55,7 @@ impl Workspace {
         space
     }
 
-    /// Forgets the request before.
+    /// Forgets the previous request.
     pub(crate) fn begin(&mut self) {
         self.input.set_wide(false);
         self.request.clear();

@@ -1,5 +1,5 @@
-//! Bytes on their way to a socket: something written by us, a piece of a buffer, something of us.
-//! Small pieces are joined, large ones are sent from where they are, in one system call.
+//! Bytes on their way to a socket: a head, a range of a buffer and a tail. Small pieces are copied
+//! together, and large ones are sent from where they are, in one system call.
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -11,19 +11,19 @@ use tokio::io::AsyncWrite;
 use crate::connection::buffer::Buffer;
 use crate::h1::body::Framing;
 
-/// Copying fewer bytes than this costs less than one more vector element.
+/// Below this size, a copy costs less than one more vector element.
 const MAX_COPIED_BYTES: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(crate) struct WriteBuffer {
-    /// Sent first; headers are written here.
+    /// Sent first. Headers are written here.
     pub(crate) lead: Vec<u8>,
     lead_sent: usize,
-    /// A range of the buffer that is given to [`WriteBuffer::poll_flush`].
+    /// A range of the buffer that is passed to [`WriteBuffer::poll_flush`].
     data: Range<usize>,
     tail: Vec<u8>,
     tail_sent: usize,
-    /// The stream may hold some of what it took: TLS does while the socket is full.
+    /// The stream may still hold bytes that it took, as TLS does while the socket is full.
     held: bool,
 }
 
@@ -44,8 +44,8 @@ impl WriteBuffer {
         self.held = false;
     }
 
-    /// Adds content of a body, framed for the receiver; `end` has the trailers of a body that is
-    /// now complete.
+    /// Adds content of a body, framed for the receiver. `end` has the trailers if the body is now
+    /// complete.
     pub(crate) fn add(
         &mut self,
         framing: Framing,
@@ -76,7 +76,8 @@ impl WriteBuffer {
         }
     }
 
-    /// Sends until all is sent; `sent` counts the bytes, also when the stream is not ready for more.
+    /// Sends until everything is sent. `sent` counts the bytes, even if the stream is not ready for
+    /// more.
     pub(crate) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
@@ -107,7 +108,7 @@ impl WriteBuffer {
         Poll::Ready(Ok(()))
     }
 
-    /// The stream has taken everything.
+    /// Whether the stream has taken everything.
     fn is_taken(&self) -> bool {
         self.lead.is_empty() && self.data.is_empty() && self.tail.is_empty()
     }
@@ -128,7 +129,7 @@ impl WriteBuffer {
     }
 }
 
-/// The line before a chunk of so many bytes.
+/// Writes the size line of a chunk.
 pub(crate) fn write_chunk_size(out: &mut Vec<u8>, size: usize) {
     write_hexadecimal(out, size);
     out.extend_from_slice(b"\r\n");

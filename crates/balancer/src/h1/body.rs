@@ -10,11 +10,11 @@ pub(crate) enum Framing {
     /// This many bytes, at least 1.
     Length(u64),
     Chunked,
-    /// Answers only: the peer closes the connection.
+    /// Answers only: the body ends when the peer closes the connection.
     UntilClose,
 }
 
-/// Takes a body apart as it arrives.
+/// Decodes a body as it arrives.
 #[derive(Debug)]
 pub(crate) enum Decoder {
     Length(u64),
@@ -32,7 +32,7 @@ impl Decoder {
         }
     }
 
-    /// Of a backend's answer.
+    /// The decoder of a backend's answer.
     pub(crate) fn of_answer(framing: Framing) -> Self {
         match framing {
             Framing::Chunked => Decoder::Chunked(Chunked::of_answer()),
@@ -54,7 +54,8 @@ impl Decoder {
         }
     }
 
-    /// Trailer fields that may be passed on, each with its line end. Complete at the end of the body.
+    /// Trailer fields that may be passed on, each with its line end. They are complete at the end of the
+    /// body.
     pub(crate) fn trailers(&self) -> &[u8] {
         match self {
             Decoder::Chunked(chunked) => chunked.trailers(),

@@ -1,4 +1,4 @@
-//! The chunked coding (RFC 9112 7.1), strictly: hexadecimal sizes, CR LF everywhere, extensions
+//! The chunked coding (RFC 9112 7.1), read strictly: hexadecimal sizes, CR LF everywhere, extensions
 //! dropped, trailer fields filtered.
 
 use crate::h1::fields::{Field, classify, is_ambiguous};
@@ -11,7 +11,7 @@ pub(crate) struct Decoded {
     pub(crate) consumed: usize,
     /// Bytes of content, moved to the front of the input.
     pub(crate) content: usize,
-    /// The body is complete; what follows is not part of it.
+    /// Whether the body is complete. What follows is not part of it.
     pub(crate) end: bool,
 }
 
@@ -24,19 +24,19 @@ pub(crate) struct Chunked {
     line: usize,
     /// The trailer line that is being read.
     trailer: Vec<u8>,
-    /// Trailer fields so far.
+    /// Complete trailer fields.
     fields: usize,
     passed: Vec<u8>,
 }
 
-/// Who chunks the body.
+/// The sender of the body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Sender {
-    /// Trailer fields have names that CGI-like servers do not read as others, and sizes no blanks: another
-    /// reader may take the line otherwise.
+    /// A client. Names with underscores and blanks after a size are refused, because another reader may
+    /// understand them differently.
     #[default]
     Client,
-    /// Names may have underscores, and blanks may follow a size.
+    /// A backend. Names may have underscores, and blanks may follow a size.
     Backend,
 }
 
@@ -58,13 +58,13 @@ enum State {
     End,
 }
 
-/// Extensions have no use on the open web; an endless one is an attack.
+/// Extensions are not used on the open web, and an endless one is an attack.
 const MAX_SIZE_LINE_BYTES: usize = 256;
 
 const MAX_TRAILER_BYTES: usize = 8 * 1024;
 
 impl Chunked {
-    /// As in its header, names with underscores mean nothing to a client; gRPC knows them.
+    /// Names with underscores mean nothing to a client, and gRPC uses them.
     pub(crate) fn of_answer() -> Self {
         Chunked { sender: Sender::Backend, ..Chunked::default() }
     }
@@ -103,8 +103,8 @@ impl Chunked {
             }
             (State::Size(size) | State::Blank(size), b'\r') => Ok(State::SizeLf(size)),
             (State::Size(size) | State::Blank(size), b';') => Ok(State::Extension(size)),
-            // RFC 9112 7.1.1, RFC 9110 5.6.3: blanks before an extension are bad, and are to be read. Some
-            // servers fill sizes up with them.
+            // RFC 9112 7.1.1, RFC 9110 5.6.3: blanks before an extension are bad, but must be accepted.
+            // Some servers pad sizes with them.
             (State::Size(size) | State::Blank(size), b' ' | b'\t')
                 if self.sender == Sender::Backend =>
             {

@@ -1,4 +1,4 @@
-//! Header fields: which ones a proxy acts on, which end at this hop, which are forged.
+//! Header fields: which ones a proxy acts on, which end at this hop, and which a client may have forged.
 
 use crate::h1::{Flaw, MAX_FIELDS};
 
@@ -12,17 +12,17 @@ pub(crate) enum Field {
     Expect,
     Upgrade,
     Te,
-    /// Credentials or a challenge for them; passed on.
+    /// Credentials or a challenge for them. Passed on.
     Authentication,
-    /// Ends at this hop (RFC 9110 7.6.1), or is for this hop only.
+    /// Ends at this hop (RFC 9110 7.6.1), or is meant for this hop only.
     HopByHop,
-    /// Says where a request came from or how long it waited: ours to say (`X-Forwarded-For` and its
-    /// kin, `Forwarded`, `X-Real-IP`, `X-Queue-Time`), or is read by CGI-like servers as a variable of
-    /// theirs (`Proxy`).
+    /// Only the balancer may say it: where a request came from or how long it waited (`X-Forwarded-For`
+    /// and relatives, `Forwarded`, `X-Real-IP`, `X-Queue-Time`). Also `Proxy`, which CGI-like servers
+    /// read as a variable of theirs.
     Forged,
-    /// Any other `X-Forwarded-*`, such as `-Prefix` or `-User`: a trusted proxy's to say.
+    /// Any other `X-Forwarded-*`, such as `-Prefix` or `-User`. Only a trusted proxy may say it.
     Told,
-    /// Says when a request reached the first proxy: a trusted one's to say.
+    /// When a request reached the first proxy. Only a trusted proxy may say it.
     Timing,
     RequestId,
     Date,
@@ -31,7 +31,7 @@ pub(crate) enum Field {
     EndToEnd,
 }
 
-/// What each field of a header means, in their order.
+/// The meaning of each field of a header, in order.
 pub(crate) struct Meanings([Field; MAX_FIELDS]);
 
 /// The options of all `Connection` fields of a message.
@@ -40,15 +40,15 @@ pub(crate) struct Options {
     pub(crate) close: bool,
     pub(crate) keep_alive: bool,
     pub(crate) upgrade: bool,
-    /// Other fields are named, to be removed.
+    /// Whether they name fields to be removed.
     pub(crate) nominates: bool,
     count: usize,
 }
 
-/// More options than any real message has; bounds the work of matching them with fields.
+/// More options than any real message has. It bounds the work of matching them with fields.
 const MAX_OPTIONS: usize = 16;
 
-/// Of a name that the parser has found: a token (RFC 9110 5.6.2).
+/// The meaning of a name that the parser has found, which is a token (RFC 9110 5.6.2).
 pub(crate) fn classify(name: &str) -> Field {
     let name = name.as_bytes();
     match name.len() {
@@ -67,7 +67,7 @@ pub(crate) fn classify(name: &str) -> Field {
         13 if is(name, b"authorization") => Field::Authentication,
         13 if is(name, b"x-queue-start") => Field::Timing,
         14 if is(name, b"content-length") => Field::ContentLength,
-        // Belongs to h2c upgrades, which are not passed on.
+        // It belongs to h2c upgrades, which are not passed on.
         14 if is(name, b"http2-settings") => Field::HopByHop,
         15 if is(name, b"x-request-start") => Field::Timing,
         16 if is(name, b"proxy-connection") => Field::HopByHop,
@@ -86,9 +86,9 @@ pub(crate) fn classify(name: &str) -> Field {
     }
 }
 
-/// Whether a token is this one, which is of small letters, digits and dashes: in a token, only their
-/// capitals differ from them in that bit alone. All bytes at once: one by one, they would take longer
-/// than all else that is done about a field.
+/// Whether a token is this one, in any case. `name` has only small letters, digits and dashes. In a
+/// token, only their capitals differ from them in that one bit. All bytes are compared at once, because
+/// one by one would take longer than all other work on a field.
 #[inline]
 fn is<const N: usize>(token: &[u8], known: &[u8; N]) -> bool {
     let Ok(token) = <&[u8; N]>::try_from(token) else { return false };
@@ -96,13 +96,13 @@ fn is<const N: usize>(token: &[u8], known: &[u8; N]) -> bool {
     pairs.fold(0, |differ, (byte, known)| differ | ((byte | 0x20) ^ known)) == 0
 }
 
-/// Whether CGI-like servers read a field's name as another one's.
+/// Whether CGI-like servers confuse the field's name with another one.
 pub(crate) fn is_ambiguous(name: &str) -> bool {
     name.bytes().any(|byte| byte == b'_')
 }
 
 impl Meanings {
-    /// Of up to [`MAX_FIELDS`] fields.
+    /// The meanings of up to [`MAX_FIELDS`] fields.
     pub(crate) fn of(headers: &[httparse::Header<'_>]) -> Self {
         let mut meanings = [Field::EndToEnd; MAX_FIELDS];
         for (meaning, header) in meanings.iter_mut().zip(headers) {
@@ -111,7 +111,7 @@ impl Meanings {
         Meanings(meanings)
     }
 
-    /// Each of the same fields with its meaning.
+    /// Pairs each of the same fields with its meaning.
     pub(crate) fn with<'h, 'b>(
         &self,
         headers: &'h [httparse::Header<'b>],
@@ -123,7 +123,7 @@ impl Meanings {
 impl Options {
     /// Adds the options of one `Connection` field.
     pub(crate) fn add(&mut self, value: &[u8]) -> Result<(), Flaw> {
-        // As a rule there is one, and it is one of these.
+        // Usually there is one option, and it is one of these.
         if value.eq_ignore_ascii_case(b"keep-alive") {
             self.keep_alive = true;
             return Ok(());
@@ -147,8 +147,8 @@ impl Options {
     }
 }
 
-/// Whether a `Connection` field of the message names this field. Only end-to-end fields are ever
-/// asked about: no option removes `Host`, the framing, or what we say about the client.
+/// Whether a `Connection` field of the message names this field. Only end-to-end fields are asked about:
+/// no option removes `Host`, the framing, or the balancer's own fields.
 pub(crate) fn nominated(headers: &[httparse::Header<'_>], name: &str) -> bool {
     let connections =
         headers.iter().filter(|header| header.name.eq_ignore_ascii_case("connection"));
@@ -157,8 +157,8 @@ pub(crate) fn nominated(headers: &[httparse::Header<'_>], name: &str) -> bool {
         .any(|option| option.eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// NTLM and Negotiate authenticate a connection, not a request (RFC 4559 6): whoever got it next
-/// would be taken for that user.
+/// NTLM and Negotiate authenticate a connection, not a request (RFC 4559 6). The next user of the
+/// connection would be taken for that user.
 pub(crate) fn authenticates_connection(value: &[u8]) -> bool {
     list(value).any(|element| {
         let scheme = element.split(u8::is_ascii_whitespace).next().unwrap_or_default();
@@ -171,7 +171,7 @@ pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
 }
 
-/// RFC 9112 6.2: digits only, one value. Lists and signs are how lengths are made to disagree.
+/// RFC 9112 6.2: one value of digits only. Lists and signs make readers disagree about lengths.
 pub(crate) fn content_length(value: &[u8]) -> Result<u64, Flaw> {
     const FLAW: Flaw = "Content-Length is not a single decimal number";
     if value.is_empty() || value.len() > 18 || !value.iter().all(u8::is_ascii_digit) {
@@ -187,7 +187,7 @@ pub(crate) fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// RFC 9110 7.8: it is for this connection alone, and says so.
+/// RFC 9110 7.8: `Upgrade` is for this connection alone, and `Connection` says so.
 pub(crate) fn write_upgrade(out: &mut Vec<u8>, protocols: &[u8]) {
     out.extend_from_slice(b"Connection: upgrade\r\n");
     write_field(out, "Upgrade", protocols);

@@ -1,4 +1,5 @@
-//! Where a request came from, as backends are told: ours to say, unless a trusted proxy said it.
+//! The fields that tell backends where a request came from. The balancer writes them, unless a trusted
+//! proxy did.
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -8,10 +9,10 @@ use crate::h1::fields::{list, write_field};
 use crate::h1::target::check_host;
 use crate::net::peer::{Peer, Scheme};
 
-/// What is known of a client connection, and how backends are told.
+/// What is known about a client connection, and the fields that say so.
 #[derive(Debug)]
 pub(crate) struct Origin {
-    /// The peer, a client or a proxy before it; none over a Unix socket.
+    /// The peer, a client or a proxy in front. None over a Unix socket.
     peer: Option<IpAddr>,
     trust: Trust,
     scheme: Scheme,
@@ -20,7 +21,7 @@ pub(crate) struct Origin {
     fields: Box<[u8]>,
 }
 
-/// Whether a peer is believed what it says of others.
+/// Whether a peer is believed about others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
     Trusted,
@@ -33,7 +34,7 @@ struct Families {
     forwarded: bool,
 }
 
-/// Who asks, as far as is known: the peer, or whom a trusted proxy asks for.
+/// The client of a request: the peer, or the client of a trusted proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     /// None over a Unix socket.
@@ -41,16 +42,16 @@ pub(crate) struct Caller {
     pub(crate) scheme: Scheme,
 }
 
-/// Finds the client in a list of addresses: the last one that is not a trusted proxy's, or the
-/// first of them all. What cannot be read hides what comes before it.
+/// Finds the client in a list of addresses. It is the last address that is no trusted proxy, or the
+/// first one. An unreadable element hides the elements before it.
 struct Search<'f> {
     forwarding: &'f Forwarding,
     found: Option<IpAddr>,
-    /// What the client spoke, where the list tells.
+    /// What the client spoke, if the list says so.
     scheme: Option<Scheme>,
 }
 
-/// Where a reader of a value with quoted parts is.
+/// The state of a reader within a value with quoted parts.
 #[derive(Default)]
 struct Quotes {
     open: bool,
@@ -88,7 +89,7 @@ impl Origin {
         self.trust
     }
 
-    /// Adds the fields to a request for `host`, and finds who asks.
+    /// Adds the fields to a request for `host`, and finds its client.
     pub(crate) fn write(
         &self,
         out: &mut Vec<u8>,
@@ -113,7 +114,7 @@ impl Origin {
         Caller { address: self.peer, scheme: self.scheme }
     }
 
-    /// What the proxy said stays; what it did not say is as it looks from here.
+    /// Keeps what the proxy said, and adds the rest as the balancer sees it.
     #[cold]
     fn write_trusted(
         &self,
@@ -151,7 +152,7 @@ impl Origin {
         Caller { address: client, scheme }
     }
 
-    /// As a trusted proxy tells, in a family of fields that is in use.
+    /// The client that a trusted proxy names, in a family of fields that is in use.
     fn caller(&self, headers: &[httparse::Header<'_>], forwarding: &Forwarding) -> Caller {
         let search = || Search { forwarding, found: None, scheme: None };
         let (mut x, mut rfc) = (search(), search());
@@ -173,7 +174,7 @@ impl Origin {
         }
     }
 
-    /// The list of `X-Forwarded-For`, the peer as its last element.
+    /// The list of `X-Forwarded-For`, with the peer as its last element.
     fn write_list(&self, out: &mut Vec<u8>, headers: &[httparse::Header<'_>]) {
         let peer = self.peer.map(|peer| peer.to_string()).unwrap_or_default();
         let said = values(headers, "x-forwarded-for");
@@ -183,7 +184,7 @@ impl Origin {
         }
     }
 
-    /// Our element of `Forwarded`, and the end of its line (RFC 7239 4).
+    /// The balancer's element of `Forwarded`, and the end of its line (RFC 7239 4).
     fn write_element(&self, out: &mut Vec<u8>, host: &[u8]) {
         // Writing to memory succeeds.
         let _ = match self.peer {
@@ -202,10 +203,10 @@ impl Origin {
     }
 }
 
-/// The port that the client connected to, as far as it told: ours may have been translated.
+/// The port that the client connected to, if it said so. The balancer's port may have been translated.
 fn port(host: &[u8], scheme: Scheme) -> &[u8] {
     let port = match host.iter().rposition(|&byte| byte == b':') {
-        // Not one inside of an IPv6 address.
+        // The colon may be inside an IPv6 address.
         Some(colon) if !host[colon..].contains(&b']') => &host[colon + 1..],
         _ => b"",
     };
@@ -236,7 +237,7 @@ fn values<'h>(
         .filter(|value| !value.trim_ascii().is_empty())
 }
 
-/// The value of a field that occurs once and is as it must be.
+/// The value of a field that occurs once and is valid.
 fn said<'h>(
     headers: &'h [httparse::Header<'h>],
     name: &'h str,
@@ -265,8 +266,8 @@ pub(crate) fn parse_address(text: &[u8]) -> Option<IpAddr> {
     address.ok().or_else(bracketed).map(|address: IpAddr| address.to_canonical())
 }
 
-/// The elements of a `Forwarded` value: commas inside of quotes are not between elements. Where quotes
-/// do not end, what a client began hides what a proxy has appended: all of it tells nothing.
+/// The elements of a `Forwarded` value. Commas inside quotes do not separate. If quotes are not closed,
+/// the value has no elements: a client's open quote could hide what a proxy appended.
 fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     split_unquoted(if ends_quotes(value) { value } else { b"" }, b',')
 }
@@ -279,8 +280,8 @@ fn ends_quotes(value: &[u8]) -> bool {
     !quotes.open
 }
 
-/// The value of one element's parameter, whose name comes with its `=`. One that there is twice
-/// tells nothing.
+/// The value of an element's parameter. `name` includes the `=`. A parameter that occurs twice has no
+/// value.
 fn parameter<'e>(element: &'e [u8], name: &[u8]) -> Option<&'e [u8]> {
     let mut values = split_unquoted(element, b';').filter_map(|pair| {
         let (named, value) = pair.split_at_checked(name.len())?;
@@ -294,7 +295,7 @@ fn parameter<'e>(element: &'e [u8], name: &[u8]) -> Option<&'e [u8]> {
     Some(quoted.unwrap_or(value))
 }
 
-/// Trimmed pieces.
+/// The pieces between separators, trimmed.
 fn split_unquoted(value: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut quotes = Quotes::default();
     let separates = move |&byte: &u8| !quotes.enclose(byte) && byte == separator;
@@ -302,7 +303,7 @@ fn split_unquoted(value: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
 }
 
 impl Quotes {
-    /// Goes on by a byte: whether it is inside of quotes, or one of them. An escaped one inside does
+    /// Reads one more byte. Returns whether it is inside quotes or one of them. An escaped quote does
     /// not end them (RFC 9110 5.6.4).
     fn enclose(&mut self, byte: u8) -> bool {
         match byte {

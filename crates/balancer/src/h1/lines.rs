@@ -1,5 +1,4 @@
-//! The lines of a header as they came: whether each ends as it must, and copying the ones that are
-//! passed on.
+//! The lines of a header: checking their ends, and copying those that are passed on.
 
 use std::ops::Range;
 
@@ -8,7 +7,7 @@ use httparse::Header;
 use crate::h1::Flaw;
 use crate::h1::fields::write_field;
 
-/// Copies lines to another header: neighbours that need no change in one go.
+/// Copies lines to another header. Neighbours that stay unchanged are copied together.
 pub(crate) struct FieldCopier<'h, 'o> {
     head: &'h [u8],
     out: &'o mut Vec<u8>,
@@ -16,8 +15,8 @@ pub(crate) struct FieldCopier<'h, 'o> {
     run: Range<usize>,
 }
 
-/// RFC 9112 2.2 allows a lone LF as a line end; peers that disagree about it disagree about where a
-/// message ends, so it is refused. The parser, which took `head` apart, does not.
+/// RFC 9112 2.2 allows a lone LF as a line end. Peers that disagree about it disagree about where a
+/// message ends, so it is refused. The parser accepts it.
 pub(crate) fn check_ends(head: &[u8], headers: &[Header<'_>]) -> Result<(), Flaw> {
     let ends = |at: usize| head[..at].ends_with(b"\r\n");
     let begins = headers.iter().map(|header| place(head, header.name.as_bytes()));
@@ -26,8 +25,8 @@ pub(crate) fn check_ends(head: &[u8], headers: &[Header<'_>]) -> Result<(), Flaw
     right.then_some(()).ok_or("a line ends with LF without CR")
 }
 
-/// RFC 9110 2.5: a later minor version of HTTP/1 is read as HTTP/1.1, which the parser does not. None
-/// where `bytes`, whose `version` is at this place, are of no such version.
+/// RFC 9110 2.5: a later minor version of HTTP/1 is read as HTTP/1.1, which the parser does not do. None
+/// if there is no such version at `version` in `bytes`.
 #[cold]
 pub(crate) fn as_http11(bytes: &[u8], version: usize) -> Option<Vec<u8>> {
     match bytes.get(version..version + 9)? {
@@ -45,7 +44,7 @@ pub(crate) fn first_line(head: &[u8], headers: &[Header<'_>]) -> usize {
     headers.first().map_or(head.len() - 2, |header| place(head, header.name.as_bytes()))
 }
 
-/// Where a part begins; anything where it is none, as what is empty may not be.
+/// The offset of a part. It is arbitrary for an empty slice, which may not be a part.
 fn place(head: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr().wrapping_sub(head.as_ptr().addr())
 }
@@ -78,7 +77,7 @@ impl<'h, 'o> FieldCopier<'h, 'o> {
         }
     }
 
-    /// What is written, with all lines so far.
+    /// What is written, including all lines so far.
     pub(crate) fn written(&mut self) -> &mut Vec<u8> {
         self.out.extend_from_slice(&self.head[self.run.clone()]);
         self.run = 0..0;

@@ -1,12 +1,13 @@
-//! Where things are in a request header that was rewritten here.
+//! Where the target and the host are in a request header that
+//! [`parse_request`](crate::h1::request::parse_request) wrote.
 
 use std::ops::Range;
 
-/// Of a header that [`parse_request`](crate::h1::request::parse_request) has written.
+/// The ranges in a rewritten header.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Outline {
     pub(crate) target: Range<usize>,
-    /// The value of `Host`; may be empty.
+    /// The value of `Host`, which may be empty.
     pub(crate) host: Range<usize>,
 }
 

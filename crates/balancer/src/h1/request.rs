@@ -18,7 +18,7 @@ use crate::h1::{Flaw, MAX_FIELDS, Version, request_id};
 
 use crate::net::peer::Scheme;
 
-/// What the proxy must know of a request; its header itself is passed on as rewritten bytes.
+/// What the balancer must know about a request. The header itself is passed on as rewritten bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     /// Bytes of its header as it came.
@@ -26,30 +26,30 @@ pub(crate) struct Request {
     pub(crate) version: Version,
     pub(crate) body: Framing,
     pub(crate) persistence: Persistence,
-    /// Of the connection to the backend.
+    /// What happens to the connection to the backend.
     pub(crate) backend: Persistence,
     pub(crate) expect: Expect,
     pub(crate) is_head: bool,
-    /// RFC 9110 9.2.2: doing it twice is as doing it once.
+    /// RFC 9110 9.2.2: repeating it has the same effect as doing it once.
     pub(crate) idempotent: bool,
-    /// The client asks for another protocol, and the backend is asked too.
+    /// The client asks for another protocol, and so is the backend.
     pub(crate) upgrade: bool,
-    /// Who asks: the peer, or whom a trusted proxy asks for.
+    /// The client: the peer, or the client of a trusted proxy.
     pub(crate) client: Option<IpAddr>,
-    /// What the client spoke to us, or to a trusted proxy.
+    /// What the client spoke to the balancer, or to a trusted proxy.
     pub(crate) scheme: Scheme,
-    /// A proxy before us has said when the request began.
+    /// Whether a proxy in front has said when the request began.
     pub(crate) timed: bool,
     pub(crate) dialogue: Dialogue,
 }
 
-/// Who speaks when.
+/// Which side sends when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialogue {
-    /// The request, then the answer.
+    /// The request first, then the answer.
     Turns,
-    /// Calls of gRPC, and streams of Connect, over HTTP/2: either may wait for the other in the middle, for
-    /// as long as upgraded connections may. HTTP/1.1 carries the request, then the answer.
+    /// gRPC and Connect streams over HTTP/2: each side may wait for the other in the middle, as long as
+    /// upgraded connections may. HTTP/1.1 carries the request first, then the answer.
     Interleaved,
 }
 
@@ -60,7 +60,7 @@ pub(crate) enum Expect {
     Continue,
 }
 
-/// How requests of a connection are read, and what is added to them.
+/// How the requests of a connection are read, and what is added to them.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestRules<'a> {
     /// At most [`MAX_FIELDS`].
@@ -71,24 +71,24 @@ pub(crate) struct RequestRules<'a> {
     pub(crate) carrier: Carrier,
 }
 
-/// What a request came over: its text is that of HTTP/1 either way.
+/// The protocol that a request came over. Its text is that of HTTP/1.1 in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carrier {
     Http1,
     Http2,
 }
 
-/// What a request becomes; appended to.
+/// What a request becomes. Everything is appended.
 pub(crate) struct RewrittenRequest<'a> {
     /// The header for the backend.
     pub(crate) head: &'a mut Vec<u8>,
-    /// The request's id, if it has to have one.
+    /// The request's id, if it needs one.
     pub(crate) id: &'a mut Vec<u8>,
-    /// What the access log tells, if there is one.
+    /// The fields for the access log, if there is one.
     pub(crate) logged: Option<&'a mut LoggedFields>,
 }
 
-/// A request that is not passed on: the answer's status, and why.
+/// A request that is refused: the status of the answer, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reject {
     pub(crate) status: u16,
@@ -110,14 +110,14 @@ struct Gathered<'b> {
     options: Options,
 }
 
-/// Which fields of a header are passed on besides those that always are.
+/// Which optional fields of a header are passed on.
 #[derive(Clone, Copy)]
 struct Kept {
     request_id: bool,
     timing: bool,
     told: bool,
     max_forwards: bool,
-    /// Some are named by `Connection`.
+    /// Whether `Connection` names any.
     nominates: bool,
 }
 
@@ -131,7 +131,7 @@ impl From<Flaw> for Reject {
     }
 }
 
-/// Reads the header that `bytes` begin with, and writes the one for the backend. It is complete.
+/// Reads the complete header at the start of `bytes`, and writes the one for the backend.
 pub(crate) fn parse_request(
     bytes: &[u8],
     terms: RequestRules<'_>,
@@ -161,7 +161,7 @@ pub(crate) fn parse_request(
     if let Some(logged) = logged {
         logged.take(parsed.headers);
     }
-    // httparse skips empty lines and lines before the request line; the caller has done so.
+    // httparse skips empty lines before the request line. The caller has done so already.
     if !head.starts_with(method.as_bytes()) {
         return Err(Reject::from("the request line is malformed"));
     }
@@ -186,7 +186,8 @@ pub(crate) fn parse_request(
     }
     let expect = expectation(&gathered, version, body)?;
     let hops = hops_left(&gathered, method)?;
-    // A body would have to be read before the protocol changes; h2c would carry requests past us.
+    // A body would have to be read before the protocol changes. h2c would carry requests past the
+    // balancer.
     let upgrade = gathered.upgrade.filter(|protocols| {
         let h2c = list(protocols).any(|protocol| protocol.to_ascii_lowercase().starts_with(b"h2"));
         gathered.options.upgrade && version == Version::Http11 && body == Framing::Empty && !h2c
@@ -201,11 +202,11 @@ pub(crate) fn parse_request(
         max_forwards: hops.is_none(),
         nominates: gathered.options.nominates,
     };
-    // Never none: backends hear HTTP/1.1, whatever the client speaks.
+    // Backends get HTTP/1.1, so there is always a `Host`.
     let host = target.authority.map(str::as_bytes).or(gathered.host).unwrap_or_default();
     let mut copyist = FieldCopier::new(head, out);
     match parsed.headers.first() {
-        // As a rule, these lines are right as they are.
+        // Usually these two lines can be copied.
         Some(first) if first.name == "Host" && version == Version::Http11 && target.is_path() => {
             copyist.first_line(first_line(head, parsed.headers));
             copyist.field(first);
@@ -222,8 +223,8 @@ pub(crate) fn parse_request(
     }
     match upgrade {
         Some(protocols) => write_upgrade(out, protocols),
-        // RFC 9110 10.1.4: it is for this connection alone, and says so. Not beside an upgrade: some apps
-        // read one `Connection` of two.
+        // RFC 9110 10.1.4: `TE` is for this connection alone, and `Connection` says so. Not beside an
+        // upgrade, because some apps read only one `Connection` of two.
         None if gathered.trailers => out.extend_from_slice(b"Connection: TE\r\nTE: trailers\r\n"),
         None => {}
     }
@@ -263,7 +264,7 @@ pub(crate) fn parse_request(
     })
 }
 
-/// A header of a later HTTP/1, as HTTP/1.1.
+/// The header of a later HTTP/1 version, as HTTP/1.1.
 #[cold]
 fn later_version(head: &[u8]) -> Option<Vec<u8>> {
     let line = memchr::memchr(b'\r', head)?;
@@ -285,7 +286,7 @@ fn reject_unparsed(error: httparse::Error, head: &[u8]) -> Reject {
     }
 }
 
-/// RFC 9112 3: 505 is for a version of HTTP; anything else in its place is malformed.
+/// RFC 9112 3: 505 is for a version of HTTP. Anything else in its place is malformed.
 fn names_a_version(head: &[u8]) -> bool {
     let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
     let mut words = line.split(|&byte| byte == b' ');
@@ -359,13 +360,14 @@ fn expectation(gathered: &Gathered<'_>, version: Version, body: Framing) -> Resu
         Some(value) if !value.eq_ignore_ascii_case(b"100-continue") => {
             Err(Reject { status: 417, flaw: "only 100-continue may be expected" })
         }
-        // RFC 9110 10.1.1: not for HTTP/1.0 clients; without a body there is nothing to wait with.
+        // RFC 9110 10.1.1: HTTP/1.0 clients cannot wait for it. Without a body there is nothing to wait
+        // with.
         Some(_) if version == Version::Http10 || body == Framing::Empty => Ok(Expect::Nothing),
         Some(_) => Ok(Expect::Continue),
     }
 }
 
-/// RFC 9110 7.6.2: what the next hop is told; other methods are passed on whatever it says.
+/// RFC 9110 7.6.2: the count for the next hop. Other methods are passed on whatever it says.
 fn hops_left(gathered: &Gathered<'_>, method: &str) -> Result<Option<u64>, Reject> {
     let Some(hops) = gathered.hops.filter(|_| matches!(method, "OPTIONS" | "TRACE")) else {
         return Ok(None);
@@ -433,7 +435,7 @@ fn write_framing(out: &mut Vec<u8>, gathered: &Gathered<'_>) {
     }
 }
 
-/// A trusted proxy's name for the request, or a new one.
+/// Writes a trusted proxy's id for the request, or a new one.
 fn write_id(id: &mut Vec<u8>, headers: &[httparse::Header<'_>], trust: Trust) {
     let given = || headers.iter().find(|header| header.name.eq_ignore_ascii_case("x-request-id"));
     match (trust == Trust::Trusted).then(given).flatten() {

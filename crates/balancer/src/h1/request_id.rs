@@ -1,20 +1,19 @@
-//! Names for requests that nobody has named: 128 random bits. They tell requests apart and are no
-//! secret.
+//! Ids for requests without one: 128 random bits. They tell requests apart and are not secret.
 
 use std::cell::RefCell;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, make_rng};
 
-/// The longest name that is taken from a trusted proxy.
+/// The longest id that a trusted proxy may give.
 const MAX_ID_BYTES: usize = 128;
 
 thread_local! {
-    /// Seeded by the system, once a thread.
+    /// Seeded by the system, once for each thread.
     static GENERATOR: RefCell<SmallRng> = RefCell::new(make_rng());
 }
 
-/// A name in 32 hexadecimal digits.
+/// Writes an id of 32 hexadecimal digits.
 pub(crate) fn write(out: &mut Vec<u8>) {
     let (high, low) = GENERATOR
         .with_borrow_mut(|generator: &mut SmallRng| (generator.next_u64(), generator.next_u64()));
@@ -28,7 +27,7 @@ pub(crate) fn write(out: &mut Vec<u8>) {
 
 const HEX: [u8; 16] = *b"0123456789abcdef";
 
-/// Whether a name may be passed on and logged: visible, and not long.
+/// Whether an id may be passed on and logged: visible characters, and not too long.
 pub(crate) fn is_valid(name: &[u8]) -> bool {
     (1..=MAX_ID_BYTES).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic)
 }

@@ -13,7 +13,7 @@ use crate::h1::lines::{FieldCopier, as_http11, check_ends, first_line};
 use crate::h1::{Flaw, MAX_FIELDS, Version};
 use crate::net::clock::Millis;
 
-/// What the proxy must know of an answer.
+/// What the balancer must know about an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Response {
     /// Bytes of its header as it came.
@@ -23,31 +23,31 @@ pub(crate) struct Response {
     pub(crate) body: Framing,
     /// How the body is passed on.
     pub(crate) onward: Framing,
-    /// Of the connection to the backend.
+    /// What happens to the connection to the backend.
     pub(crate) backend: Persistence,
-    /// Of the connection to the client.
+    /// What happens to the connection to the client.
     pub(crate) client: Persistence,
 }
 
-/// What becomes of a connection after this exchange.
+/// What happens to a connection after this exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Persistence {
     KeepAlive,
     Close,
 }
 
-/// The request's part in how an answer is read and passed on.
+/// How an answer to this request is read and passed on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseRules<'a> {
     pub(crate) version: Version,
     pub(crate) persistence: Persistence,
     pub(crate) is_head: bool,
     pub(crate) upgrade: bool,
-    /// Fields that we add to the final answer.
+    /// Fields that are added to the final answer.
     pub(crate) added: &'a [u8],
-    /// The name of the request is among them; the backend's is left out.
+    /// Whether they include the request's id. The backend's id is then left out.
     pub(crate) identified: bool,
-    /// For a request that waited: in the queue, and until this answer.
+    /// For a request that waited: the time in the queue, and the time until this answer.
     pub(crate) waited: Option<(Duration, Duration)>,
     /// Writes a `Date` field, for an answer without one.
     pub(crate) date: Option<fn(&mut Vec<u8>)>,
@@ -69,8 +69,8 @@ impl Persistence {
     }
 }
 
-/// Reads the header that `bytes` begin with, if it is complete, and appends to `out` the header for
-/// the client. Interim answers (1xx) have no body and leave both connections as they are.
+/// Reads the header at the start of `bytes`, if it is complete, and appends the header for the client to
+/// `out`. Interim answers (1xx) have no body and leave both connections as they are.
 pub(crate) fn parse_response(
     bytes: &[u8],
     max_fields: usize,
@@ -122,7 +122,8 @@ pub(crate) fn parse_response(
     };
     let client = if onward == Framing::UntilClose { Persistence::Close } else { asker.persistence };
     let options = gathered.options;
-    // What a 204 must not announce (RFC 9110 8.6) may come all the same, for the next answer.
+    // A 204 must not announce a body (RFC 9110 8.6). If one follows anyway, it would be taken for the
+    // next answer.
     let announced = status == 204 && (gathered.chunked || gathered.length.is_some_and(|n| n > 0));
     let keep = body != Framing::UntilClose
         && !announced
@@ -133,7 +134,7 @@ pub(crate) fn parse_response(
     let mut copyist = FieldCopier::new(head, out);
     let line = first_line(head, parsed.headers);
     if head[..line] == *b"HTTP/1.1 200 OK\r\n" {
-        // As a rule, it is right as it is.
+        // Usually this line can be copied.
         copyist.first_line(line);
     } else {
         write_head(copyist.written(), status, parsed.reason);
@@ -148,7 +149,7 @@ pub(crate) fn parse_response(
         (100..=199, _) => {}
         (_, protocols) => {
             write_persistence(out, client, asker.version);
-            // RFC 9110 15.5.22: a client that must ask for another protocol has to know which.
+            // RFC 9110 15.5.22: a client that must switch protocols has to know to which.
             if let (426, Some(protocols)) = (status, protocols) {
                 write_upgrade(out, protocols);
             }
@@ -218,8 +219,8 @@ fn copy_fields(
     identified: bool,
 ) {
     for (meaning, header) in meanings.with(headers) {
-        // An answer's own `Host`, `TE`, forwarding fields or underscores mean nothing to a client's
-        // framing or trust; they pass.
+        // In an answer, `Host`, `TE`, forwarding fields and underscores do not affect the client's
+        // framing or trust, so they pass.
         let ends_here = match meaning {
             Field::Connection
             | Field::ContentLength
@@ -236,8 +237,8 @@ fn copy_fields(
     }
 }
 
-/// RFC 9112 6.1, 6.2: no framing fields in 1xx and 204; in answers to HEAD and in 304 they tell
-/// what a body would have been.
+/// RFC 9112 6.1, 6.2: 1xx and 204 have no framing fields. In answers to HEAD and in 304 they describe
+/// the body that was left out.
 fn write_framing(out: &mut Vec<u8>, status: u16, gathered: &Gathered<'_>, onward: Framing) {
     let silent = status < 200 || status == 204;
     match gathered.length {

@@ -1,8 +1,8 @@
-//! Finds the end of a message header while it arrives, each byte looked at once.
+//! Finds the end of a message header while it arrives. Each byte is examined once.
 
 use crate::h1::Flaw;
 
-/// Remembers how far a growing header has been looked at.
+/// How far a growing header has been examined.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Scanner {
     /// Everything before is complete lines.
@@ -13,20 +13,20 @@ pub(crate) struct Scanner {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Scan {
-    /// The header has this many bytes, with its empty line.
+    /// The header has this many bytes, including its empty line.
     Complete(usize),
     Partial,
     Flawed(Flaw),
 }
 
 impl Scanner {
-    /// It has looked at nothing.
+    /// Whether nothing has been examined.
     pub(crate) fn is_new(&self) -> bool {
         self.seen == 0
     }
 
-    /// Looks at `bytes`, which begin where they began last time. RFC 9112 2.2 allows a lone LF as a
-    /// line end; peers that disagree about it disagree about where a message ends, so it is refused.
+    /// Examines `bytes`, which begin where they began last time. RFC 9112 2.2 allows a lone LF as a line
+    /// end. Peers that disagree about it disagree about where a message ends, so it is refused.
     pub(crate) fn scan(&mut self, bytes: &[u8]) -> Scan {
         while let Some(at) = memchr::memchr(b'\n', &bytes[self.seen..]) {
             let end = self.seen + at;

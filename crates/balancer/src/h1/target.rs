@@ -5,23 +5,23 @@ use crate::h1::Flaw;
 /// A request target as it is passed on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Target<'a> {
-    /// Goes before `path`: an absolute target with only a query has no slash of its own.
+    /// Goes before `path`, because an absolute target with only a query has no slash.
     pub(crate) slash: &'static str,
-    /// Origin form or `*`, bytes as sent.
+    /// Origin form or `*`, as sent.
     pub(crate) path: &'a str,
-    /// The authority of an absolute target; it replaces `Host`.
+    /// The authority of an absolute target. It replaces `Host`.
     pub(crate) authority: Option<&'a str>,
 }
 
 impl Target<'_> {
-    /// It is passed on as it was sent.
+    /// Whether it is passed on as it was sent.
     pub(crate) fn is_path(&self) -> bool {
         self.slash.is_empty() && self.authority.is_none()
     }
 }
 
 pub(crate) fn parse_target<'a>(method: &str, target: &'a str) -> Result<Target<'a>, Flaw> {
-    // Servers disagree about which character such a byte is a part of.
+    // Servers disagree about the character that such a byte belongs to.
     if !target.is_ascii() {
         return Err("the request target has bytes outside of ASCII; encode them with %");
     }
@@ -53,8 +53,8 @@ pub(crate) fn parse_target<'a>(method: &str, target: &'a str) -> Result<Target<'
     Ok(Target { slash, path, authority: Some(authority) })
 }
 
-/// RFC 9110 7.2: `uri-host [ ":" port ]`, or nothing. A comma or user information in it is read
-/// differently by different servers.
+/// RFC 9110 7.2: `uri-host [ ":" port ]`, or nothing. Different servers read a comma or user information
+/// in it differently.
 pub(crate) fn check_host(value: &[u8]) -> Result<(), Flaw> {
     const FLAW: Flaw = "Host is not a host name with an optional port";
     let after = match value.strip_prefix(b"[") {
@@ -77,7 +77,7 @@ pub(crate) fn check_host(value: &[u8]) -> Result<(), Flaw> {
     right.then_some(()).ok_or(FLAW)
 }
 
-/// RFC 3986 3.2.2: addresses of IPv6, and no others that may come.
+/// RFC 3986 3.2.2: IPv6 addresses. Future kinds are refused.
 fn is_in_literal(byte: u8) -> bool {
     byte.is_ascii_hexdigit() || byte == b':' || byte == b'.'
 }

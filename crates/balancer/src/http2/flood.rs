@@ -1,9 +1,9 @@
-//! What a client may send that asks for work and brings no request: frames are counted as they
-//! arrive, by their headers alone.
+//! Detects floods: frames that cause work but bring no request. Frames are counted by their headers as
+//! they arrive.
 //!
-//! The library bounds what it stores (streams reset before they were taken, header blocks, empty
-//! and tiny DATA, streams that it had to reset itself). It does not bound requests that are taken
-//! and then reset (CVE-2023-44487), nor PING, SETTINGS and frames that mean nothing.
+//! The library limits what it stores: reset streams that were not accepted, header blocks, empty and
+//! tiny DATA, and streams that it had to reset. It does not limit requests that are accepted and then
+//! reset (CVE-2023-44487), nor PING, SETTINGS and unknown frames.
 
 use std::io;
 use std::pin::Pin;
@@ -19,23 +19,23 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[derive(Debug)]
 pub(crate) struct FrameCountedStream<S> {
     stream: S,
-    /// Bytes that were read before it was known that this is HTTP/2.
+    /// Bytes that were read before the connection turned out to be HTTP/2.
     ahead: Bytes,
     frames: Frames,
     pub(crate) count: Arc<FrameCounts>,
 }
 
-/// What has arrived, and what has gone out.
+/// What has arrived and what has been sent.
 #[derive(Debug, Default)]
 pub(crate) struct FrameCounts {
     /// Frames of any kind.
     frames: AtomicU64,
-    /// Of those, the ones that messages are made of: HEADERS and DATA.
+    /// HEADERS and DATA frames.
     messages: AtomicU64,
-    /// Answers that have not paid for a frame yet.
+    /// Answers that have not earned a frame yet.
     answers: AtomicU32,
     flooded: AtomicBool,
-    /// Bytes that the other end, or the system on its way, has taken.
+    /// Bytes that the system has taken.
     taken: AtomicU64,
     /// The system takes no more for now.
     blocked: AtomicBool,
@@ -44,14 +44,14 @@ pub(crate) struct FrameCounts {
 /// Follows the frames of a connection.
 #[derive(Debug)]
 struct Frames {
-    /// Bytes until the next frame header, of the preface or a payload.
+    /// Bytes until the next frame header, in the preface or a payload.
     skip: usize,
     header: [u8; FRAME_HEADER_BYTES],
     have: usize,
     /// Frames without a request that are still allowed.
     budget: u32,
     refilled: Option<Instant>,
-    /// Bytes that had gone out when the last PING came.
+    /// Bytes that had been sent when the last PING came.
     pinged: u64,
 }
 
@@ -59,12 +59,12 @@ const PREFACE_BYTES: usize = 24;
 
 const FRAME_HEADER_BYTES: usize = 9;
 
-/// Frames without a request that may come at once: a browser that closes a tab resets all of its
+/// Frames without a request that may come at once. A browser that closes a tab resets all of its
 /// streams, and answers every SETTINGS and PING.
 const MAX_FRAME_BUDGET: u32 = 512;
 
-/// One more after this time, and one for each answer: who gives up every other request, because
-/// they take too long, has the rest of them answered.
+/// One more frame is allowed after this time, and one for each answer. A client that gives up every
+/// other slow request gets answers to the rest.
 const BUDGET_REFILL_INTERVAL: Duration = Duration::from_millis(10);
 
 const HEADERS: u8 = 1;
@@ -78,7 +78,7 @@ const PING_ANSWER_BYTES: u64 = FRAME_HEADER_BYTES as u64 + 8;
 
 const CONTINUATION: u8 = 9;
 
-/// Costs no answer and no memory, and comes with every few frames of a download.
+/// It costs no answer and no memory, and comes with every few frames of a download.
 const WINDOW_UPDATE: u8 = 8;
 
 impl<S> FrameCountedStream<S> {
@@ -91,7 +91,7 @@ impl<S> FrameCountedStream<S> {
 }
 
 impl<S> FrameCountedStream<S> {
-    /// Of a server, which sends no preface and is trusted.
+    /// For the frames of a server, which sends no preface and is trusted.
     pub(crate) fn answering(stream: S) -> Self {
         let mut counted = FrameCountedStream::new(stream, Bytes::new());
         counted.frames.skip = 0;
@@ -112,7 +112,7 @@ impl FrameCounts {
         self.messages.load(Ordering::Relaxed)
     }
 
-    /// A frame of this kind has come.
+    /// Counts a frame of this kind.
     pub(crate) fn saw(&self, kind: u8) {
         self.frames.fetch_add(1, Ordering::Relaxed);
         if let HEADERS | DATA = kind {
@@ -120,7 +120,7 @@ impl FrameCounts {
         }
     }
 
-    /// A request has got its answer.
+    /// Counts an answer to a request.
     pub(crate) fn answered(&self) {
         self.answers.fetch_add(1, Ordering::Relaxed);
     }
@@ -129,12 +129,12 @@ impl FrameCounts {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// There is more to send than the other end takes.
+    /// Whether more waits to be sent than the other end takes.
     pub(crate) fn is_blocked(&self) -> bool {
         self.blocked.load(Ordering::Relaxed)
     }
 
-    /// What became of a write.
+    /// Records the result of a write.
     fn wrote(&self, written: &Poll<io::Result<usize>>) {
         self.blocked.store(written.is_pending(), Ordering::Relaxed);
         if let Poll::Ready(Ok(count)) = written {
@@ -178,8 +178,8 @@ impl Frames {
         }
     }
 
-    /// More has gone out since the last PING than the answer to it. Clients of gRPC send one for as
-    /// good as every message that they get, to measure how much is on its way in a round trip.
+    /// Whether more has been sent since the last PING than the answer to it. gRPC clients send a PING
+    /// for almost every message, to measure the bandwidth-delay product.
     fn is_of_use(&mut self, count: &FrameCounts) -> bool {
         let taken = count.taken();
         taken - std::mem::replace(&mut self.pinged, taken) > PING_ANSWER_BYTES
@@ -239,7 +239,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for FrameCountedStream<S> {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = match parts {
-            // One piece costs less as such.
+            // A single piece costs less with a plain write.
             [part] => Pin::new(&mut self.stream).poll_write(cx, part),
             parts => Pin::new(&mut self.stream).poll_write_vectored(cx, parts),
         };

@@ -1,5 +1,5 @@
-//! Headers between HTTP/2 and HTTP/1.1. Whatever would mean something else on the other side is
-//! refused: RFC 9113 8.2, 8.3.
+//! Headers between HTTP/2 and HTTP/1.1. A header that would mean something else on the other side is
+//! refused (RFC 9113 8.2, 8.3).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -17,19 +17,19 @@ use crate::h1::MAX_FIELDS;
 use crate::h1::body::Framing;
 use crate::h1::fields::{content_length, write_field};
 
-/// A header that came as HTTP/1.1 text, and how many bytes it had.
+/// A header that was parsed from HTTP/1.1 text, and its length in bytes.
 pub(crate) struct Parsed<T> {
     pub(crate) head: T,
-    /// Of the body that follows it.
+    /// The framing of the body that follows.
     pub(crate) framing: Framing,
     pub(crate) len: usize,
 }
 
-/// More fields than the relay adds to a header.
+/// The relay adds fewer fields than this to a header.
 const ADDED: usize = 16;
 
-/// Appends a client's request header as HTTP/1.1. `ended` when no body follows. Returns how the
-/// body is framed.
+/// Appends a client's request header as HTTP/1.1. `ended` means that no body follows. Returns the
+/// framing of the body.
 pub(crate) fn write_request<B>(
     request: &Request<B>,
     ended: bool,
@@ -41,7 +41,7 @@ pub(crate) fn write_request<B>(
     let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
     let target = match uri.path_and_query() {
         _ if method == Method::CONNECT => authority.unwrap_or_default(),
-        // Not an absolute form, which would replace the authority.
+        // An absolute form would replace the authority.
         Some(path) if path.as_str().starts_with('/') || path == "*" => path.as_str().as_bytes(),
         _ => return Err(Reason::PROTOCOL_ERROR),
     };
@@ -69,8 +69,8 @@ pub(crate) fn write_request<B>(
     Ok(framing)
 }
 
-/// Appends a backend's answer header as HTTP/1.1. `ended` when no body follows; `bodiless` when
-/// there could be none.
+/// Appends a backend's answer header as HTTP/1.1. `ended` means that no body follows, and `bodiless`
+/// that there cannot be one.
 pub(crate) fn write_response(
     response: &Response<()>,
     ended: bool,
@@ -95,10 +95,10 @@ pub(crate) fn write_response(
     let framing = match length.map(|value| content_length(value.as_bytes())) {
         _ if bodiless => Framing::Empty,
         Some(Ok(length)) if length > 0 && !ended => Framing::Length(length),
-        // One that is no number is for the relay to refuse.
+        // The relay refuses a malformed length.
         Some(_) => Framing::Empty,
-        // Also without a body: so the answer is seen to end with its header, not with a length that
-        // the backend did not send.
+        // Also without a body: the answer then ends with its header, and not with a length that the
+        // backend did not send.
         None => {
             write_field(out, TRANSFER_ENCODING.as_str(), b"chunked");
             Framing::Chunked
@@ -108,8 +108,8 @@ pub(crate) fn write_response(
     framing
 }
 
-/// RFC 9110 6.6.2 has them announced; gRPC always has them. Servers tell the length of a small body all the
-/// same.
+/// RFC 9110 6.6.2 announces trailers, and gRPC always has them. Servers may still send the length of a
+/// small body.
 fn expects_trailers(fields: &HeaderMap) -> bool {
     let kind = fields.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     fields.contains_key(TRAILER) || kind.starts_with(b"application/grpc")
@@ -122,7 +122,7 @@ pub(crate) fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads an answer header that the relay has written. `is_head`: it answers HEAD.
+/// Reads an answer header that the relay has written. `is_head` means that it answers HEAD.
 pub(crate) fn read_response(text: &[u8], is_head: bool) -> io::Result<Parsed<Response<()>>> {
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS + ADDED];
     let mut parsed = httparse::Response::new(&mut []);
@@ -144,8 +144,8 @@ pub(crate) fn read_response(text: &[u8], is_head: bool) -> io::Result<Parsed<Res
     Ok(Parsed { head: response, framing, len })
 }
 
-/// Reads a request header that the relay has written. `address` is the backend's, for requests
-/// that name no host. What the library cannot say is [`io::ErrorKind::InvalidInput`].
+/// Reads a request header that the relay has written. `address` is the backend's, for requests without a
+/// host. A header that HTTP/2 cannot carry gives [`io::ErrorKind::InvalidInput`].
 pub(crate) fn read_request(text: &[u8], address: &str) -> io::Result<Parsed<Request<()>>> {
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS + ADDED];
     let mut parsed = httparse::Request::new(&mut []);
@@ -174,7 +174,7 @@ pub(crate) fn read_request(text: &[u8], address: &str) -> io::Result<Parsed<Requ
     Ok(Parsed { head: request, framing, len })
 }
 
-/// Reads trailer fields that the relay has passed, up to their empty line. Returns the bytes read.
+/// Reads trailer fields that the relay has passed on, up to their empty line. Returns the bytes read.
 pub(crate) fn read_trailers(text: &[u8]) -> io::Result<(HeaderMap, usize)> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     match httparse::parse_headers(text, &mut fields).map_err(io::Error::other)? {
@@ -185,7 +185,7 @@ pub(crate) fn read_trailers(text: &[u8]) -> io::Result<(HeaderMap, usize)> {
     }
 }
 
-/// RFC 9113 8.3.1: `:authority` is what HTTP/1.1 calls `Host`; both may be there if they agree.
+/// RFC 9113 8.3.1: `:authority` is the `Host` of HTTP/1.1. Both may be there if they agree.
 fn host<'r>(authority: Option<&'r [u8]>, fields: &'r HeaderMap) -> Result<&'r [u8], Reason> {
     let mut hosts = fields.get_all(HOST).iter().map(HeaderValue::as_bytes);
     match (authority, hosts.next(), hosts.next()) {
@@ -198,7 +198,7 @@ fn host<'r>(authority: Option<&'r [u8]>, fields: &'r HeaderMap) -> Result<&'r [u
     }
 }
 
-/// RFC 9113 8.2.1: white space around a value is malformed; HTTP/1.1 would take it away.
+/// RFC 9113 8.2.1: white space around a value is malformed. HTTP/1.1 would remove it.
 fn plain(value: &HeaderValue) -> Result<&[u8], Reason> {
     let value = value.as_bytes();
     match value {
@@ -207,7 +207,7 @@ fn plain(value: &HeaderValue) -> Result<&[u8], Reason> {
     }
 }
 
-/// RFC 9113 8.2.3: a cookie may come in crumbs, and is one field in HTTP/1.1.
+/// RFC 9113 8.2.3: a cookie may come in several fields, and is one field in HTTP/1.1.
 fn write_cookie(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), Reason> {
     let mut between: &[u8] = b"cookie: ";
     for crumb in fields.get_all(COOKIE) {
@@ -221,7 +221,7 @@ fn write_cookie(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), Reason> {
     Ok(())
 }
 
-/// The fields that pass, and how the body is framed. Values share one copy of the text.
+/// The fields that pass, and the framing of the body. Values share one copy of the text.
 fn read_fields(text: &[u8], fields: &[httparse::Header<'_>]) -> io::Result<(HeaderMap, Framing)> {
     let shared = Bytes::copy_from_slice(text);
     let mut headers = HeaderMap::with_capacity(fields.len());
@@ -257,7 +257,7 @@ fn incomplete() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the relay wrote a part of a header")
 }
 
-/// The part of a copy of `text` that `part` is of it.
+/// The slice of a copy of `text` at the place of `part` in `text`.
 fn same_part(copy: &Bytes, text: &[u8], part: &[u8]) -> Bytes {
     match part.as_ptr().addr().checked_sub(text.as_ptr().addr()) {
         Some(start) if !part.is_empty() => copy.slice(start..start + part.len()),

@@ -12,23 +12,22 @@ use crate::http2::STREAM_BYTES;
 use crate::http2::head::write_trailers;
 use crate::net::memory::HeldBytes;
 
-/// A message that arrives: text of ours, then content, framed.
+/// An arriving message: headers and framing as text, then content.
 #[derive(Debug, Default)]
 pub(crate) struct Inbound {
-    /// Headers, chunk sizes and trailers that wait to be read; its memory is kept from message to
-    /// message.
+    /// Headers, chunk sizes and trailers that wait to be read. The memory is kept between messages.
     text: Vec<u8>,
     read: usize,
     /// Content that waits to be read, after the text.
     data: Bytes,
     body: Option<RecvStream>,
     framing: Option<Framing>,
-    /// What the sender may send unasked.
+    /// The memory for what the sender may send unasked.
     held: HeldBytes,
 }
 
 impl Inbound {
-    /// Where the next header is to be written.
+    /// Where the next header is written.
     pub(crate) fn text(&mut self) -> &mut Vec<u8> {
         if self.read == self.text.len() {
             self.text.clear();
@@ -37,7 +36,7 @@ impl Inbound {
         &mut self.text
     }
 
-    /// The header that was written last has this body.
+    /// Begins the body of the last header.
     pub(crate) fn begin(&mut self, framing: Framing, body: RecvStream) {
         (self.framing, self.body) = (Some(framing), Some(body));
         if framing == Framing::Chunked && self.has_ended() {
@@ -49,8 +48,8 @@ impl Inbound {
         }
     }
 
-    /// The header that was written last announces an empty body that has not ended: nobody reads it
-    /// before the end has come, for content would make the message malformed (RFC 9113 8.1.1).
+    /// Begins an empty body that has not ended, as the last header announced. Nothing is read before its
+    /// end, because content would make the message malformed (RFC 9113 8.1.1).
     pub(crate) fn begin_held(&mut self, body: RecvStream) {
         (self.framing, self.body) = (Some(Framing::Empty), Some(body));
         self.held.set(STREAM_BYTES as usize);
@@ -60,7 +59,7 @@ impl Inbound {
         self.framing == Some(Framing::Empty) && self.body.is_some()
     }
 
-    /// Forgets the message; what has not been received of it is refused.
+    /// Forgets the message and refuses its rest.
     pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.read = 0;
@@ -68,12 +67,12 @@ impl Inbound {
         self.held.set(0);
     }
 
-    /// A header waits to be read.
+    /// Whether a header waits to be read.
     pub(crate) fn has_text(&self) -> bool {
         self.read < self.text.len()
     }
 
-    /// Ready when there is something to read, the end included.
+    /// Ready when there is something to read, or the end.
     pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         while self.is_held() || !self.has_text() && self.data.is_empty() && self.body.is_some() {
             ready!(self.poll_body(cx))?;
@@ -81,7 +80,7 @@ impl Inbound {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads what there is; nothing at the end of the message.
+    /// Reads what there is. Nothing means the end of the message.
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -127,7 +126,7 @@ impl Inbound {
     fn end(&mut self, trailers: Option<&http::HeaderMap>) {
         self.body = None;
         self.held.set(0);
-        // There is no place for trailers after a body with a length.
+        // HTTP/1.1 has no place for trailers after a body with a length.
         if self.framing == Some(Framing::Chunked) {
             let text = self.text();
             text.extend_from_slice(b"0\r\n");
@@ -138,7 +137,7 @@ impl Inbound {
         }
     }
 
-    /// Moves to `room` what is at hand. The sender may send as much again.
+    /// Moves available content to `room`. The sender may send as much again.
     fn copy(&mut self, room: &mut ReadBuf<'_>) -> Result<(), h2::Error> {
         let text = &self.text[self.read..];
         let count = text.len().min(room.remaining());
@@ -151,7 +150,7 @@ impl Inbound {
         room.put_slice(&self.data[..count]);
         self.data.advance(count);
         if self.data.is_empty() {
-            // It was a piece of what the connection read, and would keep all of that.
+            // The piece would keep the whole block alive that the connection read.
             self.data = Bytes::new();
         }
         if self.data.is_empty() && self.framing == Some(Framing::Chunked) {
@@ -171,7 +170,7 @@ impl Inbound {
     }
 }
 
-/// What an error of HTTP/2 is to who reads and writes bytes.
+/// The I/O error for an HTTP/2 error.
 pub(crate) fn broken(error: h2::Error) -> io::Error {
     if error.is_io() {
         error.into_io().unwrap_or_else(|| io::ErrorKind::ConnectionReset.into())

@@ -1,4 +1,4 @@
-//! Whether the other end of an HTTP/2 connection is still there, and whether it is still needed.
+//! Whether the peer of an HTTP/2 connection is alive, and whether the connection is still needed.
 
 use std::task::Context;
 use std::time::{Duration, Instant};
@@ -7,41 +7,41 @@ use h2::{Ping, PingPong};
 
 use crate::http2::flood::FrameCounts;
 
-/// Looked at once in a while, never per frame.
+/// Polled at intervals, never for a frame.
 #[derive(Debug)]
 pub(crate) struct Keepalive {
     ping: Option<PingPong>,
     period: Duration,
-    /// How long a PING may be unanswered.
+    /// How long a PING may stay unanswered.
     patience: Duration,
-    /// How long after a PING there is no other one, unless a message has come meanwhile.
+    /// How long after a PING no other one is sent, unless a message has arrived meanwhile.
     rest: Duration,
     next: Instant,
-    /// Frames of any kind and of messages that had come when this was looked at last.
+    /// Frames of any kind, and message frames, at the last look.
     frames: u64,
     messages: u64,
     idle_since: Instant,
-    /// The last PING, if no message has come since.
+    /// When the last PING was sent, if no message has arrived since.
     asked: Option<Instant>,
-    /// It is not answered.
+    /// Whether it is unanswered.
     out: bool,
 }
 
-/// What a connection has to do.
+/// The work of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     Nothing,
     /// It has streams.
     Streams,
-    /// There is more to send than the other end takes. A PING would wait behind that, and who is
-    /// too slow is found by its pace.
+    /// More waits to be sent than the peer takes. A PING would wait behind it, and the minimum rate
+    /// finds a slow peer.
     Backlog,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Liveness {
     Fine,
-    /// No stream for so long.
+    /// It has had no stream for too long.
     Idle,
     /// Not even a PING was answered.
     Dead,
@@ -74,7 +74,7 @@ impl Keepalive {
         self.next = self.next.min(Instant::now() + period);
     }
 
-    /// To be called at `next`. With nothing to do, the connection is idle after `limit`.
+    /// Call it at `next`. Without work, the connection is idle after `limit`.
     pub(crate) fn tick(
         &mut self,
         cx: &mut Context<'_>,
@@ -108,7 +108,7 @@ impl Keepalive {
         if !self.out && since.is_none_or(|since| since >= self.rest) {
             (self.asked, self.out) = (Some(now), true);
             if let Some(ping) = &mut self.ping {
-                // The pong of the last one makes room for another.
+                // Taking the last answer makes room for another PING.
                 let _ = ping.poll_pong(cx);
                 let _ = ping.send_ping(Ping::opaque());
             }

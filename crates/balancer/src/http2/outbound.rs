@@ -1,4 +1,4 @@
-//! HTTP/1.1 text that the relay writes, as what an HTTP/2 stream sends.
+//! HTTP/1.1 text from the relay, as what an HTTP/2 stream sends.
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -11,15 +11,15 @@ use crate::http2::head::read_trailers;
 use crate::http2::inbound::broken;
 use crate::net::memory::HeldBytes;
 
-/// Content that is with the library until it has gone out.
+/// Content that the library holds until it is sent.
 #[derive(Debug)]
 pub(crate) struct Piece {
     content: Bytes,
     _held: HeldBytes,
 }
 
-/// The body of a message that is sent. The relay frames it and writes whole pieces: only content
-/// may be cut anywhere.
+/// The body of a message that is sent. The relay frames it and writes whole pieces. Only content may be
+/// cut anywhere.
 #[derive(Debug)]
 pub(crate) struct Outbound {
     stream: SendStream<Piece>,
@@ -38,10 +38,10 @@ enum State {
     Done,
 }
 
-/// The end of a chunk, of the body, and no trailers.
+/// The end of a chunk and of the body, without trailers.
 const LAST: &[u8] = b"\r\n0\r\n\r\n";
 
-/// Whether a chunked body is empty, trailers included, and `text` has all of it.
+/// Whether `text` has a whole chunked body that is empty, including its trailers.
 pub(crate) fn is_empty_body(text: &[u8]) -> bool {
     text == &LAST[2..]
 }
@@ -89,7 +89,7 @@ impl Outbound {
         &mut self.stream
     }
 
-    /// Sends what the receiver has room for. Returns the bytes of text that are done with.
+    /// Sends what the receiver has room for. Returns the bytes of text that are used up.
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -107,7 +107,8 @@ impl Outbound {
         Poll::Ready(Ok(at))
     }
 
-    /// The same for text of which `at` bytes are done with already: they count, whatever comes.
+    /// Like `poll_write`, for text of which `at` bytes are already used up. They are counted in any
+    /// case.
     pub(crate) fn poll_write_after(
         &mut self,
         cx: &mut Context<'_>,
@@ -188,7 +189,7 @@ impl Outbound {
     }
 }
 
-/// A chunk's size, and the bytes of its line.
+/// The size of a chunk, and the bytes of its line.
 fn read_size(text: &[u8]) -> io::Result<(u64, usize)> {
     match httparse::parse_chunk_size(text) {
         Ok(httparse::Status::Complete((count, size))) => Ok((size, count)),

@@ -40,7 +40,7 @@ struct PoolEntries {
     parked: Vec<usize>,
     /// Entries of tasks that have ended.
     free: Vec<usize>,
-    /// No stream will come any more.
+    /// Whether no further stream will come.
     closed: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct ServerStream {
     place: usize,
     state: State,
     inbound: Inbound,
-    /// Its task, its workspace, and what the library knows of its stream.
+    /// Its task, its workspace, and what the library holds for its stream.
     _held: HeldBytes,
 }
 
@@ -77,16 +77,16 @@ enum State {
         respond: SendResponse<Piece>,
         is_head: bool,
     },
-    /// Until the end of its body.
+    /// Until the end of the answer's body.
     Answering(Outbound),
-    /// The stream has its answer, and what the client still sends is read: a reset along with the answer
-    /// makes some clients forget it.
+    /// The stream is answered, and the rest of the request is read. A reset right after the answer makes
+    /// some clients forget it.
     Lingering,
     Closed,
 }
 
 impl StreamPool {
-    /// Of a connection over this transport.
+    /// The pool of a connection over this transport.
     pub(crate) fn new(transport: Transport, count: Arc<FrameCounts>) -> Arc<Self> {
         let transport = Transport { http: Some("HTTP/2.0"), ..transport };
         Arc::new(StreamPool { transport, count, places: Mutex::default() })
@@ -121,13 +121,13 @@ impl StreamPool {
         })
     }
 
-    /// Lanes that carry a stream which is not answered.
+    /// Tasks with a stream that is not answered.
     pub(crate) fn busy(&self) -> usize {
         let places = self.places();
         places.entries.len() - places.free.len() - places.parked.len() - places.lingering()
     }
 
-    /// Ends the lanes that wait for a stream.
+    /// Ends the tasks that wait for a stream.
     pub(crate) fn close(&self) {
         let mut places = self.places();
         places.closed = true;
@@ -158,7 +158,7 @@ impl PoolEntries {
 }
 
 impl ServerStream {
-    /// Ready when there is something to read, the end included.
+    /// Ready when there is something to read, or the end.
     pub(crate) fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &self.state {
             State::Idle => self.poll_header(cx),
@@ -175,7 +175,7 @@ impl ServerStream {
         self.pool.transport
     }
 
-    /// Ready when the client has given the stream up.
+    /// Ready when the client has reset the stream.
     pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.state {
             State::Asked { respond, .. } => respond.poll_reset(cx).map(drop),
@@ -186,7 +186,7 @@ impl ServerStream {
         }
     }
 
-    /// Tells the client that what it has is not a whole answer.
+    /// Tells the client that its answer is incomplete.
     pub(crate) fn abort(&mut self, reason: Reason) {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::Asked { mut respond, .. } => respond.send_reset(reason),
@@ -198,7 +198,7 @@ impl ServerStream {
         self.inbound.clear();
     }
 
-    /// Ready when there is a stream whose header may be read, or there will be none.
+    /// Ready when a stream's header can be read, or when no stream will come.
     fn poll_header(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_next(cx));
         match self.state {
@@ -207,7 +207,7 @@ impl ServerStream {
         }
     }
 
-    /// Takes the next stream. What it asks for in a way that HTTP/1.1 cannot say is reset.
+    /// Takes the next stream. A request that HTTP/1.1 cannot express is reset.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let mut places = self.pool.places();
@@ -248,13 +248,13 @@ impl ServerStream {
         }
     }
 
-    /// The stream has its answer. A request that the client still sends is refused.
+    /// The stream is answered. The rest of its request is refused.
     fn finish(&mut self) {
         self.inbound.clear();
         self.state = State::Idle;
     }
 
-    /// Sends headers, of an interim answer or the final one. Returns the bytes that are done with.
+    /// Sends the header of an interim or final answer. Returns the bytes that are used up.
     fn answer(&mut self, text: &[u8]) -> io::Result<usize> {
         let State::Asked { respond, is_head } = &mut self.state else {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -311,7 +311,7 @@ impl AsyncWrite for ServerStream {
         }
     }
 
-    /// The connection sends when it is polled next, for all its streams at once.
+    /// The connection sends for all its streams when it is polled next.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -342,7 +342,7 @@ impl Drop for ServerStream {
         }
         places.free.push(self.place);
         drop(places);
-        // One that came too late is reset as its parts are dropped.
+        // A stream that came too late is reset as its parts are dropped.
         drop(place);
     }
 }

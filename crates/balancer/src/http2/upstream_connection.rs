@@ -26,23 +26,23 @@ use crate::net::timer::Timer;
 #[derive(Debug)]
 pub(crate) struct UpstreamConnection {
     send: SendRequest<Piece>,
-    /// Where requests go that name no host.
+    /// The authority of requests without a host.
     pub(crate) address: String,
     streams: AtomicUsize,
-    /// Since when there is no stream.
+    /// Since when it has no stream.
     idle_since: Mutex<Instant>,
-    /// It gets no more streams.
+    /// Whether it gets no more streams.
     closed: AtomicBool,
     /// Signalled when it is to end.
     end: Notify,
 }
 
-/// How long a backend may be silent while it has streams before it is asked whether it lives; as
-/// long again, and its connection is given up.
+/// If a backend with streams is silent for this long, it gets a PING. After as long again, the
+/// connection is given up.
 const PING_AFTER_SILENCE: Duration = Duration::from_secs(15);
 
-/// How long it is not asked again while it says nothing of itself: to servers of gRPC, PINGs less than five
-/// minutes apart are an attack (gRFC A8).
+/// The time between two PINGs to a silent backend. gRPC servers treat PINGs less than five minutes apart
+/// as an attack (gRFC A8).
 const MIN_PING_INTERVAL: Duration = Duration::from_secs(6 * 60);
 
 /// Opens a connection. `counted` is dropped when it ends.
@@ -55,14 +55,14 @@ pub(crate) async fn connect(
     let count = Arc::clone(&stream.count);
     let (send, mut connection) = Builder::new()
         .enable_push(false)
-        // Until it has said how many it allows, in its first frame.
+        // The backend's first frame says how many it allows.
         .initial_max_send_streams(0)
         .initial_window_size(STREAM_BYTES)
-        // So that an answer that its client does not take cannot stop the others.
+        // An answer that its client does not take must not stop the others.
         .initial_connection_window_size(MAX_WINDOW)
         .max_send_buffer_size(SEND_BYTES)
-        // A backend that was busy answers requests that were given up meanwhile. That would end the
-        // connection when it has happened so often, and all that is in flight with it.
+        // A busy backend answers requests that were given up meanwhile. With a limit, that would end the
+        // connection and all its requests.
         .max_local_error_reset_streams(None)
         .max_header_list_size(Limits::MAX_HEADER_BYTES as u32)
         .handshake(stream)
@@ -88,7 +88,7 @@ pub(crate) async fn connect(
     Ok(trunk)
 }
 
-/// Moves a connection's frames until it ends.
+/// Moves the frames of a connection until it ends.
 async fn drive(
     connection: Connection<FrameCountedStream<Socket>, Piece>,
     trunk: Arc<UpstreamConnection>,
@@ -126,7 +126,7 @@ async fn drive(
 }
 
 impl UpstreamConnection {
-    /// Counts one more stream, if there is room for it. To be followed by [`UpstreamConnection::leave`].
+    /// Counts one more stream, if there is room for it. Call [`UpstreamConnection::leave`] afterwards.
     pub(crate) fn enter(&self) -> Option<SendRequest<Piece>> {
         let room = self.streams.load(Ordering::Relaxed) < self.send.current_max_send_streams();
         room.then(|| {
@@ -139,7 +139,7 @@ impl UpstreamConnection {
         self.streams.load(Ordering::Relaxed) > 0
     }
 
-    /// The backend has not said that it takes no more streams.
+    /// Whether the backend still takes streams.
     pub(crate) fn is_usable(&self) -> bool {
         let mut nobody = Context::from_waker(Waker::noop());
         !self.closed.load(Ordering::Relaxed)
@@ -156,7 +156,7 @@ impl UpstreamConnection {
         self.end.notify_waiters();
     }
 
-    /// A stream is done.
+    /// Uncounts a stream.
     pub(crate) fn leave(&self) {
         if self.streams.fetch_sub(1, Ordering::Relaxed) == 1 {
             *self.idle_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();

@@ -1,5 +1,5 @@
-//! HTTP/2 connections to a backend, without TLS (h2c, prior knowledge). Each thread has its own,
-//! one as a rule: a second one is opened when the backend allows no more streams on the first.
+//! The HTTP/2 connections to a backend, without TLS (h2c, prior knowledge). Each thread usually has one.
+//! It opens a second one when the backend allows no more streams on the first.
 
 use std::io;
 use std::pin::pin;
@@ -18,15 +18,15 @@ use crate::http2::upstream_stream::UpstreamStream;
 pub(crate) struct UpstreamPool {
     /// By thread.
     own: Box<[ThreadConnections]>,
-    /// The backend is gone: one that is still being opened gets one request.
+    /// The backend was removed. A connection that is still being opened gets one request.
     closed: AtomicBool,
 }
 
-/// One thread's.
+/// The connections of one thread.
 #[derive(Debug, Default)]
 struct ThreadConnections {
     open: Mutex<Vec<Arc<UpstreamConnection>>>,
-    /// One request opens a connection, the others wait for it.
+    /// One request opens a connection, and the others wait for it.
     connecting: AtomicBool,
     connected: Notify,
 }
@@ -37,15 +37,15 @@ impl UpstreamPool {
         UpstreamPool { own, closed: AtomicBool::new(false) }
     }
 
-    /// A stream of a connection that is open and has room.
+    /// A stream of an open connection with room.
     pub(crate) fn reuse(&self, thread: usize) -> Option<UpstreamStream> {
         let mut open = self.own[thread].open();
         open.retain(|connection| connection.is_usable());
         open.iter().find_map(UpstreamStream::open)
     }
 
-    /// A stream, of a new connection if there is none with room. What `count` returns is dropped when a
-    /// new connection ends.
+    /// A stream, on a new connection if none has room. The value of `count` is dropped when a new
+    /// connection ends.
     pub(crate) async fn open<C: Send + 'static>(
         &self,
         thread: usize,
@@ -75,7 +75,7 @@ impl UpstreamPool {
         }
     }
 
-    /// Closes this thread's connections that have had no stream for so long.
+    /// Closes connections of this thread that have been idle for `longest`.
     pub(crate) fn sweep(&self, thread: usize, longest: Duration, now: Instant) {
         self.own[thread].open().retain(|connection| {
             let keep = connection.is_usable() && !connection.is_idle(longest, now);
@@ -86,7 +86,7 @@ impl UpstreamPool {
         });
     }
 
-    /// Closes all, each when its last stream is done, now and from now on.
+    /// Closes all connections, each after its last stream, and keeps none from now on.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         for own in &self.own {
@@ -109,7 +109,7 @@ impl ThreadConnections {
     }
 }
 
-/// Lets the others go on when dropped, whatever came of it.
+/// Lets the other requests go on when dropped, whatever the result.
 struct Connecting<'o>(&'o ThreadConnections);
 
 impl Drop for Connecting<'_> {

@@ -17,7 +17,7 @@ use crate::http2::inbound::{Inbound, broken};
 use crate::http2::outbound::{Outbound, Piece, is_empty_body};
 use crate::http2::upstream_connection::UpstreamConnection;
 
-/// See the module. Dropped before the answer is whole, it resets its stream.
+/// A stream that carries one request. If it is dropped before the answer is whole, it is reset.
 #[derive(Debug)]
 pub(crate) struct UpstreamStream {
     send: SendRequest<Piece>,
@@ -39,13 +39,13 @@ enum State {
     Failed(Failed),
 }
 
-/// What a failed stream says of its request.
+/// What a failed stream says about its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failed {
-    /// The backend has done nothing about it: REFUSED_STREAM, or a GOAWAY that leaves it out (RFC
-    /// 9113 8.7), or it never went out.
+    /// The backend did not process it: REFUSED_STREAM, a GOAWAY that leaves it out (RFC 9113 8.7), or it
+    /// was never sent.
     Untouched,
-    /// The same, as the backend ends its connection for no error.
+    /// Likewise, and the backend ends its connection without an error.
     Left,
     Perhaps,
 }
@@ -58,17 +58,17 @@ impl UpstreamStream {
         Some(UpstreamStream { send, connection, state, outbound: None, inbound })
     }
 
-    /// The request may be sent again whatever it asks for.
+    /// Whether the request may be sent again, even if it is not idempotent.
     pub(crate) fn is_untouched(&self) -> bool {
         matches!(self.state, State::Failed(Failed::Untouched | Failed::Left))
     }
 
-    /// The backend has ended its connection, as it may.
+    /// Whether the backend ended its connection without an error.
     pub(crate) fn has_left(&self) -> bool {
         matches!(self.state, State::Failed(Failed::Left))
     }
 
-    /// Ready when there is something to read, the end included.
+    /// Ready when there is something to read, or the end.
     pub(crate) fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let ready = match &mut self.state {
             State::Idle => return Poll::Pending,
@@ -79,7 +79,7 @@ impl UpstreamStream {
         Poll::Ready(ready.map_err(|error| self.fail(error)))
     }
 
-    /// Waits for the next header, of an interim answer or the final one.
+    /// Waits for the next header, of an interim or the final answer.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         let State::Asked { answer, is_head } = &mut self.state else { return Poll::Ready(Ok(())) };
         if self.inbound.has_text() {
@@ -98,7 +98,7 @@ impl UpstreamStream {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends the request's header. Returns the bytes of text that are done with.
+    /// Sends the request's header. Returns the bytes of text that are used up.
     fn ask(&mut self, text: &[u8]) -> io::Result<usize> {
         let parsed = read_request(text, &self.connection.address)?;
         let is_head = parsed.head.method() == Method::HEAD;
@@ -156,7 +156,7 @@ impl AsyncWrite for UpstreamStream {
         }
     }
 
-    /// The connection sends when it is polled next, for all its streams at once.
+    /// The connection sends for all its streams when it is polled next.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

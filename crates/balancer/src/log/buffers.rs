@@ -10,15 +10,15 @@ pub(crate) struct LogBuffers {
     pub(crate) format: LogFormat,
     /// By thread.
     pub(crate) buffers: Box<[Mutex<LineBuffer>]>,
-    /// The writer waits to be woken by the next line.
+    /// The writer sleeps until the next line.
     pub(crate) asleep: AtomicBool,
     pub(crate) reopen: AtomicBool,
     pub(crate) stop: AtomicBool,
-    /// Lines that were not written, so far.
+    /// Lines that were dropped so far.
     pub(crate) dropped: AtomicU64,
 }
 
-/// Lines of one thread.
+/// The waiting lines of one thread.
 #[derive(Default)]
 pub(crate) struct LineBuffer {
     pub(crate) lines: Vec<u8>,

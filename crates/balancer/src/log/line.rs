@@ -1,4 +1,4 @@
-//! A line of the log. What comes from outside is escaped, so that nobody forges a line or a value.
+//! A line of the log. Bytes from outside are escaped, so that nobody can forge a line or a value.
 
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -12,24 +12,24 @@ use crate::log::record::Record;
 use crate::net::clock;
 use crate::net::peer::Transport;
 
-/// One request that is over.
+/// One finished request.
 pub(crate) struct Line<'a> {
-    /// When it was over, since 1970.
+    /// When it ended, since 1970.
     pub(crate) time: Duration,
     pub(crate) client: Option<IpAddr>,
     pub(crate) record: &'a Record,
-    /// The header as it was written for a backend; empty when it was refused.
+    /// The header that was written for a backend. Empty if the request was refused.
     pub(crate) head: &'a [u8],
     pub(crate) request_id: &'a [u8],
     pub(crate) app: Option<&'a str>,
-    /// In the queue.
+    /// Time in the queue.
     pub(crate) queued: Duration,
     /// From the request's arrival to the end of its answer.
     pub(crate) response: Duration,
     pub(crate) transport: Transport,
 }
 
-/// Other servers' name for a client that left before it got an answer.
+/// nginx's status for a client that left before it got an answer.
 const CLIENT_CLOSED_REQUEST_STATUS: u16 = 499;
 
 impl Line<'_> {
@@ -93,12 +93,12 @@ impl Line<'_> {
         out.push(b'}');
     }
 
-    /// That the request was for.
+    /// The host that the request was for.
     fn host(&self) -> Option<&[u8]> {
         (!self.head.is_empty()).then(|| &self.head[Outline::of(self.head).host])
     }
 
-    /// The line up to its version, and the version.
+    /// The request line up to its version, and the version.
     fn request_line(&self) -> [&[u8]; 2] {
         let line = &self.record.request_line[..];
         match (self.transport.http, memchr::memrchr(b' ', line)) {
@@ -126,7 +126,7 @@ fn write_name(out: &mut Vec<u8>, name: &str) {
     out.extend_from_slice(b"\":");
 }
 
-/// Nothing is null.
+/// An empty value is null.
 fn write_text(out: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
     write_name(out, name);
     match value {
@@ -139,7 +139,7 @@ fn write_text(out: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
     }
 }
 
-/// In milliseconds, with microseconds after the point.
+/// In milliseconds, with three decimals.
 fn write_time(out: &mut Vec<u8>, name: &str, time: Option<Duration>) {
     write_name(out, name);
     let Some(time) = time else { return out.extend_from_slice(b"null") };
@@ -149,7 +149,7 @@ fn write_time(out: &mut Vec<u8>, name: &str, time: Option<Duration>) {
     out.extend_from_slice(&[b'.', digit(100), digit(10), digit(1)]);
 }
 
-/// As other servers escape in the combined format: what is not plain becomes `\xHH`.
+/// Escapes like other servers in the combined format: special bytes become `\xHH`.
 fn escape(out: &mut Vec<u8>, value: &[u8]) {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
     let mut rest = value;
@@ -162,14 +162,14 @@ fn escape(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(rest);
 }
 
-/// RFC 8259 7. What is not UTF-8 becomes U+FFFD.
+/// RFC 8259 7. Invalid UTF-8 becomes U+FFFD.
 fn escape_json(out: &mut Vec<u8>, value: &[u8]) {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
     if value.iter().all(|&byte| is_plain(byte)) {
         return out.extend_from_slice(value);
     }
     for character in String::from_utf8_lossy(value).chars() {
-        // Writing to memory succeeds. DEL and C1 are escaped too: terminals obey them.
+        // Writing to memory succeeds. DEL and C1 are escaped too, because terminals obey them.
         let _ = match character {
             '"' | '\\' => write!(out, "\\{character}"),
             _ if character.is_control() => write!(out, "\\u{:04x}", u32::from(character)),

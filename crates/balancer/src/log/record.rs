@@ -1,4 +1,4 @@
-//! What a line of the log tells of a request, gathered while it is served.
+//! The record of a request for the access log, gathered while it is served.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,27 +6,27 @@ use std::time::{Duration, Instant};
 use crate::backends::backend_state::BackendState;
 use crate::h1::logged_fields::LoggedFields;
 
-/// One request.
+/// The record of one request.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     /// As it was sent.
     pub(crate) request_line: Vec<u8>,
     pub(crate) fields: LoggedFields,
-    /// Of the last answer that the client got something of.
+    /// The status of the last answer that the client got a part of.
     pub(crate) status: Option<u16>,
-    /// Of bodies, sent to the client.
+    /// Bytes of bodies sent to the client.
     pub(crate) bytes: u64,
-    /// The last one that was tried.
+    /// The last backend that was tried.
     pub(crate) backend: Option<Arc<BackendState>>,
-    /// From a connection to the end of the answer.
+    /// From the connection to the end of the answer.
     pub(crate) service: Option<Duration>,
-    /// Connections that the request was sent over, or should have been.
+    /// Connections that carried the request, or should have.
     pub(crate) attempts: u32,
-    /// When its header was there.
+    /// When its header was complete.
     began: Option<Instant>,
 }
 
-/// More of a request line that was never understood is no help.
+/// The most bytes that are kept of a request line that was never understood.
 const MAX_UNPARSED_LINE_BYTES: usize = 1024;
 
 impl Record {
@@ -37,7 +37,7 @@ impl Record {
         (self.service, self.attempts, self.began) = (None, 0, None);
     }
 
-    /// Begins with the request line of `bytes`, which begin with one.
+    /// Begins with the request line at the start of `bytes`.
     pub(crate) fn begin(&mut self, bytes: &[u8]) {
         let end = memchr::memchr2(b'\r', b'\n', bytes);
         let end = end.unwrap_or(bytes.len().min(MAX_UNPARSED_LINE_BYTES));
@@ -46,7 +46,7 @@ impl Record {
         self.request_line.extend_from_slice(&bytes[..end]);
     }
 
-    /// Since its header was there.
+    /// Time since its header was complete.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.map(|began| began.elapsed()).unwrap_or_default()
     }

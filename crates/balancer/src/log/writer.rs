@@ -1,4 +1,4 @@
-//! The thread that writes the lines of all others.
+//! The thread that writes the lines of all other threads.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,10 +13,10 @@ use crate::config::access_log::{LogFormat, LogTarget};
 use crate::log::buffers::LogBuffers;
 use crate::net::clock;
 
-/// How long lines wait for others, so that a system call writes many.
+/// How long lines wait for more, so that one system call writes many.
 const WRITE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What is written to.
+/// The file that is written to.
 pub(crate) struct Sink {
     file: File,
     to: LogTarget,
@@ -24,20 +24,20 @@ pub(crate) struct Sink {
     state: SinkState,
 }
 
-/// How the last write ended.
+/// Whether the last write succeeded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SinkState {
     Writing,
-    /// Bytes of a line may have been written without its end.
+    /// A line may have been written without its end.
     Failing,
 }
 
 pub(crate) struct Writer {
     shared: Arc<LogBuffers>,
     sink: Sink,
-    /// Lines on their way, and the memory that a buffer gets for them.
+    /// The lines that are being written. A buffer gets this memory in exchange for its lines.
     lines: Vec<u8>,
-    /// Lines that were not written and that the log does not tell of yet.
+    /// Dropped lines that the log does not mention yet.
     untold: u64,
 }
 
@@ -46,7 +46,7 @@ impl Writer {
         Writer { shared, sink, lines: Vec::new(), untold: 0 }
     }
 
-    /// Until it is told to stop.
+    /// Runs until it is told to stop.
     pub(crate) fn run(mut self) {
         loop {
             let stop = self.shared.stop.load(Ordering::SeqCst);
@@ -66,10 +66,10 @@ impl Writer {
         }
     }
 
-    /// Waits for the next line, however long that takes.
+    /// Waits for the next line.
     fn sleep(&mut self) {
         self.shared.asleep.store(true, Ordering::SeqCst);
-        // Who added a line before this look has not seen that nobody is awake.
+        // A thread that added a line before this look did not see that the writer sleeps.
         let lines = (0..self.shared.buffers.len()).any(|t| !self.shared.buffer(t).lines.is_empty());
         let asked =
             self.shared.stop.load(Ordering::SeqCst) || self.shared.reopen.load(Ordering::SeqCst);
@@ -81,7 +81,7 @@ impl Writer {
         self.shared.asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Writes what there is; whether there was anything.
+    /// Writes the waiting lines. Returns whether there were any.
     fn drain(&mut self) -> bool {
         let mut wrote = false;
         for thread in 0..self.shared.buffers.len() {
@@ -111,7 +111,7 @@ impl Writer {
         self.shared.dropped.fetch_add(lines, Ordering::Relaxed);
     }
 
-    /// In the log's own words, so that what reads it goes on.
+    /// Uses the log's own format, so that its readers can parse the line.
     fn line_of_loss(&self) -> Vec<u8> {
         let (mut line, now) = (Vec::new(), clock::since_1970());
         let count = self.untold;
@@ -141,7 +141,7 @@ impl Sink {
         Ok(Sink { file, to, notice, state: SinkState::Writing })
     }
 
-    /// Whether all was written. The first failure in a row is told.
+    /// Writes lines. Returns whether it wrote all of them. Reports the first failure in a row.
     fn write(&mut self, lines: &[u8]) -> bool {
         let torn = self.state == SinkState::Failing && !lines.is_empty();
         let written = match torn {
@@ -163,7 +163,7 @@ impl Sink {
         self.state == SinkState::Writing
     }
 
-    /// Goes on with the file that has the name now; without one, with the old one.
+    /// Reopens the file by its name. On failure it continues with the old file.
     fn reopen(&mut self) {
         let LogTarget::File(path) = &self.to else { return };
         match append_to(path) {
@@ -176,7 +176,7 @@ impl Sink {
     }
 }
 
-/// A new file is for its owner and its group: addresses and queries are not for everybody.
+/// A new file is readable by its owner and group only, because it has addresses and queries.
 fn append_to(path: &PathBuf) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(0o640).open(path)
 }

@@ -1,6 +1,8 @@
-//! A thread's listening socket in its event loop. Tokio's own listeners would do, but accept in vain
-//! after each connection, to learn that there is no other: the kernel makes a socket and a file
-//! before it looks, a twentieth of what a connection with one request costs in all.
+//! A thread's listening socket in its event loop.
+//!
+//! Tokio's listeners call accept once more after each connection, only to learn that there is no other.
+//! The kernel makes a socket and a file before it looks. That is a twentieth of the cost of a connection
+//! with one request.
 
 #![allow(unsafe_code)]
 
@@ -17,18 +19,18 @@ use tokio::net::{TcpStream, UnixStream};
 use crate::net::listener::{BoundSocket, LISTEN_BACKLOG};
 use crate::net::socket::Socket;
 
-/// Accepts what one socket has.
+/// Accepts the connections of one socket.
 pub(crate) struct Acceptor(AsyncFd<BoundSocket>);
 
-/// A connection, and where it comes from if that has an address.
+/// A connection, with the peer's address if it has one.
 type Accepted = (Socket, Option<SocketAddr>);
 
 impl Acceptor {
-    /// Joins this thread's event loop. Listens, if the socket does not yet.
+    /// Joins this thread's event loop, and starts to listen if the socket does not yet.
     pub(crate) fn new(socket: BoundSocket) -> io::Result<Self> {
         rustix::net::listen(&socket, LISTEN_BACKLOG)?;
-        // SAFETY: the socket owns its descriptor, and closes it when dropped. It is dropped by what it
-        // is given to here, which nobody takes it from or changes it in: access is shared only.
+        // SAFETY: the socket owns its descriptor and closes it when dropped. The `AsyncFd` owns the
+        // socket, drops it last, and gives out shared access only.
         let registered = unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) };
         Ok(Acceptor(registered?))
     }
@@ -42,7 +44,7 @@ impl Acceptor {
                 // Another thread or process took it.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => event.clear_ready(),
                 accepted => {
-                    // The event loop tells what has come since, not what is left.
+                    // The event loop reports new connections only, not those that are left.
                     if accepted.is_ok() && !has_more(socket) {
                         event.clear_ready();
                     }
@@ -52,7 +54,7 @@ impl Acceptor {
         }
     }
 
-    /// A connection that the kernel has by now, also if the event loop has yet to report it.
+    /// Accepts a connection that the kernel has queued, even if the event loop has not reported it yet.
     pub(crate) fn accept_queued(&self) -> io::Result<Accepted> {
         accept(self.0.get_ref())
     }
@@ -68,7 +70,7 @@ fn accept(socket: &BoundSocket) -> io::Result<Accepted> {
     Ok((stream, peer.and_then(|peer| peer.try_into().ok())))
 }
 
-/// A connection waits, or that cannot be told.
+/// Whether a connection is queued. Errors count as yes.
 fn has_more(socket: &BoundSocket) -> bool {
     let now = Timespec::default();
     poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&now)) != Ok(0)

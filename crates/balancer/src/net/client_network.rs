@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// An IPv4 address, or the /64 network of an IPv6 address: what one client has for itself.
+/// An IPv4 address, or the /64 network of an IPv6 address, which one client usually has for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClientNetwork(IpAddr);
 

@@ -1,4 +1,4 @@
-//! The time of day in the words of HTTP and of logs, put together once a second and thread.
+//! The time of day as text for HTTP and logs. Each thread formats a second once.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -8,16 +8,16 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use jiff::tz::TimeZone;
 
-/// A second in several words.
+/// One second in several formats.
 #[derive(Default)]
 struct Second {
-    /// Since 1970.
+    /// Seconds since 1970.
     number: u64,
-    /// As in `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 5.6.7).
+    /// Such as `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 5.6.7).
     http: String,
-    /// As in `06/Nov/1994:08:49:37 +0000`, where this machine is.
+    /// Such as `06/Nov/1994:08:49:37 +0000`, in local time.
     combined: String,
-    /// As in `1994-11-06T08:49:37`.
+    /// Such as `1994-11-06T08:49:37`.
     iso: String,
 }
 
@@ -28,7 +28,7 @@ thread_local! {
     static SECOND: RefCell<Second> = RefCell::default();
 }
 
-/// Adds a `Date` field of now.
+/// Appends a `Date` field with the current time.
 pub(crate) fn write_date(out: &mut Vec<u8>) {
     at_second(since_1970().as_secs(), |second| {
         out.extend_from_slice(b"Date: ");
@@ -37,12 +37,12 @@ pub(crate) fn write_date(out: &mut Vec<u8>) {
     });
 }
 
-/// `now` as the combined log format has it.
+/// Appends `now` in the combined log format.
 pub(crate) fn write_combined(out: &mut Vec<u8>, now: Duration) {
     at_second(now.as_secs(), |second| out.extend_from_slice(second.combined.as_bytes()));
 }
 
-/// `now` as RFC 3339 has it, in UTC and with milliseconds.
+/// Appends `now` by RFC 3339, in UTC with milliseconds.
 pub(crate) fn write_iso(out: &mut Vec<u8>, now: Duration) {
     at_second(now.as_secs(), |second| out.extend_from_slice(second.iso.as_bytes()));
     let millis = now.subsec_millis();
@@ -50,7 +50,7 @@ pub(crate) fn write_iso(out: &mut Vec<u8>, now: Duration) {
     out.extend_from_slice(&[b'.', digit(100), digit(10), digit(1), b'Z']);
 }
 
-/// The time since 1970. No system call where the kernel shares its clock.
+/// The time since 1970. It takes no system call where the kernel shares its clock.
 pub(crate) fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

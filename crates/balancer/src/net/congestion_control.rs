@@ -1,19 +1,19 @@
-//! What is different about connections within one machine.
+//! Congestion control for connections within one machine.
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use rustix::net::sockopt::set_tcp_congestion;
 
-/// Congestion control that every Linux has, that everybody may use, and that does the least.
+/// The simplest algorithm. Every Linux has it, and every user may choose it.
 const LOOPBACK_ALGORITHM: &str = "reno";
 
-/// Has TCP do without what finds the pace of a network, where there is none: BBR, the default of
-/// many systems, models and paces what never waits. A listener's connections do as it does; a socket
-/// that is to connect is told before: what BBR has begun to pace stays paced.
+/// Turns off bandwidth probing for loopback. BBR, the default of many systems, would pace connections
+/// that never need it. Accepted connections inherit the algorithm of their listener. A socket must get
+/// it before it connects, because BBR keeps pacing afterwards.
 pub(crate) fn plain_congestion_control(socket: impl AsFd, address: SocketAddr) {
     if address.ip().to_canonical().is_loopback() {
-        // Where it is not to be had, what there is works.
+        // The default algorithm works too.
         let _ = set_tcp_congestion(socket, LOOPBACK_ALGORITHM);
     }
 }

@@ -5,9 +5,9 @@ use std::io;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// Made before its thread, so that what fails is told. It can be dropped anywhere: also within another
-/// event loop, where no thread could be started for it. Nothing that blocks is waited for, as a name
-/// that is being looked up.
+/// A Tokio runtime that is made before its thread, so that errors reach the caller. It can be dropped
+/// anywhere, even within another event loop. Dropping it does not wait for blocking work, such as
+/// looking up a name.
 pub(crate) struct EventLoop(Option<Runtime>);
 
 impl EventLoop {
@@ -15,7 +15,7 @@ impl EventLoop {
         Ok(EventLoop(Some(Builder::new_current_thread().enable_all().build()?)))
     }
 
-    /// Runs until this has ended. What else runs there is dropped with the event loop.
+    /// Runs until this future ends. Other tasks are dropped with the event loop.
     pub(crate) fn run<T>(&self, future: impl Future<Output = T>) -> T {
         self.0.as_ref().expect("it is gone only once it is dropped").block_on(future)
     }

@@ -1,4 +1,4 @@
-//! Open files, of which each connection is one.
+//! The limit of open files. Each connection is one.
 
 use std::io;
 
@@ -9,28 +9,27 @@ use crate::config::Config;
 use crate::config::limits::Limits;
 use crate::config::start_error::StartError;
 
-/// So many connections are worth no word where nobody has asked for more.
+/// Below this number of connections, the operator is told about the limit even if it was not configured.
 const NOTICE_BELOW_CONNECTIONS: u64 = 1000;
 
-/// With fewer connections a single browser, which opens six, keeps the others out.
+/// With fewer connections, a single browser, which opens six, would lock out all others.
 const MIN_CONNECTIONS: u64 = 8;
 
-/// Files for the program itself: event loop, signals, output, logs, and what is opened for a moment, as
-/// certificates and checks of health are. 16 were counted in one that is idle.
+/// Files of the program itself: event loop, signals, output, logs, and short-lived files such as
+/// certificates. An idle program was measured with 16.
 const PROGRAM_FILES: u64 = 32;
 
-/// Event loop and listeners of a thread. 6 were counted with one listener.
+/// Event loop and listeners of a thread. With one listener, 6 were measured.
 const FILES_PER_THREAD: u64 = 8;
 
 /// Connections to `--admin` and to the control socket, which have limits of their own.
 const CONTROL_FILES: u64 = 32;
 
-/// More where there are many: output of instances, their starts, certificates.
+/// Spare files where the limit is large: output of instances, their starts, certificates.
 const SPARE_FILES: u64 = 128;
 
-/// Raises the process's limit as far as is needed and allowed. Where that is not enough, fewer clients
-/// are let in, so that there is always a file for a connection to a backend; returns what to tell
-/// the operator then.
+/// Raises the process's limit as far as needed and allowed. If it stays too low, fewer clients are let
+/// in, so that a file is left for each connection to a backend. Returns what to tell the operator then.
 pub(crate) fn provide(config: &mut Config) -> Result<Option<String>, StartError> {
     let limits = &mut config.limits;
     let wanted = limits.connections as u64;
@@ -47,7 +46,7 @@ pub(crate) fn provide(config: &mut Config) -> Result<Option<String>, StartError>
     let asked = limits.connections != Limits::default().connections;
     limits.connections = limits.connections.min(connections as usize);
     if limits.client_connections == Limits::default().client_connections {
-        // Still there is a rest for others.
+        // Some connections remain for other clients.
         let most = (limits.connections / 4 * 3).max(1);
         limits.client_connections = limits.client_connections.min(most);
     }
@@ -60,8 +59,8 @@ pub(crate) fn provide(config: &mut Config) -> Result<Option<String>, StartError>
     )))
 }
 
-/// How many connections of clients there may be with so many files, as each may need one to a backend;
-/// or how many files would be enough to start.
+/// How many client connections fit into this many files, if each needs another file for its backend. The
+/// error is the number of files that would do.
 fn connections(allowed: u64, threads: usize) -> Result<u64, u64> {
     let base = PROGRAM_FILES + FILES_PER_THREAD * threads as u64 + CONTROL_FILES;
     let spare = (allowed / 8).min(SPARE_FILES);
@@ -69,11 +68,11 @@ fn connections(allowed: u64, threads: usize) -> Result<u64, u64> {
     if connections >= MIN_CONNECTIONS {
         return Ok(connections);
     }
-    // The spare part is an eighth of the whole.
+    // The spare files are an eighth of all.
     Err((base + 2 * MIN_CONNECTIONS).saturating_mul(8).div_ceil(7))
 }
 
-/// How many files there may be, if these are fewer than wanted.
+/// Raises the limit. Returns the limit that is left if it is lower than wanted.
 fn raise(wanted: u64) -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|current| current >= wanted) {
@@ -85,7 +84,7 @@ fn raise(wanted: u64) -> Option<u64> {
     now.filter(|&now| now < wanted)
 }
 
-/// A connection failed for want of something here; it says nothing about who is at the other end.
+/// Whether a connection failed for lack of local resources, which says nothing about the peer.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     const SHORTAGES: [Errno; 5] =
         [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];

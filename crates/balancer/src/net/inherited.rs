@@ -1,10 +1,9 @@
-//! Listening sockets that another process opened, and goes on to accept from until this one does.
+//! Listening sockets that another process opened. That process accepts from them until this one does.
 //!
-//! A connection that the kernel has established waits in the queue of one listening socket, and is
-//! reset when the last process closes that socket. Sockets of one port (`SO_REUSEPORT`) have a queue
-//! each. So all that come are kept, and accepted from, however many threads there are. And a socket
-//! that is added gets its share of the connections as soon as it listens, so it does not before this
-//! process accepts.
+//! An established connection waits in the queue of one listening socket. It is reset when the last
+//! process closes that socket. Sockets of one port (`SO_REUSEPORT`) have separate queues, so this
+//! process keeps all of them, however many threads it has. A new socket gets its share of the
+//! connections as soon as it listens. It therefore does not listen before this process accepts.
 
 use std::collections::HashSet;
 use std::io;
@@ -17,18 +16,18 @@ use crate::config::address::Address;
 use crate::config::start_error::StartError;
 use crate::net::listener::{self, BoundAddress, BoundSocket, Owner, SocketFile};
 
-/// Listening sockets to go on with, of whatever addresses. None by default.
+/// Listening sockets to continue with. None by default.
 #[derive(Debug, Default)]
 pub struct Inherited {
     sockets: Vec<Socket>,
 }
 
 impl Inherited {
-    /// Sockets as [`Handle::listening_sockets`](crate::Handle::listening_sockets) gave them to
+    /// Takes sockets that [`Handle::listening_sockets`](crate::Handle::listening_sockets) gave to
     /// another process. Duplicates of one socket count once.
     ///
     /// # Errors
-    /// When one is no listening socket.
+    /// If one is not a listening socket.
     pub fn new(sockets: Vec<OwnedFd>) -> io::Result<Inherited> {
         let mut known = HashSet::new();
         let mut distinct = Vec::new();
@@ -43,21 +42,21 @@ impl Inherited {
         Ok(Inherited { sockets: distinct })
     }
 
-    /// Where they listen, each address once.
+    /// The addresses that they listen on, each once.
     pub fn addresses(&self) -> Vec<Address> {
         let mut addresses: Vec<_> = self.sockets.iter().filter_map(address).collect();
         addresses.dedup();
         addresses
     }
 
-    /// Those that listen on `wanted`.
+    /// The sockets that listen on `wanted`.
     pub(crate) fn take(&mut self, wanted: &Address) -> Vec<Socket> {
         let listens = |socket: &mut Socket| address(socket).as_ref() == Some(wanted);
         self.sockets.extract_if(.., listens).collect()
     }
 }
 
-/// Listens on an address for `count` threads, with the inherited sockets if there are any.
+/// Listens on an address for `count` threads. It uses the inherited sockets if there are any.
 pub(crate) fn bind(
     address: &Address,
     count: usize,
@@ -83,8 +82,8 @@ fn address(socket: &Socket) -> Option<Address> {
     }
 }
 
-/// What `count` threads accept from: all of `sockets`, which is not empty, and what is missing to
-/// give each thread as many.
+/// The sockets that `count` threads accept from. They are all of `sockets`, which is not empty, and new
+/// ones, so that each thread has as many.
 pub(crate) fn share(
     address: &Address,
     mut sockets: Vec<Socket>,
@@ -93,8 +92,8 @@ pub(crate) fn share(
     let inherited = sockets.len();
     if let Address::Tcp(address) = address {
         let missing = inherited.next_multiple_of(count) - inherited;
-        // The privilege to bind may have been dropped since: then threads share queues, as they do
-        // with a Unix socket, or have more of them than others.
+        // The privilege to bind may be gone. Threads then share queues, as with a Unix socket, or have
+        // different numbers of them.
         sockets.extend((0..missing).map_while(|_| listener::bind_one(*address).ok()));
     }
     for index in sockets.len()..count {

@@ -1,5 +1,5 @@
-//! Binding. One listener a thread on each TCP address: the kernel spreads connections over them. A
-//! Unix socket has one queue, which all threads take from.
+//! Binding addresses. Each thread has its own listener on a TCP address, and the kernel spreads
+//! connections over them. A Unix socket has one queue for all threads.
 
 use std::net::{self, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -13,31 +13,31 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use crate::config::address::Address;
 use crate::net::congestion_control::plain_congestion_control;
 
-/// Connections that the kernel completes before we take them; it caps this at `somaxconn`.
+/// Connections that the kernel completes before they are accepted. The kernel caps it at `somaxconn`.
 pub(crate) const LISTEN_BACKLOG: i32 = 4096;
 
-/// An address that is listened on, for all threads.
+/// An address with listening sockets for all threads.
 pub(crate) struct BoundAddress {
-    /// Its port no longer 0.
+    /// The address with its real port.
     pub(crate) address: Address,
-    /// One a thread. More, but no fewer, where some are inherited.
+    /// One for each thread, or more if some are inherited.
     pub(crate) sockets: Vec<BoundSocket>,
     pub(crate) file: Option<SocketFile>,
 }
 
-/// One thread's share of an address, before it has an event loop.
+/// One thread's socket, before it joins an event loop.
 pub(crate) enum BoundSocket {
     Tcp(net::TcpListener),
     Unix(unix::UnixListener),
 }
 
-/// A Unix socket's name in the file system; goes when dropped, if it is ours.
+/// The path of a Unix socket. The file is removed on drop if this process owns it.
 pub(crate) struct SocketFile {
     path: PathBuf,
     pub(crate) owner: Owner,
 }
 
-/// The process that removes a file in the end.
+/// The process that removes the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Us,
@@ -45,7 +45,7 @@ pub(crate) enum Owner {
 }
 
 pub(crate) fn bind_tcp(address: SocketAddr, count: usize) -> io::Result<BoundAddress> {
-    // Sharing a port must not hide that another program, or another of ours, has it already.
+    // `SO_REUSEPORT` must not hide that another process already listens there.
     let probe = socket(address)?;
     probe.bind(&address.into())?;
     drop(probe);
@@ -69,7 +69,7 @@ fn listen_tcp(address: SocketAddr) -> io::Result<net::TcpListener> {
 pub(crate) fn bind_one(address: SocketAddr) -> io::Result<Socket> {
     let socket = socket(address)?;
     socket.set_reuse_port(true)?;
-    // Inherited by accepted connections: no system call for each.
+    // Accepted connections inherit it, which saves a system call for each.
     socket.set_tcp_nodelay(true)?;
     plain_congestion_control(&socket, address);
     socket.set_nonblocking(true)?;
@@ -81,7 +81,7 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
-        // An address means itself: `[::]` beside `0.0.0.0` would be in its way otherwise.
+        // Otherwise `[::]` would conflict with `0.0.0.0`.
         socket.set_only_v6(true)?;
     }
     Ok(socket)
@@ -91,7 +91,7 @@ pub(crate) fn bind_unix(path: &Path, count: usize) -> io::Result<BoundAddress> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if is_socket {
         match unix::UnixStream::connect(path) {
-            // Left behind by a process that was killed.
+            // A killed process left it behind.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 fs::remove_file(path)?;
             }
@@ -136,7 +136,7 @@ impl SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if self.owner == Owner::Us {
-            // Somebody else may have removed it; a file that stays is removed by who binds next.
+            // Somebody else may have removed it. The next process that binds removes a file that stays.
             let _ = fs::remove_file(&self.path);
         }
     }

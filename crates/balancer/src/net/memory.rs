@@ -1,6 +1,5 @@
-//! What clients make a thread hold, in bytes: buffers with something in them, streams of HTTP/2 with all
-//! that they may send unasked, and answers that are yet to be sent. Every thread has an equal share of
-//! what all of them may hold, and counts for itself.
+//! The bytes that clients make a thread hold: filled buffers, HTTP/2 streams with what they may send
+//! unasked, and unsent answers. Each thread has an equal share of the limit and counts for itself.
 
 use std::cell::Cell;
 
@@ -9,21 +8,21 @@ thread_local! {
     static SHARE: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// Bytes that are held until dropped, on the thread that counted them.
+/// Bytes that are counted until dropped, on the thread that counted them.
 #[derive(Debug, Default)]
 pub(crate) struct HeldBytes(usize);
 
-/// Bytes that this thread may hold from now on.
+/// Sets the bytes that this thread may hold.
 pub(crate) fn share(bytes: usize) {
     SHARE.set(bytes);
 }
 
-/// More than half of the share is held: nobody gets more memory than needed to go on.
+/// Whether more than half of the share is held. Nobody then gets more memory than needed to go on.
 pub(crate) fn is_scarce() -> bool {
     HELD.get() > SHARE.get() / 2
 }
 
-/// Nothing new is begun before something has ended.
+/// Whether the share is used up. Nothing new then begins.
 pub(crate) fn is_used_up() -> bool {
     HELD.get() >= SHARE.get()
 }
@@ -38,7 +37,7 @@ impl HeldBytes {
     #[inline]
     pub(crate) fn set(&mut self, bytes: usize) {
         let before = std::mem::replace(&mut self.0, bytes);
-        // What is left when its thread has ended is dropped by another one.
+        // Another thread drops what is left when a thread has ended.
         HELD.set((HELD.get() + bytes).saturating_sub(before));
     }
 }

@@ -1,16 +1,16 @@
-//! How slow a client may be: bytes earn it time, and being waited for spends it.
+//! The minimum rate of a client. Bytes earn it time, and waiting for it spends that time.
 //!
-//! A limit of the silence between two bytes alone would let a client hold a slot for hours, a byte
-//! at a time.
+//! A limit on the silence between two bytes alone would let a client hold a slot for hours, one byte at
+//! a time.
 
 use std::time::{Duration, Instant};
 
 /// The time that a client has left.
 #[derive(Debug)]
 pub(crate) struct MinRate {
-    /// Bytes that earn a second; 0 when the client may be as slow as it likes.
+    /// Bytes that earn a second. 0 means no limit.
     rate: u64,
-    /// What it has left at most, so that a fast beginning does not pay for a slow rest.
+    /// The most time that it can save up, so that a fast start does not pay for a slow rest.
     most: Duration,
     left: Duration,
     /// Since when it is waited for.
@@ -23,7 +23,7 @@ impl MinRate {
         MinRate { rate, most: most.max(grace), left: grace, since: None, moved: 0 }
     }
 
-    /// To be told at every step whether the client is waited for from now on, and how many bytes it
+    /// Call it at every step, with whether the client is waited for from now on and how many bytes it
     /// has moved in all. While it is waited for, returns when it will have been too slow.
     pub(crate) fn deadline(&mut self, waited_for: bool, moved: u64) -> Option<Instant> {
         if self.rate == 0 || !waited_for && self.since.is_none() {

@@ -2,16 +2,16 @@
 
 use std::net::SocketAddr;
 
-/// A client as its connection tells.
+/// A client, as its connection shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
-    /// Of the client itself where a proxy in front tells it by the PROXY protocol. A client over a
-    /// Unix socket has none.
+    /// The address of the client. Behind a proxy that speaks the PROXY protocol, the proxy tells it. A
+    /// client over a Unix socket has none.
     pub(crate) address: Option<SocketAddr>,
     pub(crate) scheme: Scheme,
 }
 
-/// What the client's URLs begin with.
+/// The scheme of the client's URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Http,
@@ -19,7 +19,7 @@ pub(crate) enum Scheme {
 }
 
 impl Scheme {
-    /// By its name in any case (RFC 3986 3.1).
+    /// Parses a scheme in any case (RFC 3986 3.1).
     pub(crate) fn named(name: &[u8]) -> Option<Scheme> {
         [Scheme::Http, Scheme::Https]
             .into_iter()
@@ -34,11 +34,11 @@ impl Scheme {
     }
 }
 
-/// What a client connection is, beyond TCP and HTTP/1.
+/// The protocols of a client connection beyond TCP and HTTP/1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Transport {
-    /// Version of TLS, as in `TLSv1.3`.
+    /// The version of TLS, such as `TLSv1.3`.
     pub(crate) tls: Option<&'static str>,
-    /// Version of HTTP, where it is not the one that the request line tells.
+    /// The version of HTTP, if the request line does not tell it.
     pub(crate) http: Option<&'static str>,
 }

@@ -1,4 +1,4 @@
-//! A TCP or Unix connection, and what its kind needs from the kernel.
+//! A TCP or Unix connection, with the few socket options that depend on its kind.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -22,17 +22,18 @@ pub(crate) enum Socket {
     Unix(UnixStream),
 }
 
-/// What a buffer is filled from and emptied into.
+/// A byte stream that a buffer can be filled from and written to.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin {
-    /// Ready when a read is worth its memory: it will return bytes, the end or an error, as a rule.
+    /// Ready when a read will most likely return bytes, the end or an error. A buffer takes memory only
+    /// then.
     fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }
 
-/// How long to leave a backend alone that has no room for one more connection.
+/// The wait before the next attempt if a backend's accept queue is full.
 const FULL_BACKLOG_RETRY: Duration = Duration::from_millis(2);
 
 impl Socket {
-    /// Waits for as long as the backend does not accept: the caller has the deadline.
+    /// Connects, and waits as long as the backend does not accept. The caller sets the deadline.
     pub(crate) async fn connect(address: &Address) -> io::Result<Self> {
         match address {
             Address::Tcp(address) => {
@@ -47,7 +48,7 @@ impl Socket {
             }
             Address::Unix(path) => loop {
                 match UnixStream::connect(path).await {
-                    // Its backlog is full, and nothing tells when that ends.
+                    // The backend's accept queue is full, and no event tells when that ends.
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         tokio::time::sleep(FULL_BACKLOG_RETRY).await;
                     }
@@ -58,14 +59,14 @@ impl Socket {
     }
 }
 
-/// Linux waits for 40 ms with that, and who writes header and body one after the other waits for it
-/// with the body (Nagle's algorithm, RFC 896).
+/// Sends outstanding acknowledgements at once. Linux delays them by 40 ms. A peer that writes header and
+/// body separately waits for them before the body (Nagle's algorithm, RFC 896).
 pub(crate) fn acknowledge(stream: &TcpStream) {
-    // What is late without it comes all the same.
+    // On an error, the acknowledgement is only late.
     let _ = set_tcp_quickack(stream, true);
 }
 
-/// What a read would return.
+/// Copies what a read would return.
 pub(crate) fn peek(stream: impl AsFd, room: &mut [u8]) -> io::Result<usize> {
     Ok(recv(stream, room, RecvFlags::PEEK | RecvFlags::DONTWAIT)?.1)
 }
@@ -74,7 +75,7 @@ pub(crate) fn would_block(read: &io::Result<usize>) -> bool {
     matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// Reads and writes through whichever variant there is.
+/// Implements reading and writing by passing calls on to the variants.
 macro_rules! pass_on {
     ($stream:ident, $($variant:ident),+) => {
         impl AsyncRead for $stream {

@@ -1,9 +1,9 @@
-//! One timer a connection, armed lazily: a deadline that moves later costs nothing. The timer
-//! fires at the earliest deadline it was armed for, and is armed again only then.
+//! One timer for a connection, armed lazily. A deadline that moves later costs nothing: the timer fires
+//! at the earliest armed deadline and is armed again only then.
 //!
-//! Several deadlines may be polled in turn, also where one of them has passed and nobody acts on it. For a
-//! deadline that has passed the timer is never armed: that would wake the task at once, and where another
-//! deadline arms it again in the same poll, so on for ever.
+//! Several deadlines may be polled in turn, even if one of them has passed and nobody acts on it. The
+//! timer is never armed for a passed deadline. That would wake the task at once, and again after another
+//! deadline is polled, without end.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
@@ -12,7 +12,7 @@ use std::time::Instant;
 use tokio::task::coop::unconstrained;
 use tokio::time::Sleep;
 
-/// Belongs to one task for life: once polled, it wakes that task without being polled again.
+/// Belongs to one task. Once polled, it wakes that task without being polled again.
 #[derive(Debug)]
 pub(crate) struct Timer {
     sleep: Option<Pin<Box<Sleep>>>,
@@ -24,7 +24,7 @@ impl Timer {
         Timer { sleep: None, armed: None }
     }
 
-    /// Ready once `deadline` has passed; until then the task wakes at the latest when it does.
+    /// Ready once `deadline` has passed. Until then, it wakes the task at the latest at `deadline`.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         loop {
             if let (Some(armed), Some(sleep)) = (self.armed, &self.sleep)
@@ -40,13 +40,13 @@ impl Timer {
         }
     }
 
-    /// Ready where `deadline` passes meanwhile.
+    /// Ready if `deadline` passes meanwhile.
     fn arm(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         self.armed = Some(deadline);
         let sleep =
             self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.into())));
         sleep.as_mut().reset(deadline.into());
-        // A poll without budget would not register the task, and there is no second one.
+        // Without budget, the poll would not register the task.
         pin!(unconstrained(sleep.as_mut())).poll(cx)
     }
 }

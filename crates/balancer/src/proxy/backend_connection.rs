@@ -12,11 +12,11 @@ use crate::backends::backend_stream::{BackendStream, Check};
 use crate::net::timer::Timer;
 use crate::queue::shared_queue::{Class, Slot};
 
-/// Closes its connection, then releases its slot, when dropped.
+/// On drop, closes the connection and then releases the slot.
 pub(crate) struct BackendConnection<'a> {
     stream: Option<BackendStream>,
     pub(crate) slot: Slot<'a>,
-    /// There are at most 1024 of them.
+    /// At most 1024 threads exist.
     thread: u16,
     pub(crate) history: History,
 }
@@ -25,7 +25,7 @@ pub(crate) struct BackendConnection<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum History {
     Fresh,
-    /// The backend may have closed it by the time the request arrives.
+    /// The backend may close it before the request arrives.
     Reused,
 }
 
@@ -48,7 +48,7 @@ impl<'a> BackendConnection<'a> {
         self.stream.is_some()
     }
 
-    /// Closes the connection that it has, if any, and opens another one; fails at `cut_off`, too.
+    /// Closes the present connection, if any, and opens a new one. Fails at `cut_off`, too.
     pub(crate) async fn connect(
         &mut self,
         timer: &mut Timer,
@@ -74,12 +74,13 @@ impl<'a> BackendConnection<'a> {
         Ok(())
     }
 
-    /// The connection; there is one after [`BackendConnection::reuse`] or [`BackendConnection::connect`] succeeded.
+    /// The connection. It exists after [`BackendConnection::reuse`] or [`BackendConnection::connect`]
+    /// succeeded.
     pub(crate) fn stream(&mut self) -> &mut BackendStream {
         self.stream.as_mut().expect("a lease that relays is connected")
     }
 
-    /// Keeps the connection for the next request and releases the slot, in this order.
+    /// Keeps the connection for the next request, and then releases the slot.
     pub(crate) fn give_back(mut self, now: Instant) {
         if let Some(stream) = self.stream.take() {
             self.slot.backend.give_back(stream, self.thread.into(), now);
@@ -102,10 +103,11 @@ impl Drop for BackendConnection<'_> {
     }
 }
 
-/// A connection of its own, or a stream of one.
+/// Opens a new connection, or a stream of an HTTP/2 connection.
 async fn open(backend: &Arc<BackendState>, thread: usize) -> io::Result<BackendStream> {
     if let Some(upstream) = &backend.upstream {
-        // In memory of its own: it takes much, and every connection of a client would have room for it.
+        // Boxed because the future is large. Otherwise every client connection would reserve room for
+        // it.
         let stream =
             Box::pin(upstream.open(thread, &backend.address, || CountedConnection::new(backend)))
                 .await?;
@@ -118,7 +120,7 @@ async fn open(backend: &Arc<BackendState>, thread: usize) -> io::Result<BackendS
     Ok(stream)
 }
 
-/// A connection that was counted but is not established.
+/// A connection that is counted but not established yet.
 struct Opening<'b>(&'b BackendState);
 
 impl Drop for Opening<'_> {

@@ -1,4 +1,4 @@
-//! One request: a slot, a connection, the relay; again where that is safe.
+//! One request: a slot, a connection, the relay, and a retry where that is safe.
 
 use std::future::poll_fn;
 use std::io::Write as _;
@@ -30,26 +30,26 @@ use crate::proxy::tunnel;
 use crate::queue::app::App;
 use crate::queue::shared_queue::{QueuePlace, Reply, Slot};
 
-/// What becomes of the client's connection.
+/// What happens to the client's connection afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// The next request may follow.
     KeepAlive,
-    /// An answer was sent; the client may still be sending.
+    /// The answer was sent. The client may still be sending.
     Close,
-    /// The client must not take what it has for an answer.
+    /// The client must not take what it got for an answer.
     Abort,
-    /// The client can send the request again, whatever it asks for.
+    /// The client can send the request again, even if it is not idempotent.
     Refuse,
     Gone,
 }
 
-/// Backends that may be lost with one request. The second tells a chance from a request that ends
-/// whoever gets it: no third one is put at risk.
+/// Backends that may be lost with one request. If a second one dies, the request itself may kill
+/// backends, and no third one is put at risk.
 const MAX_LOST_BACKENDS: usize = 2;
 
-/// Serves a request whose header is in the workspace, rewritten. `body` is what the client has yet
-/// to send.
+/// Serves a request whose rewritten header is in the workspace. `body` is what the client has yet to
+/// send.
 pub(crate) async fn run(
     client: &mut Client,
     space: &mut Workspace,
@@ -66,7 +66,7 @@ pub(crate) async fn run(
         }
         Outcome::Complete(Persistence::Close) => After::Close,
         Outcome::Failed(failure) => {
-            // What is left of a body would be taken for the next request.
+            // The rest of a body would be taken for the next request.
             let whole = body == Framing::Empty;
             let persistence = if whole { request.persistence } else { Persistence::Close };
             answer(client, space, request, &failure, persistence, worker).await
@@ -83,7 +83,7 @@ pub(crate) async fn run(
             }
             After::Refuse
         }
-        // The first two have been tried again.
+        // Stale and unserved requests have been tried again by now.
         Outcome::Stale(_) | Outcome::Unserved(_) | Outcome::Broken => After::Abort,
         Outcome::ClientGone => {
             log(client, space, request, worker, Some(app));
@@ -97,14 +97,14 @@ pub(crate) async fn run(
     after
 }
 
-/// RFC 9112 9.6: a client that asks for its connection to be closed sends nothing after this request.
-/// There is nothing to linger for when that has come whole, and the end was not our wish.
+/// RFC 9112 9.6: a client that asks to close its connection sends nothing after this request. If the
+/// request has come whole and the close was the client's wish, there is nothing to linger for.
 fn sends_no_more(client: &Client, request: &Request, body: Framing, worker: &Worker) -> bool {
     let ours = client.requests >= worker.shared.config.limits.requests;
     request.persistence == Persistence::Close && body == Framing::Empty && !ours
 }
 
-/// Answers a request that is not whole, or for no app.
+/// Answers a request that is incomplete or for no app.
 pub(crate) async fn refuse(
     client: &mut Client,
     space: &mut Workspace,
@@ -119,7 +119,7 @@ pub(crate) async fn refuse(
     after
 }
 
-/// Writes the line of a request that is over.
+/// Writes the log line of a finished request.
 pub(crate) fn log(
     client: &Client,
     space: &Workspace,
@@ -188,7 +188,7 @@ async fn forward<'w>(
         let (slot, waited) = match slot(client, worker, app, wish).await {
             Ok(granted) => granted,
             Err(Refused::Outcome(outcome)) => {
-                // For the log: it may have waited for nothing.
+                // For the log: the request may have waited in vain.
                 space.queued += asked.elapsed();
                 return outcome;
             }
@@ -224,8 +224,8 @@ async fn forward<'w>(
     }
 }
 
-/// Sends the request to one backend: over an idle connection, or over a fresh one, also where the
-/// idle one turns out to be closed.
+/// Sends the request to one backend over an idle connection. Opens a new one if there is none or if it
+/// turns out to be closed.
 async fn attempt<'w>(
     client: &mut Client,
     space: &mut Workspace,
@@ -272,7 +272,8 @@ async fn attempt<'w>(
         match relay.run().await {
             Outcome::Stale(stale) => {
                 stale.slot.backend.tally(worker.index, |tally| tally.counts.retries += 1);
-                // Where no fresh one can be made, it was not an idle connection that ended, but the backend.
+                // If no new connection can be made, the backend has ended and not only the idle
+                // connection.
                 (connection, reused, touch) = (*stale, false, Touch::Lost);
             }
             outcome => return outcome,
@@ -306,11 +307,11 @@ fn write_queue_time(
 /// Why there is no slot.
 enum Refused<'w> {
     Outcome(Outcome<'w>),
-    /// The request has been at every backend, or too many requests are sent again.
+    /// The request has been at every backend, or the retry budget is spent.
     NobodyLeft,
 }
 
-/// A slot, and whether it was waited for.
+/// Asks for a slot. Returns whether the request waited for it.
 async fn slot<'w>(
     client: &mut Client,
     worker: &Worker,
@@ -369,7 +370,7 @@ async fn wait<'w>(
         }
         ready!(timer.poll(cx, began + limit));
         if limit < longest && app.queue.all_down().is_none() {
-            // Somebody serves by now, and this one waits for a slot as any other.
+            // A backend serves again, so this request waits for a slot like any other.
             limit = longest;
             ready!(timer.poll(cx, began + limit));
         }
@@ -384,7 +385,7 @@ fn queue_full(worker: &Worker, app: &App) -> Failure {
     Failure::QueueFull(app.config.queue.length)
 }
 
-/// Says why nobody serves, unless somebody does by now.
+/// Says why no backend serves, unless one does by now.
 fn all_down(worker: &Worker, app: &App, limit: Duration) -> Failure {
     let Some(AllDown { backends, reason, until }) = app.queue.all_down() else {
         app.tally(worker.index, |tally| tally.shed.timeout += 1);

@@ -1,4 +1,4 @@
-//! One check: a slot, a connection of its own, a GET, and a look at the answer.
+//! One health check: a slot, a new connection, a GET, and a look at the answer.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -16,22 +16,22 @@ use crate::net::timer::Timer;
 use crate::proxy::backend_connection::BackendConnection;
 use crate::queue::shared_queue::Slot;
 
-/// What is read of a header, and of a body.
+/// The most bytes that are read of a header, and of a body.
 const MAX_READ_BYTES: usize = 64 * 1024;
 
 const MAX_FIELDS: usize = 128;
 
-/// What a check has found; reasons are a few words.
+/// The result of a check. Reasons are a few words.
 pub(crate) enum Finding {
     Fit,
     Unfit(String),
     /// No answer came in time.
     Late(String),
-    /// Nothing was learned: we could not even try.
+    /// Nothing was learned, because the check could not even start.
     Untried,
 }
 
-/// Why a backend is not known to be fit.
+/// Why a check did not succeed.
 enum Failure {
     Unfit(String),
     Untried,
@@ -43,7 +43,7 @@ impl From<String> for Failure {
     }
 }
 
-/// Asks the backend of this slot.
+/// Checks the backend of this slot.
 pub(crate) async fn check(
     slot: Slot<'_>,
     thread: usize,
@@ -62,14 +62,14 @@ pub(crate) async fn check(
     Finding::Fit
 }
 
-/// What may become of the connection, when the backend is fit.
+/// Sends the check. Returns whether the connection can be kept.
 async fn ask(
     connection: &mut BackendConnection<'_>,
     rules: &ActiveHealth,
     connect: Duration,
 ) -> Result<Persistence, Failure> {
-    // In the place of an idle one, so that there are no more connections than slots. Only a new one
-    // tells that the backend still accepts.
+    // The new connection replaces an idle one, so that there are no more connections than slots. Only a
+    // new one shows that the backend still accepts.
     connection.reuse(Check::EventLoop);
     let limit = connect.min(rules.timeout);
     let connected = connection.connect(&mut Timer::new(), limit, || None).await;

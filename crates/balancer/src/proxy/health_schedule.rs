@@ -1,4 +1,4 @@
-//! Asks every backend of every app in its time.
+//! Checks every backend of every app when it is due.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::dispatch::member::Standing;
 use crate::proxy::health_check::{self, Finding};
 use crate::queue::app::App;
 
-/// When a backend is to be asked again; none while it is being asked.
+/// When a backend is to be checked again. None while a check runs.
 type Schedule = HashMap<BackendId, Option<Instant>>;
 
-/// Asks for as long as the balancer runs.
+/// Runs checks as long as the balancer runs.
 pub(crate) async fn run(worker: Arc<Worker>) {
     if worker.shared.apps.iter().all(|app| app.config.health.active.is_none()) {
         return;
@@ -37,7 +37,7 @@ pub(crate) async fn run(worker: Arc<Worker>) {
     }
 }
 
-/// The backends whose time has come, marked as being asked; forgets those that are gone.
+/// The backends that are due. They are marked as being checked, and removed backends are forgotten.
 fn due(apps: &[App], schedule: &mut Schedule, now: Instant) -> Vec<BackendId> {
     let (mut due, mut seen) = (Vec::new(), Schedule::new());
     for app in apps.iter().filter(|app| app.config.health.active.is_some()) {
@@ -68,8 +68,8 @@ async fn check(worker: Arc<Worker>, id: BackendId) -> (BackendId, Instant) {
     (id, Instant::now() + interval)
 }
 
-/// The wait for a slot is not held against the backend, nor a wait behind requests for which there may
-/// be one slot too many.
+/// The wait for a slot does not count against the backend. Neither does a late answer while one slot too
+/// many is tried.
 async fn ask(worker: &Worker, app: &App, id: BackendId, rules: &ActiveHealth) {
     let Some(slot) = app.queue.slot_of(id).await else { return };
     let tries_more = app.queue.tries_more_slots(id);

@@ -1,5 +1,5 @@
-//! One exchange over an established connection: the request up, the answer down, both at once,
-//! each byte held in bounded memory until the other side takes it.
+//! One exchange over an established connection. The request goes up and the answer comes down at the
+//! same time. Bounded memory holds each byte until the other side takes it.
 
 pub(crate) mod down;
 pub(crate) mod state;
@@ -28,17 +28,17 @@ use crate::net::min_rate::MinRate;
 use crate::proxy::backend_connection::{BackendConnection, History};
 use crate::proxy::relay::state::{Download, Moved, Outcome, Relay, Touch, Unserved, Upload};
 
-/// A slot that has waited for its client for so long is one that others may need more: longer than a
-/// client that takes what it is sent needs to say so, as a rule.
+/// After this wait for its client, a slot may be needed more by others. Clients that take their answer
+/// usually say so earlier.
 const STALLED_AFTER: Duration = Duration::from_millis(20);
 
-/// How often to look whether a client has reset its connection, behind bytes of a body that the backend
-/// does not take.
+/// How often to look for a reset by the client, while the backend does not take the body that came
+/// before it.
 const RESET_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl<'r, 'w> Relay<'r, 'w> {
-    /// `body` is what the client has yet to send; the request header, and a body that has arrived
-    /// whole, are in the workspace.
+    /// `body` is what the client has yet to send. The request header and a small body that arrived whole
+    /// are in the workspace.
     pub(crate) fn new(
         worker: &'w Worker,
         client: &'r mut Client,
@@ -71,7 +71,7 @@ impl<'r, 'w> Relay<'r, 'w> {
         }
     }
 
-    /// To be called once.
+    /// Runs the exchange. Call it once.
     pub(crate) async fn run(&mut self) -> Outcome<'w> {
         let outcome = std::future::poll_fn(|cx| self.poll(cx)).await;
         if matches!(outcome, Outcome::ClientGone) && self.connection.is_some() {
@@ -87,8 +87,8 @@ impl<'r, 'w> Relay<'r, 'w> {
         if let Poll::Ready(outcome) = self.poll_download(cx) {
             return Poll::Ready(outcome);
         }
-        // Looking for one would meet the body; a stream is told of it, also where the backend takes no
-        // more of the body.
+        // A look at the socket would find the body instead of the reset. HTTP/2 streams report resets in
+        // any case.
         let sees_reset = match self.upload {
             Upload::Body(_) => matches!(self.client.stream, ClientStream::Http2(_)),
             _ => true,
@@ -105,7 +105,7 @@ impl<'r, 'w> Relay<'r, 'w> {
         let since = match self.still {
             Some((since, then)) if then == moved => since,
             Some(_) => Instant::now(),
-            // It has just begun.
+            // The exchange has just begun.
             None => self.began,
         };
         self.still = Some((since, moved));
@@ -147,7 +147,8 @@ impl<'r, 'w> Relay<'r, 'w> {
         }
     }
 
-    /// When the slot will have waited long enough for the client alone, which has not moved `since`.
+    /// When the slot will have waited long enough for the client alone. The client has not moved
+    /// `since`.
     fn stall_due(&mut self, since: Instant) -> Option<Instant> {
         let waits = self.waits_for_client();
         let slot = &mut self.connection.as_mut()?.slot;
@@ -157,7 +158,7 @@ impl<'r, 'w> Relay<'r, 'w> {
         (waits && !slot.is_stalled()).then(|| since + STALLED_AFTER)
     }
 
-    /// Of the client's connection. A body that is still coming would be taken for a request.
+    /// What happens to the client's connection. The rest of a body would be taken for a request.
     fn persistence(&self) -> Persistence {
         let stopping = self.worker.shared.stopping.load(Ordering::Relaxed);
         match self.upload {
@@ -166,12 +167,12 @@ impl<'r, 'w> Relay<'r, 'w> {
         }
     }
 
-    /// A slot, or memory, is held for what only the client can do.
+    /// Whether a slot or memory is held for something that only the client can do.
     fn waits_for_client(&self) -> bool {
         !self.is_interleaved() && (self.waits_for_body() || !self.space.to_client.is_empty())
     }
 
-    /// Nothing more can be sent before the client sends more, and it may.
+    /// Whether nothing more can be sent before the client sends more, and it may send.
     fn waits_for_body(&self) -> bool {
         let untold = self.request.expect == Expect::Continue
             && !self.upload.has_taken_body()
@@ -206,7 +207,7 @@ impl<'r, 'w> Relay<'r, 'w> {
         }
     }
 
-    /// The balancer has stopped, and waits for nobody any more.
+    /// The balancer has stopped, and its last deadline has passed.
     fn cut_off(&mut self) -> Outcome<'w> {
         match self.download {
             Download::Head { .. } if self.space.to_client.is_empty() => Outcome::ClientGone,
@@ -222,8 +223,8 @@ impl<'r, 'w> Relay<'r, 'w> {
         self.refuse(Failure::BodyTooSlow(self.worker.shared.config.limits.client_rate))
     }
 
-    /// The backend closed or reset the connection before an answer. RFC 9110 9.2.2: it may have
-    /// acted on the request, unless nothing of it was sent.
+    /// The backend closed or reset the connection before an answer. It may have acted on the request,
+    /// unless nothing was sent (RFC 9110 9.2.2).
     fn closed(&mut self) -> Outcome<'w> {
         let reused = self
             .connection
@@ -240,7 +241,7 @@ impl<'r, 'w> Relay<'r, 'w> {
         }
         let id = self.connection.as_ref().map(|connection| connection.slot.id);
         self.settle(Some(BackendFault::Closed));
-        // Says nothing about its health, as an idle connection that it closes does not.
+        // Like closing an idle connection, this says nothing about its health.
         if let Some(connection) = &mut self.connection
             && connection.stream().has_left()
         {
@@ -267,7 +268,7 @@ impl<'r, 'w> Relay<'r, 'w> {
         self.fail(BackendFault::Malformed, |backend| Failure::Malformed(backend, flaw))
     }
 
-    /// The backend is at fault, and the client can be told.
+    /// Reports a fault of the backend. The client can still be told.
     fn fail(
         &mut self,
         fault: BackendFault,
@@ -280,7 +281,7 @@ impl<'r, 'w> Relay<'r, 'w> {
         }
     }
 
-    /// The client is at fault, and can be told unless an answer is on its way.
+    /// Reports a fault of the client. It is told unless an answer is on its way.
     fn refuse(&mut self, failure: Failure) -> Outcome<'w> {
         self.settle(Some(BackendFault::ClientAbort));
         if matches!(self.download, Download::Head { .. }) && self.space.to_client.is_empty() {
@@ -295,15 +296,15 @@ impl<'r, 'w> Relay<'r, 'w> {
         Outcome::Broken
     }
 
-    /// Counts what this exchange was to its backend, once, while the slot is held: before the
-    /// client has the last byte, so that who has the answer finds it counted. Returns the time.
+    /// Counts the exchange for its backend, once, while the slot is held. This happens before the client
+    /// has the last byte, so that a client that has its answer finds it counted. Returns the time.
     fn settle(&mut self, fault: Option<BackendFault>) -> Instant {
         let (began, ended) = (self.began, Instant::now());
         let Some(connection) = &mut self.connection else { return ended };
         let slot = &mut connection.slot;
         slot.report = match fault {
             None => Report::answered(began, ended, self.status >= Some(500)),
-            // Says more about the client, unless only the backend was waited for.
+            // This says more about the client, unless only the backend was waited for.
             Some(BackendFault::ClientAbort) => {
                 let alone = matches!(self.upload, Upload::Done { .. }) && self.status.is_none();
                 Report::left(if alone { began } else { ended }, ended)

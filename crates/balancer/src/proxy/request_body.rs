@@ -1,5 +1,5 @@
-//! What is taken of a request body before a slot is asked for: all of it, or what a buffer holds.
-//! A client that sends slowly makes nobody wait but itself.
+//! The part of a request body that is read before a slot is asked for: all of it, or as much as a buffer
+//! holds. A slow client then delays only itself.
 
 use std::future::poll_fn;
 use std::task::{Poll, ready};
@@ -14,7 +14,7 @@ use crate::h1::Flaw;
 use crate::h1::body::{Decoder, Framing};
 use crate::net::min_rate::MinRate;
 
-/// Why a body did not come.
+/// Why a body did not arrive.
 pub(crate) enum BodyError {
     Failed(Failure),
     ClientGone,
@@ -27,17 +27,17 @@ enum BodyReader {
         decoder: Decoder,
         /// Bytes of the input that the decoder has taken.
         seen: usize,
-        /// Its content is behind the request's header, as far as it has come.
+        /// Whether the content so far is behind the request's header.
         kept: bool,
     },
 }
 
-/// A body up to this size that is gathered whole is sent along with its header, and can be sent
-/// again. More would cost more to copy than a system call.
+/// A body up to this size is sent along with its header and can be sent again. Copying more would cost
+/// more than a system call.
 const MAX_RESENDABLE_BODY_BYTES: usize = 16 * 1024;
 
-/// Reads until the input has the whole body or is full, and puts a small one behind the header.
-/// Returns what is yet to be sent of it.
+/// Reads until the input has the whole body or is full. Puts a small body behind the header. Returns
+/// what is yet to be sent of it.
 pub(crate) async fn gather(
     client: &mut Client,
     space: &mut Workspace,
@@ -145,7 +145,7 @@ impl BodyReader {
         }
     }
 
-    /// The body is whole. One beyond `most` bytes is left to be refused as it is sent.
+    /// Call it once the body is whole. A body beyond `most` bytes is left for the relay to refuse.
     fn attach(&self, space: &mut Workspace, body: Framing, most: u64) -> Framing {
         let content = space.request.len() - space.head;
         match self {

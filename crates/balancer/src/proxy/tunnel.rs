@@ -1,6 +1,5 @@
-//! An upgraded connection: bytes both ways until both sides are done, or nobody has said anything
-//! for too long. It gives its slot back to the next request, as long as the backend has few of its
-//! kind.
+//! An upgraded connection: bytes both ways until both sides are done or silent for too long. It gives
+//! its slot to the next request, as long as the backend has few upgraded connections.
 
 use std::future::poll_fn;
 use std::io;
@@ -32,7 +31,8 @@ enum State {
     Ended,
 }
 
-/// What was read past the headers is in the workspace and goes first.
+/// Relays an upgraded connection. Bytes that were read after the headers are in the workspace and go
+/// first.
 pub(crate) async fn run(
     client: &mut Client,
     space: &mut Workspace,

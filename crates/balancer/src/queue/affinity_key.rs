@@ -6,8 +6,8 @@ use crate::config::policy::{Key, Policy};
 use crate::dispatch::ring::hash;
 
 impl Policy {
-    /// What the policy keeps together of a request, as a hash: of its header, or of where it came
-    /// from. Costs nothing for policies that look at neither.
+    /// The hash of the part of a request that the policy keeps together: of its header, or of its
+    /// client's address. Other policies pay nothing for it.
     pub(crate) fn key(&self, head: &[u8], client: Option<IpAddr>) -> Option<u64> {
         match self {
             Policy::IpHash => Some(match client?.to_canonical() {
@@ -36,7 +36,7 @@ impl Key {
     }
 }
 
-/// The values of the fields of this name.
+/// The values of the fields with this name.
 fn fields<'h>(head: &'h [u8], name: &'h [u8]) -> impl Iterator<Item = &'h [u8]> {
     let lines = head.split(|&byte| byte == b'\n').skip(1);
     // A body may follow.
@@ -47,7 +47,7 @@ fn fields<'h>(head: &'h [u8], name: &'h [u8]) -> impl Iterator<Item = &'h [u8]> 
     })
 }
 
-/// The path and the query of the target, whichever form it has (RFC 9112 3.2).
+/// The path and the query of the target, in each of its forms (RFC 9112 3.2).
 fn target(head: &[u8]) -> (&[u8], Option<&[u8]>) {
     let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
     let mut target = line.split(|&byte| byte == b' ').nth(1).unwrap_or_default();

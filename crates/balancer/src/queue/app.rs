@@ -1,4 +1,4 @@
-//! An app at run time: its backends with their queue, and what is counted of its requests.
+//! An app at run time: its queue with its backends, and its counters.
 
 use std::sync::{Mutex, PoisonError};
 

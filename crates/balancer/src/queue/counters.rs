@@ -5,14 +5,14 @@ use serde::Serialize;
 
 use crate::backends::counters::{APP_TIME_DIGITS, histogram};
 
-/// Requests that the queue turned away, by reason; only ever grow.
+/// Requests that the queue turned away, by reason. They only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Shed {
     /// The queue was full.
     pub full: u64,
     /// The wait was too long.
     pub timeout: u64,
-    /// The wait would have been too long.
+    /// The expected wait was too long.
     pub too_late: u64,
     /// Every backend was out.
     pub all_down: u64,
@@ -20,12 +20,12 @@ pub struct Shed {
     pub client_gone: u64,
 }
 
-/// One thread's share of what an app's backends do not tell.
+/// One thread's counters of an app, besides those of its backends.
 #[derive(Debug)]
 pub(crate) struct AppTally {
-    /// Microseconds.
+    /// Time in the queue, in microseconds.
     pub(crate) queue: Histogram<u64>,
-    /// Microseconds.
+    /// Response time, in microseconds.
     pub(crate) response: Histogram<u64>,
     pub(crate) shed: Shed,
 }

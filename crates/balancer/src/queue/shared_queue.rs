@@ -1,4 +1,4 @@
-//! The queue as connections use it: slots and places in the queue that give themselves back.
+//! The queue as connections use it. Slots and places in the queue are released when they are dropped.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,8 +23,8 @@ use crate::dispatch::wish::Wish;
 use crate::dispatch::{AllDown, Asked, Changes, Dispatch, Freed, Grant, Outlook, Refusal, Ticket};
 use crate::net::client_network::ClientNetwork;
 
-/// Shared by all threads. The lock is held for some tens of nanoseconds; nothing waits or wakes
-/// while it is held.
+/// Shared by all threads. The lock is held for some tens of nanoseconds. Nothing waits or wakes while it
+/// is held.
 pub(crate) struct SharedQueue {
     dispatch: Mutex<Dispatch<Arc<BackendState>>>,
     protocol: Protocol,
@@ -34,16 +34,16 @@ pub(crate) struct SharedQueue {
 
 type Guard<'a> = MutexGuard<'a, Dispatch<Arc<BackendState>>>;
 
-/// The right to have one request in flight at a backend; released when dropped.
+/// The right to have one request in flight at a backend. Released when dropped.
 pub(crate) struct Slot<'a> {
     queue: &'a SharedQueue,
     pub(crate) id: BackendId,
     pub(crate) backend: Arc<BackendState>,
     ordinal: u32,
     class: Class,
-    /// While it waits for its client alone.
+    /// Set while the slot waits only for its client.
     stall: Option<Stall>,
-    /// How the request went, told when the slot is released.
+    /// How the request went. It is reported when the slot is released.
     pub(crate) report: Report,
 }
 
@@ -51,17 +51,17 @@ pub(crate) struct Slot<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Request,
-    /// An upgraded connection, which takes no request's place.
+    /// An upgraded connection, which takes no slot from requests.
     Upgraded,
 }
 
-/// A place in the queue; left when dropped.
+/// A place in the queue. Left when dropped.
 pub(crate) struct QueuePlace<'a> {
     queue: &'a SharedQueue,
     ticket: Option<Ticket>,
 }
 
-/// What came of asking for a slot.
+/// The answer to a request for a slot.
 pub(crate) enum Reply<'a> {
     Slot(Slot<'a>),
     QueuePlace(QueuePlace<'a>, Outlook),
@@ -72,7 +72,7 @@ pub(crate) enum Reply<'a> {
     Overspent,
 }
 
-/// A backend as [`SharedQueue::statuses`] sees it.
+/// The state of a backend at one moment.
 pub(crate) struct BackendStatus {
     pub(crate) id: BackendId,
     pub(crate) backend: Arc<BackendState>,
@@ -113,8 +113,8 @@ impl SharedQueue {
         }
     }
 
-    /// A slot of this backend in particular, before everybody else; none where it is gone, paused
-    /// or draining.
+    /// A slot of this backend, before all other requests. None if the backend is gone, paused or
+    /// draining.
     pub(crate) async fn slot_of(&self, id: BackendId) -> Option<Slot<'_>> {
         let asked = self.lock().ask_first(id)?;
         match asked {
@@ -127,26 +127,26 @@ impl SharedQueue {
         }
     }
 
-    /// Takes note of how a check ended.
+    /// Records the result of a health check.
     pub(crate) fn checked(&self, id: BackendId, rules: &ActiveHealth, result: Result<(), String>) {
         let mut dispatch = self.lock();
         let changes = dispatch.checked(id, rules, result);
         self.announce(dispatch, changes);
     }
 
-    /// Whether more slots than are known to be worth it are tried at this backend.
+    /// Whether this backend is trying out more slots than are known to help.
     pub(crate) fn tries_more_slots(&self, id: BackendId) -> bool {
         self.lock().tries_more_slots(id)
     }
 
-    /// Takes note that a check got no answer in time while more slots were tried at its backend.
+    /// Records that a check got no answer in time while more slots were tried.
     pub(crate) fn end_trial(&self, id: BackendId, now: Instant) {
         let mut dispatch = self.lock();
         let slots = dispatch.end_trial(id, now);
         self.change(dispatch, Changes { slots, ..Changes::default() });
     }
 
-    /// Why nobody serves, if so.
+    /// Why no backend serves, if that is so.
     pub(crate) fn all_down(&self) -> Option<AllDown> {
         self.lock().all_down()
     }
@@ -171,7 +171,7 @@ impl SharedQueue {
         woken.iter().for_each(Waker::wake_by_ref);
     }
 
-    /// Gives it no new request. Returns the backend with its number of requests in flight.
+    /// Gives it no new request. Returns the backend and its requests in flight.
     pub(crate) fn drain(&self, id: BackendId) -> Option<(Arc<BackendState>, usize)> {
         let mut dispatch = self.lock();
         let backend = Arc::clone(&dispatch.member(id)?.backend);
@@ -181,7 +181,7 @@ impl SharedQueue {
         Some((backend, in_flight?))
     }
 
-    /// Takes it out. Returns the number of requests still in flight there.
+    /// Removes it. Returns its requests in flight.
     pub(crate) fn remove(&self, id: BackendId) -> Option<usize> {
         let (member, woken) = self.lock().remove(id);
         woken.iter().for_each(Waker::wake_by_ref);
@@ -212,24 +212,24 @@ impl SharedQueue {
         statuses.collect()
     }
 
-    /// Requests waiting now, and the most that ever waited at once.
+    /// The number of waiting requests, now and at most.
     pub(crate) fn depth(&self) -> (usize, usize) {
         self.lock().depth()
     }
 
-    /// Requests that were sent to another backend, and those that were not.
+    /// Requests that were retried on another backend, and those that were not.
     pub(crate) fn retries(&self) -> RetryCounts {
         self.lock().retries()
     }
 
-    /// To be called once every [`TICK`](crate::dispatch::TICK).
+    /// Call it once every [`TICK`](crate::dispatch::TICK).
     pub(crate) fn tick(&self, now: Instant) {
         let mut dispatch = self.lock();
         let changes = dispatch.tick(now);
         self.change(dispatch, changes);
     }
 
-    /// Sets slots, and announces all of it.
+    /// Sets the changed slots, and announces all changes.
     fn change(&self, mut dispatch: Guard<'_>, mut changes: Changes) {
         for (id, slots) in std::mem::take(&mut changes.slots) {
             changes.wakers.extend(set_slots(&mut dispatch, id, slots));
@@ -237,7 +237,7 @@ impl SharedQueue {
         self.announce(dispatch, changes);
     }
 
-    /// Wakes and tells whom it concerns.
+    /// Wakes waiters, and sends events about health.
     fn announce(&self, dispatch: Guard<'_>, Changes { wakers, turns, .. }: Changes) {
         let event = |(id, turn): (BackendId, Turn)| {
             let name = dispatch.member(id)?.backend.name.clone();
@@ -248,7 +248,7 @@ impl SharedQueue {
         drop(dispatch);
         wakers.iter().for_each(Waker::wake_by_ref);
         for event in events {
-            // Nobody needs to listen.
+            // It is fine if nobody listens.
             let _ = self.events.send(event);
         }
     }
@@ -272,7 +272,7 @@ impl SharedQueue {
 }
 
 fn set_slots(dispatch: &mut Guard<'_>, id: BackendId, slots: usize) -> Vec<Waker> {
-    // Before anybody gets a new slot or a connection is kept for an old one.
+    // This comes before anybody gets a new slot or a connection is kept for an old one.
     if let Some(member) = dispatch.member(id) {
         member.backend.set_slots(slots);
     }
@@ -296,7 +296,7 @@ impl Drop for QueuePlace<'_> {
         match dispatch.claim(&ticket, Waker::noop()) {
             Poll::Pending => dispatch.cancel(&ticket),
             Poll::Ready(Err(_)) => {}
-            // A grant that came too late goes on to the next waiter.
+            // A grant that came too late goes to the next waiter.
             Poll::Ready(Ok(grant)) => {
                 drop(dispatch);
                 drop(self.queue.slot(grant));
@@ -306,22 +306,22 @@ impl Drop for QueuePlace<'_> {
 }
 
 impl Slot<'_> {
-    /// Lets the next request in while this one's connection goes on as something else, as far as
-    /// the backend may have more of them. Returns what the slot is held for from now on.
+    /// Frees the slot while its connection continues as an upgraded one, unless the backend has too many
+    /// of them. Returns what the slot is held for from now on.
     pub(crate) fn upgrade(&mut self) -> Class {
         self.resume();
         let mut dispatch = self.queue.lock();
         let freed = dispatch.upgrade(self.id, self.ordinal, std::mem::take(&mut self.report));
         if let Some(freed) = freed {
             self.class = Class::Upgraded;
-            // It is not counted against the slots any more.
+            // The connection no longer counts against the slots.
             self.backend.forget(1);
             self.after(dispatch, freed);
         }
         self.class
     }
 
-    /// From now on it waits for its client alone; `waker` is woken when others need it more.
+    /// From now on the slot waits only for its client. `waker` is woken when others need the slot more.
     pub(crate) fn stall(&mut self, client: Option<ClientNetwork>, waker: &Waker) {
         if self.stall.is_none() && self.class == Class::Request {
             let (stall, other) = self.queue.lock().stall(self.id, client, waker);
@@ -330,7 +330,7 @@ impl Slot<'_> {
         }
     }
 
-    /// Its client has moved.
+    /// The client has moved.
     pub(crate) fn resume(&mut self) {
         if let Some(stall) = self.stall.take() {
             self.queue.lock().resume(&stall);
@@ -341,7 +341,7 @@ impl Slot<'_> {
         self.stall.is_some()
     }
 
-    /// Others need it more than its client, who makes it wait.
+    /// Whether others need the slot more than its stalled client.
     pub(crate) fn is_revoked(&self) -> bool {
         self.stall.as_ref().is_some_and(|stall| self.queue.lock().is_revoked(stall))
     }

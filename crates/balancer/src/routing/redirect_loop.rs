@@ -1,4 +1,4 @@
-//! Redirects that never arrive: the place that a client is sent to sends it on, and that one back again.
+//! Redirects that lead back to themselves, at once or through others.
 
 use crate::config::Config;
 use crate::config::listener::Listener;
@@ -7,31 +7,31 @@ use crate::h1::outline::Outline;
 use crate::net::peer::Scheme;
 use crate::routing::router::{ListenerRoute, Router};
 
-/// What sends clients elsewhere.
+/// What redirects clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redirecting {
-    /// The listener at this place of [`Config::listeners`].
+    /// The listener with this index in [`Config::listeners`].
     Listener(usize),
-    /// The route at this place of [`Config::routes`].
+    /// The route with this index in [`Config::routes`].
     Route(usize),
 }
 
-/// The redirects that a client follows before it gives up (Fetch, 4.4: HTTP-redirect fetch).
+/// Redirects that a client follows before it gives up (Fetch 4.4: HTTP-redirect fetch).
 const MAX_FOLLOWED_REDIRECTS: usize = 20;
 
-/// A host that no pattern names but `*`.
+/// A host that only the pattern `*` fits.
 const UNNAMED_HOST: &str = "some.invalid";
 
-/// Follows the redirects of a balancer as a client would.
+/// Follows the redirects of a balancer like a client.
 struct Follower<'c> {
     listeners: &'c [Listener],
     listener_routes: Box<[ListenerRoute]>,
     router: Router,
-    /// Hosts whose requests come here.
+    /// The hosts that this balancer serves.
     own: Vec<&'c HostPattern>,
 }
 
-/// A request, as far as it matters where it goes.
+/// The parts of a request that decide where it goes.
 struct Visit {
     listener: usize,
     host: String,
@@ -39,8 +39,8 @@ struct Visit {
 }
 
 impl Config {
-    /// The first redirect that sends a client back to itself, at once or by way of others. Only what is
-    /// certain: a location of another host, or of a port that no listener has, may be anybody's.
+    /// The first redirect that leads a client back to itself, at once or through others. It reports only
+    /// certain loops: a location on another host, or on a port without a listener, may be anybody's.
     pub fn redirect_loop(&self) -> Option<Redirecting> {
         let follower = Follower::new(self);
         let listeners = 0..self.listeners.len();
@@ -83,7 +83,7 @@ impl<'c> Follower<'c> {
         true
     }
 
-    /// Where a client is sent to, if that is here.
+    /// Where a redirect sends the client, if that is this balancer.
     fn follow(&self, visit: &Visit) -> Option<Visit> {
         let scheme = self.scheme(visit.listener);
         let head = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", visit.target, visit.host);
@@ -121,7 +121,7 @@ impl<'c> Follower<'c> {
     }
 }
 
-/// One that the pattern is for.
+/// A host that fits the pattern.
 fn a_host(pattern: &HostPattern) -> String {
     match pattern {
         HostPattern::Any => UNNAMED_HOST.to_owned(),

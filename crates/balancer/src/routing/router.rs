@@ -1,5 +1,5 @@
-//! Finding the rule for a request. Hosts are looked up in sorted tables and paths compared from the
-//! longest; nothing is copied.
+//! Finds the route of a request. Hosts are looked up in sorted tables, and paths are compared from the
+//! longest. Nothing is copied.
 
 use crate::config::Config;
 use crate::config::app::AppId;
@@ -10,15 +10,16 @@ use crate::h1::fields::list;
 use crate::h1::outline::Outline;
 use crate::net::peer::Scheme;
 
-/// What becomes of the requests that come over a listener.
+/// What happens to the requests of a listener.
 pub(crate) enum ListenerRoute {
-    /// All are for the first app.
+    /// The first app gets all of them.
     First,
-    /// The rules decide.
+    /// The routes decide.
     Routes,
-    /// All are sent elsewhere.
+    /// All are redirected.
     Redirect(Redirect),
-    /// All are sent to the same place over TLS; those that came so to a proxy before us are there.
+    /// All are redirected to the same place over TLS, except those that came over TLS to a proxy in
+    /// front.
     Secure(Redirect, Box<ListenerRoute>),
 }
 
@@ -31,22 +32,22 @@ pub(crate) enum NoRoute {
     UnknownPath,
     /// A route sends the client elsewhere.
     Redirected { status: u16, location: String },
-    /// A route sends the client to the host that it asked for, and it named none.
+    /// A route redirects the client to its own host, and it named none.
     NoHost,
 }
 
-/// The rules of a balancer, as they are looked up.
+/// The routes of a balancer, prepared for lookup.
 pub(crate) struct Router {
-    /// Both by host, sorted.
+    /// Both sorted by host.
     exact: Vec<(Box<[u8]>, Paths)>,
     under: Vec<(Box<[u8]>, Paths)>,
     any: Paths,
 }
 
-/// How a field begins that tells which prefix was taken off.
+/// The beginning of the field that tells the stripped prefix.
 const FORWARDED_PREFIX: &[u8] = b"X-Forwarded-Prefix: ";
 
-/// The longest first.
+/// The longest path first.
 type Paths = Vec<(PathPrefix, Destination)>;
 
 impl ListenerRoute {
@@ -64,7 +65,7 @@ impl ListenerRoute {
         config.listeners.iter().map(|listener| entry(&listener.redirect)).collect()
     }
 
-    /// The redirect that answers a request, if no app does.
+    /// The redirect that answers a request, unless an app does.
     pub(crate) fn redirect<'r>(
         &'r self,
         router: &'r Router,
@@ -87,8 +88,8 @@ impl ListenerRoute {
         }
     }
 
-    /// The app for a request that the client sent by `scheme`. `head` is the request as it will be
-    /// sent to a backend; what the route changes in it is changed.
+    /// The app for a request that the client sent by `scheme`. `head` is the request for the backend,
+    /// and it gets the changes that the route makes.
     pub(crate) fn route(
         &self,
         router: &Router,
@@ -146,13 +147,13 @@ impl Router {
         let target = &head[outline.target.clone()];
         let end = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
         let paths = self.paths(host).ok_or(NoRoute::UnknownHost)?;
-        // What only secures is not for what came over TLS: it would come back for ever.
+        // A redirect to TLS does not apply to requests over TLS, which would loop.
         let is_for = |to: &Destination| !(scheme == Scheme::Https && to.only_secures());
         let found = paths.iter().find(|(path, to)| path.fits(&target[..end]) && is_for(to));
         found.ok_or(NoRoute::UnknownPath)
     }
 
-    /// The rules of the most exact host that has any.
+    /// The routes of the most exact host that has any.
     fn paths(&self, host: &[u8]) -> Option<&Paths> {
         let mut lower = [0; MAX_HOST_BYTES];
         let any = Some(&self.any).filter(|paths| !paths.is_empty());
@@ -162,7 +163,7 @@ impl Router {
         let dots = (0..lower.len()).filter(|&at| lower[at] == b'.');
         lookup(&self.exact, lower)
             .or_else(|| {
-                // Leftmost first: the longest suffix. What is before the dot is not empty.
+                // The leftmost dot gives the longest suffix. The part before the dot is not empty.
                 let mut suffixes = dots.filter(|&at| at > 0).map(|at| &lower[at..]);
                 if self.under.is_empty() {
                     return None;
@@ -189,7 +190,7 @@ fn lookup<'p>(table: &'p [(Box<[u8]>, Paths)], host: &[u8]) -> Option<&'p Paths>
     Some(&table[at].1)
 }
 
-/// Without port, and without the dot that ends a fully qualified name.
+/// The host without its port and without a final dot.
 fn host_name(host: &[u8]) -> &[u8] {
     let end = match host.first() {
         Some(b'[') => host.iter().position(|&byte| byte == b']').map(|end| end + 1),
@@ -207,7 +208,7 @@ fn redirected(redirect: &Redirect, head: &[u8], outline: &Outline) -> NoRoute {
     }
 }
 
-/// Takes the prefix off the path and tells the app.
+/// Takes the prefix off the path, and adds the field that tells the app.
 fn strip(head: &mut Vec<u8>, outline: &Outline, prefix: &[u8]) {
     if prefix.is_empty() {
         return;
@@ -220,7 +221,7 @@ fn strip(head: &mut Vec<u8>, outline: &Outline, prefix: &[u8]) {
         head[start] = b'/';
     }
     let before = take_stripped_prefixes(head);
-    // Before the empty line at the end.
+    // The field goes before the empty line at the end.
     head.truncate(head.len() - 2);
     head.extend_from_slice(FORWARDED_PREFIX);
     head.extend_from_slice(&before);
@@ -228,7 +229,7 @@ fn strip(head: &mut Vec<u8>, outline: &Outline, prefix: &[u8]) {
     head.extend_from_slice(b"\r\n\r\n");
 }
 
-/// What a trusted proxy has taken off before: apps read one field, or one of several.
+/// Takes out the prefixes that a trusted proxy has stripped before. Apps read only one field.
 fn take_stripped_prefixes(head: &mut Vec<u8>) -> Vec<u8> {
     let (mut told, mut at) = (Vec::new(), 0);
     while let Some(length) = memchr::memchr(b'\n', &head[at..]) {

@@ -1,4 +1,4 @@
-//! Starting and stopping, and the handle that everything else uses.
+//! Starting and stopping a balancer, and the handle that changes and observes it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,17 +29,17 @@ use crate::tls::acme::agent::{AcmeAgent, Task};
 use crate::tls::acme::store::Store;
 use crate::tls::reloader::CertificateReloader;
 
-/// A running data plane. Dropping it cuts off what is in flight; see [`Balancer::shutdown`].
+/// A running data plane. Dropping it cuts off requests in flight, see [`Balancer::shutdown`].
 pub struct Balancer {
     handle: Handle,
     addresses: Vec<Address>,
-    /// Of Unix sockets that are listened on.
+    /// The files of Unix sockets.
     files: Vec<SocketFile>,
     threads: Vec<Thread>,
 }
 
-/// Changes and observes a running balancer, from any thread. Cheap to clone. All calls stay valid
-/// after the balancer has stopped; they then change nothing.
+/// Changes and observes a running balancer, from any thread. It is cheap to clone. After the balancer
+/// has stopped, calls stay valid and change nothing.
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
@@ -49,9 +49,9 @@ pub struct Handle {
 /// How a drain ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drained {
-    /// Every request in flight was finished, or there was no such backend.
+    /// Every request in flight finished, or there was no such backend.
     Clean,
-    /// So many requests were still in flight at the deadline. They go on for as long as the backend
+    /// So many requests were still in flight at the deadline. They continue as long as the backend
     /// answers them.
     InFlight(usize),
 }
@@ -63,7 +63,7 @@ struct Thread {
 }
 
 impl Balancer {
-    /// Binds the addresses and starts the threads. There are no backends yet: requests wait in the
+    /// Binds the addresses and starts the threads. There are no backends yet, so requests wait in the
     /// queue until one is added.
     pub fn start(config: Config) -> Result<Balancer, StartError> {
         let mut balancer = Balancer::prepare(config, Inherited::default())?;
@@ -71,19 +71,20 @@ impl Balancer {
         Ok(balancer)
     }
 
-    /// Does all that [`Balancer::start`] does, but accepts no connection before [`Balancer::open`].
-    /// Addresses that one of the inherited sockets listens on are not bound but taken over with
-    /// all that waits there; other inherited sockets are closed. Until it is opened, the other process
-    /// can go on to accept, and nothing changes for it when this one ends.
+    /// Does the same as [`Balancer::start`], but accepts no connection before [`Balancer::open`].
+    /// Addresses of inherited sockets are not bound but taken over, with all connections that wait
+    /// there. Other inherited sockets are closed. Until `open`, the other process can go on accepting,
+    /// and nothing changes for it if this one ends.
     ///
-    /// Raises the process's limit of open files as far as [`Limits::connections`](crate::Limits) needs it and the system
-    /// allows it; where that is not enough, lets in fewer clients and gives notice, or does not start.
+    /// It raises the process's limit of open files as far as [`Limits::connections`](crate::Limits)
+    /// needs and the system allows. If that is not enough, it lets in fewer clients and gives notice, or
+    /// does not start.
     pub fn prepare(mut config: Config, mut inherited: Inherited) -> Result<Balancer, StartError> {
         config.check().map_err(StartError::Config)?;
         if let Some(notice) = fd_limit::provide(&mut config)? {
             (config.notice)(&notice);
         }
-        // Before anything listens.
+        // This can fail, so it comes before listening.
         let store = config.acme.as_ref().map(Store::open).transpose();
         let store = store.map_err(StartError::Certificate)?;
         let issued: Vec<_> = match (&config.acme, &store) {
@@ -126,7 +127,7 @@ impl Balancer {
             let join =
                 std::thread::Builder::new().name(format!("balancer-{index}")).spawn(move || {
                     let id = rustix::thread::gettid().as_raw_nonzero().get();
-                    // The receiver is gone only when starting another thread failed.
+                    // The receiver is gone only if another thread failed to start.
                     let _ = send_id.send((index, id));
                     event_loop.run(worker.run(listeners));
                     drop(event_loop);
@@ -147,38 +148,36 @@ impl Balancer {
         self.handle.shared.open();
     }
 
-    /// The first address of TCP, its port no longer 0.
+    /// The first TCP address, with its real port.
     ///
     /// # Panics
     ///
-    /// If there is none; see [`Balancer::addresses`].
+    /// If there is none, see [`Balancer::addresses`].
     pub fn local_addr(&self) -> SocketAddr {
         let first = self.addresses.iter().find_map(Address::tcp);
         first.expect("a balancer that is asked for its TCP address has one")
     }
 
-    /// Where it listens, in the order of [`Config::listeners`]; no port is 0.
+    /// The addresses that it listens on, in the order of [`Config::listeners`], with their real ports.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// For everything else.
+    /// The handle for everything else.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Stops accepting, closes idle connections, lets requests in flight and in the queue finish,
-    /// and cuts off what is left at the deadline. When it resolves, all sockets are closed and all
-    /// threads have ended.
+    /// Stops accepting, closes idle connections and lets all requests finish, but cuts them off at the
+    /// deadline. When it resolves, all sockets are closed and all threads have ended.
     pub async fn shutdown(self, deadline: Duration) {
         let now = Instant::now();
         self.end(ShutdownDeadlines { idle: now, busy: now + deadline }).await;
     }
 
-    /// The same when another process has the [`Handle::listening_sockets`] and accepts: connections
-    /// that wait there are for either. A client that keeps its connection does not know of the
-    /// change, and may be about to use it: it gets `idle` for one more request, whose answer tells
-    /// it to connect anew.
+    /// Stops like `shutdown`, but another process has the [`Handle::listening_sockets`] and accepts.
+    /// Waiting connections go to either process. A client that keeps its connection may be about to use
+    /// it. Within `idle`, it may send one more request, and the answer tells it to connect anew.
     pub async fn hand_over(mut self, idle: Duration, deadline: Duration) {
         let now = Instant::now();
         self.files.iter_mut().for_each(|file| file.owner = Owner::Another);
@@ -188,7 +187,7 @@ impl Balancer {
     async fn end(mut self, ending: ShutdownDeadlines) {
         self.handle.shared.stop(ending);
         for Thread { ended, join } in self.threads.drain(..) {
-            // An error means that the thread panicked; it has ended, too.
+            // An error means that the thread panicked, so it has ended too.
             let _ = ended.await;
             let _ = join.join();
         }
@@ -196,7 +195,7 @@ impl Balancer {
         self.close();
     }
 
-    /// Ends what the threads have used, once they have ended.
+    /// Ends what the threads used, after they have ended.
     fn close(&self) {
         self.handle.shared.keep(None);
         if let Some(log) = &self.handle.shared.log {
@@ -254,7 +253,7 @@ impl Drop for Balancer {
     }
 }
 
-/// Takes a backend out when it is dropped, unless it is out.
+/// Removes a backend on drop.
 struct TakenOut<'a> {
     queue: &'a SharedQueue,
     id: BackendId,
@@ -267,29 +266,27 @@ impl Drop for TakenOut<'_> {
 }
 
 impl Handle {
-    /// Adds a backend to an app; requests that wait for one go there at once. Panics if the
-    /// balancer has no such app.
+    /// Adds a backend to an app. Waiting requests go there at once. Panics if the app does not exist.
     pub fn add(&self, app: AppId, backend: Backend) -> BackendId {
         self.shared.app(app).queue.add(backend)
     }
 
-    /// Changes the number of requests in flight that a backend may have. What is in flight beyond a
-    /// smaller number finishes.
+    /// Changes how many requests in flight a backend may have. Requests beyond a smaller number finish.
     pub fn set_slots(&self, id: BackendId, slots: impl Into<Slots>) {
         self.shared.app(id.app()).queue.set_slots(id, slots.into());
     }
 
-    /// Takes a backend out at once. Its requests in flight go on for as long as it answers them.
+    /// Removes a backend at once. Its requests in flight continue as long as it answers them.
     pub fn remove(&self, id: BackendId) {
         self.shared.app(id.app()).queue.remove(id);
     }
 
-    /// Gives a backend no new request, waits until its last one is finished or `deadline` has
-    /// passed, then takes it out. Needs a Tokio runtime with time.
+    /// Gives a backend no new request, waits for its last one until `deadline`, and then removes it.
+    /// Needs a Tokio runtime with time.
     pub async fn drain(&self, id: BackendId, deadline: Duration) -> Drained {
         let queue = &self.shared.app(id.app()).queue;
         let Some((backend, _)) = queue.drain(id) else { return Drained::Clean };
-        // Who waits for that may be gone before it is over.
+        // The caller may drop this future before it is over.
         let _out = TakenOut { queue, id };
         let idle = async {
             loop {
@@ -308,41 +305,42 @@ impl Handle {
         }
     }
 
-    /// Reads certificates whose files have changed, without waiting for the next look at them.
-    /// Blocks for as long as that takes.
+    /// Reads certificates whose files have changed, without waiting for the next regular check. Blocks
+    /// until that is done.
     pub fn reload_certificates(&self) {
         self.shared.reload_certificates();
     }
 
-    /// Goes on in the file that now has the access log's name; for after it was renamed. What
-    /// was logged before is in the old one.
+    /// Continues the access log in the file that now has its name. Call it after the old file was
+    /// renamed.
     pub fn reopen_logs(&self) {
         if let Some(log) = &self.shared.log {
             log.reopen();
         }
     }
 
-    /// Changes of the health of backends from now on, for a log.
+    /// Changes of the health of backends from now on.
     pub fn health_events(&self) -> HealthEvents {
         HealthEvents::of(&self.shared.health_events)
     }
 
-    /// Everything counted so far.
+    /// All counters.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::take(&self.shared)
     }
 
-    /// Duplicates of all sockets that are listened on, for another process to go on with through
-    /// [`Inherited`]; none once the balancer stops. Both may accept: a connection goes to one of them.
+    /// Duplicates of all listening sockets, for another process to take over through [`Inherited`].
+    /// There are none once the balancer stops. Both processes may accept, and each connection goes to
+    /// one of them.
     ///
     /// # Errors
-    /// When the process is out of file descriptors.
+    /// If the process is out of file descriptors.
     pub fn listening_sockets(&self) -> io::Result<Vec<OwnedFd>> {
         let listening = self.shared.listening.lock().unwrap_or_else(PoisonError::into_inner);
         listening.iter().map(OwnedFd::try_clone).collect()
     }
 
-    /// Linux thread ids of the data-plane threads, named `balancer-0` and so on, in this order.
+    /// The Linux thread ids of the data-plane threads `balancer-0` and so on, in this order.
     pub fn thread_ids(&self) -> Vec<i32> {
         self.thread_ids.to_vec()
     }

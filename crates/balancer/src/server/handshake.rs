@@ -1,6 +1,6 @@
-//! What a listener asks of a connection before its first request: the PROXY protocol's header,
-//! then a TLS handshake, each under a deadline. Who fails is counted and gets no answer; who has not
-//! begun when the balancer stops is idle.
+//! What comes before the first request of a connection: the header of the PROXY protocol, then the TLS
+//! handshake, each under a deadline. A failed connection is counted and gets no answer. A connection
+//! that has not begun when the balancer stops counts as idle.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::connection::worker::{OpenConnection, Shared, Worker};
 use crate::net::peer::{Peer, Scheme};
 use crate::server::{proxy_protocol, session};
 
-/// Takes a connection in, and serves it.
+/// Takes a connection through its setup, and serves it.
 pub(crate) async fn accept(
     mut stream: ClientStream,
     mut peer: Peer,
@@ -57,7 +57,7 @@ pub(crate) async fn accept(
             Err(_) => return worker.tally(|tally| tally.entrance.tls_failures += 1),
         }
     }
-    // A task of its own: what a handshake needs in memory is not kept for the connection's life.
+    // It runs as a task of its own, so that the memory of the handshake is freed.
     let client = Client::new(stream, peer, listener, &worker.shared.config.forwarding);
     tokio::spawn(session::serve(client, Arc::clone(&worker), open));
 }
@@ -72,8 +72,8 @@ async fn handshake(
     Ok((ClientStream::Tls(Box::new(secured)), kind))
 }
 
-/// Resolves when something comes, or at the deadline; to false when the balancer stops before, at
-/// the end of idle connections.
+/// Waits for the first byte or the deadline. Returns false if the balancer stops and the time of idle
+/// connections ends before.
 async fn has_begun(stream: &mut ClientStream, deadline: Instant, shared: &Shared) -> bool {
     let idle = async {
         shared.stopped().await;
@@ -83,7 +83,7 @@ async fn has_begun(stream: &mut ClientStream, deadline: Instant, shared: &Shared
     tokio::select! {
         biased;
         _ = timeout_at(deadline.into(), stream.wait_ahead(&mut ahead)) => true,
-        // Something was in time; the event loop is about to say so.
+        // Something was in time, and the event loop is about to report it.
         () = idle => stream.has_unseen(),
     }
 }

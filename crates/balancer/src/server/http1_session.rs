@@ -1,4 +1,4 @@
-//! A client connection from its first request to its last.
+//! The requests of a client connection, one after the other, in HTTP/1.1.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -27,7 +27,7 @@ use crate::net::peer::Scheme;
 use crate::proxy::exchange::{self, After};
 use crate::proxy::request_body::{self, BodyError};
 
-/// What is known of a request that was never understood.
+/// Stands for a request that could not be parsed.
 const UNPARSED_REQUEST: Request = Request {
     len: 0,
     version: Version::Http11,
@@ -44,15 +44,15 @@ const UNPARSED_REQUEST: Request = Request {
     dialogue: Dialogue::Turns,
 };
 
-/// Serves requests one after the other, as HTTP/1.1. Returns what was read from the connection if it
-/// turns out to speak HTTP/2 and may.
+/// Serves requests one after the other. Returns the bytes that were read if the client turns out to
+/// speak HTTP/2 and may.
 pub(crate) async fn serve_requests(
     client: &mut Client,
     cleartext: Cleartext,
     worker: &Arc<Worker>,
 ) -> Option<Bytes> {
     let mut space = None;
-    // Polled once: it wakes this task when the balancer stops, wherever the task waits then.
+    // One poll is enough: it wakes this task when the balancer stops, wherever the task waits then.
     let mut stop = pin!(worker.shared.stop.notified());
     poll_fn(|cx| {
         let _ = stop.as_mut().poll(cx);
@@ -143,7 +143,7 @@ async fn serve_request(
     if !space.id.is_empty() {
         write_field(&mut space.added, "X-Request-Id", &space.id);
     }
-    // What is left of a body would be taken for the next request.
+    // The rest of a body would be taken for the next request.
     let end = if has_body { Persistence::Close } else { request.persistence };
     let _counted = match client.count(request.client, worker) {
         Ok(counted) => counted,
@@ -174,7 +174,7 @@ async fn serve_request(
         Framing::Length(length) if length > limits.body_bytes => {
             Err(BodyError::Failed(Failure::BodyTooLarge(limits.body_bytes)))
         }
-        // A client that waits for 100 Continue sends nothing before a backend has said it.
+        // A client that waits for 100 Continue sends nothing before a backend asks for the body.
         body if body != Framing::Empty
             && request.expect == Expect::Nothing
             && request.dialogue == Dialogue::Turns =>
@@ -197,14 +197,14 @@ async fn serve_request(
     exchange::run(client, space, &request, body, worker, app).await
 }
 
-/// Answers an authority that wants a proof of our hosts.
+/// Answers the authority's challenge for one of our hosts.
 async fn answer_challenge(
     client: &mut Client,
     space: &mut Workspace,
     proof: &str,
     worker: &Worker,
 ) -> After {
-    // RFC 8555 8.3 has the type.
+    // RFC 8555 8.3 gives the type.
     let answer = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{proof}",
         proof.len()

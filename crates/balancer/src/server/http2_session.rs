@@ -1,6 +1,6 @@
-//! A client's HTTP/2 connection: takes its streams, gives each to a lane, and ends when the client
-//! is idle, dead, abusive or too slow to take its answers, or when the balancer stops and the last
-//! stream is done.
+//! A client's HTTP/2 connection. It gives each stream to a task. It ends if the client is idle, dead,
+//! abusive or too slow to take its answers. It also ends when the balancer stops and the last stream is
+//! done.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -40,15 +40,16 @@ struct Session<'s> {
     count: Arc<FrameCounts>,
     pool: Arc<StreamPool>,
     peer: Peer,
-    /// Of the client, where that is counted.
+    /// The client's usage, if that is counted.
     usage: Option<Arc<ClientUsage>>,
     listener: usize,
     worker: Arc<Worker>,
     timer: Timer,
     keepalive: Keepalive,
-    /// Of what it is sent: small answers are with the library at once, and no relay waits for them.
+    /// The client's rate of taking answers. The library takes small answers at once, so no relay waits
+    /// for them.
     min_rate: MinRate,
-    /// So far.
+    /// Requests so far.
     requests: u64,
     ending: ClosePhase,
 }
@@ -56,24 +57,23 @@ struct Session<'s> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ClosePhase {
     No,
-    /// The client was told to begin no more streams.
+    /// The client was told to open no more streams.
     Draining,
-    /// The client was told that the connection ends, and is given until then to hear it.
+    /// The client was told that the connection ends. It has until then to read that.
     Closing(Instant),
 }
 
-/// Streams that we had to reset because the client broke a rule, over a connection's life
-/// (CVE-2025-8671).
+/// Streams that were reset because the client broke a rule, over a connection's life (CVE-2025-8671).
 const MAX_FAULTY_STREAMS: usize = 128;
 
-/// Streams that were answered before their body had come whole, of a second: what then comes of it is
-/// no fault. Some hundred bytes each.
+/// Streams of the last second that were answered before their body had arrived. Frames that still come
+/// for them are no fault. Each takes some hundred bytes.
 const MAX_REMEMBERED_RESETS: usize = 1024;
 
-/// How long a client is given to hear why its connection ends.
+/// How long a client has to read why its connection ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serves a connection that speaks HTTP/2. `ahead` was read from it already.
+/// Serves an HTTP/2 connection. `ahead` was already read from it.
 pub(crate) async fn serve(mut client: Client, ahead: Bytes, worker: Arc<Worker>) {
     let usage = client.usage.take();
     let Client { stream, listener, peer, timer, origin, requests, upload, answered, .. } = client;
@@ -82,7 +82,7 @@ pub(crate) async fn serve(mut client: Client, ahead: Bytes, worker: Arc<Worker>)
     let pool = StreamPool::new(transport, Arc::clone(&counted.count));
     if let Some(connection) = open(&mut counted, &worker).await {
         let mut session = Session::new(connection, pool, peer, usage, listener, &worker);
-        // Polled once: it wakes this task when the balancer stops.
+        // One poll is enough: it wakes this task when the balancer stops.
         let mut stop = pin!(worker.shared.stop.notified());
         poll_fn(|cx| {
             let _ = stop.as_mut().poll(cx);
@@ -95,18 +95,18 @@ pub(crate) async fn serve(mut client: Client, ahead: Bytes, worker: Arc<Worker>)
         worker.tally(|tally| tally.http2_floods += 1);
     }
     if counted.count.is_blocked() {
-        // Neither will it hear why: what it did not take would stay with the system.
+        // The client reads nothing, so the reason of the end would only stay with the system.
         return counted.into_inner().abort();
     }
-    // Bytes that nobody reads would reset the connection, and overtake why it ends.
+    // Unread bytes would reset the connection, and the reset would overtake the reason.
     let stream = counted.into_inner();
     let mut client =
         Client { stream, listener, peer, timer, usage: None, origin, requests, upload, answered };
     client.linger(&mut Buffer::default()).await;
 }
 
-/// Waits for the client's preface; when the balancer stops, not for longer than idle connections
-/// are served, and what has arrived by then needs.
+/// Waits for the client's preface. When the balancer stops, it waits only as long as idle connections
+/// are served, and for what has begun by then.
 async fn open<'s>(
     counted: &'s mut FrameCountedStream<ClientStream>,
     worker: &Worker,
@@ -132,19 +132,19 @@ fn builder(config: &Config) -> Builder {
         .max_concurrent_streams(config.limits.streams)
         .max_header_list_size(u32::try_from(config.limits.header_bytes).unwrap_or(u32::MAX))
         .initial_window_size(STREAM_BYTES)
-        // So that uploads that nobody takes cannot stop those of other streams.
+        // Uploads that nobody takes must not stop those of other streams.
         .initial_connection_window_size(
             config.limits.streams.saturating_mul(STREAM_BYTES).min(MAX_WINDOW),
         )
         .max_send_buffer_size(SEND_BYTES)
-        // All streams at once may be given up before they are looked at.
+        // All streams may be reset at once before they are accepted.
         .max_pending_accept_reset_streams(config.limits.streams as usize)
         .max_concurrent_reset_streams(MAX_REMEMBERED_RESETS)
         .max_local_error_reset_streams(Some(MAX_FAULTY_STREAMS));
     builder
 }
 
-/// One that the library found.
+/// Whether the library detected a flood.
 fn is_flood(error: &h2::Error) -> bool {
     error.is_library() && error.reason() == Some(Reason::ENHANCE_YOUR_CALM)
 }
@@ -160,9 +160,9 @@ impl<'s> Session<'s> {
     ) -> Self {
         let Config { timeouts, limits, .. } = &worker.shared.config;
         let Timeouts { stall, idle, client_grace, .. } = *timeouts;
-        // Where any rate will do, nothing is still too slow: a PING cannot tell.
+        // Even without a minimum rate, a client that takes nothing is too slow. A PING cannot show that.
         let min_rate = MinRate::new(client_grace, stall, limits.client_rate.max(1));
-        // Looked at a few times in the time that a stalled exchange has.
+        // A few looks in the time that a stalled exchange has.
         let period = (stall / 4).min(idle).max(Duration::from_millis(1));
         let keepalive = Keepalive::new(connection.ping_pong(), period, Duration::ZERO);
         let (worker, timer, ending) = (Arc::clone(worker), Timer::new(), ClosePhase::No);
@@ -202,7 +202,7 @@ impl<'s> Session<'s> {
         self.poll_clock(cx)
     }
 
-    /// Its client has to connect anew for more.
+    /// Whether the client must connect anew for more requests.
     fn is_used_up(&self) -> bool {
         self.requests >= self.worker.shared.config.limits.requests
     }
@@ -267,7 +267,7 @@ impl<'s> Session<'s> {
                 Liveness::Idle => self.close(Reason::NO_ERROR),
                 Liveness::Dead => return Poll::Ready(()),
             }
-            // What was put on its way goes out.
+            // This sends the frames that were queued.
             if self.poll_streams(cx).is_ready() {
                 return Poll::Ready(());
             }

@@ -1,5 +1,5 @@
-//! The PROXY protocol, versions 1 and 2: a proxy in front says, before the first byte of a
-//! connection, whom it speaks for (the specification is HAProxy's `proxy-protocol.txt`).
+//! The PROXY protocol, versions 1 and 2. Before the first byte of a connection, a proxy in front names
+//! the client (HAProxy's `proxy-protocol.txt`).
 
 use std::io;
 
@@ -9,23 +9,23 @@ use tokio::io::AsyncReadExt;
 use crate::connection::client_stream::ClientStream;
 use crate::net::peer::{Peer, Scheme};
 
-/// The shortest header of version 1, `PROXY UNKNOWN` with its line end. Version 2 has one more.
+/// The shortest header of version 1 is `PROXY UNKNOWN` with its line end. Version 2 has one byte more.
 const MIN_HEADER_BYTES: usize = 15;
 
-/// The longest header of version 1, its line end included.
+/// The longest header of version 1, including its line end.
 const MAX_V1_HEADER_BYTES: usize = 107;
 
 /// Far above what addresses and the registered extensions take.
 const MAX_V2_HEADER_BYTES: usize = 4096;
 
-/// Of the extension `PP2_TYPE_SSL`: its bytes before what it holds itself, and the bit of the first one
+/// In the extension `PP2_TYPE_SSL`: the bytes before its sub-extensions, and the bit of the first byte
 /// that is set if the client spoke TLS.
 const SSL_EXTENSION_PREFIX_BYTES: usize = 5;
 
 const SSL_CLIENT_BIT: u8 = 1;
 
-/// Reads the header and not one byte more. Returns the client; without an address where the proxy
-/// speaks for itself or for something that has none.
+/// Reads exactly the header. Returns the client, which has no address if the proxy speaks for itself or
+/// for a peer without address.
 pub(crate) async fn read(stream: &mut ClientStream) -> io::Result<Peer> {
     let mut header = vec![0; MIN_HEADER_BYTES];
     stream.read_exact(&mut header).await?;
@@ -45,7 +45,7 @@ pub(crate) async fn read(stream: &mut ClientStream) -> io::Result<Peer> {
     client(&header).ok_or_else(malformed)
 }
 
-/// Reads what has arrived of the rest of a line, at least one byte.
+/// Reads the arrived part of the rest of a line, at least one byte.
 async fn read_line(stream: &mut ClientStream, header: &mut Vec<u8>) -> io::Result<()> {
     let mut ahead = [0; MAX_V1_HEADER_BYTES];
     let room = MAX_V1_HEADER_BYTES.checked_sub(header.len()).filter(|&room| room > 0);
@@ -60,7 +60,7 @@ async fn read_line(stream: &mut ClientStream, header: &mut Vec<u8>) -> io::Resul
     stream.read_exact(&mut header[start..]).await.map(drop)
 }
 
-/// `None` if the header is malformed.
+/// The client. `None` if the header is malformed.
 fn client(header: &[u8]) -> Option<Peer> {
     match HeaderResult::parse(header) {
         // The library takes CR for a blank, and LF alone for an end.
@@ -80,7 +80,7 @@ fn client(header: &[u8]) -> Option<Peer> {
         HeaderResult::V2(parsed) => {
             let parsed = parsed.ok()?;
             let address = match (parsed.command, parsed.addresses) {
-                // A health check of the proxy's own.
+                // The proxy's own health check.
                 (v2::Command::Local, _) => {
                     return Some(Peer { address: None, scheme: Scheme::Http });
                 }
@@ -93,7 +93,7 @@ fn client(header: &[u8]) -> Option<Peer> {
     }
 }
 
-/// What the client spoke to the proxy; `None` if an extension is malformed.
+/// What the client spoke to the proxy. `None` if an extension is malformed.
 fn scheme(header: &v2::Header<'_>) -> Option<Scheme> {
     let mut scheme = Scheme::Http;
     for extension in header.tlvs() {

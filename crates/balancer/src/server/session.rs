@@ -11,7 +11,7 @@ use crate::connection::worker::{OpenConnection, Worker};
 use crate::server::http1_session::serve_requests;
 use crate::server::http2_session;
 
-/// Serves a connection. `open` counts it for as long.
+/// Serves a connection, and keeps `open` as long.
 pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: OpenConnection) {
     client.usage = open.usage();
     let tls = matches!(client.stream, ClientStream::Tls(_));
@@ -22,7 +22,7 @@ pub(crate) async fn serve(mut client: Client, worker: Arc<Worker>, open: OpenCon
         cleartext => serve_requests(&mut client, cleartext, &worker).await,
     };
     match ahead {
-        // In memory of its own: most connections are not HTTP/2, and theirs should be small.
+        // Boxed, so that the many HTTP/1.1 connections stay small.
         Some(ahead) => Box::pin(http2_session::serve(client, ahead, worker)).await,
         None => drop(client),
     }

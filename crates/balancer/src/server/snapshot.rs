@@ -1,5 +1,5 @@
-//! Everything that a balancer has counted, at one moment. Counts and histograms only ever grow, so
-//! the difference of two snapshots is what happened between them.
+//! All counters of a balancer at one moment. Counters and histograms only grow, so the difference of two
+//! snapshots is what happened between them.
 
 use std::sync::PoisonError;
 
@@ -34,40 +34,40 @@ pub struct Snapshot {
     pub clients: ClientsSnapshot,
     /// In the order of the configuration.
     pub certificates: Vec<CertificateSnapshot>,
-    /// Lines of the access log that were not written, so far.
+    /// Lines of the access log that were dropped so far.
     pub log_lines_dropped: u64,
 }
 
 /// An app at one moment. Times are in microseconds.
 #[derive(Clone, Debug)]
 pub struct AppSnapshot {
-    /// Names it on the handle.
+    /// The app's name on the handle.
     pub id: AppId,
     /// As configured.
     pub name: String,
     /// As configured.
     pub policy: Policy,
-    /// Oldest first. A removed backend takes its counts with it.
+    /// Oldest first. A removed backend takes its counters with it.
     pub backends: Vec<BackendSnapshot>,
     /// The waiting requests.
     pub queue: QueueSnapshot,
-    /// Requests that were sent to another backend.
+    /// Requests that were retried on another backend.
     pub retries: RetryCounts,
-    /// From a request's arrival to a slot, for each request that got one; 0 when one was free. A
-    /// request has arrived with its header and what is taken of its body before a slot is asked for.
+    /// From a request's arrival to its slot, for each request that got one. 0 if one was free. A request
+    /// arrives when its header and the part of the body that is read before are there.
     pub queue_time: Histogram<u64>,
-    /// From a request's arrival to the last byte of its answer, our own answers included.
+    /// From a request's arrival to the last byte of its answer, including the balancer's own answers.
     pub response_time: Histogram<u64>,
 }
 
 /// A backend at one moment.
 #[derive(Clone, Debug)]
 pub struct BackendSnapshot {
-    /// Names it on the handle.
+    /// The backend's name on the handle.
     pub id: BackendId,
-    /// As given.
+    /// As configured.
     pub name: String,
-    /// As given.
+    /// As configured.
     pub address: Address,
     /// Whether it gets requests.
     pub state: BackendPhase,
@@ -75,9 +75,9 @@ pub struct BackendSnapshot {
     pub health: BackendHealth,
     /// Why it is not up.
     pub health_reason: Option<String>,
-    /// Requests in flight that it may have.
+    /// How many requests in flight it may have.
     pub slots: usize,
-    /// Who says so.
+    /// Whether the slots are fixed or found.
     pub slots_rule: Slots,
     /// Requests in flight.
     pub in_flight: usize,
@@ -85,9 +85,9 @@ pub struct BackendSnapshot {
     pub upgraded: usize,
     /// Connections kept for later requests.
     pub idle_connections: usize,
-    /// What it did so far.
+    /// Its counters so far.
     pub counts: BackendCounts,
-    /// From a connection to the last byte of the answer read, answered requests only; microseconds.
+    /// From the connection to the last byte of the answer, for answered requests only. Microseconds.
     pub service_time: Histogram<u64>,
 }
 
@@ -95,20 +95,20 @@ pub struct BackendSnapshot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackendPhase {
-    /// It does.
+    /// It gets requests.
     Serving,
-    /// It finishes what it has.
+    /// It finishes its requests and gets no new ones.
     Draining,
 }
 
 /// The waiting requests at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueSnapshot {
-    /// Requests that may wait.
+    /// How many requests may wait.
     pub length: usize,
     /// Requests waiting.
     pub depth: usize,
-    /// The most that ever waited at once.
+    /// The most requests that ever waited at once.
     pub max_depth: usize,
     /// Requests turned away.
     pub shed: Shed,
@@ -127,13 +127,13 @@ pub struct ClientsSnapshot {
     pub own_4xx: u64,
     /// Requests that the balancer answered itself with a 5xx.
     pub own_5xx: u64,
-    /// HTTP/2 connections closed because their client asked for too much work without requests.
+    /// HTTP/2 connections closed because their client sent too many frames without requests.
     pub http2_floods: u64,
     /// Requests refused because their client had too many at once.
     pub requests_refused: u64,
-    /// Requests and streams of HTTP/2 refused because clients held as much memory as they may.
+    /// Requests and HTTP/2 streams refused because clients held all memory that they may.
     pub memory_refused: u64,
-    /// What came of connections before their first request.
+    /// Counters of connections before their first request.
     pub entrance: EntranceCounts,
 }
 

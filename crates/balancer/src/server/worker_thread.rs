@@ -22,18 +22,18 @@ use crate::net::socket::Socket;
 use crate::proxy::health_schedule;
 use crate::server::{handshake, session};
 
-/// How often idle backend connections are looked at, at least.
+/// The longest time between two looks at idle backend connections.
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What is cut off in the end has so long to say so, to its client and in the log.
+/// How long connections that are cut off have to tell their client and the log.
 const FINAL_ANSWER_TIME: Duration = Duration::from_millis(100);
 
-/// How long to wait when the process is out of file descriptors or memory.
+/// The wait after a failed accept, for lack of file descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl Worker {
-    /// The thread's life. Connections that are left when it returns end with the event loop.
-    /// Sockets come with their listener's place in the configuration.
+    /// Runs the thread. Connections that are left when it returns end with the event loop. Each socket
+    /// comes with the index of its listener in the configuration.
     pub(crate) async fn run(self: Arc<Self>, sockets: Vec<(usize, BoundSocket)>) {
         let Config { limits, threads, .. } = &self.shared.config;
         memory::share(limits.memory_bytes / *threads);
@@ -41,13 +41,13 @@ impl Worker {
         tokio::select! {
             biased;
             _ = opened.wait_for(|opened| *opened) => {}
-            // What waits in the queues is for the process that the sockets came from.
+            // Queued connections stay for the process that the sockets came from.
             () = self.shared.stopped() => return,
         }
         for (index, socket) in sockets {
             match Acceptor::new(socket) {
                 Ok(listener) => drop(tokio::spawn(Arc::clone(&self).accept(listener, index))),
-                // It was made non-blocking and is bound; only a full epoll table is left.
+                // The socket is bound and non-blocking, so only a full epoll table can fail.
                 Err(error) => panic!("a listener cannot join its event loop: {error}"),
             }
         }
@@ -83,13 +83,14 @@ impl Worker {
             });
             match accepted.await {
                 Some(Ok((stream, address))) => self.serve(stream, address, index),
-                // Out of file descriptors, or a connection that ended before it was taken.
+                // The process is out of file descriptors, or the connection ended before it was
+                // accepted.
                 Some(Err(_)) => tokio::time::sleep(ACCEPT_PAUSE).await,
                 None => break,
             }
         }
-        // Their handshake is done: these clients would see a reset. Where another process has the
-        // socket too, it takes the rest.
+        // These connections are established, so their clients would see a reset. If another process has
+        // the socket too, it takes the rest.
         while let Ok((stream, address)) = listener.accept_queued() {
             self.serve(stream, address, index);
         }
@@ -111,7 +112,7 @@ impl Worker {
         }
     }
 
-    /// Tells the dispatchers of all apps that time passes.
+    /// Calls the queues of all apps regularly.
     async fn tick(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

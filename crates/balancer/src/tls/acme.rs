@@ -1,11 +1,11 @@
-//! Certificates that an authority issues by itself (ACME, RFC 8555), proved by HTTP-01: the
-//! authority asks the host itself, over plain HTTP, for a token.
+//! Certificates from an authority (ACME, RFC 8555), proved by HTTP-01: the authority asks each host for
+//! a token over plain HTTP.
 //!
-//! - `challenges`: the tokens that it may ask for.
-//! - `store`: what is kept between runs, and certificates until the first one is issued.
-//! - `external`: accounts that an authority has given out.
-//! - `order`: how one certificate is got.
-//! - `agent`: the thread that gets each in time.
+//! - `challenges`: the tokens that the authority may ask for.
+//! - `store`: what is kept between runs, and self-signed certificates until the first real one.
+//! - `external_account`: accounts that an authority has given out.
+//! - `order`: how one certificate is issued.
+//! - `agent`: the thread that gets each certificate in time.
 
 pub(crate) mod agent;
 pub(crate) mod challenges;

@@ -1,4 +1,4 @@
-//! A certificate with its key, as files have them.
+//! A certificate with its key, read from files.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -22,12 +22,12 @@ use crate::config::tls::Certificate;
 #[derive(Debug)]
 pub(crate) struct Pair {
     pub(crate) key: Arc<CertifiedKey>,
-    /// In lower case, as configured or else as the certificate has them.
+    /// In lower case, as configured or else as in the certificate.
     pub(crate) hosts: Vec<String>,
     pub(crate) validity: Validity,
 }
 
-/// For how long, and whose word it is.
+/// The time of validity, and who issued the certificate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Validity {
     pub(crate) begins: SystemTime,
@@ -35,7 +35,7 @@ pub(crate) struct Validity {
     pub(crate) issuer: Issuer,
 }
 
-/// How near the end is.
+/// How near the end of a certificate is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expiry {
     Far,
@@ -43,7 +43,7 @@ pub(crate) enum Expiry {
     Over,
 }
 
-/// Time enough for an authority that answers by mail.
+/// The earliest notice before the end, enough for an authority that answers by mail.
 const MAX_EXPIRY_NOTICE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,12 +52,12 @@ pub(crate) enum Issuer {
     Authority,
 }
 
-/// What changes when a file does, or who may read it.
+/// The identity of both files. It changes with their content and their permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Print([Option<(SystemTime, u64, i64, i64)>; 2]);
 
 impl Validity {
-    /// What is issued for few days is renewed late: its end is near in the last quarter only.
+    /// A certificate for few days is renewed late, so its end is near only in the last quarter.
     pub(crate) fn expiry(self, now: SystemTime) -> Expiry {
         let whole = self.expires.duration_since(self.begins).unwrap_or_default();
         match self.expires.duration_since(now) {
@@ -69,7 +69,7 @@ impl Validity {
 }
 
 impl Certificate {
-    /// Says what is wrong in a sentence with the file and a remedy.
+    /// Reads the files. Returns what is wrong, in one sentence with the file and a remedy.
     pub(crate) fn load(&self, provider: &CryptoProvider) -> Result<Pair, String> {
         let (chain, key) = (self.chain.display(), self.key.display());
         let certificates = CertificateDer::pem_file_iter(&self.chain)
@@ -113,7 +113,7 @@ impl Certificate {
     }
 }
 
-/// The host names in a certificate, and for how long it speaks for them.
+/// The host names in a certificate, and its validity.
 fn examine(der: &[u8]) -> Option<(Vec<String>, Validity)> {
     let certificate = X509Certificate::from_der(der).ok()?.1;
     let time = |time: ASN1Time| {

@@ -1,4 +1,4 @@
-//! Which certificate a client gets: by the host that it names (RFC 6066), else the first one.
+//! Which certificate a client gets: the one for the host that it names (RFC 6066), else the first.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -13,7 +13,7 @@ use crate::config::tls::Certificate;
 use crate::net::clock;
 use crate::tls::certificate::{Expiry, Pair, Print, Validity};
 
-/// The certificates of a listener. Handshakes share the table; new files replace it.
+/// The certificates of a listener. Handshakes share the table, and new files replace it.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     provider: Arc<CryptoProvider>,
@@ -27,40 +27,41 @@ struct Table {
     default: Arc<CertifiedKey>,
 }
 
-/// A certificate with what its files were when they were last looked at.
+/// A certificate, and what its files were at the last look.
 #[derive(Debug)]
 struct Entry {
     source: Certificate,
     pair: Pair,
-    /// Of the files that were read last.
+    /// The files that were read last.
     read: Print,
-    /// Of the files a look ago.
+    /// The files at the last look.
     seen: Print,
     /// Why newer files are not used.
     problem: Option<String>,
-    /// The last read failed: it is tried again for who says that there is something new.
+    /// Whether the last read failed. It is repeated only on request.
     failed: bool,
-    /// What was told of its end.
+    /// What the operator was told about its end.
     told: Expiry,
 }
 
 /// A certificate in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CertificateSnapshot {
-    /// Whom it is for; empty if it names nobody.
+    /// Its hosts. Empty if it names none.
     pub hosts: Vec<String>,
     /// When it ends.
     pub expires: SystemTime,
-    /// Why it was not replaced by newer files, in a sentence.
+    /// Why newer files did not replace it, in a sentence.
     pub problem: Option<String>,
 }
 
-/// How sure it must be that files are complete before they are read.
+/// When changed files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// They have not changed since the last look: a chain and its key are written one by one.
+    /// When they have not changed since the last look, because a chain and its key are written one after
+    /// the other.
     Settled,
-    /// Somebody says so.
+    /// At once, on request.
     Told,
 }
 
@@ -88,8 +89,8 @@ impl Hosts {
         Ok(Hosts { provider, table: RwLock::new(table), entries: Mutex::new(entries) })
     }
 
-    /// Reads files that are new. What is flawed changes nothing. Returns what an operator should
-    /// know, also of certificates that end: once, and again for who tells.
+    /// Reads new files. Flawed files change nothing. Returns sentences for the operator, also about
+    /// certificates that expire: once, and again on request.
     pub(crate) fn refresh(&self, patience: Patience) -> Vec<String> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let changes: Vec<_> =
@@ -105,13 +106,13 @@ impl Hosts {
         changes.chain(endings).collect()
     }
 
-    /// Of the certificate that these files have.
+    /// The validity of the certificate in these files.
     pub(crate) fn validity(&self, source: &Certificate) -> Option<Validity> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.iter().find(|entry| entry.source == *source).map(|entry| entry.pair.validity)
     }
 
-    /// Says why these files will not be new.
+    /// Records why these files will not be renewed.
     pub(crate) fn fail(&self, source: &Certificate, problem: &str) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         for entry in entries.iter_mut().filter(|entry| entry.source == *source) {
@@ -160,7 +161,7 @@ impl Entry {
 }
 
 impl Entry {
-    /// Says that it ends soon, or has ended.
+    /// A sentence if the certificate expires soon or has expired.
     fn ending(&mut self, now: SystemTime, patience: Patience) -> Option<String> {
         let expiry = self.pair.validity.expiry(now);
         let known = std::mem::replace(&mut self.told, expiry) == expiry;

@@ -1,5 +1,5 @@
-//! The thread that keeps certificates fresh, apart from those that move data: reading files and
-//! checking keys takes milliseconds.
+//! The thread that reloads changed certificates. It is separate from the data plane, because reading
+//! files and checking keys takes milliseconds.
 
 use std::io;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ pub(crate) struct CertificateReloader {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Look at all files now.
+/// A request to look at all files now.
 struct Call {
     done: Sender<()>,
 }
 
-/// How often files are looked at: two system calls each.
+/// How often files are checked, with two system calls each.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl CertificateReloader {
@@ -38,7 +38,7 @@ impl CertificateReloader {
                 match called.recv_timeout(FILE_CHECK_INTERVAL) {
                     Ok(call) => {
                         refresh(Patience::Told);
-                        // Who called may have stopped waiting.
+                        // The caller may have stopped waiting.
                         let _ = call.done.send(());
                     }
                     Err(RecvTimeoutError::Timeout) => refresh(Patience::Settled),
@@ -49,11 +49,11 @@ impl CertificateReloader {
         Ok(CertificateReloader { calls: Some(calls), thread: Some(thread) })
     }
 
-    /// Looks at all files, and returns when the new ones are in use.
+    /// Checks all files, and returns when the new ones are in use.
     pub(crate) fn check_now(&self) {
         let (done, looked) = channel();
         if self.calls.as_ref().is_some_and(|calls| calls.send(Call { done }).is_ok()) {
-            // An error means that the thread has ended; there is nothing left to wait for.
+            // An error means that the thread has ended, so there is nothing to wait for.
             let _ = looked.recv();
         }
     }

@@ -1,4 +1,4 @@
-//! The answer's way to the client.
+//! The answer on its way to the client.
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -13,7 +13,7 @@ use crate::h1::scan::{Scan, Scanner};
 use crate::net::clock;
 use crate::proxy::relay::state::{Download, Outcome, Relay, Upload};
 
-/// More interim answers than any server sends.
+/// No server sends as many interim answers.
 const MAX_INTERIM_ANSWERS: u32 = 32;
 
 impl<'w> Relay<'_, 'w> {
@@ -60,7 +60,7 @@ impl<'w> Relay<'_, 'w> {
         }
     }
 
-    /// Sends what is on its way to the client.
+    /// Sends the waiting bytes to the client.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Workspace { answer, to_client, .. } = &mut *self.space;
         if to_client.is_empty() {
@@ -106,7 +106,7 @@ impl<'w> Relay<'_, 'w> {
         })
     }
 
-    /// Takes the header of an answer from its first `most` bytes, if it is there.
+    /// Takes the header of an answer from its first `most` bytes, if it is complete.
     fn on_head(&mut self, most: usize) -> Result<(), Outcome<'w>> {
         let forwarding = &self.worker.shared.config.forwarding;
         let queued = self.space.queued;
@@ -132,8 +132,8 @@ impl<'w> Relay<'_, 'w> {
             (Ok(None), _) => return Err(self.malformed("its header is malformed")),
             (Err(flaw), _) => return Err(self.malformed(flaw)),
         };
-        // A backend that answers before it has the whole request may have done with it: to such a
-        // one the rest is the next request, and its answer to that would be somebody else's.
+        // The backend answered before it had the whole request, so it may ignore the rest. It could read
+        // the rest as the next request, and answer that to somebody else.
         if !matches!(self.upload, Upload::Done { .. }) {
             response.backend = Persistence::Close;
         }
@@ -154,14 +154,14 @@ impl<'w> Relay<'_, 'w> {
                     used: 0,
                     told: false,
                 };
-                // What has arrived of the body goes along with the header.
+                // The part of the body that has arrived goes along with the header.
                 let more = response.body == Framing::Empty || !self.space.answer.is_empty();
                 if more { self.on_body() } else { Ok(()) }
             }
         }
     }
 
-    /// RFC 9110 15.2: interim answers are passed on, but not to clients that do not know them.
+    /// RFC 9110 15.2: interim answers are passed on, except to HTTP/1.0 clients.
     fn on_interim(&mut self, status: u16) -> Result<(), Outcome<'w>> {
         if self.request.version == Version::Http10 {
             self.moved.heads -= self.space.to_client.lead.len() as u64;
@@ -198,7 +198,7 @@ impl<'w> Relay<'_, 'w> {
         *used = decoded.consumed;
         if decoded.end {
             let response = *response;
-            // Bytes after the answer would be taken for the next one's.
+            // Bytes after the answer would be taken for the next answer.
             let clean = answer.len() == decoded.consumed;
             let keep = clean && self.request.backend == Persistence::KeepAlive;
             self.end(response, if keep { response.backend } else { Persistence::Close });
@@ -206,7 +206,7 @@ impl<'w> Relay<'_, 'w> {
         Ok(())
     }
 
-    /// The backend's part is over: its slot is free before the client has read the answer.
+    /// Ends the backend's part. Its slot is free before the client has read the answer.
     fn end(&mut self, response: Response, backend: Persistence) {
         let ended = self.settle(None);
         self.download = Download::Done(response.client);

@@ -22,49 +22,49 @@ pub(crate) struct Relay<'r, 'w> {
     pub(crate) client: &'r mut Client,
     pub(crate) space: &'r mut Workspace,
     pub(crate) request: &'r Request,
-    /// Gone once the backend's part is over.
+    /// None once the backend's part is over.
     pub(crate) connection: Option<BackendConnection<'w>>,
     pub(crate) began: Instant,
     pub(crate) upload: Upload,
     pub(crate) download: Download,
     pub(crate) watch: ResetWatch,
     pub(crate) moved: Moved,
-    /// The backend was told at once that the beginning of its answer has come.
+    /// Whether the beginning of the answer was acknowledged at once.
     pub(crate) acknowledged: bool,
     /// The status of the final answer.
     pub(crate) status: Option<u16>,
-    /// Since when no more has moved than this.
+    /// When the last byte moved, and how many had moved.
     pub(crate) still: Option<(Instant, u64)>,
-    /// When a client that nothing tells of was looked at last.
+    /// When the client was last examined for a reset.
     pub(crate) looked: Instant,
     pub(crate) min_rate: MinRate,
 }
 
-/// How an exchange ended. What is large is seldom, and boxed: outcomes go through many hands.
+/// How an exchange ended. Large and rare parts are boxed, because outcomes pass through many functions.
 pub(crate) enum Outcome<'w> {
     /// The client has the whole answer.
     Complete(Persistence),
-    /// The client has nothing of a final answer yet, and can be told.
+    /// The client has nothing of a final answer yet, so it can be told.
     Failed(Box<Failure>),
-    /// The backend closed an idle connection as the request came; it may be sent again.
+    /// The backend closed an idle connection as the request came. The request may be sent again.
     Stale(Box<BackendConnection<'w>>),
-    /// The backend was not there, or died before an answer; another one may get the request.
+    /// The backend was not there, or it died before an answer. Another one may get the request.
     Unserved(Box<Unserved>),
-    /// The backend did nothing about it. The client can send it again, and we cannot: a part of its
+    /// The backend did not process the request. Only the client can send it again, because a part of its
     /// body is gone.
     Refused,
     /// The client has a part of an answer that will never be complete.
     Broken,
     ClientGone,
-    /// The client has the 101; what follows is not HTTP.
+    /// The client has the 101. What follows is not HTTP.
     Tunnel(Box<BackendConnection<'w>>),
 }
 
-/// A request that a backend did not serve, and that it does no harm to send again.
+/// A request that a backend did not serve and that can safely be sent again.
 pub(crate) struct Unserved {
     pub(crate) id: BackendId,
     pub(crate) backend: Arc<BackendState>,
-    /// What the client is told when nobody else serves it.
+    /// The answer to the client if no other backend serves it.
     pub(crate) failure: Box<Failure>,
     pub(crate) touch: Touch,
 }
@@ -72,9 +72,9 @@ pub(crate) struct Unserved {
 /// What the request may have done to a backend that did not serve it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touch {
-    /// Nothing: the backend did not get it.
+    /// Nothing. The backend did not get it.
     None,
-    /// The backend had something of it when the connection ended.
+    /// The backend had a part of it when the connection ended.
     Lost,
 }
 
@@ -83,10 +83,10 @@ pub(crate) enum Touch {
 pub(crate) struct Moved {
     pub(crate) from_client: u64,
     pub(crate) to_backend: u64,
-    /// Of the body; interim answers count one each. A header has one deadline as a whole.
+    /// Of the body. Each interim answer counts one. A header has one deadline as a whole.
     pub(crate) from_backend: u64,
     pub(crate) to_client: u64,
-    /// Of what goes to the client, headers.
+    /// The part of `to_client` that is headers.
     pub(crate) heads: u64,
 }
 
@@ -99,7 +99,7 @@ pub(crate) enum Upload {
     Done {
         body_taken: bool,
     },
-    /// The backend takes no more; its answer may still come.
+    /// The backend takes no more. Its answer may still come.
     Failed {
         body_taken: bool,
     },
@@ -111,7 +111,7 @@ pub(crate) struct Body {
     pub(crate) decoder: Decoder,
     /// Bytes of content so far.
     pub(crate) content: u64,
-    /// Bytes of the input that are done with once what is on its way has been sent.
+    /// Bytes of the input that are used up once the waiting bytes are sent.
     pub(crate) used: usize,
     pub(crate) taken: bool,
     pub(crate) end: bool,
@@ -119,18 +119,18 @@ pub(crate) struct Body {
 
 pub(crate) enum Download {
     Head {
-        /// None before the parser has said that more is to come, which is seldom.
+        /// None until the parser finds the header incomplete, which is rare.
         scanner: Option<Scanner>,
         interim: u32,
-        /// One of the interim answers asked for the body.
+        /// Whether an interim answer asked for the body.
         continued: bool,
     },
     Body {
         response: Response,
         decoder: Decoder,
-        /// Bytes of the answer that are done with once what is on its way has been sent.
+        /// Bytes of the answer that are used up once the waiting bytes are sent.
         used: usize,
-        /// The client has a part of this answer.
+        /// Whether the client has a part of this answer.
         told: bool,
     },
     /// A 101 is on its way.

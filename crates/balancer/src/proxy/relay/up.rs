@@ -1,4 +1,4 @@
-//! The request's way to the backend.
+//! The request on its way to the backend.
 
 use std::io;
 use std::pin::Pin;
@@ -11,14 +11,14 @@ use crate::connection::workspace::Workspace;
 use crate::h1::body::{Decoder, Framing};
 use crate::proxy::relay::state::{Body, Outcome, Relay, Upload};
 
-/// HTTP/2 leaves out some characters that HTTP/1.1 knows.
+/// HTTP/2 forbids some characters that HTTP/1.1 allows.
 const NOT_SAYABLE_IN_HTTP2: Failure = Failure::Rejected {
     status: 400,
     flaw: "the request target or Host has characters that an HTTP/2 backend cannot be told; encode those of the target with %",
 };
 
 impl<'w> Relay<'_, 'w> {
-    /// Ready with an outcome when the exchange cannot go on, otherwise when all is sent.
+    /// Ready with an outcome if the exchange cannot go on, otherwise when everything is sent.
     pub(crate) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Outcome<'w>>> {
         loop {
             let Some(connection) = self.connection.as_mut() else { return Poll::Ready(Ok(())) };
@@ -34,7 +34,7 @@ impl<'w> Relay<'_, 'w> {
                                 self.upload = Upload::after_head(*body);
                             }
                         }
-                        // It would be so at any backend, and is none's fault.
+                        // Every backend would refuse it, so it is no fault of this one.
                         Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                             return Poll::Ready(Err(self.refuse(NOT_SAYABLE_IN_HTTP2)));
                         }
@@ -85,17 +85,17 @@ impl Upload {
         }
     }
 
-    /// Nothing more can be sent before the client sends more.
+    /// Whether nothing more can be sent before the client sends more.
     pub(crate) fn waits_for_client(&self, space: &Workspace) -> bool {
         matches!(self, Upload::Body(_)) && space.to_backend.is_empty()
     }
 
-    /// Nothing more is read before the backend takes more.
+    /// Whether nothing more is read before the backend takes more.
     pub(crate) fn waits_for_backend(&self, space: &Workspace) -> bool {
         matches!(self, Upload::Body(_)) && !space.to_backend.is_empty()
     }
 
-    /// Bytes of the body have left the input: the request cannot be sent again.
+    /// Whether bytes of the body have left the input. The request cannot be sent again then.
     pub(crate) fn has_taken_body(&self) -> bool {
         match self {
             Upload::Head { .. } => false,
@@ -106,7 +106,7 @@ impl Upload {
 }
 
 impl Body {
-    /// Puts what the input has of the body on its way.
+    /// Puts the arrived part of the body on its way.
     fn take(&mut self, space: &mut Workspace, limit: u64) -> Result<(), Failure> {
         let start = space.input.start();
         let decoded =

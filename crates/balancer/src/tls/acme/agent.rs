@@ -1,5 +1,5 @@
-//! The thread that gets each certificate when it is due, and again after failures. Nothing waits
-//! for it: listeners have what there is.
+//! The thread that gets each certificate when it is due, and retries after failures. Listeners never
+//! wait for it.
 
 use std::io;
 use std::sync::Arc;
@@ -17,35 +17,35 @@ use crate::tls::acme::store::Store;
 use crate::tls::certificate::{Issuer, Validity};
 use crate::tls::hosts::{Hosts, Patience};
 
-/// Ends when dropped, whatever it is at.
+/// Ends when dropped, whatever it is doing.
 pub(crate) struct AcmeAgent {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What it works on.
+/// What the agent works on.
 pub(crate) struct Task {
     pub(crate) acme: Acme,
     pub(crate) store: Store,
     pub(crate) challenges: Challenges,
-    /// Of all listeners with TLS; all have the certificates.
+    /// The certificates of all TLS listeners.
     pub(crate) hosts: Vec<Arc<Hosts>>,
-    /// Whether the authority can ask us. Until then it may be another process that answers.
+    /// Whether this process accepts yet. Until then, another process may answer the authority.
     pub(crate) opened: watch::Receiver<bool>,
     pub(crate) notice: fn(&str),
 }
 
-/// One host's certificate.
+/// When one host's certificate is due.
 struct Due {
     host: String,
     at: SystemTime,
     failures: u32,
 }
 
-/// Checks, signing and everything between, for one certificate.
+/// The time for one certificate, from the order to the chain.
 const ISSUE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// The clock may be set, and files replaced by others: a due time is not trusted for longer.
+/// A due time is checked again after this time, because the clock may be set and files may be replaced.
 const MAX_SLEEP: Duration = Duration::from_secs(60 * 60);
 
 impl AcmeAgent {
@@ -94,7 +94,7 @@ impl Task {
     async fn get(&self, due: &mut Due) {
         let got = timeout(ISSUE_TIMEOUT, self.order(&due.host)).await;
         let Err(failure) = got.unwrap_or(Err(Failure::Timeout(ISSUE_TIMEOUT))) else {
-            // One that is over as it comes must not be asked for without a pause.
+            // A certificate that is already due again must not be ordered without a pause.
             due.at = self.due(&due.host).max(SystemTime::now() + self.acme.retry);
             due.failures = 0;
             return (self.notice)(&format!("certificate for {} was issued", due.host));
@@ -125,8 +125,8 @@ impl Task {
         Ok(())
     }
 
-    /// At once for a certificate of our own; else when a third of its time is left, so that there
-    /// is time for many failures.
+    /// At once for a self-signed certificate, else when a third of its time is left. That leaves time
+    /// for many failures.
     fn due(&self, host: &str) -> SystemTime {
         let source = self.store.certificate(host);
         let validity = self.hosts.iter().find_map(|hosts| hosts.validity(&source));

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Shared by the agent, who is told them, and all connections.
+/// Shared by the agent, which adds tokens, and all connections.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Challenges(Arc<RwLock<HashMap<String, String>>>);
 
-/// Tokens of one order; forgotten when dropped.
+/// The tokens of one order. They are forgotten when dropped.
 pub(crate) struct Posted<'c> {
     challenges: &'c Challenges,
     tokens: Vec<String>,
@@ -16,7 +16,7 @@ pub(crate) struct Posted<'c> {
 const CHALLENGE_REQUEST_PREFIX: &[u8] = b"GET /.well-known/acme-challenge/";
 
 impl Challenges {
-    /// What to answer to a request with this header, if it is the authority's.
+    /// The answer to a request with this header, if the authority sent it.
     pub(crate) fn answer(&self, head: &[u8]) -> Option<String> {
         let rest = head.strip_prefix(CHALLENGE_REQUEST_PREFIX)?;
         let token = rest.split(|&byte| byte == b' ').next()?;

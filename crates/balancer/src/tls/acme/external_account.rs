@@ -7,7 +7,7 @@ use instant_acme::ExternalAccountKey;
 use crate::config::acme::ExternalAccount;
 
 impl ExternalAccount {
-    /// Says what is wrong in a sentence with a remedy.
+    /// Reads the key. Returns what is wrong, in one sentence with a remedy.
     pub(crate) fn load(&self) -> Result<ExternalAccountKey, String> {
         let file = self.key.display();
         let text = std::fs::read_to_string(&self.key).map_err(|error| {

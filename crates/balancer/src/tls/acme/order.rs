@@ -1,4 +1,4 @@
-//! How one certificate is got: an account, an order, its proofs, a key, the chain.
+//! How one certificate is issued: an account, an order, its proofs, a key, the chain.
 
 use std::io;
 use std::time::Duration;
@@ -85,7 +85,7 @@ pub(crate) async fn certificate(
     Ok(key + &chain)
 }
 
-/// What the authority says against the proofs.
+/// What the authority says about failed proofs.
 async fn complaint(order: &mut Order) -> Option<String> {
     let mut authorizations = order.authorizations();
     while let Some(Ok(authorization)) = authorizations.next().await {

@@ -1,6 +1,6 @@
-//! What is kept between runs: the account, and for each host one file with its key and chain. Until
-//! a host has a certificate, the file has one that we signed ourselves, so that TLS works, if
-//! with a warning. Files are replaced whole.
+//! What is kept between runs: the account, and a file with key and chain for each host. Until a host has
+//! a certificate, its file has a self-signed one, so that TLS works with a warning. Files are replaced
+//! as a whole.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Makes sure that each host has a file. Says what is wrong in a sentence with a remedy.
+    /// Makes sure that each host has a file. Returns what is wrong, in one sentence with a remedy.
     pub(crate) fn open(acme: &Acme) -> Result<Self, String> {
         let store = Store { directory: acme.store.clone() };
         acme.external_account.as_ref().map(ExternalAccount::load).transpose()?;
@@ -46,12 +46,12 @@ impl Store {
         Certificate { hosts: vec![host.into()], chain: file.clone(), key: file }
     }
 
-    /// `pem` has the key and the chain.
+    /// Keeps the key and the chain of a host.
     pub(crate) fn keep(&self, host: &str, pem: &str) -> io::Result<()> {
         replace(&self.path(host), pem.as_bytes())
     }
 
-    /// The account with the authority that `directory` describes, if there is one.
+    /// The account at the authority with this directory URL, if there is one.
     pub(crate) fn account(&self, directory: &str) -> io::Result<Option<AccountCredentials>> {
         match fs::read(self.account_path(directory)) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
@@ -72,7 +72,7 @@ impl Store {
         self.directory.join(format!("{host}.pem"))
     }
 
-    /// One for each authority: an account is unknown elsewhere.
+    /// One file for each authority, because other authorities do not know the account.
     fn account_path(&self, directory: &str) -> PathBuf {
         let name = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
         let directory = directory.trim_start_matches("https://");
@@ -84,7 +84,7 @@ impl Store {
 fn placeholder(host: &str) -> Result<String, rcgen::Error> {
     let mut params = CertificateParams::new([host.to_owned()])?;
     params.distinguished_name.push(DnType::CommonName, "not issued yet");
-    // Valid whatever the clock says.
+    // It must be valid whatever the clock says.
     params.not_before = date_time_ymd(2000, 1, 1);
     params.not_after = date_time_ymd(2100, 1, 1);
     let key = KeyPair::generate()?;
