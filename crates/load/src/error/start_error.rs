@@ -41,7 +41,7 @@ pub enum StartError {
     )]
     NoLocalAddress,
     /// The host cannot be a name that a certificate is for.
-    #[error("'{0}' is no name or address that a certificate can be for; check the URL")]
+    #[error("'{0}' is not a name or address that a certificate can have; check the URL")]
     TlsName(String),
     /// The file of trusted certificates is of no use.
     #[error(
@@ -54,7 +54,7 @@ pub enum StartError {
         /// What is wrong with it.
         why: String,
     },
-    /// The system trusts nobody.
+    /// The system has no trusted certificates.
     #[error(
         "this system has no trusted certificates; install its package (ca-certificates), name a file with --ca, or use --insecure for a server of your own"
     )]
@@ -118,7 +118,7 @@ pub enum StartError {
     )]
     Ramp(f64),
     /// Thinking that is shortest when it is longest.
-    #[error("thinking from {least:?} to {most:?} is no range; give the shorter time first")]
+    #[error("thinking from {least:?} to {most:?} is not a range; give the shorter time first")]
     Think {
         /// The shortest.
         least: Duration,
@@ -129,9 +129,7 @@ pub enum StartError {
     #[error("only the last phase of a constant rate may have no end; give every phase a length")]
     EndlessPhase,
     /// A script's `before` did not come to its end.
-    #[error(
-        "what the script does before the load failed: {error}; make it pass alone, or take it out"
-    )]
+    #[error("the script's 'before' failed: {error}; make it pass alone, or remove it")]
     Before {
         /// The name of the error.
         error: String,
@@ -141,7 +139,7 @@ pub enum StartError {
     ScriptInHttp2,
     /// A request that HTTP/2 has no words for.
     #[error(
-        "this request cannot be said in HTTP/2: give a path that begins with / and a host, or speak HTTP/1.1"
+        "HTTP/2 cannot carry this request: give a path that begins with / and a host, or use HTTP/1.1"
     )]
     NotInHttp2,
     /// A closed workload without users.

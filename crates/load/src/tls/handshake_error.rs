@@ -12,7 +12,7 @@ pub(crate) fn explained(error: Option<&Error>) -> String {
                 .to_owned()
         }
         Some(Error::InvalidMessage(_)) => {
-            "what answers does not speak TLS; check the port, or use http://".to_owned()
+            "the server does not speak TLS there; check the port, or use http://".to_owned()
         }
         Some(Error::AlertReceived(alert)) => {
             format!("the server refused the TLS handshake ({alert:?}); look at its log")
@@ -22,7 +22,7 @@ pub(crate) fn explained(error: Option<&Error>) -> String {
             CertificateError::UnknownIssuer
             | CertificateError::BadSignature
             | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => format!(
-                "nobody who is trusted has signed the server's certificate; give its authority with \
+                "no trusted authority has signed the server's certificate; give its authority with \
                  --ca, {ANYBODY}"
             ),
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {

@@ -19,13 +19,13 @@ use load::RequestName;
 pub(super) struct Compiler {
     pub(super) steps: Steps,
     pub(super) request_names: Vec<RequestName>,
-    /// As the plugin metrics-by-endpoint calls requests.
+    /// The names of requests for the plugin metrics-by-endpoint.
     pub(super) endpoints: Vec<String>,
     /// The folder of the script: files are named relative to it.
     pub(super) folder: PathBuf,
     /// Values that are known now and never change, by the name of the variable.
     known: BTreeMap<String, Value>,
-    /// What was said where the script is run; a session may change it.
+    /// Values from the command line. A session may change them.
     given: Scope,
     variables: Vec<Variable>,
     random: SmallRng,
@@ -70,7 +70,7 @@ impl Compiler {
         }
     }
 
-    /// From now on, templates may look at this value, unless the script has a variable of the name.
+    /// Makes a value known to templates, unless the script has a variable of the name.
     pub(super) fn know(&mut self, name: &str, value: Value) {
         let is_set = |variable: &Variable| variable.setting == Setting::Set;
         if !self.variables.iter().any(|variable| variable.name == name && is_set(variable)) {
@@ -78,7 +78,7 @@ impl Compiler {
         }
     }
 
-    /// From now on, what is known before the load begins may look at this variable.
+    /// Makes a variable known to everything that is evaluated before the load.
     pub(super) fn give(&mut self, name: &str, value: Value) {
         let variable = self.set(name);
         self.given.set(variable, value);
@@ -96,7 +96,7 @@ impl Compiler {
         number
     }
 
-    /// The number of a variable, if something looks at it.
+    /// The number of a variable, if something uses it.
     pub(super) fn looked_at(&self, name: &str) -> Option<u32> {
         let number = self.variables.iter().position(|v| v.name == name && v.used.is_some())?;
         Some(number as u32)
@@ -200,7 +200,7 @@ impl Compiler {
         }
     }
 
-    /// A value that is known before the load begins, of any shape.
+    /// A value of any shape that is known before the load begins.
     pub(super) fn value(&mut self, node: &Node, what: &str) -> Result<Value, Refusal> {
         Ok(match &node.item {
             Item::Null => Value::Null,
@@ -279,7 +279,7 @@ impl Compiler {
         self.reference(inner, line).map(|reference| Hole::Part(Part::Variable(reference)))
     }
 
-    /// The value of something that is known now.
+    /// The value of a reference that is known now.
     fn known_value(&self, path: &str, line: u32) -> Result<Option<Value>, Refusal> {
         let Some(keys) = property_path(path) else {
             return Ok(None);
@@ -298,7 +298,7 @@ impl Compiler {
         Ok(known.map(|value| inside(value, keys).map_or(Value::Null, Cow::into_owned)))
     }
 
-    /// The value of a text that is one hole and nothing else.
+    /// The value of a text that consists of one hole.
     fn lone_known(&self, text: &str) -> Option<Value> {
         let inner = text.strip_prefix("{{")?.strip_suffix("}}")?;
         if inner.contains("{{") {
@@ -344,7 +344,7 @@ impl Compiler {
     }
 }
 
-/// What `{{ }}` holds.
+/// The content of `{{ }}`.
 enum Hole {
     Known(Value),
     Part(Part),

@@ -19,9 +19,9 @@ use crate::scenario::script::{Connections, Settings as Terms};
 use crate::scenario::steps::Jitter;
 use crate::template::quantity;
 
-/// As long as Artillery waits for an answer.
+/// The timeout of Artillery.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections of a session while its steps run in parallel.
+/// The most connections of a session while its steps run in parallel.
 const OWN_CONNECTIONS: usize = 100;
 const APDEX_THRESHOLD: Nanos = 500 * MILLISECOND;
 
@@ -117,15 +117,15 @@ impl Settings {
         Ok(())
     }
 
-    /// Every session knows this; of a list, one of its values. It goes before a column of a
-    /// payload, and before what was said of the variable earlier.
+    /// Every session gets this value, or one of the values of a list. It replaces a column of a payload, and an
+    /// earlier value of the variable.
     pub(super) fn set(&mut self, variable: u32, value: Value) {
         self.variables.retain(|(known, _)| *known != variable);
         self.choices.retain(|(known, _)| *known != variable);
         let is_column = |DataRows { columns, .. }: &DataRows| columns.contains(&variable);
         match value {
             Value::Array(values) => self.choices.push((variable, values)),
-            // Chosen after the row is dealt.
+            // It is chosen after the row is dealt.
             value if self.data_rows.iter().any(is_column) => {
                 self.choices.push((variable, vec![value]));
             }
@@ -264,7 +264,7 @@ pub(super) fn engine(compiler: &mut Compiler, node: Option<&Node>) -> Result<(),
     }
 }
 
-/// Either a share of the pause, as `20%`, or a time; a plain number is of milliseconds.
+/// A share of the pause such as `20%`, or a time. A plain number is in milliseconds.
 pub(super) fn jitter(compiler: &mut Compiler, node: &Node) -> Result<Jitter, Refusal> {
     let text = compiler.fixed(node, "jitter")?;
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| (0.0..1e9).contains(n));

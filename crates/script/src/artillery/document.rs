@@ -1,4 +1,4 @@
-//! YAML, and JSON as a part of it, with the line of everything.
+//! YAML, and JSON as a part of it, with the line of each value.
 
 use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::refusal::Refusal;
 /// A part of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
-    /// Counted from 1; 0 for what does not come from the file.
+    /// Counted from 1; 0 if it does not come from the file.
     pub(super) line: u32,
     pub(super) item: Item,
 }
@@ -27,12 +27,12 @@ pub(super) enum Item {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
     pub(super) key: String,
-    /// Of the key.
+    /// The line of the key.
     pub(super) line: u32,
     pub(super) value: Node,
 }
 
-/// How the lists of two documents become one.
+/// How the lists of two documents are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lists {
     /// Element by element.
@@ -96,7 +96,7 @@ impl Node {
         }
     }
 
-    /// The elements of a list, or the one thing that stands for a list of one.
+    /// The elements of a list, or a single value as a list of one.
     pub(super) fn one_or_more(&self) -> &[Node] {
         match &self.item {
             Item::List(nodes) => nodes,
@@ -130,7 +130,7 @@ impl Node {
         Refusal { line: (self.line > 0).then_some(self.line), what: what.into() }
     }
 
-    /// Takes over what `other` says.
+    /// Merges `other` into this document, whose values it replaces.
     pub(super) fn merge(&mut self, other: Node, lists: Lists) {
         match (&mut self.item, other.item) {
             (Item::Map(mine), Item::Map(others)) => {
@@ -177,7 +177,7 @@ impl Node {
     }
 }
 
-/// The entries of a map. What `<<` brings in comes last, and only where the map has no such key.
+/// The entries of a map. Those of `<<` come last, and only if the map has no such key.
 fn entries_of<'y, 'i: 'y>(
     pairs: impl Iterator<Item = (&'y MarkedYaml<'i>, &'y MarkedYaml<'i>)>,
 ) -> Result<Vec<Entry>, Refusal> {

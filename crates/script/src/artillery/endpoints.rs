@@ -1,4 +1,4 @@
-//! The plugin metrics-by-endpoint: what it calls requests.
+//! The plugin metrics-by-endpoint: the names that it gives to requests.
 
 use super::compiler::Compiler;
 use super::document::Node;
@@ -17,7 +17,7 @@ pub(super) enum RequestNames {
 /// Names of requests in metrics.
 #[derive(Debug)]
 pub(super) struct Endpoints {
-    /// Before all of them.
+    /// The prefix of all names.
     pub(super) namespace: String,
     names: RequestNames,
     query: QueryPart,
@@ -63,7 +63,7 @@ impl Endpoints {
         })
     }
 
-    /// Artillery loads the plugin unasked. Here it is where a condition needs it.
+    /// Artillery always loads the plugin. Here it is active if a condition needs it.
     pub(super) fn unasked(goals: &[Goal]) -> Option<Endpoints> {
         let mut names = goals.iter().flat_map(|goal| goal.expression.names());
         names.any(|name| name.starts_with(ENDPOINTS)).then(|| Endpoints {
@@ -74,7 +74,7 @@ impl Endpoints {
         })
     }
 
-    /// What a request with this URL, as written, is called, if it counts.
+    /// The name of a request with this URL, as written, if it counts.
     pub(super) fn name(&self, url: &str, name: Option<&str>) -> Option<String> {
         let path = match url.split_once("://") {
             Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),

@@ -30,7 +30,7 @@ pub(super) fn read(compiler: &mut Compiler, node: &Node) -> Result<Vec<Goal>, Re
     }
     if let Some(node) = fields.take("maxErrorRate") {
         let most = compiler.number(node, "maxErrorRate")?;
-        // Artillery takes all that have not completed; here the end may cut some short.
+        // Artillery counts all that have not completed. Here the end may cut some short.
         let expression = format!("vusers.failed / vusers.created * 100 <= {most}");
         let text = format!("maxErrorRate <= {most}");
         goals.push(goal(&text, &expression, Weight::Required, node.line)?);

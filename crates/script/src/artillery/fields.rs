@@ -1,9 +1,9 @@
-//! Reading a map key by key, so that no key is passed over in silence.
+//! Reads a map key by key, so that no key is ignored silently.
 
 use super::document::{Entry, Node};
 use super::refusal::Refusal;
 
-/// The keys of a map, of which every one must be asked for.
+/// The keys of a map. The reader must ask for each of them.
 #[derive(Debug)]
 pub(super) struct Fields<'n> {
     what: &'static str,
@@ -22,12 +22,12 @@ impl<'n> Fields<'n> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    /// Keys that are fine and change nothing here.
+    /// Accepts keys that change nothing here.
     pub(super) fn allow(&mut self, keys: &[&'static str]) {
         self.asked.extend(keys);
     }
 
-    /// Keys that cannot be done; `why` says why, and what to do.
+    /// Refuses keys that are not supported. `why` gives the reason and the remedy.
     pub(super) fn refuse(&mut self, keys: &[&'static str], why: &str) -> Result<(), Refusal> {
         self.asked.extend(keys);
         match self.entries.iter().find(|entry| keys.contains(&entry.key.as_str())) {
@@ -36,8 +36,8 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Every key has been asked for. Those that begin with `x-` are the author's own, as a place
-    /// for anchors.
+    /// Refuses keys that nobody asked for. Keys that begin with `x-` are the author's own, for
+    /// anchors.
     pub(super) fn finish(self) -> Result<(), Refusal> {
         let known = |key: &str| key.starts_with("x-") || self.asked.contains(&key);
         let unknown = self.entries.iter().find(|entry| !known(&entry.key));

@@ -1,4 +1,4 @@
-//! `config.payload`: files of values, one row a session.
+//! `config.payload`: files of values, with one row for each session.
 
 use serde_json::{Map, Number, Value};
 
@@ -11,7 +11,7 @@ use crate::scenario::data_rows::{DataRows, RowOrder};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cast {
-    /// What looks like a number is one.
+    /// Cells that look like numbers are numbers.
     Numbers,
     Texts,
 }
@@ -121,7 +121,7 @@ fn load(
         let cells = record.len();
         let width = *width.get_or_insert(cells.max(columns));
         if cells != width {
-            // A comma without quotes would shift what comes after it.
+            // An unquoted comma would shift the cells after it.
             return Err(refuse(format!(
                 "the number of values in its line {} is {cells}, and not {width}; give every field one, in quotes if it holds the delimiter",
                 line_of(&record, bytes)
@@ -132,7 +132,7 @@ fn load(
     rows.collect()
 }
 
-/// Where the reader stood before it passed over empty lines, and these.
+/// The reader's position before it skipped empty lines, and those lines.
 fn line_of(record: &csv::StringRecord, bytes: &[u8]) -> u64 {
     let Some(position) = record.position() else { return 0 };
     let rest = bytes.iter().skip(position.byte() as usize);

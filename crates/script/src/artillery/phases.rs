@@ -10,7 +10,7 @@ use crate::template::quantity;
 use load::Rate;
 use load::{Flow, Phase, Spacing};
 
-/// Where there are no phases, one session begins.
+/// Without phases, one session begins.
 pub(super) fn default() -> Vec<Phase> {
     let length = Some(Duration::from_secs(1));
     vec![Phase { name: None, flow: Flow::Count(1), length, limit: None }]
@@ -99,7 +99,7 @@ fn read_phase<'n>(
     Ok((phase, mode))
 }
 
-/// A ramp goes in steps of a second; one of a single second is its mean.
+/// A ramp has steps of a second. A ramp of a single second has its mean rate.
 fn flow_of(from: Rate, to: Option<Rate>, length: Duration) -> Flow {
     match to {
         None => Flow::Constant(from),
@@ -108,7 +108,7 @@ fn flow_of(from: Rate, to: Option<Rate>, length: Duration) -> Flow {
     }
 }
 
-/// Sessions a second. One in ten thousand seconds is as good as none.
+/// Sessions per second. One in ten thousand seconds counts as none.
 fn rate_of(compiler: &mut Compiler, node: &Node, what: &str) -> Result<Rate, Refusal> {
     let rate = compiler.number(node, what)?;
     match rate {

@@ -1,4 +1,4 @@
-//! A request: a method with everything under it.
+//! A request step: a method, and everything under it.
 
 use http::{HeaderName, Method};
 use rand::RngExt;
@@ -86,7 +86,7 @@ pub(super) fn read(
     })))
 }
 
-/// In place of one of the same name.
+/// Replaces one of the same name.
 pub(super) fn set_header(
     compiler: &mut Compiler,
     entry: &Entry,
@@ -128,7 +128,7 @@ fn method_of(entry: &Entry) -> Result<Method, Refusal> {
     let known = entry.key.bytes().all(|b| b.is_ascii_alphabetic()) && !word.is_empty();
     let is_request = entry.value.get("url").is_some() || entry.value.get("uri").is_some();
     let usual = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
-    // PURGE and PROPFIND are methods too; one letter beside a usual one is a slip.
+    // PURGE and PROPFIND are methods, too. A name that differs from a usual one in a letter is a mistake.
     let slip = usual.iter().find(|usual| strsim::osa_distance(usual, &word) == 1);
     match (Method::from_bytes(word.as_bytes()), slip) {
         (Ok(method), _) if usual.contains(&word.as_str()) => Ok(method),
@@ -147,14 +147,14 @@ fn method_of(entry: &Entry) -> Result<Method, Refusal> {
     }
 }
 
-/// A path, or a whole URL; what is sure to fail is refused now.
+/// A path, or a whole URL. A URL that is sure to fail is refused now.
 fn url_of(compiler: &mut Compiler, node: &Node) -> Result<Text, Refusal> {
     let url = compiler.text(node, "url")?;
     match url.as_fixed() {
         Some(fixed) if !fixed.starts_with('/') => {
             let known = compiler.origin.path_of(fixed);
             known.map_err(|_| {
-                // As written: what stands in its place may be a secret.
+                // The URL as written, because its values may be secrets.
                 let what = format!(
                     "the url '{}' is not on the target; begin it with '/', or run a script for each server",
                     without_secrets(&node.scalar().unwrap_or_default())
@@ -167,7 +167,7 @@ fn url_of(compiler: &mut Compiler, node: &Node) -> Result<Text, Refusal> {
     Ok(url)
 }
 
-/// Headers with the defaults that they leave, and who logs in.
+/// Headers with the remaining defaults, and the credentials.
 #[allow(clippy::type_complexity)]
 fn heads(
     compiler: &mut Compiler,
@@ -197,7 +197,7 @@ fn heads(
     Ok((headers, Some(user)))
 }
 
-/// The body, and the header that says what it is.
+/// The body, and its content type.
 fn body_of(
     compiler: &mut Compiler,
     fields: &mut Fields<'_>,
@@ -205,7 +205,7 @@ fn body_of(
 ) -> Result<Body, Refusal> {
     let kinds = ["json", "body", "form", "formData"].map(|key| fields.take(key));
     let [json, body, form, form_data] = kinds;
-    // json goes before body, as the scripts' authors know it.
+    // json takes precedence over body, as in Artillery.
     let mut content_type = |value: &str| {
         if !headers.iter().any(|(name, _)| name == "content-type") {
             headers.push(("content-type".into(), Text::fixed(value)));
@@ -275,7 +275,7 @@ fn field_of(compiler: &mut Compiler, entry: &Entry) -> Result<Field, Refusal> {
     Ok(Field { name, content_type, content })
 }
 
-/// Names and values; a list gives its name several values.
+/// Names and values. A list gives its name several values.
 fn pairs(compiler: &mut Compiler, node: &Node, what: &str) -> Result<Vec<(Text, Text)>, Refusal> {
     let mut pairs = Vec::new();
     for entry in node.entries(what)? {

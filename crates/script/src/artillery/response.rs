@@ -1,4 +1,4 @@
-//! `capture`, `match` and `expect`: what is looked for in answers.
+//! `capture`, `match` and `expect`.
 
 use std::sync::LazyLock;
 
@@ -16,27 +16,27 @@ use crate::response::expectation::{Cache, Expectation};
 use crate::response::json_path::JsonQuery;
 use crate::template::text::Text;
 
-/// Something in a filter that is compared with nothing, and what stands before it. In RFC 9535 it asks
-/// whether it is there; in JavaScript, whether it is also true.
+/// An operand of a filter without a comparison, and the text before it. In RFC 9535 it asks whether a value
+/// exists, and in JavaScript whether it is also true.
 static LONE: LazyLock<Regex> =
     LazyLock::new(|| place(r"(\?|(?<!\w)\(|&&|\|\|)(\s*!?\s*)(@PLACE)(?=\s*(?:\)|\]|&&|\|\|))"));
 const TRUE: &str = "$1$2($3 && $3 != false && $3 != null && $3 != 0 && $3 != '')";
-/// In JavaScript, what is not there is equal to null; not so by `===`.
+/// In JavaScript, a missing value equals null, but not by `===`.
 static SOME: LazyLock<Regex> = LazyLock::new(|| place(r"(@PLACE)\s*!=\s*null"));
 static NONE: LazyLock<Regex> = LazyLock::new(|| place(r"(@PLACE)\s*==\s*null"));
-/// In JavaScript, a number is equal to a text that says it; not so by `===`.
+/// In JavaScript, a number equals its text, but not by `===`.
 static LOOSE: LazyLock<Regex> = LazyLock::new(|| {
     place(r#"(@PLACE)\s*([=!]=)(?!=)\s*(['"]?)(-?\d{1,15}(?:\.\d+)?)\3(?=\s*(?:\)|\]|&&|\|\|))"#)
 });
 
-/// The pattern with what leads to one place.
+/// The pattern for an operand that leads to one place.
 fn place(pattern: &str) -> Regex {
     let place = r#"(?:\.\w+|\[(?:\d+|'[^']*'|"[^"]*")\])*"#;
     let pattern = pattern.replace("PLACE", place);
     Regex::new(&pattern).expect("a pattern of this file, which its tests use")
 }
 
-/// Backtracking of one regular expression on one answer, so that none can take the thread.
+/// The most backtracking of a regular expression on one answer, so that none can take the thread.
 const BACKTRACK_LIMIT: usize = 100_000;
 
 pub(super) fn read_captures(
@@ -107,7 +107,7 @@ fn source_of(
                 path.refuse(format!("this is no JSONPath: {why}; write it like $.items[0].id"))
             })?;
             let multiple = fields.take("multiple").map(|node| compiler.truth(node, "multiple"));
-            // Named after what the library that Artillery uses should wrap.
+            // The library of Artillery wraps it under this name.
             let several = match multiple.transpose()? {
                 Some(false) => Several::All,
                 Some(true) | None => Several::Any,
@@ -138,8 +138,8 @@ fn json_path(path: &str) -> Option<JsonQuery> {
     JsonQuery::parse(&normal(path)).ok()
 }
 
-/// The path as RFC 9535 wants it. Scripts leave out the `$`, write names with hyphens and numbers after
-/// a dot, compare with `===` and count from the end with `@.length`.
+/// The path as RFC 9535 requires it. Scripts leave out the `$`, write names with hyphens and numbers after a dot,
+/// compare with `===`, and count from the end with `@.length`.
 fn normal(path: &str) -> String {
     let path = path.trim().replace("(@.length-1)", "-1").replace("(@.length - 1)", "-1");
     let path = LOOSE.replace_all(&path, either);
@@ -163,7 +163,7 @@ fn normal(path: &str) -> String {
             if !out.ends_with("..") {
                 out.pop();
             }
-            // Of a list the element, of an object the member, as in JavaScript.
+            // The element of a list, or the member of an object, as in JavaScript.
             let is_place = name.parse::<u32>().is_ok_and(|place| place.to_string() == name);
             let element = if is_place { format!("{name},") } else { String::new() };
             out.push_str(&format!("[{element}'{name}']"));
@@ -181,11 +181,11 @@ fn normal(path: &str) -> String {
     out
 }
 
-/// The comparison with the number, and with the text that says it.
+/// The comparison with the number and with its text.
 fn either(comparison: &Captures<'_, str>) -> String {
     let [place, sign, quote, digits] = [1, 2, 3, 4].map(|group| &comparison[group]);
     let join = if sign == "==" { "||" } else { "&&" };
-    // As JSON writes it: 7, not 007.
+    // A number as JSON writes it: 7, not 007.
     let number = digits.parse::<f64>().map_or_else(|_| digits.to_owned(), |n| n.to_string());
     let text = if quote.is_empty() { number.as_str() } else { digits };
     format!("({place} {sign} {number} {join} {place} {sign} '{text}')")
@@ -195,7 +195,7 @@ fn regex_of(compiler: &mut Compiler, node: &Node, flags: &str) -> Result<Pattern
     if let Some(flag) = flags.chars().find(|flag| !"gimsuy".contains(*flag)) {
         return Err(node.refuse(format!("'{flag}' is not a flag; there are i, m and s")));
     }
-    // Flags stand before the expression, so that one with holes can be compiled later.
+    // Flags are put before the expression, so that one with holes can be compiled later.
     let set: String = flags.chars().filter(|flag| "ims".contains(*flag)).collect();
     let prefix = if set.is_empty() { String::new() } else { format!("(?{set})") };
     let text = node.scalar().ok_or_else(|| node.refuse("regexp has to be a text"))?;

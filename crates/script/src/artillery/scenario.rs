@@ -1,4 +1,4 @@
-//! `scenarios`, `before` and `after`: flows, and the steps that are no requests.
+//! `scenarios`, `before` and `after`: flows, and all steps but requests.
 
 use super::compiler::Compiler;
 use super::config;
@@ -35,9 +35,9 @@ const FOREIGN: [&str; 9] = [
     "subscribe",
     "response",
 ];
-/// Branches of `parallel` at once, unless it says otherwise.
+/// The default limit of branches of `parallel`.
 const PARALLEL_LIMIT: usize = 100;
-/// Steps within steps; people write few.
+/// The deepest nesting of steps.
 const MAX_DEPTH: u32 = 50;
 
 pub(super) fn read_all(
@@ -93,7 +93,7 @@ fn read_flow(
     block(compiler, flow, settings, 0)
 }
 
-/// Steps, of which some may be lists of steps (as YAML aliases make them).
+/// Reads steps. Some may be lists of steps, as YAML aliases make them.
 fn block(
     compiler: &mut Compiler,
     node: &Node,
@@ -150,7 +150,7 @@ fn step(
     };
     match entry.key.as_str() {
         "log" => {
-            // As written, so that what is wrong with it is said.
+            // The text as written, so that its error is reported.
             compiler.text(&entry.value, "log")?;
             let said = without_secret_variables(&entry.value.scalar().unwrap_or_default());
             compiler.template(&said, entry.value.line).map(Step::Log)

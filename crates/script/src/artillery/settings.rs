@@ -1,4 +1,4 @@
-//! What `config` says, for whoever reads the rest of the script.
+//! The values of `config`, which the rest of the script refers to.
 
 use load::{Phase, Spacing};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::scenario::script::Settings as Terms;
 use crate::scenario::steps::Jitter;
 use crate::template::text::Text;
 
-/// What `config` says.
+/// The values of `config`.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) target: String,
@@ -23,14 +23,14 @@ pub(super) struct Settings {
     pub(super) choices: Vec<(u32, Vec<Value>)>,
     pub(super) data_rows: Vec<DataRows>,
     pub(super) goals: Vec<Goal>,
-    /// Where requests are to be counted by their URLs as well.
+    /// The names of endpoints, if requests are counted by their URLs as well.
     pub(super) endpoints: Option<Endpoints>,
 }
 
-/// What requests have unless they say otherwise.
+/// The defaults of requests.
 #[derive(Debug)]
 pub(super) struct Defaults {
-    /// Names in lower case.
+    /// Names are in lower case.
     pub(super) headers: Vec<(String, Text)>,
     pub(super) cookies: Vec<(String, Text)>,
     pub(super) strictness: Strictness,

@@ -1,13 +1,12 @@
 //! Conditions over numbers and texts, as scripts write them: `http.response_time.p95 < 250 and
 //! vusers.failed == 0`.
 //!
-//! Operators from loose to tight: `? :`, `or`, `and`, `not`, comparisons and `in`, `+ -`,
-//! `* / %`, `^`, sign. Truth is 1 and falsehood 0; comparisons with something that has no value
-//! are false.
+//! Operators from loose to tight: `? :`, `or`, `and`, `not`, comparisons and `in`, `+ -`, `* / %`, `^`, sign.
+//! True is 1 and false is 0. Comparisons with something that has no value are false.
 
 use std::fmt;
 
-/// A condition, parsed.
+/// A parsed condition.
 #[derive(Debug, Clone)]
 pub(crate) struct Expression {
     root: Node,
@@ -15,15 +14,15 @@ pub(crate) struct Expression {
     names: Vec<String>,
 }
 
-/// What a name or a part of an expression is worth.
+/// The value of a name or of a part of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Operand {
-    /// Not a number where there is no value.
+    /// Not a number (NaN) if there is no value.
     Number(f64),
     Text(String),
 }
 
-/// Why a text is no condition.
+/// Why a text is not a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxError(String);
 
@@ -78,13 +77,13 @@ enum Token {
     Sign(&'static str),
 }
 
-/// Deeper nesting than people write; it bounds the stack.
+/// The deepest nesting, which bounds the stack.
 const MAX_DEPTH: u32 = 100;
-/// A longer condition than people write; what follows on one level bounds the stack as well.
+/// The longest condition. Operators on one level use the stack as well.
 const MAX_TOKENS: usize = 1000;
 
-/// What the names of metrics begin with that the plugin metrics-by-endpoint makes: other than in all
-/// others, in these a hyphen is no minus, and a slash no division.
+/// The prefix of metrics of the plugin metrics-by-endpoint. In these names a hyphen is no minus, and a slash is no
+/// division.
 pub(crate) const ENDPOINTS: &str = "plugins.metrics-by-endpoint";
 
 const SIGNS: [&str; 18] =
@@ -109,7 +108,7 @@ impl Expression {
         &self.names
     }
 
-    /// Whether it holds. `value` gives the worth of the n-th of the names.
+    /// Whether it holds. `value` gives the value of the n-th name.
     pub(crate) fn holds(&self, value: &dyn Fn(usize) -> Operand) -> bool {
         self.root.evaluate(value).is_true()
     }
@@ -368,7 +367,7 @@ impl Parser {
         }
     }
 
-    /// What follows an opening parenthesis, up to the closing one.
+    /// The expression between parentheses.
     fn list(&mut self) -> Result<Vec<Node>, SyntaxError> {
         let mut nodes = vec![self.choice()?];
         while self.take(",") {

@@ -5,7 +5,7 @@ use load::{Nanos, SECOND};
 /// The longest time that a script may name.
 const LONGEST_SECONDS: f64 = 365.0 * 86_400.0;
 
-/// A time: a number is of seconds, else it has a unit, as in `500ms`, `5min` or `1.5 hours`.
+/// A time: a number of seconds, or a number with a unit such as `500ms`, `5min` or `1.5 hours`.
 pub(crate) fn seconds(text: &str) -> Option<Nanos> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -23,8 +23,7 @@ pub(crate) fn seconds(text: &str) -> Option<Nanos> {
     (seconds <= LONGEST_SECONDS).then_some((seconds * SECOND as f64) as Nanos)
 }
 
-/// The rounds of a loop: a count, -1 for ever, or a range whose end is not part of it. Anything
-/// else means none.
+/// The rounds of a loop: a count, -1 for ever, or a range without its end. Any other text means no rounds.
 pub(crate) fn rounds(text: &str) -> (i64, Option<i64>) {
     let text = text.trim();
     if let Ok(count) = text.parse::<i64>() {

@@ -41,14 +41,14 @@ impl Scope {
         self.values[index] = Some(value);
     }
 
-    /// Forgets everything but what `other` knows.
+    /// Becomes a copy of `other`, in the same memory.
     pub(crate) fn reset(&mut self, other: &Scope) {
         self.values.clone_from(&other.values);
     }
 }
 
 impl Key {
-    /// What is under this key.
+    /// The value under this key.
     fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         match (self, value) {
             (Key::Name(name), _) => value.get(&**name),
@@ -58,7 +58,7 @@ impl Key {
     }
 }
 
-/// What is at the end of these keys: as in JavaScript, the length of a list or a text, too.
+/// The value at the end of these keys, including the length of a list or a text, as in JavaScript.
 pub(crate) fn inside<'v>(value: &'v Value, keys: &[Key]) -> Option<Cow<'v, Value>> {
     match keys {
         [] => Some(Cow::Borrowed(value)),
@@ -70,7 +70,7 @@ pub(crate) fn inside<'v>(value: &'v Value, keys: &[Key]) -> Option<Cow<'v, Value
     }
 }
 
-/// Of a list or a text; JavaScript counts in units of UTF-16.
+/// The length of a list or a text. JavaScript counts in units of UTF-16.
 pub(crate) fn length(value: &Value) -> Option<Value> {
     match value {
         Value::Array(list) => Some(list.len().into()),

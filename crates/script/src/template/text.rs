@@ -1,4 +1,4 @@
-//! Texts and values with holes, compiled once, filled in for each request.
+//! Texts and values with holes. They are compiled once, and filled in for each request.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ pub(crate) enum Part {
         from: i64,
         to: i64,
     },
-    /// So many letters and digits.
+    /// This many letters and digits.
     RandomString {
         length: usize,
     },
@@ -42,7 +42,7 @@ pub(crate) struct JsonTemplate {
 pub(crate) enum JsonPart {
     /// Serialized already.
     Raw(Vec<u8>),
-    /// A value of its own; a lone variable keeps its type, anything else is a string.
+    /// A whole value. A single variable keeps its type, and anything else is a string.
     Value(Text),
     /// A key of an object.
     Key(Text),
@@ -63,7 +63,7 @@ impl Text {
         Text { parts: vec![Part::Fixed(text.into())] }
     }
 
-    /// The text, if nothing in it is to be filled in.
+    /// The text, if it has no holes.
     pub(crate) fn as_fixed(&self) -> Option<&str> {
         match &self.parts[..] {
             [] => Some(""),
@@ -101,7 +101,7 @@ impl Text {
         into_string(out)
     }
 
-    /// The value that the text stands for: a lone variable keeps its type, and may be undefined.
+    /// The value of the text. A single variable keeps its type, and may be undefined.
     pub(crate) fn value(&self, scope: &Scope, random: &mut SmallRng) -> Option<Value> {
         match &self.parts[..] {
             [Part::Variable(reference)] => scope.get(reference).map(Cow::into_owned),
@@ -132,14 +132,14 @@ impl JsonTemplate {
         }
     }
 
-    /// Appends a value to what is fixed.
+    /// Appends a fixed value.
     pub(crate) fn value(&mut self, value: &Value) {
         let mut bytes = Vec::new();
         write_serialized(value, &mut bytes);
         self.raw(&bytes);
     }
 
-    /// Appends serialized text to what is fixed.
+    /// Appends serialized fixed text.
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         match self.parts.last_mut() {
             Some(JsonPart::Raw(last)) => last.extend_from_slice(bytes),

@@ -200,8 +200,8 @@ fn certificate_errors_have_a_remedy() {
     let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
     let namesake = identity_of("namesake", IsCa::NoCa, &key);
     for (server, name, tls, words) in [
-        (&known, "localhost", other.tls(), ["nobody who is trusted", "--ca"]),
-        (&known, "localhost", namesake.tls(), ["nobody who is trusted", "--ca"]),
+        (&known, "localhost", other.tls(), ["no trusted authority", "--ca"]),
+        (&known, "localhost", namesake.tls(), ["no trusted authority", "--ca"]),
         (&known, "elsewhere", known.tls(), ["not valid for name", "localhost"]),
         (&authority, "localhost", authority.tls(), ["CA:TRUE", "basicConstraints=CA:FALSE"]),
     ] {

@@ -170,7 +170,7 @@ fn a_load_whose_before_fails_does_not_begin() {
 scenarios: [{flow: [{get: {url: /work}}]}]",
     );
     let error = Run::start(config(&script)).unwrap_err().to_string();
-    assert!(error.contains("before the load failed: Failed capture or match"), "{error}");
+    assert!(error.contains("'before' failed: Failed capture or match"), "{error}");
     assert_eq!(echo.seen(), ["connection", "/"]);
 }
 
