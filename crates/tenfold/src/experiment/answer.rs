@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use capacity::{Answer, Contradiction};
 
-use super::knowledge::{ABOUT, Knowledge};
+use super::evidence::{ABOUT, Evidence};
 use super::observation::Observation;
 use super::{Depth, Experiment, verdict};
 use crate::config::Pattern;
@@ -20,7 +20,7 @@ const CURVE: usize = 10;
 
 /// Everything that can be said, be it the whole answer or the part that a signal left.
 pub fn plan(
-    known: &Knowledge<'_>,
+    known: &Evidence<'_>,
     started_at: String,
     elapsed: Duration,
     signal: Option<Signal>,
@@ -47,7 +47,7 @@ pub fn plan(
         capacity: None,
         undecided: false,
         notes: known.notes(),
-        stop: known.stop.clone(),
+        stop: known.facts().stop.clone(),
         cost: None,
     };
     if signal.is_some() {
@@ -61,24 +61,24 @@ pub fn plan(
 }
 
 /// Answers the question, and returns what the answer contradicts itself in.
-fn answer(known: &Knowledge<'_>, plan: &mut Plan) -> Vec<Contradiction> {
+fn answer(known: &Evidence<'_>, plan: &mut Plan) -> Vec<Contradiction> {
     let Some((model, bounds)) = known.model() else { return Vec::new() };
     if model.ladder.is_saturated() {
         plan.slots = Some(model.slots);
     }
     plan.balancer_slots = known.balancer_slots();
-    let trials = known.interventions(&model);
+    let trials = known.interventions(model);
     plan.interventions = trials.iter().map(plan::Trial::from).collect();
     if known.experiment.depth == Depth::Capacity {
-        let two = known.second.as_ref().map(Observation::throughput);
-        let answer = capacity::instance_capacity(&model, &bounds, two);
-        let findings = known.findings(&model, 1, answer.limited_by, false);
+        let two = known.facts().second.as_ref().map(Observation::throughput);
+        let answer = capacity::instance_capacity(model, bounds, two);
+        let findings = known.findings(model, 1, answer.limited_by, false);
         plan.findings = findings.iter().map(plan::Finding::from).collect();
         plan.capacity = Some(plan::InstanceCapacity::from(&answer));
         return Vec::new();
     }
     let (goal, measured) = (known.goal(), known.measurements());
-    let answer = capacity::recommend(&model, &goal, &bounds, &measured);
+    let answer = capacity::recommend(model, &goal, bounds, &measured);
     let mut counts = match &known.experiment.depth {
         Depth::Sweep { counts, .. } => counts.clone(),
         Depth::Confirm | Depth::Capacity => {
@@ -86,12 +86,12 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) -> Vec<Contradiction> {
         }
     };
     counts.sort_unstable();
-    let curve = capacity::curve(&model, &goal, &measured, counts);
+    let curve = capacity::curve(model, &goal, &measured, counts);
     plan.curve = curve.iter().map(plan::Point::from).collect();
-    let findings = known.findings(&model, answer.instances, answer.limited_by, answer.goal_met);
+    let findings = known.findings(model, answer.instances, answer.limited_by, answer.goal_met);
     plan.findings = findings.iter().map(plan::Finding::from).collect();
     let contradictions = capacity::contradictions(&Answer {
-        model: &model,
+        model,
         goal: &goal,
         recommendation: &answer,
         findings: &findings,
@@ -102,8 +102,8 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) -> Vec<Contradiction> {
     contradictions
 }
 
-fn probes<'a>(known: &'a Knowledge<'_>) -> impl Iterator<Item = &'a Observation> {
-    known.rungs.iter().chain(&known.second).chain(&known.confirmed)
+fn probes<'a>(known: &'a Evidence<'_>) -> impl Iterator<Item = &'a Observation> {
+    known.facts().rungs.iter().chain(&known.facts().second).chain(&known.facts().confirmed)
 }
 
 fn goal(experiment: &Experiment) -> plan::Goal {

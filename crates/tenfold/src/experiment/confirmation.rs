@@ -6,8 +6,8 @@ use capacity::Unsure;
 
 use super::Depth;
 use super::intervention::Setting;
-use super::pace::Pace;
 use super::probe::{Abort, Probe, WarmUp};
+use super::probe_timing::ProbeTiming;
 use super::session::{Session, Stage, bound, longest_wait};
 use crate::config::Pattern;
 use crate::document::plan::{Purpose, StopReason};
@@ -54,7 +54,7 @@ impl Session<'_> {
 
     /// Measures a count that the plan rests on. Once there is any, it can do without another.
     async fn require(&mut self, instances: usize) -> Result<(), Abort> {
-        match self.known.confirmed.is_empty() {
+        match self.known.facts().confirmed.is_empty() {
             true => self.confirm_at(instances).await,
             false => self.attempt(instances).await,
         }
@@ -143,7 +143,9 @@ impl Session<'_> {
         let are_new = instances > self.deployment.fleet().members().len();
         // New ones are waited for past the budget only where nothing else is known.
         let patience = match self.experiment.depth {
-            Depth::Confirm if are_new && !self.known.confirmed.is_empty() => self.budget.left(),
+            Depth::Confirm if are_new && !self.known.facts().confirmed.is_empty() => {
+                self.budget.left()
+            }
             _ => Duration::MAX,
         };
         tokio::select! {
@@ -153,16 +155,16 @@ impl Session<'_> {
                 return Err(Abort::Failed(anyhow::anyhow!(why)));
             }
         }
-        let pace = self.confirming(instances);
+        let timing = self.confirming(instances);
         let response = self.known.response(instances);
-        let pace = match self.experiment.depth {
+        let timing = match self.experiment.depth {
             // A probe that ends before its requests do says nothing: past the budget rather than that.
             Depth::Confirm | Depth::Capacity => {
-                let last = Duration::from_secs_f64(self.last_answers(instances, &pace));
-                let left = self.budget.left().saturating_sub(last).max(pace.cost(response) / 2);
-                pace.beside(left, self.confirmations(instances))
+                let last = Duration::from_secs_f64(self.last_answers(instances, &timing));
+                let left = self.budget.left().saturating_sub(last).max(timing.cost(response) / 2);
+                timing.beside(left, self.confirmations(instances))
             }
-            Depth::Sweep { .. } => pace,
+            Depth::Sweep { .. } => timing,
         };
         let workload = match self.experiment.workload.pattern {
             Pattern::Closed { users, think } => {
@@ -178,7 +180,7 @@ impl Session<'_> {
             instances,
             workload,
             timeout: self.timeout(response),
-            pace,
+            timing,
             warm_up: WarmUp::Time,
             max_errors: self.experiment.goal.max_errors,
             setting: Setting::default(),
@@ -193,7 +195,7 @@ impl Session<'_> {
     }
 
     /// As long as the goal's workload takes to be measured, whatever the budget.
-    pub(super) fn confirming(&self, instances: usize) -> Pace {
+    pub(super) fn confirming(&self, instances: usize) -> ProbeTiming {
         let response = self.known.response(instances);
         let (cycle, throughput) = match self.experiment.workload.pattern {
             Pattern::Closed { users, think } => {
@@ -204,19 +206,20 @@ impl Session<'_> {
         };
         let goal = self.experiment.goal;
         let percent = if goal.p99.is_some() { 99.0 } else { 95.0 };
-        let pace = Pace::confirming(cycle, throughput, load::Histogram::samples_for(percent));
+        let timing =
+            ProbeTiming::confirming(cycle, throughput, load::Histogram::samples_for(percent));
         match self.experiment.depth {
-            Depth::Confirm | Depth::Capacity => pace,
-            Depth::Sweep { each, .. } => pace.lasting(each),
+            Depth::Confirm | Depth::Capacity => timing,
+            Depth::Sweep { each, .. } => timing.lasting(each),
         }
     }
 
     /// Seconds until its last requests are answered, or refused.
-    pub(super) fn last_answers(&self, instances: usize, pace: &Pace) -> f64 {
+    pub(super) fn last_answers(&self, instances: usize, timing: &ProbeTiming) -> f64 {
         let response = self.known.response(instances);
         match (self.experiment.workload.pattern, self.known.model()) {
             (Pattern::Open { rate }, Some((model, _))) => {
-                let backlog = pace.backlog(rate / model.capacity(instances));
+                let backlog = timing.backlog(rate / model.capacity(instances));
                 response + backlog.min(longest_wait(self.experiment).as_secs_f64())
             }
             _ => response,

@@ -8,8 +8,8 @@ use observe::{Recorder, Sample};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::pace::Pace;
 use super::probe::Abort;
+use super::probe_timing::ProbeTiming;
 use super::session::Session;
 use crate::document::plan::Purpose;
 use crate::service::deployment::BALANCER;
@@ -57,7 +57,7 @@ impl Session<'_> {
     /// Asks what two instances left open.
     pub(super) async fn intervene_at_two(&mut self) -> Result<(), Abort> {
         let Some(question) = self.known.question_of_two() else { return Ok(()) };
-        let Some(second) = &self.known.second else { return Ok(()) };
+        let Some(second) = &self.known.facts().second else { return Ok(()) };
         let (users, before) = (second.probe.users.unwrap_or(2), second.throughput());
         // Held until the probe is over, and given back whatever ends it.
         let confined = Confinement::of(&self.deployment.recorder);
@@ -75,17 +75,22 @@ impl Session<'_> {
         setting: Setting,
     ) -> Result<(), Abort> {
         let cycle = users as f64 / before;
-        let pace = Pace::saturating(cycle);
+        let timing = ProbeTiming::saturating(cycle);
         let share = self.budget.left() / SHARE;
-        if pace.cost(cycle) > share {
+        if timing.cost(cycle) > share {
             return Ok(());
         }
-        let pace = pace.within(share);
+        let timing = timing.within(share);
         let purpose = if instances == 1 { Purpose::Ladder } else { Purpose::Saturation };
-        let observed = self.saturated(purpose, instances, users, pace, setting).await?;
+        let observed =
+            self.measure_saturated_with(purpose, instances, users, timing, setting).await?;
         // Where nothing comes through, the change broke more than it asked.
         if self.spoilt(&observed).is_none() {
-            self.known.trials.push(question.answer(instances, before, observed.throughput()));
+            self.known.learn().trials.push(question.answer(
+                instances,
+                before,
+                observed.throughput(),
+            ));
         }
         Ok(())
     }

@@ -464,7 +464,7 @@ fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu: CpuUse) -> plan:
         limited: None,
         memory_kills: 0,
         verdict: reasons.iter().map(|r| r.verdict().into()).max().unwrap_or(Verdict::Valid),
-        verdict_reasons: reasons.iter().map(|reason| told(reason, report, edges)).collect(),
+        verdict_reasons: reasons.iter().map(|reason| describe(reason, report, edges)).collect(),
     }
 }
 
@@ -489,7 +489,7 @@ fn is_of_a_crowd(reason: &Reason) -> bool {
 }
 
 /// A reason in words. What our own queue refused is no fault of the app's, and in no log of its.
-fn told(reason: &Reason, report: &Report, edges: &Edges) -> String {
+fn describe(reason: &Reason, report: &Report, edges: &Edges) -> String {
     match reason {
         Reason::ManyErrors { ratio, .. } if 2 * edges.refused() > report.error_count() => format!(
             "{} of the requests failed, most of them with 503 from Tenfold's own queue, as they would \

@@ -8,7 +8,7 @@ use observe::Machine;
 
 use super::intervention::Setting;
 use super::observation::{Edges, Observation};
-use super::pace::Pace;
+use super::probe_timing::ProbeTiming;
 use crate::config::Request;
 use crate::document::plan::Purpose;
 use crate::process::exit_code::Signal;
@@ -25,7 +25,7 @@ pub struct Probe {
     pub workload: load::Workload,
     /// The longest that one request may take.
     pub timeout: Duration,
-    pub pace: Pace,
+    pub timing: ProbeTiming,
     /// When the warm-up is over.
     pub warm_up: WarmUp,
     /// Share of requests that may fail.
@@ -37,10 +37,10 @@ pub struct Probe {
 /// When the warm-up is over.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WarmUp {
-    /// After the pace's time.
+    /// After the timing's time.
     Time,
-    /// Nothing is known of the app yet: after the pace's time and so many answers, or in vain. How long the
-    /// answers take then sets the pace.
+    /// Nothing is known of the app yet: after the timing's time and so many answers, or in vain. How long the
+    /// answers take then sets the timing.
     Answers { least: u64, patience: Duration },
 }
 
@@ -105,9 +105,11 @@ impl Probe {
         while !self.is_warm(begun.elapsed(), || run.snapshot())? {
             look(stop, progress).await?;
         }
-        let pace = match (self.warm_up, run.snapshot().response.mean()) {
-            (WarmUp::Answers { .. }, Some(response)) => self.pace.answering(response.as_secs_f64()),
-            _ => self.pace,
+        let timing = match (self.warm_up, run.snapshot().response.mean()) {
+            (WarmUp::Answers { .. }, Some(response)) => {
+                self.timing.answering(response.as_secs_f64())
+            }
+            _ => self.timing,
         };
         run.mark();
         let from = Edges::mark(deployment);
@@ -115,12 +117,12 @@ impl Probe {
         loop {
             look(stop, progress).await?;
             let elapsed = marked.elapsed();
-            if elapsed < pace.least {
+            if elapsed < timing.least {
                 continue;
             }
             let report = run.snapshot();
             progress.detail(&format!("{:.1} requests/s", report.throughput));
-            if elapsed >= pace.most || self.is_precise(&report) {
+            if elapsed >= timing.most || self.is_precise(&report) {
                 return Ok(from.until(deployment, self.purpose).await);
             }
         }
@@ -128,15 +130,15 @@ impl Probe {
 
     fn is_precise(&self, report: &Report) -> bool {
         let is_open = matches!(self.workload, load::Workload::Open { .. });
-        relative_error(report) <= self.pace.precision
+        relative_error(report) <= self.timing.precision
             || (is_open && !report.is_overloaded && response_error(report) <= RESPONSE_PRECISION)
     }
 
     fn is_warm(&self, elapsed: Duration, so_far: impl Fn() -> Report) -> Result<bool, Abort> {
         let WarmUp::Answers { least, patience } = self.warm_up else {
-            return Ok(elapsed >= self.pace.warm_up);
+            return Ok(elapsed >= self.timing.warm_up);
         };
-        if elapsed < self.pace.warm_up {
+        if elapsed < self.timing.warm_up {
             return Ok(false);
         }
         let report = so_far();

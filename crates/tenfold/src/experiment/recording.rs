@@ -2,18 +2,13 @@
 //!
 //! `tenfold plan --record FILE` writes one. `tests/recordings` keeps some, each with the plan that it must give.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use capacity::Trial;
-use fleet::Past;
 use serde::{Deserialize, Serialize};
 
-use super::knowledge::{Knowledge, Lost};
-use super::observation::Observation;
+use super::evidence::{Evidence, Facts};
 use super::{Depth, Experiment, SuspectAnswer};
 use crate::config::{Goal, Pattern};
-use crate::document::plan::Stop;
 use crate::document::resources::{Limits, Machine};
 use crate::store::file;
 
@@ -25,20 +20,6 @@ pub struct Recording {
     /// The limit on open files of the process that measured.
     open_files: u64,
     facts: Facts,
-}
-
-/// Everything that was measured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Facts {
-    rungs: Vec<Observation>,
-    second: Option<Observation>,
-    /// In the order in which they were measured.
-    confirmed: Vec<Observation>,
-    trials: Vec<Trial>,
-    lost: Vec<Lost>,
-    deaths: BTreeMap<String, Past>,
-    notes: Vec<String>,
-    stop: Option<Stop>,
 }
 
 /// The experiment, as far as the plan depends on it.
@@ -69,21 +50,12 @@ impl Asked {
 
 impl Recording {
     /// Everything that was measured so far.
-    pub fn of(known: &Knowledge<'_>) -> Recording {
+    pub fn of(known: &Evidence<'_>) -> Recording {
         Recording {
             asked: Asked::of(known.experiment),
             machine: Machine::of(&known.machine),
-            open_files: known.room.files,
-            facts: Facts {
-                rungs: known.rungs.clone(),
-                second: known.second.clone(),
-                confirmed: known.confirmed.clone(),
-                trials: known.trials.clone(),
-                lost: known.lost.clone(),
-                deaths: known.deaths.clone(),
-                notes: known.notes.clone(),
-                stop: known.stop.clone(),
-            },
+            open_files: known.in_flight_limit.files,
+            facts: known.facts().clone(),
         }
     }
 

@@ -7,11 +7,11 @@ use fleet::MemberStatus;
 use observe::Machine;
 
 use super::crash::crashes;
+use super::evidence::Evidence;
 use super::intervention::Setting;
-use super::knowledge::Knowledge;
 use super::observation::{Observation, of_redirects};
-use super::pace::{Budget, Pace};
 use super::probe::{Abort, Probe, WarmUp};
+use super::probe_timing::{Budget, ProbeTiming};
 use super::{Depth, Experiment};
 use crate::config::Pattern;
 use crate::document::plan::{Purpose, StopReason};
@@ -30,7 +30,7 @@ pub struct Session<'a> {
     pub(super) deployment: Deployment,
     /// Seconds that the first instance took to become ready.
     start_up: f64,
-    pub(super) known: Knowledge<'a>,
+    pub(super) known: Evidence<'a>,
 }
 
 /// While `k` is being looked for, the balancer must not hold anything back.
@@ -69,7 +69,7 @@ impl<'a> Session<'a> {
             budget,
             deployment,
             start_up: 0.0,
-            known: Knowledge::new(experiment, Machine::read(), room),
+            known: Evidence::new(experiment, Machine::read(), room),
         })
     }
 
@@ -79,7 +79,7 @@ impl<'a> Session<'a> {
     }
 
     /// What was found out.
-    pub fn known(&self) -> &Knowledge<'a> {
+    pub fn known(&self) -> &Evidence<'a> {
         &self.known
     }
 
@@ -94,7 +94,7 @@ impl<'a> Session<'a> {
         self.progress.step("starting the app".to_owned(), self.budget.left());
         self.scale(1).await?;
         self.start_up = begun.elapsed().as_secs_f64();
-        self.climb().await?;
+        self.measure_ladder().await?;
         if let Some(failing) = self.known.failing() {
             let why = match failing {
                 Failing::Requests(_) => {
@@ -135,38 +135,38 @@ impl<'a> Session<'a> {
     // === one instance ===
 
     /// Doubles concurrency until throughput stops growing.
-    async fn climb(&mut self) -> Result<(), Abort> {
+    async fn measure_ladder(&mut self) -> Result<(), Abort> {
         let patience = self.budget.total() / 3;
-        let pace = Pace { most: self.budget.total() / 6, ..Pace::saturating(0.0) };
+        let timing = ProbeTiming { most: self.budget.total() / 6, ..ProbeTiming::saturating(0.0) };
         let warm_up = WarmUp::Answers { least: 2, patience };
-        let mut first = self.saturate(1, 1, pace, warm_up).await?;
+        let mut first = self.saturate(1, 1, timing, warm_up).await?;
         self.check_first(&first)?;
         // An instance that dies once may do so by chance; one that fails by itself will die again.
-        if !self.known.deaths.is_empty() && first.fails(self.experiment.goal.max_errors) {
-            first = self.saturate(1, 1, pace, warm_up).await?;
+        if !self.known.facts().deaths.is_empty() && first.fails(self.experiment.goal.max_errors) {
+            first = self.saturate(1, 1, timing, warm_up).await?;
             self.check_first(&first)?;
         }
         if let Some(status) = first.redirect {
-            self.known.notes.push(of_redirects(status, "this is a plan"));
+            self.known.learn().notes.push(of_redirects(status, "this is a plan"));
         }
-        self.known.rungs.push(first);
+        self.known.learn().rungs.push(first);
         if self.known.failing().is_some() {
             return Ok(());
         }
         self.check_budget()?;
         let mut flat = 0;
         let mut concurrency = 2;
-        let most = MOST_CONCURRENCY.min(self.known.room.requests);
+        let most = MOST_CONCURRENCY.min(self.known.in_flight_limit.requests);
         while concurrency <= most && self.known.failing().is_none() {
             let cycle = concurrency as f64 / self.known.peak();
-            let pace = Pace::saturating(cycle);
+            let timing = ProbeTiming::saturating(cycle);
             let worth = self.worth(concurrency, flat);
-            if concurrency > 2 && pace.cost(cycle) > worth {
+            if concurrency > 2 && timing.cost(cycle) > worth {
                 break;
             }
-            let pace = pace.within(worth.max(pace.cost(cycle)));
-            let Some(rung) = self.rung(concurrency, pace).await? else { break };
-            self.known.rungs.push(rung);
+            let timing = timing.within(worth.max(timing.cost(cycle)));
+            let Some(rung) = self.rung(concurrency, timing).await? else { break };
+            self.known.learn().rungs.push(rung);
             flat = if self.known.ladder().is_some_and(|l| l.is_last_step_flat()) {
                 flat + 1
             } else {
@@ -177,14 +177,19 @@ impl<'a> Session<'a> {
             }
             concurrency *= 2;
         }
-        self.climb_again().await
+        self.measure_cold_rungs_again().await
     }
 
     /// A rung above the first; `None` where the app or this machine gives up.
-    async fn rung(&mut self, concurrency: usize, pace: Pace) -> Result<Option<Observation>, Abort> {
-        let rung = match self.saturate(1, concurrency, pace, WarmUp::Time).await {
+    async fn rung(
+        &mut self,
+        concurrency: usize,
+        timing: ProbeTiming,
+    ) -> Result<Option<Observation>, Abort> {
+        let rung = match self.saturate(1, concurrency, timing, WarmUp::Time).await {
             Err(Abort::Failed(error)) if error.is::<load::StartError>() => {
                 self.known
+                    .learn()
                     .notes
                     .push(format!("The ladder ends below {concurrency} at once: {error}."));
                 return Ok(None);
@@ -192,7 +197,7 @@ impl<'a> Session<'a> {
             rung => rung?,
         };
         let Some(what) = self.spoilt(&rung) else { return Ok(Some(rung)) };
-        self.known.notes.push(format!(
+        self.known.learn().notes.push(format!(
             "With {concurrency} requests at once one instance {what}; the plan stays below."
         ));
         Ok(None)
@@ -221,8 +226,8 @@ impl<'a> Session<'a> {
     }
 
     /// A probe whose interval stays wide takes no more than its part of what is left, or what it needs.
-    fn held(&self, pace: Pace, response: f64, part: u32) -> Pace {
-        pace.within((self.budget.left() / part).max(pace.cost(response)))
+    fn cap_to_budget(&self, timing: ProbeTiming, response: f64, part: u32) -> ProbeTiming {
+        timing.within((self.budget.left() / part).max(timing.cost(response)))
     }
 
     fn check_first(&self, first: &Observation) -> Result<(), Abort> {
@@ -241,7 +246,7 @@ impl<'a> Session<'a> {
             }
         );
         let works = "give a request that works (--path, --method, --body)";
-        Err(Abort::Failed(match self.known.deaths.iter().next() {
+        Err(Abort::Failed(match self.known.facts().deaths.iter().next() {
             Some((name, past)) => {
                 let death = words::crash::describe(&crashes(name, past.restarts, past));
                 anyhow::anyhow!(
@@ -262,7 +267,7 @@ impl<'a> Session<'a> {
         };
         // Without the ladder's end the count is a guess: two cycles of a user are the least.
         let confirming = 2 * (think + Duration::from_secs_f64(cycle / 2.0));
-        let needed = 2 * Pace::saturating(cycle).cost(cycle) + confirming;
+        let needed = 2 * ProbeTiming::saturating(cycle).cost(cycle) + confirming;
         if !self.experiment.depth.is_bounded() || needed <= self.budget.left() {
             return Ok(());
         }
@@ -288,20 +293,20 @@ impl<'a> Session<'a> {
         // With known slots twice as many users: one in each slot, and one that waits to take its place.
         let per_slot = if self.known.balancer_slots().is_some() { 2 } else { 1 };
         let least = 2 * ladder.slots();
-        let users = (least * per_slot).min(self.known.room.requests);
+        let users = (least * per_slot).min(self.known.in_flight_limit.requests);
         if users < least {
             return Ok(());
         }
         self.scale(2).await?;
         let cycle = users as f64 / (2.0 * self.known.peak());
-        let pace = self.held(Pace::saturating(cycle), cycle, TWO);
-        let probe = self.saturating(2, users, pace, WarmUp::Time);
+        let timing = self.cap_to_budget(ProbeTiming::saturating(cycle), cycle, TWO);
+        let probe = self.saturating(2, users, timing, WarmUp::Time);
         let second = self.settled(&probe, Stage::Two).await?;
         match self.spoilt(&second) {
-            Some(what) => self.known.notes.push(format!(
+            Some(what) => self.known.learn().notes.push(format!(
                 "With {users} requests at once two instances {what}; what they do together is not known from that."
             )),
-            None => self.known.second = Some(second),
+            None => self.known.learn().second = Some(second),
         }
         Ok(())
     }
@@ -321,42 +326,48 @@ impl<'a> Session<'a> {
         &mut self,
         instances: usize,
         users: usize,
-        pace: Pace,
+        timing: ProbeTiming,
         warm_up: WarmUp,
     ) -> Result<Observation, Abort> {
         let stage = if instances == 1 { Stage::Ladder } else { Stage::Two };
-        let probe = self.saturating(instances, users, pace, warm_up);
+        let probe = self.saturating(instances, users, timing, warm_up);
         self.probe(&probe, stage).await
     }
 
-    fn saturating(&self, instances: usize, users: usize, pace: Pace, warm_up: WarmUp) -> Probe {
+    fn saturating(
+        &self,
+        instances: usize,
+        users: usize,
+        timing: ProbeTiming,
+        warm_up: WarmUp,
+    ) -> Probe {
         let purpose = if instances == 1 { Purpose::Ladder } else { Purpose::Saturation };
         let workload = load::Workload::closed(users, Duration::ZERO);
         let (timeout, setting) = (self.budget.total(), Setting::default());
         let max_errors = self.experiment.goal.max_errors;
-        Probe { purpose, instances, workload, timeout, pace, warm_up, max_errors, setting }
+        Probe { purpose, instances, workload, timeout, timing, warm_up, max_errors, setting }
     }
 
     /// Whether the budget, where there is one, holds another such probe.
     pub(super) fn holds(&self, probe: &Probe) -> bool {
-        let cost = probe.pace.cost(self.known.response(probe.instances));
+        let cost = probe.timing.cost(self.known.response(probe.instances));
         !self.experiment.depth.is_bounded() || cost <= self.budget.left()
     }
 
     /// The same once more, with something changed.
-    pub(super) async fn saturated(
+    pub(super) async fn measure_saturated_with(
         &mut self,
         purpose: Purpose,
         instances: usize,
         users: usize,
-        pace: Pace,
+        timing: ProbeTiming,
         setting: Setting,
     ) -> Result<Observation, Abort> {
         let workload = load::Workload::closed(users, Duration::ZERO);
         let (timeout, warm_up) = (self.budget.total(), WarmUp::Time);
         let max_errors = self.experiment.goal.max_errors;
         let probe =
-            Probe { purpose, instances, workload, timeout, pace, warm_up, max_errors, setting };
+            Probe { purpose, instances, workload, timeout, timing, warm_up, max_errors, setting };
         self.probe(&probe, Stage::Two).await
     }
 
@@ -373,7 +384,7 @@ impl<'a> Session<'a> {
         };
         for MemberStatus { member, past, .. } in self.deployment.fleet().members() {
             if past.restarts > 0 {
-                self.known.deaths.insert(member.name, past);
+                self.known.learn().deaths.insert(member.name, past);
             }
         }
         observed
@@ -387,11 +398,11 @@ impl<'a> Session<'a> {
 
     /// About how long everything from `stage` on will take.
     fn forecast(&self, stage: Stage) -> Duration {
-        if self.known.rungs.is_empty() {
+        if self.known.facts().rungs.is_empty() {
             return self.budget.left();
         }
         let cycle = 2.0 / self.known.peak();
-        let step = Pace::saturating(cycle).cost(cycle);
+        let step = ProbeTiming::saturating(cycle).cost(cycle);
         match stage {
             Stage::Ladder => 2 * step + self.confirmations(0),
             Stage::Two => step + self.confirmations(0),
@@ -401,8 +412,8 @@ impl<'a> Session<'a> {
 
     /// About how long one of them takes, instances that must start included.
     pub(super) fn confirmation(&self, instances: usize) -> Duration {
-        let pace = self.confirming(instances);
-        pace.cost(self.last_answers(instances, &pace)) + self.start_up_of(instances)
+        let timing = self.confirming(instances);
+        timing.cost(self.last_answers(instances, &timing)) + self.start_up_of(instances)
     }
 
     /// The recommended count and the one below, as far as they are still to be measured beside another.

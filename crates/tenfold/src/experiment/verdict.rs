@@ -3,7 +3,7 @@
 use capacity::{Contradiction, Workload};
 
 use super::crash::crashes;
-use super::knowledge::Knowledge;
+use super::evidence::Evidence;
 use super::observation::Observation;
 use super::{Depth, SuspectAnswer};
 use crate::document::plan::{self, Plan};
@@ -14,7 +14,7 @@ use crate::words::number::{counted, percent, rate, time};
 /// The plan is as good as the measurements that it rests on: the ladder, two instances, and the last
 /// of the recommended count. That one below is overloaded is expected. Contradictions and instances that were still
 /// cold leave no answer where the count rests on the model.
-pub fn judge(known: &Knowledge<'_>, plan: &mut Plan, contradictions: &[Contradiction]) {
+pub fn judge(known: &Evidence<'_>, plan: &mut Plan, contradictions: &[Contradiction]) {
     // Without a workload every disturbance changes what was measured.
     let (instances, could_differ) = match (&plan.recommendation, &plan.capacity) {
         (Some(answer), _) => (Some(answer.instances), answer.could_differ),
@@ -23,7 +23,8 @@ pub fn judge(known: &Knowledge<'_>, plan: &mut Plan, contradictions: &[Contradic
     };
     let confirmed = instances.and_then(|n| known.confirmed_at(n));
     let is_measured = plan.recommendation.as_ref().is_some_and(|r| is_measured(known, r));
-    let rests_on: Vec<_> = known.rungs.iter().chain(&known.second).chain(confirmed).collect();
+    let rests_on: Vec<_> =
+        known.facts().rungs.iter().chain(&known.facts().second).chain(confirmed).collect();
     // What may change the answer.
     let mut open = Vec::new();
     for contradiction in contradictions {
@@ -58,7 +59,7 @@ pub fn judge(known: &Knowledge<'_>, plan: &mut Plan, contradictions: &[Contradic
         };
         open.push(format!("the goal's workload was not measured with {n} running{remedy}"));
     }
-    for (name, past) in &known.deaths {
+    for (name, past) in &known.facts().deaths {
         // Those at the memory limit are told as such.
         let deaths = past.restarts.saturating_sub(past.memory_kills);
         if deaths > 0 {
@@ -82,7 +83,7 @@ pub fn judge(known: &Knowledge<'_>, plan: &mut Plan, contradictions: &[Contradic
 
 /// Whether measurements alone decide the count, whatever the model says: it holds the goal, and one less, warm, does
 /// not; or no count of instances cures what fails. Without a goal for latency the model tells where the curve bends.
-fn is_measured(known: &Knowledge<'_>, answer: &plan::Recommendation) -> bool {
+fn is_measured(known: &Evidence<'_>, answer: &plan::Recommendation) -> bool {
     let goal = known.goal();
     let has_goal = match goal.workload {
         Workload::Open { .. } => true,
@@ -96,7 +97,7 @@ fn is_measured(known: &Knowledge<'_>, answer: &plan::Recommendation) -> bool {
 
 /// Whether what speaks against a measurement may change the answer. What other programs took is in the answer's
 /// interval, which says so; that more was sent than could be completed is why the goal is missed.
-fn may_change(known: &Knowledge<'_>, o: &Observation, could_differ: bool) -> bool {
+fn may_change(known: &Evidence<'_>, o: &Observation, could_differ: bool) -> bool {
     let is_disturbed = o.disturbance(known.dependency_demand()).is_some();
     let is_doubtful = o.probe.verdict > Verdict::Valid && !o.is_crowded && !o.is_overloaded();
     o.probe.verdict == Verdict::Invalid || is_doubtful || (is_disturbed && could_differ)

@@ -8,8 +8,8 @@ use capacity::model::warm_up::fall;
 
 use super::Depth;
 use super::observation::Observation;
-use super::pace::Pace;
 use super::probe::{Abort, Probe, WarmUp};
+use super::probe_timing::ProbeTiming;
 use super::session::{RUNG, Session, Stage};
 
 /// New instances have this part of the budget to warm up, and half of what is left of it.
@@ -20,29 +20,29 @@ const SETTLED: f64 = 0.02;
 impl Session<'_> {
     /// While it is climbed the app warms up. A rung that may have been cold is measured again until it costs no
     /// less; if it had been cold, so had the others, which are measured again as far as there is time.
-    pub(super) async fn climb_again(&mut self) -> Result<(), Abort> {
+    pub(super) async fn measure_cold_rungs_again(&mut self) -> Result<(), Abort> {
         let Some(doubtful) = self.known.doubtful_rung() else { return Ok(()) };
         let begun = Instant::now();
         let patience = self.patience();
-        let mut demands = vec![self.known.rungs[doubtful].app_demand()];
+        let mut demands = vec![self.known.facts().rungs[doubtful].app_demand()];
         loop {
             if !self.measure_rung_again(doubtful).await? {
                 return Ok(());
             }
-            demands.push(self.known.rungs[doubtful].app_demand());
+            demands.push(self.known.facts().rungs[doubtful].app_demand());
             let falls = fall(&demands);
             if falls <= SETTLED {
                 break;
             }
             if begun.elapsed() >= patience {
-                self.known.rungs[doubtful].warming = Some(falls);
+                self.known.learn().rungs[doubtful].warming = Some(falls);
                 return Ok(());
             }
         }
         let warm = demands[demands.len() - 1];
         let was_cold = demands[0] > (1.0 + DEMAND_NOISE) * warm;
-        for i in 0..self.known.rungs.len() {
-            let is_dear = self.known.rungs[i].app_demand() > (1.0 + DEMAND_NOISE) * warm;
+        for i in 0..self.known.facts().rungs.len() {
+            let is_dear = self.known.facts().rungs[i].app_demand() > (1.0 + DEMAND_NOISE) * warm;
             let has_time = begun.elapsed() < patience;
             if i != doubtful && was_cold && is_dear && has_time {
                 self.measure_rung_again(i).await?;
@@ -53,17 +53,17 @@ impl Session<'_> {
 
     /// Measures a rung once more, as short as may be; false where that does not count or costs too much.
     async fn measure_rung_again(&mut self, rung: usize) -> Result<bool, Abort> {
-        let Some(users) = self.known.rungs[rung].probe.users else { return Ok(false) };
-        let cycle = users as f64 / self.known.rungs[rung].throughput();
-        let pace = Pace::saturating(cycle);
-        let pace = Pace { most: pace.least, ..pace };
-        if pace.cost(cycle) > self.budget.left() / RUNG {
+        let Some(users) = self.known.facts().rungs[rung].probe.users else { return Ok(false) };
+        let cycle = users as f64 / self.known.facts().rungs[rung].throughput();
+        let timing = ProbeTiming::saturating(cycle);
+        let timing = ProbeTiming { most: timing.least, ..timing };
+        if timing.cost(cycle) > self.budget.left() / RUNG {
             return Ok(false);
         }
-        let again = self.saturate(1, users, pace, WarmUp::Time).await?;
+        let again = self.saturate(1, users, timing, WarmUp::Time).await?;
         let counts = self.spoilt(&again).is_none();
         if counts {
-            self.known.rungs[rung] = again;
+            self.known.learn().rungs[rung] = again;
         }
         Ok(counts)
     }

@@ -22,13 +22,10 @@ impl Recording {
             kernel: self.machine.kernel.clone(),
             ..observe::Machine::read()
         };
-        let mut known =
-            Knowledge::new(&experiment, machine, InFlightLimit::within(self.open_files));
-        let Facts { rungs, second, confirmed, trials, lost, deaths, notes, stop } =
-            self.facts.clone();
-        (known.rungs, known.second, known.trials) = (rungs, second, trials);
+        let mut known = Evidence::new(&experiment, machine, InFlightLimit::within(self.open_files));
+        let confirmed = self.facts.confirmed.clone();
+        *known.learn() = Facts { confirmed: Vec::new(), ..self.facts.clone() };
         confirmed.iter().for_each(|o| known.confirm(o));
-        (known.lost, known.deaths, known.notes, known.stop) = (lost, deaths, notes, stop);
         let plan = answer::plan(&known, String::new(), Duration::ZERO, None);
         let mut plan = serde_json::to_value(plan).unwrap();
         plan.as_object_mut().unwrap().remove("probes");

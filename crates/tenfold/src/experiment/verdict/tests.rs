@@ -5,7 +5,7 @@ use super::*;
 use crate::config::Pattern;
 use crate::experiment::Experiment;
 use crate::experiment::answer;
-use crate::experiment::knowledge::tests::{experiment, known};
+use crate::experiment::evidence::tests::{experiment, known};
 use crate::experiment::observation::tests::seen;
 
 /// What was measured of the goal's workload: throughput, p95 (ms), and cores that other programs used beside it.
@@ -160,7 +160,7 @@ fn without_a_workload_the_answer_is_what_one_instance_and_two_carry() {
     use crate::report::plan::{Rows, text};
     let experiment = Experiment { depth: Depth::Capacity, ..experiment() };
     let mut known = known(&experiment);
-    let plan = |known: &Knowledge<'_>| answer::plan(known, String::new(), Duration::ZERO, None);
+    let plan = |known: &Evidence<'_>| answer::plan(known, String::new(), Duration::ZERO, None);
     let sound = plan(&known);
     assert_eq!((sound.goal.users, sound.goal.rate, &sound.recommendation), (None, None, &None));
     assert!(sound.is_met() && !sound.undecided, "{sound:#?}");
@@ -168,8 +168,8 @@ fn without_a_workload_the_answer_is_what_one_instance_and_two_carry() {
     assert!(said.contains(" requests/s, limited by each instance serving one "), "{said}");
     assert!(said.contains("Two carry 101, so a second helps. To learn how many"), "{said}");
     assert!(!said.contains("The goal's workload"), "{said}");
-    known.rungs = vec![seen(1, Some(1), 50.0, 3.0), seen(1, Some(2), 51.0, 3.0)];
-    known.second = Some(seen(2, Some(4), 101.0, 3.0));
+    known.learn().rungs = vec![seen(1, Some(1), 50.0, 3.0), seen(1, Some(2), 51.0, 3.0)];
+    known.learn().second = Some(seen(2, Some(4), 101.0, 3.0));
     let disturbed = plan(&known);
     assert!(disturbed.undecided, "{disturbed:#?}");
     assert!(disturbed.answer().unwrap().starts_with("No answer yet: other programs used 3.0"));

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use capacity::recommendation::reason::{Head, Obstacle};
+use fleet::Past;
 
 use super::*;
 use crate::config::{Goal, Request, Workload};
@@ -25,11 +26,11 @@ pub fn experiment() -> Experiment {
 }
 
 /// What was measured of one instance and of two, on eight cores.
-pub fn known(experiment: &Experiment) -> Knowledge<'_> {
+pub fn known(experiment: &Experiment) -> Evidence<'_> {
     let machine = Machine { cores: 8, online_cores: 8, ..Machine::read() };
-    let mut known = Knowledge::new(experiment, machine, InFlightLimit::within(4096));
-    known.rungs = vec![seen(1, Some(1), 50.0, 0.0), seen(1, Some(2), 51.0, 0.0)];
-    known.second = Some(seen(2, Some(4), 101.0, 0.0));
+    let mut known = Evidence::new(experiment, machine, InFlightLimit::within(4096));
+    known.learn().rungs = vec![seen(1, Some(1), 50.0, 0.0), seen(1, Some(2), 51.0, 0.0)];
+    known.learn().second = Some(seen(2, Some(4), 101.0, 0.0));
     known
 }
 
@@ -44,7 +45,7 @@ fn what_other_programs_disturbed_is_no_mistake_of_the_model() {
     };
     known.confirm(&sent(4, 150.0, 2.0));
     assert_eq!((known.misses, known.notes().len()), (0, 0), "{:?}", known.notes());
-    let throughputs = |known: &Knowledge<'_>| -> Vec<f64> {
+    let throughputs = |known: &Evidence<'_>| -> Vec<f64> {
         known.several().iter().map(|s| s.throughput).collect()
     };
     assert_eq!(throughputs(&known), [101.0], "it is measured again");
@@ -63,7 +64,7 @@ fn an_app_does_not_fail_by_a_single_error() {
     let experiment = experiment();
     let failing = |requests, errors| {
         let mut known = known(&experiment);
-        let first = &mut known.rungs[0].probe;
+        let first = &mut known.learn().rungs[0].probe;
         (first.requests, first.errors) = (requests, errors);
         (known.failing(), known.evidence().unwrap().errors.is_some())
     };
@@ -78,10 +79,10 @@ fn an_instance_that_dies_again_and_again_fails_without_a_failed_request() {
     let failing = |name: &str, restarts, memory_kills| {
         let mut known = known(&experiment);
         let past = Past { restarts, memory_kills, ..Past::default() };
-        known.deaths.insert(name.to_owned(), past);
+        known.learn().deaths.insert(name.to_owned(), past);
         let (model, bounds) = known.model().unwrap();
-        let answer = capacity::recommend(&model, &known.goal(), &bounds, &known.measurements());
-        let findings = known.findings(&model, answer.instances, answer.limited_by, answer.goal_met);
+        let answer = capacity::recommend(model, &known.goal(), bounds, &known.measurements());
+        let findings = known.findings(model, answer.instances, answer.limited_by, answer.goal_met);
         let is_found = findings.iter().any(|f| f.kind == capacity::Kind::Failing);
         let failing = known.failing();
         let is_obstacle =
@@ -104,12 +105,13 @@ fn a_few_slow_requests_tell_little() {
         (o.probe.requests, o.shape.scv, o.app_cores) = (requests, 0.12, 0.0);
         o
     };
-    known.rungs = vec![reports(1, 1, 1.06, 10), reports(1, 2, 2.01, 23), reports(1, 4, 2.17, 21)];
-    known.second = Some(reports(2, 8, 3.57, 32));
+    known.learn().rungs =
+        vec![reports(1, 1, 1.06, 10), reports(1, 2, 2.01, 23), reports(1, 4, 2.17, 21)];
+    known.learn().second = Some(reports(2, 8, 3.57, 32));
     let rungs = known.ladder().unwrap().rungs().iter().map(|r| r.error).collect::<Vec<_>>();
     assert!(rungs.iter().all(|error| (0.1..0.25).contains(error)), "{rungs:?}");
     let (model, _) = known.model().unwrap();
-    let kinds = capacity::diagnose(&model, &known.evidence().unwrap());
+    let kinds = capacity::diagnose(model, &known.evidence().unwrap());
     assert!(kinds.iter().all(|f| f.kind != capacity::Kind::SharedDependency), "{kinds:?}");
 }
 
@@ -117,7 +119,7 @@ fn a_few_slow_requests_tell_little() {
 fn page_cache_is_room_that_is_left() {
     let experiment = experiment();
     let mut known = known(&experiment);
-    let first = &mut known.rungs[0];
+    let first = &mut known.learn().rungs[0];
     first.probe.limited = Some(Limited {
         memory_bytes: Some(512 << 20),
         memory_used_bytes: Some(510 << 20),
@@ -148,7 +150,7 @@ fn a_second_instance_takes_no_memory_from_the_first() {
     let has_room = |megabytes: u64| {
         let mut known = known(&experiment);
         known.machine.memory_bytes = Some(megabytes << 20);
-        for rung in &mut known.rungs {
+        for rung in &mut known.learn().rungs {
             (rung.rss, rung.memory_available) = (Some(220 << 20), Some(8 << 30));
         }
         known.has_room_for_two()
@@ -186,7 +188,7 @@ fn one_less_is_measured_before_the_answer_is_measured_again() {
     beside.offered = 200.0;
     known.confirm(&beside);
     let answer = known.recommended().unwrap();
-    assert_eq!((known.confirmed.len(), known.unconfirmed()), (1, Some(answer - 1)));
+    assert_eq!((known.facts().confirmed.len(), known.unconfirmed()), (1, Some(answer - 1)));
 }
 
 // Five that had just started took three times the CPU (tests/apps/thread_pool).
@@ -219,7 +221,7 @@ fn a_rung_that_may_have_been_cold_is_measured_again() {
             o.app_cores = demand * 1e-3 * o.throughput();
             o
         };
-        known.rungs = demands.into_iter().enumerate().map(rung).collect();
+        known.learn().rungs = demands.into_iter().enumerate().map(rung).collect();
         known.doubtful_rung()
     };
     assert_eq!(doubtful([150.0, 29.0, 24.0, 17.0]), Some(2));
@@ -234,9 +236,14 @@ fn stolen_cores_that_follow_the_load_are_no_dependency() {
     let experiment = experiment();
     let demand = |stolen_share: f64| {
         let mut known = known(&experiment);
-        known.rungs = [50.0, 100.0, 150.0, 200.0].map(|t| seen(1, Some(4), t, t * 0.005)).into();
-        known.rungs.iter_mut().for_each(|o| o.stolen_cores = stolen_share * o.other_cores());
-        known.second = None;
+        known.learn().rungs =
+            [50.0, 100.0, 150.0, 200.0].map(|t| seen(1, Some(4), t, t * 0.005)).into();
+        known
+            .learn()
+            .rungs
+            .iter_mut()
+            .for_each(|o| o.stolen_cores = stolen_share * o.other_cores());
+        known.learn().second = None;
         known.dependency_demand()
     };
     assert!((demand(0.0) - 0.005).abs() < 1e-6);

@@ -2,7 +2,7 @@
 
 use capacity::calibration::DEMAND_NOISE;
 
-use super::Knowledge;
+use super::Evidence;
 use crate::document::plan::Purpose;
 use crate::experiment::observation::Observation;
 
@@ -13,7 +13,7 @@ const IDLE: f64 = 0.1;
 /// A request that is alone costs so much more where the first ones met an app that had just started.
 const COLD: f64 = 0.5;
 
-impl Knowledge<'_> {
+impl Evidence<'_> {
     /// By which share a request costs more than it did in one instance, where new ones may be why: more
     /// than noise, of cores that are busy enough for it to matter. Else 0.
     pub fn dearer(&self, o: &Observation) -> f64 {
@@ -35,13 +35,13 @@ impl Knowledge<'_> {
     /// A rung to measure once more, as it may have been cold: the last but one, if a request costs less CPU at
     /// the last one. Or the first, which alone tells of a light load, if it cost much more than at the last.
     pub fn doubtful_rung(&self) -> Option<usize> {
-        let [first, .., last] = self.rungs.as_slice() else { return None };
-        let before = &self.rungs[self.rungs.len() - 2];
+        let [first, .., last] = self.facts.rungs.as_slice() else { return None };
+        let before = &self.facts.rungs[self.facts.rungs.len() - 2];
         let is_dearer = |o: &Observation, by: f64| o.app_demand() > (1.0 + by) * last.app_demand();
         if !self.uses_cpu(last) {
             None
         } else if is_dearer(before, DEMAND_NOISE) {
-            Some(self.rungs.len() - 2)
+            Some(self.facts.rungs.len() - 2)
         } else {
             is_dearer(first, COLD).then_some(0)
         }

@@ -11,7 +11,7 @@ pub struct Budget {
 
 /// How one probe spends its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pace {
+pub struct ProbeTiming {
     /// Until the system is in its steady state; not measured.
     pub warm_up: Duration,
     /// Measured at least.
@@ -51,13 +51,13 @@ impl Budget {
     }
 }
 
-impl Pace {
+impl ProbeTiming {
     /// Every slot is busy; `cycle` seconds pass between two requests of a user.
     ///
     /// Fractional counting makes two cycles exact for a constant service time; an app that varies
     /// goes on until its interval is tight.
-    pub fn saturating(cycle: f64) -> Pace {
-        Pace {
+    pub fn saturating(cycle: f64) -> ProbeTiming {
+        ProbeTiming {
             warm_up: seconds((1.0 * cycle).max(0.3)),
             least: seconds((2.0 * cycle).max(1.0)),
             most: seconds((6.0 * cycle).max(3.0)),
@@ -67,10 +67,10 @@ impl Pace {
 
     /// The goal's own workload, at the rate (1/s) that is expected: two cycles until the users have
     /// spread, then three at least, and as many requests as the goal's percentile needs.
-    pub fn confirming(cycle: f64, throughput: f64, samples: u64) -> Pace {
+    pub fn confirming(cycle: f64, throughput: f64, samples: u64) -> ProbeTiming {
         let least = (3.0 * cycle).max(3.0);
         let enough = (1.1 * samples as f64 / throughput).clamp(least, MOST_FOR_SAMPLES.max(least));
-        Pace {
+        ProbeTiming {
             warm_up: seconds((2.0 * cycle).max(1.0)),
             least: seconds(enough),
             most: seconds((2.0 * least).min(least.max(8.0)).max(enough)),
@@ -79,8 +79,8 @@ impl Pace {
     }
 
     /// The same, not longer than an app is worth whose answers take so many seconds.
-    pub fn answering(self, response: f64) -> Pace {
-        Pace { most: self.most.min(Pace::saturating(response).most), ..self }
+    pub fn answering(self, response: f64) -> ProbeTiming {
+        ProbeTiming { most: self.most.min(ProbeTiming::saturating(response).most), ..self }
     }
 
     /// Seconds that the last requests take after a probe under this share of what can be completed: in an
@@ -95,23 +95,23 @@ impl Pace {
     }
 
     /// The same, measured for `each`, if that is said.
-    pub fn lasting(self, each: Option<Duration>) -> Pace {
-        each.map_or(self, |each| Pace { least: each, most: each, ..self })
+    pub fn lasting(self, each: Option<Duration>) -> ProbeTiming {
+        each.map_or(self, |each| ProbeTiming { least: each, most: each, ..self })
     }
 
     /// The same within `left`, of which other probes need `owed`: that goes before what this one would take
     /// beyond its least. Where both cannot have what they need, each gets its part.
-    pub fn beside(self, left: Duration, owed: Duration) -> Pace {
+    pub fn beside(self, left: Duration, owed: Duration) -> ProbeTiming {
         let needed = self.warm_up + self.least;
         let part = left.mul_f64(needed.as_secs_f64() / (needed + owed).as_secs_f64());
         self.within(left.saturating_sub(owed).max(part))
     }
 
     /// The same with no more than `left` in all, a third of it to warm up.
-    pub fn within(self, left: Duration) -> Pace {
+    pub fn within(self, left: Duration) -> ProbeTiming {
         let warm_up = self.warm_up.min(left / 3);
         let most = left.saturating_sub(warm_up).min(self.most);
-        Pace { warm_up, most, least: self.least.min(most), ..self }
+        ProbeTiming { warm_up, most, least: self.least.min(most), ..self }
     }
 }
 
@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn slow_apps_get_longer_probes() {
-        let fast = Pace::saturating(0.02);
-        let slow = Pace::saturating(2.0);
+        let fast = ProbeTiming::saturating(0.02);
+        let slow = ProbeTiming::saturating(2.0);
         assert_eq!(
             (fast.warm_up, fast.least),
             (Duration::from_millis(300), Duration::from_secs(1))
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn the_first_probe_is_as_long_as_the_app_is_slow() {
         let most = Duration::from_secs(10);
-        let first = Pace { most, ..Pace::saturating(0.0) };
+        let first = ProbeTiming { most, ..ProbeTiming::saturating(0.0) };
         let seconds = [0.02, 1.0, 9.0].map(|response| first.answering(response).most.as_secs());
         assert_eq!(seconds, [3, 6, 10]);
     }
@@ -150,43 +150,47 @@ mod tests {
 
     #[test]
     fn percentiles_get_their_samples() {
-        assert_eq!(Pace::confirming(0.05, 400.0, 59).least, Duration::from_secs(3));
-        assert_eq!(Pace::confirming(0.05, 10.0, 59).least, Duration::from_millis(6490));
-        assert_eq!(Pace::confirming(0.05, 1.0, 299).least, Duration::from_secs(15), "no longer");
+        assert_eq!(ProbeTiming::confirming(0.05, 400.0, 59).least, Duration::from_secs(3));
+        assert_eq!(ProbeTiming::confirming(0.05, 10.0, 59).least, Duration::from_millis(6490));
+        assert_eq!(
+            ProbeTiming::confirming(0.05, 1.0, 299).least,
+            Duration::from_secs(15),
+            "no longer"
+        );
     }
 
     #[test]
     fn half_its_cost_lets_every_user_be_answered() {
         for cycle in [0.01, 1.0, 9.0] {
-            let pace = Pace::confirming(cycle, 10.0, 59);
-            let cut = pace.within(pace.cost(cycle) / 2);
+            let timing = ProbeTiming::confirming(cycle, 10.0, 59);
+            let cut = timing.within(timing.cost(cycle) / 2);
             assert!(cut.least.as_secs_f64() >= cycle && cut.least.as_secs_f64() > 1.0, "{cut:?}");
         }
     }
 
     #[test]
     fn the_queue_of_an_overload_takes_its_time() {
-        let pace = Pace::confirming(0.05, 400.0, 59);
-        let backlog = [0.9, 1.25, 3.0].map(|load| pace.backlog(load));
+        let timing = ProbeTiming::confirming(0.05, 400.0, 59);
+        let backlog = [0.9, 1.25, 3.0].map(|load| timing.backlog(load));
         assert_eq!(backlog, [0.0, 1.0, 4.0], "of four seconds");
     }
 
     #[test]
     fn what_a_probe_needs_is_not_cut() {
         for cycle in [0.02, 2.0] {
-            let pace = Pace::saturating(cycle);
-            let held = pace.within(pace.cost(cycle));
-            assert_eq!((held.warm_up, held.least), (pace.warm_up, pace.least));
-            assert!(held.most < pace.most);
+            let timing = ProbeTiming::saturating(cycle);
+            let held = timing.within(timing.cost(cycle));
+            assert_eq!((held.warm_up, held.least), (timing.warm_up, timing.least));
+            assert!(held.most < timing.most);
         }
     }
 
     // One second to warm up, three to six of measuring.
     #[test]
     fn what_others_need_is_not_spent_on_precision() {
-        let pace = Pace::confirming(0.05, 30.0, 59);
+        let timing = ProbeTiming::confirming(0.05, 30.0, 59);
         let most = |left, owed| {
-            pace.beside(Duration::from_secs(left), Duration::from_secs(owed)).most.as_secs_f64()
+            timing.beside(Duration::from_secs(left), Duration::from_secs(owed)).most.as_secs_f64()
         };
         assert_eq!([most(20, 4), most(10, 4), most(12, 8)], [6.0, 5.0, 3.0]);
         assert!(
@@ -197,7 +201,10 @@ mod tests {
 
     #[test]
     fn the_budget_cuts_the_probe() {
-        let pace = Pace::saturating(4.0).within(Duration::from_secs(6));
-        assert_eq!((pace.warm_up, pace.least), (Duration::from_secs(2), Duration::from_secs(4)));
+        let timing = ProbeTiming::saturating(4.0).within(Duration::from_secs(6));
+        assert_eq!(
+            (timing.warm_up, timing.least),
+            (Duration::from_secs(2), Duration::from_secs(4))
+        );
     }
 }

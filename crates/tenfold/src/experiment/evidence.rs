@@ -1,21 +1,22 @@
 //! What is known so far, and what follows from it. No I/O: the science is asked here.
 
-mod next;
+mod cpu_demand;
+mod facts;
+mod next_count;
 mod unfairness;
-mod warm_up;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use capacity::{
-    Bounds, Change, CoreTrial, Evidence, Failing, Filling, Finding, InFlightLimit, Kind, Ladder,
-    Line, Load, Memory, Model, ModelInputs, Question, Quota, RetainedMemory, Rung, Saturation,
-    ServiceShape, Shortage, Trial,
+    Bounds, Change, CoreTrial, Failing, Filling, Finding, InFlightLimit, Kind, Ladder, Line, Load,
+    Memory, Model, ModelInputs, Question, Quota, RetainedMemory, Rung, Saturation, ServiceShape,
+    Shortage, Trial,
 };
-use fleet::Past;
 use observe::{Machine, fullest};
-use serde::{Deserialize, Serialize};
 
-pub use self::next::ABOUT;
+pub use self::facts::{Facts, Lost};
+pub use self::next_count::ABOUT;
 use super::Experiment;
 use super::crash::crashes;
 use super::observation::Observation;
@@ -24,39 +25,18 @@ use crate::document::plan::{Stop, StopReason};
 use crate::document::verdict::Verdict;
 use crate::words;
 
-/// All measurements of an experiment.
-pub struct Knowledge<'a> {
+/// What an experiment measured, and what follows from it.
+pub struct Evidence<'a> {
     pub experiment: &'a Experiment,
     pub machine: Machine,
-    /// For requests in flight.
-    pub room: InFlightLimit,
-    /// One instance, by concurrency.
-    pub rungs: Vec<Observation>,
-    /// Two saturated instances.
-    pub second: Option<Observation>,
-    /// The goal's workload, in the order in which it was measured.
-    pub confirmed: Vec<Observation>,
-    /// What was changed to tell explanations apart, and what it showed.
-    pub trials: Vec<Trial>,
+    pub in_flight_limit: InFlightLimit,
+    facts: Facts,
+    /// The model of these facts, once somebody asked for it.
+    fitted: OnceCell<Option<(Model, Bounds)>>,
     /// How often the model had been wrong about a count.
     pub misses: usize,
-    /// Counts that could not be measured.
-    pub lost: Vec<Lost>,
-    /// Instances that died and were started again while something was measured.
-    pub deaths: BTreeMap<String, Past>,
-    /// Why no more was measured.
-    pub stop: Option<Stop>,
-    pub notes: Vec<String>,
     /// What was measured otherwise than predicted, by count: a later measurement stands for an earlier one.
     surprises: BTreeMap<usize, String>,
-}
-
-/// So many instances did not start, or not run for as long as it takes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Lost {
-    instances: usize,
-    /// Why, with the app's last words.
-    why: String,
 }
 
 /// A request shorter than this (s) leaves its slot idle for a noticeable share of the time until the
@@ -67,33 +47,42 @@ const LEFT: f64 = 0.1;
 /// Once an instance may die by chance; what fails by itself dies again.
 const REPEATED_DEATHS: u32 = 2;
 
-impl<'a> Knowledge<'a> {
-    pub fn new(experiment: &'a Experiment, machine: Machine, room: InFlightLimit) -> Knowledge<'a> {
-        Knowledge {
+impl<'a> Evidence<'a> {
+    pub fn new(
+        experiment: &'a Experiment,
+        machine: Machine,
+        in_flight_limit: InFlightLimit,
+    ) -> Evidence<'a> {
+        Evidence {
             experiment,
             machine,
-            room,
-            rungs: Vec::new(),
-            second: None,
-            confirmed: Vec::new(),
-            trials: Vec::new(),
+            in_flight_limit,
+            facts: Facts::default(),
+            fitted: OnceCell::new(),
             misses: 0,
-            lost: Vec::new(),
-            deaths: BTreeMap::new(),
-            stop: None,
-            notes: Vec::new(),
             surprises: BTreeMap::new(),
         }
     }
 
+    /// What was measured so far.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Takes in what was measured: the model is fitted again when somebody asks for it.
+    pub fn learn(&mut self) -> &mut Facts {
+        self.fitted.take();
+        &mut self.facts
+    }
+
     /// What was measured without a change to it.
     fn all(&self) -> impl Iterator<Item = &Observation> {
-        self.rungs.iter().chain(&self.second).chain(&self.confirmed)
+        self.facts.rungs.iter().chain(&self.facts.second).chain(&self.facts.confirmed)
     }
 
     /// The most that one instance did.
     pub fn peak(&self) -> f64 {
-        self.rungs.iter().map(Observation::throughput).fold(0.0, f64::max)
+        self.facts.rungs.iter().map(Observation::throughput).fold(0.0, f64::max)
     }
 
     /// Requests a second with one in flight.
@@ -103,7 +92,7 @@ impl<'a> Knowledge<'a> {
 
     /// The rung at which it did.
     pub fn peak_rung(&self) -> Option<&Observation> {
-        self.rungs.iter().max_by(|a, b| a.throughput().total_cmp(&b.throughput()))
+        self.facts.rungs.iter().max_by(|a, b| a.throughput().total_cmp(&b.throughput()))
     }
 
     pub fn ladder(&self) -> Option<Ladder> {
@@ -113,7 +102,7 @@ impl<'a> Knowledge<'a> {
             let (throughput, error, cores) = (o.throughput(), self.error(o), Some(o.app_cores));
             Some(Rung { concurrency, throughput, error, inside, cores })
         };
-        Ladder::new(self.rungs.iter().filter_map(rung).collect())
+        Ladder::new(self.facts.rungs.iter().filter_map(rung).collect())
     }
 
     /// One full instance.
@@ -125,14 +114,15 @@ impl<'a> Knowledge<'a> {
     fn quota(&self) -> Option<(Quota, ServiceShape)> {
         let demands: Vec<f64> =
             self.all().map(Observation::app_demand).filter(|demand| *demand > 0.0).collect();
-        self.rungs.first()?.quota(&demands)
+        self.facts.rungs.first()?.quota(&demands)
     }
 
     /// Half-width of the interval of a throughput, as a share. The count of `n` requests, each of which makes
     /// room for the next, varies by their scv times `n` (Cox, "Renewal Theory", 1962, ch. 3): windows that
     /// are shorter than a request do not show it. A quota lets through what it does, however they vary.
     fn error(&self, o: &Observation) -> f64 {
-        let (Some(users), Some(first), None) = (o.probe.users, self.rungs.first(), self.quota())
+        let (Some(users), Some(first), None) =
+            (o.probe.users, self.facts.rungs.first(), self.quota())
         else {
             return o.error;
         };
@@ -143,9 +133,9 @@ impl<'a> Knowledge<'a> {
 
     /// What the model is fitted to, once one instance was measured.
     pub fn basis(&self) -> Option<ModelInputs> {
-        let first = self.rungs.first()?;
+        let first = self.facts.rungs.first()?;
         let (quota, unstopped) = self.quota().unzip();
-        let telling = self.confirmed.iter().filter(|o| self.tells_times(o));
+        let telling = self.facts.confirmed.iter().filter(|o| self.tells_times(o));
         Some(ModelInputs {
             cores: self.cores(),
             rungs: self.ladder()?.rungs().to_vec(),
@@ -160,7 +150,11 @@ impl<'a> Knowledge<'a> {
     }
 
     /// The model and the bounds of the search, once one instance was measured.
-    pub fn model(&self) -> Option<(Model, Bounds)> {
+    pub fn model(&self) -> Option<&(Model, Bounds)> {
+        self.fitted.get_or_init(|| self.fit()).as_ref()
+    }
+
+    fn fit(&self) -> Option<(Model, Bounds)> {
         let model = self.basis()?.model()?;
         let instance_limit = capacity::instance_limit(&model, &self.evidence()?);
         let bounds = Bounds {
@@ -169,9 +163,10 @@ impl<'a> Knowledge<'a> {
             instance_limit,
             failing: self.failing(),
             slowdown: self
+                .facts
                 .rungs
                 .iter()
-                .chain(&self.second)
+                .chain(&self.facts.second)
                 .map(|o| self.slowdown(o))
                 .fold(1.0, f64::max),
         };
@@ -193,21 +188,22 @@ impl<'a> Knowledge<'a> {
         // What full cores complete is no less where the generator had to wait for them, too.
         let is_in_the_crowd = |o: &Observation| self.is_only_crowded(o) && fills_cores(o);
         let is_no_worse = |o: &Observation| {
-            let second = self.second.as_ref().filter(|second| second.instances() == o.instances());
+            let second =
+                self.facts.second.as_ref().filter(|second| second.instances() == o.instances());
             second.is_some_and(|second| self.verdict(o) <= self.verdict(second))
         };
         let counts = |o: &&Observation| {
             let is_sound = o.probe.verdict == Verdict::Valid && is_best(o);
             is_sound || is_all_there_is(o) || is_no_worse(o) || is_in_the_crowd(o)
         };
-        let later = self.confirmed.iter().filter(counts);
-        self.second.iter().chain(later).map(|o| self.saturation(o)).collect()
+        let later = self.facts.confirmed.iter().filter(counts);
+        self.facts.second.iter().chain(later).map(|o| self.saturation(o)).collect()
     }
 
     /// What two did on a core less, and how busy they had kept the cores.
     fn core_trial(&self) -> Option<CoreTrial> {
-        let trial = self.trials.iter().find(|trial| trial.change == Change::OneCoreLess)?;
-        let own_cores = self.saturation(self.second.as_ref()?).own_cores();
+        let trial = self.facts.trials.iter().find(|trial| trial.change == Change::OneCoreLess)?;
+        let own_cores = self.saturation(self.facts.second.as_ref()?).own_cores();
         Some(CoreTrial { own_cores, shows: trial.shows })
     }
 
@@ -233,26 +229,28 @@ impl<'a> Knowledge<'a> {
     /// does: whatever else runs is the intercept of that line. 0 where none is sure.
     pub fn dependency_demand(&self) -> f64 {
         let point = |o: &Observation| (o.throughput(), o.other_cores());
-        let points: Vec<_> = self.rungs.iter().chain(&self.second).map(point).collect();
+        let points: Vec<_> = self.facts.rungs.iter().chain(&self.facts.second).map(point).collect();
         Line::fit(&points).and_then(|line| line.demand()).unwrap_or(0.0)
     }
 
-    fn evidence(&self) -> Option<Evidence> {
+    fn evidence(&self) -> Option<capacity::Evidence> {
         let peak = self.peak_rung()?;
         let worst = |value: &dyn Fn(&Observation) -> f64| self.all().map(value).fold(0.0, f64::max);
         let per_request = |o: &Observation| o.run_wait.map(|wait| wait / o.throughput());
         let failing = self
+            .facts
             .confirmed
             .iter()
             .filter(|o| !o.is_overloaded())
-            .chain(&self.rungs)
+            .chain(&self.facts.rungs)
             .filter(|o| o.fails(self.experiment.goal.max_errors))
             .max_by(|a, b| a.error_ratio().total_cmp(&b.error_ratio()));
-        Some(Evidence {
+        Some(capacity::Evidence {
             one: self.one()?,
             two: self.two(),
             busiest_thread: peak.busiest_thread,
             run_wait: self
+                .facts
                 .second
                 .as_ref()
                 .and_then(|two| Some((per_request(peak)?, per_request(two)?))),
@@ -260,6 +258,7 @@ impl<'a> Knowledge<'a> {
             error_limit: self.experiment.goal.max_errors,
             failing: self.failing(),
             crashes: self
+                .facts
                 .deaths
                 .iter()
                 .next()
@@ -272,14 +271,14 @@ impl<'a> Knowledge<'a> {
             load: None,
             connect_failures: self.all().map(|o| o.connect_failures).sum(),
             open_files: fullest(self.all().filter_map(Observation::open_files)),
-            admission: self.rungs.last().and_then(Observation::admission),
-            trials: self.trials.clone(),
+            admission: self.facts.rungs.last().and_then(Observation::admission),
+            trials: self.facts.trials.clone(),
         })
     }
 
     /// The last measurement of the goal's workload with so many instances.
     pub fn confirmed_at(&self, instances: usize) -> Option<&Observation> {
-        self.confirmed.iter().rfind(|o| o.instances() == instances)
+        self.facts.confirmed.iter().rfind(|o| o.instances() == instances)
     }
 
     /// Everything that the numbers show, in the light of the answer: so many, limited by that.
@@ -297,26 +296,26 @@ impl<'a> Knowledge<'a> {
             instances,
             outcome: self.goal().outcome(model, &o.measured()),
         });
-        let evidence = Evidence { load, ..evidence };
+        let evidence = capacity::Evidence { load, ..evidence };
         capacity::explain(model, &evidence, instances, limited_by, &self.interventions(model))
     }
 
     /// What one saturated instance leaves open.
     pub fn questions_of_one(&self) -> Vec<Question> {
         let known = self.model().zip(self.evidence());
-        known.map_or_else(Vec::new, |((model, _), evidence)| Question::of_one(&model, &evidence))
+        known.map_or_else(Vec::new, |((model, _), evidence)| Question::of_one(model, &evidence))
     }
 
     /// What the second one leaves open.
     pub fn question_of_two(&self) -> Option<Question> {
         let (model, _) = self.model()?;
-        Question::of_two(&model, &self.evidence()?)
+        Question::of_two(model, &self.evidence()?)
     }
 
     /// All that was tried; the second instance is a trial as well.
     pub fn interventions(&self, model: &Model) -> Vec<Trial> {
         let second = self.evidence().and_then(|evidence| Trial::second_instance(model, &evidence));
-        self.trials.iter().cloned().chain(second).collect()
+        self.facts.trials.iter().cloned().chain(second).collect()
     }
 
     fn memory(&self) -> Memory {
@@ -344,18 +343,18 @@ impl<'a> Knowledge<'a> {
     /// goal does not allow it; or the first instance, which further ones cannot disturb, when it died
     /// more than once. What ended at its memory limit is told as such.
     pub fn failing(&self) -> Option<Failing> {
-        let alone = self.rungs.first()?;
+        let alone = self.facts.rungs.first()?;
         if alone.fails(self.experiment.goal.max_errors) {
             return Some(Failing::Requests(alone.error_ratio()));
         }
-        let past = self.deaths.get(&format!("{}-1", self.experiment.app.name))?;
+        let past = self.facts.deaths.get(&format!("{}-1", self.experiment.app.name))?;
         let deaths = past.restarts.saturating_sub(past.memory_kills);
         (deaths >= REPEATED_DEATHS).then_some(Failing::Deaths(deaths))
     }
 
     /// What the goal's workload lacks to be sent from here.
     pub fn shortage(&self) -> Option<Shortage> {
-        self.room.shortage(&self.goal().workload, 1.0 / self.light_rate())
+        self.in_flight_limit.shortage(&self.goal().workload, 1.0 / self.light_rate())
     }
 
     /// Slots for the balancer: what an instance can use, once that is known.
@@ -369,12 +368,12 @@ impl<'a> Knowledge<'a> {
         // Where by chance nobody came there is nothing to conclude from.
         let counts = |o: &&Observation| o.probe.rate.is_none() || o.offered > 0.0;
         let slowed = |o| capacity::Measured { slowdown: self.slowdown(o), ..o.measured() };
-        self.confirmed.iter().filter(counts).map(slowed).collect()
+        self.facts.confirmed.iter().filter(counts).map(slowed).collect()
     }
 
     /// The same, as far as they may be relied on.
     pub fn valid_measurements(&self) -> Vec<capacity::Measured> {
-        let valid = self.confirmed.iter().filter(|o| self.is_valid(o));
+        let valid = self.facts.confirmed.iter().filter(|o| self.is_valid(o));
         valid.map(Observation::measured).collect()
     }
 
@@ -416,24 +415,24 @@ impl<'a> Knowledge<'a> {
     pub fn response(&self, instances: usize) -> f64 {
         let light = 1.0 / self.light_rate();
         let Some((model, _)) = self.model() else { return light };
-        let predicted = capacity::expect(&model, &self.goal().workload, instances);
+        let predicted = capacity::expect(model, &self.goal().workload, instances);
         predicted.response.map_or(light, |r| r.mean)
     }
 
     /// The count that is recommended as things stand.
     pub fn recommended(&self) -> Option<usize> {
         let (model, bounds) = self.model()?;
-        Some(capacity::recommended(&model, &self.goal(), &bounds, &self.measurements()))
+        Some(capacity::recommended(model, &self.goal(), bounds, &self.measurements()))
     }
 
     /// So many could not be measured.
     pub fn lose(&mut self, instances: usize, why: &anyhow::Error) {
-        self.lost.push(Lost { instances, why: format!("{why:#}") });
+        self.learn().lost.push(Lost { instances, why: format!("{why:#}") });
     }
 
     /// The counts that could not be measured.
     pub fn lost(&self) -> impl Iterator<Item = usize> {
-        self.lost.iter().map(|lost| lost.instances)
+        self.facts.lost.iter().map(|lost| lost.instances)
     }
 
     /// Everything that was noticed, the last words of the dead included.
@@ -441,10 +440,17 @@ impl<'a> Knowledge<'a> {
         let told = |Lost { instances, why }: &Lost| {
             format!("With {instances} running nothing could be measured: {why}")
         };
-        let noticed = self.notes.iter().chain(self.surprises.values()).cloned();
-        let words =
-            self.deaths.iter().filter_map(|(name, past)| words::crash::last_words(name, past));
-        noticed.chain(self.unfairness()).chain(self.lost.iter().map(told)).chain(words).collect()
+        let noticed = self.facts.notes.iter().chain(self.surprises.values()).cloned();
+        let words = self
+            .facts
+            .deaths
+            .iter()
+            .filter_map(|(name, past)| words::crash::last_words(name, past));
+        noticed
+            .chain(self.unfairness())
+            .chain(self.facts.lost.iter().map(told))
+            .chain(words)
+            .collect()
     }
 
     /// Whether a measurement may be relied on; other programs that work for the app do not disturb it.
@@ -453,7 +459,7 @@ impl<'a> Knowledge<'a> {
     }
 
     fn has_valid(&self, instances: usize) -> bool {
-        self.confirmed.iter().any(|o| o.instances() == instances && self.is_valid(o))
+        self.facts.confirmed.iter().any(|o| o.instances() == instances && self.is_valid(o))
     }
 
     /// Whether the times of a measurement correct what is predicted. A generator that waited for a core among
@@ -491,17 +497,17 @@ impl<'a> Knowledge<'a> {
 
     /// The measuring ends, for this reason.
     pub fn end(&mut self, reason: StopReason, explanation: String) {
-        self.stop = Some(Stop { reason, explanation });
+        self.learn().stop = Some(Stop { reason, explanation });
     }
 
     /// The goal's workload was measured. Where the model disagrees, the measurement wins.
     pub fn confirm(&mut self, last: &Observation) {
         let known = self.model();
-        self.confirmed.push(last.clone());
+        let outcome = known.map(|(model, _)| self.goal().outcome(model, &last.measured()));
+        self.learn().confirmed.push(last.clone());
         let n = last.instances();
         self.surprises.remove(&n);
-        let Some((model, _)) = known else { return };
-        let outcome = self.goal().outcome(&model, &last.measured());
+        let Some(outcome) = outcome else { return };
         if outcome.agrees() || !self.is_valid(last) {
             return;
         }

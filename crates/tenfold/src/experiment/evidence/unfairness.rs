@@ -2,18 +2,18 @@
 
 use capacity::finding::fairness::{Loaded, most_unfair};
 
-use super::Knowledge;
+use super::Evidence;
 use crate::document::plan::Probe;
 use crate::words::number::{rate, time};
 
-impl Knowledge<'_> {
+impl Evidence<'_> {
     /// The numbers and the remedy, where one instance is unfair to those that wait.
     pub(super) fn unfairness(&self) -> Option<String> {
-        let (first, rest) = self.rungs.split_first()?;
+        let (first, rest) = self.facts.rungs.split_first()?;
         let alone = first.probe.latency_ms;
         let loaded: Vec<Loaded> = rest.iter().filter_map(|o| loaded(&o.probe)).collect();
         let unfair = most_unfair(alone.p50? / alone.mean?, &loaded)?;
-        Some(told(&unfair, self.balancer_slots()))
+        Some(describe(&unfair, self.balancer_slots()))
     }
 }
 
@@ -23,7 +23,7 @@ fn loaded(probe: &Probe) -> Option<Loaded> {
     Some(Loaded { concurrency: probe.users?, throughput: probe.throughput, p50, p95 })
 }
 
-fn told(unfair: &Loaded, slots: Option<usize>) -> String {
+fn describe(unfair: &Loaded, slots: Option<usize>) -> String {
     let Loaded { concurrency, throughput, p50, p95 } = *unfair;
     let limit = match slots {
         Some(slots) => format!("Send an instance at most {slots} at once (--slots {slots})"),
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn unfair_service_is_told_with_numbers_and_remedy() {
         let puma = Loaded { concurrency: 16, throughput: 310.4, p50: 0.016, p95: 0.3584 };
-        let said = told(&puma, Some(5));
+        let said = describe(&puma, Some(5));
         for part in [
             "With 16 requests in flight",
             "median is 16 ms",

@@ -1,14 +1,14 @@
 //! The main job: one instance under doubling concurrency, two instances, the model, and its
 //! confirmation at the recommended count and those beside it, and where it is least sure.
 //!
-//! - `pace`: how long each probe takes, and the budget of all.
+//! - `probe_timing`: how long each probe takes, and the budget of all.
 //! - `probe`: one measurement, until its interval is tight.
 //! - `observation`: what it saw.
 //! - `session`: the order of the probes.
 //! - `warm_up`: probes that are repeated until the app is warm.
 //! - `confirmation`: the goal's workload, at the answer and where the model is least sure.
 //! - `intervention`: changes that tell two explanations apart.
-//! - `knowledge`: what is known so far, and what follows from it.
+//! - `evidence`: what is known so far, and what follows from it.
 //! - `crash`: instances that died meanwhile.
 //! - `answer`: the plan from what is known.
 //! - `recording`: the measurements as a file that gives the same plan again.
@@ -17,11 +17,11 @@
 mod answer;
 mod confirmation;
 mod crash;
+mod evidence;
 mod intervention;
-mod knowledge;
 mod observation;
-mod pace;
 mod probe;
+mod probe_timing;
 mod recording;
 mod session;
 mod verdict;
@@ -40,8 +40,8 @@ use crate::process::exit_code::{Signal, misuse};
 use crate::process::signal::Stop;
 use crate::terminal::progress::Progress;
 pub use observation::{of_redirects, redirect};
-use pace::Budget;
 pub use probe::Abort;
+use probe_timing::Budget;
 use recording::Recording;
 use session::Session;
 

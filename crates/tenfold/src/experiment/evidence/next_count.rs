@@ -2,7 +2,7 @@
 
 use capacity::{Measured, Unsure};
 
-use super::Knowledge;
+use super::Evidence;
 
 /// A count whose measurement is suspect is measured again, so many times in all.
 const TRIES: usize = 2;
@@ -11,7 +11,7 @@ const MISSES: usize = 2;
 /// Counts so far from the answer are there to compare it with.
 pub const ABOUT: usize = 2;
 
-impl Knowledge<'_> {
+impl Evidence<'_> {
     /// The count whose measurement would say most: the recommended one, then the one below, and only then one
     /// of the two again, where its measurement is not valid. A model that was wrong more than once is no guide: then counts are doubled until one holds, and the
     /// bracket is halved.
@@ -31,11 +31,11 @@ impl Knowledge<'_> {
     pub fn least_sure(&self) -> Option<Unsure> {
         let (model, bounds) = self.model()?;
         let measured = self.measurements();
-        let answer = capacity::recommended(&model, &self.goal(), &bounds, &measured);
+        let answer = capacity::recommended(model, &self.goal(), bounds, &measured);
         let most = bounds.max_instances.min(bounds.memory.unwrap_or(usize::MAX));
         let around = answer.saturating_sub(ABOUT).max(1)..=(answer + ABOUT).min(most);
         let open = around.filter(|n| self.is_open(*n));
-        capacity::least_sure(&model, &self.goal().workload, open)
+        capacity::least_sure(model, &self.goal().workload, open)
     }
 
     /// One instance more than the answer, where that may be and was not measured.
@@ -67,15 +67,15 @@ impl Knowledge<'_> {
 
     /// Whether the goal's workload was measured there, and well or often enough, or cannot be.
     pub fn is_confirmed(&self, instances: usize) -> bool {
-        let tries = self.confirmed.iter().filter(|o| o.instances() == instances).count();
+        let tries = self.facts.confirmed.iter().filter(|o| o.instances() == instances).count();
         let has_usable =
-            self.confirmed.iter().any(|o| o.instances() == instances && self.is_usable(o));
+            self.facts.confirmed.iter().any(|o| o.instances() == instances && self.is_usable(o));
         let is_done = tries >= TRIES || has_usable;
         is_done || self.lost().any(|lost| lost == instances)
     }
 
     /// Whether so many may be measured beside the answer: not where counts were lost already.
     fn is_open(&self, instances: usize) -> bool {
-        self.confirmed_at(instances).is_none() && self.lost.is_empty()
+        self.confirmed_at(instances).is_none() && self.facts.lost.is_empty()
     }
 }

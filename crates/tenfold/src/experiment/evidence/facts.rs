@@ -1,0 +1,38 @@
+//! What was measured.
+
+use std::collections::BTreeMap;
+
+use capacity::Trial;
+use fleet::Past;
+use serde::{Deserialize, Serialize};
+
+use crate::document::plan::Stop;
+use crate::experiment::observation::Observation;
+
+/// Everything that was measured, and nothing that follows from it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Facts {
+    /// One instance, by concurrency.
+    pub rungs: Vec<Observation>,
+    /// Two saturated instances.
+    pub second: Option<Observation>,
+    /// The goal's workload, in the order in which it was measured.
+    pub confirmed: Vec<Observation>,
+    /// What was changed to tell explanations apart, and what it showed.
+    pub trials: Vec<Trial>,
+    /// Counts that could not be measured.
+    pub lost: Vec<Lost>,
+    /// Instances that died and were started again while something was measured.
+    pub deaths: BTreeMap<String, Past>,
+    pub notes: Vec<String>,
+    /// Why no more was measured.
+    pub stop: Option<Stop>,
+}
+
+/// So many instances did not start, or not run for as long as it takes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Lost {
+    pub instances: usize,
+    /// Why, with the app's last words.
+    pub why: String,
+}
