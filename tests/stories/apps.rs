@@ -158,7 +158,7 @@ fn an_invalid_file_is_refused_before_listening() {
     // The address is in use: whoever tried to listen would say so.
     for (text, complaint) in [
         ("polcy = \"queue\"", "tenfold.toml:5: unknown field `polcy`; did you mean `policy`?"),
-        ("attempts = 9", "tenfold.toml:5: of app site, 9 attempts are impossible; use 1 to 4"),
+        ("attempts = 9", "tenfold.toml:5: app site: 9 attempts are impossible; use 1 to 4"),
         ("[[routes]]\napp = \"sight\"", "tenfold.toml:6: there is no app sight: write one of site"),
     ] {
         write_file(&home, &format!("{site}{text}\n"));

@@ -3,7 +3,7 @@
 pub(crate) mod backend_id;
 pub(crate) mod backend_state;
 pub(crate) mod backend_stream;
-pub(crate) mod condition;
 pub(crate) mod counters;
 pub(crate) mod health;
+pub(crate) mod health_state;
 pub(crate) mod report;

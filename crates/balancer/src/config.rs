@@ -69,7 +69,7 @@ impl Config {
             {
                 let address = &listener.address;
                 return Err(format!(
-                    "TLS on {address} is without a certificate; give at least one, or hosts for ACME"
+                    "TLS on {address} has no certificate; give at least one, or hosts for ACME"
                 ));
             }
         }
@@ -79,7 +79,7 @@ impl Config {
                 return Err("ACME needs a listener without TLS; give one on port 80".into());
             }
             if self.listeners.iter().all(|listener| listener.tls.is_none()) {
-                return Err("ACME without a listener for TLS; give one on port 443".into());
+                return Err("ACME needs a listener with TLS; give one on port 443".into());
             }
         }
         if self.threads == 0 || self.threads > 1024 {
@@ -107,7 +107,7 @@ impl Config {
             if self.apps[..index].iter().any(|other| other.name == app.name) {
                 return Err(format!("two apps are named {}; rename one", app.name));
             }
-            app.check().map_err(|wrong| format!("of app {}, {wrong}", app.name))?;
+            app.check().map_err(|wrong| format!("app {}: {wrong}", app.name))?;
         }
         Ok(())
     }

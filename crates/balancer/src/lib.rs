@@ -22,7 +22,6 @@
 mod backends;
 mod config;
 mod connection;
-mod dispatch;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod h1;
@@ -55,9 +54,9 @@ pub use config::route::{
 pub use config::start_error::StartError;
 pub use config::tls::{Certificate, Tls, TlsVersion};
 pub use connection::counters::EntranceCounts;
-pub use dispatch::budget::RetryCounts;
 pub use net::inherited::Inherited;
 pub use queue::counters::Shed;
+pub use queue::dispatch::retry_budget::RetryCounts;
 pub use routing::redirect_loop::Redirecting;
 pub use server::balancer::{Balancer, Drained, Handle};
 pub use server::snapshot::{

@@ -55,7 +55,7 @@ impl Acme {
 
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.hosts.is_empty() {
-            return Err("ACME without a host; name the hosts to get certificates for".into());
+            return Err("ACME has no host; name the hosts to get certificates for".into());
         }
         if let Some(host) = self.hosts.iter().find(|host| !is_host(host)) {
             return Err(format!(
@@ -64,7 +64,7 @@ impl Acme {
         }
         if !self.directory.starts_with("https://") {
             return Err(format!(
-                "the ACME directory {:?} is no https URL; use {:?} or another authority's",
+                "the ACME directory {:?} is not an https URL; use {:?} or another authority's",
                 self.directory,
                 Self::LETS_ENCRYPT
             ));

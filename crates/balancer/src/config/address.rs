@@ -20,7 +20,7 @@ pub enum Address {
 
 /// The text is not an address.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no address; use IP:PORT, or unix:/path for a Unix socket")]
+#[error("{0:?} is not an address; use IP:PORT, or unix:/path for a Unix socket")]
 pub struct UnknownAddress(String);
 
 /// The bytes that `sun_path` holds besides its terminator (unix(7)).

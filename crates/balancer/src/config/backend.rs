@@ -60,7 +60,7 @@ pub enum Slots {
 
 /// The text is not a number of slots.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no number of slots; use a whole number, or auto to have it found")]
+#[error("{0:?} is not a number of slots; use a whole number, or auto to have it found")]
 pub struct UnknownSlots(String);
 
 /// When a backend gets requests.

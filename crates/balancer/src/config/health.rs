@@ -102,11 +102,11 @@ impl ActiveHealth {
         let graphic = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
         if !path.starts_with('/') || !graphic(path) {
             return Err(format!(
-                "health path {path:?} is no path; begin with a slash and use no blanks"
+                "health path {path:?} is not a path; begin with a slash and use no blanks"
             ));
         }
         if let Some(host) = host.as_ref().filter(|host| host.is_empty() || !graphic(host)) {
-            return Err(format!("health host {host:?} is no host; use a name without blanks"));
+            return Err(format!("health host {host:?} is not a host; use a name without blanks"));
         }
         if status.is_empty() || *status.start() < 200 || *status.end() > 599 {
             return Err("the statuses of a healthy backend are impossible; use 200 to 599".into());

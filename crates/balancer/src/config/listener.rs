@@ -64,10 +64,9 @@ impl Listener {
     pub(crate) fn check(&self) -> Result<(), String> {
         self.address.check()?;
         match (&self.address, &self.tls) {
-            (Address::Unix(_), Some(_)) => Err(format!(
-                "TLS on {} is impossible; use it on an address of TCP, or none here",
-                self.address
-            )),
+            (Address::Unix(_), Some(_)) => {
+                Err(format!("TLS on {} is impossible; use TLS on a TCP address only", self.address))
+            }
             _ => Ok(()),
         }
     }

@@ -262,7 +262,7 @@ impl TryFrom<u16> for RedirectStatus {
             307 => Ok(RedirectStatus::TemporaryRedirect),
             308 => Ok(RedirectStatus::PermanentRedirect),
             _ => Err(BadRoute(format!(
-                "{code} is no status of a redirect; use 308 or 301 for good, 307 or 302 for now"
+                "{code} is not a redirect status; use 308 or 301 for good, 307 or 302 for now"
             ))),
         }
     }
@@ -288,7 +288,7 @@ impl FromStr for HostPattern {
         let address = literal && inside.parse::<std::net::Ipv6Addr>().is_ok();
         if name.len() > MAX_HOST_BYTES || !(named || address) {
             return Err(BadRoute(format!(
-                "host {text:?} is no pattern of hosts; use a.example, *.a.example or *, without scheme, port and path"
+                "host {text:?} is not a host pattern; use a.example, *.a.example or *, without scheme, port and path"
             )));
         }
         Ok(match under {
@@ -316,13 +316,13 @@ impl FromStr for PathPrefix {
             let whole = before.rsplit_once('/').map_or("", |(whole, _)| whole);
             let whole = PathPrefix(whole.to_owned());
             return Err(BadRoute(format!(
-                "path {text:?} has a star, which stands for nothing here; use {whole}, which is for what is below it, too"
+                "path {text:?} has a star, which has no meaning here; use {whole}, which also fits everything below it"
             )));
         }
         let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'?' && byte != b'#';
         if !text.starts_with('/') || !text.bytes().all(plain) {
             return Err(BadRoute(format!(
-                "path {text:?} is no prefix of paths; begin it with /, leave out the query, and write other than ASCII as %-escapes"
+                "path {text:?} is not a path prefix; begin it with /, leave out the query, and write other than ASCII as %-escapes"
             )));
         }
         Ok(PathPrefix(text.strip_suffix('/').unwrap_or(text).to_owned()))

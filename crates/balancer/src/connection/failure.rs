@@ -183,26 +183,26 @@ impl fmt::Display for Failure {
             }
             Failure::BodyMalformed(flaw) => write!(f, "the request body is malformed: {flaw}"),
             Failure::Outpaced => f.write_str(
-                "the request body came so slowly that others got its slot; send fewer such bodies at once",
+                "the request body came so slowly that its slot was given to other requests; send fewer such bodies at once",
             ),
             Failure::NoRoute(NoRoute::UnknownHost) => {
-                f.write_str("no route is for this host; ask for another one")
+                f.write_str("no route matches this host")
             }
             Failure::NoRoute(NoRoute::UnknownPath) => {
-                f.write_str("no route of this host is for this path")
+                f.write_str("no route of this host matches this path")
             }
             Failure::NoRoute(NoRoute::Redirected { location, .. }) => write!(f, "see {location}"),
             Failure::NoRoute(NoRoute::NoHost) => f.write_str("there is no Host to redirect to"),
             Failure::TooManyInFlight(most) => {
                 write!(
                     f,
-                    "this client has {most} requests in flight or waiting, as many as it may; wait for answers before you send more"
+                    "this client already has {most} requests in flight or waiting, the limit; wait for answers before you send more"
                 )
             }
             Failure::MemoryFull(bytes) => {
                 write!(
                     f,
-                    "clients hold all of the {bytes} bytes that they may; ask again later, or raise memory_bytes"
+                    "clients hold all of the {bytes} bytes that they may; retry later, or raise memory_bytes"
                 )
             }
             Failure::QueueFull(length) => {
@@ -217,7 +217,7 @@ impl fmt::Display for Failure {
             Failure::QueueTooSlow { expected, limit } => {
                 write!(
                     f,
-                    "a request that came now would wait for about {expected:.1?}, longer than {limit:?}; add instances or raise --queue-wait"
+                    "the expected wait of about {expected:.1?} is longer than {limit:?}; add instances or raise --queue-wait"
                 )
             }
             Failure::AllDown { backends, reason, .. } => {

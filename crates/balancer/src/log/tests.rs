@@ -1,8 +1,7 @@
 //! Lines as they are written, and what becomes of those that are not.
 
 use super::*;
-use crate::config::access_log::LogFormat;
-use crate::config::access_log::LogTarget;
+use crate::config::access_log::{LogFormat, LogTarget};
 use crate::log::record::Record;
 use crate::net::peer::Transport;
 use std::os::unix::fs::PermissionsExt;

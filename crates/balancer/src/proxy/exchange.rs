@@ -15,8 +15,6 @@ use crate::connection::client::Client;
 use crate::connection::failure::Failure;
 use crate::connection::worker::Worker;
 use crate::connection::workspace::Workspace;
-use crate::dispatch::wish::{Tried, Wish};
-use crate::dispatch::{AllDown, Outlook, Refusal};
 use crate::h1::body::Framing;
 use crate::h1::request::Request;
 use crate::h1::response::Persistence;
@@ -28,6 +26,8 @@ use crate::proxy::backend_connection::BackendConnection;
 use crate::proxy::relay::state::{Outcome, Relay, Touch, Unserved};
 use crate::proxy::tunnel;
 use crate::queue::app::App;
+use crate::queue::dispatch::request_hints::{RequestHints, Tried};
+use crate::queue::dispatch::{AllDown, Outlook, Refusal};
 use crate::queue::shared_queue::{QueuePlace, Reply, Slot};
 
 /// What happens to the client's connection afterwards.
@@ -98,7 +98,7 @@ pub(crate) async fn run(
 }
 
 /// RFC 9112 9.6: a client that asks to close its connection sends nothing after this request. If the
-/// request has come whole and the close was the client's wish, there is nothing to linger for.
+/// request has come whole and the close was the client's hints, there is nothing to linger for.
 fn sends_no_more(client: &Client, request: &Request, body: Framing, worker: &Worker) -> bool {
     let ours = client.requests >= worker.shared.config.limits.requests;
     request.persistence == Persistence::Close && body == Framing::Empty && !ours
@@ -179,13 +179,13 @@ async fn forward<'w>(
 ) -> Outcome<'w> {
     let key = app.config.policy.key(&space.request, request.client);
     let asker = request.client.map(ClientNetwork::of);
-    let mut wish = Wish { client: asker, key, tried: Tried::default() };
+    let mut hints = RequestHints { client: asker, key, tried: Tried::default() };
     let mut unserved: Option<Box<Unserved>> = None;
     let mut queue_fields = space.head - 2..space.head - 2;
     let mut losses = 0;
     loop {
         let asked = if unserved.is_none() { arrived } else { Instant::now() };
-        let (slot, waited) = match slot(client, worker, app, wish).await {
+        let (slot, waited) = match slot(client, worker, app, hints).await {
             Ok(granted) => granted,
             Err(Refused::Outcome(outcome)) => {
                 // For the log: the request may have waited in vain.
@@ -212,9 +212,9 @@ async fn forward<'w>(
         }
         match attempt(client, space, request, body, worker, slot, granted).await {
             Outcome::Unserved(failed) => {
-                wish.tried.push(failed.id);
+                hints.tried.push(failed.id);
                 losses += usize::from(failed.touch == Touch::Lost);
-                if wish.tried.len() >= app.config.attempts || losses >= MAX_LOST_BACKENDS {
+                if hints.tried.len() >= app.config.attempts || losses >= MAX_LOST_BACKENDS {
                     return Outcome::Failed(failed.failure);
                 }
                 unserved = Some(failed);
@@ -316,10 +316,10 @@ async fn slot<'w>(
     client: &mut Client,
     worker: &Worker,
     app: &'w App,
-    wish: Wish,
+    hints: RequestHints,
 ) -> Result<(Slot<'w>, bool), Refused<'w>> {
     let limits = app.config.queue;
-    let failure = match app.queue.ask(wish) {
+    let failure = match app.queue.ask(hints) {
         Reply::Slot(slot) => return Ok((slot, false)),
         Reply::QueuePlace(place, outlook) => {
             let slot = wait(client, worker, app, place, outlook).await;

@@ -9,10 +9,10 @@ use tokio::task::JoinSet;
 use crate::backends::backend_id::BackendId;
 use crate::config::health::ActiveHealth;
 use crate::connection::worker::Worker;
-use crate::dispatch::TICK;
-use crate::dispatch::member::Standing;
 use crate::proxy::health_check::{self, Finding};
+use crate::queue::TICK;
 use crate::queue::app::App;
+use crate::queue::dispatch::member::Standing;
 
 /// When a backend is to be checked again. None while a check runs.
 type Schedule = HashMap<BackendId, Option<Instant>>;
@@ -85,5 +85,5 @@ async fn ask(worker: &Worker, app: &App, id: BackendId, rules: &ActiveHealth) {
         tally.counts.checks += 1;
         tally.counts.failed_checks += u64::from(result.is_err());
     });
-    app.queue.checked(id, rules, result);
+    app.queue.on_check(id, rules, result);
 }

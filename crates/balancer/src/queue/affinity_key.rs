@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::config::policy::{Key, Policy};
-use crate::dispatch::ring::hash;
+use crate::queue::dispatch::ring::hash;
 
 impl Policy {
     /// The hash of the part of a request that the policy keeps together: of its header, or of its

@@ -9,19 +9,21 @@ use tokio::sync::broadcast;
 
 use crate::backends::backend_id::BackendId;
 use crate::backends::backend_state::BackendState;
-use crate::backends::condition::Turn;
 use crate::backends::health::{BackendHealth, HealthEvent};
+use crate::backends::health_state::HealthChange;
 use crate::backends::report::Report;
 use crate::config::app::{AppConfig, AppId, Protocol};
 use crate::config::backend::{Backend, Slots};
 use crate::config::health::ActiveHealth;
-use crate::dispatch::budget::RetryCounts;
-use crate::dispatch::member::{Standing, Terms};
-use crate::dispatch::ring::hash;
-use crate::dispatch::stalled::Stall;
-use crate::dispatch::wish::Wish;
-use crate::dispatch::{AllDown, Asked, Changes, Dispatch, Freed, Grant, Outlook, Refusal, Ticket};
 use crate::net::client_network::ClientNetwork;
+use crate::queue::dispatch::member::{MemberTerms, Standing};
+use crate::queue::dispatch::request_hints::RequestHints;
+use crate::queue::dispatch::retry_budget::RetryCounts;
+use crate::queue::dispatch::ring::hash;
+use crate::queue::dispatch::stalled::Stall;
+use crate::queue::dispatch::{
+    AllDown, Asked, Changes, Dispatch, Freed, Grant, Outlook, Refusal, Ticket,
+};
 
 /// Shared by all threads. The lock is held for some tens of nanoseconds. Nothing waits or wakes while it
 /// is held.
@@ -97,8 +99,8 @@ impl SharedQueue {
         SharedQueue { dispatch, protocol: config.protocol, threads, events }
     }
 
-    pub(crate) fn ask(&self, wish: Wish) -> Reply<'_> {
-        let asked = self.lock().ask(wish);
+    pub(crate) fn ask(&self, hints: RequestHints) -> Reply<'_> {
+        let asked = self.lock().ask(hints);
         match asked {
             Asked::Granted(grant) => Reply::Slot(self.slot(grant)),
             Asked::Waiting(ticket, outlook, woken) => {
@@ -128,9 +130,9 @@ impl SharedQueue {
     }
 
     /// Records the result of a health check.
-    pub(crate) fn checked(&self, id: BackendId, rules: &ActiveHealth, result: Result<(), String>) {
+    pub(crate) fn on_check(&self, id: BackendId, rules: &ActiveHealth, result: Result<(), String>) {
         let mut dispatch = self.lock();
-        let changes = dispatch.checked(id, rules, result);
+        let changes = dispatch.on_check(id, rules, result);
         self.announce(dispatch, changes);
     }
 
@@ -153,7 +155,7 @@ impl SharedQueue {
 
     pub(crate) fn add(&self, backend: Backend) -> BackendId {
         let (rule, seed) = (backend.slots, hash(backend.address.to_string().as_bytes()));
-        let terms = Terms::of(&backend, seed);
+        let terms = MemberTerms::of(&backend, seed);
         let mut dispatch = self.lock();
         let slots = dispatch.slots_by(rule);
         let state = Arc::new(BackendState::new(backend, self.protocol, slots, self.threads));
@@ -206,8 +208,8 @@ impl SharedQueue {
             rule: member.rule,
             in_flight: member.in_flight,
             upgraded: member.tunnels,
-            health: member.condition.health,
-            reason: member.condition.reason.clone(),
+            health: member.health_state.health,
+            reason: member.health_state.reason.clone(),
         });
         statuses.collect()
     }
@@ -222,7 +224,7 @@ impl SharedQueue {
         self.lock().retries()
     }
 
-    /// Call it once every [`TICK`](crate::dispatch::TICK).
+    /// Call it once every [`TICK`](crate::queue::TICK).
     pub(crate) fn tick(&self, now: Instant) {
         let mut dispatch = self.lock();
         let changes = dispatch.tick(now);
@@ -238,13 +240,13 @@ impl SharedQueue {
     }
 
     /// Wakes waiters, and sends events about health.
-    fn announce(&self, dispatch: Guard<'_>, Changes { wakers, turns, .. }: Changes) {
-        let event = |(id, turn): (BackendId, Turn)| {
+    fn announce(&self, dispatch: Guard<'_>, Changes { wakers, health_changes, .. }: Changes) {
+        let event = |(id, turn): (BackendId, HealthChange)| {
             let name = dispatch.member(id)?.backend.name.clone();
-            let Turn { health, reason } = turn;
+            let HealthChange { health, reason } = turn;
             Some(HealthEvent { backend: id, name, health, reason })
         };
-        let events: Vec<_> = turns.into_iter().filter_map(event).collect();
+        let events: Vec<_> = health_changes.into_iter().filter_map(event).collect();
         drop(dispatch);
         wakers.iter().for_each(Waker::wake_by_ref);
         for event in events {
@@ -351,7 +353,7 @@ impl Slot<'_> {
     }
 
     fn after(&self, dispatch: Guard<'_>, freed: Freed) {
-        if freed.changes.turns.is_empty() && freed.changes.wakers.is_empty() {
+        if freed.changes.health_changes.is_empty() && freed.changes.wakers.is_empty() {
             drop(dispatch);
         } else {
             self.queue.announce(dispatch, freed.changes);

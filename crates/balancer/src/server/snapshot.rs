@@ -17,11 +17,11 @@ use crate::config::backend::Slots;
 use crate::config::policy::Policy;
 use crate::connection::counters::EntranceCounts;
 use crate::connection::worker::Shared;
-use crate::dispatch::budget::RetryCounts;
-use crate::dispatch::member::Standing;
 use crate::log::Log;
 use crate::queue::app::App;
 use crate::queue::counters::Shed;
+use crate::queue::dispatch::member::Standing;
+use crate::queue::dispatch::retry_budget::RetryCounts;
 use crate::queue::shared_queue::BackendStatus;
 use crate::tls::hosts::CertificateSnapshot;
 

@@ -13,13 +13,13 @@ use crate::config::Config;
 use crate::connection::client::Client;
 use crate::connection::client_stream::ClientStream;
 use crate::connection::worker::{OpenConnection, Worker};
-use crate::dispatch::TICK;
 use crate::net::acceptor::Acceptor;
 use crate::net::listener::BoundSocket;
 use crate::net::memory;
 use crate::net::peer::{Peer, Scheme};
 use crate::net::socket::Socket;
 use crate::proxy::health_schedule;
+use crate::queue::TICK;
 use crate::server::{handshake, session};
 
 /// The longest time between two looks at idle backend connections.

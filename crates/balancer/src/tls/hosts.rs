@@ -85,7 +85,7 @@ impl Hosts {
             });
         }
         let table = Table::new(&entries)
-            .ok_or("TLS without a certificate; give at least one, or hosts for ACME")?;
+            .ok_or("TLS has no certificate; give at least one, or hosts for ACME")?;
         Ok(Hosts { provider, table: RwLock::new(table), entries: Mutex::new(entries) })
     }
 

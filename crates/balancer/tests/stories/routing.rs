@@ -81,7 +81,7 @@ fn hosts_and_paths_without_a_route_are_told_apart() {
     };
     let answer = ask("b.example", "/a");
     assert!(answer.starts_with("HTTP/1.1 421 Misdirected Request\r\n"), "{answer}");
-    assert!(answer.ends_with("421 no route is for this host; ask for another one\n"), "{answer}");
+    assert!(answer.ends_with("421 no route matches this host\n"), "{answer}");
     let answer = ask("a.example", "/b");
     assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{answer}");
     assert_eq!(stage.handle.snapshot().clients.own_4xx, 2);

@@ -185,11 +185,11 @@ fn mistakes_are_refused_with_line_and_remedy() {
     }
     for (routes, said) in [
         ("[[routes]]\napp = \"b\"", "t.toml:4: there is no app b: write one of a, or add [apps.b]"),
-        ("[[routes]]\nhost = \"a.b/c\"", "t.toml:4: host \"a.b/c\" is no pattern of hosts; use"),
-        ("[[routes]]\npath = \"a\"", "t.toml:4: path \"a\" is no prefix of paths; begin it with /"),
+        ("[[routes]]\nhost = \"a.b/c\"", "t.toml:4: host \"a.b/c\" is not a host pattern; use"),
+        ("[[routes]]\npath = \"a\"", "t.toml:4: path \"a\" is not a path prefix; begin it with /"),
         ("[[routes]]\npath = \"/a/*\"", "t.toml:4: path \"/a/*\" has a star,"),
         ("[[routes]]\nredirect = \"b\"", "t.toml:4: redirect location \"b\" is neither"),
-        ("[[routes]]\nredirect = \"/b\"\nstatus = 200", "t.toml:5: 200 is no status of a redirect"),
+        ("[[routes]]\nredirect = \"/b\"\nstatus = 200", "t.toml:5: 200 is not a redirect status"),
         ("[[routes]]\napp = \"a\"\nstatus = 301", "t.toml:5: status belongs to a redirect"),
         (
             "[[routes]]\napp = \"a\"\nredirect = \"/b\"",
@@ -261,7 +261,7 @@ fn the_key_at_fault_is_named() {
     assert!(message.starts_with("t.toml:5: a header limit of 10 bytes is impossible"), "{message}");
     let message =
         balance("[app]\nbackends = [\"127.0.0.1:1\"]\nattempts = 9").unwrap_err().to_string();
-    assert!(message.starts_with("t.toml:3: of app app, 9 attempts are impossible"), "{message}");
+    assert!(message.starts_with("t.toml:3: app app: 9 attempts are impossible"), "{message}");
     let threads = BalancingArguments { threads: Some(9999), ..BalancingArguments::default() };
     let message = up("[app]\ncommand = [\"a\"]", &threads).unwrap_err().to_string();
     assert!(message.starts_with("t.toml: 9999 threads are impossible"), "{message}");
@@ -387,7 +387,7 @@ fn certificates_and_checks_are_refused_with_line_and_remedy() {
         ("[app.health]\npath = \"/\"\nstatus = \"ok\"", "t.toml:5: `ok` is no status: write 200"),
         (
             "[app.health]\npath = \"health\"",
-            "t.toml:4: of app app, health path \"health\" is no path",
+            "t.toml:4: app app: health path \"health\" is not a path",
         ),
         ("[balancer.acme]\nhosts = [\"a.example\"]\nstore = \"acme\"", "t.toml:"),
     ] {

@@ -1,12 +1,12 @@
-//! How long a request would wait, from how fast those before it got their slots.
+//! Estimates how long a request would wait, from how fast the requests before it got their slots.
 
 use std::time::{Duration, Instant};
 
-/// The time between two waiters that get a slot, while somebody waits all along. One for each queue.
+/// The time between two grants while somebody waits all the time. There is one estimate for each queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DrainRate {
     last: Option<Instant>,
-    /// Intervals seen, up to [`MEMORY`].
+    /// Intervals seen, up to [`MAX_INTERVALS`].
     count: u32,
     /// Seconds.
     mean: f64,
@@ -15,17 +15,17 @@ pub(super) struct DrainRate {
 }
 
 /// Fewer intervals say nothing.
-const ENOUGH: u32 = 8;
+const MIN_INTERVALS: u32 = 8;
 
-/// More are forgotten again, the oldest first.
-const MEMORY: u32 = 64;
+/// Older intervals are forgotten.
+const MAX_INTERVALS: u32 = 64;
 
 impl DrainRate {
-    /// A waiter got a slot.
+    /// Records a grant to a waiter.
     pub(super) fn handed(&mut self, now: Instant) {
         if let Some(last) = self.last {
             let seconds = now.saturating_duration_since(last).as_secs_f64();
-            self.count = (self.count + 1).min(MEMORY);
+            self.count = (self.count + 1).min(MAX_INTERVALS);
             let (share, deviation) = (1.0 / f64::from(self.count), seconds - self.mean);
             self.mean += share * deviation;
             self.variance += share * (deviation * (seconds - self.mean) - self.variance);
@@ -33,15 +33,15 @@ impl DrainRate {
         self.last = Some(now);
     }
 
-    /// Nobody waits any more, or other backends serve those who do.
+    /// Forgets everything, because nobody waits or other backends serve.
     pub(super) fn reset(&mut self) {
         *self = DrainRate::default();
     }
 
-    /// The least that the last of so many waiters is likely to wait: two standard errors below the
-    /// mean, which matters while little has been seen. None when too little has.
+    /// The least time that the last of this many waiters is likely to wait: two standard errors below
+    /// the mean. The error matters while little has been seen. None if too little has.
     pub(super) fn wait(&self, waiters: usize) -> Option<Duration> {
-        if self.count < ENOUGH {
+        if self.count < MIN_INTERVALS {
             return None;
         }
         let error = (self.variance / f64::from(self.count)).sqrt();

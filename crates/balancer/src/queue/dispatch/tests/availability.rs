@@ -17,7 +17,7 @@ fn take_down(d: &mut Plain, id: BackendId, now: Instant) {
     for last in [false, false, true] {
         let index = d.member(id).unwrap().id.index;
         d.grant(index);
-        assert_eq!(refused(d, id, now).changes.turns.len(), usize::from(last));
+        assert_eq!(refused(d, id, now).changes.health_changes.len(), usize::from(last));
     }
 }
 
@@ -31,13 +31,14 @@ fn a_backend_that_fails_rests_and_is_tried_with_one_request() {
             assert_eq!(granted(ask(&mut d)).backend, "b", "{policy}");
         }
         let waits = waiting(ask(&mut d));
-        assert!(d.tick(now + SECOND / 2).turns.is_empty());
-        let turns = d.tick(now + SECOND).turns;
-        assert_eq!(turns[0].1.health, BackendHealth::Trial);
+        assert!(d.tick(now + SECOND / 2).health_changes.is_empty());
+        let health_changes = d.tick(now + SECOND).health_changes;
+        assert_eq!(health_changes[0].1.health, BackendHealth::Trial);
         assert_eq!(claim(&mut d, &waits), Some("a"), "{policy}");
         waiting(ask(&mut d));
-        let turns = d.release(ids[0], 0, Report::answered(now, now, false)).changes.turns;
-        assert_eq!(turns[0].1.health, BackendHealth::Up, "{policy}");
+        let health_changes =
+            d.release(ids[0], 0, Report::answered(now, now, false)).changes.health_changes;
+        assert_eq!(health_changes[0].1.health, BackendHealth::Up, "{policy}");
         assert_eq!(d.member(ids[0]).unwrap().room(), 4, "{policy}");
     }
 }
@@ -52,7 +53,7 @@ fn nobody_waits_for_a_backend_on_trial_while_another_one_is_free() {
         d.tick(now + SECOND);
         d.grant(ids[0].index);
         for key in 0..40 {
-            let asked = d.ask(Wish { key: Some(key), ..Wish::default() });
+            let asked = d.ask(RequestHints { key: Some(key), ..RequestHints::default() });
             assert_eq!(granted(asked).backend, "b", "{policy}");
         }
     }
@@ -91,7 +92,7 @@ fn who_waited_for_a_backend_that_fails_moves_on() {
 #[test]
 fn a_backup_serves_for_one_that_is_down() {
     let (mut d, ids) = dispatch(Policy::Queue, &[("a", 1)]);
-    d.add("spare", Slots::Fixed(1), Terms { role: Role::Backup, ..terms() });
+    d.add("spare", Slots::Fixed(1), MemberTerms { role: Role::Backup, ..terms() });
     take_down(&mut d, ids[0], Instant::now());
     assert_eq!(granted(ask(&mut d)).backend, "spare");
 }
@@ -100,7 +101,7 @@ fn a_backup_serves_for_one_that_is_down() {
 fn a_backup_serves_while_another_one_is_on_trial() {
     for policy in all() {
         let (mut d, ids) = dispatch(policy.clone(), &[("a", 4)]);
-        d.add("spare", Slots::Fixed(1), Terms { role: Role::Backup, ..terms() });
+        d.add("spare", Slots::Fixed(1), MemberTerms { role: Role::Backup, ..terms() });
         let now = Instant::now();
         take_down(&mut d, ids[0], now);
         d.tick(now + SECOND);
@@ -171,9 +172,9 @@ fn a_check_goes_first_also_where_its_backend_comes_back() {
     for policy in all() {
         let (mut d, ids) = dispatch(policy.clone(), &[("a", 2)]);
         granted(ask(&mut d));
-        d.checked(ids[0], &rules, Err("status 500".into()));
+        d.on_check(ids[0], &rules, Err("status 500".into()));
         let check = waiting(d.ask_first(ids[0]).unwrap());
-        d.checked(ids[0], &rules, Ok(()));
+        d.on_check(ids[0], &rules, Ok(()));
         assert_eq!(claim(&mut d, &check), Some("a"), "{policy}");
     }
 }
@@ -186,12 +187,12 @@ fn checks_take_a_backend_out_and_bring_it_back() {
     config.health.active = Some(rules.clone());
     let mut d: Plain = Dispatch::new(AppId::FIRST, &config);
     let id = add(&mut d, "a", 1);
-    assert_eq!(d.checked(id, &rules, Err("status 500".into())).turns.len(), 1);
+    assert_eq!(d.on_check(id, &rules, Err("status 500".into())).health_changes.len(), 1);
     let ticket = waiting(ask(&mut d));
-    assert!(d.tick(Instant::now() + 99 * SECOND).turns.is_empty());
+    assert!(d.tick(Instant::now() + 99 * SECOND).health_changes.is_empty());
     let Some(Asked::Granted(check)) = d.ask_first(id) else { panic!("not granted") };
     release(&mut d, check.id);
     assert_eq!(claim(&mut d, &ticket), None, "the slot of a check is for nobody else");
-    d.checked(id, &rules, Ok(()));
+    d.on_check(id, &rules, Ok(()));
     assert_eq!(claim(&mut d, &ticket), Some("a"));
 }

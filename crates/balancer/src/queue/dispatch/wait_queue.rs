@@ -1,19 +1,21 @@
-//! Those who wait, and how they are served.
+//! The waiting requests, and how they are served.
 
 use std::task::Waker;
 use std::time::Duration;
 
 use crate::backends::report::Report;
 use crate::config::backend::Slots;
-use crate::dispatch::clients::FIRST;
-use crate::dispatch::list::End;
-use crate::dispatch::member::Member;
-use crate::dispatch::wish::Wish;
-use crate::dispatch::{Asked, Dispatch, Line, Outlook, Refusal, Ticket, Waiter, WaiterState};
-use crate::net::client_network::ClientNetwork as Household;
+use crate::net::client_network::ClientNetwork;
+use crate::queue::dispatch::fair_queueing::RETRIED;
+use crate::queue::dispatch::list::End;
+use crate::queue::dispatch::member::Member;
+use crate::queue::dispatch::request_hints::RequestHints;
+use crate::queue::dispatch::{
+    Asked, Dispatch, Line, Outlook, Refusal, Ticket, Waiter, WaiterState,
+};
 
 impl<B: Clone> Dispatch<B> {
-    /// Hands a slot that was just given back to a waiter, and notes how fast the queue moves.
+    /// Gives a freed slot to a waiter, and records how fast the queue moves.
     pub(super) fn hand_over(&mut self, index: u32, report: Report) -> Option<Waker> {
         let (waker, line) = self.serve_next(index)?;
         if let Some(now) = report.ended() {
@@ -25,7 +27,7 @@ impl<B: Clone> Dispatch<B> {
                     None => return Some(waker),
                 },
             };
-            // After the last one nobody waits, for however long.
+            // After the last waiter, nobody waits for an unknown time.
             if !list.is_empty() {
                 rate.handed(now);
             }
@@ -33,17 +35,17 @@ impl<B: Clone> Dispatch<B> {
         Some(waker)
     }
 
-    /// The queue does not move faster as soon as the number of slots is found.
+    /// Whether the queue will not speed up soon because the number of slots is found.
     pub(super) fn is_settled(&self) -> bool {
         let left_to_us = |member: &Member<B>| member.rule == Slots::Auto;
         !self.auto.is_searching() || !self.members.iter().flatten().any(left_to_us)
     }
 
-    /// The least that one more waiter of this client is likely to wait.
+    /// The least time that one more waiter of this client is likely to wait.
     pub(super) fn expected_wait(
         &self,
         bound: Option<u32>,
-        client: Option<Household>,
+        client: Option<ClientNetwork>,
     ) -> Option<Duration> {
         let (list, rate) = match bound.and_then(|index| self.at(index)) {
             Some(member) => (&member.bound, &member.drain_rate),
@@ -52,16 +54,16 @@ impl<B: Clone> Dispatch<B> {
         rate.wait(self.clients.next_place(client, list.len()))
     }
 
-    /// As many wait as may, and none of them would be served after this one.
-    pub(super) fn is_full_for(&self, wish: &Wish) -> bool {
+    /// Whether the queue is full and no waiter would be served after this one.
+    pub(super) fn is_full_for(&self, hints: &RequestHints) -> bool {
         self.waiting >= self.limits.length && {
-            let number = self.clients.next_number(wish.client);
+            let number = self.clients.next_number(hints.client);
             !self.clients.may_precede(number) || self.last_behind(number).is_none()
         }
     }
 
-    /// The waiter that would be served last, if that is after one with this number. Looks at all of
-    /// them, as is needed only of a client that asks for less than others do while the queue is full.
+    /// The waiter that would be served last, if it comes after this number. It visits all waiters. That
+    /// is needed only if a client that asks for less than others meets a full queue.
     fn last_behind(&self, number: u64) -> Option<(u32, Line)> {
         let lines =
             self.waiters.iter().enumerate().filter_map(|(index, waiter)| match waiter.state {
@@ -73,22 +75,22 @@ impl<B: Clone> Dispatch<B> {
         lines.max_by_key(|&(number, _)| number).filter(|last| last.0 > number).map(|last| last.1)
     }
 
-    /// Lets a request wait, in the place of another one where as many wait as may.
-    pub(super) fn wait(&mut self, wish: Wish, line: Line, outlook: Outlook) -> Asked<B> {
-        let number = self.clients.next_number(wish.client);
-        let full = wish.tried.len() == 0 && self.waiting >= self.limits.length;
+    /// Lets a request wait. In a full queue, it takes the place of another one.
+    pub(super) fn wait(&mut self, hints: RequestHints, line: Line, outlook: Outlook) -> Asked<B> {
+        let number = self.clients.next_number(hints.client);
+        let full = hints.tried.len() == 0 && self.waiting >= self.limits.length;
         let displaced = full.then(|| self.last_behind(number)).flatten();
         let mut woken = Vec::new();
         if let Some((waiter, line)) = displaced {
             woken.extend(self.unlink(waiter, line));
             self.waiters[waiter as usize].state = WaiterState::Refused(Refusal::Displaced);
         }
-        let ticket = self.queue(wish, line);
+        let ticket = self.queue(hints, line);
         woken.extend(self.relieve(line));
         Asked::Waiting(ticket, outlook, woken)
     }
 
-    /// Hands a free slot of this backend to the first waiter that it may serve.
+    /// Gives a free slot of this backend to the first waiter that it may serve.
     pub(super) fn serve(&mut self, index: u32) -> Option<Waker> {
         self.serve_next(index).map(|(waker, _)| waker)
     }
@@ -119,20 +121,20 @@ impl<B: Clone> Dispatch<B> {
         if !member.takes() || held_back.is_some_and(wait_alone) {
             return None;
         }
-        let is_due = |waiter: &u32| held_back != Some(self.waiters[*waiter as usize].wish.client);
+        let is_due = |waiter: &u32| held_back != Some(self.waiters[*waiter as usize].hints.client);
         if let Some(waiter) = member.bound.iter(&self.links).find(is_due) {
             return Some((waiter, Line::Of(index)));
         }
         let (id, tier) = (member.id, member.tier());
         let fits = |waiter: &u32| {
-            let tried = &self.waiters[*waiter as usize].wish.tried;
+            let tried = &self.waiters[*waiter as usize].hints.tried;
             is_due(waiter) && !tried.contains(id) && self.tier_for(tried) == Some(tier)
         };
         let unbound = self.unbound.iter(&self.links).find(fits);
         unbound.map(|waiter| (waiter, Line::Any)).or_else(|| self.bound_elsewhere(fits))
     }
 
-    /// The first waiter of the longest line of another backend, which may never answer.
+    /// The first waiter of another backend's longest line, because that backend may never answer.
     fn bound_elsewhere(&self, fits: impl Fn(&u32) -> bool) -> Option<(u32, Line)> {
         if self.waiting == 0 || !self.policy.is_keyed() {
             return None;
@@ -149,16 +151,17 @@ impl<B: Clone> Dispatch<B> {
         std::iter::from_fn(|| self.serve(index)).collect()
     }
 
-    pub(super) fn queue(&mut self, wish: Wish, line: Line) -> Ticket {
-        let number = match wish.tried.len() {
-            0 => self.clients.next_number(wish.client),
-            _ => FIRST,
+    pub(super) fn queue(&mut self, hints: RequestHints, line: Line) -> Ticket {
+        let number = match hints.tried.len() {
+            0 => self.clients.next_number(hints.client),
+            _ => RETRIED,
         };
         let waiter = self.vacant_waiters.pop().unwrap_or_else(|| {
-            self.waiters.push(Waiter { wish, number, state: WaiterState::Vacant });
+            self.waiters.push(Waiter { hints, number, state: WaiterState::Vacant });
             (self.waiters.len() - 1) as u32
         });
-        (self.waiters[waiter as usize].wish, self.waiters[waiter as usize].number) = (wish, number);
+        (self.waiters[waiter as usize].hints, self.waiters[waiter as usize].number) =
+            (hints, number);
         self.enqueue(waiter, line, None);
         Ticket(waiter)
     }
@@ -173,12 +176,12 @@ impl<B: Clone> Dispatch<B> {
                 if line == Line::First(index) { &mut member.first } else { &mut member.bound }
             }
         };
-        let Waiter { number, ref wish, .. } = self.waiters[waiter as usize];
+        let Waiter { number, ref hints, .. } = self.waiters[waiter as usize];
         if let Line::First(_) = line {
             list.push(&mut self.links, waiter, End::Back);
         } else {
             list.insert(&mut self.links, waiter, |index| self.waiters[index as usize].number);
-            self.clients.join(wish.client, number);
+            self.clients.join(hints.client, number);
             self.waiting += 1;
             self.deepest = self.deepest.max(self.waiting);
         }
@@ -200,7 +203,7 @@ impl<B: Clone> Dispatch<B> {
         list.remove(&mut self.links, waiter);
         if let Some(rate) = rate {
             self.waiting -= 1;
-            self.clients.leave(self.waiters[waiter as usize].wish.client);
+            self.clients.leave(self.waiters[waiter as usize].hints.client);
             if list.is_empty() {
                 rate.reset();
             }

@@ -1,14 +1,14 @@
-mod auto;
+mod auto_slots;
+mod availability;
 mod cost;
 mod fairness;
-mod fitness;
 mod model;
 mod policies;
 
 use super::*;
 use crate::config::backend::{Backend, Cpu, Slots};
-use crate::dispatch::member::Terms;
-use crate::dispatch::ring::hash;
+use crate::queue::dispatch::member::MemberTerms;
+use crate::queue::dispatch::ring::hash;
 
 type Plain = Dispatch<&'static str>;
 
@@ -24,12 +24,14 @@ fn new(policy: Policy, length: usize) -> Plain {
     Dispatch::new(AppId::FIRST, &config)
 }
 
-fn terms() -> Terms {
-    Terms::of(&Backend::new("", std::net::SocketAddr::from(([127, 0, 0, 1], 80)), 1), 0)
+fn terms() -> MemberTerms {
+    MemberTerms::of(&Backend::new("", std::net::SocketAddr::from(([127, 0, 0, 1], 80)), 1), 0)
 }
 
 fn add(dispatch: &mut Plain, name: &'static str, slots: usize) -> BackendId {
-    dispatch.add(name, Slots::Fixed(slots), Terms { seed: hash(name.as_bytes()), ..terms() }).0
+    dispatch
+        .add(name, Slots::Fixed(slots), MemberTerms { seed: hash(name.as_bytes()), ..terms() })
+        .0
 }
 
 /// Every policy.
@@ -58,7 +60,7 @@ fn waiting(asked: Asked<&'static str>) -> Ticket {
 }
 
 fn ask(dispatch: &mut Plain) -> Asked<&'static str> {
-    dispatch.ask(Wish::default())
+    dispatch.ask(RequestHints::default())
 }
 
 fn claim(dispatch: &mut Plain, ticket: &Ticket) -> Option<&'static str> {
@@ -68,10 +70,10 @@ fn claim(dispatch: &mut Plain, ticket: &Ticket) -> Option<&'static str> {
     }
 }
 
-fn tried(ids: &[BackendId]) -> Wish {
-    let mut wish = Wish::default();
-    ids.iter().for_each(|&id| wish.tried.push(id));
-    wish
+fn tried(ids: &[BackendId]) -> RequestHints {
+    let mut hints = RequestHints::default();
+    ids.iter().for_each(|&id| hints.tried.push(id));
+    hints
 }
 
 #[test]
@@ -88,7 +90,7 @@ fn queue_picks_fewest_in_flight_then_most_recently_idle() {
 #[test]
 fn under_a_quota_idle_backends_take_turns() {
     let mut d = new(Policy::Queue, 100);
-    let quota = Terms { cpu: Cpu::Quota, ..terms() };
+    let quota = MemberTerms { cpu: Cpu::Quota, ..terms() };
     for (name, slots) in [("a", 1), ("b", 1), ("c", 2)] {
         d.add(name, Slots::Fixed(slots), quota);
     }

@@ -1,20 +1,20 @@
-//! What a request brings along: where it wants to go, and where it has been.
+//! What the queue must know about a request.
 
 use crate::backends::backend_id::BackendId;
 use crate::config::app::AppConfig;
-use crate::net::client_network::ClientNetwork as Household;
+use crate::net::client_network::ClientNetwork;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wish {
-    /// Who asks, as far as it has an address.
-    pub(crate) client: Option<Household>,
-    /// A hash of what the policy keeps together.
+pub(crate) struct RequestHints {
+    /// Its client, if that has an address.
+    pub(crate) client: Option<ClientNetwork>,
+    /// The hash of the key that the policy keeps together.
     pub(crate) key: Option<u64>,
     pub(crate) tried: Tried,
 }
 
-/// The backends that one request has been at.
+/// The backends that a request has tried.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tried([Option<BackendId>; AppConfig::MAX_ATTEMPTS]);
 

@@ -1,55 +1,55 @@
-//! The number of slots that a backend needs, found from how its service time reacts to requests in
-//! flight. No I/O and no clock.
+//! Finds the number of slots that a backend needs from how its service time reacts to requests in
+//! flight. It does no I/O and reads no clock.
 //!
-//! While requests wait, another number is tried for a moment: first on one backend, then on all of
-//! them. Twice the slots at the same service time mean twice the throughput, and are kept; twice the
-//! slots at twice the service time mean that the backend has only moved our queue to itself, and are
-//! taken back. The number is doubled until that fails, then halved in on, then tried a step higher
-//! and a step lower every now and then, less often while nothing changes.
+//! While requests wait, another number is tried for a moment, first on one backend and then on all.
+//! Twice the slots at the same service time mean twice the throughput, and are kept. Twice the slots at
+//! twice the service time have only moved the queue into the backend, and are taken back. The number is
+//! doubled until that fails, and then found by bisection. Afterwards a step up and a step down are tried
+//! now and then, less often while nothing changes.
 //!
-//! Times are compared by their logarithms: a few slow requests among many fast ones would drown a
-//! mean. A trial is over at once when one of its first requests is not answered while others are: a
-//! server that serves one connection at a time does not get to the second one.
+//! Times are compared by their logarithms, because a few slow requests would dominate a mean. A trial
+//! ends at once if one of its first requests is not answered while others are: a server that serves one
+//! connection at a time does not get to the second one.
 //!
-//! Time in which there is nothing to do does not count: a trial goes on where the next burst comes.
+//! Time without work does not count. A trial continues with the next burst.
 
 use std::time::{Duration, Instant};
 
 use crate::backends::backend_id::BackendId;
 
-/// The search, for all backends of an app that leave their slots to it.
+/// The search, for all backends of an app that have `auto` slots.
 #[derive(Debug)]
 pub(super) struct AutoSlots {
     slots: usize,
     stage: Stage,
     /// The smallest number known to be too large.
     ceiling: Option<usize>,
-    /// One slot is there to hide the time between an answer and the next request.
+    /// Whether one slot only hides the time between an answer and the next request.
     bonus: bool,
     next: Direction,
     pause: Duration,
-    /// When to try something again, once nothing is left to find.
+    /// When to try again, once the search has ended.
     resume: Option<Instant>,
     window: Window,
-    /// How long service took when the search last ended.
+    /// The service time when the search last ended.
     settled: Option<f64>,
 }
 
-/// A backend of the app, or all of them.
+/// One backend of the app, or all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     One(BackendId),
     All,
 }
 
-/// What to do about the slots of some backends.
+/// What to change about the slots of some backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decision {
     pub(super) scope: Scope,
     pub(super) slots: usize,
 }
 
-/// What the backends have to do.
+/// The load of the backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Demand {
     Nothing,
@@ -61,7 +61,7 @@ pub(super) enum Demand {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Learning how long service takes as things are.
+    /// Measures the service time with the present number.
     Base,
     Trial(Trial),
 }
@@ -72,7 +72,7 @@ struct Trial {
     slots: usize,
     base: Window,
     aim: Aim,
-    /// How many of the first requests of the subject are answered; as many as it has slots are to be.
+    /// How many of the subject's first requests are answered. As many as it has slots must be.
     answered: usize,
 }
 
@@ -80,7 +80,7 @@ struct Trial {
 enum Aim {
     /// More throughput.
     Gain,
-    /// No less of it: one more slot hides the gap between two requests.
+    /// No less throughput: one more slot hides the gap between two requests.
     NoLoss,
 }
 
@@ -90,51 +90,51 @@ enum Direction {
     Down,
 }
 
-/// Logarithms of service times while everything was full.
+/// Logarithms of service times while all slots were taken.
 #[derive(Clone, Copy, Debug)]
 struct Window {
-    /// Requests that began before are of another number of slots.
+    /// Requests that began earlier belong to another number of slots.
     began: Option<Instant>,
     count: u32,
     sum: f64,
     squares: f64,
     longest: Duration,
-    /// How long there was something to do, up to the last tick.
+    /// How long there was work, up to the last tick.
     busy: Duration,
     last: Option<Instant>,
-    /// Ticks at which there was, and those of them at which nobody waited.
+    /// Ticks with work, and those of them at which nobody waited.
     ticks: u32,
     calm: u32,
 }
 
 /// The most slots that are ever tried.
-const MOST: usize = 1024;
+const MAX_SLOTS: usize = 1024;
 
-/// Answers that say something, and the most that are waited for where they say it unclearly.
-const ENOUGH: u32 = 32;
+/// Answers that are enough for a clear result, and the most that are waited for if it is unclear.
+const MIN_ANSWERS: u32 = 32;
 
-const AMPLE: u32 = 4 * ENOUGH;
+const MAX_ANSWERS: u32 = 4 * MIN_ANSWERS;
 
-/// The share of the throughput that more slots could bring which makes them worth it.
-const WORTH: f64 = 0.6;
+/// More slots are worth it if they bring this share of the throughput that they could bring.
+const MIN_GAIN_SHARE: f64 = 0.6;
 
 /// A loss below this cannot be told from noise.
-const NO_LOSS: f64 = 0.85;
+const NO_LOSS_RATIO: f64 = 0.85;
 
-/// Service below this is short enough for the time between two requests to matter: twenty times the
-/// tenth of a millisecond that it takes.
-const SHORT: Duration = Duration::from_millis(2);
+/// For a shorter service time, the gap between two requests matters. The gap takes a tenth of a
+/// millisecond, a twentieth of this.
+const SHORT_SERVICE: Duration = Duration::from_millis(2);
 
-/// From one trial to the next, at first and at most.
-const PAUSE: Duration = Duration::from_secs(2);
+/// The pause between two trials, at first and at most.
+const MIN_PAUSE: Duration = Duration::from_secs(2);
 
-const MOST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// A service time this many times another one is that of another load.
-const CHANGED: f64 = 1.5;
+/// If the service time changes by this factor, the load is another one.
+const CHANGED_LOAD_RATIO: f64 = 1.5;
 
-/// Time for the first request of a trial to be answered, beyond four times the longest one so far.
-const SLACK: Duration = Duration::from_millis(50);
+/// How long the first request of a trial may take, beyond four times the longest one so far.
+const TRIAL_SLACK: Duration = Duration::from_millis(50);
 
 impl AutoSlots {
     pub(super) fn new() -> Self {
@@ -144,19 +144,19 @@ impl AutoSlots {
             ceiling: None,
             bonus: false,
             next: Direction::Up,
-            pause: PAUSE,
+            pause: MIN_PAUSE,
             resume: None,
             window: Window::new(None),
             settled: None,
         }
     }
 
-    /// What a backend has that is not tried out.
+    /// The slots of a backend that is not on trial.
     pub(super) fn slots(&self) -> usize {
         self.slots
     }
 
-    /// What this backend has.
+    /// The slots of this backend.
     pub(super) fn slots_of(&self, id: BackendId) -> usize {
         match &self.stage {
             Stage::Trial(trial) if trial.scope.has(id) => trial.slots,
@@ -164,13 +164,13 @@ impl AutoSlots {
         }
     }
 
-    /// The first search is not over: what is known of the throughput is too little.
+    /// Whether the first search is still running, so that the throughput is not known yet.
     pub(super) fn is_searching(&self) -> bool {
         self.settled.is_none()
     }
 
-    /// A request has ended. `full`: its backend had no free slot, and somebody waited. `ordinal`:
-    /// its place among the requests since the backend's slots last changed.
+    /// Records an answered request. `full` means that its backend had no free slot and somebody waited.
+    /// `ordinal` is its number since the backend's slots last changed.
     pub(super) fn answered(
         &mut self,
         id: BackendId,
@@ -191,8 +191,8 @@ impl AutoSlots {
         }
     }
 
-    /// A client gave up its request. Where it was one of the first of a trial, which then are to be
-    /// counted anew: it says nothing of whether it would have been answered.
+    /// Records that a client gave up. Returns whether the request was one of the first of a trial, which
+    /// must then be counted anew.
     pub(super) fn left(&mut self, id: BackendId, ordinal: u32) -> bool {
         let Stage::Trial(trial) = &mut self.stage else { return false };
         let first = trial.scope == Scope::One(id) && (ordinal as usize) < trial.slots;
@@ -202,7 +202,7 @@ impl AutoSlots {
         first
     }
 
-    /// What is to change now. `subjects`: the backends that leave their slots to this, and serve.
+    /// What is to change now. `subjects` are the serving backends with `auto` slots.
     pub(super) fn tick(
         &mut self,
         now: Instant,
@@ -219,7 +219,7 @@ impl AutoSlots {
         match self.stage {
             Stage::Base => {
                 let waits = demand == Demand::Waits;
-                if self.window.count < ENOUGH || self.is_pausing(now) || !waits {
+                if self.window.count < MIN_ANSWERS || self.is_pausing(now) || !waits {
                     self.window.keep_recent();
                     return None;
                 }
@@ -236,12 +236,12 @@ impl AutoSlots {
         }
     }
 
-    /// Whether more slots than are known to be worth it are tried at this backend.
+    /// Whether this backend is trying out more slots than are known to help.
     pub(super) fn tries_more(&self, id: BackendId) -> bool {
         matches!(&self.stage, Stage::Trial(trial) if trial.scope.has(id) && trial.slots > self.slots)
     }
 
-    /// Ends a trial, if there is one, with what was before.
+    /// Ends a trial, if there is one, with the previous number.
     pub(super) fn refuse(&mut self, now: Instant) -> Option<Decision> {
         let Stage::Trial(trial) = self.stage else { return None };
         Some(self.conclude(&trial, false, now))
@@ -249,8 +249,8 @@ impl AutoSlots {
 
     fn is_pausing(&mut self, now: Instant) -> bool {
         let (Some(resume), Some(settled)) = (self.resume, self.settled) else { return false };
-        if (self.window.mean() - settled).abs() > CHANGED.ln() {
-            (self.pause, self.settled) = (PAUSE, Some(self.window.mean()));
+        if (self.window.mean() - settled).abs() > CHANGED_LOAD_RATIO.ln() {
+            (self.pause, self.settled) = (MIN_PAUSE, Some(self.window.mean()));
             return false;
         }
         now < resume
@@ -259,9 +259,9 @@ impl AutoSlots {
     /// The number to try next, if there is one.
     fn candidate(&mut self) -> Option<(usize, Aim)> {
         let (slots, step) = (self.slots, (self.slots / 8).max(1));
-        let short = self.window.mean() < (SHORT.as_micros() as f64).ln();
+        let short = self.window.mean() < (SHORT_SERVICE.as_micros() as f64).ln();
         match self.ceiling {
-            None => (slots < MOST).then(|| ((2 * slots).min(MOST), Aim::Gain)),
+            None => (slots < MAX_SLOTS).then(|| ((2 * slots).min(MAX_SLOTS), Aim::Gain)),
             Some(ceiling) if ceiling > slots + step => Some(((slots + ceiling) / 2, Aim::Gain)),
             Some(_) if short && !self.bonus => Some((slots + 1, Aim::NoLoss)),
             Some(_) if self.settled.is_none() => {
@@ -271,7 +271,7 @@ impl AutoSlots {
             Some(_) => {
                 let lower = slots.saturating_sub(step + usize::from(self.bonus));
                 let down = self.next == Direction::Down && lower >= 1;
-                Some((if down { lower } else { (slots + step).min(MOST) }, Aim::Gain))
+                Some((if down { lower } else { (slots + step).min(MAX_SLOTS) }, Aim::Gain))
             }
         }
     }
@@ -282,19 +282,19 @@ impl AutoSlots {
         Decision { scope: trial.scope, slots: trial.slots }
     }
 
-    /// Whether the trial's number is the better one; none while that is not known.
+    /// Whether the trial's number is the better one. None while that is unknown.
     fn verdict(&self, trial: &Trial) -> Option<bool> {
         let (window, more) = (&self.window, trial.slots > self.slots);
         let elapsed = window.busy;
-        let limit = 4 * trial.base.longest.max(window.longest) + SLACK;
+        let limit = 4 * trial.base.longest.max(window.longest) + TRIAL_SLACK;
         let is_single = matches!(trial.scope, Scope::One(_));
         if more && is_single && trial.answered < trial.slots {
             return (elapsed > limit).then_some(false);
         }
         let calm = 2 * window.calm > window.ticks;
-        if window.count < ENOUGH {
-            let endless = elapsed > 16 * limit + PAUSE;
-            return (endless || (calm && elapsed > PAUSE)).then_some(false);
+        if window.count < MIN_ANSWERS {
+            let endless = elapsed > 16 * limit + MIN_PAUSE;
+            return (endless || (calm && elapsed > MIN_PAUSE)).then_some(false);
         }
         // The throughput of a full backend is its slots over its service time.
         let (high, low) = if more { (trial.slots, self.slots) } else { (self.slots, trial.slots) };
@@ -302,11 +302,11 @@ impl AutoSlots {
         let slower = window.mean() - trial.base.mean();
         let gain = ratio.ln() - if more { slower } else { -slower };
         let worth = match trial.aim {
-            Aim::Gain => (1.0 + WORTH * (ratio - 1.0)).ln(),
-            Aim::NoLoss => NO_LOSS.ln(),
+            Aim::Gain => (1.0 + MIN_GAIN_SHARE * (ratio - 1.0)).ln(),
+            Aim::NoLoss => NO_LOSS_RATIO.ln(),
         };
         let error = (window.error() + trial.base.error()).sqrt();
-        let unclear = (gain - worth).abs() < 2.0 * error && window.count < AMPLE;
+        let unclear = (gain - worth).abs() < 2.0 * error && window.count < MAX_ANSWERS;
         (!unclear).then_some((gain > worth) == more)
     }
 
@@ -316,9 +316,9 @@ impl AutoSlots {
         if kept {
             self.slots = trial.slots;
             self.bonus |= trial.aim == Aim::NoLoss;
-            self.pause = PAUSE;
+            self.pause = MIN_PAUSE;
             if !searching {
-                // There is more to find in the same direction.
+                // The search continues in the same direction.
                 self.ceiling = if up { None } else { self.ceiling.map(|_| trial.slots + 1) };
                 self.bonus &= up;
             }
@@ -326,12 +326,12 @@ impl AutoSlots {
             match trial.aim {
                 Aim::Gain if up => self.ceiling = Some(trial.slots),
                 Aim::Gain => {}
-                // Not to be tried again.
+                // This number is not tried again.
                 Aim::NoLoss => self.bonus = true,
             }
             if !searching {
                 self.next = if up { Direction::Down } else { Direction::Up };
-                self.pause = (2 * self.pause).min(MOST_PAUSE);
+                self.pause = (2 * self.pause).min(MAX_PAUSE);
             }
         }
         if !searching {
@@ -385,9 +385,9 @@ impl Window {
         }
     }
 
-    /// Forgets half of what is more than enough.
+    /// Forgets half of the answers beyond the needed ones.
     fn keep_recent(&mut self) {
-        if self.count > AMPLE {
+        if self.count > MAX_ANSWERS {
             (self.count, self.sum, self.squares) =
                 (self.count / 2, self.sum / 2.0, self.squares / 2.0);
         }

@@ -1,10 +1,10 @@
-//! How many requests may be sent again: a share of those of late, and a few more. Without it, a
-//! failing fleet would get its load several times over.
+//! The retry budget: a share of the recent requests, and a few more. Without it, a failing fleet would
+//! get its load several times over.
 
 use crate::config::limits::RetryLimits;
-use crate::dispatch::TICK;
+use crate::queue::TICK;
 
-/// Counts of requests and of retries that fade over ten seconds.
+/// Counts of requests and retries that decay over ten seconds.
 #[derive(Debug)]
 pub(super) struct Budget {
     limits: RetryLimits,
@@ -13,17 +13,17 @@ pub(super) struct Budget {
     pub(super) counts: RetryCounts,
 }
 
-/// Requests that were to be sent to another backend; only ever grow.
+/// Requests that were to be retried on another backend. The counts only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct RetryCounts {
-    /// Those that were.
+    /// Requests that were retried.
     pub sent: u64,
-    /// Those that were refused because the budget was spent.
+    /// Requests that were not retried because the budget was spent.
     pub refused: u64,
 }
 
 /// How long a count lasts, in ticks.
-const SPAN: f64 = 10.0 / (TICK.as_millis() as f64 / 1000.0);
+const SPAN_TICKS: f64 = 10.0 / (TICK.as_millis() as f64 / 1000.0);
 
 impl Budget {
     pub(super) fn new(limits: RetryLimits) -> Self {
@@ -34,7 +34,7 @@ impl Budget {
         self.requests += 1.0;
     }
 
-    /// Takes one retry, if there is one.
+    /// Takes one retry if the budget allows it.
     pub(super) fn retry(&mut self) -> bool {
         let share = self.requests * f64::from(self.limits.percent) / 100.0;
         let few = f64::from(self.limits.per_second) * 10.0;
@@ -49,8 +49,8 @@ impl Budget {
     }
 
     pub(super) fn tick(&mut self) {
-        self.requests *= 1.0 - 1.0 / SPAN;
-        self.retries *= 1.0 - 1.0 / SPAN;
+        self.requests *= 1.0 - 1.0 / SPAN_TICKS;
+        self.retries *= 1.0 - 1.0 / SPAN_TICKS;
     }
 }
 

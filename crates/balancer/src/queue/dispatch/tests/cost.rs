@@ -2,7 +2,7 @@
 //! bench-choosing` prints it.
 
 use super::*;
-use crate::dispatch::ring::hash;
+use crate::queue::dispatch::ring::hash;
 use std::hint::black_box;
 
 const ROUNDS: u32 = 200_000;
@@ -17,15 +17,15 @@ fn cost(policy: Policy, backends: usize, weights: u32) -> u32 {
         d.add(
             "b",
             Slots::Fixed(slots),
-            Terms { weight, seed: hash(&backend.to_le_bytes()), ..terms() },
+            MemberTerms { weight, seed: hash(&backend.to_le_bytes()), ..terms() },
         );
     }
     let mut held: Vec<_> = (0..2 * backends).map(|_| granted(ask(&mut d)).id).collect();
     let (start, mut key) = (Instant::now(), 1_u64);
     for round in 0..ROUNDS {
         key = key.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let wish = Wish { key: Some(key), ..Wish::default() };
-        let Asked::Granted(grant) = black_box(d.ask(wish)) else { panic!("it is free") };
+        let hints = RequestHints { key: Some(key), ..RequestHints::default() };
+        let Asked::Granted(grant) = black_box(d.ask(hints)) else { panic!("it is free") };
         let place = (key >> 33) as usize % held.len();
         let done = std::mem::replace(&mut held[place], grant.id);
         let ended = start + Duration::from_micros(u64::from(round));

@@ -1,5 +1,5 @@
-//! Consistent hashing: each backend owns points on a ring, and a key belongs to the backend whose
-//! point comes next. A backend that comes or goes moves only the keys of its own points.
+//! Consistent hashing. Each backend owns points on a ring, and a key belongs to the backend of the next
+//! point. Adding or removing a backend moves only the keys of its own points.
 
 /// The points of all backends, in order.
 #[derive(Debug, Default)]
@@ -11,16 +11,17 @@ struct Point {
     index: u32,
 }
 
-/// Points a unit of weight: the shares of equal backends differ by about a sixth (1 / sqrt 40).
-const POINTS: u32 = 40;
+/// Points for each unit of weight. The shares of equal backends differ by about a sixth (1 / sqrt 40).
+const POINTS_PER_WEIGHT: u32 = 40;
 
-/// What is heavier than this many units is told apart by the bound of its load alone.
-const MOST_UNITS: u32 = 25;
+/// Larger weights get no more points. Only the load bound tells them apart.
+const MAX_WEIGHT_UNITS: u32 = 25;
 
 impl Ring {
-    /// `seed` names the backend, so that its points are the same each time it comes.
+    /// Adds the points of a backend. `seed` names it, so that its points are the same each time it
+    /// comes.
     pub(super) fn insert(&mut self, index: u32, seed: u64, weight: u32) {
-        let points = POINTS * weight.min(MOST_UNITS);
+        let points = POINTS_PER_WEIGHT * weight.min(MAX_WEIGHT_UNITS);
         let at = |point: u32| (mix(seed ^ mix(u64::from(point) + 1)) >> 32) as u32;
         self.0.extend((0..points).map(|point| Point { at: at(point), index }));
         self.0.sort_unstable();
@@ -30,7 +31,7 @@ impl Ring {
         self.0.retain(|point| point.index != index);
     }
 
-    /// The owners of the points from the key's place on, once around.
+    /// The owners of the points after the key's place, once around.
     pub(super) fn from(&self, key: u64) -> impl Iterator<Item = u32> + '_ {
         let at = (mix(key) >> 32) as u32;
         let start = self.0.partition_point(|point| point.at < at);
@@ -39,7 +40,7 @@ impl Ring {
     }
 }
 
-/// A hash of bytes that stays the same between versions: FNV-1a, mixed.
+/// A hash of bytes that is stable between versions: FNV-1a, mixed.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     mix(bytes.iter().fold(0xcbf2_9ce4_8422_2325, step))

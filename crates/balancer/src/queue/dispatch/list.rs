@@ -1,9 +1,9 @@
-//! Doubly linked lists over the indices of a table: push, pop and remove anywhere in constant
-//! time, without an allocation once the table is as large as it gets.
+//! Doubly linked lists over the indices of a table. Push, pop and remove take constant time, and
+//! allocate nothing once the table has its size.
 
 const NONE: u32 = u32::MAX;
 
-/// The links of all entries; an entry is in at most one [`List`] at a time.
+/// The links of all entries. An entry is in at most one [`List`] at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Links(Vec<Link>);
 
@@ -55,8 +55,8 @@ impl List {
         self.len += 1;
     }
 
-    /// Puts an entry behind all those whose key is not larger. Looks from both ends: who comes in turn,
-    /// and who goes before nearly all others, are placed at once.
+    /// Inserts an entry behind all entries whose key is not larger. It searches from both ends, so an
+    /// entry that belongs near an end is placed at once.
     pub(crate) fn insert(&mut self, links: &mut Links, index: u32, key: impl Fn(u32) -> u64) {
         let own = key(index);
         let (mut front, mut back) = (self.head, self.tail);
@@ -65,7 +65,7 @@ impl List {
                 let next = if back == NONE { self.head } else { links.0[back as usize].next };
                 break Link { previous: back, next };
             }
-            // Not beyond the end: the entry at the back has a larger key.
+            // The entry at the back has a larger key, so the search stops.
             if key(front) > own {
                 break Link { previous: links.0[front as usize].previous, next: front };
             }
@@ -77,7 +77,7 @@ impl List {
         self.len += 1;
     }
 
-    /// Takes out an entry that is in this list.
+    /// Removes an entry that is in this list.
     pub(crate) fn remove(&mut self, links: &mut Links, index: u32) {
         let link = links.0[index as usize];
         self.join(links, link, link.next, link.previous);
@@ -90,7 +90,7 @@ impl List {
         Some(index)
     }
 
-    /// Lets the neighbours of `link` point to `next` (from the left) and `previous` (from the right).
+    /// Makes the neighbours of `link` point to `next` (from the left) and `previous` (from the right).
     fn join(&mut self, links: &mut Links, link: Link, next: u32, previous: u32) {
         match link.previous {
             NONE => self.head = next,

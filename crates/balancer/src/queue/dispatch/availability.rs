@@ -1,20 +1,20 @@
-//! What the health of backends means for who goes where.
+//! How the health of backends decides which of them take requests.
 
 use std::task::Waker;
 use std::time::Instant;
 
 use crate::backends::backend_id::BackendId;
-use crate::backends::condition::Turn;
 use crate::backends::health::BackendHealth;
+use crate::backends::health_state::HealthChange;
 use crate::backends::report::Report;
 use crate::config::health::ActiveHealth;
-use crate::dispatch::list::End;
-use crate::dispatch::member::{Member, Standing};
-use crate::dispatch::{AllDown, Changes, Dispatch};
+use crate::queue::dispatch::list::End;
+use crate::queue::dispatch::member::{Member, Standing};
+use crate::queue::dispatch::{AllDown, Changes, Dispatch};
 
 impl<B: Clone> Dispatch<B> {
-    /// Takes note of how a check of a backend ended.
-    pub(crate) fn checked(
+    /// Records the result of a health check.
+    pub(crate) fn on_check(
         &mut self,
         id: BackendId,
         rules: &ActiveHealth,
@@ -22,36 +22,37 @@ impl<B: Clone> Dispatch<B> {
     ) -> Changes {
         let Some(member) = self.member_mut(id) else { return Changes::default() };
         let took = member.takes();
-        let turn = member.condition.checked(rules, result);
-        self.turned(id.index, took, turn)
+        let turn = member.health_state.on_check(rules, result);
+        self.apply_health_change(id.index, took, turn)
     }
 
-    /// Why nobody serves, if so.
+    /// Why no backend serves, if that is so.
     pub(crate) fn all_down(&self) -> Option<AllDown> {
         if !self.is_all_down() {
             return None;
         }
         let down = self.members.iter().flatten().filter(|member| member.is_down());
-        let until = down.clone().filter_map(|member| member.condition.until).min();
-        let reason = down.clone().filter_map(|member| member.condition.reason.clone()).next_back();
+        let until = down.clone().filter_map(|member| member.health_state.until).min();
+        let reason =
+            down.clone().filter_map(|member| member.health_state.reason.clone()).next_back();
         Some(AllDown { backends: down.count(), reason: reason.unwrap_or_default(), until })
     }
 
-    /// Nobody takes requests, though somebody would if it were fit.
+    /// Whether no backend takes requests, though one would if it were fit.
     pub(super) fn is_all_down(&self) -> bool {
-        self.lineups.iter().all(|lineup| lineup.takers.is_empty())
+        self.candidates.iter().all(|candidates| candidates.takers.is_empty())
             && self.members.iter().flatten().any(Member::is_down)
     }
 
-    /// Takes note of how a request ended.
-    pub(super) fn heard(&mut self, index: u32, report: Report) -> Changes {
-        let takers: usize = self.lineups.iter().map(|lineup| lineup.takers.len()).sum();
+    /// Records how a request ended.
+    pub(super) fn on_report(&mut self, index: u32, report: Report) -> Changes {
+        let takers: usize = self.candidates.iter().map(|candidates| candidates.takers.len()).sum();
         let Some(member) = self.members[index as usize].as_mut() else { return Changes::default() };
         let took = member.takes();
-        let turn = member.condition.heard(&self.health.passive, report, takers <= 1);
+        let turn = member.health_state.on_report(&self.health.passive, report, takers <= 1);
         match turn {
             None => Changes::default(),
-            turn => self.turned(index, took, turn),
+            turn => self.apply_health_change(index, took, turn),
         }
     }
 
@@ -61,22 +62,27 @@ impl<B: Clone> Dispatch<B> {
         for index in std::mem::take(&mut self.resting) {
             let Some(member) = self.members[index as usize].as_mut() else { continue };
             let took = member.takes();
-            let turn = member.condition.tick(now);
-            // Also of one that is paused or drains: it may serve again.
-            if member.condition.health == BackendHealth::Down {
+            let turn = member.health_state.tick(now);
+            // Also if it is paused or draining, because it may serve again.
+            if member.health_state.health == BackendHealth::Down {
                 self.resting.push(index);
             }
-            let changes = self.turned(index, took, turn);
+            let changes = self.apply_health_change(index, took, turn);
             all.wakers.extend(changes.wakers);
-            all.turns.extend(changes.turns);
+            all.health_changes.extend(changes.health_changes);
         }
         all
     }
 
-    fn turned(&mut self, index: u32, took: bool, turn: Option<Turn>) -> Changes {
+    fn apply_health_change(
+        &mut self,
+        index: u32,
+        took: bool,
+        turn: Option<HealthChange>,
+    ) -> Changes {
         let (Some(turn), Some(member)) = (turn, self.at(index)) else { return Changes::default() };
         let (id, takes) = (member.id, member.takes());
-        // With checks, only they tell that it is fit again.
+        // Where there are checks, only they bring it back.
         if turn.health == BackendHealth::Down && self.health.active.is_none() {
             self.resting.push(index);
         }
@@ -91,14 +97,14 @@ impl<B: Clone> Dispatch<B> {
             }
             (false, false) => Vec::new(),
         };
-        Changes { wakers, turns: vec![(id, turn)], slots: Vec::new() }
+        Changes { wakers, health_changes: vec![(id, turn)], slots: Vec::new() }
     }
 }
 
 impl<B> Member<B> {
-    /// It would take requests if it were fit.
+    /// Whether it would take requests if it were fit.
     fn is_down(&self) -> bool {
         let wanted = self.standing == Standing::Serving && self.slots > 0;
-        wanted && self.condition.health == BackendHealth::Down
+        wanted && self.health_state.health == BackendHealth::Down
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::backends::counters::BackendFault;
-use crate::dispatch::stalled::Stall;
+use crate::queue::dispatch::stalled::Stall;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use proptest::test_runner::{Config, RngSeed};
 use crate::backends::health::BackendHealth;
 use crate::config::backend::Role;
 use crate::config::health::ActiveHealth;
-use crate::net::client_network::ClientNetwork as Household;
+use crate::net::client_network::ClientNetwork;
 
 /// Numbers stand for one of those that there are.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ struct World {
     flights: Vec<Flight>,
     tunnels: Vec<BackendId>,
     arrivals: usize,
-    joined: HashMap<Option<Household>, usize>,
+    joined: HashMap<Option<ClientNetwork>, usize>,
     /// Several backends may have come since: the last one was not there for who was served first.
     ticked: bool,
 }
@@ -75,9 +75,9 @@ struct Waiting {
     /// Requests that its client has let wait before it, since it had none that did.
     joined: usize,
     /// Requests that came later and were served before, by client.
-    passed: HashMap<Option<Household>, usize>,
+    passed: HashMap<Option<ClientNetwork>, usize>,
     ticket: Ticket,
-    wish: Wish,
+    hints: RequestHints,
     purpose: Purpose,
     bell: Arc<Bell>,
     /// Where it was given a slot that it has not taken yet.
@@ -88,7 +88,7 @@ struct Waiting {
 struct Flight {
     id: BackendId,
     ordinal: u32,
-    wish: Wish,
+    hints: RequestHints,
     stall: Option<Stall>,
 }
 
@@ -178,7 +178,8 @@ impl World {
             Step::Add { slots, role, slow_start, connections } => {
                 let slow_start = Duration::from_millis(slow_start);
                 let seed = self.backends.len() as u64;
-                let terms = Terms { role, slow_start, connections, tunnels: 2, seed, ..terms() };
+                let terms =
+                    MemberTerms { role, slow_start, connections, tunnels: 2, seed, ..terms() };
                 let (id, wakers) = self.dispatch.add((), Slots::Fixed(slots), terms);
                 self.backends.push(id);
                 ring(wakers);
@@ -203,17 +204,21 @@ impl World {
                 ring(self.dispatch.set_slots(id, slots));
             }
             Step::Ask(key, client) => {
-                self.ask(Wish { client: client_of(client), key, ..Wish::default() });
+                self.ask(RequestHints {
+                    client: client_of(client),
+                    key,
+                    ..RequestHints::default()
+                });
             }
             Step::AskFirst(number) => {
                 let Some(id) = backend(number) else { return };
                 let Some(asked) = self.dispatch.ask_first(id) else { return };
-                self.asked(asked, Wish::default(), Purpose::Check(id));
+                self.asked(asked, RequestHints::default(), Purpose::Check(id));
             }
             Step::Checked(number, fit) => {
                 let (Some(id), Some(rules)) = (backend(number), &self.checks) else { return };
                 let result = if fit { Ok(()) } else { Err("status 500".into()) };
-                ring(self.dispatch.checked(id, rules, result).wakers);
+                ring(self.dispatch.on_check(id, rules, result).wakers);
             }
             Step::Claim(number) => {
                 let Some(at) = pick(number, self.queue.len()) else { return };
@@ -234,11 +239,11 @@ impl World {
             }
             Step::Stall(number) => {
                 let Some(at) = pick(number, self.flights.len()) else { return };
-                let Flight { id, wish, ref mut stall, .. } = self.flights[at];
+                let Flight { id, hints, ref mut stall, .. } = self.flights[at];
                 match stall.take() {
                     Some(before) => self.dispatch.resume(&before),
                     None => {
-                        let (new, woken) = self.dispatch.stall(id, wish.client, Waker::noop());
+                        let (new, woken) = self.dispatch.stall(id, hints.client, Waker::noop());
                         *stall = Some(new);
                         ring(woken);
                     }
@@ -270,21 +275,21 @@ impl World {
         }
     }
 
-    fn ask(&mut self, wish: Wish) {
-        let asked = self.dispatch.ask(wish);
-        self.asked(asked, wish, Purpose::Request);
+    fn ask(&mut self, hints: RequestHints) {
+        let asked = self.dispatch.ask(hints);
+        self.asked(asked, hints, Purpose::Request);
     }
 
-    fn asked(&mut self, asked: Asked<()>, wish: Wish, purpose: Purpose) {
+    fn asked(&mut self, asked: Asked<()>, hints: RequestHints, purpose: Purpose) {
         match asked {
             Asked::Granted(Grant { id, ordinal, .. }) => {
-                self.flights.push(Flight { id, ordinal, wish, stall: None });
-                self.check_grant(id, &wish, purpose);
+                self.flights.push(Flight { id, ordinal, hints, stall: None });
+                self.check_grant(id, &hints, purpose);
                 if purpose == Purpose::Request && !self.dispatch.policy.is_keyed() {
                     let member = self.dispatch.member(id).expect("it serves");
                     let open = self.queue.iter().filter(|other| other.is_open());
                     open.for_each(|other| {
-                        assert!(!self.is_due(member, &other.wish), "nobody barges in");
+                        assert!(!self.is_due(member, &other.hints), "nobody barges in");
                     });
                 }
             }
@@ -293,13 +298,13 @@ impl World {
                 let bell = Arc::new(Bell::default());
                 assert!(self.dispatch.claim(&ticket, &Waker::from(Arc::clone(&bell))).is_pending());
                 self.arrivals += 1;
-                let joined = self.joined.entry(wish.client).or_default();
+                let joined = self.joined.entry(hints.client).or_default();
                 self.queue.push(Waiting {
                     arrived: self.arrivals,
                     joined: *joined,
                     passed: HashMap::new(),
                     ticket,
-                    wish,
+                    hints,
                     purpose,
                     bell,
                     promised: None,
@@ -308,19 +313,19 @@ impl World {
                 *joined += 1;
             }
             Asked::Full => assert!(self.dispatch.depth().0 >= LENGTH),
-            Asked::AllTried => assert_eq!(self.dispatch.tier_for(&wish.tried), None),
+            Asked::AllTried => assert_eq!(self.dispatch.tier_for(&hints.tried), None),
             Asked::AllDown | Asked::TooLate(_) | Asked::Overspent => {}
         }
     }
 
     /// Ends a wait if something has come of it.
     fn claim(&mut self, at: usize) -> bool {
-        let Waiting { ticket, wish, promised, bell, .. } = &self.queue[at];
+        let Waiting { ticket, hints, promised, bell, .. } = &self.queue[at];
         match self.dispatch.claim(ticket, &Waker::from(Arc::clone(bell))) {
             Poll::Pending => return false,
             Poll::Ready(Ok(Grant { id, ordinal, .. })) => {
                 assert_eq!(*promised, Some(id));
-                self.flights.push(Flight { id, ordinal, wish: *wish, stall: None });
+                self.flights.push(Flight { id, ordinal, hints: *hints, stall: None });
             }
             Poll::Ready(Err(_)) => assert_eq!(*promised, None),
         }
@@ -329,7 +334,7 @@ impl World {
     }
 
     fn release(&mut self, at: usize, end: End) {
-        let Flight { id, ordinal, mut wish, stall } = self.flights.swap_remove(at);
+        let Flight { id, ordinal, mut hints, stall } = self.flights.swap_remove(at);
         if let Some(stall) = stall {
             self.dispatch.resume(&stall);
         }
@@ -342,9 +347,9 @@ impl World {
         self.freed(id, freed);
         if let End::Again = end {
             self.settle();
-            wish.tried.push(id);
-            if wish.tried.len() < AppConfig::MAX_ATTEMPTS {
-                self.ask(wish);
+            hints.tried.push(id);
+            if hints.tried.len() < AppConfig::MAX_ATTEMPTS {
+                self.ask(hints);
             }
         }
     }
@@ -365,53 +370,53 @@ impl World {
     }
 
     /// Whether a backend may serve a request as things are.
-    fn may(&self, member: &Member<()>, wish: &Wish) -> bool {
-        self.fits(member, wish) && self.dispatch.tier_for(&wish.tried) == Some(member.tier())
+    fn may(&self, member: &Member<()>, hints: &RequestHints) -> bool {
+        self.fits(member, hints) && self.dispatch.tier_for(&hints.tried) == Some(member.tier())
     }
 
     /// The same where nothing holds its client back.
-    fn is_due(&self, member: &Member<()>, wish: &Wish) -> bool {
-        self.may(member, wish) && !self.dispatch.is_curbed(wish.client)
+    fn is_due(&self, member: &Member<()>, hints: &RequestHints) -> bool {
+        self.may(member, hints) && !self.dispatch.is_curbed(hints.client)
     }
 
     /// The same for one that was bound to a backup: it stays.
-    fn fits(&self, member: &Member<()>, wish: &Wish) -> bool {
-        member.takes() && !wish.tried.contains(member.id)
+    fn fits(&self, member: &Member<()>, hints: &RequestHints) -> bool {
+        member.takes() && !hints.tried.contains(member.id)
     }
 
-    fn check_grant(&self, id: BackendId, wish: &Wish, purpose: Purpose) {
+    fn check_grant(&self, id: BackendId, hints: &RequestHints, purpose: Purpose) {
         let member = self.dispatch.member(id).expect("nobody is sent to who is gone");
         assert!(member.in_flight <= member.room() && member.room() <= member.slots);
         if let Purpose::Check(of) = purpose {
             return assert!(of == id && member.standing == Standing::Serving);
         }
         // The grant itself may have taken the last room that there is for long.
-        let bound = self.dispatch.policy.is_keyed() && self.fits(member, wish);
-        assert!(self.ticked || member.is_stuck() || bound || self.may(member, wish));
+        let bound = self.dispatch.policy.is_keyed() && self.fits(member, hints);
+        assert!(self.ticked || member.is_stuck() || bound || self.may(member, hints));
     }
 
     /// Who was served in this place had its turn.
     fn check_turn(&mut self, place: usize) {
-        let Waiting { arrived, wish, purpose, promised, .. } = self.queue[place];
+        let Waiting { arrived, hints, purpose, promised, .. } = self.queue[place];
         let member = promised.and_then(|id| self.dispatch.member(id)).expect("it serves");
         if self.dispatch.policy.is_keyed()
             || purpose != Purpose::Request
             // It has waited before.
-            || wish.tried.len() > 0
+            || hints.tried.len() > 0
         {
             return;
         }
         let passed = (0..self.queue.len()).filter(|&other| {
             let other = &self.queue[other];
-            other.is_open() && other.arrived < arrived && self.is_due(member, &other.wish)
+            other.is_open() && other.arrived < arrived && self.is_due(member, &other.hints)
         });
         for other in passed.collect::<Vec<_>>() {
             let other = &mut self.queue[other];
-            assert!(other.wish.client != wish.client, "first come, first served");
-            assert!(other.wish.tried.len() == 0, "who has waited before goes first");
-            let passed = other.passed.entry(wish.client).or_default();
+            assert!(other.hints.client != hints.client, "first come, first served");
+            assert!(other.hints.tried.len() == 0, "who has waited before goes first");
+            let passed = other.passed.entry(hints.client).or_default();
             *passed += 1;
-            assert!(*passed <= other.joined, "clients take turns");
+            assert!(*passed <= other.joined, "clients take health_changes");
         }
     }
 
@@ -437,12 +442,12 @@ impl World {
         }
         // The last ones first: those before them were served by then.
         for place in granted {
-            let Waiting { promised, wish, purpose, .. } = &self.queue[place];
-            self.check_grant(promised.expect("it was granted"), wish, *purpose);
+            let Waiting { promised, hints, purpose, .. } = &self.queue[place];
+            self.check_grant(promised.expect("it was granted"), hints, *purpose);
             self.check_turn(place);
         }
         let waits =
-            |client| self.queue.iter().any(|other| other.is_open() && other.wish.client == client);
+            |client| self.queue.iter().any(|other| other.is_open() && other.hints.client == client);
         let idle: Vec<_> = self.joined.keys().copied().filter(|&client| !waits(client)).collect();
         self.joined.retain(|client, _| !idle.contains(client));
         self.check_members();
@@ -455,19 +460,19 @@ impl World {
         for member in d.members() {
             assert_eq!((member.in_flight, member.tunnels), self.held(member.id));
             let index = member.id.index;
-            for (tier, lineup) in d.lineups.iter().enumerate() {
-                let listed = lineup.takers.iter().filter(|&&taker| taker == index).count();
+            for (tier, candidates) in d.candidates.iter().enumerate() {
+                let listed = candidates.takers.iter().filter(|&&taker| taker == index).count();
                 assert_eq!(listed == 1, member.takes() && tier == member.tier());
             }
-            let down = member.condition.health == BackendHealth::Down;
+            let down = member.health_state.health == BackendHealth::Down;
             assert!(!down || self.checks.is_some() || d.resting.contains(&index));
             assert!(!member.takes() || member.ramp.is_over() || d.starting.contains(&index));
         }
-        for (tier, lineup) in d.lineups.iter().enumerate() {
+        for (tier, candidates) in d.candidates.iter().enumerate() {
             let serving = d.members().into_iter().filter(|m| m.takes() && m.tier() == tier);
             let (load, weight) =
                 serving.fold((0, 0), |(load, weight), m| (load + m.load(), weight + m.weight()));
-            assert_eq!((lineup.load, lineup.weight), (load, weight));
+            assert_eq!((candidates.load, candidates.weight), (load, weight));
         }
     }
 
@@ -483,7 +488,7 @@ impl World {
             requests += usize::from(waiting.purpose == Purpose::Request);
             let serves = |member: &&Member<()>| match line {
                 Line::First(index) => member.id.index == index,
-                Line::Of(_) | Line::Any => self.is_due(member, &waiting.wish),
+                Line::Of(_) | Line::Any => self.is_due(member, &waiting.hints),
             };
             for member in d.members().into_iter().filter(serves) {
                 assert!(member.in_flight >= member.room(), "a slot is free: {line:?}");
@@ -493,7 +498,7 @@ impl World {
             }
             if let Line::Of(index) = line {
                 let own = d.at(index).expect("nobody waits for who is gone");
-                assert!(own.takes() && !waiting.wish.tried.contains(own.id));
+                assert!(own.takes() && !waiting.hints.tried.contains(own.id));
             }
         }
         assert_eq!(d.depth().0, requests);
@@ -506,7 +511,7 @@ impl World {
             self.settle();
             for _ in 0..2 {
                 let Some(rules) = &self.checks else { break };
-                ring(self.dispatch.checked(id, rules, Ok(())).wakers);
+                ring(self.dispatch.on_check(id, rules, Ok(())).wakers);
                 self.settle();
             }
         }
@@ -547,8 +552,8 @@ impl Waiting {
     }
 }
 
-fn client_of(number: u8) -> Option<Household> {
-    (number > 0).then(|| Household::of([192, 0, 2, number].into()))
+fn client_of(number: u8) -> Option<ClientNetwork> {
+    (number > 0).then(|| ClientNetwork::of([192, 0, 2, number].into()))
 }
 
 fn ring(wakers: impl IntoIterator<Item = Waker>) {

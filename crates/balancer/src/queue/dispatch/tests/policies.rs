@@ -3,12 +3,12 @@
 use super::*;
 use crate::config::backend::Role;
 use crate::config::policy::Key;
-use crate::dispatch::ring::hash;
+use crate::queue::dispatch::ring::hash;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn add_with(d: &mut Plain, name: &'static str, change: impl FnOnce(&mut Terms)) -> BackendId {
-    let mut terms = Terms { seed: hash(name.as_bytes()), ..terms() };
+fn add_with(d: &mut Plain, name: &'static str, change: impl FnOnce(&mut MemberTerms)) -> BackendId {
+    let mut terms = MemberTerms { seed: hash(name.as_bytes()), ..terms() };
     change(&mut terms);
     d.add(name, Slots::Fixed(100), terms).0
 }
@@ -37,16 +37,16 @@ fn asked(d: &mut Plain, count: usize, end: bool) -> Vec<&'static str> {
     (0..count).map(one).collect()
 }
 
-fn with_key(key: u64) -> Wish {
-    Wish { key: Some(hash(&key.to_le_bytes())), ..Wish::default() }
+fn with_key(key: u64) -> RequestHints {
+    RequestHints { key: Some(hash(&key.to_le_bytes())), ..RequestHints::default() }
 }
 
 #[test]
 fn turns_follow_weights_smoothly() {
     let mut d = weighted(Policy::RoundRobin, &[("a", 5), ("b", 1), ("c", 1)]);
-    let turns = asked(&mut d, 70, true);
-    assert_eq!(["a", "b", "c"].map(|name| share(&turns, name)), [50, 10, 10]);
-    assert!(turns.windows(6).all(|run| share(run, "a") < 6), "{turns:?}");
+    let health_changes = asked(&mut d, 70, true);
+    assert_eq!(["a", "b", "c"].map(|name| share(&health_changes, name)), [50, 10, 10]);
+    assert!(health_changes.windows(6).all(|run| share(run, "a") < 6), "{health_changes:?}");
 }
 
 /// Who comes back, or comes anew, does not get what it has missed.
@@ -76,9 +76,9 @@ fn no_policy_sends_more_to_a_backend_that_hangs_than_it_has_slots() {
             let (mut d, ids) = dispatch(policy.clone(), &[("hangs", slots), ("a", 4), ("b", 4)]);
             let (mut hung, mut served) = (0, Vec::new());
             for request in 0..2000 {
-                let wish = with_key(request % 50);
+                let hints = with_key(request % 50);
                 // The others are busy now and then, and everybody waits for a moment.
-                match d.ask(wish) {
+                match d.ask(hints) {
                     Asked::Granted(grant) if grant.id == ids[0] => hung += 1,
                     Asked::Granted(grant) => served.push(grant.id),
                     Asked::Waiting(ticket, ..) => {
@@ -312,21 +312,21 @@ fn a_slow_start_grows_in_weight() {
     let (mut d, start) = (weighted(Policy::RoundRobin, &[("old", 1)]), Instant::now());
     add_with(&mut d, "new", |terms| terms.slow_start = 16 * SECOND);
     d.tick(start);
-    let turns = |d: &mut Plain| share(&asked(d, 170, true), "new");
-    assert!((9..=11).contains(&turns(&mut d)));
+    let health_changes = |d: &mut Plain| share(&asked(d, 170, true), "new");
+    assert!((9..=11).contains(&health_changes(&mut d)));
     d.tick(start + 8 * SECOND);
     // The turn that it waits for was set by the weight of before.
-    turns(&mut d);
-    assert!((55..=58).contains(&turns(&mut d)), "a third at half of the time");
+    health_changes(&mut d);
+    assert!((55..=58).contains(&health_changes(&mut d)), "a third at half of the time");
     d.tick(start + 16 * SECOND);
-    turns(&mut d);
-    assert!((84..=86).contains(&turns(&mut d)));
+    health_changes(&mut d);
+    assert!((84..=86).contains(&health_changes(&mut d)));
 }
 
 #[test]
 fn an_upgraded_connection_frees_its_slot() {
     let mut d = new(Policy::Queue, 100);
-    let id = d.add("a", Slots::Fixed(1), Terms { tunnels: 2, connections: 2, ..terms() }).0;
+    let id = d.add("a", Slots::Fixed(1), MemberTerms { tunnels: 2, connections: 2, ..terms() }).0;
     granted(ask(&mut d));
     let next = waiting(ask(&mut d));
     assert!(d.upgrade(id, 0, Report::Nothing).is_some());
@@ -348,7 +348,7 @@ fn an_upgraded_connection_frees_its_slot() {
 #[test]
 fn beyond_its_class_an_upgraded_connection_keeps_its_slot() {
     let mut d = new(Policy::Queue, 100);
-    let id = d.add("a", Slots::Fixed(1), Terms { tunnels: 0, ..terms() }).0;
+    let id = d.add("a", Slots::Fixed(1), MemberTerms { tunnels: 0, ..terms() }).0;
     granted(ask(&mut d));
     assert!(d.upgrade(id, 0, Report::Nothing).is_none());
     waiting(ask(&mut d));
@@ -443,14 +443,14 @@ fn a_wait_before_a_pause_says_nothing_of_one_after_it() {
 fn nobody_waits_where_upgraded_connections_have_all_the_room() {
     for policy in all() {
         let mut d = new(policy.clone(), 100);
-        let full = d.add("a", Slots::Fixed(4), Terms { connections: 2, ..terms() }).0;
+        let full = d.add("a", Slots::Fixed(4), MemberTerms { connections: 2, ..terms() }).0;
         for _ in 0..2 {
             let grant = d.grant(full.index);
             d.upgrade(full, grant.ordinal, Report::Nothing).unwrap();
         }
         add(&mut d, "b", 99);
         for key in 0..40 {
-            let asked = d.ask(Wish { key: Some(key), ..Wish::default() });
+            let asked = d.ask(RequestHints { key: Some(key), ..RequestHints::default() });
             assert_eq!(granted(asked).backend, "b", "{policy}");
         }
     }
@@ -463,10 +463,10 @@ fn who_waited_where_an_upgraded_connection_has_the_room_moves_on() {
         .flat_map(|policy| [Role::Primary, Role::Backup].map(|r| (policy.clone(), r)))
     {
         let mut d = new(policy.clone(), 100);
-        let full = d.add("a", Slots::Fixed(1), Terms { connections: 1, ..terms() }).0;
+        let full = d.add("a", Slots::Fixed(1), MemberTerms { connections: 1, ..terms() }).0;
         let grant = granted(ask(&mut d));
         let waits = waiting(ask(&mut d));
-        d.add("b", Slots::Fixed(1), Terms { role, ..terms() });
+        d.add("b", Slots::Fixed(1), MemberTerms { role, ..terms() });
         d.upgrade(full, grant.ordinal, Report::Nothing).unwrap();
         assert_eq!(claim(&mut d, &waits), Some("b"), "{policy}, {role:?}");
     }

@@ -1,52 +1,48 @@
-//! Who goes where: backends with their slots, and the requests that wait for one. Pure data,
-//! no socket and no clock, so that every rule of the queue is tested by itself.
+//! The queue as pure data: backends with their slots, and the requests that wait for one. It has no
+//! socket and no clock, so every rule is tested by itself.
 //!
-//! A freed slot is handed to the request at the head of the queue within the same step, so nobody
-//! barges in and exactly one waiter wakes.
+//! A freed slot goes to the request at the head of the queue within the same step. So nobody barges in,
+//! and exactly one waiter wakes.
 
-pub(crate) mod auto;
-pub(crate) mod budget;
+pub(crate) mod auto_slots;
+pub(crate) mod availability;
+pub(crate) mod candidates;
 pub(crate) mod choice;
-pub(crate) mod clients;
 pub(crate) mod drain_rate;
-pub(crate) mod fitness;
+pub(crate) mod fair_queueing;
+pub(crate) mod feedback;
 pub(crate) mod heap;
-pub(crate) mod lessons;
-pub(crate) mod lineup;
 pub(crate) mod list;
 pub(crate) mod member;
 pub(crate) mod membership;
+pub(crate) mod request_hints;
+pub(crate) mod retry_budget;
 pub(crate) mod ring;
-pub(crate) mod service;
+pub(crate) mod service_time;
 pub(crate) mod stalled;
 #[cfg(test)]
 mod tests;
-pub(crate) mod waiting;
-pub(crate) mod wish;
+pub(crate) mod wait_queue;
 
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use crate::backends::backend_id::BackendId;
-use crate::backends::condition::Turn;
+use crate::backends::health_state::HealthChange;
 use crate::backends::report::Report;
 use crate::config::app::{AppConfig, AppId};
 use crate::config::health::Health;
 use crate::config::limits::QueueLimits;
 use crate::config::policy::Policy;
-use crate::dispatch::auto::AutoSlots;
-use crate::dispatch::budget::{Budget, RetryCounts};
-use crate::dispatch::choice::Choice;
-use crate::dispatch::clients::Clients;
-use crate::dispatch::drain_rate::DrainRate;
-use crate::dispatch::lineup::Lineup;
-use crate::dispatch::list::{End, Links, List};
-use crate::dispatch::member::{Member, Standing};
-use crate::dispatch::stalled::Stalled;
-use crate::dispatch::wish::{Tried, Wish};
-
-/// How often [`Dispatch::tick`] is to be called.
-pub(crate) const TICK: Duration = Duration::from_millis(100);
+use crate::queue::dispatch::auto_slots::AutoSlots;
+use crate::queue::dispatch::candidates::{Candidates, Choice};
+use crate::queue::dispatch::drain_rate::DrainRate;
+use crate::queue::dispatch::fair_queueing::FairQueueing;
+use crate::queue::dispatch::list::{End, Links, List};
+use crate::queue::dispatch::member::{Member, Standing};
+use crate::queue::dispatch::request_hints::{RequestHints, Tried};
+use crate::queue::dispatch::retry_budget::{Budget, RetryCounts};
+use crate::queue::dispatch::stalled::Stalled;
 
 /// The queue, the policy and the members. `B` is what a granted request needs of its backend.
 pub(crate) struct Dispatch<B> {
@@ -57,19 +53,19 @@ pub(crate) struct Dispatch<B> {
     vacant: Vec<u32>,
     generation: u32,
     /// Members that get requests, by [`Role`](crate::config::backend::Role).
-    lineups: [Lineup; 2],
+    candidates: [Candidates; 2],
     auto: AutoSlots,
     health: Health,
     /// Members whose rest is to end.
     resting: Vec<u32>,
     /// Members whose slow start is not over.
     starting: Vec<u32>,
-    /// Counts changes, so that equals take turns.
+    /// Counts changes, so that equal members take health_changes.
     sequence: i64,
-    /// The state of a generator of random numbers.
+    /// The state of the random number generator.
     dice: u64,
     budget: Budget,
-    /// Members by when their service time was last heard of (`least_time`).
+    /// Members by the last report of their service time (`least_time`).
     ages: List,
     age_links: Links,
     waiters: Vec<Waiter<B>>,
@@ -77,7 +73,7 @@ pub(crate) struct Dispatch<B> {
     links: Links,
     /// Waiters that any backend may serve.
     unbound: List,
-    clients: Clients,
+    clients: FairQueueing,
     stalled: Stalled,
     drain_rate: DrainRate,
     waiting: usize,
@@ -85,8 +81,8 @@ pub(crate) struct Dispatch<B> {
 }
 
 struct Waiter<B> {
-    wish: Wish,
-    /// Its place among those that wait, by the smallest.
+    hints: RequestHints,
+    /// Its number among the waiters. The smallest is served first.
     number: u64,
     state: WaiterState<B>,
 }
@@ -101,51 +97,51 @@ enum WaiterState<B> {
 /// Why a waiter gets no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The last backend that the request had not been at is gone.
+    /// The last backend that the request had not tried is gone.
     AllTried,
-    /// Its place went to a client that has fewer of them.
+    /// A client with fewer waiting requests got its place.
     Displaced,
 }
 
-/// Where a waiter waits.
+/// What a waiter waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
-    /// For any backend that it may go to.
+    /// Any backend that it may go to.
     Any,
-    /// For this one, or for another one that has nobody else to serve.
+    /// This backend, or another one that has nobody else to serve.
     Of(u32),
-    /// For this one, before everybody else: a check of its health.
+    /// This backend, before all others: a health check.
     First(u32),
 }
 
-/// A slot of a backend, to be given back with [`Dispatch::release`].
+/// A slot of a backend. Give it back with [`Dispatch::release`].
 #[derive(Debug)]
 pub(crate) struct Grant<B> {
     pub(crate) id: BackendId,
     pub(crate) backend: B,
-    /// Its place among the requests that the backend got.
+    /// Its number among the requests that the backend got.
     pub(crate) ordinal: u32,
 }
 
-/// A place in the queue, to be ended with [`Dispatch::claim`] or [`Dispatch::cancel`].
+/// A place in the queue. End it with [`Dispatch::claim`] or [`Dispatch::cancel`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u32);
 
-/// What came of asking for a slot.
+/// The result of asking for a slot.
 #[derive(Debug)]
 pub(crate) enum Asked<B> {
     Granted(Grant<B>),
-    /// Others may have lost a place or a slot for it, and are to be woken.
+    /// The wakers are of requests that lost a place or a slot to it.
     Waiting(Ticket, Outlook, Vec<Waker>),
-    /// Every backend is out, and nobody is to wait for one.
+    /// Every backend is out, and requests do not wait for one.
     AllDown,
-    /// As many requests as may wait already do.
+    /// The queue is full.
     Full,
-    /// Those before it alone would make it wait too long; about this long.
+    /// The requests before it would make it wait too long, by this estimate.
     TooLate(Duration),
-    /// The request has been at every backend there is.
+    /// The request has tried every backend.
     AllTried,
-    /// It may be sent again, but too many are.
+    /// It could be sent again, but the retry budget is spent.
     Overspent,
 }
 
@@ -167,22 +163,22 @@ pub(crate) struct AllDown {
     pub(crate) until: Option<Instant>,
 }
 
-/// What follows from a freed slot.
+/// The consequences of a freed slot.
 #[derive(Debug, Default)]
 pub(crate) struct Freed {
     /// The waiter that got the slot.
     pub(crate) wake: Option<Waker>,
-    /// A draining backend has no request in flight any more.
+    /// Whether a draining backend has no request in flight any more.
     pub(crate) drained: bool,
     pub(crate) changes: Changes,
 }
 
-/// Whom to wake, and whose health has changed.
+/// Wakers to wake, changes of health, and new numbers of slots.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) wakers: Vec<Waker>,
-    pub(crate) turns: Vec<(BackendId, Turn)>,
-    /// Numbers of slots that were found; to be set.
+    pub(crate) health_changes: Vec<(BackendId, HealthChange)>,
+    /// Numbers of slots that were found and are to be set.
     pub(crate) slots: Vec<(BackendId, usize)>,
 }
 
@@ -195,7 +191,7 @@ impl<B: Clone> Dispatch<B> {
             members: Vec::new(),
             vacant: Vec::new(),
             generation: 0,
-            lineups: Default::default(),
+            candidates: Default::default(),
             auto: AutoSlots::new(),
             health: config.health.clone(),
             resting: Vec::new(),
@@ -209,7 +205,7 @@ impl<B: Clone> Dispatch<B> {
             vacant_waiters: Vec::new(),
             links: Links::default(),
             unbound: List::EMPTY,
-            clients: Clients::default(),
+            clients: FairQueueing::default(),
             stalled: Stalled::default(),
             drain_rate: DrainRate::default(),
             waiting: 0,
@@ -217,14 +213,14 @@ impl<B: Clone> Dispatch<B> {
         }
     }
 
-    /// Asks for a slot. A request that comes back from a failed backend goes to the head of the
-    /// queue, past its bounds: it has waited already.
-    pub(crate) fn ask(&mut self, wish: Wish) -> Asked<B> {
-        let first = wish.tried.len() == 0;
-        self.note_arrival(wish.client);
+    /// Asks for a slot. A retried request goes to the head of the queue and past its limits, because it
+    /// has waited already.
+    pub(crate) fn ask(&mut self, hints: RequestHints) -> Asked<B> {
+        let first = hints.tried.len() == 0;
+        self.note_arrival(hints.client);
         let choice = match self.held_back() {
-            Some(client) if first && client == wish.client => Choice::Later(None),
-            _ => self.choose(&wish),
+            Some(client) if first && client == hints.client => Choice::Later(None),
+            _ => self.choose(&hints),
         };
         match choice {
             _ if first => self.budget.request(),
@@ -235,24 +231,24 @@ impl<B: Clone> Dispatch<B> {
         match choice {
             Choice::Now(index) => Asked::Granted(self.grant(index)),
             Choice::AllTried => Asked::AllTried,
-            Choice::Later(_) if first && self.is_full_for(&wish) => Asked::Full,
+            Choice::Later(_) if first && self.is_full_for(&hints) => Asked::Full,
             Choice::Later(None) if self.is_all_down() => {
                 if self.health.all_down_wait.is_zero() {
                     return Asked::AllDown;
                 }
-                self.wait(wish, Line::Any, Outlook::Recovery)
+                self.wait(hints, Line::Any, Outlook::Recovery)
             }
-            Choice::Later(bound) => match self.expected_wait(bound, wish.client) {
+            Choice::Later(bound) => match self.expected_wait(bound, hints.client) {
                 Some(wait) if first && wait > self.limits.wait && self.is_settled() => {
                     Asked::TooLate(wait)
                 }
-                _ => self.wait(wish, bound.map_or(Line::Any, Line::Of), Outlook::Slot),
+                _ => self.wait(hints, bound.map_or(Line::Any, Line::Of), Outlook::Slot),
             },
         }
     }
 
-    /// Asks for a slot of this backend in particular, before everybody else, also where it is not
-    /// fit to serve. None where there is nothing to ask of it.
+    /// Asks for a slot of this backend, before all others, even if it is not fit to serve. None if it is
+    /// gone, paused or draining.
     pub(crate) fn ask_first(&mut self, id: BackendId) -> Option<Asked<B>> {
         let member = self.member(id)?;
         if member.standing == Standing::Draining || member.slots == 0 {
@@ -261,14 +257,13 @@ impl<B: Clone> Dispatch<B> {
         Some(match member.in_flight < member.room() {
             true => Asked::Granted(self.grant_check(id.index)),
             false => {
-                let ticket = self.queue(Wish::default(), Line::First(id.index));
+                let ticket = self.queue(RequestHints::default(), Line::First(id.index));
                 Asked::Waiting(ticket, Outlook::Slot, Vec::new())
             }
         })
     }
 
-    /// The grant, once there is one, or why there will be none; until then `waker` is woken when
-    /// either comes.
+    /// The grant, or why there will be none. Until then, `waker` is kept.
     pub(crate) fn claim(
         &mut self,
         ticket: &Ticket,
@@ -290,7 +285,7 @@ impl<B: Clone> Dispatch<B> {
         })
     }
 
-    /// Leaves the queue. A ticket that may have been granted is claimed, and its grant released.
+    /// Leaves the queue. If the ticket may have been granted, claim it and release the grant instead.
     pub(crate) fn cancel(&mut self, ticket: &Ticket) {
         let state = &self.waiters[ticket.0 as usize].state;
         if let &WaiterState::Waiting { line, .. } = state {
@@ -306,14 +301,14 @@ impl<B: Clone> Dispatch<B> {
         let Some(member) = self.member_mut(id) else { return Freed::default() };
         member.in_flight -= 1;
         let drained = member.is_drained();
-        let changes = self.heard(id.index, report);
+        let changes = self.on_report(id.index, report);
         self.learn(id.index, report);
         self.rank(id.index, End::Front);
         Freed { wake: self.hand_over(id.index, report), drained, changes }
     }
 
-    /// Turns a slot into an upgraded connection, which holds none, and so frees it; unless the
-    /// backend has as many of them as it may.
+    /// Turns a slot into an upgraded connection, which frees it. None if the backend has as many of
+    /// those as it may.
     pub(crate) fn upgrade(&mut self, id: BackendId, ordinal: u32, report: Report) -> Option<Freed> {
         let member = self.member_mut(id)?;
         if member.tunnels >= member.terms.tunnels {
@@ -325,7 +320,7 @@ impl<B: Clone> Dispatch<B> {
         Some(freed)
     }
 
-    /// An upgraded connection that held no slot has ended.
+    /// Ends an upgraded connection that held no slot.
     pub(crate) fn end_upgraded(&mut self, id: BackendId) -> Freed {
         let Some(member) = self.member_mut(id) else { return Freed::default() };
         member.tunnels -= 1;
@@ -345,7 +340,7 @@ impl<B: Clone> Dispatch<B> {
         members
     }
 
-    /// Requests waiting now, and the most that ever waited at once.
+    /// The number of waiting requests, now and at most.
     pub(crate) fn depth(&self) -> (usize, usize) {
         (self.waiting, self.deepest)
     }
@@ -375,7 +370,7 @@ impl<B: Clone> Dispatch<B> {
         Grant { id, backend, ordinal }
     }
 
-    /// The slot of a check, which is none of the requests whose answers a trial of slots waits for.
+    /// The slot of a check. It does not count among the requests that a trial of slots waits for.
     fn grant_check(&mut self, index: u32) -> Grant<B> {
         let grant = self.grant(index);
         if let Some(member) = self.member_mut(grant.id) {

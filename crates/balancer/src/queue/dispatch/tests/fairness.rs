@@ -1,15 +1,18 @@
 //! One client does not keep the others from slots, nor from places in the queue.
 
 use super::*;
-use crate::dispatch::stalled::Stall;
-use crate::net::client_network::ClientNetwork as Household;
+use crate::net::client_network::ClientNetwork;
+use crate::queue::dispatch::stalled::Stall;
 
 const GREEDY: u8 = 1;
 
 const MODEST: u8 = 2;
 
-fn from(client: u8) -> Wish {
-    Wish { client: Some(Household::of([192, 0, 2, client].into())), ..Wish::default() }
+fn from(client: u8) -> RequestHints {
+    RequestHints {
+        client: Some(ClientNetwork::of([192, 0, 2, client].into())),
+        ..RequestHints::default()
+    }
 }
 
 fn asks(d: &mut Plain, client: u8) -> Ticket {

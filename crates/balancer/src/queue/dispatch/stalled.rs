@@ -1,67 +1,67 @@
-//! Slots that are held for what only a client can do: take its answer, or send its body. While others
-//! wait, one client may hold a quarter of all slots so, and no more: that leaves the rest to them.
+//! Slots that wait for their client, to take its answer or to send its body. While others wait, one
+//! client may hold a quarter of all slots in this way.
 //!
-//! A client that lost a slot in this way is *curbed* for as long as others come: while it leaves a quarter of
-//! the slots unused, it gets no further one. Otherwise it would take each slot that others give back, and keep
-//! it until it is seen to wait for its client.
+//! A client that lost such a slot is *curbed* as long as others come. While it leaves a quarter of the
+//! slots unused, it gets no further one. Otherwise it would take each freed slot and keep it until it is
+//! found stalled.
 
 use std::collections::HashMap;
 use std::task::Waker;
 
 use crate::backends::backend_id::BackendId;
-use crate::dispatch::member::Member;
-use crate::dispatch::{Dispatch, Line};
-use crate::net::client_network::ClientNetwork as Household;
+use crate::net::client_network::ClientNetwork;
+use crate::queue::dispatch::member::Member;
+use crate::queue::dispatch::{Dispatch, Line};
 
 /// The slots of an app that wait for their clients.
 #[derive(Debug, Default)]
 pub(super) struct Stalled {
     entries: Vec<Option<Entry>>,
     vacant: Vec<u32>,
-    /// Those of each client that are not revoked.
-    held: HashMap<Option<Household>, usize>,
-    /// So many have stalled so far.
+    /// Slots of each client that are not revoked.
+    held: HashMap<Option<ClientNetwork>, usize>,
+    /// How many slots have stalled so far.
     sequence: u64,
     curbed: Option<Curbed>,
 }
 
-/// A client that has lost a slot which it did not use.
+/// A client that lost a slot which it did not use.
 #[derive(Debug)]
 struct Curbed {
-    client: Option<Household>,
-    /// Ticks until it is free again, unless others come.
+    client: Option<ClientNetwork>,
+    /// Ticks until the curb ends, unless others come.
     ticks: u32,
 }
 
 #[derive(Debug)]
 struct Entry {
     id: BackendId,
-    client: Option<Household>,
-    /// Those that stalled before have smaller numbers.
+    client: Option<ClientNetwork>,
+    /// Slots that stalled earlier have smaller numbers.
     number: u64,
     waker: Waker,
-    /// It is to be given back.
+    /// Whether it is to be given back.
     revoked: bool,
 }
 
-/// A slot that waits for its client, to be ended with [`Dispatch::resume`].
+/// A slot that waits for its client. End it with [`Dispatch::resume`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stall(u32);
 
-/// One client may hold one in so many slots without using them. As many as it may have of all
+/// One client may hold one slot in this many without using it. It may have the same share of all
 /// connections.
-const SHARE: usize = 4;
+const MAX_UNUSED_DIVISOR: usize = 4;
 
-/// A second without others, in ticks ([`TICK`](super::TICK)), ends a curb.
+/// After a second without others, in ticks ([`TICK`](crate::queue::TICK)), a curb ends.
 const CURB: u32 = 10;
 
 impl<B: Clone> Dispatch<B> {
-    /// A slot waits for its client; `waker` is woken when it is to be given back. Returns whom to wake
-    /// now, as others wait already.
+    /// Records that a slot waits for its client. `waker` is woken when the slot is to be given back.
+    /// Returns a waker to wake now, if others already wait.
     pub(crate) fn stall(
         &mut self,
         id: BackendId,
-        client: Option<Household>,
+        client: Option<ClientNetwork>,
         waker: &Waker,
     ) -> (Stall, Option<Waker>) {
         let Stalled { entries, vacant, held, sequence, .. } = &mut self.stalled;
@@ -78,7 +78,7 @@ impl<B: Clone> Dispatch<B> {
         (Stall(place), self.relieve(line))
     }
 
-    /// It waits for its client no more, or is given back.
+    /// Records that the slot no longer waits for its client, or is given back.
     pub(crate) fn resume(&mut self, stall: &Stall) {
         let entry = self.stalled.entries[stall.0 as usize].take();
         self.stalled.vacant.push(stall.0);
@@ -87,13 +87,13 @@ impl<B: Clone> Dispatch<B> {
         }
     }
 
-    /// Others need the slot more.
+    /// Whether others need the slot more.
     pub(crate) fn is_revoked(&self, stall: &Stall) -> bool {
         self.stalled.entries[stall.0 as usize].as_ref().is_some_and(|entry| entry.revoked)
     }
 
-    /// Revokes a slot for those who wait in this line, if one client holds too many. The one that has
-    /// waited longest for its client goes.
+    /// Revokes a slot for those who wait in this line, if one client holds too many. It takes the slot
+    /// that has waited longest for its client.
     pub(super) fn relieve(&mut self, line: Line) -> Option<Waker> {
         let list = match line {
             Line::Any => &self.unbound,
@@ -104,11 +104,11 @@ impl<B: Clone> Dispatch<B> {
         if held <= self.share() {
             return None;
         }
-        let is_other = |&waiter: &u32| self.waiters[waiter as usize].wish.client != greedy;
+        let is_other = |&waiter: &u32| self.waiters[waiter as usize].hints.client != greedy;
         let others = list.iter(&self.links).filter(is_other).count();
         let mut of_use: Vec<_> = self.stalled.entries.iter_mut().flatten().collect();
         of_use.retain(|entry| !matches!(line, Line::Of(index) if entry.id.index != index));
-        // Those that are on their way back are spoken for.
+        // Slots on their way back are already promised.
         let coming = of_use.iter().filter(|entry| entry.revoked).count();
         if others <= coming {
             return None;
@@ -122,14 +122,14 @@ impl<B: Clone> Dispatch<B> {
         Some(waker)
     }
 
-    /// As many slots as one client may hold without using them while others wait.
+    /// How many slots one client may hold without using them while others wait.
     fn share(&self) -> usize {
         let serving = self.members.iter().flatten().filter(|member| member.takes());
-        (serving.map(Member::room).sum::<usize>() / SHARE).max(1)
+        (serving.map(Member::room).sum::<usize>() / MAX_UNUSED_DIVISOR).max(1)
     }
 
     /// The client that gets no further slot now.
-    pub(super) fn held_back(&self) -> Option<Option<Household>> {
+    pub(super) fn held_back(&self) -> Option<Option<ClientNetwork>> {
         let client = self.stalled.curbed.as_ref()?.client;
         let held = self.stalled.held.get(&client).copied().unwrap_or_default();
         (held >= self.share()).then_some(client)
@@ -137,12 +137,12 @@ impl<B: Clone> Dispatch<B> {
 
     /// Whether it is held back as long as it does not use its slots.
     #[cfg(test)]
-    pub(super) fn is_curbed(&self, client: Option<Household>) -> bool {
+    pub(super) fn is_curbed(&self, client: Option<ClientNetwork>) -> bool {
         self.stalled.curbed.as_ref().is_some_and(|curbed| curbed.client == client)
     }
 
-    /// A request of this client has come.
-    pub(super) fn note_arrival(&mut self, client: Option<Household>) {
+    /// Records a request of this client.
+    pub(super) fn note_arrival(&mut self, client: Option<ClientNetwork>) {
         if let Some(curbed) = &mut self.stalled.curbed
             && curbed.client != client
         {
@@ -150,7 +150,8 @@ impl<B: Clone> Dispatch<B> {
         }
     }
 
-    /// Ends a curb in time. Serves the requests that it held back once their client uses its slots again.
+    /// Ends a curb in time. Serves the requests that it held back once their client uses its slots
+    /// again.
     pub(super) fn tick_curb(&mut self) -> Vec<Waker> {
         let Some(curbed) = &mut self.stalled.curbed else { return Vec::new() };
         curbed.ticks -= 1;
@@ -168,8 +169,8 @@ impl Stalled {
         self.held.is_empty() && self.vacant.len() == self.entries.len()
     }
 
-    /// One slot fewer of this client.
-    fn forget(&mut self, client: Option<Household>) {
+    /// Uncounts one slot of this client.
+    fn forget(&mut self, client: Option<ClientNetwork>) {
         if let Some(held) = self.held.get_mut(&client) {
             *held -= 1;
             if *held == 0 {

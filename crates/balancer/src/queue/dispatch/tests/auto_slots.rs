@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::backends::counters::BackendFault;
+use crate::queue::TICK;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::dispatch::auto::{AutoSlots, Demand};
+use crate::queue::dispatch::auto_slots::{AutoSlots, Demand};
 
 /// What a simulated backend does with the requests that it has.
 #[derive(Clone, Copy)]

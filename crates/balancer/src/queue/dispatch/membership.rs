@@ -1,21 +1,26 @@
-//! Backends that come, change and go, and what that means for those who wait.
+//! Adding, changing and removing backends, and what that means for waiting requests.
 
 use std::task::Waker;
 use std::time::Instant;
 
 use crate::backends::backend_id::BackendId;
-use crate::backends::condition::Condition;
+use crate::backends::health_state::HealthState;
 use crate::config::backend::Slots;
-use crate::dispatch::auto::{Decision, Demand};
-use crate::dispatch::choice::Choice;
-use crate::dispatch::drain_rate::DrainRate;
-use crate::dispatch::list::{End, List};
-use crate::dispatch::member::{Member, Ramp, Standing, Terms};
-use crate::dispatch::service::ServiceTime;
-use crate::dispatch::{Changes, Dispatch, Line, Refusal, WaiterState};
+use crate::queue::dispatch::auto_slots::{Decision, Demand};
+use crate::queue::dispatch::candidates::Choice;
+use crate::queue::dispatch::drain_rate::DrainRate;
+use crate::queue::dispatch::list::{End, List};
+use crate::queue::dispatch::member::{Member, MemberTerms, Ramp, Standing};
+use crate::queue::dispatch::service_time::ServiceTime;
+use crate::queue::dispatch::{Changes, Dispatch, Line, Refusal, WaiterState};
 
 impl<B: Clone> Dispatch<B> {
-    pub(crate) fn add(&mut self, backend: B, rule: Slots, terms: Terms) -> (BackendId, Vec<Waker>) {
+    pub(crate) fn add(
+        &mut self,
+        backend: B,
+        rule: Slots,
+        terms: MemberTerms,
+    ) -> (BackendId, Vec<Waker>) {
         let index = self.vacant.pop().unwrap_or_else(|| {
             self.members.push(None);
             (self.members.len() - 1) as u32
@@ -34,7 +39,7 @@ impl<B: Clone> Dispatch<B> {
             in_flight: 0,
             tunnels: 0,
             ramp: Ramp::new(terms.slow_start),
-            condition: Condition::unknown(self.health.active.as_ref()),
+            health_state: HealthState::unknown(self.health.active.as_ref()),
             bound: List::EMPTY,
             first: List::EMPTY,
             drain_rate: DrainRate::default(),
@@ -46,7 +51,7 @@ impl<B: Clone> Dispatch<B> {
         (id, self.enter(index))
     }
 
-    /// How many slots a new backend gets by a rule now.
+    /// The slots of a new backend under this rule.
     pub(crate) fn slots_by(&self, rule: Slots) -> usize {
         match rule {
             Slots::Fixed(slots) => slots,
@@ -54,7 +59,7 @@ impl<B: Clone> Dispatch<B> {
         }
     }
 
-    /// Leaves the number to another rule. Returns what that gives it, for [`Dispatch::set_slots`].
+    /// Puts the slots under another rule. Returns their number, for [`Dispatch::set_slots`].
     pub(crate) fn set_rule(&mut self, id: BackendId, rule: Slots) -> usize {
         if let Some(member) = self.member_mut(id) {
             member.rule = rule;
@@ -65,8 +70,8 @@ impl<B: Clone> Dispatch<B> {
         }
     }
 
-    /// With no slots, a backend is paused: it gets no request and is not checked, and those bound
-    /// to it move on.
+    /// Sets the slots. 0 pauses a backend: it gets no requests and no checks, and requests bound to it
+    /// move on.
     pub(crate) fn set_slots(&mut self, id: BackendId, slots: usize) -> Vec<Waker> {
         let Some(member) = self.member_mut(id) else { return Vec::new() };
         let took = member.takes();
@@ -86,8 +91,8 @@ impl<B: Clone> Dispatch<B> {
         wakers
     }
 
-    /// Stops giving new requests to a backend; those bound to it move on. Returns the number in
-    /// flight, with upgraded connections.
+    /// Stops giving new requests to a backend. Requests bound to it move on. Returns its requests in
+    /// flight, including upgraded connections.
     pub(crate) fn drain(&mut self, id: BackendId) -> (Option<usize>, Vec<Waker>) {
         let Some(member) = self.member_mut(id) else { return (None, Vec::new()) };
         let in_flight = member.in_flight + member.tunnels;
@@ -97,7 +102,7 @@ impl<B: Clone> Dispatch<B> {
         (Some(in_flight), wakers)
     }
 
-    /// Takes a backend out. Its requests in flight end as they may.
+    /// Removes a backend. Its requests in flight continue.
     pub(crate) fn remove(&mut self, id: BackendId) -> (Option<Member<B>>, Vec<Waker>) {
         let (_, wakers) = self.drain(id);
         if self.member(id).is_none() {
@@ -108,7 +113,7 @@ impl<B: Clone> Dispatch<B> {
         (self.members[id.index as usize].take(), wakers)
     }
 
-    /// What time brings: to be called once every [`TICK`](crate::dispatch::TICK).
+    /// Does what is due. Call it once every [`TICK`](crate::queue::TICK).
     pub(crate) fn tick(&mut self, now: Instant) -> Changes {
         self.budget.tick();
         let mut changes = self.end_rests(now);
@@ -120,8 +125,8 @@ impl<B: Clone> Dispatch<B> {
         changes
     }
 
-    /// What the search for slots has come to, for each backend that it concerns: also one that is
-    /// down, and comes back.
+    /// Applies the result of the search for slots to each backend concerned, even to one that is down
+    /// and comes back.
     fn search_slots(&mut self, now: Instant) -> Vec<(BackendId, usize)> {
         let members = self.members.iter().flatten();
         let left_to_us: Vec<_> = members.filter(|member| member.rule == Slots::Auto).collect();
@@ -136,14 +141,14 @@ impl<B: Clone> Dispatch<B> {
         self.concerned(decision)
     }
 
-    /// Whether more slots than are known to be worth it are tried at a backend.
+    /// Whether a backend is trying out more slots than are known to help.
     pub(crate) fn tries_more_slots(&self, id: BackendId) -> bool {
         self.member(id).is_some_and(|member| member.rule == Slots::Auto) && self.auto.tries_more(id)
     }
 
-    /// Ends a trial of more slots, if there is one at this backend: a check was not answered in time.
-    /// As a rule the server works on as many connections as the requests of the trial have, and not on
-    /// that of the check. Returns the slots that are to be set.
+    /// Ends a trial of more slots at this backend, because a check was not answered in time. Usually the
+    /// server works on the connections of the trial and not on that of the check. Returns the slots that
+    /// are to be set.
     pub(crate) fn end_trial(&mut self, id: BackendId, now: Instant) -> Vec<(BackendId, usize)> {
         let decision = self.tries_more_slots(id).then(|| self.auto.refuse(now)).flatten();
         self.concerned(decision)
@@ -175,14 +180,14 @@ impl<B: Clone> Dispatch<B> {
         wakers
     }
 
-    /// Begins to give requests to a backend, if it takes any.
+    /// Starts giving requests to a backend, if it takes any.
     pub(super) fn enter(&mut self, index: u32) -> Vec<Waker> {
         if !self.at(index).is_some_and(Member::takes) {
             return Vec::new();
         }
         self.start_slowly(index);
         self.drain_rate.reset();
-        self.join_lineup(index);
+        self.join_candidates(index);
         self.rank(index, End::Back);
         let mut wakers = self.place_unbound(index);
         self.refuse_stranded(&mut wakers);
@@ -197,7 +202,7 @@ impl<B: Clone> Dispatch<B> {
         }
     }
 
-    /// Gives no more requests to a backend that takes none any more.
+    /// Stops giving requests to a backend that takes none any more.
     pub(super) fn leave(&mut self, index: u32) -> Vec<Waker> {
         let member = self.members[index as usize].as_mut();
         let bound = member.map(|member| {
@@ -205,23 +210,23 @@ impl<B: Clone> Dispatch<B> {
             std::mem::replace(&mut member.bound, List::EMPTY)
         });
         self.rank(index, End::Back);
-        self.leave_lineup(index);
+        self.leave_candidates(index);
         let mut wakers = self.place_again(bound.unwrap_or(List::EMPTY));
         self.refuse_stranded(&mut wakers);
         self.call_backups(&mut wakers);
         wakers
     }
 
-    /// Backups may be wanted now by those who wait for any backend.
+    /// Requests that wait for any backend may need backups now.
     fn call_backups(&mut self, wakers: &mut Vec<Waker>) {
         if !self.unbound.is_empty() {
-            for backup in self.lineups[1].takers.clone() {
+            for backup in self.candidates[1].takers.clone() {
                 wakers.extend(self.place_unbound(backup));
             }
         }
     }
 
-    /// Sends those who wait for a backend elsewhere, if it has no room for long.
+    /// Moves requests elsewhere that wait for a backend without room for long.
     pub(super) fn leave_stuck(&mut self, index: u32) -> Vec<Waker> {
         let stuck = self.members[index as usize].as_mut().filter(|member| member.is_stuck());
         let Some(member) = stuck else { return Vec::new() };
@@ -236,21 +241,21 @@ impl<B: Clone> Dispatch<B> {
         wakers
     }
 
-    /// Tells waiters that every backend that is left has failed them.
+    /// Refuses waiters that have tried every backend that is left.
     fn refuse_stranded(&mut self, wakers: &mut Vec<Waker>) {
-        if self.lineups.iter().all(|lineup| lineup.takers.is_empty()) {
+        if self.candidates.iter().all(|candidates| candidates.takers.is_empty()) {
             return;
         }
         let waiters: Vec<_> = self.unbound.iter(&self.links).collect();
         for waiter in waiters {
-            if self.tier_for(&self.waiters[waiter as usize].wish.tried).is_none() {
+            if self.tier_for(&self.waiters[waiter as usize].hints.tried).is_none() {
                 wakers.extend(self.unlink(waiter, Line::Any));
                 self.waiters[waiter as usize].state = WaiterState::Refused(Refusal::AllTried);
             }
         }
     }
 
-    /// Tells checks that there is nothing to ask of their backend.
+    /// Refuses the checks of a backend that is not checked any more.
     fn refuse_checks(&mut self, index: u32, wakers: &mut Vec<Waker>) {
         while let Some(waiter) = self.at(index).and_then(|m| m.first.iter(&self.links).next()) {
             wakers.extend(self.unlink(waiter, Line::First(index)));
@@ -258,7 +263,7 @@ impl<B: Clone> Dispatch<B> {
         }
     }
 
-    /// Gives the waiters of no backend to one that has come. Its checks still go first.
+    /// Gives unbound waiters to a new backend. Its checks still go first.
     fn place_unbound(&mut self, index: u32) -> Vec<Waker> {
         let mut wakers = match self.policy.is_keyed() {
             false => Vec::new(),
@@ -271,20 +276,20 @@ impl<B: Clone> Dispatch<B> {
         wakers
     }
 
-    /// Chooses anew for the waiters of a list that belongs to nobody any more, in their order.
+    /// Chooses anew for the waiters of a removed list, in their order.
     fn place_again(&mut self, mut list: List) -> Vec<Waker> {
         let mut wakers = Vec::new();
         while let Some(waiter) = list.pop_front(&mut self.links) {
             self.waiting -= 1;
             let entry = &mut self.waiters[waiter as usize];
-            let wish = entry.wish;
-            self.clients.leave(wish.client);
+            let hints = entry.hints;
+            self.clients.leave(hints.client);
             let WaiterState::Waiting { waker, .. } =
                 std::mem::replace(&mut entry.state, WaiterState::Vacant)
             else {
                 unreachable!("a waiter in a list waits");
             };
-            match self.choose(&wish) {
+            match self.choose(&hints) {
                 Choice::Now(index) => {
                     let grant = self.grant(index);
                     self.waiters[waiter as usize].state = WaiterState::Granted(grant);

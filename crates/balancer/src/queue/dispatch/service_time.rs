@@ -1,5 +1,5 @@
-//! How long a backend takes, for `least_time`: a decayed mean that forgets what it no longer hears
-//! of. The rule is nginx's in outline: time times requests in flight, halved without traffic.
+//! The service time of a backend for `least_time`: a decaying mean that forgets without new reports. The
+//! rule is nginx's in outline: time multiplied by requests in flight, halved without traffic.
 
 use std::time::{Duration, Instant};
 
@@ -11,16 +11,16 @@ pub(super) struct ServiceTime {
     at: Option<Instant>,
 }
 
-/// Microseconds; times below are not told apart: what is left is noise.
-const FLOOR: u64 = 1000;
+/// Microseconds. Shorter times are equal, because their differences are noise.
+const MIN_TIME_MICROS: u64 = 1000;
 
-/// The weight of one answer.
-const SHARE: u64 = 8;
+/// One answer has this part of the weight of the mean.
+const ANSWERS_IN_MEAN: u64 = 8;
 
-/// A failure counts as an answer after at least so many microseconds.
-const PENALTY: u32 = 1_000_000;
+/// A failure counts as an answer after at least this many microseconds.
+const MIN_FAILURE_MICROS: u32 = 1_000_000;
 
-/// Without an answer for so long, half of the time is forgotten.
+/// After this time without an answer, half of the mean is forgotten.
 const HALF_LIFE: Duration = Duration::from_secs(1);
 
 impl ServiceTime {
@@ -28,7 +28,7 @@ impl ServiceTime {
         let micros = u64::from(micros);
         self.micros = match self.micros {
             0 => micros,
-            known => (known * (SHARE - 1) + micros) / SHARE,
+            known => (known * (ANSWERS_IN_MEAN - 1) + micros) / ANSWERS_IN_MEAN,
         };
         self.at = Some(now);
     }
@@ -38,10 +38,10 @@ impl ServiceTime {
     }
 
     pub(super) fn failed(&mut self, micros: u32, now: Instant) {
-        self.answered(micros.max(PENALTY), now);
+        self.answered(micros.max(MIN_FAILURE_MICROS), now);
     }
 
-    /// Whether it was out of date, and has forgotten a half.
+    /// Halves the mean if it is out of date. Returns whether it was.
     pub(super) fn age(&mut self, now: Instant) -> bool {
         let old = self.at.is_none_or(|at| now.saturating_duration_since(at) >= HALF_LIFE);
         if old {
@@ -50,10 +50,10 @@ impl ServiceTime {
         old
     }
 
-    /// Microseconds to compare by: steps of a fifth, so that equals share the work instead of the
-    /// luckiest having all.
+    /// Microseconds to compare by, in steps of about a fifth, so that nearly equal backends share the
+    /// work.
     pub(super) fn cost(self) -> u64 {
-        let micros = self.micros.max(FLOOR);
+        let micros = self.micros.max(MIN_TIME_MICROS);
         let shift = 61 - micros.leading_zeros();
         micros >> shift << shift
     }

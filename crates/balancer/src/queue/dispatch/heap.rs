@@ -1,13 +1,13 @@
-//! Backends in the order in which they are to be chosen: a binary heap that knows where each of
-//! them is, so that moving one takes a logarithm of their number.
+//! Backends in the order in which they are chosen. A binary heap knows where each of them is, so that
+//! moving one takes logarithmic time.
 
-/// What is chosen first has the smallest rank.
+/// The smallest rank is chosen first.
 pub(super) type Rank = (u64, i64);
 
 #[derive(Debug, Default)]
 pub(super) struct Heap {
     entries: Vec<Entry>,
-    /// Where the entry of each backend is, by the backend's index.
+    /// The place of each backend's entry, by the backend's index.
     places: Vec<u32>,
 }
 
@@ -17,19 +17,19 @@ struct Entry {
     index: u32,
 }
 
-const NOWHERE: u32 = u32::MAX;
+const NO_PLACE: u32 = u32::MAX;
 
 impl Heap {
-    /// Puts a backend at a rank, or takes it out.
+    /// Moves a backend to a rank, or takes it out.
     pub(super) fn set(&mut self, index: u32, rank: Option<Rank>) {
         let slot = index as usize;
         if self.places.len() <= slot {
-            self.places.resize(slot + 1, NOWHERE);
+            self.places.resize(slot + 1, NO_PLACE);
         }
         let place = self.places[slot];
         match (place, rank) {
-            (NOWHERE, None) => {}
-            (NOWHERE, Some(rank)) => {
+            (NO_PLACE, None) => {}
+            (NO_PLACE, Some(rank)) => {
                 self.entries.push(Entry { rank, index });
                 self.rise(self.entries.len() - 1);
             }
@@ -38,7 +38,7 @@ impl Heap {
                 self.settle(place as usize);
             }
             (place, None) => {
-                self.places[slot] = NOWHERE;
+                self.places[slot] = NO_PLACE;
                 self.entries.swap_remove(place as usize);
                 if (place as usize) < self.entries.len() {
                     self.settle(place as usize);
@@ -47,7 +47,7 @@ impl Heap {
         }
     }
 
-    /// The first backend in order that `fits`. Looks at two more for each that does not.
+    /// The first backend in order that `fits`. It visits two more for each that does not.
     pub(super) fn first(&self, fits: impl Fn(u32) -> bool) -> Option<u32> {
         self.first_below(0, &fits).map(|entry| entry.index)
     }

@@ -1,54 +1,54 @@
-//! A backend as the dispatcher sees it.
+//! A backend as the queue sees it.
 
 use std::time::{Duration, Instant};
 
 use crate::backends::backend_id::BackendId;
-use crate::backends::condition::Condition;
 use crate::backends::health::BackendHealth;
+use crate::backends::health_state::HealthState;
 use crate::config::backend::{Backend, Cpu, Role, Slots};
-use crate::dispatch::drain_rate::DrainRate;
-use crate::dispatch::list::List;
-use crate::dispatch::service::ServiceTime;
+use crate::queue::dispatch::drain_rate::DrainRate;
+use crate::queue::dispatch::list::List;
+use crate::queue::dispatch::service_time::ServiceTime;
 
 pub(crate) struct Member<B> {
     pub(crate) id: BackendId,
     pub(crate) backend: B,
-    pub(crate) terms: Terms,
-    /// Requests in flight that it may have, as set or found.
+    pub(crate) terms: MemberTerms,
+    /// How many requests in flight it may have, as set or found.
     pub(crate) slots: usize,
     pub(crate) rule: Slots,
-    /// Requests that it got, and those of them before this number changed or a trial began anew.
+    /// Requests that it got, and how many of them came before the slots changed or a trial began anew.
     pub(super) granted: u32,
     pub(super) granted_before: u32,
     pub(crate) standing: Standing,
     pub(crate) in_flight: usize,
     /// Upgraded connections that hold no slot.
     pub(crate) tunnels: usize,
-    /// How far its slow start has come.
+    /// The state of its slow start.
     pub(super) ramp: Ramp,
-    pub(crate) condition: Condition,
-    /// Waiters that want this backend rather than another one (policies with a key).
+    pub(crate) health_state: HealthState,
+    /// Waiters that prefer this backend (policies with a key).
     pub(super) bound: List,
-    /// Those that go before all others: checks of its health.
+    /// Waiters that go before all others: health checks.
     pub(super) first: List,
     pub(super) drain_rate: DrainRate,
     pub(super) service: ServiceTime,
-    /// When it is next in turn, on the clock of its lineup.
+    /// When it is next in turn, on the clock of its candidates.
     pub(super) turn: u64,
-    /// What it adds to the load of its lineup.
+    /// Its share of the load of its candidates.
     pub(super) counted_load: u64,
 }
 
-/// What a backend was added with.
+/// The settings that a backend was added with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct MemberTerms {
     pub(crate) weight: u32,
     pub(crate) role: Role,
     pub(crate) connections: usize,
     pub(crate) tunnels: usize,
     pub(crate) slow_start: Duration,
     pub(crate) cpu: Cpu,
-    /// The same each time that this backend is added.
+    /// Stays the same each time that this backend is added.
     pub(crate) seed: u64,
 }
 
@@ -59,17 +59,17 @@ pub(crate) enum Standing {
     Draining,
 }
 
-/// A share of slots and weight that grows from a sixteenth to all of them.
+/// A share of slots and weight that grows from a sixteenth to all.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ramp {
     sixteenths: u32,
-    /// When it began; not known before the first tick.
+    /// When it began. None before the first tick.
     began: Option<Instant>,
 }
 
-impl Terms {
+impl MemberTerms {
     pub(crate) fn of(backend: &Backend, seed: u64) -> Self {
-        Terms {
+        MemberTerms {
             weight: backend.weight.clamp(1, Backend::MAX_WEIGHT),
             role: backend.role,
             connections: backend.max_connections.unwrap_or(usize::MAX),
@@ -82,31 +82,31 @@ impl Terms {
 }
 
 impl<B> Member<B> {
-    /// It gets new requests, now or once a slot is free.
+    /// Whether it gets new requests, now or once a slot is free.
     pub(super) fn takes(&self) -> bool {
-        let fit = self.condition.health != BackendHealth::Down;
+        let fit = self.health_state.health != BackendHealth::Down;
         self.standing == Standing::Serving && self.slots > 0 && fit
     }
 
-    /// Requests in flight that it may have now.
+    /// How many requests in flight it may have now.
     pub(super) fn room(&self) -> usize {
-        let slots = match self.condition.health {
+        let slots = match self.health_state.health {
             BackendHealth::Up | BackendHealth::Unconfirmed => self.ramp.of(self.slots),
             BackendHealth::Trial | BackendHealth::Down => self.slots.min(1),
         };
         slots.min(self.terms.connections.saturating_sub(self.tunnels))
     }
 
-    /// A request may start at once.
+    /// Whether a request may start at once.
     pub(super) fn is_free(&self) -> bool {
         let nobody_waits = self.bound.is_empty() && self.first.is_empty();
         self.takes() && self.in_flight < self.room() && nobody_waits
     }
 
-    /// It has no room before something comes that may never: the answer to the one request of its
+    /// Whether it has no room until something that may never come: the answer to the one request of its
     /// trial, or the end of an upgraded connection.
     pub(super) fn is_stuck(&self) -> bool {
-        let waits = self.condition.health == BackendHealth::Trial || self.room() == 0;
+        let waits = self.health_state.health == BackendHealth::Trial || self.room() == 0;
         waits && !self.is_free()
     }
 
@@ -115,7 +115,7 @@ impl<B> Member<B> {
         (self.in_flight + self.bound.len()) as u64
     }
 
-    /// Its weight now, in sixteenths.
+    /// Its present weight, in sixteenths.
     pub(super) fn weight(&self) -> u64 {
         u64::from(self.terms.weight * self.ramp.sixteenths)
     }
@@ -124,7 +124,7 @@ impl<B> Member<B> {
         self.terms.role as usize
     }
 
-    /// Nothing is left to wait for at a backend that gets no more.
+    /// Whether a draining backend has nothing left.
     pub(super) fn is_drained(&self) -> bool {
         self.standing == Standing::Draining && self.in_flight == 0 && self.tunnels == 0
     }
@@ -141,7 +141,7 @@ impl Ramp {
         self.sixteenths == Self::ALL
     }
 
-    /// Whether it has changed.
+    /// Grows with time. Returns whether it has changed.
     pub(super) fn tick(&mut self, slow_start: Duration, now: Instant) -> bool {
         let began = *self.began.get_or_insert(now);
         let share = now.duration_since(began).as_secs_f64() / slow_start.as_secs_f64();

@@ -1,4 +1,4 @@
-//! What a request that has ended teaches about its backend.
+//! What an ended request says about its backend.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use crate::backends::backend_id::BackendId;
 use crate::backends::report::Report;
 use crate::config::backend::Slots;
 use crate::config::policy::Policy;
-use crate::dispatch::Dispatch;
-use crate::dispatch::list::End;
+use crate::queue::dispatch::Dispatch;
+use crate::queue::dispatch::list::End;
 
 impl<B: Clone> Dispatch<B> {
-    /// Lets the search for slots know how long a request took, while others wait.
+    /// Reports the service time to the search for slots, with whether others wait.
     pub(super) fn note_time(&mut self, id: BackendId, ordinal: u32, report: Report) {
         let Some(member) = self.member(id).filter(|member| member.rule == Slots::Auto) else {
             return;
         };
         let full = member.in_flight >= member.room() && self.waiting > 0;
-        // Those of before are behind all others.
+        // Earlier requests get numbers behind all others.
         let ordinal = ordinal.wrapping_sub(member.granted_before);
         match report {
             Report::Answered { ended, micros, .. } => {
@@ -32,7 +32,7 @@ impl<B: Clone> Dispatch<B> {
         }
     }
 
-    /// Takes note of how long a backend took.
+    /// Records the service time of a backend.
     pub(super) fn learn(&mut self, index: u32, report: Report) {
         if self.policy != Policy::LeastTime {
             return;
@@ -43,7 +43,7 @@ impl<B: Clone> Dispatch<B> {
         let Some(now) = now else { return };
         match report {
             Report::Nothing => return,
-            // It says nothing of a backend that may be as fast as it was.
+            // The backend may be as fast as before, so this says nothing.
             Report::Left { micros, .. } if !member.service.is_below(micros) => return,
             Report::Left { ended, micros } | Report::Answered { ended, micros, error: false } => {
                 member.service.answered(micros, ended);
@@ -54,7 +54,7 @@ impl<B: Clone> Dispatch<B> {
         }
         self.ages.remove(&mut self.age_links, index);
         self.ages.push(&mut self.age_links, index, End::Back);
-        // Two for each answer: more than one of all backends falls out of date at a time.
+        // Two for each answer, because more than one backend goes out of date at a time.
         for _ in 0..2 {
             let Some(oldest) = self.ages.iter(&self.age_links).next() else { break };
             let member = self.members[oldest as usize].as_mut();
