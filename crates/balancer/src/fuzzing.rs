@@ -1,5 +1,5 @@
-//! What holds for any bytes whatsoever, for the property tests and the fuzzer: nothing panics, and
-//! what is passed on is one message that ends, to a second reader, where it ends to us.
+//! Properties that hold for any bytes, for the property tests and the fuzzer. Nothing panics, and every
+//! message that is passed on ends for a second reader where it ends for the balancer.
 
 pub(crate) mod edges;
 #[cfg(test)]
@@ -19,13 +19,14 @@ use crate::h1::scan::{Scan, Scanner};
 use crate::net::peer::{Peer, Scheme};
 pub use edges::{forwarded, proxy_header, routes};
 
-/// As many as the parser can hold.
+/// As many fields as the parser can hold.
 const FIELDS: usize = crate::h1::MAX_FIELDS;
 
 /// The client's address.
 const PEER: &[u8] = b"192.0.2.1";
 
-/// Fields that end at this hop, are read as others by CGI-like servers, or are the balancer's to say.
+/// Fields that end at this hop, that CGI-like servers confuse with others, or that only the balancer may
+/// write.
 const NEVER_PASSED: [&str; 7] = [
     "keep-alive",
     "proxy-connection",
@@ -36,16 +37,16 @@ const NEVER_PASSED: [&str; 7] = [
     "proxy",
 ];
 
-/// A request header, from a client.
+/// Checks a request header from a client.
 ///
 /// # Panics
-/// If what would be sent to a backend is not one request with the framing that we think it has.
+/// If the request for a backend is not exactly one request with the framing that the balancer assumes.
 pub fn request(bytes: &[u8]) {
     let Some(header) = find_header(bytes) else { return };
     for trust in [Trust::Untrusted, Trust::Trusted] {
         let Some((request, out)) = rewritten(header, trust) else { return };
         assert_eq!(request.len, header.len());
-        // Whatever follows.
+        // The result must not depend on what follows.
         assert_eq!(rewritten(bytes, trust).map(|(request, _)| request), Some(request));
         let head = whole(&out);
         assert_eq!(head.request_body().unwrap(), as_read(request.body), "{}", out.escape_ascii());
@@ -70,7 +71,7 @@ pub fn request(bytes: &[u8]) {
             };
             assert!(right, "{name} in {}", out.escape_ascii());
         }
-        // What is sent is what would be taken, and means the same; but it may have more fields.
+        // The rewritten header is accepted again and means the same, but it may have more fields.
         let Some((again, _)) = rewritten(&out, trust) else {
             let last = head.values("max-forwards") == [b"0"];
             assert!(last || head.fields.len() > FIELDS, "{} is refused", out.escape_ascii());
@@ -83,10 +84,10 @@ pub fn request(bytes: &[u8]) {
     }
 }
 
-/// An answer header, from a backend. The bits of `kind` choose what the client asked and is.
+/// Checks an answer header from a backend. The bits of `kind` choose what the client asked.
 ///
 /// # Panics
-/// If what would be sent to the client is not one answer with the framing that we think it has.
+/// If the answer for the client is not exactly one answer with the framing that the balancer assumes.
 pub fn response(kind: u8, bytes: &[u8]) {
     let Some(header) = find_header(bytes) else { return };
     let asker = ResponseRules {
@@ -101,7 +102,7 @@ pub fn response(kind: u8, bytes: &[u8]) {
     };
     let mut out = Vec::new();
     let Ok(Some(response)) = parse_response(header, FIELDS, asker, &mut out) else { return };
-    // Whatever follows, and none before it is whole.
+    // The result must not depend on what follows, and there is none before the header is whole.
     let (mut again, more) = (Vec::new(), [header, bytes].concat());
     assert_eq!(parse_response(&more, FIELDS, asker, &mut again), Ok(Some(response)));
     assert_eq!(again, out);
@@ -134,10 +135,10 @@ pub fn response(kind: u8, bytes: &[u8]) {
     }
 }
 
-/// A chunked body, whole and in two pieces at every place.
+/// Checks a chunked body, whole and in two pieces at every place.
 ///
 /// # Panics
-/// If the pieces matter, or the second reader finds another content or another end.
+/// If the pieces matter, or the second reader finds other content or another end.
 pub fn chunked(bytes: &[u8]) {
     let decode = |pieces: &[&[u8]]| {
         let mut decoder = Decoder::new(Framing::Chunked);
@@ -160,7 +161,7 @@ pub fn chunked(bytes: &[u8]) {
         assert_eq!(decode(&[&bytes[..at], &bytes[at..]]), whole, "split at {at}");
     }
     let Ok((content, consumed, true, trailers)) = whole else { return };
-    // As it is sent on: one chunk, the last one, the trailers.
+    // The forwarded form: one chunk, the last one, the trailers.
     let mut onward = Vec::new();
     if !content.is_empty() {
         onward.extend(format!("{:x}\r\n", content.len()).bytes());
@@ -178,17 +179,17 @@ pub fn chunked(bytes: &[u8]) {
                 && !["content-length", "transfer-encoding", "host"].contains(&&name[..])
         );
     }
-    // As it came.
+    // The form as it came.
     if let Ok(Some(read)) = strict::chunks(&bytes[..consumed]) {
         assert_eq!((read.content, read.len), (content, consumed));
     } else {
-        // It knows neither extensions nor what is left of filtered trailers.
+        // The second reader knows neither extensions nor filtered trailers.
         let plain = !bytes[..consumed].iter().any(|byte| b";:".contains(byte));
         assert!(!plain, "{}", bytes[..consumed].escape_ascii());
     }
 }
 
-/// The header that the bytes begin with, however they arrive.
+/// The header at the start of the bytes, however they arrive.
 fn find_header(bytes: &[u8]) -> Option<&[u8]> {
     let whole = Scanner::default().scan(bytes);
     let mut scanner = Scanner::default();
@@ -206,7 +207,7 @@ fn find_header(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What is known of a request, and its header for a backend with everything added that can be.
+/// The parsed request, and its header for a backend with every optional field.
 fn rewritten(header: &[u8], trust: Trust) -> Option<(Request, Vec<u8>)> {
     let mut forwarding = Forwarding {
         x_forwarded: XForwarded::All,

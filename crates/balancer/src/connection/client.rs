@@ -310,8 +310,8 @@ impl ResetWatch {
         cx: &mut Context<'_>,
         stream: &mut ClientStream,
     ) -> Poll<()> {
-        if let ClientStream::Http2(lane) = stream {
-            return lane.poll_gone(cx);
+        if let ClientStream::Http2(stream) = stream {
+            return stream.poll_gone(cx);
         }
         while !self.over {
             if ready!(stream.poll_read_ready(cx)).is_err() {

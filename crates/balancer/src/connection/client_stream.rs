@@ -68,7 +68,7 @@ impl ClientStream {
                 };
                 Transport { tls, http: None }
             }
-            ClientStream::Http2(lane) => lane.transport(),
+            ClientStream::Http2(stream) => stream.transport(),
         }
     }
 
@@ -166,7 +166,7 @@ impl ClientStream {
             ClientStream::Tcp(stream) => drop(stream.ready(Interest::PRIORITY).await),
             ClientStream::Unix(stream) => drop(stream.ready(Interest::PRIORITY).await),
             ClientStream::Tls(stream) => drop(stream.get_ref().0.ready(Interest::PRIORITY).await),
-            ClientStream::Http2(lane) => poll_fn(|cx| lane.poll_gone(cx)).await,
+            ClientStream::Http2(stream) => poll_fn(|cx| stream.poll_gone(cx)).await,
         }
     }
 
@@ -178,14 +178,14 @@ impl ClientStream {
             ClientStream::Tls(stream) => drop(stream.get_ref().0.set_zero_linger()),
             // A Unix socket is reset only by closing it with unread bytes.
             ClientStream::Unix(_) => {}
-            ClientStream::Http2(lane) => lane.abort(Reason::INTERNAL_ERROR),
+            ClientStream::Http2(stream) => stream.abort(Reason::INTERNAL_ERROR),
         }
     }
 
     /// Like `abort`, but says that the request was not processed, if the protocol can (RFC 9113 8.7).
     pub(crate) fn refuse(&mut self) {
         match self {
-            ClientStream::Http2(lane) => lane.abort(Reason::REFUSED_STREAM),
+            ClientStream::Http2(stream) => stream.abort(Reason::REFUSED_STREAM),
             stream => stream.abort(),
         }
     }
@@ -257,7 +257,7 @@ impl ByteStream for ClientStream {
             // The socket does not show bytes that are already decrypted.
             ClientStream::Tls(stream) if has_decrypted(stream) => Poll::Ready(Ok(())),
             ClientStream::Tls(stream) => stream.get_ref().0.poll_read_ready(cx),
-            ClientStream::Http2(lane) => lane.poll_read_ready(cx),
+            ClientStream::Http2(stream) => stream.poll_read_ready(cx),
         }
     }
 }

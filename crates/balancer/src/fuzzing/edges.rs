@@ -1,4 +1,4 @@
-//! What decides who a client is and where its request goes, against plain second readers.
+//! Checks against plain second readers who a client is and where its request goes.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
@@ -15,15 +15,15 @@ use crate::net::peer::{Peer, Scheme};
 use crate::routing::router::{ListenerRoute, Router};
 use crate::server::proxy_protocol;
 
-/// The value of `X-Forwarded-For` and of `Forwarded`, from a trusted proxy.
+/// Checks the value of `X-Forwarded-For` and of `Forwarded` from a trusted proxy.
 ///
 /// # Panics
-/// If the client that is found is not who a second reader finds, or is another one to the next proxy.
+/// If a second reader, or the next proxy, finds another client.
 pub fn forwarded(value: &[u8]) {
     if value.iter().any(|&byte| byte < b' ' || byte == 0x7f) {
         return;
     }
-    // As a header's parser leaves it.
+    // The value as a header parser leaves it.
     let value = value.trim_ascii();
     let trusted = vec!["10.0.0.0/8".parse().expect("it is a network")];
     let off = Forwarding { trusted, x_forwarded: XForwarded::Off, ..Forwarding::default() };
@@ -39,7 +39,7 @@ pub fn forwarded(value: &[u8]) {
         let (next, _) = pass_on("10.0.0.2", name, told, forwarding);
         let words = format!("{name}: {} as {}", value.escape_ascii(), told.escape_ascii());
         assert_eq!(next.address, caller.address, "{words}");
-        // Of a client that was not named, the next proxy believes what we say of the proxy.
+        // If no client was named, the next proxy believes what the balancer says about the proxy.
         if caller.address != Some(([10, 0, 0, 1]).into()) {
             assert_eq!(next.scheme, caller.scheme, "{words}");
         }
@@ -59,7 +59,7 @@ fn pass_on(peer: &str, name: &str, value: &[u8], forwarding: &Forwarding) -> (Ca
     (caller, told)
 }
 
-/// From the right, as far as proxies are trusted and can be read.
+/// From the right, as long as elements are trusted proxies and readable.
 fn last_untrusted(list: &[u8], forwarding: &Forwarding) -> IpAddr {
     let mut client = "10.0.0.1".parse().expect("it is an address");
     for element in list.rsplit(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
@@ -75,12 +75,12 @@ fn last_untrusted(list: &[u8], forwarding: &Forwarding) -> IpAddr {
     client
 }
 
-/// What a connection begins with that comes from a proxy.
+/// Checks the beginning of a connection from a proxy.
 ///
 /// # Panics
-/// If more or less is read than the header, or it says something else than is read from it.
+/// If more or less than the header is read, or it is read differently.
 pub fn proxy_header(bytes: &[u8]) {
-    // What fits into a socket's buffer is written at once.
+    // The bytes fit into the socket's buffer.
     let bytes = &bytes[..bytes.len().min(8192)];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let (read, rest) = runtime.expect("a thread has an event loop").block_on(async {
@@ -102,7 +102,7 @@ pub fn proxy_header(bytes: &[u8]) {
     if header.starts_with(b"\r\n\r\n\0\r\nQUIT\n") {
         let length = usize::from(u16::from_be_bytes([header[14], header[15]]));
         assert_eq!(header.len(), 16 + length);
-        // Extensions come after addresses, of a connection that is somebody else's.
+        // Extensions follow addresses, if the connection is for somebody else.
         let may_extend = header[12] == 0x21 && header[13] >> 4 != 0 && length > 12;
         assert!(client.scheme == Scheme::Http || may_extend);
         return;
@@ -121,10 +121,10 @@ pub fn proxy_header(bytes: &[u8]) {
     }
 }
 
-/// Rules, a line each with host and path; then a line with a host and a target.
+/// Checks routes, one per line with host and path, and then a line with a host and a target.
 ///
 /// # Panics
-/// If a request does not go to the rule that fits it best, or arrives there changed.
+/// If a request does not go to the route that fits best, or arrives there changed.
 pub fn routes(text: &str) {
     let mut lines: Vec<&str> = text.lines().collect();
     let asked = lines.pop().and_then(|line| line.split_once(' '));
@@ -165,7 +165,7 @@ pub fn routes(text: &str) {
     assert_eq!(head.start[1], expected.as_bytes(), "{text:?}");
 }
 
-/// In lower case, without port and the dot at its end.
+/// In lower case, without port and final dot.
 fn name(host: &str) -> String {
     let host = host.to_ascii_lowercase();
     let name = match host.split_once(']') {
@@ -180,7 +180,7 @@ fn is_root(prefix: &PathPrefix) -> bool {
     prefix.as_bytes().is_empty()
 }
 
-/// The rule with the most exact host, and of those the one with the longest path.
+/// The route with the most exact host, and of those the one with the longest path.
 fn best(rules: &[(HostPattern, PathPrefix)], host: &str, path: &str) -> Option<usize> {
     let exactness = |pattern: &HostPattern| match pattern {
         HostPattern::Any => Some(0),

@@ -1,10 +1,10 @@
-//! The same properties for bytes that are nearly right, which random ones never are.
+//! The same properties for nearly valid bytes, which random bytes never are.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Pieces that messages are made of, right ones and those that attacks are made of.
+/// Pieces of messages, valid ones and those of attacks.
 const PIECES: &[&str] = &[
     "GET / HTTP/1.1\r\n",
     "POST /a?b HTTP/1.1\r\n",
@@ -118,7 +118,7 @@ proptest! {
     }
 }
 
-/// Pieces of what proxies say of their clients.
+/// Pieces of what proxies say about their clients.
 const SAID: &[&str] = &[
     "1.1.1.1",
     "10.0.0.7",
@@ -196,7 +196,7 @@ proptest! {
 }
 
 proptest! {
-    // Each case has sockets of its own.
+    // Each case opens sockets of its own.
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
@@ -206,7 +206,7 @@ proptest! {
     }
 }
 
-/// The second reader is worth nothing if it takes anything.
+/// The second reader must reject malformed messages.
 #[test]
 fn the_second_reader_is_strict() {
     use super::strict::{Body, chunks, head};

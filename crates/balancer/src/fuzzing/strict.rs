@@ -1,5 +1,6 @@
-//! A second reader of HTTP/1.1, for what the balancer has written: slow, plain, by the letter of RFC
-//! 9112, over whole messages. It shares no code with the first, so that both are not wrong alike.
+//! A second reader of HTTP/1.1 for what the balancer writes: slow, plain, by the letter of RFC 9112,
+//! over whole messages. It shares no code with the first reader, so that both do not make the same
+//! mistake.
 
 /// A message header.
 #[derive(Debug)]
@@ -8,35 +9,35 @@ pub struct Head<'b> {
     pub start: [&'b [u8]; 3],
     /// Names in lower case.
     pub fields: Vec<(String, &'b [u8])>,
-    /// Bytes of the header, with its empty line.
+    /// Bytes of the header, including its empty line.
     pub len: usize,
 }
 
 /// How a body is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// There is none.
+    /// No body.
     Empty,
-    /// So many bytes, at least 1.
+    /// This many bytes, at least 1.
     Length(u64),
     /// Chunks.
     Chunked,
-    /// Up to the end of the connection.
+    /// Until the end of the connection.
     UntilClose,
 }
 
-/// A body that is complete.
+/// A complete body.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Whole {
     /// Without framing.
     pub content: Vec<u8>,
     /// Names in lower case.
     pub trailers: Vec<String>,
-    /// Bytes with framing.
+    /// Bytes including framing.
     pub len: usize,
 }
 
-/// Reads a header; `None` when it is not complete.
+/// Reads a header. `None` if it is incomplete.
 pub fn head(bytes: &[u8]) -> Result<Option<Head<'_>>, String> {
     let Some((line, mut at)) = line(bytes, 0)? else { return Ok(None) };
     let mut parts = line.splitn(3, |&byte| byte == b' ');
@@ -46,7 +47,7 @@ pub fn head(bytes: &[u8]) -> Result<Option<Head<'_>>, String> {
     Ok(Some(Head { start, fields, len }))
 }
 
-/// Reads a complete body from the beginning of `bytes`; `None` when it goes on.
+/// Reads a complete body from the start of `bytes`. `None` if it goes on.
 pub fn body(framing: Body, bytes: &[u8]) -> Result<Option<Whole>, String> {
     match framing {
         Body::Empty => Ok(Some(Whole { content: Vec::new(), trailers: Vec::new(), len: 0 })),
@@ -59,7 +60,7 @@ pub fn body(framing: Body, bytes: &[u8]) -> Result<Option<Whole>, String> {
     }
 }
 
-/// Reads chunks, without extensions: the balancer writes none.
+/// Reads chunks without extensions, because the balancer writes none.
 pub fn chunks(bytes: &[u8]) -> Result<Option<Whole>, String> {
     let (mut at, mut content) = (0, Vec::new());
     loop {
@@ -87,12 +88,12 @@ pub fn chunks(bytes: &[u8]) -> Result<Option<Whole>, String> {
 }
 
 impl<'b> Head<'b> {
-    /// The values of all fields of a name, which is in lower case.
+    /// The values of all fields with this name, which is in lower case.
     pub fn values(&self, name: &str) -> Vec<&'b [u8]> {
         self.fields.iter().filter(|field| field.0 == name).map(|field| field.1).collect()
     }
 
-    /// Checks a request of a proxy to a server, and tells how its body is framed.
+    /// Checks a proxy's request to a server. Returns the framing of its body.
     pub fn request_body(&self) -> Result<Body, String> {
         let [method, target, version] = self.start;
         if method.is_empty() || !method.iter().all(is_token) {
@@ -113,7 +114,7 @@ impl<'b> Head<'b> {
         }
     }
 
-    /// Checks an answer of a proxy to a client, and tells how its body is framed.
+    /// Checks a proxy's answer to a client. Returns the framing of its body.
     pub fn response_body(&self, to_head: bool) -> Result<Body, String> {
         let [version, status, _] = self.start;
         if version != b"HTTP/1.1" || status.len() != 3 || !status.iter().all(u8::is_ascii_digit) {
@@ -124,7 +125,7 @@ impl<'b> Head<'b> {
         Ok(if bodiless { Body::Empty } else { framing })
     }
 
-    /// RFC 9112 6.3, of a message that says it once.
+    /// RFC 9112 6.3, for a message that gives its framing once.
     fn framing(&self) -> Result<Body, String> {
         let (lengths, codings) = (self.values("content-length"), self.values("transfer-encoding"));
         match (&lengths[..], &codings[..]) {
@@ -145,7 +146,7 @@ impl<'b> Head<'b> {
     }
 }
 
-/// The line from `at`, and where the next one begins.
+/// The line at `at`, and where the next one begins.
 fn line(bytes: &[u8], at: usize) -> Result<Option<(&[u8], usize)>, String> {
     let Some(len) = bytes[at..].iter().position(|&byte| byte == b'\r' || byte == b'\n') else {
         return Ok(None);

@@ -75,7 +75,7 @@ pub(crate) async fn connect(
     })
     .await
     .map_err(broken)?;
-    let trunk = Arc::new(UpstreamConnection {
+    let opened = Arc::new(UpstreamConnection {
         send,
         address: address.tcp().map_or("localhost".into(), |address| address.to_string()),
         streams: AtomicUsize::new(0),
@@ -84,31 +84,31 @@ pub(crate) async fn connect(
         end: Notify::new(),
     });
     let keepalive = Keepalive::new(connection.ping_pong(), PING_AFTER_SILENCE, MIN_PING_INTERVAL);
-    tokio::spawn(drive(connection, Arc::clone(&trunk), keepalive, count, counted));
-    Ok(trunk)
+    tokio::spawn(drive(connection, Arc::clone(&opened), keepalive, count, counted));
+    Ok(opened)
 }
 
 /// Moves the frames of a connection until it ends.
 async fn drive(
     connection: Connection<FrameCountedStream<Socket>, Piece>,
-    trunk: Arc<UpstreamConnection>,
+    opened: Arc<UpstreamConnection>,
     mut keepalive: Keepalive,
     count: Arc<FrameCounts>,
     counted: impl Send + 'static,
 ) {
     let mut connection = pin!(connection);
     let mut timer = Timer::new();
-    let mut end = pin!(trunk.end.notified());
+    let mut end = pin!(opened.end.notified());
     poll_fn(|cx| {
         loop {
             if connection.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
             }
             while end.as_mut().poll(cx).is_ready() {
-                end.set(trunk.end.notified());
+                end.set(opened.end.notified());
             }
-            let streams = trunk.streams.load(Ordering::Relaxed);
-            if streams == 0 && trunk.closed.load(Ordering::Relaxed) {
+            let streams = opened.streams.load(Ordering::Relaxed);
+            if streams == 0 && opened.closed.load(Ordering::Relaxed) {
                 return Poll::Ready(());
             }
             if timer.poll(cx, keepalive.next()).is_pending() {
@@ -121,7 +121,7 @@ async fn drive(
         }
     })
     .await;
-    trunk.closed.store(true, Ordering::Relaxed);
+    opened.closed.store(true, Ordering::Relaxed);
     drop(counted);
 }
 

@@ -224,9 +224,9 @@ impl<'s> Session<'s> {
                 respond.send_reset(Reason::REFUSED_STREAM);
                 continue;
             }
-            let Some(lane) = self.pool.assign(incoming) else { continue };
+            let Some(stream) = self.pool.assign(incoming) else { continue };
             let mut client = Client::new(
-                ClientStream::Http2(lane),
+                ClientStream::Http2(stream),
                 self.peer,
                 self.listener,
                 &self.worker.shared.config.forwarding,

@@ -1,4 +1,4 @@
-//! The dispatcher against what it promises, whatever comes in whatever order.
+//! Checks the promises of the queue against random sequences of events.
 
 use super::*;
 use crate::backends::counters::BackendFault;
