@@ -2,18 +2,20 @@
 //! the Workload, the Goal, and what is balanced. Nothing checks them again.
 //!
 //! - `arguments`: what several commands share.
-//! - [`file`], `source`: the file, where a key stands in it, and how an error is told.
-//! - `app`, `balancer`, `forwarding`, `health`, `limits`, `listener`, `log`, `route`, `timeouts`, `tls`: its tables, each with its checks.
-//! - `command`: what is no command without a shell.
+//! - [`file`], `source`: `tenfold.toml`, the lines of its keys, and errors in it.
+//! - `app`, `balancer`, `forwarding`, `health`, `limits`, `listener`, `log`, `route`, `timeouts`, `tls`: its tables,
+//!   each with its checks.
+//! - `command`: refuses what only a shell understands.
 //! - `balancing`: all of these for `up` and `balance`.
-//! - [`environment`]: how much is asked for, if no flag says it.
+//! - [`environment`]: users or a rate from the environment, if no flag gives them.
+//! - [`bounded_read`]: reads files of limited size.
 //! - [`quantity`], `value`: numbers with a unit, on the command line and in the file.
 
 mod app;
 mod arguments;
 mod balancer;
 mod balancing;
-pub mod bounded;
+pub mod bounded_read;
 mod command;
 pub mod environment;
 pub mod file;
@@ -193,7 +195,7 @@ pub fn body(text: &str, directory: Option<&Path>) -> Result<Vec<u8>, String> {
         return Ok(text.as_bytes().to_vec());
     };
     let file = tls::within(directory, file.as_ref());
-    bounded::read(&file).map_err(|error| {
+    bounded_read::read(&file).map_err(|error| {
         format!(
             "the body {} cannot be read: {error}; give a text as body, or @ and a file",
             file.display()

@@ -55,7 +55,7 @@ impl Arguments {
         balancing.add_servers(&balancer.handle());
         reload_signal::listen(&stop, balancer.handle())?;
         health_log::tell(&balancer.handle());
-        heap::look_after();
+        heap::start_trimming();
         let handle = balancer.handle();
         let controlled =
             Controlled::Balancer { handle, read_again: Arc::new(move || self.read_again()) };

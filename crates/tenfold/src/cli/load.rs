@@ -1,26 +1,26 @@
-//! `tenfold load`: put a URL under load and report what it took.
+//! `tenfold load`: puts load on a URL and reports throughput and response times.
 //!
 //! - [`target`]: what is requested.
 //! - [`script`]: an Artillery script in place of the URL.
-//! - [`peers`]: what ab, wrk and Locust would call it.
+//! - [`foreign_flags`]: flags of ab, wrk and Locust that have another name here.
 //! - [`pattern`], [`shape`]: when requests are due, and until when.
-//! - [`connections`]: how they travel.
-//! - [`idle`]: how deep cores may sleep meanwhile.
-//! - [`thresholds`]: what must hold.
-//! - [`outputs`]: what is printed and written.
-//! - [`reach`]: whether anybody is there.
-//! - [`watch`]: the time between the first request and the report.
+//! - [`connections`]: threads, timeouts, HTTP/2, TLS and addresses.
+//! - [`wakeup_latency`]: how long idle cores may take to wake up.
+//! - [`thresholds`]: limits that a run must hold.
+//! - [`outputs`]: the summary and the files.
+//! - [`reachability`]: whether the target answers at all.
+//! - [`watch`]: the live view, keys and signals during a run.
 
 mod connections;
-mod idle;
+mod foreign_flags;
 mod outputs;
 mod pattern;
-mod peers;
-mod reach;
+mod reachability;
 mod script;
 mod shape;
 mod target;
 mod thresholds;
+mod wakeup_latency;
 mod watch;
 
 use std::sync::Arc;
@@ -30,11 +30,11 @@ use clap::Args;
 use load::{Config, Interrupt, Report, Run, StartError, Trust, Workload};
 
 use self::connections::ConnectionArguments;
+use self::foreign_flags::ForeignFlags;
+pub use self::foreign_flags::{hint, without_number};
 pub use self::outputs::OutputArguments;
 use self::pattern::{PatternArguments, Timing};
-use self::peers::PeerArguments;
-pub use self::peers::{hint, without_number};
-use self::reach::reach;
+use self::reachability::reach;
 use self::script::ScriptArguments;
 use self::target::TargetArguments;
 use self::thresholds::ThresholdArguments;
@@ -67,10 +67,10 @@ pub struct Arguments {
     #[command(flatten)]
     view: ViewArguments,
     #[command(flatten)]
-    peers: PeerArguments,
+    foreign_flags: ForeignFlags,
 }
 
-/// Where short forms of the peers collide, their shape decides.
+/// Where short flags of other tools collide, the form of the value decides.
 const AFTER_HELP: &str = "\
 Short forms as in ab, wrk and Locust; where they collide, the shape decides:
   -H \"Name: value\"  a header            -H http://host  the host that a path belongs to
@@ -79,7 +79,7 @@ Short forms as in ab, wrk and Locust; where they collide, the shape decides:
 
 impl Arguments {
     pub async fn run(mut self) -> anyhow::Result<Outcome> {
-        self.peers.check()?;
+        self.foreign_flags.check()?;
         let script = self.script.read(&self.target)?;
         let (mut config, order) = match &script {
             None => self.order()?,
@@ -106,7 +106,7 @@ impl Arguments {
             None => "correct the URL",
         };
         reach(&config.target, elsewhere).await?;
-        let awake = self.connections.dma_latency.map(idle::bound).transpose()?;
+        let awake = self.connections.dma_latency.map(wakeup_latency::bound).transpose()?;
         let interrupt = config.interrupt.clone();
         let run = match begin(config, &stop).await? {
             Ok(run) => run,

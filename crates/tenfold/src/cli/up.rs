@@ -78,7 +78,7 @@ impl Arguments {
         balancing.add_servers(&deployment.balancer);
         reload_signal::listen(&stop, deployment.balancer.clone())?;
         health_log::tell(&deployment.balancer);
-        heap::look_after();
+        heap::start_trimming();
         if takeover.has_predecessor() {
             // It serves until the instances of this one can.
             let ready = tokio::select! {

@@ -9,7 +9,7 @@ use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use fleet::{Cpus, Limits, ReadyProbe};
 
-use super::quantity::Discreet;
+use super::quantity::SecretValue;
 use super::{File, environment, quantity};
 
 /// What to run.
@@ -20,7 +20,7 @@ pub struct AppArguments {
     #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(quantity::directory), env = "TENFOLD_DIR")]
     pub dir: Option<PathBuf>,
     /// Set NAME=VALUE for the app; {port}, {i} and {name} are replaced
-    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = Discreet(quantity::assignment))]
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = SecretValue(quantity::assignment))]
     pub env: Vec<(String, String)>,
     /// An instance is ready when GET PATH answers 2xx [default: when its port accepts a connection]
     #[arg(long, value_name = "PATH", value_parser = ready_path, env = "TENFOLD_READY_PATH")]
@@ -109,7 +109,7 @@ pub struct RequestArguments {
     #[arg(short = 'X', long, value_name = "METHOD")]
     pub method: Option<String>,
     /// Add a header
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = Discreet(quantity::header))]
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = SecretValue(quantity::header))]
     pub headers: Vec<(String, String)>,
     /// Request body, or @FILE to read it from a file
     #[arg(short = 'd', long, visible_alias = "data", value_name = "TEXT|@FILE")]

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::app::AppTable;
 use super::balancer::BalancerTable;
-use super::bounded;
+use super::bounded_read;
 use super::route::RouteTable;
 use super::source::{Key, Source};
 use super::value;
@@ -87,7 +87,7 @@ pub struct PlanSection {
 impl File {
     /// Reads `path`. An error names the file, the line and what is wrong there.
     pub fn read(path: &Path) -> anyhow::Result<File> {
-        let text = bounded::read_text(path).map_err(|error| {
+        let text = bounded_read::read_text(path).map_err(|error| {
             misuse(format!(
                 "cannot read {} ({error}): {}",
                 path.display(),

@@ -214,9 +214,9 @@ pub fn header(text: &str) -> Result<(String, String), String> {
 
 /// Reads an argument that may hold a secret: what is wrong with it is said without repeating it.
 #[derive(Clone)]
-pub struct Discreet<T>(pub fn(&str) -> Result<T, String>);
+pub struct SecretValue<T>(pub fn(&str) -> Result<T, String>);
 
-impl<T: Clone + Send + Sync + 'static> TypedValueParser for Discreet<T> {
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for SecretValue<T> {
     type Value = T;
 
     fn parse_ref(
@@ -258,8 +258,8 @@ mod tests {
 
     #[test]
     fn errors_do_not_repeat_secrets() {
-        let env = Arg::new("env").long("env").value_parser(Discreet(assignment));
-        let header = Arg::new("header").long("header").value_parser(Discreet(header));
+        let env = Arg::new("env").long("env").value_parser(SecretValue(assignment));
+        let header = Arg::new("header").long("header").value_parser(SecretValue(header));
         for argument in [env, header] {
             let flag = format!("--{}", argument.get_id());
             let command = Command::new("x").arg(argument);

@@ -3,10 +3,10 @@
 //! Beside `slices`, the one place of this crate with `unsafe`.
 #![cfg_attr(all(target_os = "linux", target_env = "gnu"), allow(unsafe_code))]
 
-/// Looks after the heap from now on, for as long as the process lives.
-pub fn look_after() {
+/// Trims the heap from now on, for as long as the process lives.
+pub fn start_trimming() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    glibc::look_after();
+    glibc::start_trimming();
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -20,7 +20,7 @@ mod glibc {
     const SPARE_BYTES: usize = 64 << 20;
 
     /// On a thread of its own: to give much back takes a tenth of a second.
-    pub(super) fn look_after() {
+    pub(super) fn start_trimming() {
         let look = || loop {
             std::thread::sleep(LOOK);
             if resident().is_some_and(|resident| is_much(resident, free(resident))) {

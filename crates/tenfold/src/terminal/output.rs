@@ -16,7 +16,7 @@ static ANNOUNCED: OnceLock<Messages> = OnceLock::new();
 static TOLD: OnceLock<Messages> = OnceLock::new();
 
 /// How long the end of the program waits for a reader of its last messages.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const SETTLE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Writes `text` as it is. Somebody waits for it: a disk that is full is an error.
 pub fn deliver(text: impl Display) -> std::io::Result<()> {
@@ -52,7 +52,7 @@ pub fn tell_on(text: impl Display) {
 
 /// Waits until all messages are written, but not for long: to be called before the program ends.
 pub fn settle() {
-    let deadline = Instant::now() + LAST_WORDS;
+    let deadline = Instant::now() + SETTLE_TIMEOUT;
     [&TOLD, &ANNOUNCED].iter().filter_map(|it| it.get()).for_each(|it| it.settle(deadline));
 }
 

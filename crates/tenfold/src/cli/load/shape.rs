@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use load::{Phase, Replay, Rhythm, Think, Trace, Trim};
 
-use crate::config::bounded;
+use crate::config::bounded_read;
 use crate::config::quantity;
 use crate::process::exit_code::misuse;
 use crate::words::number::time;
@@ -71,7 +71,7 @@ impl ShapeArguments {
     pub fn phases(&self) -> anyhow::Result<Option<Vec<Phase>>> {
         match &self.trace {
             Some(path) => {
-                let text = bounded::read_text(path).map_err(|error| {
+                let text = bounded_read::read_text(path).map_err(|error| {
                     misuse(format!(
                         "the trace {} cannot be read: {error}; give a file of times and rates",
                         path.display()

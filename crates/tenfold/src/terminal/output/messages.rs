@@ -59,7 +59,7 @@ impl Messages {
             state.dropped += 1;
             return;
         }
-        state.own_up();
+        state.report_dropped();
         state.bytes += message.len();
         state.waiting.push_back(message);
         drop(state);
@@ -105,7 +105,7 @@ impl Queue {
 impl State {
     fn next(&mut self) -> Option<String> {
         if self.waiting.is_empty() {
-            self.own_up();
+            self.report_dropped();
         }
         let message = self.waiting.pop_front()?;
         self.bytes -= message.len();
@@ -113,8 +113,8 @@ impl State {
         Some(message)
     }
 
-    /// Says what was dropped, in the place where it is missing.
-    fn own_up(&mut self) {
+    /// Reports dropped messages in the place where they are missing.
+    fn report_dropped(&mut self) {
         let lines = match std::mem::take(&mut self.dropped) {
             0 => return,
             1 => "1 line was not written, for nobody read it".to_owned(),

@@ -7,7 +7,7 @@ use crate::config::quantity;
 use crate::process::exit_code::misuse;
 
 #[derive(Args, Debug)]
-pub struct PeerArguments {
+pub struct ForeignFlags {
     /// ab: a file to post; Artillery: a payload
     #[arg(short = 'p', hide = true)]
     post: Option<String>,
@@ -31,7 +31,7 @@ pub struct PeerArguments {
     program: Option<String>,
 }
 
-impl PeerArguments {
+impl ForeignFlags {
     /// Refuses a flag with our name for it. Passwords and cookies are not repeated.
     pub fn check(&self) -> anyhow::Result<()> {
         let programs = self.program.iter().chain(&self.program_or_timeout);
@@ -107,14 +107,14 @@ mod tests {
     #[derive(Parser, Debug)]
     struct Line {
         #[command(flatten)]
-        peers: PeerArguments,
+        foreign_flags: ForeignFlags,
     }
 
     #[test]
     fn flags_of_other_tools_name_ours() {
         let check = |line: &str| {
             let words = std::iter::once("load").chain(line.split(' '));
-            Line::try_parse_from(words).unwrap().peers.check().unwrap_err().to_string()
+            Line::try_parse_from(words).unwrap().foreign_flags.check().unwrap_err().to_string()
         };
         for (line, remedy) in [
             ("-p order.json -T application/json", "write --body @order.json"),
