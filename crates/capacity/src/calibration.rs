@@ -1,6 +1,6 @@
 //! Every threshold and fitted constant of the science, with its unit and its source.
 //!
-//! `docs/findings.md` quotes them, and a test holds it against them. Steps and tolerances of numerical methods
+//! `docs/findings.md` quotes them, and `tests/findings_doc.rs` holds it against them. Steps and tolerances of numerical methods
 //! stand beside the methods.
 
 use std::ops::RangeInclusive;

@@ -71,7 +71,7 @@ pub enum Growth {
     Bigger,
     /// More of the smallest.
     More,
-    /// The same within what was measured.
+    /// Both are equal within the error of the measurements.
     Either,
     /// Nothing holds the goal.
     Neither,
@@ -129,9 +129,9 @@ pub enum Lack {
     },
     /// A core costs more than one of the winner.
     CorePrice {
-        /// Of the loser.
+        /// Price of a core of the loser.
         lost: f64,
-        /// Of the winner.
+        /// Price of a core of the winner.
         won: f64,
     },
 }

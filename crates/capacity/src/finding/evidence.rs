@@ -94,11 +94,11 @@ pub struct Memory {
 /// Memory that grew while requests were served.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetainedMemory {
-    /// By so many bytes, of all instances.
+    /// Bytes by which all instances grew.
     pub bytes: f64,
-    /// By so many what they may use: a heap that is filled for the first time was asked for before.
+    /// Bytes that were newly allocated; a heap that is filled for the first time was allocated before.
     pub allocated: f64,
-    /// In so many requests.
+    /// Requests that were served meanwhile.
     pub requests: f64,
 }
 
@@ -107,7 +107,7 @@ pub struct RetainedMemory {
 pub struct Load {
     /// The workload as a share of the capacity.
     pub share: f64,
-    /// Of so many instances.
+    /// Running instances.
     pub instances: usize,
     /// What became of it.
     pub outcome: Outcome,

@@ -40,7 +40,7 @@ pub(super) fn pool(model: &Model, e: &Evidence) -> Option<Finding> {
     (e.is_pooled(model) && !is_all_shared(model, e)).then(|| pool_found(model, e))?
 }
 
-/// The same, whatever else may explain it.
+/// The finding, whatever else may explain it.
 pub(super) fn pool_found(model: &Model, e: &Evidence) -> Option<Finding> {
     let a = e.admission.as_ref()?;
     let pool = e.pool(model).cloned();
@@ -62,7 +62,7 @@ pub(super) fn serialized(model: &Model, e: &Evidence) -> Option<Finding> {
     (is_serial(model) && is_own).then(|| serialized_found(model))?
 }
 
-/// The same, whatever else may explain it.
+/// The finding, whatever else may explain it.
 pub(super) fn serialized_found(model: &Model) -> Option<Finding> {
     let light = 1.0 / model.ladder.light_service();
     let gain = model.ladder.peak() / light - 1.0;
@@ -103,7 +103,7 @@ pub(super) fn waiting(model: &Model, e: &Evidence) -> Option<Finding> {
     (e.is_idle(model) && is_own).then(|| waiting_found(model, e))?
 }
 
-/// The same, however little of its time a request waits.
+/// The finding for any share of waiting.
 pub(super) fn waiting_found(model: &Model, e: &Evidence) -> Option<Finding> {
     let busy = e.cpu_share(model);
     found(

@@ -124,7 +124,7 @@ mod tests {
         filling(kib, 1.0, room)
     }
 
-    /// The same of an app that had all but this share of it from the start.
+    /// An app that keeps as much, and newly allocates this share of it.
     fn filling(kib: &[f64], allocated: f64, room: u64) -> Option<Finding> {
         let bytes = |kib: &f64| kib * 1024.0 * 200.0;
         let retained = |kib: &f64| RetainedMemory {

@@ -58,7 +58,7 @@ impl Question {
         let threshold = 0.5 / model.cores;
         let busy = two.own_cores() / model.cores;
         let missed = 1.0 - (model.cores - 1.0) / two.app_cores();
-        // Of an instance without an end, the second one says nothing.
+        // An unsaturated instance makes the second uninformative.
         let is_open = model.ladder.is_saturated()
             && e.second_gain()? < FULL_GAIN
             && (UNDECIDED_CORES.0..UNDECIDED_CORES.1).contains(&busy)
@@ -87,7 +87,7 @@ impl Question {
 impl Trial {
     /// Two instances after one: the trial that is always made.
     pub fn second_instance(model: &Model, e: &Evidence) -> Option<Trial> {
-        // Of an instance without an end, the second one says nothing.
+        // An unsaturated instance makes the second uninformative.
         let two = e.two.filter(|_| model.ladder.is_saturated())?;
         let shows = if scaling::is_oversubscribed(model, e) {
             Kind::Oversubscribed

@@ -18,8 +18,8 @@ pub struct Rung {
     /// Half-width of the interval of the throughput, as a share of it; earlier documents do not tell.
     #[serde(default)]
     pub error: f64,
-    /// Of the requests in flight those that the instance had read; the rest queued in its sockets. `None` where
-    /// that was not looked at.
+    /// Requests in flight that the instance had read; the rest queued in its sockets.
+    /// `None` where that was not looked at.
     #[serde(default)]
     pub inside: Option<usize>,
     /// Cores that the instance kept busy; `None` where they are not known, as in earlier documents.
@@ -49,7 +49,7 @@ impl Ladder {
         (sound && !rungs.is_empty()).then_some(Ladder { rungs })
     }
 
-    /// The same instance on a machine that does `level` times as much.
+    /// The ladder of this instance on a machine that does `level` times as much.
     pub(crate) fn scaled(&self, level: f64) -> Ladder {
         let scaled = |r: &Rung| Rung { throughput: r.throughput * level, ..*r };
         Ladder { rungs: self.rungs.iter().map(scaled).collect() }

@@ -19,11 +19,11 @@ use crate::queueing::response::Response;
 pub(crate) struct LatencyCorrection {
     /// The count at which it was measured.
     pub instances: usize,
-    /// Of the median.
+    /// Ratio of the medians.
     pub p50: f64,
-    /// Of the 95th percentile.
+    /// Ratio of the 95th percentiles.
     pub p95: f64,
-    /// Of the 99th percentile.
+    /// Ratio of the 99th percentiles.
     pub p99: f64,
     /// Whether the instances had little to do.
     pub is_idle: bool,

@@ -4,7 +4,7 @@
 //! measured throughput at each concurrency stands for all that goes on inside it. N of them behind one
 //! queue complete N times as much, less what they take from each other: at the cores, a
 //! processor-sharing station that the balancer and the load generator use too, and at whatever else
-//! they share ([`crate::sharing`]). A request that waits for a slot is in neither, which is Lazowska's
+//! they share ([`crate::model::sharing`]). A request that waits for a slot is in neither, which is Lazowska's
 //! model of a memory constraint ("Quantitative System Performance", 1984, ch. 9).
 
 use std::cell::OnceCell;
@@ -129,13 +129,13 @@ impl Model {
         model
     }
 
-    /// The same with what stops each instance; `shape` is then of requests that were not stopped.
+    /// The model under a quota; `shape` is then that of requests that were not stopped.
     pub fn under(mut self, quota: Option<Quota>) -> Model {
         self.quota = quota;
         self
     }
 
-    /// The same with what a trial said of the cores.
+    /// The model with the result of a trial on one core less.
     pub fn knowing(mut self, trial: Option<CoreTrial>) -> Model {
         self.core_trial = trial;
         self
@@ -188,7 +188,7 @@ impl Model {
         &self.latency_corrections
     }
 
-    /// The same with one of the explanations that remain, by chance in 0..1.
+    /// Fits one of the explanations that remain; `chance` in 0..1 draws it.
     pub(crate) fn fit_by_chance(&mut self, chance: f64) {
         let (low, high) = CACHE_MISS_EXPONENTS;
         self.miss_exponent = low + chance * (high - low);

@@ -16,8 +16,7 @@ pub struct Unsure {
     pub high: f64,
 }
 
-/// Of these counts the one whose interval under the workload is the widest beside its value; `None`
-/// where all are sure.
+/// The count whose interval under the workload is widest in proportion; `None` where all are sure.
 pub fn least_sure(
     model: &Model,
     workload: &Workload,

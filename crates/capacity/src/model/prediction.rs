@@ -26,9 +26,9 @@ pub struct Prediction {
     pub high: f64,
     /// Response times; `None` where the queue grows without end.
     pub response: Option<Response>,
-    /// They with more done: the lower end of their interval.
+    /// Response times at the upper end of the throughput: the lower end of their interval.
     pub fastest: Option<Response>,
-    /// They with less done: the upper end.
+    /// Response times at the lower end of the throughput: the upper end of their interval.
     pub slowest: Option<Response>,
 }
 
@@ -97,8 +97,8 @@ pub fn expect(model: &Model, workload: &Workload, instances: usize) -> Predictio
     }
 }
 
-/// The same if everything took so many times less time. The workload comes so much slower then by the clock of
-/// the model, and all that it says is so much faster.
+/// The prediction if everything took `slowdown` times less time.
+/// By the clock of the model the workload then comes that much slower, and its answers are that much faster.
 pub(crate) fn undisturbed(
     model: &Model,
     workload: &Workload,

@@ -38,7 +38,7 @@ pub struct Quota {
 pub struct ThrottledRun<'a> {
     /// How long that was watched (s).
     pub seconds: f64,
-    /// Of that the instance stood still (s).
+    /// Seconds of that in which the instance stood still.
     pub still: f64,
     /// How often it was stopped, each time in the middle of a request or before its next.
     pub stops: f64,
@@ -62,7 +62,7 @@ const EDGE: f64 = 1.0;
 pub(crate) struct Throttled<'a> {
     pub(crate) quota: Quota,
     pub(crate) instances: usize,
-    /// Of each.
+    /// Slots of each instance.
     pub(crate) slots: usize,
     /// How the time of a request varies while nothing is stopped.
     pub(crate) shape: &'a ServiceShape,

@@ -25,10 +25,10 @@ pub struct Saturation {
     pub relay_demand: f64,
     /// CPU seconds in one request of the busier one of the balancer's and the generator's threads.
     pub relay_thread: f64,
-    /// Of the generator's; earlier documents do not tell.
+    /// CPU seconds in one request of the busiest thread of the generator.
     #[serde(default)]
     pub generator_thread: f64,
-    /// Of the cores that may be used, those that were busy, with this and whatever else.
+    /// Busy cores among those that may be used, whoever keeps them busy.
     pub busy_cores: f64,
 }
 

@@ -23,8 +23,8 @@ impl CoreSharing {
         CoreSharing { seconds, sharing: (rate * seconds / cores).max(1.0) }
     }
 
-    /// Of those that are completed, how many, and by how many seconds more than on average: the core has
-    /// one more or one less than the average.
+    /// Shares of the completed requests, and the seconds by which each share differs from the average.
+    /// A core serves one request more or one less than the average.
     pub(crate) fn split(self) -> [(f64, f64); 2] {
         let (fewer, more) = (self.sharing.floor(), self.sharing.ceil());
         let crowded = self.sharing - fewer;

@@ -92,7 +92,7 @@ impl System<'_> {
         self.rates.at(present.min(self.slots) as f64)
     }
 
-    /// Seconds in service of a request that makes them so many.
+    /// Service time (s) with `present` requests in the system.
     fn residence(&self, present: usize) -> f64 {
         let held = present.min(self.slots);
         held as f64 / self.rate(held)

@@ -65,7 +65,7 @@ impl Search<'_> {
         is_shared(self.model, n)
     }
 
-    /// The same, and nothing that was measured can be explained without it.
+    /// Whether something is shared, and nothing measured can be explained without it.
     pub(crate) fn is_surely_shared(&self, n: usize) -> bool {
         self.is_shared(n) && is_shared(self.model.bound(n, Side::High), n)
     }

@@ -137,7 +137,7 @@ pub enum LimitDetails {
     Nothing,
     /// An instance serves one request at a time.
     Serialized {
-        /// Of one instance.
+        /// What one instance completes at this limit, where it is told.
         each: Option<f64>,
     },
     /// The time that a request takes by itself.
@@ -146,19 +146,19 @@ pub enum LimitDetails {
     Concurrency {
         /// Requests.
         served: usize,
-        /// Of one instance.
+        /// What one instance completes at this limit, where it is told.
         each: Option<f64>,
     },
     /// A pool inside each instance.
     Pool {
         /// Requests that it serves at once.
         served: usize,
-        /// Of one instance.
+        /// What one instance completes at this limit, where it is told.
         each: Option<f64>,
     },
     /// The quota of each instance.
     Quota {
-        /// Of one instance.
+        /// What one instance completes at this limit, where it is told.
         each: Option<f64>,
     },
     /// The memory.
@@ -174,7 +174,7 @@ pub enum LimitDetails {
     InstanceCores {
         /// How many.
         busy: f64,
-        /// Of one instance.
+        /// What one instance completes at this limit, where it is told.
         each: Option<f64>,
     },
     /// One instance keeps all cores busy.

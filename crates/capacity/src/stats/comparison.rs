@@ -1,7 +1,7 @@
 //! Whether two sides of an experiment differ: throughput, response times, errors.
 //!
 //! Repeated runs are compared by their figures, with Welch's interval: what differs from run to run
-//! is in it. A single run has only its windows, drawn again in blocks ([`crate::bootstrap`]): what
+//! is in it. A single run has only its windows, drawn again in blocks ([`crate::stats::bootstrap`]): what
 //! differs from run to run is not. ThroughputTable and times are compared by their ratio, on a logarithmic
 //! scale, so that twice and half are equally far; shares of errors by their difference.
 //!
@@ -16,7 +16,7 @@
 use crate::stats::bootstrap;
 use crate::stats::difference::{Difference, Estimate};
 
-/// That no interval misses.
+/// Probability that no interval misses its truth.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// What is compared.
@@ -24,13 +24,13 @@ pub const CONFIDENCE: f64 = 0.95;
 pub enum Metric {
     /// Successful requests per second.
     Throughput,
-    /// Of the response times.
+    /// Mean response time.
     Mean,
-    /// Their percentiles.
+    /// Median response time.
     P50,
-    /// 95th.
+    /// 95th percentile.
     P95,
-    /// 99th.
+    /// 99th percentile.
     P99,
     /// Failed over ended requests.
     Errors,
@@ -65,11 +65,11 @@ pub struct Window {
 /// How fine figures are.
 #[derive(Clone, Copy, Debug)]
 pub struct Resolution {
-    /// Of times, in their unit.
+    /// Step of times, in their unit.
     pub step: f64,
-    /// Of a time, where that is more.
+    /// Step as a share of a time, where that is more.
     pub share: f64,
-    /// Of throughputs and of shares of errors: one request's share of a run.
+    /// Step of throughputs and of shares of errors: one request's share of a run.
     pub request: f64,
 }
 
@@ -78,9 +78,9 @@ pub struct Resolution {
 pub struct Finding {
     /// Which.
     pub metric: Metric,
-    /// Of the first side.
+    /// Figure of the first side.
     pub a: Option<f64>,
-    /// Of the second.
+    /// Figure of the second side.
     pub b: Option<f64>,
     /// Relative to the first side (0.1 is ten percent more), or of shares for errors; `None` where
     /// it cannot be told.
@@ -190,7 +190,7 @@ impl Metric {
 }
 
 impl Side {
-    /// Of all of it: means over the runs.
+    /// Figures of the whole side: means over its runs.
     fn figures(&self) -> Figures {
         match self {
             Side::Runs(runs) => std::array::from_fn(|i| {

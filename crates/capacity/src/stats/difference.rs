@@ -31,7 +31,7 @@ impl Difference {
         self.low > 0.0 || self.high < 0.0
     }
 
-    /// Of two estimates with unequal variances. `confidence` is a share, as in 0.95.
+    /// The difference of two estimates with unequal variances. `confidence` is a share, as in 0.95.
     pub(crate) fn between(a: Estimate, b: Estimate, confidence: f64) -> Difference {
         let estimate = b.value - a.value;
         let variance = a.variance + b.variance;
@@ -46,7 +46,7 @@ impl Difference {
 }
 
 impl Estimate {
-    /// Of a sample's mean, each value a repetition; `None` with fewer than two.
+    /// The estimate of a mean, each value a repetition; `None` with fewer than two.
     pub(crate) fn of_mean(values: &[f64]) -> Option<Estimate> {
         let n = values.len() as f64;
         if values.len() < 2 {

@@ -13,7 +13,7 @@ pub struct Interval {
     pub half_width: f64,
 }
 
-/// The same windows have the same interval.
+/// A fixed seed gives the same windows the same interval.
 const SEED: u64 = 3;
 
 impl Interval {

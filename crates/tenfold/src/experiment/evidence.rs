@@ -42,7 +42,7 @@ pub struct Evidence<'a> {
 /// A request shorter than this (s) leaves its slot idle for a noticeable share of the time until the
 /// next one arrives; one more slot hides the gap (JBSQ, Kogias et al., "R2P2", USENIX ATC 2019).
 const SHORT: f64 = 0.002;
-/// Of the cores other programs leave at least this share: less would be no measurement at all.
+/// Other programs leave at least this share of the cores: less would be no measurement.
 const LEFT: f64 = 0.1;
 /// Once an instance may die by chance; what fails by itself dies again.
 const REPEATED_DEATHS: u32 = 2;
@@ -371,7 +371,7 @@ impl<'a> Evidence<'a> {
         self.facts.confirmed.iter().filter(counts).map(slowed).collect()
     }
 
-    /// The same, as far as they may be relied on.
+    /// Measurements of the goal that may be relied on.
     pub fn valid_measurements(&self) -> Vec<capacity::Measured> {
         let valid = self.facts.confirmed.iter().filter(|o| self.is_valid(o));
         valid.map(Observation::measured).collect()
@@ -425,7 +425,7 @@ impl<'a> Evidence<'a> {
         Some(capacity::recommended(model, &self.goal(), bounds, &self.measurements()))
     }
 
-    /// So many could not be measured.
+    /// Notes a count that could not be measured.
     pub fn lose(&mut self, instances: usize, why: &anyhow::Error) {
         self.learn().lost.push(Lost { instances, why: format!("{why:#}") });
     }

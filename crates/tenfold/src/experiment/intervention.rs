@@ -105,7 +105,7 @@ struct Confinement {
 }
 
 impl Confinement {
-    /// Of every thread of the instances; threads that come later inherit it.
+    /// The affinity of every thread of the instances; later threads inherit it.
     fn of(recorder: &Arc<Recorder>) -> Option<Confinement> {
         let threads = threads(&recorder.mark());
         let before: Vec<_> =

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use balancer::Snapshot;
+use capacity::calibration::CHANCE_DEVIATIONS;
 use capacity::model::quota::ThrottledRun;
 use capacity::queueing::laws;
 use capacity::{Admission, Filling, Measured, Pool, Quota, Saturation, ServiceShape};
@@ -35,7 +36,7 @@ pub struct Edges {
     after: Snapshot,
     /// Instances that died at their memory limit.
     memory_kills: u32,
-    /// Of the first instance, as they usually are while the load still runs.
+    /// Connections of the first instance, as they usually are while the load still runs.
     sockets: Option<Sockets>,
 }
 
@@ -307,7 +308,7 @@ impl Observation {
     /// a few per cent of a single error.
     pub fn fails(&self, most: f64) -> bool {
         let allowed = most * self.probe.requests as f64;
-        self.probe.errors as f64 > allowed + CHANCE * allowed.sqrt()
+        self.probe.errors as f64 > allowed + CHANCE_DEVIATIONS * allowed.sqrt()
     }
 
     /// Share of requests that failed.
@@ -432,8 +433,6 @@ const BUSY: f64 = 0.97;
 const STOPPED: f64 = 0.9;
 /// Times that are more of the generator's than of the app's are off by ten times at most.
 const MOST_LATE: f64 = 0.9;
-/// So many standard deviations of a Poisson count are chance.
-const CHANCE: f64 = 2.0;
 
 fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu: CpuUse) -> plan::Probe {
     let (users, rate) = (probe.workload.users(), probe.workload.rate());

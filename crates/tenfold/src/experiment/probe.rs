@@ -58,8 +58,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Batch means want so many batches of so many requests each.
 const BATCHES: usize = 6;
 const REQUESTS_PER_BATCH: f64 = 10.0;
-/// Of arrivals that are carried the throughput is known beforehand. Their mean response time is known well enough
-/// with a half-width of this share.
+/// The throughput of arrivals that are carried is known beforehand.
+/// A half-width of this share is enough for their mean response time.
 const RESPONSE_PRECISION: f64 = 0.1;
 
 impl Probe {
@@ -207,7 +207,7 @@ fn relative_error(report: &Report) -> f64 {
     }
 }
 
-/// The same of the mean response time, which is unknown without enough batches.
+/// Relative half-width of the mean response time; 1 without enough batches.
 fn response_error(report: &Report) -> f64 {
     let means = batches(report, |windows| {
         let answered: u64 = windows.iter().map(|w| w.answered).sum();

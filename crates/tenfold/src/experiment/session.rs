@@ -354,7 +354,7 @@ impl<'a> Session<'a> {
         !self.experiment.depth.is_bounded() || cost <= self.budget.left()
     }
 
-    /// The same once more, with something changed.
+    /// Measures saturated instances with something changed.
     pub(super) async fn measure_saturated_with(
         &mut self,
         purpose: Purpose,

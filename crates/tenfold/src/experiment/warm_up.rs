@@ -14,8 +14,7 @@ use super::session::{RUNG, Session, Stage};
 
 /// New instances have this part of the budget to warm up, and half of what is left of it.
 const WARMING: u32 = 4;
-/// They have when a request costs no more than this share less CPU than it did a probe before: as
-/// exact as a probe is.
+/// Instances are warm when a request costs no more than this share less CPU than one probe before.
 const SETTLED: f64 = 0.02;
 impl Session<'_> {
     /// While it is climbed the app warms up. A rung that may have been cold is measured again until it costs no

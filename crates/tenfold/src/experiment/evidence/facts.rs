@@ -29,7 +29,7 @@ pub struct Facts {
     pub stop: Option<Stop>,
 }
 
-/// So many instances did not start, or not run for as long as it takes.
+/// A count whose instances did not start, or died while they were measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Lost {
     pub instances: usize,

@@ -27,7 +27,7 @@ impl Evidence<'_> {
         open.min_by_key(|n| self.confirmed_at(*n).is_some())
     }
 
-    /// Of the counts about the answer that were not measured the one that is least sure, if any is not.
+    /// The least sure count near the answer among those that were not measured, if any is unsure.
     pub fn least_sure(&self) -> Option<Unsure> {
         let (model, bounds) = self.model()?;
         let measured = self.measurements();
