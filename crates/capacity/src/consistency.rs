@@ -71,7 +71,7 @@ pub enum Contradiction {
     Trial {
         /// What was changed.
         change: Change,
-        /// What it speaks for.
+        /// The limit that it shows.
         shows: Kind,
     },
     /// What limits is to be cured by instances that would not help.
@@ -106,7 +106,7 @@ impl Answer<'_> {
     fn prediction(&self, m: &Measured) -> Option<Contradiction> {
         let outcome = self.goal.outcome(self.model, m);
         let predicted = predict(self.model, &self.goal.workload, m.instances);
-        // Of arrivals, as many as were really sent.
+        // Scale to the arrivals that were really sent.
         let sent = outcome.predicted / predicted.throughput;
         let (low, high) = (predicted.low * sent, predicted.high * sent);
         let is_within = (low - m.chance()..=high + m.chance()).contains(&m.throughput);

@@ -29,7 +29,7 @@ pub struct Trial {
     pub before: f64,
     /// And after.
     pub after: f64,
-    /// What it speaks for.
+    /// The limit that it shows.
     pub shows: Kind,
 }
 

@@ -87,7 +87,7 @@ struct Measurements {
 pub struct CoreTrial {
     /// Cores that they, balancer and generator had kept busy before.
     pub own_cores: f64,
-    /// What it speaks for: the CPU, or something that they share.
+    /// The limit that it shows: the CPU, or something that they share.
     pub shows: Kind,
 }
 

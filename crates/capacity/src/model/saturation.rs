@@ -54,7 +54,7 @@ impl Saturation {
         Some(Saturation { throughput, app_demand, ..all.last()? })
     }
 
-    /// What it counts beside others: the inverse of its variance.
+    /// Its weight in a mean: the inverse of its variance.
     pub(crate) fn weight(&self) -> f64 {
         resampling::deviation(self.error).powi(-2)
     }

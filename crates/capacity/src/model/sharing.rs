@@ -91,7 +91,7 @@ impl Sharing {
     /// The best explanation of the measurements.
     pub(crate) fn fit(alone: Alone, measured: &[Shortfall]) -> Sharing {
         let explained = explanations(alone, measured);
-        // Of equals the first: they are in order of how often they are met.
+        // Explanations stand in the order of how common they are: the first of equals wins.
         explained
             .into_iter()
             .reduce(|best, next| if next.1 < best.1 - CRITERION_TIE { next } else { best })

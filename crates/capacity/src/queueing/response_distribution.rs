@@ -76,7 +76,7 @@ impl<'a> Mixture<'a> {
 
     /// Share of requests that are answered within `time` seconds.
     fn share_within(&self, time: f64) -> f64 {
-        // Who waits found every slot busy: the slowest services are theirs.
+        // A request that waits found every slot busy, so it has one of the slowest services.
         let mut waiting = self.wait.share;
         let mut sum = 0.0;
         for (weight, mean) in self.services.iter().rev() {

@@ -178,10 +178,10 @@ impl Metric {
     /// An estimate on the scale of differences, no surer than what it was made of.
     fn rounded(self, estimate: Estimate, resolution: Resolution) -> Estimate {
         match self {
-            // Of a logarithm, one request of all is its share.
+            // On a logarithmic scale, one request is its share of all.
             Metric::Throughput | Metric::Errors => estimate.rounded_to(resolution.request),
             Metric::Mean | Metric::P50 | Metric::P95 | Metric::P99 => {
-                // Of a logarithm, a step is its share of the time.
+                // On a logarithmic scale, a step is its share of the time.
                 let share = resolution.step / estimate.value.exp();
                 estimate.rounded_to(share.max(resolution.share))
             }

@@ -5,8 +5,7 @@ use std::time::Duration;
 use capacity::Unsure;
 
 use super::Depth;
-use super::intervention::Setting;
-use super::probe::{Abort, Probe, WarmUp};
+use super::probe::{Abort, Probe, Setting, WarmUp};
 use super::probe_timing::ProbeTiming;
 use super::session::{Session, Stage, bound, longest_wait};
 use crate::config::Pattern;

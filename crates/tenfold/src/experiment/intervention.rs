@@ -1,6 +1,5 @@
 //! Changes that tell two explanations apart: what is asked is the science's, how it is changed is here.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use capacity::{Change, Question};
@@ -8,28 +7,14 @@ use observe::{Recorder, Sample};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::probe::Abort;
+use super::probe::{Abort, Setting};
 use super::probe_timing::ProbeTiming;
 use super::session::Session;
 use crate::document::plan::Purpose;
 use crate::service::deployment::BALANCER;
 
-/// What a probe does differently from the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// Where the load goes instead of to the balancer.
-    pub past_balancer: Option<SocketAddr>,
-    pub generator_threads: usize,
-}
-
 /// An intervention may take this share of what is left of the budget.
 const SHARE: u32 = 4;
-
-impl Default for Setting {
-    fn default() -> Setting {
-        Setting { past_balancer: None, generator_threads: 1 }
-    }
-}
 
 impl Session<'_> {
     /// Asks what one instance left open.

@@ -1,12 +1,12 @@
 //! One measurement: a fixed number of instances under a fixed workload, until its interval is tight.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use capacity::Interval;
 use load::{Report, Run, Window};
 use observe::Machine;
 
-use super::intervention::Setting;
 use super::observation::{Edges, Observation};
 use super::probe_timing::ProbeTiming;
 use crate::config::Request;
@@ -34,12 +34,26 @@ pub struct Probe {
     pub setting: Setting,
 }
 
+/// What a probe does differently from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Where the load goes instead of to the balancer.
+    pub past_balancer: Option<SocketAddr>,
+    pub generator_threads: usize,
+}
+
+impl Default for Setting {
+    fn default() -> Setting {
+        Setting { past_balancer: None, generator_threads: 1 }
+    }
+}
+
 /// When the warm-up is over.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WarmUp {
-    /// After the timing's time.
+    /// After a fixed time.
     Time,
-    /// Nothing is known of the app yet: after the timing's time and so many answers, or in vain. How long the
+    /// Nothing is known of the app yet: after a fixed time and so many answers, or in vain. How long the
     /// answers take then sets the timing.
     Answers { least: u64, patience: Duration },
 }

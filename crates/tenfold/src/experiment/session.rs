@@ -8,9 +8,8 @@ use observe::Machine;
 
 use super::crash::crashes;
 use super::evidence::Evidence;
-use super::intervention::Setting;
 use super::observation::{Observation, of_redirects};
-use super::probe::{Abort, Probe, WarmUp};
+use super::probe::{Abort, Probe, Setting, WarmUp};
 use super::probe_timing::{Budget, ProbeTiming};
 use super::{Depth, Experiment};
 use crate::config::Pattern;

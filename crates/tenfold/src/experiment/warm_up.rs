@@ -89,7 +89,7 @@ impl Session<'_> {
         let begun = Instant::now();
         let mut last = self.probe(probe, stage).await?;
         let mut demands = vec![last.app_demand()];
-        // Of one that was not seen to fall all that it costs more than the first may be warming up.
+        // Until a drop is seen, treat all extra CPU cost as warm-up.
         let mut falls = self.known.dearer(&last);
         while falls > SETTLED && begun.elapsed() < patience && self.holds(probe) {
             last = self.probe(probe, stage).await?;
