@@ -57,7 +57,7 @@ fn connect(client: Ipv4Addr, address: SocketAddr, opening: &[u8]) -> TcpStream {
     stream
 }
 
-/// So many connections of the attacker, each of which reads 20 KB/s.
+/// Opens this many connections of the attacker, each of which reads 20 KB/s.
 fn read_slowly(address: SocketAddr, connections: usize, opening: &[u8], over: &AtomicBool) {
     let connect = || {
         let stream = connect(ATTACKER, address, opening);

@@ -1,6 +1,6 @@
 //! Findings on apps of `tests/apps` that have one bottleneck and no other, and on pairs.
 //!
-//! They are measured again when Tenfold itself says that the machine was too busy, and what rests on
+//! Apps are measured again when Tenfold itself says that the machine was too busy, and what rests on
 //! rates holds only of a plan that Tenfold stands for: a busy machine makes even a sleep longer.
 
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ fn plan(app: &str, arguments: &str) -> Value {
     plan
 }
 
-/// The same, if Tenfold does not doubt it because the machine was busy with something else each time.
+/// Its plan, unless Tenfold doubts it each time because the machine was busy with something else.
 fn sound_plan(app: &str, arguments: &str) -> Option<Value> {
     sound(json(&measure(app, arguments)))
 }
 
-/// The same of an app that is held to limits, where this user may set them.
+/// The plan of an app that is held to limits, where this user may set them.
 fn limited_plan(app: &str, arguments: &str) -> Option<Value> {
     let output = measure(app, arguments);
     if said(&output).contains("; run it as root, or under") {

@@ -45,8 +45,8 @@ impl Home {
         command
     }
 
-    /// The same in a shell that has run `setting` first, and ends with its terminal though the tests run
-    /// under nohup: what is ignored is inherited, and no shell gives it back.
+    /// The command in a shell that has run `setting` first. It ends with its terminal even if the tests run
+    /// under nohup, since an ignored signal is inherited and no shell gives it back.
     pub fn within(&self, setting: &str, command: &Command) -> Command {
         let mut shell = Command::new("env");
         shell
@@ -57,7 +57,7 @@ impl Home {
         shell
     }
 
-    /// The same without the terminal that the tests may have.
+    /// The command without the terminal that the tests may have.
     pub fn as_service(&self, command: &Command) -> Command {
         let mut service = Command::new("setsid");
         service.arg(command.get_program()).args(command.get_args());

@@ -6,9 +6,9 @@ use std::net::{SocketAddr, TcpStream};
 use crate::harness::{Home, alone, eventually, free_address};
 
 const CONNECTIONS: usize = 60;
-/// Of each connection, as many as it may have.
+/// Streams of each connection: as many as it may have.
 const STREAMS: u32 = 128;
-/// Of each body that never ends, as much as is gathered before a slot is asked for.
+/// Bytes of each body that never ends: as many as are gathered before a slot is asked for.
 const PART: usize = 16_000;
 
 /// RFC 9113 4.1.

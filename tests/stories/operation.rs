@@ -219,7 +219,7 @@ fn two_addresses_share_a_port() {
     assert!(status.contains("127.0.0.1:2 ") && !status.contains("127.0.0.1:1 "), "{status}");
 }
 
-/// As by cron, which has no `XDG_RUNTIME_DIR`, and then from a terminal, which has one.
+/// Cron starts it without `XDG_RUNTIME_DIR`, and a terminal asks, which has one.
 #[test]
 fn status_finds_a_service_started_without_a_session() {
     let _machine = shared();

@@ -50,7 +50,7 @@ fn fibscale_saturates_at_one_and_four_hold_the_goal() {
     assert!(plan["duration_s"].as_f64().unwrap() < 90.0);
 }
 
-// The same at a tenth of the delay, every count up to 10 measured: the truth beside the prediction.
+// FibScale at a tenth of its delay, with every count up to 10 measured beside its prediction.
 #[test]
 fn fibscale_is_predicted_within_ten_percent() {
     let _machine = alone();

@@ -19,7 +19,7 @@ use crate::h1::scan::{Scan, Scanner};
 use crate::net::peer::{Peer, Scheme};
 pub use edges::{forwarded, proxy_header, routes};
 
-/// As many fields as the parser can hold.
+/// The most fields that the parser can hold.
 const FIELDS: usize = crate::h1::MAX_FIELDS;
 
 /// The client's address.

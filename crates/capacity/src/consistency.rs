@@ -250,7 +250,7 @@ mod tests {
         contradictions(&Answer { model, goal, recommendation, findings, trials, measured })
     }
 
-    // As one probe at five instances that were cold had made it.
+    // One probe of five cold instances gave this model.
     #[test]
     fn a_model_is_held_against_every_valid_measurement() {
         let (cpu, found) = (Kind::CpuBound, [Kind::CpuBound]);

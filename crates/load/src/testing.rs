@@ -169,7 +169,7 @@ impl Sim {
         self
     }
 
-    /// As a control does it.
+    /// Changes the plan as a control does.
     pub(crate) fn steer(&mut self, change: impl FnOnce(&mut Plan, Nanos)) {
         let plan = self.plan.as_mut().unwrap();
         change(plan, self.load_clock.load_time(self.now));

@@ -238,7 +238,7 @@ impl Default for Limits {
             connections: 50_000,
             // One client leaves three quarters of all connections to others.
             client_connections: 12_500,
-            // As many as its connections, so that HTTP/2 gets no more than HTTP/1.
+            // As many requests as connections, so that HTTP/2 gets no more than HTTP/1.
             client_in_flight: 12_500,
             // Room for some ten thousand HTTP/2 uploads at once, which is more than one client can take.
             memory_bytes: 1 << 30,

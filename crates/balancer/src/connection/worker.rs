@@ -193,7 +193,7 @@ impl Shared {
 }
 
 impl ShutdownDeadlines {
-    /// The same deadline for all connections.
+    /// One deadline for all connections.
     pub(crate) fn at(instant: Instant) -> Self {
         ShutdownDeadlines { idle: instant, busy: instant }
     }

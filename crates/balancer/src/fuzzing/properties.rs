@@ -1,4 +1,4 @@
-//! The same properties for nearly valid bytes, which random bytes never are.
+//! The properties of the fuzz targets for nearly valid bytes, which random bytes never are.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -295,7 +295,7 @@ mod tests {
         frames.skip = 0;
         (0..MAX_FRAME_BUDGET).for_each(|_| frames.see(&frame(3, 4), &count));
         assert!(!count.is_flooded());
-        // So many that no pause of the machine refills the budget.
+        // Too many for a pause of the machine to refill the budget.
         (0..100 * MAX_FRAME_BUDGET).for_each(|_| frames.see(&frame(3, 4), &count));
         assert!(count.is_flooded());
     }

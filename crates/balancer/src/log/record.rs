@@ -9,7 +9,7 @@ use crate::h1::logged_fields::LoggedFields;
 /// The record of one request.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    /// As it was sent.
+    /// The bytes as the client sent them.
     pub(crate) request_line: Vec<u8>,
     pub(crate) fields: LoggedFields,
     /// The status of the last answer that the client got a part of.

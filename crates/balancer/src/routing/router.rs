@@ -264,7 +264,7 @@ mod tests {
         Router::new(&rules.iter().enumerate().map(route).collect::<Vec<_>>())
     }
 
-    /// Of a listener that redirects, without routes.
+    /// The entry of a listener that redirects and has no routes.
     fn entry(location: &str) -> ListenerRoute {
         let redirect = Redirect::new(RedirectStatus::PermanentRedirect, location).unwrap();
         let mut listener = Listener::new(SocketAddr::from(([127, 0, 0, 1], 0)));

@@ -51,7 +51,7 @@ pub struct Handle {
 pub enum Drained {
     /// Every request in flight finished, or there was no such backend.
     Clean,
-    /// So many requests were still in flight at the deadline. They continue as long as the backend
+    /// This number of requests was still in flight at the deadline. They continue as long as the backend
     /// answers them.
     InFlight(usize),
 }

@@ -76,7 +76,7 @@ fn a_warm_exchange_allocates_nothing() {
 #[test]
 fn an_http2_client_that_takes_nothing_costs_bounded_memory() {
     const STREAMS: u32 = 128;
-    /// As the table of limits has it, and some for the streams themselves.
+    /// The figure of the table of limits, and some for the streams themselves.
     const OF_A_STREAM: usize = (104 + 16) << 10;
 
     let _turn = turn();

@@ -18,7 +18,7 @@ use rustls::pki_types::pem::PemObject;
 use crate::secured::{Authority, Secured, replaced};
 use crate::stage::{GET, OK, Origin, Stage, eventually};
 
-/// Of the account that pebble wants to know.
+/// The key of the account that pebble wants to know.
 const MAC_KEY: &str = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
 
 /// Issues certificates of four seconds for hosts that answer on a given port.

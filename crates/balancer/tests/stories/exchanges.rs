@@ -52,7 +52,7 @@ fn a_body_that_follows_its_header_is_not_waited_for() {
     });
 }
 
-/// As a client does that writes each as it has it.
+/// A client may write each piece as it has it.
 #[test]
 fn the_pieces_of_a_request_are_not_waited_for() {
     let (origin, _seen) = Origin::answering(OK);

@@ -13,7 +13,7 @@ const QUEUE: usize = 64;
 /// More than sockets hold of an answer that nobody reads.
 const BIG: usize = 16 << 20;
 
-/// Of one whose requests are answered one after the other.
+/// A victim sends this many requests, one after the other.
 const VICTIMS_REQUESTS: usize = 50;
 
 fn stage() -> Stage {

@@ -121,7 +121,7 @@ fn bytes_after_an_answer_are_dropped_with_their_connection() {
     assert_eq!(stage.backend().counts.connects, 3);
 }
 
-/// The same when they come late, on a connection that is already idle.
+/// Surplus bytes may also come late, on a connection that is already idle.
 #[test]
 fn bytes_on_an_idle_connection_end_it() {
     let (sent, late) = mpsc::channel();

@@ -143,7 +143,7 @@ fn http1_clients_get_what_an_h2c_backend_sends() {
     client.expect("no");
 }
 
-/// As Go's server answers that has the whole of a small body when it begins.
+/// Go's server answers like this when it has the whole of a small body at the start.
 #[test]
 fn trailers_follow_a_body_with_a_length() {
     let (address, _) = backend(10, |_, (request, mut respond)| {
@@ -232,7 +232,7 @@ fn a_refusal_is_passed_on_where_it_cannot_be_sent_again() {
     });
 }
 
-/// As servers of gRPC do whose connection is old, with whatever calls are on their way.
+/// Servers of gRPC close an old connection like this, whatever calls are on their way.
 #[test]
 fn a_server_that_goes_away_is_fit_all_the_same() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -418,7 +418,7 @@ fn an_idle_connection_is_closed() {
     stage.until("closed", |now| now.clients.open == 0);
 }
 
-/// As clients of gRPC do, to see how much a round trip carries.
+/// Clients of gRPC send such pings to see how much a round trip carries.
 #[test]
 fn a_ping_for_every_answer_is_no_flood() {
     let (origin, _seen) = Origin::answering(OK);
@@ -436,7 +436,7 @@ fn a_ping_for_every_answer_is_no_flood() {
     });
 }
 
-/// As in an app that answers some requests too late: the rest need the connection.
+/// An app may answer some requests too late, while the rest need the connection.
 #[test]
 fn giving_up_every_other_request_is_no_flood() {
     let origin = Origin::new(|mut peer| {

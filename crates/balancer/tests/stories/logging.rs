@@ -73,7 +73,7 @@ fn an_object_tells_who_answered() {
     for part in [
         "{\"time\":\"2",
         "\"client\":\"127.0.0.1\",\"host\":\"h\",\"request\":\"GET / HTTP/1.1\",\"status\":200,",
-        // Of the body with its framing, without both headers.
+        // Bytes of the body with its framing, without both headers.
         "\"bytes\":13,\"referer\":null,\"user_agent\":null,",
         &format!("\"request_id\":\"{id}\",\"app\":\"app\",\"backend\":\"origin\",\"attempts\":1,"),
         "\"queue_ms\":0.000,\"service_ms\":",

@@ -113,7 +113,7 @@ fn what_came_over_tls_to_the_proxy_is_https() {
         config.listeners[0].redirect = Some(Redirect::to_https(RedirectStatus::Found, 443));
     });
     stage.add(&origin, 1);
-    // The same header with PP2_TYPE_SSL: the client spoke TLS.
+    // A header with PP2_TYPE_SSL says that the client spoke TLS.
     let mut secured = [V2, b"\x20\0\x05\x01\0\0\0\0"].concat();
     secured[15] = (secured.len() - 16) as u8;
     for (header, status) in [(V2, "302 Found"), (&secured, "200 OK")] {

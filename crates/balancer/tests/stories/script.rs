@@ -11,7 +11,7 @@ pub(crate) struct Vector {
 
 /// Consecutive lines of one arrow.
 pub(crate) struct Step {
-    /// Of its first line, in the file.
+    /// The number of its first line in the file.
     pub line: usize,
     pub arrow: Arrow,
     pub what: What,

@@ -125,7 +125,7 @@ impl Secured {
         self.0.flush().unwrap();
     }
 
-    /// The same, and says with them that nothing more will be sent.
+    /// Sends these records, and says with them that nothing more will be sent.
     pub(crate) fn finish(&mut self, records: &[&str]) {
         for record in records {
             self.0.conn.writer().write_all(record.as_bytes()).unwrap();

@@ -124,7 +124,7 @@ impl Stage {
         client.rest()
     }
 
-    /// The same, leaving the sending direction open: one answer with its Content-Length.
+    /// Sends a request, leaves the sending direction open, and reads one answer by its Content-Length.
     pub(crate) fn client_asks(&self, request: &str) -> String {
         let mut client = self.client();
         client.send(request);
@@ -304,7 +304,7 @@ impl Peer {
         String::from_utf8(self.ahead).unwrap() + end
     }
 
-    /// The same for bytes that are no text, without saying how they ended.
+    /// The rest as bytes, which need not be text, without saying how they ended.
     pub(crate) fn rest_bytes(mut self) -> Vec<u8> {
         self.read_to_end();
         self.ahead

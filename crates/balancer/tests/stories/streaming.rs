@@ -110,7 +110,7 @@ fn a_slow_reader_holds_its_origin_back() {
     stage.until("the slot is free", |snapshot| snapshot.apps[0].backends[0].in_flight == 0);
 }
 
-/// The same for an upload that its origin does not read.
+/// An upload that its origin does not read is not gathered either.
 #[test]
 fn a_slow_origin_holds_its_client_back() {
     let (release, wait) = mpsc::channel::<()>();

@@ -137,7 +137,7 @@ fn early_hints_do_not_ask_for_a_body() {
     assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
 }
 
-/// The same with a slot, once the backend or the client has begun with the body.
+/// A request that holds a slot times out, too, once the backend or the client has begun with the body.
 #[test]
 fn a_body_that_was_expected_and_stops_coming_is_408() {
     for (interim, piece) in [("HTTP/1.1 100 Continue\r\n\r\n", ""), ("", "he")] {

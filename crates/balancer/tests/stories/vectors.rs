@@ -26,7 +26,7 @@ struct Play {
 
 /// How far received bytes agree with what is expected.
 enum Agreement {
-    /// They do, with so many bytes.
+    /// They agree, and the message has this many bytes.
     Whole(usize),
     Partial,
     Differs,

@@ -23,7 +23,7 @@ pub(super) fn failing(e: &Evidence) -> Option<Finding> {
 /// Requests that wait until the instance runs again do not fail.
 fn dying(e: &Evidence) -> Option<Finding> {
     let crashes = e.crashes.as_ref().filter(|_| matches!(e.failing, Some(Failing::Deaths(_))))?;
-    // They are counted, not sampled.
+    // Crashes are counted, not sampled.
     let certain = clarity(1.0, 0.0, 1.0);
     found(Kind::Failing, certain, Details::Crashes(crashes.clone()), Remedy::MendCrashes)
 }

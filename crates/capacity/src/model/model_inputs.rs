@@ -149,7 +149,7 @@ mod tests {
         assert!((peak(&[faster]) - 103.3).abs() < 1e-9, "one was measured in a slow moment");
     }
 
-    // As a JVM's compiler makes of it: a first rung at 2.4 ms of CPU, two that were new, and later 1.2 ms.
+    // A JVM that still compiles: the first rung takes 2.4 ms of CPU a request, later ones take 1.2 ms.
     #[test]
     fn what_was_cold_teaches_nothing_once_it_was_measured_warm() {
         let cold = ModelInputs {

@@ -420,8 +420,8 @@ impl Model {
         (0..MODEL_DRAWS).map(draw).collect()
     }
 
-    /// As another run of the same probes might have measured it: `wander` gives factors about 1 for a
-    /// relative half-width.
+    /// The model that another run of the same probes might have given. `wander` draws a factor around 1
+    /// from a relative half-width.
     pub(crate) fn measured_again(&self, mut wander: impl FnMut(f64) -> f64) -> Model {
         let mut one = self.measured.one;
         let level = wander(one.error);

@@ -206,7 +206,7 @@ mod tests {
     use crate::testing::measured;
     use crate::testing::{model, saturation};
 
-    // Of a system that is drawn anew for every capacity, more may be done and take longer.
+    // Each draw has another capacity, so a draw that completes more may also take longer.
     #[test]
     fn an_interval_lies_around_what_is_predicted() {
         let demand = Interval::of_another(&[0.0040, 0.0041, 0.0042]);

@@ -187,7 +187,7 @@ mod tests {
         assert!((0.32..0.36).contains(&middle), "{middle}");
     }
 
-    // Of four instances, at the same CPU of a request.
+    // Four instances at the same CPU a request.
     #[test]
     fn how_periods_lie_to_each_other_is_in_the_interval() {
         let all = simulated(QUOTA, 4, &USERS);

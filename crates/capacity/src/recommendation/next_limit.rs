@@ -31,7 +31,7 @@ impl Search<'_> {
             let counts = n + 1..=(NEXT_LIMIT_REACH * n as f64).ceil() as usize + 1;
             let mut near = counts.take_while(|m| self.is_near(self.model.capacity(m - 1), n));
             let at = near.find(|m| holds(*m));
-            // So many are no limit where fewer were seen to do more.
+            // A count is no limit where fewer instances were seen to complete more.
             let at = at.filter(|m| self.model.capacity(*m) > self.completed(n));
             at.map(|at_instances| NextLimit { kind, at_instances })
         };

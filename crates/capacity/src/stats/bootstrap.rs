@@ -48,7 +48,7 @@ pub(crate) fn estimates<const N: usize>(
     })
 }
 
-/// As many windows as there are, in blocks from anywhere.
+/// Draws as many windows as were measured, in blocks that begin anywhere.
 fn draw(windows: usize, length: usize, random: &mut StdRng) -> Vec<usize> {
     let mut drawn = Vec::with_capacity(windows + length);
     while drawn.len() < windows {

@@ -57,8 +57,8 @@ impl Estimate {
         Some(Estimate { value: mean, variance: squares / (n - 1.0) / n, degrees: n - 1.0 })
     }
 
-    /// The same of values that were rounded to steps: values that coincide may differ by one. Half of
-    /// its square on each side makes the standard error of a difference one step at least.
+    /// The estimate for values that were rounded to a step: equal ones may differ by one step. Half of its
+    /// square as the least variance gives a difference a standard error of at least one step.
     pub(crate) fn rounded_to(self, step: f64) -> Estimate {
         Estimate { variance: self.variance.max(step * step / 2.0), ..self }
     }

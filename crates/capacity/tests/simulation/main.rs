@@ -11,7 +11,7 @@ use simulator::{Service, System, fitted, simulate};
 const CORES: f64 = 4.0;
 /// Seconds of thinking; the service takes one.
 const THINK: f64 = 4.0;
-/// Of the systems of the grid, every so manyth is tried: prime to the length of each axis.
+/// Only every eleventh system of the grid is tried. The stride is prime to the length of each axis.
 const STRIDE: usize = 11;
 const SERVICES: [Service; 4] =
     [Service::Constant, Service::Uniform, Service::Exponential, Service::Mixed(4.0)];
@@ -49,7 +49,7 @@ impl Case {
 
     fn compare(&self, model: &Model, workload: Workload) -> Option<Compared> {
         const REQUESTS: usize = 40_000;
-        // As the balancer would have it.
+        // The balancer would hold it to the same slots.
         let system = System { slots: model.slots, ..self.system };
         let predicted = predict(model, &workload, system.instances);
         let response = predicted.response?;

@@ -354,7 +354,7 @@ pub(crate) fn saturate(system: System, users: usize, requests: usize, seed: u64)
     }
 }
 
-/// As a plan would measure and fit it: one instance by doubling concurrency, then two.
+/// The model that a plan would fit: one instance under doubling concurrency, then two.
 pub(crate) fn fitted(system: System, requests: usize, seed: u64) -> Model {
     let one = System { instances: 1, ..system };
     let concurrencies = (0..).map(|i| 1 << i).take_while(|c| *c <= 4 * system.slots);

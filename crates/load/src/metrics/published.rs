@@ -16,7 +16,7 @@ pub(crate) struct Published {
     pub(crate) since: Nanos,
     pub(crate) tally: Tally,
     pub(crate) windows: WindowList,
-    /// Of the thread, since the measuring began.
+    /// What the thread used since the measuring began.
     pub(crate) usage: Usage,
     pub(crate) state: ThreadState,
     /// What the judgement at the end needs.

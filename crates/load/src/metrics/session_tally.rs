@@ -37,7 +37,7 @@ pub struct SessionTally<Times = Lazy<Histogram>> {
     /// From the send to the first byte of the answer, by the first digit of the status: from 2xx to
     /// 5xx, and all others.
     pub by_class: [Times; 5],
-    /// Of sessions that completed.
+    /// Lengths of the sessions that completed.
     pub session_length: Times,
     /// Expectations by name.
     pub checks: BTreeMap<&'static str, Outcomes>,

@@ -96,7 +96,7 @@ pub(crate) struct WindowTally {
 pub(crate) struct Gauges {
     pub(crate) users: u64,
     pub(crate) waiting: u64,
-    /// Of the thread, since the measuring began.
+    /// What the thread used since the measuring began.
     pub(crate) usage: Usage,
 }
 

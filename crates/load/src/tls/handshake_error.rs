@@ -52,7 +52,7 @@ pub(crate) fn explained(error: Option<&Error>) -> String {
     }
 }
 
-/// As the library says it: "certificate expired: ...".
+/// The library's words without its prefix, as in "certificate expired: ...".
 fn lower_case(wrong: &CertificateError) -> String {
     let said = wrong.to_string();
     format!("the server's {}", said.trim_start_matches("invalid peer ").trim_end_matches('.'))

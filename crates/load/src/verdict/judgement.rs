@@ -20,9 +20,9 @@ use crate::workload::user_count::Ramp;
 pub enum Verdict {
     /// The numbers describe the target.
     Valid,
-    /// They may be wrong. The reasons say why.
+    /// The figures may be wrong. The reasons say why.
     Suspect,
-    /// They describe the generator, or nothing.
+    /// The figures describe the generator, or nothing.
     Invalid,
 }
 

@@ -16,7 +16,7 @@ use crate::verdict::judging::Judging;
 pub(crate) struct LittlesLaw {
     /// Requests in the system, or users, on average.
     pub(crate) counted: f64,
-    /// The same number, from throughput, response times and pauses.
+    /// Their number by Little's law, from throughput, response times and pauses.
     pub(crate) derived: f64,
     /// How far both may differ because of requests under way at the beginning and the end.
     pub(crate) ends: f64,

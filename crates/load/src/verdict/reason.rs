@@ -128,7 +128,7 @@ pub enum Reason {
     BooksDisagree {
         /// Requests in the system on average, as they were counted.
         counted: f64,
-        /// The same number, from throughput, response times and pauses.
+        /// Their number by Little's law, from throughput, response times and pauses.
         derived: f64,
     },
     /// A generator thread stopped with an error of its own.

@@ -45,7 +45,7 @@ pub(crate) enum Source {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Several {
     Any,
-    /// As a list.
+    /// All of them, in a list.
     All,
 }
 

@@ -217,7 +217,7 @@ mod tests {
     const BODY: &str = r#"{"a": [1, {"b c": "x", "d": null}, "t"], "é": {"a": [2.5]}, "a\"b": 3,
         "twice": 1, "twice": [true], "deep": [[[{"x": {}}]]]}"#;
 
-    /// As the library finds it in a tree of the whole.
+    /// What the library finds in a tree of the whole body.
     fn in_tree(path: &str, body: &str) -> Option<Value> {
         let tree: Value = serde_json::from_str(body).ok()?;
         JsonPath::parse(path).unwrap().query(&tree).first().cloned()

@@ -83,7 +83,7 @@ pub(crate) enum Touch {
 pub(crate) struct Moved {
     pub(crate) from_client: u64,
     pub(crate) to_backend: u64,
-    /// Of the body. Each interim answer counts one. A header has one deadline as a whole.
+    /// Bytes of the body. Each interim answer counts one. A header has one deadline as a whole.
     pub(crate) from_backend: u64,
     pub(crate) to_client: u64,
     /// The part of `to_client` that is headers.

@@ -53,7 +53,7 @@ pub(super) struct Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Demand {
     Nothing,
-    /// They have requests, and nobody waits.
+    /// The members have requests, and nobody waits.
     Met,
     /// Somebody waits for a slot.
     Waits,

@@ -83,7 +83,7 @@ fn the_rest_of_a_slot_is_not_contention() {
     assert!(m.error(10) > m.error(2));
 }
 
-// Of tests/apps/thread_pool: five that were new had an error of 2.44 and took three times the CPU.
+// Measured with tests/apps/thread_pool: five cold instances had an error of 2.44 and three times the CPU.
 #[test]
 fn a_probe_weighs_as_much_as_it_is_sure() {
     let mut m = model(8, 0.0225, 1.7e-3, 2.0);

@@ -216,8 +216,8 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// As many of the queue as there are free slots, to the instance that holds least; they
-    /// take turns, as the balancer has it under a quota.
+    /// Sends waiting requests to free slots, each to the instance with the fewest in flight. Equal ones take
+    /// turns, as in the balancer under a quota.
     fn dispatch(&mut self) {
         while !self.queue.is_empty() {
             let rank = |i: &usize| (self.instances[*i].held, self.instances[*i].last);

@@ -110,7 +110,7 @@ fn beyond_the_balancers_limit_there_is_no_other() {
     assert_eq!(r.reason.one_more, Some(OneMore::NoHelp(BusyPart::Balancer)));
 }
 
-// The same where it is the generator's thread that is the busier one.
+// Here the generator's thread is busier than the balancer's.
 #[test]
 fn what_the_generator_cannot_send_is_not_laid_to_the_balancer() {
     let mut m = model(16, 0.001, 1e-5, 64.0);

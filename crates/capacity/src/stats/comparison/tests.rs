@@ -50,8 +50,8 @@ fn the_same_twice_does_not_differ() {
     let by_runs = (0..SEEDS)
         .filter(|seed| differing(&compare(&runs(2 * seed), &runs(2 * seed + 1), FINE, *seed)) > 0);
     let by_runs = by_runs.count();
-    // Of 600 pairs 31 differ by windows (5.2 %) and 18 by runs. 5 % of 60 are 3; more than 6 come by
-    // chance once in 30 times, and the seeds are fixed.
+    // 31 of 600 pairs differ by windows (5.2 %) and 18 by runs. 5 % of 60 is 3; chance gives more than 6
+    // once in 30 times, and the seeds are fixed.
     assert!(by_windows <= 6 && by_runs <= 6, "{by_windows} by windows, {by_runs} by runs");
 }
 

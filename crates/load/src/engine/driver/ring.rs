@@ -377,7 +377,7 @@ impl Ring {
             // SAFETY: every pointer in an entry made in this file leads to memory that the ring
             // owns: `targets` and `repeated` never change once set, an outgoing's bytes are not
             // touched until its completion was read, and the kernel chooses among `buffers`.
-            // They outlive the kernel's use of them: `Drop` ends it first.
+            // All of these outlive the kernel's use of them: `Drop` ends that first.
             if unsafe { self.io.submission().push(entry) }.is_ok() {
                 return;
             }

@@ -40,7 +40,7 @@ pub(crate) struct Http2Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Capacity {
     Open,
-    /// As many streams as the server allows are under way.
+    /// The server allows no further stream at a time.
     Full,
     /// No more streams: the server is about to close the connection, or is silent.
     Shut,

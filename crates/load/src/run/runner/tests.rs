@@ -311,7 +311,7 @@ fn users_and_rate_change_while_it_runs() {
     thread::sleep(ms(450));
     assert!(closed.windows().iter().all(|window| window.users == 12));
     let (closed, open) = (closed.finish(), open.finish());
-    // Of the best window: a machine that stalls takes the others.
+    // Only the best window counts: a stalled machine spoils the others.
     let most = closed.windows.iter().map(|window| window.answered).max();
     assert!(most > Some(30), "two users could not, in 100 ms: {most:?}");
     assert_ratio(open.offered, 300.0, 0.1);

@@ -35,7 +35,7 @@ struct Simulation {
     ordinals: Vec<u32>,
     /// Those of each backend that do not count.
     before: Vec<u32>,
-    /// Of a hundred clients, those that leave.
+    /// How many of a hundred clients leave.
     leave: u64,
     /// When each worker or the processor is free.
     free: Vec<Vec<u64>>,

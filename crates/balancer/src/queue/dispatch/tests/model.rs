@@ -41,7 +41,7 @@ enum Step {
     Stall(usize),
     Upgrade(usize),
     HangUp(usize),
-    /// So many milliseconds later.
+    /// Time passes, in milliseconds.
     Tick(u64),
 }
 
@@ -374,12 +374,12 @@ impl World {
         self.fits(member, hints) && self.dispatch.tier_for(&hints.tried) == Some(member.tier())
     }
 
-    /// The same where nothing holds its client back.
+    /// Whether it may be sent there, and nothing holds its client back.
     fn is_due(&self, member: &Member<()>, hints: &RequestHints) -> bool {
         self.may(member, hints) && !self.dispatch.is_curbed(hints.client)
     }
 
-    /// The same for one that was bound to a backup: it stays.
+    /// Whether it may stay where it was bound, be that a backup.
     fn fits(&self, member: &Member<()>, hints: &RequestHints) -> bool {
         member.takes() && !hints.tried.contains(member.id)
     }

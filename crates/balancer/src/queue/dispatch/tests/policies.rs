@@ -108,8 +108,8 @@ fn connections_follow_weights() {
     assert!((40..=80).contains(&share(&two, "a")) && (10..=35).contains(&share(&two, "b")));
 }
 
-/// Of two that are asked at random the less busy one: the most and the least differ by little, where
-/// chance alone would have them 20 and more apart (Azar et al. 1999).
+/// The less busy of two random members gets the request. Most and least then differ by little; chance alone
+/// would have them 20 and more apart (Azar et al. 1999).
 #[test]
 fn the_less_busy_of_two_evens_out() {
     let mut d = weighted(Policy::RandomTwo, &["a", "b", "c", "d"].map(|name| (name, 1)));

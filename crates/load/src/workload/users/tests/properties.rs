@@ -117,7 +117,7 @@ impl Account {
                 assert!(time >= pause.max(1));
                 Doing::Thinks(self.now + time)
             }
-            // As the generator does in a pause.
+            // The generator does the same in a pause.
             Next::Send(due) if self.paused => {
                 users.wait_until(user as u32, due);
                 Doing::Thinks(due)
