@@ -4,11 +4,13 @@
 //! - [`fake`]: a driver and a membership in virtual time, for tests.
 //!
 //! To add a driver, write a file beside `process.rs` that implements [`Driver`] and [`Instance`], and
-//! pass it to [`Fleet::new`](crate::Fleet::new). The fleet's tests show what it expects of them.
+//! pass it to [`Fleet::new`](crate::Fleet::new). The fleet's tests show what it expects of them. What the
+//! guard must undo when Tenfold is killed goes into [`undo`].
 
 pub mod fake;
 pub mod process;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::app::{App, Readiness};
 use crate::error::StartError;
 use crate::exit::Exit;
+use crate::guard;
 
 /// A running instance, as the rest of the program sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,8 +34,51 @@ pub struct Member {
     pub name: String,
     /// Where it takes requests.
     pub address: SocketAddr,
-    /// The leader of its process group.
-    pub pid: u32,
+    /// What its driver calls it: a process id, or the name of a unit or a container.
+    pub handle: String,
+    /// Which processes it is.
+    pub extent: Extent,
+}
+
+/// The body of the guard process: returns when Tenfold has ended, and nothing of it is left.
+///
+/// # Errors
+/// When its signals cannot be taken.
+pub fn run_guard() -> io::Result<()> {
+    guard::run(undo)
+}
+
+/// Undoes what a driver has listed with the guard.
+fn undo(_: &str) {}
+
+/// Which processes are an instance, or something that instances lean on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extent {
+    /// The process group of this leader.
+    ProcessGroup(u32),
+    /// The control group of this process, with all groups below it.
+    ControlGroup(u32),
+    /// None that can be seen from here.
+    Elsewhere,
+}
+
+/// Something that instances lean on, such as a database: watched, and never changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dependency {
+    /// As the user calls it.
+    pub name: String,
+    /// Which processes it is.
+    pub extent: Extent,
+}
+
+/// Who starts an instance again that has died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restarts {
+    /// The fleet, after a wait that grows.
+    Ours,
+    /// What runs it: the driver takes over what has come back.
+    Engine,
 }
 
 /// The identity that an instance will have.
@@ -55,8 +101,11 @@ pub type Notice = Arc<OnceLock<String>>;
 /// Is told which instances may get requests; a balancer.
 #[async_trait]
 pub trait Membership: Send + Sync + 'static {
-    /// The instance is ready.
-    fn join(&self, member: &Member);
+    /// The instance is ready. Returns when it gets requests.
+    ///
+    /// # Errors
+    /// When it cannot be given any; it is stopped then.
+    async fn join(&self, member: &Member) -> Result<(), StartError>;
 
     /// The instance died by itself: in service, or while it was drained.
     fn lost(&self, member: &Member);
@@ -66,15 +115,51 @@ pub trait Membership: Send + Sync + 'static {
     async fn drain(&self, member: &Member, deadline: Duration);
 }
 
-/// Starts instances.
+/// Starts instances of one app.
 #[async_trait]
 pub trait Driver: Send + Sync + 'static {
-    /// Starts an instance without waiting until it is ready. When the future is dropped, nothing
-    /// that it started remains.
+    /// Whether instances can be run and held to the app's limits here; tries it.
     ///
     /// # Errors
-    /// When the instance could not be started.
+    /// When what runs them is absent, too old or unwilling, or this user's rights do not allow it.
+    async fn check(&self, app: &App) -> Result<(), StartError>;
+
+    /// How many instances a Tenfold before this one has left running for the next one; the first
+    /// starts take them over.
+    ///
+    /// # Errors
+    /// When what runs them does not answer.
+    async fn found(&self, _: &App) -> Result<usize, StartError> {
+        Ok(0)
+    }
+
+    /// Starts an instance without waiting until it is ready, or takes over one that was left running
+    /// for this index. When the future is dropped, nothing that it started remains.
+    ///
+    /// # Errors
+    /// When the instance could not be started, or is not held to its limits.
     async fn start(&self, app: &App, identity: &Identity) -> Result<Box<dyn Instance>, StartError>;
+
+    /// What the instances lean on.
+    ///
+    /// # Errors
+    /// When one of them does not run, so that nothing could be measured.
+    async fn dependencies(&self, _: &App) -> Result<Vec<Dependency>, StartError> {
+        Ok(Vec::new())
+    }
+
+    /// Undoes what outlives instances. May be called again.
+    ///
+    /// # Errors
+    /// When something stays as it was changed.
+    async fn restore(&self, _: &App) -> Result<(), StartError> {
+        Ok(())
+    }
+
+    /// Who starts an instance again that has died.
+    fn restarts(&self) -> Restarts {
+        Restarts::Ours
+    }
 }
 
 /// A started instance. Dropping it kills it and all that it started, without grace.
@@ -83,8 +168,11 @@ pub trait Instance: Send {
     /// Where it takes requests; final once [`ready`](Instance::ready) has returned.
     fn address(&self) -> SocketAddr;
 
-    /// The leader of its process group.
-    fn pid(&self) -> u32;
+    /// What its driver calls it.
+    fn handle(&self) -> &str;
+
+    /// Which processes it is.
+    fn extent(&self) -> Extent;
 
     /// Returns when the instance can take requests.
     ///
@@ -106,8 +194,21 @@ pub trait Instance: Send {
     async fn stop(&mut self, grace: Duration) -> Exit;
 
     /// At most `n` of the last lines that it wrote, oldest first, printable.
-    fn last_lines(&self, n: usize) -> Vec<String>;
+    async fn last_lines(&self, n: usize) -> Vec<String>;
 
     /// A problem that did not stop the instance.
     fn notice(&self) -> Notice;
+
+    /// Leaves it running for the next Tenfold. One that lives only with this Tenfold is killed.
+    fn release(self: Box<Self>) {}
+}
+
+impl Extent {
+    /// A process of it.
+    pub fn pid(self) -> Option<u32> {
+        match self {
+            Extent::ProcessGroup(pid) | Extent::ControlGroup(pid) => Some(pid),
+            Extent::Elsewhere => None,
+        }
+    }
 }

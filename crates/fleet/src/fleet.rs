@@ -14,11 +14,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::app::{App, Ports};
+use crate::app::App;
 use crate::driver::{Driver, Membership};
 use crate::error::{FleetError, StartError};
-use crate::fleet::slot::{Context, Slot};
+use crate::fleet::slot::{Context, Slot, Stay};
 use crate::fleet::status::{MemberStatus, StatusTable};
+
+/// More instances than this have no port each.
+const MOST: usize = u16::MAX as usize;
 
 /// The running copies of an app: a cheap handle that can be cloned.
 ///
@@ -32,7 +35,7 @@ pub struct Fleet {
 struct Handle {
     context: Arc<Context>,
     commands: mpsc::UnboundedSender<Command>,
-    stops: mpsc::UnboundedSender<oneshot::Sender<()>>,
+    stops: mpsc::UnboundedSender<Stop>,
     /// How often `stop` was called; an operation that was asked for before the last call is refused.
     era: Arc<AtomicU64>,
 }
@@ -43,6 +46,12 @@ struct Command {
     reply: oneshot::Sender<Result<(), FleetError>>,
 }
 
+/// An end of all instances, and who waits for it.
+struct Stop {
+    how: Stay,
+    asker: oneshot::Sender<()>,
+}
+
 #[derive(Clone, Copy)]
 enum Operation {
     Scale(usize),
@@ -51,7 +60,7 @@ enum Operation {
 
 struct Supervisor {
     commands: mpsc::UnboundedReceiver<Command>,
-    stops: mpsc::UnboundedReceiver<oneshot::Sender<()>>,
+    stops: mpsc::UnboundedReceiver<Stop>,
     era: Arc<AtomicU64>,
     slots: Slots,
 }
@@ -96,7 +105,7 @@ impl Fleet {
     /// When one does not become ready: then the new ones are taken away again. When `stop` comes first.
     /// When there are fewer ports than that: then nothing changes.
     pub async fn scale(&self, n: usize) -> Result<(), FleetError> {
-        if n > Ports::Any.count() {
+        if n > MOST {
             return Err(StartError::TooMany { instances: n }.into());
         }
         self.request(Operation::Scale(n)).await
@@ -115,9 +124,18 @@ impl Fleet {
     /// Drains and stops all instances at the same time, and ends an operation that is under way. The
     /// fleet can be scaled up again afterwards.
     pub async fn stop(&self) {
+        self.end(Stay::Leave).await;
+    }
+
+    /// As [`Fleet::stop`], but what runs is left running for the next Tenfold, and not drained.
+    pub async fn release(&self) {
+        self.end(Stay::Release).await;
+    }
+
+    async fn end(&self, how: Stay) {
         self.handle.era.fetch_add(1, Ordering::SeqCst);
-        let (reply, done) = oneshot::channel();
-        if self.handle.stops.send(reply).is_ok() {
+        let (asker, done) = oneshot::channel();
+        if self.handle.stops.send(Stop { how, asker }).is_ok() {
             let _ = done.await;
         }
     }
@@ -185,8 +203,8 @@ impl Supervisor {
     }
 
     /// Closes all slots, for the first asker and for all that ask meanwhile.
-    async fn stop(&mut self, asker: Option<oneshot::Sender<()>>) -> ControlFlow<()> {
-        let Some(asker) = asker else {
+    async fn stop(&mut self, stop: Option<Stop>) -> ControlFlow<()> {
+        let Some(Stop { how, asker }) = stop else {
             return ControlFlow::Break(());
         };
         let mut askers = vec![asker];
@@ -194,10 +212,10 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 next = self.stops.recv() => match next {
-                    Some(next) => askers.push(next),
+                    Some(next) => askers.push(next.asker),
                     None => return ControlFlow::Break(()),
                 },
-                () = self.slots.close_above(0) => break,
+                () = self.slots.close_above(0, how) => break,
             }
         }
         for asker in askers {
@@ -220,7 +238,7 @@ impl Slots {
     }
 
     async fn scale(&mut self, n: usize) -> Result<(), FleetError> {
-        self.dismiss(&self.above(n));
+        self.dismiss(&self.above(n), Stay::Leave);
 
         let missing: Vec<usize> = (1..=n).filter(|i| !self.by_index.contains_key(i)).collect();
         for index in &missing {
@@ -229,9 +247,9 @@ impl Slots {
         }
         let result = self.all_serving(n).await;
         if result.is_err() {
-            self.close(&missing).await;
+            self.close(&missing, Stay::Leave).await;
         }
-        self.close_above(n).await;
+        self.close_above(n, Stay::Leave).await;
         result
     }
 
@@ -261,22 +279,22 @@ impl Slots {
     }
 
     /// Tells the slots to leave, the highest index first.
-    fn dismiss(&self, indexes: &[usize]) {
+    fn dismiss(&self, indexes: &[usize], how: Stay) {
         for index in indexes.iter().rev() {
-            self.by_index[index].leave();
+            self.by_index[index].leave(how);
         }
     }
 
-    async fn close_above(&mut self, n: usize) {
-        self.close(&self.above(n)).await;
+    async fn close_above(&mut self, n: usize, how: Stay) {
+        self.close(&self.above(n), how).await;
     }
 
     fn above(&self, n: usize) -> Vec<usize> {
         self.by_index.range(n + 1..).map(|(&index, _)| index).collect()
     }
 
-    async fn close(&mut self, indexes: &[usize]) {
-        self.dismiss(indexes);
+    async fn close(&mut self, indexes: &[usize], how: Stay) {
+        self.dismiss(indexes, how);
         for index in indexes {
             if let Some(slot) = self.by_index.get_mut(index) {
                 slot.left().await;

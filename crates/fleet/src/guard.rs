@@ -5,7 +5,9 @@
 //! happens when Tenfold has ended in whatever way, it kills the groups that are still listed, and
 //! removes the control groups.
 //!
-//! The protocol is a line per change: `+KEY PGID`, `=KEY DIRECTORY` and `-KEY`. An instance lists itself before it
+//! What runs elsewhere, as a container does, is undone by its driver's words for it.
+//!
+//! The protocol is a line per change: `+KEY PGID`, `=KEY DIRECTORY`, `!KEY UNDO` and `-KEY`. An instance lists itself before it
 //! executes anything, so there is no moment at which it could have started something unlisted. Hence
 //! the key: when the execution fails, Tenfold never learns the number of the process.
 
@@ -36,10 +38,11 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The body of the guard process: returns when standard input has ended and the groups are dead.
+/// `undo` gets what drivers have listed.
 ///
 /// # Errors
 /// When the signals cannot be taken.
-pub fn run() -> io::Result<()> {
+pub(crate) fn run(undo: impl Fn(&str)) -> io::Result<()> {
     // A session of its own: Ctrl-C in the terminal is not for the guard. Fails when it has one.
     let _ = setsid();
     // The working directory must not be kept busy. Nothing is opened by name later.
@@ -58,6 +61,7 @@ pub fn run() -> io::Result<()> {
         groups.apply(&line);
     }
     groups.kill();
+    groups.undo.values().for_each(|listed| undo(listed));
     Ok(())
 }
 
@@ -67,6 +71,8 @@ struct Groups {
     by_key: BTreeMap<u64, Group>,
     /// Directories of control groups. An instance has none, one, or one for each hierarchy.
     cgroups: Vec<(u64, PathBuf)>,
+    /// Words of drivers.
+    undo: BTreeMap<u64, String>,
 }
 
 struct Group {
@@ -106,6 +112,8 @@ enum Entry {
     Processes(u32),
     /// Directories of control groups.
     Cgroups(Vec<PathBuf>),
+    /// A driver's words for what it has to undo; one line.
+    Undo(String),
 }
 
 #[derive(Debug)]
@@ -123,10 +131,13 @@ impl Groups {
             // Listed twice: by the process itself, and by Tenfold in case the first was not heard.
             let group = || Group { leader, started: start_time(leader) };
             self.by_key.entry(key).or_insert_with(group);
-        } else if let Some((key, directory)) = line.strip_prefix('=').and_then(parse_directory) {
+        } else if let Some((key, directory)) = line.strip_prefix('=').and_then(parse_text) {
             self.cgroups.push((key, directory.into()));
+        } else if let Some((key, undo)) = line.strip_prefix('!').and_then(parse_text) {
+            self.undo.insert(key, undo.to_owned());
         } else if let Some(key) = line.strip_prefix('-').and_then(|key| key.parse().ok()) {
             self.by_key.remove(&key);
+            self.undo.remove(&key);
             self.cgroups.retain(|(listed, _)| *listed != key);
         }
     }
@@ -154,9 +165,9 @@ fn parse_entry(entry: &str) -> Option<(u64, i32)> {
     Some((key.parse().ok()?, group))
 }
 
-fn parse_directory(entry: &str) -> Option<(u64, &str)> {
-    let (key, directory) = entry.split_once(' ')?;
-    Some((key.parse().ok()?, directory))
+fn parse_text(entry: &str) -> Option<(u64, &str)> {
+    let (key, text) = entry.split_once(' ')?;
+    Some((key.parse().ok()?, text))
 }
 
 fn start_time(pid: i32) -> Option<u64> {
@@ -191,6 +202,15 @@ impl Guard {
         let mut state = self.state();
         let key = state.next_key();
         self.list(&mut state, key, Entry::Cgroups(directories.to_vec()));
+        key
+    }
+
+    /// Lists what a driver has to undo, before it is done.
+    #[expect(dead_code, reason = "only drivers of engines list this")]
+    pub(crate) fn list_undo(&self, undo: &str) -> Key {
+        let mut state = self.state();
+        let key = state.next_key();
+        self.list(&mut state, key, Entry::Undo(undo.replace('\n', " ")));
         key
     }
 
@@ -241,6 +261,7 @@ impl Entry {
             Entry::Cgroups(directories) => {
                 directories.iter().map(|at| format!("={key} {}\n", at.display())).collect()
             }
+            Entry::Undo(undo) => format!("!{key} {undo}\n"),
         }
     }
 }
@@ -331,10 +352,13 @@ mod tests {
         {
             groups.apply(line);
         }
-        for line in ["=1 /a/tenfold-1-1-0", "=2 /b c", "=2 /d", "=x /e", "=3", "-1"] {
+        for line in
+            ["=1 /a/tenfold-1-1-0", "=2 /b c", "=2 /d", "=x /e", "=3", "!1 a", "!4 b c", "-1"]
+        {
             groups.apply(line);
         }
         assert_eq!(groups.cgroups, [(2, PathBuf::from("/b c")), (2, PathBuf::from("/d"))]);
+        assert_eq!(groups.undo.into_iter().collect::<Vec<_>>(), [(4, "b c".to_owned())]);
         let listed = groups.by_key.iter().map(|(key, group)| (*key, group.leader));
         assert_eq!(listed.collect::<Vec<_>>(), [(2, 41)]);
     }

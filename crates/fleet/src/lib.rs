@@ -6,8 +6,9 @@
 //! - [`fleet`]: the handle, its supervisor, a slot for each instance, and the status of all.
 //! - [`driver`]: starts instances: the trait, the driver for processes, and a fake one for tests.
 //! - `cgroup`: the control groups that hold instances to their limits.
-//! - [`guard`]: the process that outlives Tenfold for a moment and kills what is left.
-//! - [`app`]: what to run, and how to tell that it is ready.
+//! - `guard`: the process that outlives Tenfold for a moment and kills what is left.
+//! - [`app`]: how instances behave, and how to tell that one is ready.
+//! - [`program`]: what processes execute.
 //! - [`restart`]: exponential backoff, and when crashes are a loop.
 //! - [`error`], [`exit`]: what went wrong, in one sentence with a remedy.
 //! - [`limits`]: what one instance may use.
@@ -18,16 +19,20 @@ pub mod driver;
 pub mod error;
 pub mod exit;
 pub mod fleet;
-pub mod guard;
+pub(crate) mod guard;
 pub mod limits;
+pub mod program;
 pub mod restart;
 
-pub use app::{App, Logs, Ports, Readiness, ReadyProbe};
-pub use driver::process::{ProcessDriver, leftovers};
-pub use driver::{Driver, Identity, Instance, Member, Membership, Notice};
+pub use app::{App, Readiness, ReadyProbe};
+pub use driver::process::{ProcessDriver, ProcessHost, leftovers};
+pub use driver::{
+    Dependency, Driver, Extent, Identity, Instance, Member, Membership, Notice, Restarts, run_guard,
+};
 pub use error::{FleetError, StartError};
 pub use exit::Exit;
 pub use fleet::Fleet;
 pub use fleet::status::{MemberStatus, Past, State};
 pub use limits::{Cpus, Limits};
+pub use program::{Logs, Ports, Program};
 pub use restart::RestartPolicy;

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use fleet::driver::fake::{FakeMembership, Journal};
-use fleet::{App, Fleet, Limits, Logs, ProcessDriver, leftovers};
+use fleet::{App, Driver, Fleet, Limits, Logs, ProcessDriver, ProcessHost, Program, leftovers};
 use procfs::process::Process;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -38,7 +38,7 @@ fn main() {
         [_, "guard", fifo] => {
             let mut fifo = OpenOptions::new().write(true).open(fifo).unwrap();
             writeln!(fifo, "guard {}", std::process::id()).unwrap();
-            fleet::guard::run().unwrap();
+            fleet::run_guard().unwrap();
         }
         [program, "supervisor", fifo, logs, part] => {
             let guard = (*part == "guarded")
@@ -57,16 +57,19 @@ fn supervise(fifo: &str, logs: &str, guard: Option<Vec<String>>, part: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let command = ["sh", "-c", INSTANCE, "sh", fifo].map(str::to_owned).to_vec();
-        let driver = ProcessDriver::new(guard).unwrap();
+        let host = Arc::new(ProcessHost::new(guard).unwrap());
+        let mut program = Program::new(command, Logs::new(logs));
         let membership = FakeMembership::new(&Journal::default(), Duration::ZERO);
-        let mut app = App::new(command, Logs::new(logs));
+        let mut app = App::named("app");
         app.readiness.deadline = PATIENCE * 10;
         if part == "nameless" {
-            app.env.push(("TENFOLD_OWNER".into(), String::new()));
+            program.env.push(("TENFOLD_OWNER".into(), String::new()));
         }
         let limits = Limits { cpus: "0.9".parse().ok(), memory: Some(100_000_000) };
-        if part == "guarded" && driver.check(&limits).is_ok() {
-            app.limits = limits;
+        let driver = ProcessDriver::new(program, host);
+        let limited = App { limits, ..app.clone() };
+        if part == "guarded" && driver.check(&limited).await.is_ok() {
+            app = limited;
         }
         let fleet = Fleet::new(app, Arc::new(driver), Arc::new(membership));
         let _ = fleet.scale(1).await;

@@ -12,7 +12,7 @@ use crate::kernel::source::Source;
 use nix::unistd::{Pid, getpgid};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Something to watch, under a name.
@@ -31,6 +31,9 @@ pub enum Scope {
     /// database's server does with its workers, or in the control group that is theirs alone, as it does
     /// in the background: an instance with all that it starts.
     ProcessGroup(i32),
+    /// Every process of the control group that this process is in, and of the groups below it: a
+    /// container or a unit with all that it starts. The group is looked up once, and outlives the process.
+    ControlGroup(i32),
     /// Some threads of one process, such as a balancer's in our own. They have CPU, waiting and
     /// switches; memory and open files belong to no thread.
     Threads {
@@ -58,6 +61,8 @@ struct Watched {
     /// The process or threads first met: later owners of the same ids are strangers. Unused for a
     /// process group, whose members come and go.
     first_met: HashMap<i32, TaskId>,
+    /// Where its control group is, if it is one and was found.
+    directory: Option<PathBuf>,
 }
 
 // === impl Target ===
@@ -66,6 +71,11 @@ impl Target {
     /// Every process of the group `pgid`.
     pub fn group(name: impl Into<String>, pgid: i32) -> Self {
         Self::new(name, Scope::ProcessGroup(pgid))
+    }
+
+    /// Every process of the control group of `pid`, and of those below it.
+    pub fn control_group(name: impl Into<String>, pid: i32) -> Self {
+        Self::new(name, Scope::ControlGroup(pid))
     }
 
     /// The threads `tids` of the process `pid`.
@@ -102,7 +112,11 @@ impl Observer {
     /// Watches `target` from the next sample on. Replaces one of the same name: a restarted
     /// instance keeps its name and brings its new process group.
     pub fn watch(&mut self, target: Target) {
-        let watched = Watched { scope: target.scope, first_met: HashMap::new() };
+        let directory = match target.scope {
+            Scope::ControlGroup(pid) => self.group_directory(pid),
+            _ => None,
+        };
+        let watched = Watched { scope: target.scope, first_met: HashMap::new(), directory };
         // Its earlier children must be looked up again.
         self.outsiders.clear();
         self.targets.insert(target.name, watched);
@@ -146,9 +160,18 @@ impl Observer {
     pub fn sockets(&mut self, name: &str) -> Option<Sockets> {
         let pids = match self.targets.get(name)?.scope {
             Scope::ProcessGroup(pgid) => self.group_members().remove(&pgid)?,
+            Scope::ControlGroup(_) => {
+                cgroup::processes(self.targets.get(name)?.directory.as_deref()?, &mut self.files)
+            }
             Scope::Threads { pid, .. } | Scope::Process(pid) => vec![pid],
         };
         Some(Sockets::read(&pids, &mut self.files))
+    }
+
+    /// Where the control group of a process is.
+    fn group_directory(&mut self, pid: i32) -> Option<PathBuf> {
+        let membership = self.control_group(pid)?;
+        self.hierarchies.directory(&membership)
     }
 
     /// The processes of each watched group. Asking every process of the machine for its group by
@@ -159,7 +182,7 @@ impl Observer {
             .values()
             .filter_map(|watched| match watched.scope {
                 Scope::ProcessGroup(pgid) => Some(pgid),
-                Scope::Threads { .. } | Scope::Process(_) => None,
+                Scope::ControlGroup(_) | Scope::Threads { .. } | Scope::Process(_) => None,
             })
             .collect();
         if wanted.is_empty() {
@@ -303,6 +326,13 @@ impl Reading<'_> {
         match &watched.scope {
             Scope::ProcessGroup(pgid) => {
                 for &pid in groups.get(pgid).into_iter().flatten() {
+                    found.extend(self.tasks.process(pid, self.files, self.missing));
+                }
+            }
+            Scope::ControlGroup(_) => {
+                let directory = watched.directory.as_deref();
+                let pids = directory.map(|directory| cgroup::processes(directory, self.files));
+                for pid in pids.into_iter().flatten() {
                     found.extend(self.tasks.process(pid, self.files, self.missing));
                 }
             }

@@ -124,7 +124,7 @@ impl Cli {
             Command::Completions(arguments) => arguments.run(),
             Command::DemoApp => demo_app::run(),
             Command::Guard => {
-                fleet::guard::run().context("the guard of the instances failed")?;
+                fleet::run_guard().context("the guard of the instances failed")?;
                 Ok(Outcome::Done)
             }
         }

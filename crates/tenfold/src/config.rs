@@ -9,6 +9,7 @@
 //! - `balancing`: all of these for `up` and `balance`.
 //! - [`environment`]: users or a rate from the environment, if no flag gives them.
 //! - [`bounded_read`]: reads files of limited size.
+//! - `runnable`: an app, and what its instances are.
 //! - [`quantity`], `value`: numbers with a unit, on the command line and in the file.
 
 mod app;
@@ -26,6 +27,7 @@ mod listener;
 mod log;
 pub mod quantity;
 mod route;
+mod runnable;
 mod source;
 mod timeouts;
 mod tls;
@@ -35,17 +37,17 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use fleet::App;
 use load::StartError;
 use serde::{Deserialize, Serialize};
 
-pub use app::{SLOTS, check_ports, cpu};
+pub use app::{SLOTS, check_count, cpu};
 pub use arguments::{
     AppArguments, BalancingArguments, GoalArguments, LimitArguments, RequestArguments,
     WorkloadArguments,
 };
 pub use balancing::{Balancing, Members, Served, Start, Wanted, no_server};
 pub use file::File;
+pub use runnable::{InstanceSource, Runnable};
 use source::Key;
 
 use crate::process::exit_code::misuse;
@@ -102,7 +104,7 @@ pub fn read_file_unless(said: bool, named: Option<&Path>) -> anyhow::Result<File
 }
 
 /// The single app: arguments first, then the file.
-pub fn app(arguments: &AppArguments, file: &File, logs: &Path) -> anyhow::Result<App> {
+pub fn app(arguments: &AppArguments, file: &File, logs: &Path) -> anyhow::Result<Runnable> {
     if arguments.command.is_empty() && !file.apps.is_empty() {
         return Err(misuse(
             "the file has [apps], and one app is measured at a time: put the command of one after --, as in \

@@ -34,7 +34,7 @@ use fleet::App;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Goal, Pattern, Workload};
+use crate::config::{Goal, InstanceSource, Pattern, Runnable, Workload};
 use crate::document::plan::Plan;
 use crate::process::exit_code::{Signal, misuse};
 use crate::process::signal::Stop;
@@ -49,6 +49,7 @@ use session::Session;
 #[derive(Clone, Debug)]
 pub struct Experiment {
     pub app: App,
+    pub source: InstanceSource,
     pub workload: Workload,
     pub goal: Goal,
     pub max_instances: usize,
@@ -98,6 +99,10 @@ impl Depth {
 }
 
 impl Experiment {
+    fn runnable(&self) -> Runnable {
+        Runnable { app: self.app.clone(), source: self.source.clone() }
+    }
+
     /// Measures and answers. A signal ends it early, with what is known by then.
     pub async fn run(
         &self,
@@ -112,7 +117,7 @@ impl Experiment {
             )));
         }
         let started_at = Timestamp::now().to_string();
-        let mut session = Session::new(self, stop, progress, Budget::new(self.budget))?;
+        let mut session = Session::new(self, stop, progress, Budget::new(self.budget)).await?;
         let end = session.measure().await;
         session.close().await;
         if let Some(path) = &self.record {

@@ -185,7 +185,7 @@ impl Origin {
         })
     }
 
-    /// As in `aws:us-east-1 as of 2026-07-20, in USD`.
+    /// The words for it, as in `aws:us-east-1 as of 2026-07-20, in USD`.
     pub fn describe(&self) -> String {
         let as_of =
             self.as_of.as_deref().map_or("undated".to_owned(), |day| format!("as of {day}"));

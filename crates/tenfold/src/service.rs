@@ -13,6 +13,7 @@ pub mod admin;
 pub mod cpu_use;
 pub mod crash_log;
 pub mod deployment;
+mod drivers;
 pub mod health_log;
 pub mod notify;
 pub mod reexec;

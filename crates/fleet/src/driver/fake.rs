@@ -13,12 +13,12 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::app::{App, Readiness};
-use crate::driver::{Driver, Identity, Instance, Member, Membership, Notice};
+use crate::driver::{Driver, Extent, Identity, Instance, Member, Membership, Notice};
 use crate::error::{Output, StartError};
 use crate::exit::Exit;
 
 /// What happened, in order: `start app-1`, `ready app-1`, `join app-1`, `exit app-1`, `lost app-1`,
-/// `drain app-1`, `drained app-1`, `stop app-1`, `kill app-1` (dropped while it ran).
+/// `drain app-1`, `drained app-1`, `stop app-1`, `release app-1`, `kill app-1` (dropped while it ran).
 #[derive(Debug, Clone, Default)]
 pub struct Journal {
     lines: Arc<Mutex<Vec<String>>>,
@@ -54,6 +54,7 @@ pub struct FakeDriver {
 pub struct FakeMembership {
     journal: Journal,
     drain: Duration,
+    refusal: Option<StartError>,
 }
 
 #[derive(Default)]
@@ -137,6 +138,10 @@ impl FakeDriver {
 
 #[async_trait]
 impl Driver for FakeDriver {
+    async fn check(&self, _: &App) -> Result<(), StartError> {
+        Ok(())
+    }
+
     async fn start(&self, _: &App, identity: &Identity) -> Result<Box<dyn Instance>, StartError> {
         let script = {
             let mut stage = lock(&self.stage);
@@ -182,8 +187,12 @@ impl Instance for FakeInstance {
         self.address
     }
 
-    fn pid(&self) -> u32 {
-        100_000 + self.identity.id as u32
+    fn handle(&self) -> &str {
+        &self.identity.name
+    }
+
+    fn extent(&self) -> Extent {
+        Extent::Elsewhere
     }
 
     async fn ready(&mut self, readiness: &Readiness) -> Result<(), StartError> {
@@ -254,13 +263,17 @@ impl Instance for FakeInstance {
         Exit::Signal(if in_time { 15 } else { 9 })
     }
 
-    fn last_lines(&self, n: usize) -> Vec<String> {
+    async fn last_lines(&self, n: usize) -> Vec<String> {
         let lines = &self.script.output;
         lines[lines.len().saturating_sub(n)..].to_vec()
     }
 
     fn notice(&self) -> Notice {
         Notice::default()
+    }
+
+    fn release(mut self: Box<Self>) {
+        self.end("release");
     }
 }
 
@@ -275,14 +288,23 @@ impl Drop for FakeInstance {
 impl FakeMembership {
     /// A membership whose drains take `drain`, or the deadline if that is shorter.
     pub fn new(journal: &Journal, drain: Duration) -> FakeMembership {
-        FakeMembership { journal: journal.clone(), drain }
+        FakeMembership { journal: journal.clone(), drain, refusal: None }
+    }
+
+    /// A membership that gives requests to nobody.
+    pub fn refusing(journal: &Journal, refusal: StartError) -> FakeMembership {
+        FakeMembership { refusal: Some(refusal), ..FakeMembership::new(journal, Duration::ZERO) }
     }
 }
 
 #[async_trait]
 impl Membership for FakeMembership {
-    fn join(&self, member: &Member) {
+    async fn join(&self, member: &Member) -> Result<(), StartError> {
         self.journal.note("join", &member.name);
+        match &self.refusal {
+            Some(refusal) => Err(refusal.clone()),
+            None => Ok(()),
+        }
     }
 
     fn lost(&self, member: &Member) {

@@ -31,13 +31,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::timeout;
 
-use crate::app::{App, Logs, Readiness, ReadyProbe};
+use crate::app::{App, Readiness, ReadyProbe};
 use crate::cgroup::{self, Cgroup};
-use crate::driver::{Driver, Identity, Instance, Notice};
+use crate::driver::{Driver, Extent, Identity, Instance, Notice};
 use crate::error::{Output, StartError};
 use crate::exit::Exit;
 use crate::guard::Guard;
-use crate::limits::Limits;
+use crate::program::{Logs, Program};
 use group::ProcessGroup;
 use output::{Capture, LogFile};
 use ports::{Lease, PortPool};
@@ -57,6 +57,12 @@ const KILL_TIME: Duration = Duration::from_secs(5);
 /// They die with Tenfold, whatever ends it. Out of reach is only what leaves its process group on
 /// purpose, such as a daemon.
 pub struct ProcessDriver {
+    program: Program,
+    host: Arc<ProcessHost>,
+}
+
+/// What the process drivers of all apps share.
+pub struct ProcessHost {
     guard: Option<Arc<Guard>>,
     ports: PortPool,
     /// By path: a successor writes into the same file as the instance that it replaces.
@@ -72,41 +78,34 @@ enum Waited {
 
 struct ProcessInstance {
     name: String,
+    handle: String,
     group: ProcessGroup,
     output: Capture,
     lease: Lease,
     address: SocketAddr,
 }
 
-// === impl ProcessDriver ===
+// === impl ProcessHost ===
 
-impl ProcessDriver {
-    /// A driver that has ended what killed Tenfolds left behind, with a guard: a command that ends up in
-    /// [`guard::run`](crate::guard::run). Without one, what an instance has started survives when Tenfold is
+impl ProcessHost {
+    /// Ends what killed Tenfolds left behind, and starts a guard: a command that ends up in
+    /// [`run_guard`](crate::run_guard). Without one, what an instance has started survives when Tenfold is
     /// killed by SIGKILL, until the next Tenfold.
     ///
     /// # Errors
     /// When the guard cannot be started.
-    pub fn new(guard: Option<Vec<String>>) -> Result<ProcessDriver, StartError> {
+    pub fn new(guard: Option<Vec<String>>) -> Result<ProcessHost, StartError> {
         leftovers::clear();
         let guard = guard.map(Guard::start).transpose();
         let guard = guard.map_err(|error| StartError::System {
             name: "the guard process".into(),
             reason: error.to_string(),
         })?;
-        Ok(ProcessDriver {
+        Ok(ProcessHost {
             guard: guard.map(Arc::new),
             ports: PortPool::default(),
             logs: Mutex::default(),
         })
-    }
-
-    /// Whether instances can be held to such limits here; tries it.
-    ///
-    /// # Errors
-    /// When this machine or this user's rights do not allow it.
-    pub fn check(&self, limits: &Limits) -> Result<(), StartError> {
-        if limits.is_empty() { Ok(()) } else { cgroup::check(limits, self.guard.as_ref()) }
     }
 
     fn log(&self, logs: &Logs, name: &str) -> Arc<Mutex<LogFile>> {
@@ -123,30 +122,46 @@ impl ProcessDriver {
     }
 }
 
+// === impl ProcessDriver ===
+
+impl ProcessDriver {
+    /// A driver for one app.
+    pub fn new(program: Program, host: Arc<ProcessHost>) -> ProcessDriver {
+        ProcessDriver { program, host }
+    }
+}
+
 #[async_trait]
 impl Driver for ProcessDriver {
+    async fn check(&self, app: &App) -> Result<(), StartError> {
+        let limits = &app.limits;
+        if limits.is_empty() { Ok(()) } else { cgroup::check(limits, self.host.guard.as_ref()) }
+    }
+
     async fn start(&self, app: &App, identity: &Identity) -> Result<Box<dyn Instance>, StartError> {
-        let lease = self.ports.lease(&app.ports, identity.port)?;
+        let (host, program) = (&self.host, &self.program);
+        let lease = host.ports.lease(&program.ports, identity.port)?;
         let name = identity.name.clone();
         let system = |error: std::io::Error| StartError::System {
             name: name.clone(),
             reason: error.to_string(),
         };
         let (reader, writer) = std::io::pipe().map_err(system)?;
-        let command = command::build(app, identity, lease.port(), writer).map_err(system)?;
+        let command = command::build(program, identity, lease.port(), writer).map_err(system)?;
         let Some(command) = command else {
             return Err(StartError::NoCommand);
         };
-        let program = command.get_program().to_string_lossy().into_owned();
+        let executed = command.get_program().to_string_lossy().into_owned();
         let limited = !app.limits.is_empty();
-        let cgroup = limited.then(|| Cgroup::make(&app.limits, self.guard.as_ref())).transpose()?;
-        let group = ProcessGroup::spawn(&name, command, self.guard.clone(), cgroup)
+        let cgroup = limited.then(|| Cgroup::make(&app.limits, host.guard.as_ref())).transpose()?;
+        let group = ProcessGroup::spawn(&name, command, host.guard.clone(), cgroup)
             .await
-            .map_err(|error| command::explain(&error, &program, app, &name))?;
-        let log = self.log(&app.logs, &name);
+            .map_err(|error| command::explain(&error, &executed, program, &app.limits, &name))?;
+        let log = host.log(&program.logs, &name);
         let output = Capture::start(&name, reader, log).map_err(system)?;
         Ok(Box::new(ProcessInstance {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, lease.port())),
+            handle: group.id().to_string(),
             name,
             group,
             output,
@@ -194,8 +209,12 @@ impl Instance for ProcessInstance {
         self.address
     }
 
-    fn pid(&self) -> u32 {
-        self.group.id()
+    fn handle(&self) -> &str {
+        &self.handle
+    }
+
+    fn extent(&self) -> Extent {
+        Extent::ProcessGroup(self.group.id())
     }
 
     async fn ready(&mut self, readiness: &Readiness) -> Result<(), StartError> {
@@ -240,7 +259,7 @@ impl Instance for ProcessInstance {
         timeout(KILL_TIME, self.exited()).await.unwrap_or(Exit::Unknown)
     }
 
-    fn last_lines(&self, n: usize) -> Vec<String> {
+    async fn last_lines(&self, n: usize) -> Vec<String> {
         self.output.last_lines(n)
     }
 

@@ -8,15 +8,17 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
 pub(crate) use instance::Context;
-use instance::{Crash, Refusal, RunningInstance, Stay, launch, left, retire};
+pub(crate) use instance::Stay;
+use instance::{Crash, Refusal, RunningInstance, launch, left, release, retire};
 
-use crate::driver::Identity;
+use crate::driver::{Identity, Restarts};
 use crate::error::FleetError;
 use crate::exit::Exit;
 use crate::fleet::status::{Past, State};
@@ -98,8 +100,8 @@ impl Slot {
     }
 
     /// Returns at once; [`Slot::left`] tells when it is done.
-    pub(crate) fn leave(&self) {
-        self.leave.send_replace(Stay::Leave);
+    pub(crate) fn leave(&self, how: Stay) {
+        self.leave.send_replace(how);
     }
 
     /// Nothing of the slot runs any more. Must not be called again once it has returned.
@@ -207,7 +209,11 @@ impl Keeper {
             let reply = tokio::select! {
                 biased;
                 () = left(&mut self.leave) => {
-                    retire(&self.context, running).await;
+                    let how = *self.leave.borrow();
+                    match how {
+                        Stay::Release => release(&self.context, running),
+                        Stay::Serve | Stay::Leave => retire(&self.context, running).await,
+                    }
                     return End::Left;
                 }
                 () = running.instance.died() => {
@@ -292,7 +298,10 @@ impl Keeper {
 
     /// Waits as the restart policy wants, unless somebody asks for an instance now.
     async fn recover(&mut self, crash: &Crash) -> Recovery {
-        let Setback { wait, crash_loop } = self.crashes.record(Instant::now());
+        let Setback { mut wait, crash_loop } = self.crashes.record(Instant::now());
+        if self.context.driver.restarts() == Restarts::Engine && crash_loop.is_none() {
+            wait = Duration::ZERO;
+        }
         self.past.record(crash, crash_loop.map(|(crashes, _)| crashes));
         if let Some((crashes, span)) = crash_loop {
             let error = FleetError::CrashLoop {
@@ -324,7 +333,6 @@ impl Keeper {
     fn admit(&mut self, running: &RunningInstance) {
         self.port = Some(running.member.address.port());
         self.context.status_table.admit(&running.member);
-        self.context.membership.join(&running.member);
         self.phase.send_replace(Phase::Serving);
     }
 

@@ -3,7 +3,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::*;
-use crate::app::Logs;
 use crate::driver::fake::{FakeDriver, FakeMembership, Journal, Script};
 use crate::error::{Output, StartError};
 use crate::exit::Exit;
@@ -20,7 +19,7 @@ struct Stage {
 fn stage() -> Stage {
     let (driver, journal) = FakeDriver::new(Script::default());
     let membership = FakeMembership::new(&journal, seconds(2));
-    let mut app = App::new(vec!["app".into()], Logs::new("logs"));
+    let mut app = App::named("app");
     app.restart = RestartPolicy::new(seconds(1), seconds(4), 0.0, 3, seconds(60)).unwrap();
     Stage {
         fleet: Fleet::new(app, Arc::new(driver.clone()), Arc::new(membership)),
@@ -406,4 +405,29 @@ async fn scale_and_reload_do_not_wait_for_a_crash_loop() {
     assert!(stage.fleet.members().is_empty());
     let looping = tokio::time::timeout(seconds(100), stage.fleet.crash_loop()).await;
     assert!(looping.is_err(), "nothing is left that could loop");
+}
+
+#[tokio::test(start_paused = true)]
+async fn released_instances_are_neither_drained_nor_stopped() {
+    let stage = stage();
+    stage.fleet.scale(2).await.unwrap();
+    stage.journal.take();
+    stage.fleet.release().await;
+    let mut journal = stage.journal.take();
+    journal.sort();
+    assert_eq!(journal, ["release app-1", "release app-2"]);
+    assert!(stage.states().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_cannot_join_is_stopped() {
+    let (driver, journal) = FakeDriver::new(Script::default());
+    let refusal = StartError::System { name: "app-1".into(), reason: "no room".into() };
+    let membership = FakeMembership::refusing(&journal, refusal);
+    let fleet = Fleet::new(App::named("app"), Arc::new(driver.clone()), Arc::new(membership));
+    let error = fleet.scale(1).await.unwrap_err().to_string();
+    assert!(error.contains("no room"), "{error}");
+    let journal = journal.take();
+    assert_eq!(journal[2..], ["join app-1", "lost app-1", "stop app-1", "exit app-1"]);
+    assert_eq!(driver.living(), 0);
 }

@@ -113,6 +113,12 @@ impl Hierarchies {
         found
     }
 
+    /// The directory of the group that the text of a `/proc/PID/cgroup` names: where CPU time is counted,
+    /// or else in the unified hierarchy.
+    pub(crate) fn directory(&self, membership: &[u8]) -> Option<PathBuf> {
+        self.locate(Controller::Cpu, membership).map(|group| group.directory)
+    }
+
     /// The group that the text of a `/proc/PID/cgroup` names for `controller`. A controller that a
     /// version 1 hierarchy holds is not in the unified one.
     pub(crate) fn locate(&self, controller: Controller, membership: &[u8]) -> Option<Cgroup> {
@@ -131,6 +137,18 @@ impl Hierarchies {
         let group = groups.0.iter().find(|group| group.hierarchy == 0)?;
         self.unified.as_ref()?.group(Version::Two, &group.pathname)
     }
+}
+
+/// The processes of a group and of all groups below it.
+pub(crate) fn processes(directory: &Path, files: &mut KernelFiles) -> Vec<i32> {
+    let own = files.text(directory.join("cgroup.procs")).unwrap_or_default();
+    let mut pids: Vec<i32> = own.lines().filter_map(|line| line.parse().ok()).collect();
+    for below in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        if below.file_type().is_ok_and(|kind| kind.is_dir()) {
+            pids.extend(processes(&below.path(), files));
+        }
+    }
+    pids
 }
 
 impl Mount {
@@ -311,6 +329,16 @@ mod tests {
         assert_eq!(directory(v1, Controller::Cpu, "1:cpu:/elsewhere\n"), None);
         let v2 = "32 31 0:29 / /sys/fs/cgroup ro - cgroup2 cgroup rw,nsdelegate\n";
         assert_eq!(directory(v2, Controller::Cpu, "0::/\n"), Some("/sys/fs/cgroup/".into()));
+    }
+
+    #[test]
+    fn the_processes_of_groups_below_belong_to_a_group() {
+        let top = tempfile::tempdir().unwrap();
+        std::fs::create_dir(top.path().join("container")).unwrap();
+        std::fs::write(top.path().join("cgroup.procs"), "7\n").unwrap();
+        std::fs::write(top.path().join("container/cgroup.procs"), "8\n9\n").unwrap();
+        assert_eq!(processes(top.path(), &mut KernelFiles::new()), [7, 8, 9]);
+        assert!(processes(Path::new("/no/such/group"), &mut KernelFiles::new()).is_empty());
     }
 
     #[test]

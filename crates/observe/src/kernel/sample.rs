@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub struct Sample {
     /// When reading began.
     pub at: Instant,
-    /// The same moment, counted from the machine's boot: the clock of process starts.
+    /// That moment since the machine's boot, which is the clock of process starts.
     pub since_boot: Duration,
     /// The whole machine.
     pub machine: MachineCounters,

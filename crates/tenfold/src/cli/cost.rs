@@ -20,7 +20,6 @@ use crate::process::signal::Stop;
 use crate::report;
 use crate::service::deployment::Deployment;
 use crate::store::history::{self, History, NewRun};
-use crate::store::redaction::command_without_secrets;
 use crate::store::state_dir;
 use crate::terminal::progress::Progress;
 
@@ -62,7 +61,7 @@ impl Arguments {
         // Opened first: a measurement that cannot be kept would be in vain.
         let history = History::open()?;
         let measurement = Measurement {
-            app: config::app(&self.question.app, &file, &state_dir::logs()?)?,
+            runnable: config::app(&self.question.app, &file, &state_dir::logs()?)?,
             request: config::request(&self.request, &file)?,
             goal: config::goal(&self.goal, &file),
             requests: self.requests as u64,
@@ -73,7 +72,7 @@ impl Arguments {
             balancer: prices.balancer_price.unwrap_or(0.0),
         };
         let most = self.instances.iter().max().copied().unwrap_or(1);
-        config::check_ports(&measurement.app, most).map_err(misuse)?;
+        config::check_count(&measurement.runnable.source, most).map_err(misuse)?;
         let stop = Stop::listen()?;
         let mut sizing = empty(&measurement, rate);
         let begun = Instant::now();
@@ -176,7 +175,7 @@ fn empty(measurement: &Measurement, rate: Rate) -> Sizing {
         schema: cost::SCHEMA.to_owned(),
         started_at: Timestamp::now().to_string(),
         duration_s: 0.0,
-        command: command_without_secrets(&measurement.app.command),
+        command: measurement.runnable.source.words(),
         machine: Machine {
             cores: machine.cores as f64,
             memory_bytes: machine.memory_bytes,

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use fleet::{App, Logs};
+use fleet::{App, Logs, Program};
 
-use crate::config::{Goal, Pattern, Request, Workload};
+use crate::config::{Goal, InstanceSource, Pattern, Request, Workload};
 use crate::experiment::{Depth, Experiment, SuspectAnswer};
 use crate::process::exit_code::Outcome;
 use crate::process::signal::Stop;
@@ -58,7 +58,8 @@ fn experiment() -> anyhow::Result<Experiment> {
     let request =
         Request { method: "GET".into(), path: "/".into(), headers: Vec::new(), body: Vec::new() };
     Ok(Experiment {
-        app: App::new(command, Logs::new(state_dir::logs()?)),
+        app: App::named("app"),
+        source: InstanceSource::Processes(Program::new(command, Logs::new(state_dir::logs()?))),
         workload: Workload { pattern: Pattern::Open { rate: 150.0 }, request },
         goal: Goal { p95: Some(Duration::from_millis(100)), p99: None, max_errors: 0.001 },
         max_instances: 16,

@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use fleet::App;
 
 use super::question::Question;
 use crate::config::{
-    self, File, GoalArguments, LimitArguments, RequestArguments, Workload, WorkloadArguments,
-    quantity,
+    self, File, GoalArguments, LimitArguments, RequestArguments, Runnable, Workload,
+    WorkloadArguments, quantity,
 };
 use crate::document::plan::Plan;
 use crate::document::verdict::Verdict;
@@ -97,7 +96,7 @@ impl Arguments {
         plan.cost = prices.and_then(|prices| prices.price(&plan));
         // Shown before it is kept: what was measured must not be lost with the disk.
         let shown = self.question.show(&plan, |plan| report::plan::text(plan, Rows::of(self.all)));
-        keep(&history, &plan, experiment.app.directory.as_deref())?;
+        keep(&history, &plan, experiment.source.directory())?;
         shown?;
         Ok(outcome(&plan, signal))
     }
@@ -106,7 +105,9 @@ impl Arguments {
         let asked = self.workload.clone().or_environment(file)?;
         let pattern = config::pattern(&asked, file)?;
         let request = config::request(&self.request, file)?;
-        let app = config::app(&self.question.app, file, &state_dir::logs()?)?;
+        let Runnable { mut app, source } =
+            config::app(&self.question.app, file, &state_dir::logs()?)?;
+        app.limits = self.limits.over(app.limits);
         let (max_instances, depth) = self.scope(file)?;
         let (pattern, depth) = match (pattern, depth) {
             (Some(pattern), depth) => (pattern, depth),
@@ -124,10 +125,11 @@ impl Arguments {
             }
             (None, _) => (NO_WORKLOAD, Depth::Capacity),
         };
-        let max_instances = max_instances.unwrap_or(MAX_INSTANCES.min(app.ports.count()));
-        config::check_ports(&app, max_instances).map_err(misuse)?;
+        let max_instances = max_instances.unwrap_or(MAX_INSTANCES.min(source.most_instances()));
+        config::check_count(&source, max_instances).map_err(misuse)?;
         Ok(Experiment {
-            app: App { limits: self.limits.over(app.limits), ..app },
+            app,
+            source,
             workload: Workload { pattern, request },
             goal: config::goal(&self.goal, file),
             max_instances,

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use balancer::{Backend, Slots};
 use clap::Args;
-use fleet::App;
 use tokio::task::JoinSet;
 
 use crate::config::{
-    self, AppArguments, Balancing, BalancingArguments, LimitArguments, Members, Served, Wanted,
-    quantity,
+    self, AppArguments, Balancing, BalancingArguments, InstanceSource, LimitArguments, Members,
+    Served, Wanted, quantity,
 };
 use crate::document::plan::Plan;
 use crate::document::verdict::Verdict;
@@ -28,7 +27,6 @@ use crate::service::reload_signal;
 use crate::service::shutdown::{self, ShutdownCause};
 use crate::service::shutdown_mode::ShutdownMode;
 use crate::store::history::{self, History};
-use crate::store::redaction::command_without_secrets;
 use crate::store::state_dir;
 use crate::terminal::output;
 
@@ -74,7 +72,8 @@ impl Arguments {
         let mut takeover = Takeover::begin(&balancing).await?;
         let inherited = takeover.inherit(&balancing.config)?;
         let to_run = launches.iter().map(|launch| launch.to_run.clone()).collect();
-        let deployment = Arc::new(Deployment::new(balancing.config.clone(), to_run, inherited)?);
+        let deployment =
+            Arc::new(Deployment::new(balancing.config.clone(), to_run, inherited).await?);
         balancing.add_servers(&deployment.balancer);
         reload_signal::listen(&stop, deployment.balancer.clone())?;
         health_log::tell(&deployment.balancer);
@@ -167,14 +166,18 @@ impl Launch {
         let Members::Instances { app, count, slots, backend } = &served.members else {
             return None;
         };
-        let (slots, source) = self::slots(*slots, app);
+        let (slots, source) = self::slots(*slots, &app.source);
         let backend = Backend { slots, ..(**backend).clone() };
-        let to_run = ToRun { id: served.id, app: (**app).clone(), backend };
+        let to_run = ToRun { id: served.id, runnable: (**app).clone(), backend };
         Some(Launch { to_run, count: *count, source })
     }
 
     fn describe(&self, apps: usize) -> String {
-        let of = if apps == 1 { String::new() } else { format!(" of {}", self.to_run.app.name) };
+        let of = if apps == 1 {
+            String::new()
+        } else {
+            format!(" of {}", self.to_run.runnable.app.name)
+        };
         match self.count {
             1 => format!("1 instance{of}"),
             n => format!("{n} instances{of}"),
@@ -182,7 +185,11 @@ impl Launch {
     }
 
     fn describe_slots(&self, apps: usize) -> String {
-        let of = if apps == 1 { String::new() } else { format!(" of {}", self.to_run.app.name) };
+        let of = if apps == 1 {
+            String::new()
+        } else {
+            format!(" of {}", self.to_run.runnable.app.name)
+        };
         let slots = self.to_run.backend.slots;
         let slots = match slots {
             Slots::Auto => return format!("as many requests at once in each instance{of} as fit"),
@@ -194,12 +201,12 @@ impl Launch {
 }
 
 /// Slots, and where the number comes from.
-fn slots(said: Option<Slots>, app: &App) -> (Slots, &'static str) {
+fn slots(said: Option<Slots>, source: &InstanceSource) -> (Slots, &'static str) {
     if let Some(slots) = said {
         return (slots, "as configured");
     }
-    let command = command_without_secrets(&app.command).join(" ");
-    let directory = history::of_app(app.directory.as_deref());
+    let command = source.words().join(" ");
+    let directory = history::of_app(source.directory());
     // A history that cannot be read is no reason not to serve.
     let plans = History::read()
         .and_then(|history| history.documents("plan", &directory, &command))

@@ -9,11 +9,12 @@ use balancer::{
     Address, AppConfig, Backend, Cpu, Policy, Protocol, QueueLimits, RetryLimits, Reuse, Role,
     Slots,
 };
-use fleet::{App, Cpus, Limits, Logs, Ports, ReadyProbe};
+use fleet::{App, Cpus, Limits, Logs, Ports, Program, ReadyProbe};
 use serde::{Deserialize, Deserializer};
 
 use super::command::for_a_shell;
 use super::health::HealthTable;
+use super::runnable::{InstanceSource, Runnable};
 use super::source::{Key, Wrong};
 use super::tls::within;
 use super::value::{self, Short};
@@ -163,7 +164,7 @@ impl AppTable {
         logs: &Path,
         name: &str,
         at: &Key,
-    ) -> Result<App, Wrong> {
+    ) -> Result<Runnable, Wrong> {
         let said = &arguments.command;
         let command = if said.is_empty() { &self.command } else { said };
         // The shell passes an empty word for `-- "$APP"` if APP is not set.
@@ -192,10 +193,10 @@ impl AppTable {
                 return Err(at.wrong(NUL));
             }
         }
-        let mut app = App::new(command.clone(), Logs::new(logs));
-        app.name = name.to_owned();
-        app.env = self.env.clone().into_iter().chain(arguments.env.iter().cloned()).collect();
-        app.directory = match (&arguments.dir, &self.dir) {
+        let mut app = App::named(name);
+        let mut program = Program::new(command.clone(), Logs::new(logs));
+        program.env = self.env.clone().into_iter().chain(arguments.env.iter().cloned()).collect();
+        program.directory = match (&arguments.dir, &self.dir) {
             (Some(said), _) => Some(said.clone()),
             (None, Some(dir)) => {
                 let dir = within(directory, dir);
@@ -213,13 +214,13 @@ impl AppTable {
         let in_file = self.ports.as_deref().map(quantity::ports).transpose();
         let in_file = in_file.map_err(|sentence| at.then("ports").wrong(&sentence))?;
         if let Some(range) = arguments.ports.clone().or(in_file) {
-            app.ports = Ports::Range(range);
+            program.ports = Ports::Range(range);
         }
         if let Some(grace) = arguments.grace.or(self.grace) {
             app.grace = grace;
         }
         app.limits = Limits { cpus: self.cpus, memory: self.memory };
-        Ok(app)
+        Ok(Runnable { app, source: InstanceSource::Processes(program) })
     }
 
     /// A backend of this app with what all of them have in common.
@@ -315,8 +316,8 @@ fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Address, D::Error> {
 }
 
 /// Refuses more instances than there are ports for.
-pub fn check_ports(app: &App, instances: usize) -> Result<(), String> {
-    let ports = app.ports.count();
+pub fn check_count(source: &InstanceSource, instances: usize) -> Result<(), String> {
+    let ports = source.most_instances();
     if instances <= ports {
         return Ok(());
     }

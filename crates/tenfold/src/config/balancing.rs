@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use balancer::{AccessLog, Address, AppId, Backend, Listener, Slots, Tls};
-use fleet::{App, Cpus};
+use fleet::Cpus;
 
 use super::app::{AppTable, cpu};
 use super::file::File;
 use super::log::LogTable;
+use super::runnable::Runnable;
 use super::source::{Key, Wrong};
 use super::tls::{readable, within};
 use super::value::Short;
@@ -56,7 +57,7 @@ pub struct Served {
 pub enum Members {
     /// Instances that are started.
     Instances {
-        app: Box<fleet::App>,
+        app: Box<Runnable>,
         count: usize,
         slots: Option<Slots>,
         /// Settings that all instances share as backends.
@@ -328,12 +329,13 @@ fn members(
         (false, false) => table.servers(slots, cpus, at).map(of),
         (_, true) => match wanted {
             Wanted::Up { app, limits, instances, slots, logs } => {
-                let app = table.app(app, file.directory.as_deref(), logs, name, at)?;
+                let mut run = table.app(app, file.directory.as_deref(), logs, name, at)?;
+                run.app.limits = limits.over(run.app.limits);
                 let count = instances.or(table.instances).unwrap_or(1);
-                super::app::check_ports(&app, count)
+                super::app::check_count(&run.source, count)
                     .map_err(|sentence| at.then("ports").wrong(&sentence))?;
                 Ok(Members::Instances {
-                    app: Box::new(App { limits: limits.over(app.limits), ..app }),
+                    app: Box::new(run),
                     count,
                     slots: slots.or(table.slots),
                     backend: Box::new(common),

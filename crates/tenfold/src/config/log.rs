@@ -46,7 +46,7 @@ impl LogTable {
         Ok(AccessLog { to, format })
     }
 
-    /// The same format, elsewhere.
+    /// This format, written elsewhere.
     pub fn elsewhere(&self, to: &str) -> LogTable {
         LogTable { to: to.to_owned(), ..self.clone() }
     }

@@ -95,7 +95,7 @@ impl Source {
         leaves
     }
 
-    /// The same file without a key.
+    /// The file without a key.
     pub fn without(&self, key: &Key) -> Option<toml::Table> {
         let mut table = self.text.parse::<toml::Table>().ok()?;
         let (last, path) = key.0.split_last()?;

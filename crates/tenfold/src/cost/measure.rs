@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use capacity::cost;
 use capacity::cost::price::Rate;
-use fleet::{App, FleetError, StartError};
+use fleet::{FleetError, StartError};
 use load::{Reason, Report, Run, Series};
 use observe::{Machine, MemoryLimit, Usage};
 
 use super::{Measured, Row, Size};
-use crate::config::{Goal, Request, SLOTS};
+use crate::config::{Goal, Request, Runnable, SLOTS};
 use crate::document::resources::Limited;
 use crate::document::times::to_ms;
 use crate::document::verdict::Verdict;
@@ -22,10 +22,10 @@ use crate::terminal::progress::Progress;
 
 /// What to measure, and with what.
 pub struct Measurement {
-    pub app: App,
+    pub runnable: Runnable,
     pub request: Request,
     pub goal: Goal,
-    /// As ab's -n and -c.
+    /// Requests and users at once, like ab's -n and -c.
     pub requests: u64,
     pub concurrency: usize,
     /// The longest that one may take.
@@ -48,7 +48,7 @@ const LEAST: Duration = Duration::from_secs(2);
 const ENOUGH: u64 = 20;
 
 impl Measurement {
-    /// So many instances of a size. What cannot run at that size is a row too.
+    /// Measures a number of instances of one size. What cannot run at that size is a row too.
     pub async fn row(
         &self,
         instances: usize,
@@ -70,10 +70,12 @@ impl Measurement {
             measured: None,
             failure: None,
         };
-        let app = App { limits: size.limits(), ..self.app.clone() };
+        let mut runnable = self.runnable.clone();
+        runnable.app.limits = size.limits();
         let patience = self.patience();
-        let deployment =
-            Deployment::to_measure(app, SLOTS, patience, patience).map_err(Abort::Failed)?;
+        let deployment = Deployment::to_measure(runnable, SLOTS, patience, patience)
+            .await
+            .map_err(Abort::Failed)?;
         let measured = self.measure(instances, size, &deployment, stop, progress).await;
         deployment.close().await;
         match measured {
@@ -102,7 +104,7 @@ impl Measurement {
         tokio::select! {
             signal = stop.wait() => return Err(Abort::Stopped(signal)),
             scaled = deployment.fleet().scale(instances) => scaled.map_err(|error| {
-                Abort::Failed(Deployment::late(error, &self.app, "--longest").into())
+                Abort::Failed(Deployment::late(error, &self.runnable.app, "--longest").into())
             })?,
         }
         let kills = deployment.memory_kills();

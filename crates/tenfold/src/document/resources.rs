@@ -42,7 +42,7 @@ pub struct CpuCores {
     pub balancer: Option<f64>,
     pub generator: Option<f64>,
     pub machine: Option<f64>,
-    /// Of the machine's, what a virtual machine's host gave to others instead.
+    /// Cores that a virtual machine's host gave to others instead (steal).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal: Option<f64>,
 }

@@ -13,7 +13,6 @@ use crate::document::resources::{Limits, Machine};
 use crate::document::times::to_ms;
 use crate::document::verdict::Verdict;
 use crate::process::exit_code::Signal;
-use crate::store::redaction::command_without_secrets;
 
 /// The curve shows at least so many counts.
 const CURVE: usize = 10;
@@ -30,7 +29,7 @@ pub fn plan(
         schema: plan::SCHEMA.to_owned(),
         started_at,
         duration_s: (elapsed.as_secs_f64() * 10.0).round() / 10.0,
-        command: command_without_secrets(&experiment.app.command),
+        command: experiment.source.words(),
         machine: Machine::of(&known.machine),
         limits: Limits::of(&experiment.app.limits),
         goal: goal(experiment),

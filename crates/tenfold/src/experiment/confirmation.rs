@@ -193,7 +193,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// As long as the goal's workload takes to be measured, whatever the budget.
+    /// How long the goal's workload takes to be measured, whatever the budget.
     pub(super) fn confirming(&self, instances: usize) -> ProbeTiming {
         let response = self.known.response(instances);
         let (cycle, throughput) = match self.experiment.workload.pattern {

@@ -137,7 +137,7 @@ impl Drop for Confinement {
     }
 }
 
-/// Of all instances.
+/// Summed over all instances.
 fn threads(sample: &Sample) -> Vec<Pid> {
     let apps = sample.targets.iter().filter(|(name, _)| *name != BALANCER);
     let tasks = apps.flat_map(|(_, counters)| counters.tasks.values());

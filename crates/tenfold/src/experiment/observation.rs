@@ -64,7 +64,7 @@ pub struct Observation {
     pub generator_thread: f64,
     /// Cores of the machine that were busy.
     pub busy_cores: Option<f64>,
-    /// Of these, what a virtual machine's host gave to others instead.
+    /// The part of these that a virtual machine's host gave to others (steal).
     #[serde(default)]
     pub stolen_cores: f64,
     pub throttled: Option<f64>,

@@ -78,7 +78,7 @@ impl ProbeTiming {
         }
     }
 
-    /// The same, not longer than an app is worth whose answers take so many seconds.
+    /// This timing, cut for an app that answers in `response` seconds: longer would tell no more.
     pub fn answering(self, response: f64) -> ProbeTiming {
         ProbeTiming { most: self.most.min(ProbeTiming::saturating(response).most), ..self }
     }
@@ -94,7 +94,7 @@ impl ProbeTiming {
         self.warm_up + self.least + seconds(response)
     }
 
-    /// The same, measured for `each`, if that is said.
+    /// This timing, measured for `each` if that is said.
     pub fn lasting(self, each: Option<Duration>) -> ProbeTiming {
         each.map_or(self, |each| ProbeTiming { least: each, most: each, ..self })
     }
@@ -107,7 +107,7 @@ impl ProbeTiming {
         self.within(left.saturating_sub(owed).max(part))
     }
 
-    /// The same with no more than `left` in all, a third of it to warm up.
+    /// This timing with no more than `left` in all, a third of it to warm up.
     pub fn within(self, left: Duration) -> ProbeTiming {
         let warm_up = self.warm_up.min(left / 3);
         let most = left.saturating_sub(warm_up).min(self.most);

@@ -37,7 +37,7 @@ struct Asked {
 impl Asked {
     fn of(experiment: &Experiment) -> Asked {
         Asked {
-            command: experiment.app.command.clone(),
+            command: experiment.source.words(),
             limits: Limits::of(&experiment.app.limits),
             pattern: experiment.workload.pattern,
             goal: experiment.goal,

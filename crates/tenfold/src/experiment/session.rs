@@ -46,7 +46,7 @@ const NOT_NEEDED: u32 = 30;
 const SPOILED: f64 = 0.01;
 
 impl<'a> Session<'a> {
-    pub fn new(
+    pub async fn new(
         experiment: &'a Experiment,
         stop: &'a Stop,
         progress: &'a mut Progress,
@@ -60,7 +60,8 @@ impl<'a> Session<'a> {
              (ulimit -n 1024)",
             room.files
         );
-        let deployment = Deployment::to_measure(experiment.app.clone(), UNLIMITED, wait, patience)?;
+        let deployment =
+            Deployment::to_measure(experiment.runnable(), UNLIMITED, wait, patience).await?;
         Ok(Session {
             experiment,
             stop,

@@ -19,7 +19,7 @@ pub struct CpuUse {
     pub generator_thread: f64,
     /// Everything on the cores of the machine that Tenfold may use.
     pub machine: Option<f64>,
-    /// Of these, what a virtual machine's host gave to others instead (steal).
+    /// The part of these that a virtual machine's host gave to others (steal).
     pub stolen: f64,
 }
 
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(format!("{:.2}", app(&usage)), "0.00");
     }
 
-    // As Python's ThreadingHTTPServer has: only the thread that accepts lives on.
+    // In Python's ThreadingHTTPServer only the thread that accepts lives on.
     #[test]
     fn threads_that_come_and_go_are_counted_with_the_process() {
         assert_eq!(cores(&seen(0.8, Some(0.05), 1), 2.0), 0.8);

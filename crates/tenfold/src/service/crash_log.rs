@@ -79,7 +79,14 @@ mod tests {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 4000));
         let last_crash = (restarts > 0).then(|| cause.to_owned());
         MemberStatus {
-            member: Member { id: 1, index: 1, name: "app-1".to_owned(), address, pid: 2 },
+            member: Member {
+                id: 1,
+                index: 1,
+                name: "app-1".to_owned(),
+                address,
+                handle: "2".to_owned(),
+                extent: fleet::Extent::ProcessGroup(2),
+            },
             state: State::Backoff,
             past: Past { restarts, crash_loop, last_crash, ..Past::default() },
             started_at: SystemTime::UNIX_EPOCH,

@@ -9,14 +9,16 @@ use anyhow::Context;
 use async_trait::async_trait;
 use balancer::{Address, AppId, Backend, BackendId, Balancer, Inherited};
 use capacity::InFlightLimit;
-use fleet::{App, Driver, Fleet, FleetError, Member, Membership, ProcessDriver, StartError};
+use fleet::{App, Dependency, Driver, Extent, Fleet, FleetError, Member, Membership, StartError};
 use observe::{Observer, Recorder, Target};
 use rustix::process::{Resource, getrlimit};
 use tokio::task::JoinSet;
 
-use crate::config;
+use crate::config::{self, Runnable};
 use crate::process::sched_slice;
+use crate::service::drivers::Drivers;
 use crate::service::shutdown_mode::ShutdownMode;
+use crate::terminal::output;
 
 /// Usage of the balancer's threads goes by this name.
 pub const BALANCER: &str = "balancer";
@@ -44,7 +46,7 @@ pub struct Deployment {
 #[derive(Clone, Debug)]
 pub struct ToRun {
     pub id: AppId,
-    pub app: App,
+    pub runnable: Runnable,
     /// What its instances have in common as backends, the number of slots among it.
     pub backend: Backend,
 }
@@ -54,6 +56,8 @@ pub struct RunningApp {
     pub id: AppId,
     pub name: String,
     pub fleet: Fleet,
+    app: App,
+    driver: Arc<dyn Driver>,
     members: Arc<Members>,
 }
 
@@ -76,11 +80,11 @@ struct State {
 
 impl ToRun {
     /// The only app, with so many slots an instance.
-    pub fn only(app: App, slots: usize) -> ToRun {
+    pub fn only(runnable: Runnable, slots: usize) -> ToRun {
         // Name and address are each instance's own.
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
-        let backend = Backend::new(app.name.clone(), nowhere, slots);
-        ToRun { id: AppId::FIRST, app, backend }
+        let backend = Backend::new(runnable.app.name.clone(), nowhere, slots);
+        ToRun { id: AppId::FIRST, runnable, backend }
     }
 }
 
@@ -89,7 +93,7 @@ impl ToRun {
 impl Deployment {
     /// Binds the balancer, which accepts nothing before [`Deployment::open`], and prepares the fleets; no
     /// instance runs yet.
-    pub fn new(
+    pub async fn new(
         balancing: balancer::Config,
         apps: Vec<ToRun>,
         inherited: Inherited,
@@ -101,13 +105,14 @@ impl Deployment {
         let recorder = Arc::new(recorder);
         let own = std::process::id().cast_signed();
         recorder.watch(Target::threads(BALANCER, own, balancer.handle().thread_ids()));
-        let guard = std::env::current_exe().context("cannot find Tenfold's own program file")?;
-        let guard = vec![guard.to_string_lossy().into_owned(), "guard".to_owned()];
-        let driver = Arc::new(ProcessDriver::new(Some(guard))?);
-        for to_run in &apps {
-            driver.check(&to_run.app.limits)?;
-        }
-        let run = |ToRun { id, app, backend }| {
+        let drivers = Drivers::new()?;
+        let mut running = Vec::new();
+        for ToRun { id, runnable: Runnable { app, source }, backend } in apps {
+            let driver = drivers.of(&source);
+            driver.check(&app).await?;
+            for Dependency { name, extent } in driver.dependencies(&app).await? {
+                watch(&recorder, &name, extent);
+            }
             let backend = Backend { cpu: config::cpu(app.limits.cpus), ..backend };
             let members = Arc::new(Members {
                 app: id,
@@ -115,13 +120,12 @@ impl Deployment {
                 recorder: Arc::clone(&recorder),
                 state: Mutex::new(State { backends: HashMap::new(), template: backend }),
             });
-            let name = app.name.clone();
             let membership = Arc::clone(&members) as Arc<dyn Membership>;
-            let fleet = Fleet::new(app, Arc::clone(&driver) as Arc<dyn Driver>, membership);
-            RunningApp { id, name, fleet, members }
-        };
+            let fleet = Fleet::new(app.clone(), Arc::clone(&driver), membership);
+            running.push(RunningApp { id, name: app.name.clone(), fleet, app, driver, members });
+        }
         Ok(Deployment {
-            apps: apps.into_iter().map(run).collect(),
+            apps: running,
             balancer: balancer.handle(),
             recorder,
             addresses: balancer.addresses().to_vec(),
@@ -132,8 +136,8 @@ impl Deployment {
     /// One app behind a balancer of one thread, to measure it for at most `patience`; a request waits
     /// for a slot for at most `wait`. Its share of the cores is known, and it carries more than the
     /// generator sends.
-    pub fn to_measure(
-        mut app: App,
+    pub async fn to_measure(
+        mut runnable: Runnable,
         slots: usize,
         wait: Duration,
         patience: Duration,
@@ -142,11 +146,13 @@ impl Deployment {
         let queue = &mut balancing.apps[0].queue;
         (queue.length, queue.wait) = (QUEUE_LENGTH, wait.min(balancer::Timeouts::MAX));
         balancing.timeouts.response = patience.min(balancer::Timeouts::MAX);
+        let app = &mut runnable.app;
         app.readiness.deadline = app.readiness.deadline.min(patience);
         // Only the measurement sends requests, so those in flight may be cut.
         app.drain = app.drain.min(CLOSING);
         let deployment =
-            Deployment::new(balancing, vec![ToRun::only(app, slots)], Inherited::default())?;
+            Deployment::new(balancing, vec![ToRun::only(runnable, slots)], Inherited::default())
+                .await?;
         deployment.open();
         Ok(deployment)
     }
@@ -210,8 +216,14 @@ impl Deployment {
         }
         let mut stopping = JoinSet::new();
         for app in &self.apps {
-            let fleet = app.fleet.clone();
-            stopping.spawn(async move { fleet.stop().await });
+            let (fleet, driver, app) =
+                (app.fleet.clone(), Arc::clone(&app.driver), app.app.clone());
+            stopping.spawn(async move {
+                fleet.stop().await;
+                if let Err(error) = driver.restore(&app).await {
+                    output::tell(format_args!("tenfold: {error}"));
+                }
+            });
         }
         stopping.join_all().await;
     }
@@ -240,12 +252,13 @@ impl Members {
 
 #[async_trait]
 impl Membership for Members {
-    fn join(&self, member: &Member) {
-        self.recorder.watch(Target::group(&member.name, member.pid.cast_signed()));
+    async fn join(&self, member: &Member) -> Result<(), StartError> {
+        watch(&self.recorder, &member.name, member.extent);
         let mut state = self.lock();
         let (name, address) = (member.name.clone(), member.address.into());
         let id = self.balancer.add(self.app, Backend { name, address, ..state.template.clone() });
         state.backends.insert(member.id, id);
+        Ok(())
     }
 
     fn lost(&self, member: &Member) {
@@ -260,4 +273,13 @@ impl Membership for Members {
             self.balancer.drain(id, deadline).await;
         }
     }
+}
+
+/// Watches the processes of an instance, or of what instances lean on, as far as they can be seen.
+fn watch(recorder: &Recorder, name: &str, extent: Extent) {
+    recorder.watch(match extent {
+        Extent::ProcessGroup(leader) => Target::group(name, leader.cast_signed()),
+        Extent::ControlGroup(process) => Target::control_group(name, process.cast_signed()),
+        Extent::Elsewhere => return recorder.unwatch(name),
+    });
 }

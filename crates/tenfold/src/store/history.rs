@@ -126,7 +126,7 @@ impl History {
         if version == 0 {
             transaction.execute_batch(SCHEMA)?;
         } else {
-            // The same again: a commit that writes proves that the disk takes it.
+            // Writing the same value again proves that the disk takes a commit.
             transaction.pragma_update(None, "user_version", version)?;
         }
         transaction.commit()

@@ -21,7 +21,7 @@ pub fn place() -> anyhow::Result<PathBuf> {
         .ok_or_else(|| misuse("no place for the history: set TENFOLD_STATE_DIR to a directory"))
 }
 
-/// The same, made if need be.
+/// The state directory, made if need be.
 pub fn directory() -> anyhow::Result<PathBuf> {
     let directory = place()?;
     std::fs::create_dir_all(&directory).with_context(|| {

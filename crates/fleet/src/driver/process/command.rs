@@ -8,27 +8,28 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::leftovers::{OWNER, Owner};
-use crate::app::{App, fill};
 use crate::cgroup;
 use crate::driver::Identity;
 use crate::error::StartError;
+use crate::limits::Limits;
+use crate::program::{Program, fill};
 
 /// How a service manager and the service that it started speak; sd_notify(3) and sd_watchdog_enabled(3).
 const SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
 
 /// The command of an instance, both outputs into `output`; nothing when the app has no command.
 pub(super) fn build(
-    app: &App,
+    program: &Program,
     identity: &Identity,
     port: u16,
     output: PipeWriter,
 ) -> io::Result<Option<Command>> {
     let fill = |text: &String| fill(text, port, identity.index, &identity.name);
-    let mut words = app.command.iter().map(fill);
-    let Some(program) = words.next().filter(|program| !program.is_empty()) else {
+    let mut words = program.command.iter().map(fill);
+    let Some(executed) = words.next().filter(|executed| !executed.is_empty()) else {
         return Ok(None);
     };
-    let mut command = Command::new(program);
+    let mut command = Command::new(executed);
     // The service is Tenfold, not the instance.
     for name in SERVICE {
         command.env_remove(name);
@@ -38,29 +39,35 @@ pub(super) fn build(
         .env("PORT", port.to_string())
         .env("TENFOLD_INSTANCE", identity.index.to_string())
         .envs(Owner::own().map(|owner| (OWNER, owner.to_string())))
-        .envs(app.env.iter().map(|(key, value)| (key, fill(value))))
+        .envs(program.env.iter().map(|(key, value)| (key, fill(value))))
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
         .stderr(output);
-    if let Some(directory) = &app.directory {
+    if let Some(directory) = &program.directory {
         command.current_dir(directory);
     }
     Ok(Some(command))
 }
 
 /// The sentence for an error of `spawn`.
-pub(super) fn explain(error: &io::Error, program: &str, app: &App, name: &str) -> StartError {
-    if let Some(directory) = &app.directory
+pub(super) fn explain(
+    error: &io::Error,
+    executed: &str,
+    program: &Program,
+    limits: &Limits,
+    name: &str,
+) -> StartError {
+    if let Some(directory) = &program.directory
         && !directory.is_dir()
     {
         return StartError::NoDirectory { directory: directory.clone() };
     }
-    let found = find(program, app);
-    let program = program.to_owned();
+    let found = find(executed, program);
+    let named = executed.to_owned();
     match (error.kind(), found) {
-        (ErrorKind::NotFound, None) if program.contains(char::is_whitespace) => {
+        (ErrorKind::NotFound, None) if executed.contains(char::is_whitespace) => {
             StartError::NotExecutable {
-                program,
+                program: named,
                 reason:
                     "no program has that name; write each word of the command by itself, not all \
                          of them in one pair of quotes"
@@ -68,10 +75,10 @@ pub(super) fn explain(error: &io::Error, program: &str, app: &App, name: &str) -
             }
         }
         (ErrorKind::NotFound, None) => {
-            StartError::NotFound { searched: searched(&program, app), program }
+            StartError::NotFound { searched: searched(executed, program), program: named }
         }
         (ErrorKind::NotFound, Some(path)) => StartError::NotExecutable {
-            program,
+            program: named,
             reason: match interpreter(&path) {
                 Some(interpreter) if interpreter.ends_with('\r') => {
                     "its lines end as on Windows, and the kernel takes the carriage return for a part of the \
@@ -85,17 +92,17 @@ pub(super) fn explain(error: &io::Error, program: &str, app: &App, name: &str) -
                     .into(),
             },
         },
-        (ErrorKind::PermissionDenied, None) if seen(&program, app).is_dir() => {
+        (ErrorKind::PermissionDenied, None) if seen(executed, program).is_dir() => {
             StartError::NotExecutable {
-                program,
+                program: named,
                 reason: "it is a directory; name the program in it".into(),
             }
         }
         (ErrorKind::PermissionDenied, found) => {
-            let path = found.unwrap_or_else(|| PathBuf::from(&program));
+            let path = found.unwrap_or_else(|| PathBuf::from(executed));
             let path = path.display();
             StartError::NotExecutable {
-                program,
+                program: named,
                 reason: format!(
                     "{path} may not be executed; run `chmod +x {path}`, or put its interpreter before it"
                 ),
@@ -103,7 +110,7 @@ pub(super) fn explain(error: &io::Error, program: &str, app: &App, name: &str) -
         }
         // See `pre_exec`: a program's execution cannot fail with it.
         (ErrorKind::CrossesDevices, _) => StartError::Unlimited {
-            limits: app.limits.to_string(),
+            limits: limits.to_string(),
             reason: format!("{name} could not join its control group"),
             remedy: cgroup::RIGHTS.into(),
         },
@@ -112,12 +119,12 @@ pub(super) fn explain(error: &io::Error, program: &str, app: &App, name: &str) -
 }
 
 /// The file that the program's name stands for, executable or not.
-fn find(program: &str, app: &App) -> Option<PathBuf> {
-    if program.contains('/') {
-        return Some(seen(program, app)).filter(|path| path.is_file());
+fn find(executed: &str, program: &Program) -> Option<PathBuf> {
+    if executed.contains('/') {
+        return Some(seen(executed, program)).filter(|path| path.is_file());
     }
-    let path = search_path(app);
-    let files = env::split_paths(&path).map(|directory| directory.join(program));
+    let path = search_path(program);
+    let files = env::split_paths(&path).map(|directory| directory.join(executed));
     let mut files: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
     // Like execvp, prefer an executable file over an earlier one that may not be executed.
     files.sort_by_key(|path| !is_executable(path));
@@ -125,26 +132,26 @@ fn find(program: &str, app: &App) -> Option<PathBuf> {
 }
 
 /// A path as the app sees it.
-fn seen(path: &str, app: &App) -> PathBuf {
-    app.directory.as_deref().unwrap_or(Path::new("")).join(path)
+fn seen(path: &str, program: &Program) -> PathBuf {
+    program.directory.as_deref().unwrap_or(Path::new("")).join(path)
 }
 
-fn searched(program: &str, app: &App) -> String {
-    if program.contains('/') {
-        let directory = app.directory.clone().or_else(|| env::current_dir().ok());
+fn searched(executed: &str, program: &Program) -> String {
+    if executed.contains('/') {
+        let directory = program.directory.clone().or_else(|| env::current_dir().ok());
         let directory = directory.unwrap_or_default();
         format!("there is no such file, seen from {}", directory.display())
     } else {
-        let here = Path::new(".").join(program);
-        match seen(program, app).is_file() {
+        let here = Path::new(".").join(executed);
+        match seen(executed, program).is_file() {
             true => format!("it is not in PATH, but {} is here", here.display()),
             false => "PATH has no such program".to_owned(),
         }
     }
 }
 
-fn search_path(app: &App) -> String {
-    let own = app.env.iter().rev().find(|(key, _)| key == "PATH");
+fn search_path(program: &Program) -> String {
+    let own = program.env.iter().rev().find(|(key, _)| key == "PATH");
     own.map(|(_, value)| value.clone()).or_else(|| env::var("PATH").ok()).unwrap_or_default()
 }
 

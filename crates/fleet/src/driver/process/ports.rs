@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::sockets;
-use crate::app::Ports;
 use crate::error::StartError;
+use crate::program::Ports;
 
 /// How often the kernel is asked for a port that is not promised yet. It picks at random among
 /// thousands, so a few times suffice.

@@ -9,9 +9,9 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 use super::*;
-use crate::app::Ports;
 use crate::driver::fake::{FakeMembership, Journal};
 use crate::fleet::Fleet;
+use crate::limits::Limits;
 
 /// Listens where `at` says, says so, and answers every connection with `answer`.
 const SERVER: &str = r#"
@@ -29,16 +29,18 @@ while True:
 
 struct Bench {
     app: App,
-    driver: ProcessDriver,
+    program: Program,
+    host: Arc<ProcessHost>,
     directory: TempDir,
 }
 
 fn bench(command: &[&str]) -> Bench {
     let directory = tempfile::tempdir().unwrap();
     let command = command.iter().map(|&word| word.to_owned()).collect();
-    let mut app = App::new(command, Logs::new(directory.path().join("logs")));
+    let program = Program::new(command, Logs::new(directory.path().join("logs")));
+    let mut app = App::named("app");
     app.readiness.deadline = Duration::from_secs(20);
-    Bench { app, driver: ProcessDriver::new(None).unwrap(), directory }
+    Bench { app, program, host: Arc::new(ProcessHost::new(None).unwrap()), directory }
 }
 
 fn server(at: &str, answer: &str) -> Bench {
@@ -50,9 +52,13 @@ fn shell(script: &str) -> Bench {
 }
 
 impl Bench {
+    fn driver(&self) -> ProcessDriver {
+        ProcessDriver::new(self.program.clone(), self.host.clone())
+    }
+
     async fn start(&self) -> Result<Box<dyn Instance>, StartError> {
         let identity = Identity { id: 7, index: 2, name: "app-2".into(), port: None };
-        self.driver.start(&self.app, &identity).await
+        self.driver().start(&self.app, &identity).await
     }
 
     async fn start_error(&self) -> String {
@@ -66,13 +72,13 @@ impl Bench {
 /// The line that starts with `word`, once it was written.
 async fn line(instance: &dyn Instance, word: &str) -> String {
     for _ in 0..2_000 {
-        let lines = instance.last_lines(100);
+        let lines = instance.last_lines(100).await;
         if let Some(line) = lines.iter().find(|line| line.starts_with(word)) {
             return line.clone();
         }
         sleep(Duration::from_millis(5)).await;
     }
-    panic!("never wrote {word}: {:?}", instance.last_lines(100));
+    panic!("never wrote {word}: {:?}", instance.last_lines(100).await);
 }
 
 /// The process id that the instance wrote after `word`.
@@ -101,7 +107,7 @@ async fn never_ready(instance: &mut dyn Instance, probe: ReadyProbe) -> String {
 #[tokio::test]
 async fn an_instance_gets_its_name_index_and_port() {
     let mut bench = server("{port}", "HTTP/1.1 200 OK\r\n\r\n");
-    bench.app.env = vec![("OWN".into(), "{i}-{port}".into())];
+    bench.program.env = vec![("OWN".into(), "{i}-{port}".into())];
     bench.app.readiness.probe = ReadyProbe::http("/").unwrap();
     let mut instance = bench.start().await.unwrap();
     instance.ready(&bench.app.readiness).await.unwrap();
@@ -112,7 +118,7 @@ async fn an_instance_gets_its_name_index_and_port() {
 
     let exit = instance.stop(bench.app.grace).await;
     assert_eq!(exit.to_string(), "was killed by signal 15 (SIGTERM)");
-    assert!(!lives(instance.pid()));
+    assert!(!lives(instance.extent().pid().unwrap()));
     let log = bench.directory.path().join("logs/app-2.log");
     assert!(std::fs::read_to_string(log).unwrap().starts_with(&up));
 }
@@ -134,11 +140,11 @@ async fn a_command_that_cannot_run_names_the_cause() {
 
     let mut bench = bench(&["script-of-this-test"]);
     let script = bench.directory.path().join("script-of-this-test");
-    bench.app.directory = Some(bench.directory.path().into());
+    bench.program.directory = Some(bench.directory.path().into());
     write(&script, "#!/no/such/shell -e\n", 0o644);
     let error = bench.start_error().await;
     assert!(error.contains("not in PATH, but ./script-of-this-test is here; correct"), "{error}");
-    bench.app.command = vec!["./script-of-this-test".into()];
+    bench.program.command = vec!["./script-of-this-test".into()];
     let error = bench.start_error().await;
     assert!(error.contains("chmod +x"), "{error}");
     write(&script, "#!/no/such/shell -e\n", 0o755);
@@ -147,7 +153,7 @@ async fn a_command_that_cannot_run_names_the_cause() {
     write(&script, "#! /bin/sh\r\n", 0o755);
     let error = bench.start_error().await;
     assert!(error.contains("its lines end as on Windows"), "{error}");
-    bench.app.directory = Some("/no/such/directory".into());
+    bench.program.directory = Some("/no/such/directory".into());
     let error = bench.start_error().await;
     assert!(error.contains("cannot run the app in /no/such/directory"), "{error}");
 }
@@ -195,7 +201,7 @@ print("Listening at: unix:app.sock", flush=True)
 listener.accept()
 "#;
     let mut bench = bench(&["python3", "-ISc", UNIX]);
-    bench.app.directory = Some(bench.directory.path().into());
+    bench.program.directory = Some(bench.directory.path().into());
     let mut instance = bench.start().await.unwrap();
     let deadline = Duration::from_secs(12);
     let readiness = Readiness { probe: ReadyProbe::Tcp, deadline };
@@ -244,7 +250,7 @@ async fn stop_waits_for_the_grace_then_kills() {
     line(&*instance, "ready").await;
     let exit = instance.stop(Duration::from_secs(20)).await;
     assert_eq!(exit, Exit::Signal(15));
-    assert_eq!(instance.last_lines(1), ["bye"]);
+    assert_eq!(instance.last_lines(1).await, ["bye"]);
 
     let deaf = shell("trap '' TERM; sleep 60 & echo child $!; wait");
     let mut instance = deaf.start().await.unwrap();
@@ -265,7 +271,7 @@ async fn no_process_is_left_after_exit_or_drop() {
 
     let stays = shell("sleep 60 & echo child $!; wait");
     let instance = stays.start().await.unwrap();
-    let (child, leader) = (pid(&*instance, "child").await, instance.pid());
+    let (child, leader) = (pid(&*instance, "child").await, instance.extent().pid().unwrap());
     drop(instance);
     until_dead(child).await;
     until_dead(leader).await;
@@ -298,10 +304,10 @@ async fn endless_and_binary_output_does_not_block_the_app() {
 }
 
 /// Groups that can limit such things; where this user may make none, the refusal says so.
-fn limited(script: &str, limits: Limits) -> Option<Bench> {
+async fn limited(script: &str, limits: Limits) -> Option<Bench> {
     let mut bench = shell(script);
     bench.app.limits = limits;
-    match bench.driver.check(&limits) {
+    match bench.driver().check(&bench.app).await {
         Ok(()) => Some(bench),
         Err(error) => {
             let error = error.to_string();
@@ -334,11 +340,11 @@ fn groups_of(pid: u32) -> Vec<std::path::PathBuf> {
 async fn a_cpu_quota_limits_an_instance_and_its_children() {
     let script = "(while :; do :; done) & echo child $!; wait";
     let limits = Limits { cpus: "0.1".parse().ok(), memory: None };
-    let Some(bench) = limited(script, limits) else { return };
+    let Some(bench) = limited(script, limits).await else { return };
     let mut instance = bench.start().await.unwrap();
     let child = pid(&*instance, "child").await;
     let groups = groups_of(child);
-    assert_eq!(groups, groups_of(instance.pid()));
+    assert_eq!(groups, groups_of(instance.extent().pid().unwrap()));
     assert_eq!(groups.len(), 1);
     let stat = || std::fs::read_to_string(groups[0].join("cpu.stat")).unwrap();
     let throttled = |stat: String| {
@@ -364,9 +370,9 @@ async fn a_cpu_quota_limits_an_instance_and_its_children() {
 async fn an_oom_kill_is_reported_and_leaves_no_process() {
     let hungry = "echo up; head -c 100000000 /dev/zero | tail >/dev/null; exit 9";
     let limits = Limits { cpus: None, memory: Some(10_000_000) };
-    let Some(bench) = limited(hungry, limits) else { return };
+    let Some(bench) = limited(hungry, limits).await else { return };
     let mut instance = bench.start().await.unwrap();
-    let groups = groups_of(instance.pid());
+    let groups = groups_of(instance.extent().pid().unwrap());
     let exit = instance.exited().await;
     assert_eq!(exit, Exit::OutOfMemory { limit: 10_000_000, code: Some(9) });
     let remains: Vec<_> = groups.iter().filter(|group| group.exists()).collect();
@@ -374,7 +380,7 @@ async fn an_oom_kill_is_reported_and_leaves_no_process() {
 
     // Even what leaves its process group is limited, and ends with it.
     let stray = "setsid sh -c 'echo child $$; exec sleep 60' & while :; do sleep 0.01; done";
-    let Some(bench) = limited(stray, limits) else { return };
+    let Some(bench) = limited(stray, limits).await else { return };
     let mut instance = bench.start().await.unwrap();
     let child = pid(&*instance, "child").await;
     let groups = groups_of(child);
@@ -389,15 +395,15 @@ async fn an_oom_kill_is_reported_and_leaves_no_process() {
 
 #[tokio::test]
 async fn a_fleet_of_processes_restarts_reloads_and_stops() {
-    let Bench { mut app, driver, directory: _directory } = server("{port}", "");
-    app.ports = Ports::Any;
+    let bench = server("{port}", "");
+    let (driver, mut app) = (bench.driver(), bench.app.clone());
     app.drain = Duration::ZERO;
     let membership = FakeMembership::new(&Journal::default(), Duration::ZERO);
     let fleet = Fleet::new(app, Arc::new(driver), Arc::new(membership));
     fleet.scale(2).await.unwrap();
     let first = fleet.members();
 
-    let victim = Pid::from_raw(first[0].member.pid.cast_signed()).unwrap();
+    let victim = Pid::from_raw(first[0].member.extent.pid().unwrap().cast_signed()).unwrap();
     kill_process(victim, Signal::KILL).unwrap();
     while fleet.members()[0].member.id == first[0].member.id {
         sleep(Duration::from_millis(5)).await;
@@ -412,7 +418,7 @@ async fn a_fleet_of_processes_restarts_reloads_and_stops() {
     assert_ne!(third[0].member.address, second[0].member.address);
     fleet.stop().await;
     for status in first.iter().chain(&second).chain(&third) {
-        assert!(!lives(status.member.pid));
+        assert!(!lives(status.member.extent.pid().unwrap()));
     }
 }
 
@@ -421,7 +427,7 @@ fn instances_do_not_inherit_notify_socket() {
     let bench = shell("exit");
     let identity = Identity { id: 7, index: 2, name: "app-2".into(), port: None };
     let (_reader, writer) = std::io::pipe().unwrap();
-    let command = command::build(&bench.app, &identity, 1, writer).unwrap().unwrap();
+    let command = command::build(&bench.program, &identity, 1, writer).unwrap().unwrap();
     let removed = command.get_envs().any(|env| env == ("NOTIFY_SOCKET".as_ref(), None));
     assert!(removed, "READY=1 of an instance would be taken for Tenfold's");
 }

@@ -29,9 +29,11 @@ pub(crate) struct Context {
 
 /// Whether a slot should go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stay {
+pub(crate) enum Stay {
     Serve,
     Leave,
+    /// Leave, and let the instance run on.
+    Release,
 }
 
 /// An instance in service.
@@ -68,7 +70,7 @@ impl RunningInstance {
                 exit => exit.to_string(),
             },
             exit: Some(exit),
-            output: Output(self.instance.last_lines(QUOTED_LINES)),
+            output: Output(self.instance.last_lines(QUOTED_LINES).await),
             id: Some(self.member.id),
         }
     }
@@ -89,7 +91,7 @@ impl Refusal {
 
 /// Resolves when the slot is told to leave, or its supervisor is gone.
 pub(super) async fn left(leave: &mut watch::Receiver<Stay>) {
-    let _ = leave.wait_for(|stay| *stay == Stay::Leave).await;
+    let _ = leave.wait_for(|stay| *stay != Stay::Serve).await;
 }
 
 /// Starts an instance and waits until it is ready. Its row takes the place of the row `before`, and
@@ -120,7 +122,8 @@ pub(super) async fn launch(
         index: identity.index,
         name: identity.name,
         address: instance.address(),
-        pid: instance.pid(),
+        handle: instance.handle().to_owned(),
+        extent: instance.extent(),
     };
     status_table.insert(member.clone(), past, instance.notice());
 
@@ -132,15 +135,38 @@ pub(super) async fn launch(
         }
     };
     if let Err(refusal) = ready {
-        status_table.set(member.id, State::Stopping);
-        instance.stop(context.app.grace).await;
-        if let Refusal::Interrupted = refusal {
-            status_table.remove(member.id);
-        }
+        abandon(&context, &member, &mut *instance, &refusal).await;
         return Err(refusal);
     }
     member.address = instance.address();
+    let joined = tokio::select! {
+        biased;
+        () = left(&mut leave) => Err(Refusal::Interrupted),
+        joined = context.membership.join(&member) => {
+            joined.map_err(|error| Refusal::failed(error, Some(member.id)))
+        }
+    };
+    if let Err(refusal) = joined {
+        context.membership.lost(&member);
+        abandon(&context, &member, &mut *instance, &refusal).await;
+        return Err(refusal);
+    }
     Ok(RunningInstance { member, instance, ready_at: Instant::now() })
+}
+
+/// Stops an instance that is not going to serve.
+async fn abandon(context: &Context, member: &Member, instance: &mut dyn Instance, why: &Refusal) {
+    context.status_table.set(member.id, State::Stopping);
+    instance.stop(context.app.grace).await;
+    if let Refusal::Interrupted = why {
+        context.status_table.remove(member.id);
+    }
+}
+
+/// Leaves it running. The membership ends with this process.
+pub(super) fn release(context: &Context, running: RunningInstance) {
+    context.status_table.remove(running.member.id);
+    running.instance.release();
 }
 
 /// Drains, then stops.

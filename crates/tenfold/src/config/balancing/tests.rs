@@ -83,7 +83,7 @@ fn every_setting_is_read() {
     let Members::Instances { app, count: 3, slots: None, .. } = &apps[0].members else {
         panic!("{apps:?}")
     };
-    assert_eq!((app.name.as_str(), app.command.len()), ("api", 1));
+    assert_eq!((app.app.name.as_str(), app.source.words().len()), ("api", 1));
     let to_site =
         matches!(config.routes[0].to, Destination::App { app, .. } if app == AppId::nth(1));
     assert!(to_site && config.routes[1].path.to_string() == "/api", "{:?}", config.routes);

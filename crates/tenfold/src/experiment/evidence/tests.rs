@@ -4,7 +4,7 @@ use capacity::recommendation::reason::{Head, Obstacle};
 use fleet::Past;
 
 use super::*;
-use crate::config::{Goal, Request, Workload};
+use crate::config::{Goal, InstanceSource, Request, Workload};
 use crate::document::resources::Limited;
 use crate::experiment::observation::tests::seen;
 use crate::experiment::{Depth, SuspectAnswer};
@@ -14,7 +14,11 @@ pub fn experiment() -> Experiment {
     let request =
         Request { method: "GET".into(), path: "/".into(), headers: Vec::new(), body: Vec::new() };
     Experiment {
-        app: fleet::App::new(vec!["true".to_owned()], fleet::Logs::new("/dev/null")),
+        app: fleet::App::named("app"),
+        source: InstanceSource::Processes(fleet::Program::new(
+            vec!["true".to_owned()],
+            fleet::Logs::new("/dev/null"),
+        )),
         workload: Workload { pattern: Pattern::Open { rate: 200.0 }, request },
         goal: Goal { p95: Some(Duration::from_millis(100)), p99: None, max_errors: 0.01 },
         max_instances: 8,
@@ -58,7 +62,7 @@ fn what_other_programs_disturbed_is_no_mistake_of_the_model() {
     assert_eq!(throughputs(&known)[3..], [120.0, 130.0], "twice in vain");
 }
 
-// As an app has that fails one in two hundred, within what may be.
+// An app that fails one request in two hundred, which the goal allows.
 #[test]
 fn an_app_does_not_fail_by_a_single_error() {
     let experiment = experiment();

@@ -1,8 +1,8 @@
 use super::*;
 use crate::document::resources::CpuCores;
 
-/// So many instances completed so many requests a second of 10 ms of CPU each, one or `users` at a time, and
-/// other programs used so many cores beside them.
+/// What was seen of requests of 10 ms of CPU each, sent by `users` or as arrivals. Other programs used
+/// `beside` cores meanwhile.
 pub fn seen(instances: usize, users: Option<usize>, throughput: f64, beside: f64) -> Observation {
     let app_cores = 0.01 * throughput;
     let each = Some(users.map_or(20.0, |users| 1e3 * users as f64 / throughput));

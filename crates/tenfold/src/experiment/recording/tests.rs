@@ -6,7 +6,7 @@ use capacity::InFlightLimit;
 use serde_json::Value;
 
 use super::*;
-use crate::config::{Request, Workload};
+use crate::config::{InstanceSource, Request, Workload};
 use crate::experiment::answer;
 
 /// Processors differ in the last digits of logarithms and powers.
@@ -35,7 +35,8 @@ impl Recording {
 
 impl Asked {
     fn experiment(&self) -> Experiment {
-        let mut app = fleet::App::new(self.command.clone(), fleet::Logs::new("/dev/null"));
+        let mut app = fleet::App::named("app");
+        let program = fleet::Program::new(self.command.clone(), fleet::Logs::new("/dev/null"));
         if let Some(limits) = &self.limits {
             app.limits.cpus = limits.cpus.map(|cores| cores.to_string().parse().unwrap());
             app.limits.memory = limits.memory_bytes;
@@ -48,6 +49,7 @@ impl Asked {
         };
         Experiment {
             app,
+            source: InstanceSource::Processes(program),
             workload: Workload { pattern: self.pattern, request },
             goal: self.goal,
             max_instances: self.max_instances,

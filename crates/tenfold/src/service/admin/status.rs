@@ -114,7 +114,7 @@ fn members(
                 name: member.name.clone(),
                 address,
                 state: word(&status.state),
-                pid: Some(member.pid),
+                pid: member.extent.pid(),
                 restarts: Some(status.past.restarts),
                 next_start_s: status.next_start.map(seconds_until),
                 crash_loop: status.past.crash_loop,

@@ -1,0 +1,46 @@
+//! An app that can be run: how its instances behave, and what they are.
+
+use std::path::Path;
+
+use fleet::{App, Program};
+
+use crate::store::redaction::command_without_secrets;
+
+/// An app that can be run.
+#[derive(Clone, Debug)]
+pub struct Runnable {
+    /// How its instances behave.
+    pub app: App,
+    /// What its instances are.
+    pub source: InstanceSource,
+}
+
+/// What the instances of an app are, and so which driver starts them.
+#[derive(Clone, Debug)]
+pub enum InstanceSource {
+    /// Processes of this machine.
+    Processes(Program),
+}
+
+impl InstanceSource {
+    /// The words by which a report and the history name it, without secrets.
+    pub fn words(&self) -> Vec<String> {
+        match self {
+            InstanceSource::Processes(program) => command_without_secrets(&program.command),
+        }
+    }
+
+    /// Where it runs, unless that is the current directory.
+    pub fn directory(&self) -> Option<&Path> {
+        match self {
+            InstanceSource::Processes(program) => program.directory.as_deref(),
+        }
+    }
+
+    /// The most instances that there can be at a time.
+    pub fn most_instances(&self) -> usize {
+        match self {
+            InstanceSource::Processes(program) => program.ports.count(),
+        }
+    }
+}
