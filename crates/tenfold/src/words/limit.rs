@@ -11,14 +11,14 @@ pub fn describe(limit: &LimitDetails) -> String {
     };
     match *limit {
         LimitDetails::Nothing => "nothing".to_owned(),
-        LimitDetails::Serialized { each } => {
-            format!("each instance serving one request at a time{}", completes(each))
-        }
         LimitDetails::ServiceTime(service) => {
             format!("the {} that a request takes by itself", time(service))
         }
+        LimitDetails::Concurrency { served: 1, each } | LimitDetails::Serialized { each } => {
+            format!("each instance serving one request at a time{}", completes(each))
+        }
         LimitDetails::Concurrency { served, each } => format!(
-            "the {} that an instance serves at once{}",
+            "each instance serving {} at a time{}",
             counted(served, "request"),
             completes(each)
         ),
