@@ -1,11 +1,13 @@
 //! The control groups that hold instances to their limits, of version 1, 2 or both mixed.
 //!
+//! - `readback`: whether the kernel holds a process to limits that somebody else has set.
 //! - `parent_groups`: below which group Tenfold may make its own, and what to do where it may not.
 //!
 //! Kernel documentation: admin-guide/cgroup-v2.rst; admin-guide/cgroup-v1/memory.rst and
 //! scheduler/sched-bwc.rst for version 1.
 
 mod parent_groups;
+pub(crate) mod readback;
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

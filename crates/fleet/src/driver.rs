@@ -1,5 +1,6 @@
 //! What starts instances, and who learns which of them may get requests.
 //!
+//! - [`docker`]: the driver that runs instances as containers of Docker or Podman.
 //! - [`process`]: the driver that runs instances as processes of this machine.
 //! - [`fake`]: a driver and a membership in virtual time, for tests.
 //!
@@ -7,6 +8,7 @@
 //! pass it to [`Fleet::new`](crate::Fleet::new). The fleet's tests show what it expects of them. What the
 //! guard must undo when Tenfold is killed goes into [`undo`].
 
+pub mod docker;
 pub mod fake;
 pub mod process;
 
@@ -48,8 +50,12 @@ pub fn run_guard() -> io::Result<()> {
     guard::run(undo)
 }
 
-/// Undoes what a driver has listed with the guard.
-fn undo(_: &str) {}
+/// Undoes what a driver has listed with the guard. The first word says which driver.
+fn undo(listed: &str) {
+    if let Some((docker::custody::WORD, line)) = listed.split_once(' ') {
+        docker::custody::undo(line);
+    }
+}
 
 /// Which processes are an instance, or something that instances lean on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

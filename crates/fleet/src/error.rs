@@ -129,6 +129,26 @@ pub enum StartError {
         reason: String,
     },
 
+    /// What runs instances is absent, unwilling, or does not answer.
+    #[error("{reason}; {remedy}")]
+    Engine {
+        /// What happened, with the engine's name.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
+
+    /// An image could not be built.
+    #[error("the image of {} cannot be built: {reason}{output}", .directory.display())]
+    Build {
+        /// The folder with its Dockerfile.
+        directory: PathBuf,
+        /// Why not, and what to do.
+        reason: String,
+        /// The last that the builder wrote.
+        output: Output,
+    },
+
     /// An instance cannot be held to its limits, so it is not started.
     #[error("cannot limit an instance to {limits}: {reason}; {remedy}")]
     Unlimited {

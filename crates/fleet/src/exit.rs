@@ -23,6 +23,8 @@ pub enum Exit {
         /// What the leader returned, unless it was the one to be killed.
         code: Option<i32>,
     },
+    /// Its container was removed by somebody else.
+    Removed,
     /// It is out of reach: the kernel did not end it although it was killed.
     Unknown,
 }
@@ -31,7 +33,7 @@ impl Exit {
     /// This exit, with the memory limit at which the kernel killed a process.
     pub(crate) fn at_memory_limit(self, limit: u64) -> Exit {
         match self {
-            Exit::Code(0) | Exit::Unknown => self,
+            Exit::Code(0) | Exit::Removed | Exit::Unknown => self,
             Exit::Code(code) => Exit::OutOfMemory { limit, code: Some(code) },
             Exit::Signal(_) | Exit::OutOfMemory { .. } => Exit::OutOfMemory { limit, code: None },
         }
@@ -64,6 +66,7 @@ impl fmt::Display for Exit {
                 "exited with code {code} after a process of it was killed at its limit of {} of memory",
                 Bytes(limit)
             ),
+            Exit::Removed => write!(f, "was removed by somebody else"),
             Exit::Unknown => write!(f, "did not end although it was killed"),
         }
     }

@@ -206,7 +206,6 @@ impl Guard {
     }
 
     /// Lists what a driver has to undo, before it is done.
-    #[expect(dead_code, reason = "only drivers of engines list this")]
     pub(crate) fn list_undo(&self, undo: &str) -> Key {
         let mut state = self.state();
         let key = state.next_key();

@@ -8,7 +8,7 @@
 //! - `cgroup`: the control groups that hold instances to their limits.
 //! - `guard`: the process that outlives Tenfold for a moment and kills what is left.
 //! - [`app`]: how instances behave, and how to tell that one is ready.
-//! - [`program`]: what processes execute.
+//! - [`program`], [`image`]: what processes execute, and what containers run.
 //! - [`restart`]: exponential backoff, and when crashes are a loop.
 //! - [`error`], [`exit`]: what went wrong, in one sentence with a remedy.
 //! - [`limits`]: what one instance may use.
@@ -20,11 +20,13 @@ pub mod error;
 pub mod exit;
 pub mod fleet;
 pub(crate) mod guard;
+pub mod image;
 pub mod limits;
 pub mod program;
 pub mod restart;
 
 pub use app::{App, Readiness, ReadyProbe};
+pub use driver::docker::DockerDriver;
 pub use driver::process::{ProcessDriver, ProcessHost, leftovers};
 pub use driver::{
     Dependency, Driver, Extent, Identity, Instance, Member, Membership, Notice, Restarts, run_guard,
@@ -33,6 +35,7 @@ pub use error::{FleetError, StartError};
 pub use exit::Exit;
 pub use fleet::Fleet;
 pub use fleet::status::{MemberStatus, Past, State};
+pub use image::{Image, ImageOrigin, Reach};
 pub use limits::{Cpus, Limits};
 pub use program::{Logs, Ports, Program};
 pub use restart::RestartPolicy;

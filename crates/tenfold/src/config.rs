@@ -9,7 +9,7 @@
 //! - `balancing`: all of these for `up` and `balance`.
 //! - [`environment`]: users or a rate from the environment, if no flag gives them.
 //! - [`bounded_read`]: reads files of limited size.
-//! - `runnable`: an app, and what its instances are.
+//! - `runnable`, `image`: an app, and what its instances are.
 //! - [`quantity`], `value`: numbers with a unit, on the command line and in the file.
 
 mod app;
@@ -22,6 +22,7 @@ pub mod environment;
 pub mod file;
 mod forwarding;
 mod health;
+mod image;
 mod limits;
 mod listener;
 mod log;
@@ -91,7 +92,7 @@ const MAX_ERRORS: f64 = 0.001;
 /// Reads the file that `--config` names, or `tenfold.toml` here when no command is on the command
 /// line. A command on the command line stands for itself: then only a named file counts.
 pub fn read_file(named: Option<&Path>, app: &AppArguments) -> anyhow::Result<File> {
-    read_file_unless(!app.command.is_empty(), named)
+    read_file_unless(app.says_what_to_run(), named)
 }
 
 /// The same for what else stands for itself.
@@ -105,7 +106,7 @@ pub fn read_file_unless(said: bool, named: Option<&Path>) -> anyhow::Result<File
 
 /// The single app: arguments first, then the file.
 pub fn app(arguments: &AppArguments, file: &File, logs: &Path) -> anyhow::Result<Runnable> {
-    if arguments.command.is_empty() && !file.apps.is_empty() {
+    if !arguments.says_what_to_run() && !file.apps.is_empty() {
         return Err(misuse(
             "the file has [apps], and one app is measured at a time: put the command of one after --, as in \
              `tenfold plan --users 10 -- node app.js`",

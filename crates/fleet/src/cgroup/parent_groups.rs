@@ -128,6 +128,16 @@ pub(super) fn known() -> Vec<PathBuf> {
     known
 }
 
+/// A process's own group in the hierarchy that has this controller.
+pub(super) fn of_process(pid: i32, controller: Controller) -> Option<(Version, PathBuf)> {
+    let mounts = Process::myself().and_then(|me| me.mountinfo()).ok()?;
+    let groups = Process::new(pid).and_then(|process| process.cgroups()).ok()?;
+    match legacy(&mounts, &groups, controller) {
+        Some(hierarchy) => Some((Version::One, hierarchy.own)),
+        None => unified(&mounts, &groups).map(|hierarchy| (Version::Two, hierarchy.own)),
+    }
+}
+
 /// A directory is a parent once, with all that it can limit.
 fn add(parents: &mut Vec<ParentGroup>, parent: ParentGroup) {
     match parents.iter_mut().find(|known| known.directory == parent.directory) {

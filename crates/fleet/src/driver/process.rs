@@ -13,10 +13,10 @@
 mod command;
 mod group;
 pub mod leftovers;
-mod output;
+pub(crate) mod output;
 mod ports;
 mod pre_exec;
-mod probe;
+pub(crate) mod probe;
 mod sockets;
 #[cfg(test)]
 mod tests;
@@ -106,6 +106,11 @@ impl ProcessHost {
             ports: PortPool::default(),
             logs: Mutex::default(),
         })
+    }
+
+    /// What ends, when Tenfold has, what is still listed there.
+    pub(crate) fn guard(&self) -> Option<&Arc<Guard>> {
+        self.guard.as_ref()
     }
 
     fn log(&self, logs: &Logs, name: &str) -> Arc<Mutex<LogFile>> {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::command::for_a_shell;
 use super::health::HealthTable;
+use super::image;
 use super::runnable::{InstanceSource, Runnable};
 use super::source::{Key, Wrong};
 use super::tls::within;
@@ -26,6 +27,15 @@ pub struct AppTable {
     // What `up` and `plan` run.
     #[serde(default)]
     pub command: Vec<String>,
+    /// Instead of processes, containers of this image.
+    pub image: Option<String>,
+    /// The folder from which it is built; relative to the file.
+    pub build: Option<PathBuf>,
+    /// Where the app listens in its container.
+    #[serde(default, deserialize_with = "value::port")]
+    pub container_port: Option<u16>,
+    #[serde(default)]
+    pub publish: bool,
     /// Where it runs; relative to the file.
     pub dir: Option<PathBuf>,
     #[serde(default)]
@@ -156,6 +166,11 @@ impl AppTable {
         })
     }
 
+    /// Whether it names what `up` and `plan` run.
+    pub fn says_what_to_run(&self) -> bool {
+        !self.command.is_empty() || self.image.is_some() || self.build.is_some()
+    }
+
     /// What to run: arguments first, then the file.
     pub fn app(
         &self,
@@ -165,10 +180,14 @@ impl AppTable {
         name: &str,
         at: &Key,
     ) -> Result<Runnable, Wrong> {
+        let origin = image::origin(self, arguments, directory, at)?;
         let said = &arguments.command;
-        let command = if said.is_empty() { &self.command } else { said };
+        // The file's command is not that of an image which the command line names.
+        let names_image = arguments.image.is_some() || arguments.build.is_some();
+        let command = if said.is_empty() && !names_image { &self.command } else { said };
         // The shell passes an empty word for `-- "$APP"` if APP is not set.
-        if command.first().is_none_or(String::is_empty) {
+        let is_missing = command.first().map_or(origin.is_none(), String::is_empty);
+        if is_missing {
             return Err(at.then("command").wrong(
                 "no app to run: put its command after --, as in `-- node app.js`, or into [app] command of tenfold.toml",
             ));
@@ -194,7 +213,40 @@ impl AppTable {
             }
         }
         let mut app = App::named(name);
-        let mut program = Program::new(command.clone(), Logs::new(logs));
+        if let Some(path) = arguments.ready_path.as_ref().or(self.ready_path.as_ref()) {
+            app.readiness.probe =
+                ReadyProbe::http(path).map_err(|error| at.then("ready_path").wrong(&error))?;
+        }
+        if let Some(deadline) = arguments.ready_timeout.or(self.ready_timeout) {
+            app.readiness.deadline = deadline;
+        }
+        if let Some(grace) = arguments.grace.or(self.grace) {
+            app.grace = grace;
+        }
+        app.limits = Limits { cpus: self.cpus, memory: self.memory };
+        let source = match origin {
+            Some(origin) => {
+                InstanceSource::Image(image::image(origin, self, arguments, command, at)?)
+            }
+            None => {
+                image::refuse_container_settings(self, arguments, at)?;
+                let program = self.program(arguments, directory, logs, command, at)?;
+                InstanceSource::Processes(program)
+            }
+        };
+        Ok(Runnable { app, source })
+    }
+
+    /// What processes execute. The command is checked already.
+    fn program(
+        &self,
+        arguments: &AppArguments,
+        directory: Option<&Path>,
+        logs: &Path,
+        command: &[String],
+        at: &Key,
+    ) -> Result<Program, Wrong> {
+        let mut program = Program::new(command.to_vec(), Logs::new(logs));
         program.env = self.env.clone().into_iter().chain(arguments.env.iter().cloned()).collect();
         program.directory = match (&arguments.dir, &self.dir) {
             (Some(said), _) => Some(said.clone()),
@@ -204,23 +256,12 @@ impl AppTable {
             }
             (None, None) => directory.map(ToOwned::to_owned),
         };
-        if let Some(path) = arguments.ready_path.as_ref().or(self.ready_path.as_ref()) {
-            app.readiness.probe =
-                ReadyProbe::http(path).map_err(|error| at.then("ready_path").wrong(&error))?;
-        }
-        if let Some(deadline) = arguments.ready_timeout.or(self.ready_timeout) {
-            app.readiness.deadline = deadline;
-        }
         let in_file = self.ports.as_deref().map(quantity::ports).transpose();
         let in_file = in_file.map_err(|sentence| at.then("ports").wrong(&sentence))?;
         if let Some(range) = arguments.ports.clone().or(in_file) {
             program.ports = Ports::Range(range);
         }
-        if let Some(grace) = arguments.grace.or(self.grace) {
-            app.grace = grace;
-        }
-        app.limits = Limits { cpus: self.cpus, memory: self.memory };
-        Ok(Runnable { app, source: InstanceSource::Processes(program) })
+        Ok(program)
     }
 
     /// A backend of this app with what all of them have in common.

@@ -16,6 +16,18 @@ use super::{File, environment, quantity};
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "App")]
 pub struct AppArguments {
+    /// Run containers of this image, by Docker or Podman; a command after -- takes the place of the image's own
+    #[arg(long, value_name = "NAME", conflicts_with = "build", env = "TENFOLD_IMAGE")]
+    pub image: Option<String>,
+    /// Build the image from the Dockerfile in DIR first, and run containers of it
+    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(quantity::build_folder))]
+    pub build: Option<PathBuf>,
+    /// Port at which the app listens in its container [default: the only one that the image exposes]
+    #[arg(long, value_name = "PORT", value_parser = quantity::port, env = "TENFOLD_CONTAINER_PORT")]
+    pub container_port: Option<u16>,
+    /// Reach containers by ports of 127.0.0.1 that the engine passes on [default: only where they have no address here]
+    #[arg(long)]
+    pub publish: bool,
     /// Run the app in DIR [default: here, or where the file is]
     #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(quantity::directory), env = "TENFOLD_DIR")]
     pub dir: Option<PathBuf>,
@@ -37,6 +49,13 @@ pub struct AppArguments {
     /// The app's command; {port}, {i} and {name} are replaced, and PORT is in its environment
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+impl AppArguments {
+    /// Whether they name what to run. Then only a file counts that is named, too.
+    pub fn says_what_to_run(&self) -> bool {
+        !self.command.is_empty() || self.image.is_some() || self.build.is_some()
+    }
 }
 
 /// Checks the path here, since an error would otherwise name the file.

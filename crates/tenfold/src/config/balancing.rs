@@ -274,7 +274,7 @@ fn tables<'f>(
             .wrong("there are both [app] and [apps]: make it one more of them, as [apps.NAME]"));
     }
     let single = match wanted {
-        Wanted::Up { app, .. } if !app.command.is_empty() => Some("a command after --"),
+        Wanted::Up { app, .. } if app.says_what_to_run() => Some("what the command line runs"),
         Wanted::Balance { to, .. } if !to.is_empty() => Some("--to"),
         _ => None,
     };
@@ -321,8 +321,8 @@ fn members(
         };
         return Ok(of(to.iter().map(server).collect()));
     }
-    let is_said = matches!(wanted, Wanted::Up { app, .. } if !app.command.is_empty());
-    match (is_said || !table.command.is_empty(), table.backends.is_empty()) {
+    let is_said = matches!(wanted, Wanted::Up { app, .. } if app.says_what_to_run());
+    match (is_said || table.says_what_to_run(), table.backends.is_empty()) {
         (true, false) => Err(at.then("backends").wrong(
             "an app has a command to run or backends that run already: remove one of them",
         )),
@@ -341,7 +341,7 @@ fn members(
                     backend: Box::new(common),
                 })
             }
-            Wanted::Balance { .. } if table.command.is_empty() => Err(at.wrong(
+            Wanted::Balance { .. } if !table.says_what_to_run() => Err(at.wrong(
                 "there is nothing to send requests to: write backends = [\"127.0.0.1:3000\"], or give --to \
                  127.0.0.1:3000",
             )),

@@ -194,6 +194,26 @@ pub fn directory(path: PathBuf) -> Result<PathBuf, String> {
     }
 }
 
+/// A directory with what an image is built from.
+pub fn build_folder(path: PathBuf) -> Result<PathBuf, String> {
+    let path = directory(path)?;
+    match ["Dockerfile", "Containerfile"].iter().any(|file| path.join(file).is_file()) {
+        true => Ok(path),
+        false => Err(format!(
+            "there is no Dockerfile in `{}`: name the folder that has one",
+            path.display()
+        )),
+    }
+}
+
+/// A port that something can listen on.
+pub fn port(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(format!("`{text}` is no port: write 1 to 65535")),
+    }
+}
+
 /// `NAME=VALUE`.
 pub fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {

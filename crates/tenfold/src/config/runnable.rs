@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fleet::{App, Program};
+use fleet::{App, Image, ImageOrigin, Program};
 
 use crate::store::redaction::command_without_secrets;
 
@@ -20,6 +20,8 @@ pub struct Runnable {
 pub enum InstanceSource {
     /// Processes of this machine.
     Processes(Program),
+    /// Containers of an image.
+    Image(Image),
 }
 
 impl InstanceSource {
@@ -27,6 +29,15 @@ impl InstanceSource {
     pub fn words(&self) -> Vec<String> {
         match self {
             InstanceSource::Processes(program) => command_without_secrets(&program.command),
+            InstanceSource::Image(image) => {
+                let (flag, from) = match &image.origin {
+                    ImageOrigin::Named(name) => ("--image", name.clone()),
+                    ImageOrigin::Built(folder) => ("--build", folder.display().to_string()),
+                };
+                let command = command_without_secrets(&image.command);
+                let dashes = (!command.is_empty()).then(|| "--".to_owned());
+                [flag.to_owned(), from].into_iter().chain(dashes).chain(command).collect()
+            }
         }
     }
 
@@ -34,6 +45,7 @@ impl InstanceSource {
     pub fn directory(&self) -> Option<&Path> {
         match self {
             InstanceSource::Processes(program) => program.directory.as_deref(),
+            InstanceSource::Image(_) => None,
         }
     }
 
@@ -41,6 +53,8 @@ impl InstanceSource {
     pub fn most_instances(&self) -> usize {
         match self {
             InstanceSource::Processes(program) => program.ports.count(),
+            // A private network of an engine has room for as many.
+            InstanceSource::Image(_) => usize::from(u16::MAX),
         }
     }
 }

@@ -83,6 +83,12 @@ pub fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Err
     }
 }
 
+/// A port that something can listen on.
+pub fn port<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u16>, D::Error> {
+    let port = u32::deserialize(from)?;
+    quantity::port(&port.to_string()).map(Some).map_err(D::Error::custom)
+}
+
 /// Requests a second, more than 0.
 pub fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     let rate = f64::deserialize(from)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use fleet::{Driver, ProcessDriver, ProcessHost};
+use fleet::{DockerDriver, Driver, ProcessDriver, ProcessHost};
 
 use crate::config::InstanceSource;
 
@@ -25,6 +25,9 @@ impl Drivers {
         match source {
             InstanceSource::Processes(program) => {
                 Arc::new(ProcessDriver::new(program.clone(), Arc::clone(&self.processes)))
+            }
+            InstanceSource::Image(image) => {
+                Arc::new(DockerDriver::new(image.clone(), Arc::clone(&self.processes)))
             }
         }
     }

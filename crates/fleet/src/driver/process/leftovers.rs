@@ -108,6 +108,12 @@ impl Owner {
         })
     }
 
+    /// Whether it has ended, as far as `own` can tell: numbers of processes mean the same to both only in
+    /// one pid namespace.
+    pub(crate) fn is_dead_beside(self, own: Owner) -> bool {
+        self.namespace == own.namespace && !self.is_alive()
+    }
+
     fn is_alive(self) -> bool {
         stat(self.pid).is_some_and(|stat| stat.starttime == self.start)
     }

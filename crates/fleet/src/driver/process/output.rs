@@ -1,7 +1,7 @@
 //! What instances write: the last lines in memory, all of it in rotated files.
 
 mod log;
-mod tail;
+pub(crate) mod tail;
 
 use std::io::{self, PipeReader, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

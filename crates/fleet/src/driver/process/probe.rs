@@ -21,7 +21,7 @@ const HEAD_BYTES: usize = 64 * 1024;
 
 /// Why an attempt was not successful.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// Nothing accepts connections.
     Refused,
     /// It accepts but does not answer.
@@ -35,7 +35,7 @@ pub(super) enum Answer {
 }
 
 /// Returns the address that answers, on either loopback address. `last` is what the last attempt met.
-pub(super) async fn until_ready(probe: &ReadyProbe, port: u16, last: &mut Answer) -> SocketAddr {
+pub(crate) async fn until_ready(probe: &ReadyProbe, port: u16, last: &mut Answer) -> SocketAddr {
     let mut interval = INTERVAL.0;
     loop {
         match attempt(probe, port).await {
@@ -47,9 +47,19 @@ pub(super) async fn until_ready(probe: &ReadyProbe, port: u16, last: &mut Answer
     }
 }
 
+/// The same at one address.
+pub(crate) async fn until_ready_at(probe: &ReadyProbe, address: SocketAddr, last: &mut Answer) {
+    let mut interval = INTERVAL.0;
+    while let Err(answer) = attempt_at(probe, address).await {
+        *last = answer;
+        sleep(interval).await;
+        interval = (interval * 3 / 2).min(INTERVAL.1);
+    }
+}
+
 impl Answer {
     /// The clause of an error: what was asked, and what came of it.
-    pub(super) fn describe(&self, probe: &ReadyProbe, port: u16) -> String {
+    pub(crate) fn describe(&self, probe: &ReadyProbe, port: u16) -> String {
         let request = match probe {
             ReadyProbe::Tcp => format!("a connection to port {port}"),
             ReadyProbe::Http { path } => format!("GET {path} on port {port}"),

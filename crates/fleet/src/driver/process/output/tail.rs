@@ -10,14 +10,14 @@ const LINE_BYTES: usize = 2_000;
 
 /// The last lines; at most 400 kB.
 #[derive(Debug, Default)]
-pub(super) struct Tail {
+pub(crate) struct Tail {
     lines: VecDeque<Vec<u8>>,
     /// A line that has not ended yet.
     partial: Vec<u8>,
 }
 
 impl Tail {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, ends) = match piece.split_last() {
                 Some((b'\n', text)) => (text, true),
@@ -36,7 +36,7 @@ impl Tail {
     }
 
     /// At most `n` lines, oldest first, without blank ones at the end.
-    pub(super) fn last(&self, n: usize) -> Vec<String> {
+    pub(crate) fn last(&self, n: usize) -> Vec<String> {
         let lines = self.lines.iter().chain(std::iter::once(&self.partial));
         let mut lines: Vec<String> = lines.map(|line| printable(line)).collect();
         while lines.last().is_some_and(|line| line.trim().is_empty()) {

@@ -1,0 +1,154 @@
+//! A container that is Tenfold's: made with Tenfold's mark, and gone when it is not needed any more,
+//! whatever ends that.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bollard::Docker;
+use bollard::query_parameters::ListContainersOptionsBuilder;
+use tokio::runtime::Handle;
+use tokio::time::sleep;
+
+use super::container::{Container, is_gone, removal};
+use super::engine::Engine;
+use super::host::{Address, Host};
+use super::mark::{FLEET, Fate, Mark};
+use crate::error::StartError;
+use crate::guard::{Guard, Key};
+
+/// With which word the guard's lines of this driver begin.
+pub(crate) const WORD: &str = "docker";
+
+/// How long the guard waits for a container whose making was under way when Tenfold died, and for an
+/// engine that does not answer.
+const UNDO_TIME: Duration = Duration::from_secs(3);
+const UNDO_PAUSE: Duration = Duration::from_millis(100);
+
+/// Tenfold's own container. It is removed when this is dropped, by the guard if Tenfold ends before that is
+/// done.
+pub(crate) struct Custody {
+    container: Container,
+    /// Where the guard lists it.
+    listed: Option<(Arc<Guard>, Key)>,
+    is_removed: bool,
+}
+
+impl Custody {
+    /// Lists it. To be called before it is made: from then on it cannot be left behind.
+    pub(crate) fn of(container: Container, guard: Option<&Arc<Guard>>) -> Custody {
+        let line = format!("{WORD} {} {}", container.name, container.engine.host);
+        let listed = guard.map(|guard| (Arc::clone(guard), guard.list_undo(&line)));
+        Custody { container, listed, is_removed: false }
+    }
+
+    pub(crate) fn container(&self) -> &Container {
+        &self.container
+    }
+
+    /// Removes it now.
+    ///
+    /// # Errors
+    /// When the engine does not, so that it is left to the guard and the next Tenfold.
+    pub(crate) async fn remove(&mut self) -> Result<(), StartError> {
+        let Container { name, .. } = &self.container;
+        let removed = self.container.remove().await;
+        self.is_removed = true;
+        removed.map_err(|error| self.container.error(&format!("remove {name}"), &error))?;
+        if let Some((guard, key)) = self.listed.take() {
+            guard.remove(key);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Custody {
+    fn drop(&mut self) {
+        if self.is_removed {
+            return;
+        }
+        // Without a runtime Tenfold is about to end, and the guard does it.
+        if let Ok(runtime) = Handle::try_current() {
+            let (container, listed) = (self.container.clone(), self.listed.take());
+            runtime.spawn(async move {
+                if container.remove().await.is_ok()
+                    && let Some((guard, key)) = listed
+                {
+                    guard.remove(key);
+                }
+            });
+        }
+    }
+}
+
+/// Removes what Tenfolds have left behind that were killed together with their guards.
+///
+/// # Errors
+/// When the engine does not answer.
+pub(crate) async fn clear(engine: &Arc<Engine>) -> Result<(), StartError> {
+    let filters = HashMap::from([("label", vec![FLEET])]);
+    let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+    let listed = engine.api.list_containers(Some(options)).await;
+    let listed = listed.map_err(|error| engine.error("list containers", &error))?;
+    for summary in listed {
+        let labels = summary.labels.unwrap_or_default();
+        let Some(mark) = labels.get(FLEET).and_then(|mark| mark.parse::<Mark>().ok()) else {
+            continue;
+        };
+        let runs = summary.state.is_some_and(|state| state.to_string() == "running");
+        let is_left = match mark.fate() {
+            Fate::Ended => true,
+            // It may be of another machine, as long as it runs.
+            Fate::BeforeThisBoot => !runs,
+            Fate::Alive => false,
+        };
+        if is_left && let Some(name) = summary.id {
+            let container = Container { engine: Arc::clone(engine), name };
+            // One that cannot be removed does not keep this Tenfold from its work.
+            let _ = container.remove().await;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what a line of the guard says: the name of a container, and the engine that has it.
+pub(crate) fn undo(line: &str) {
+    let Some((name, host)) = line.split_once(' ') else { return };
+    let Some(address) = Host::parse(host) else { return };
+    let name = name.to_owned();
+    // The guard has a runtime entered, in which none other can be run.
+    let undone = thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        if let Ok(runtime) = runtime {
+            runtime.block_on(remove_marked(&address, &name));
+        }
+    });
+    let _ = undone.join();
+}
+
+async fn remove_marked(address: &Address, name: &str) {
+    let deadline = Instant::now() + UNDO_TIME;
+    while Instant::now() < deadline {
+        // The socket may be gone with an engine that starts anew.
+        if let Ok(api) = Engine::client(address)
+            && is_undone(&api, name).await
+        {
+            return;
+        }
+        sleep(UNDO_PAUSE).await;
+    }
+}
+
+/// Nothing is undone while the container is not made yet, or the engine does not answer.
+async fn is_undone(api: &Docker, name: &str) -> bool {
+    let Ok(found) = api.inspect_container(name, None).await else { return false };
+    let labels = found.config.and_then(|config| config.labels).unwrap_or_default();
+    if !labels.contains_key(FLEET) {
+        return true;
+    }
+    match api.remove_container(name, Some(removal())).await {
+        Ok(()) => true,
+        Err(error) => is_gone(&error),
+    }
+}

@@ -1,0 +1,155 @@
+//! A container as an instance.
+
+use std::net::SocketAddr;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::timeout;
+
+use super::Left;
+use super::container::Container;
+use super::custody::Custody;
+use crate::app::{Readiness, ReadyProbe};
+use crate::driver::process::probe::{self, Answer};
+use crate::driver::{Extent, Instance, Notice};
+use crate::error::{Output, StartError};
+use crate::exit::Exit;
+use crate::limits::Limits;
+
+/// Lines of the app's own output that an error quotes.
+const QUOTED_LINES: usize = 20;
+
+/// How long the engine may take to end a container that it has killed.
+const KILL_TIME: Duration = Duration::from_secs(10);
+
+/// An instance that is a container of Tenfold's own.
+pub(crate) struct ContainerInstance {
+    name: String,
+    custody: Custody,
+    address: SocketAddr,
+    /// In the container.
+    port: u16,
+    /// Its first process, where that can be seen.
+    pid: Option<u32>,
+    limits: Limits,
+    exit: Option<Exit>,
+    left: Left,
+}
+
+/// How waiting for an instance ended.
+enum Waited {
+    Ready,
+    Late,
+    Exited(Exit),
+}
+
+impl ContainerInstance {
+    pub(crate) fn new(
+        name: String,
+        custody: Custody,
+        address: SocketAddr,
+        port: u16,
+        pid: Option<u32>,
+        limits: Limits,
+        left: Left,
+    ) -> ContainerInstance {
+        ContainerInstance { name, custody, address, port, pid, limits, exit: None, left }
+    }
+
+    fn container(&self) -> &Container {
+        self.custody.container()
+    }
+
+    async fn quote(&self) -> Output {
+        Output(self.container().last_lines(QUOTED_LINES).await)
+    }
+
+    async fn late(&self, readiness: &Readiness, answer: &Answer) -> StartError {
+        StartError::NotReady {
+            name: self.name.clone(),
+            deadline: readiness.deadline,
+            answer: answer.describe(&readiness.probe, self.port),
+            remedy: remedy(answer, &readiness.probe),
+            output: self.quote().await,
+        }
+    }
+}
+
+#[async_trait]
+impl Instance for ContainerInstance {
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn handle(&self) -> &str {
+        &self.container().name
+    }
+
+    fn extent(&self) -> Extent {
+        self.pid.map_or(Extent::Elsewhere, Extent::ControlGroup)
+    }
+
+    async fn ready(&mut self, readiness: &Readiness) -> Result<(), StartError> {
+        let mut last = Answer::Refused;
+        let address = self.address;
+        let waited = tokio::select! {
+            biased;
+            exit = self.exited() => Waited::Exited(exit),
+            ready = timeout(readiness.deadline, probe::until_ready_at(&readiness.probe, address, &mut last)) => {
+                ready.map_or(Waited::Late, |()| Waited::Ready)
+            }
+        };
+        match waited {
+            Waited::Ready => Ok(()),
+            Waited::Late => Err(self.late(readiness, &last).await),
+            Waited::Exited(exit) => {
+                let (name, output) = (self.name.clone(), self.quote().await);
+                Err(StartError::Exited { name, exit, output })
+            }
+        }
+    }
+
+    async fn exited(&mut self) -> Exit {
+        if let Some(exit) = self.exit {
+            return exit;
+        }
+        let exit = self.container().exited(&self.limits).await;
+        *self.exit.insert(exit)
+    }
+
+    async fn stop(&mut self, grace: Duration) -> Exit {
+        let stopped = self.container().stop(grace).await;
+        let exit = match stopped {
+            Ok(()) => timeout(KILL_TIME, self.exited()).await.unwrap_or(Exit::Unknown),
+            Err(_) => Exit::Unknown,
+        };
+        if let Err(error) = self.custody.remove().await {
+            self.left.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+        }
+        exit
+    }
+
+    async fn last_lines(&self, n: usize) -> Vec<String> {
+        self.container().last_lines(n).await
+    }
+
+    fn notice(&self) -> Notice {
+        Notice::default()
+    }
+}
+
+/// What to do about a container that runs, but does not answer as it should.
+fn remedy(answer: &Answer, probe: &ReadyProbe) -> String {
+    match (answer, probe) {
+        (Answer::Refused, _) => {
+            "let it listen on 0.0.0.0 at $PORT, name the port that it listens on by --container-port, or raise \
+             --ready-timeout if it starts slowly"
+                .into()
+        }
+        (_, ReadyProbe::Tcp) => "raise --ready-timeout, or check that it serves at all".into(),
+        (_, ReadyProbe::Http { path }) => {
+            format!("make {path} answer 2xx, name another path, or test for the open port only")
+        }
+    }
+}

@@ -1,0 +1,3 @@
+module contained
+
+go 1.24

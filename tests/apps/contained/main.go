@@ -1,0 +1,48 @@
+// The app of the stories about containers: one static file, so that its image needs nothing else.
+//
+// It serves at PORT: `/` takes about a millisecond of CPU time and names the instance, and `/hog` takes memory until
+// somebody ends it. `app exit` ends at once, and `app deaf` never listens.
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+)
+
+var hoard [][]byte
+
+func main() {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "exit":
+			fmt.Println("no settings found")
+			os.Exit(3)
+		case "deaf":
+			fmt.Println("listening nowhere")
+			time.Sleep(time.Hour)
+		}
+	}
+	http.HandleFunc("/hog", func(w http.ResponseWriter, _ *http.Request) {
+		for {
+			block := make([]byte, 10_000_000)
+			for i := range block {
+				block[i] = 1
+			}
+			hoard = append(hoard, block)
+		}
+	})
+	http.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		sum := 0
+		for i := range 1_000_000 {
+			sum += i * i
+		}
+		fmt.Fprintf(w, "instance %s at %s, %s %d\n",
+			os.Getenv("TENFOLD_INSTANCE"), os.Getenv("PORT"), os.Getenv("COLOUR"), sum%2)
+	})
+	if err := http.ListenAndServe(":"+os.Getenv("PORT"), nil); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
