@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{Home, Serving, eventually, json, said, send, shared};
+use crate::harness::{Home, Serving, alone, eventually, json, said, send, shared};
 use crate::sandbox::{Sandbox, only_child};
 
 /// A Docker with one image, `app`, that exposes port 4500.
@@ -309,4 +309,104 @@ fn an_old_engine_is_refused() {
     );
     assert!(told.contains("update to Docker 20.10 or later"), "{told}");
     assert_eq!(output.status.code(), Some(1));
+}
+
+/// A folder from which the image is built.
+fn build_folder(home: &Home) -> PathBuf {
+    let folder = home.path().join("shop");
+    std::fs::create_dir_all(&folder).unwrap();
+    let dockerfile =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/apps/contained/Dockerfile");
+    std::fs::copy(dockerfile, folder.join("Dockerfile")).unwrap();
+    std::fs::copy(app(), folder.join("app")).unwrap();
+    folder
+}
+
+#[test]
+fn a_plan_ends_with_a_sentence_when_docker_dies_under_it() {
+    let _machine = alone();
+    let Some(mut docker) = Docker::start() else { return };
+    let folder = build_folder(&docker.home);
+    let asked = format!(
+        "plan --quiet --users 4 --max-instances 2 --budget 10s --build {}",
+        folder.display()
+    );
+    let mut plan = docker.tenfold(&asked);
+    let plan = plan.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("an instance runs", || {
+        !docker.docker("ps --quiet --filter label=tenfold.fleet").stdout.is_empty()
+    });
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    docker.kill_daemon();
+    let output = plan.wait_with_output().unwrap();
+    let told = said(&output);
+    assert!(told.contains("does not answer: Connection refused"), "{told}");
+    assert!(told.contains("the next Tenfold removes it"), "{told}");
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    docker.restart_daemon();
+    std::fs::write(folder.join("Dockerfile"), "FROM scratch\nCOPY nothing /app\n").unwrap();
+    docker.refuses(&format!("--build {}", folder.display()), "nothing");
+    docker.refuses("--image app -- /app exit", "exited with code 3");
+}
+
+#[test]
+#[ignore = "measures for 30 s; `make soak` runs it"]
+fn containers_are_planned_as_processes_are() {
+    let _machine = alone();
+    let Some(docker) = Docker::start() else { return };
+    let asked = "plan --quiet --json - --users 8 --max-instances 2 --budget 15s --allow-suspect --image app --cpus 0.3";
+    let plan = json(&docker.run(asked));
+    assert_eq!(plan["command"], serde_json::json!(["--image", "app"]));
+    // 0.3 cores in each, and a millisecond of CPU time a request.
+    let kinds: Vec<_> = plan["findings"].as_array().unwrap().iter().map(|f| &f["kind"]).collect();
+    assert!(kinds.contains(&&Value::from("cpu_throttled")), "{plan:#}");
+    assert_eq!(docker.containers(), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "needs Podman; `make soak` installs and runs it"]
+fn podman_runs_instances_by_the_same_api() {
+    let _machine = shared();
+    let Some(sandbox) = Sandbox::make(&["podman", "tini"]) else { return };
+    let home = Home::new();
+    let podman = |arguments: &str| {
+        let mut command = Command::new("podman");
+        command.arg("--root").arg(home.path().join("podman"));
+        command.args(["--runroot", "/run/podman-story", "--cgroup-manager", "cgroupfs"]);
+        command.args([
+            "--storage-driver",
+            "vfs",
+            "--network-backend",
+            "netavark",
+            "--events-backend",
+            "file",
+        ]);
+        command.args(arguments.split_whitespace());
+        sandbox.enter(&command)
+    };
+    let folder = build_folder(&home);
+    let archive = home.path().join("app.tar");
+    let mut tar = Command::new("tar");
+    tar.arg("--create").arg("--file").arg(&archive).arg("--directory").arg(&folder).arg("app");
+    assert!(tar.status().unwrap().success());
+    let import =
+        format!("import --change CMD=[\"/app\"] --change EXPOSE=4500 {} app", archive.display());
+    let imported = podman(&import).output().unwrap();
+    assert!(imported.status.success(), "{}", said(&imported));
+    let mut service = podman("system service --time 0 unix:///run/podman.sock").spawn().unwrap();
+    let listed = || said(&podman("ps --all --quiet").output().unwrap());
+    let mut up = home.tenfold("up -n 2 --listen 127.0.0.1:0 --image app --cpus 0.5 --memory 50MB");
+    up.env("DOCKER_HOST", "unix:///run/podman.sock");
+    let socket = Path::new("/proc").join(sandbox.init().to_string()).join("root/run/podman.sock");
+    eventually("Podman listens", || socket.exists());
+    let mut up = Serving::start(&mut sandbox.enter(&up));
+    eventually("it answers", || {
+        sandbox.network(|| up.get()).is_ok_and(|answer| answer.contains("at 4500"))
+    });
+    assert_eq!(listed().lines().count(), 2);
+    send(tenfold_of(&up), Signal::TERM);
+    assert_eq!(up.child.wait().unwrap().code(), Some(143));
+    assert_eq!(listed(), "");
+    send(only_child(service.id()), Signal::TERM);
+    let _ = service.wait();
 }

@@ -45,6 +45,11 @@ impl Sandbox {
         Some(Sandbox { group: format!("tenfold-story-{init}"), unshare, init })
     }
 
+    /// The number, outside, of the first process inside.
+    pub fn init(&self) -> u32 {
+        self.init
+    }
+
     /// The control group for `--cgroup-parent`.
     pub fn cgroup_parent(&self) -> String {
         format!("/{}", self.group)

@@ -222,7 +222,7 @@ impl Launch {
         Ok(ContainerInstance::new(
             self.name,
             custody,
-            address.unwrap_or(nowhere),
+            (address.unwrap_or(nowhere), self.reach),
             self.port,
             inspected.pid(),
             self.limits,

@@ -1,5 +1,6 @@
 //! `tenfold up`: run an app as N instances behind the balancer.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,7 +135,11 @@ fn announce(
         output::announce(launch.describe_slots(launches.len()));
     }
     output::announce(admin.describe());
-    output::announce(format_args!("output of the instances: {}", logs.display()));
+    let outputs: BTreeSet<String> =
+        launches.iter().map(|launch| launch.to_run.runnable.source.output(logs)).collect();
+    for output in outputs {
+        output::announce(format_args!("output of the instances: {output}"));
+    }
     if let Some(pid) = predecessor {
         output::announce(format_args!("took over from process {pid}"));
     }

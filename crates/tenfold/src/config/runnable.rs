@@ -41,6 +41,14 @@ impl InstanceSource {
         }
     }
 
+    /// Where what its instances write can be read; `logs` is the folder for that of processes.
+    pub fn output(&self, logs: &Path) -> String {
+        match self {
+            InstanceSource::Processes(_) => logs.display().to_string(),
+            InstanceSource::Image(_) => "`docker logs NAME`, of what `docker ps` lists".to_owned(),
+        }
+    }
+
     /// Where it runs, unless that is the current directory.
     pub fn directory(&self) -> Option<&Path> {
         match self {

@@ -55,7 +55,10 @@ impl Custody {
         let Container { name, .. } = &self.container;
         let removed = self.container.remove().await;
         self.is_removed = true;
-        removed.map_err(|error| self.container.error(&format!("remove {name}"), &error))?;
+        removed.map_err(|error| StartError::Engine {
+            reason: self.container.error(&format!("remove {name}"), &error).to_string(),
+            remedy: "the next Tenfold removes it".into(),
+        })?;
         if let Some((guard, key)) = self.listed.take() {
             guard.remove(key);
         }

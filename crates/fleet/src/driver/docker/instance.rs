@@ -5,7 +5,9 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::time::timeout;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
 
 use super::Left;
 use super::container::Container;
@@ -15,6 +17,7 @@ use crate::driver::process::probe::{self, Answer};
 use crate::driver::{Extent, Instance, Notice};
 use crate::error::{Output, StartError};
 use crate::exit::Exit;
+use crate::image::Reach;
 use crate::limits::Limits;
 
 /// Lines of the app's own output that an error quotes.
@@ -32,10 +35,14 @@ pub(crate) struct ContainerInstance {
     port: u16,
     /// Its first process, where that can be seen.
     pid: Option<u32>,
+    reach: Reach,
     limits: Limits,
     exit: Option<Exit>,
     left: Left,
 }
+
+/// How long a proxy may take to close a connection that it cannot pass on.
+const PROXY_TIME: Duration = Duration::from_millis(100);
 
 /// How waiting for an instance ended.
 enum Waited {
@@ -45,16 +52,17 @@ enum Waited {
 }
 
 impl ContainerInstance {
+    /// A container that runs; `port` is the one inside, and `pid` its first process, where that can be seen.
     pub(crate) fn new(
         name: String,
         custody: Custody,
-        address: SocketAddr,
+        (address, reach): (SocketAddr, Reach),
         port: u16,
         pid: Option<u32>,
         limits: Limits,
         left: Left,
     ) -> ContainerInstance {
-        ContainerInstance { name, custody, address, port, pid, limits, exit: None, left }
+        ContainerInstance { name, custody, address, port, pid, reach, limits, exit: None, left }
     }
 
     fn container(&self) -> &Container {
@@ -92,11 +100,11 @@ impl Instance for ContainerInstance {
 
     async fn ready(&mut self, readiness: &Readiness) -> Result<(), StartError> {
         let mut last = Answer::Refused;
-        let address = self.address;
+        let (address, is_proxied) = (self.address, self.reach == Reach::PublishedPort);
         let waited = tokio::select! {
             biased;
             exit = self.exited() => Waited::Exited(exit),
-            ready = timeout(readiness.deadline, probe::until_ready_at(&readiness.probe, address, &mut last)) => {
+            ready = timeout(readiness.deadline, until_ready(&readiness.probe, address, is_proxied, &mut last)) => {
                 ready.map_or(Waited::Late, |()| Waited::Ready)
             }
         };
@@ -136,6 +144,28 @@ impl Instance for ContainerInstance {
 
     fn notice(&self) -> Notice {
         Notice::default()
+    }
+}
+
+/// A proxy of the engine accepts connections before the app does.
+async fn until_ready(probe: &ReadyProbe, address: SocketAddr, is_proxied: bool, last: &mut Answer) {
+    loop {
+        probe::until_ready_at(probe, address, last).await;
+        if !is_proxied || *probe != ReadyProbe::Tcp || is_passed_on(address).await {
+            return;
+        }
+        *last = Answer::Refused;
+        sleep(PROXY_TIME).await;
+    }
+}
+
+/// Whether a connection stays open: a proxy that finds nobody in the container closes it at once.
+async fn is_passed_on(address: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address).await else { return false };
+    match timeout(PROXY_TIME, stream.read(&mut [0])).await {
+        Ok(Ok(read)) => read > 0,
+        Ok(Err(_)) => false,
+        Err(_) => true,
     }
 }
 
