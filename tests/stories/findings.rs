@@ -3,12 +3,16 @@
 //! Apps are measured again when Tenfold itself says that the machine was too busy, and what rests on
 //! rates holds only of a plan that Tenfold stands for: a busy machine makes even a sleep longer.
 
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 
 use serde_json::Value;
 
-use crate::harness::{Home, alone, cannot_judge, cannot_run, example, json, said, sound};
+use crate::harness::{
+    Home, alone, cannot_judge, cannot_run, eventually, example, free_address, json, said, shared,
+    sound,
+};
 
 /// Everybody asks at once and without a pause: the limit shows.
 const ALL_IT_CAN: &str = "--users 40 --max-instances 2 --budget 15s";
@@ -92,6 +96,44 @@ fn a_lock_between_instances_is_a_shared_dependency() {
     assert_eq!(kinds(&plan)[0], "shared_dependency", "{:#}", plan["findings"]);
     assert_eq!(shown(&plan, "second_instance"), "shared_dependency");
     assert_eq!(plan["recommendation"]["instances"], 1, "more instances will not help: {plan:#}");
+}
+
+/// A server beside the app; ended when the story is over.
+struct Beside(Child);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_full_database_is_named() {
+    let _machine = alone();
+    let address = free_address();
+    let port = address.split(':').next_back().unwrap();
+    let database = folder().join("database/db.py");
+    let database = Command::new("python3").arg(database).arg(port).spawn().unwrap();
+    let _database = Beside(database);
+    eventually("the database listens", || TcpStream::connect(&address).is_ok());
+    let arguments = format!("--watch db=:{port} --env DB={port} {ALL_IT_CAN}");
+    let Some(plan) = sound_plan("database/app.py", &arguments) else { return };
+    assert_eq!(kinds(&plan)[0], "shared_dependency", "{:#}", plan["findings"]);
+    let evidence = plan["findings"][0]["evidence"].as_str().unwrap();
+    assert!(evidence.contains("; db uses ") && evidence.ends_with(" 16 connections"), "{evidence}");
+}
+
+#[test]
+fn what_does_not_run_cannot_be_watched() {
+    let _machine = shared();
+    let address = free_address();
+    let port = address.split(':').next_back().unwrap();
+    let arguments = format!("plan --watch db=:{port} --users 2 --budget 10s -- sleep 60");
+    let output = Home::new().run(&arguments);
+    let told = format!("listens on port {port}; start it first, or correct --watch db=:{port}");
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains(&told), "{}", said(&output));
 }
 
 #[test]

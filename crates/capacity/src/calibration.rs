@@ -134,6 +134,9 @@ pub const ENOUGH_THROUGHPUT: f64 = 0.95;
 /// Share of a core from which on a thread is at its limit.
 pub const THREAD_FULL: f64 = 0.85;
 
+/// Cores from which on a dependency is named beside full cores: less is nothing that matters to them.
+pub const DEPENDENCY_SEEN: f64 = 0.05;
+
 /// Share of a core from which on a trial asks whether a thread is the limit.
 pub const THREAD_SUSPECT: f64 = 0.6;
 

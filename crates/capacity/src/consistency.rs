@@ -215,6 +215,7 @@ mod tests {
             confidence: 0.9,
             details: Details::BalancerCarries(1.0),
             remedy: Remedy::Nothing,
+            dependencies: Vec::new(),
         }
     }
 
@@ -233,6 +234,7 @@ mod tests {
                 limit: None,
                 one_more: None,
                 next: None,
+                full_dependency: None,
             },
         }
     }

@@ -65,6 +65,8 @@ pub enum Extent {
     ProcessGroup(u32),
     /// The control group of this process, with all groups below it.
     ControlGroup(u32),
+    /// This process with all that it has started.
+    ProcessTree(u32),
     /// None that can be seen from here.
     Elsewhere,
 }
@@ -213,7 +215,9 @@ impl Extent {
     /// A process of it.
     pub fn pid(self) -> Option<u32> {
         match self {
-            Extent::ProcessGroup(pid) | Extent::ControlGroup(pid) => Some(pid),
+            Extent::ProcessGroup(pid) | Extent::ControlGroup(pid) | Extent::ProcessTree(pid) => {
+                Some(pid)
+            }
             Extent::Elsewhere => None,
         }
     }

@@ -149,6 +149,19 @@ pub enum StartError {
         output: Output,
     },
 
+    /// What instances lean on is not there.
+    #[error(
+        "{name} cannot be watched: {reason}; start it first, or correct --watch {name}={place}"
+    )]
+    NotWatched {
+        /// As the user calls it.
+        name: String,
+        /// Where it was looked for, as the user wrote it.
+        place: String,
+        /// What is wrong.
+        reason: String,
+    },
+
     /// An instance cannot be held to its limits, so it is not started.
     #[error("cannot limit an instance to {limits}: {reason}; {remedy}")]
     Unlimited {

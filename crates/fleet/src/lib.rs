@@ -12,6 +12,7 @@
 //! - [`restart`]: exponential backoff, and when crashes are a loop.
 //! - [`error`], [`exit`]: what went wrong, in one sentence with a remedy.
 //! - [`limits`]: what one instance may use.
+//! - [`watched`]: what the user says that instances lean on.
 
 pub mod app;
 mod cgroup;
@@ -24,6 +25,7 @@ pub mod image;
 pub mod limits;
 pub mod program;
 pub mod restart;
+pub mod watched;
 
 pub use app::{App, Readiness, ReadyProbe};
 pub use driver::docker::DockerDriver;
@@ -39,3 +41,4 @@ pub use image::{Image, ImageOrigin, Reach};
 pub use limits::{Cpus, Limits};
 pub use program::{Logs, Ports, Program};
 pub use restart::RestartPolicy;
+pub use watched::Watched;

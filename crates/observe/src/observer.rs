@@ -34,6 +34,8 @@ pub enum Scope {
     /// Every process of the control group that this process is in, and of the groups below it: a
     /// container or a unit with all that it starts. The group is looked up once, and outlives the process.
     ControlGroup(i32),
+    /// A process with all that it and its children have started: a server that something else runs.
+    ProcessTree(i32),
     /// Some threads of one process, such as a balancer's in our own. They have CPU, waiting and
     /// switches; memory and open files belong to no thread.
     Threads {
@@ -76,6 +78,11 @@ impl Target {
     /// Every process of the control group of `pid`, and of those below it.
     pub fn control_group(name: impl Into<String>, pid: i32) -> Self {
         Self::new(name, Scope::ControlGroup(pid))
+    }
+
+    /// The process `pid` with all that it has started.
+    pub fn tree(name: impl Into<String>, pid: i32) -> Self {
+        Self::new(name, Scope::ProcessTree(pid))
     }
 
     /// The threads `tids` of the process `pid`.
@@ -159,7 +166,7 @@ impl Observer {
     /// as long as the machine has connections: a millisecond for some hundred.
     pub fn sockets(&mut self, name: &str) -> Option<Sockets> {
         let pids = match self.targets.get(name)?.scope {
-            Scope::ProcessGroup(pgid) => self.group_members().remove(&pgid)?,
+            Scope::ProcessGroup(id) | Scope::ProcessTree(id) => self.group_members().remove(&id)?,
             Scope::ControlGroup(_) => {
                 cgroup::processes(self.targets.get(name)?.directory.as_deref()?, &mut self.files)
             }
@@ -174,7 +181,7 @@ impl Observer {
         self.hierarchies.directory(&membership)
     }
 
-    /// The processes of each watched group. Asking every process of the machine for its group by
+    /// The processes of each watched group and tree, by the number of its first process. Asking every process of the machine for its group by
     /// system call costs a twentieth of reading its `stat`.
     fn group_members(&mut self) -> HashMap<i32, Vec<i32>> {
         let wanted: HashSet<i32> = self
@@ -182,10 +189,14 @@ impl Observer {
             .values()
             .filter_map(|watched| match watched.scope {
                 Scope::ProcessGroup(pgid) => Some(pgid),
-                Scope::ControlGroup(_) | Scope::Threads { .. } | Scope::Process(_) => None,
+                Scope::ProcessTree(_)
+                | Scope::ControlGroup(_)
+                | Scope::Threads { .. }
+                | Scope::Process(_) => None,
             })
             .collect();
-        if wanted.is_empty() {
+        let roots = self.roots();
+        if wanted.is_empty() && roots.is_empty() {
             return HashMap::new();
         }
         let mut group_of = HashMap::new();
@@ -195,6 +206,8 @@ impl Observer {
             let Ok(group) = getpgid(Some(Pid::from_raw(pid))) else { continue };
             if wanted.contains(&group.as_raw()) {
                 group_of.insert(pid, group.as_raw());
+            } else if roots.contains(&pid) {
+                group_of.insert(pid, pid);
             } else {
                 outside.push(pid);
             }
@@ -233,9 +246,21 @@ impl Observer {
         let Some(ours) = self.control_group(std::process::id().cast_signed()) else {
             return HashMap::new();
         };
+        // Others may run beside what something else has started.
+        let roots = self.roots();
+        let members = group_of.iter().filter(|(_, group)| !roots.contains(group));
         let of = |(pid, group): (&i32, &i32)| Some((self.control_group(*pid)?, *group));
-        let pairs: Vec<_> = group_of.iter().filter_map(of).collect();
+        let pairs: Vec<_> = members.filter_map(of).collect();
         alone(pairs.into_iter(), &ours)
+    }
+
+    /// The first processes of watched trees.
+    fn roots(&self) -> HashSet<i32> {
+        let root = |watched: &Watched| match watched.scope {
+            Scope::ProcessTree(pid) => Some(pid),
+            _ => None,
+        };
+        self.targets.values().filter_map(root).collect()
     }
 
     /// The group in `/proc/PID/cgroup`; `None` when the process is gone.
@@ -324,8 +349,8 @@ impl Reading<'_> {
         let mut counters = Counters::default();
         let mut found = Vec::new();
         match &watched.scope {
-            Scope::ProcessGroup(pgid) => {
-                for &pid in groups.get(pgid).into_iter().flatten() {
+            Scope::ProcessGroup(id) | Scope::ProcessTree(id) => {
+                for &pid in groups.get(id).into_iter().flatten() {
                     found.extend(self.tasks.process(pid, self.files, self.missing));
                 }
             }

@@ -6,12 +6,14 @@
 //! - [`recommendation`]: why a count is recommended; [`capacity`]: what one instance and two carry.
 //! - [`contradiction`]: where an answer contradicts itself.
 //! - [`cost`]: whether bigger or more instances are cheaper.
+//! - [`dependency`]: what something that instances lean on used.
 //! - [`crash`]: instances that died while something was measured.
 
 pub mod capacity;
 pub mod contradiction;
 pub mod cost;
 pub mod crash;
+pub mod dependency;
 pub mod finding;
 pub mod limit;
 pub mod number;

@@ -1,5 +1,6 @@
 //! What was seen of the saturated instances, and what follows from it in yes or no.
 
+use super::dependency::DependencyUse;
 use super::in_flight_limit::Shortage;
 use super::trial::{Change, Trial};
 use crate::calibration::{
@@ -50,6 +51,8 @@ pub struct Evidence {
     pub admission: Option<Admission>,
     /// What was tried.
     pub trials: Vec<Trial>,
+    /// What the saturated instances lean on.
+    pub dependencies: Vec<DependencyUse>,
 }
 
 /// How the app fails although it is not overloaded.
@@ -170,6 +173,7 @@ impl Evidence {
             open_files: None,
             admission: None,
             trials: Vec::new(),
+            dependencies: Vec::new(),
         }
     }
 

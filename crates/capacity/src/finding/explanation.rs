@@ -1,6 +1,7 @@
 //! What limits the recommended count, where one instance and two did not show it: the reason of an answer and the
 //! outcome of a trial are always findings.
 
+use super::dependency;
 use super::diagnosis::diagnose;
 use super::evidence::Evidence;
 use super::instance;
@@ -35,6 +36,7 @@ pub fn explain(
             f.remedy = Remedy::OtherLimit { is_made_up: n > 1, limit: limited_by };
         }
     }
+    dependency::name(&mut findings, &e.dependencies);
     findings
 }
 

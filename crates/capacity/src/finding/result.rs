@@ -1,5 +1,6 @@
 //! A finding as a value: what it is, the numbers that show it, and what to do about it.
 
+use super::dependency::DependencyUse;
 use super::evidence::{Crashes, Pool};
 use super::in_flight_limit::Shortage;
 use crate::kind::Kind;
@@ -16,6 +17,8 @@ pub struct Finding {
     pub details: Details,
     /// What to do about it.
     pub remedy: Remedy,
+    /// What instances lean on and this may have to do with, the fullest first.
+    pub dependencies: Vec<DependencyUse>,
 }
 
 /// The numbers that show a finding. Rates in requests per second, times in seconds, CPU in cores.
@@ -285,5 +288,5 @@ pub(super) fn found(
     details: Details,
     remedy: Remedy,
 ) -> Option<Finding> {
-    Some(Finding { kind, confidence, details, remedy })
+    Some(Finding { kind, confidence, details, remedy, dependencies: Vec::new() })
 }

@@ -1,5 +1,6 @@
 //! Why a count is recommended, as values: the search fills them with numbers.
 
+use crate::finding::dependency::DependencyUse;
 use crate::finding::evidence::Failing;
 use crate::kind::Kind;
 
@@ -16,6 +17,8 @@ pub struct Reason {
     pub one_more: Option<OneMore>,
     /// What limits next.
     pub next: Option<NextDetails>,
+    /// What instances share, where it limits the count, was watched and is at its limit.
+    pub full_dependency: Option<DependencyUse>,
 }
 
 /// What a count does about the goal.

@@ -24,6 +24,7 @@ impl Search<'_> {
                 limit: None,
                 one_more: self.no_more(r),
                 next: None,
+                full_dependency: None,
             },
             None => Reason {
                 head,
@@ -31,6 +32,7 @@ impl Search<'_> {
                 limit: self.limit_of(r),
                 one_more: self.one_more(r),
                 next: next_limit.map(|next| self.next_details(r.instances, next)),
+                full_dependency: None,
             },
         }
     }

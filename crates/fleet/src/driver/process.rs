@@ -42,6 +42,7 @@ use group::ProcessGroup;
 use output::{Capture, LogFile};
 use ports::{Lease, PortPool};
 use probe::Answer;
+pub(crate) use sockets::{aside, listener};
 
 /// Lines of the app's own output that an error quotes.
 const QUOTED_LINES: usize = 20;

@@ -6,13 +6,16 @@ use crate::kernel::process::count_open_files;
 use procfs::net::{TcpNetEntries, TcpNetEntry, TcpState};
 use procfs::{FromBufReadSI, current_system_info};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::net::SocketAddr;
 
 /// The established TCP connections of a target at one moment, and its open files beside their limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sockets {
+    /// Ports that it listens on.
+    #[serde(default)]
+    pub listening: BTreeSet<u16>,
     /// Connections to its listening ports, those that it has not accepted yet too.
     pub inbound: usize,
     /// Those of them with bytes that it has not read: a request is let in when it is read.
@@ -43,7 +46,7 @@ impl Sockets {
 
     fn sorted(entries: &[TcpNetEntry], owned: &HashSet<u64>) -> Self {
         let is_own = |entry: &&TcpNetEntry| owned.contains(&entry.inode);
-        let listening: HashSet<u16> = entries
+        let listening: BTreeSet<u16> = entries
             .iter()
             .filter(is_own)
             .filter(|entry| entry.state == TcpState::Listen)
@@ -59,6 +62,7 @@ impl Sockets {
                 *sockets.outbound.entry(entry.remote_address).or_default() += 1;
             }
         }
+        sockets.listening = listening;
         sockets
     }
 }
@@ -123,6 +127,7 @@ mod tests {
         ];
         let sockets = Sockets::sorted(&entries, &[7, 8, 9, 10].into());
         assert_eq!((sockets.inbound, sockets.unread), (2, 1), "one waits to be accepted");
+        assert_eq!(sockets.listening, [8080].into());
         assert_eq!(sockets.outbound, [("127.0.0.1:5432".parse().unwrap(), 2)].into());
     }
 

@@ -9,7 +9,7 @@ use balancer::{
     Address, AppConfig, Backend, Cpu, Policy, Protocol, QueueLimits, RetryLimits, Reuse, Role,
     Slots,
 };
-use fleet::{App, Cpus, Limits, Logs, Ports, Program, ReadyProbe};
+use fleet::{App, Cpus, Limits, Logs, Ports, Program, ReadyProbe, Watched};
 use serde::{Deserialize, Deserializer};
 
 use super::command::for_a_shell;
@@ -46,6 +46,9 @@ pub struct AppTable {
     pub ports: Option<String>,
     #[serde(default, deserialize_with = "value::seconds")]
     pub grace: Option<Duration>,
+    /// What instances lean on, by name.
+    #[serde(default)]
+    pub watch: BTreeMap<String, String>,
     #[serde(default, deserialize_with = "value::count")]
     pub instances: Option<usize>,
     #[serde(default, deserialize_with = "value::memory")]
@@ -220,6 +223,16 @@ impl AppTable {
         if let Some(deadline) = arguments.ready_timeout.or(self.ready_timeout) {
             app.readiness.deadline = deadline;
         }
+        for (name, place) in &self.watch {
+            let watched = format!("{name}={place}").parse();
+            let watched: Watched =
+                watched.map_err(|error| at.then("watch").then(name).wrong(&error))?;
+            // The command line says it anew.
+            if !arguments.watch.iter().any(|said| said.name == watched.name) {
+                app.watched.push(watched);
+            }
+        }
+        app.watched.extend(arguments.watch.iter().cloned());
         if let Some(grace) = arguments.grace.or(self.grace) {
             app.grace = grace;
         }

@@ -248,7 +248,7 @@ impl From<&capacity::Finding> for Finding {
         Finding {
             kind: finding.kind,
             confidence: finding.confidence,
-            evidence: words::finding::evidence(&finding.details),
+            evidence: words::finding::evidence(finding),
             remedy: words::finding::remedy(finding.remedy),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capacity::{Answer, Contradiction};
+use capacity::{Answer, Contradiction, Kind};
 
 use super::evidence::{ABOUT, Evidence};
 use super::observation::Observation;
@@ -37,7 +37,7 @@ pub fn plan(
         verdict_reasons: Vec::new(),
         slots: None,
         balancer_slots: None,
-        probes: probes(known).map(|o| o.judged(known.dependency_demand())).collect(),
+        probes: probes(known).map(|o| o.judged(known.unwatched_demand())).collect(),
         basis: known.basis(),
         curve: Vec::new(),
         findings: Vec::new(),
@@ -77,7 +77,10 @@ fn answer(known: &Evidence<'_>, plan: &mut Plan) -> Vec<Contradiction> {
         return Vec::new();
     }
     let (goal, measured) = (known.goal(), known.measurements());
-    let answer = capacity::recommend(model, &goal, bounds, &measured);
+    let mut answer = capacity::recommend(model, &goal, bounds, &measured);
+    if answer.limited_by == Kind::SharedDependency {
+        answer.reason.full_dependency = known.full_dependency();
+    }
     let mut counts = match &known.experiment.depth {
         Depth::Sweep { counts, .. } => counts.clone(),
         Depth::Confirm | Depth::Capacity => {

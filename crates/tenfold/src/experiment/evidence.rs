@@ -9,9 +9,9 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use capacity::{
-    Bounds, Change, CoreTrial, Failing, Filling, Finding, InFlightLimit, Kind, Ladder, Line, Load,
-    Memory, Model, ModelInputs, Question, Quota, RetainedMemory, Rung, Saturation, ServiceShape,
-    Shortage, Trial,
+    Bounds, Change, CoreTrial, DependencyUse, Failing, Filling, Finding, InFlightLimit, Kind,
+    Ladder, Line, Load, Memory, Model, ModelInputs, Question, Quota, RetainedMemory, Rung,
+    Saturation, ServiceShape, Shortage, Trial,
 };
 use observe::{Machine, fullest};
 
@@ -225,9 +225,16 @@ impl<'a> Evidence<'a> {
         }
     }
 
+    /// CPU seconds in one request of all that works for the app.
+    fn dependency_demand(&self) -> f64 {
+        let watched =
+            self.peak_rung().map_or(0.0, |peak| peak.dependency_cores() / peak.throughput());
+        self.unwatched_demand() + if watched.is_finite() { watched } else { 0.0 }
+    }
+
     /// CPU seconds of other programs in one request, where their use follows the load, as a database's
-    /// does: whatever else runs is the intercept of that line. 0 where none is sure.
-    pub fn dependency_demand(&self) -> f64 {
+    /// does that is not watched: whatever else runs is the intercept of that line. 0 where none is sure.
+    pub fn unwatched_demand(&self) -> f64 {
         let point = |o: &Observation| (o.throughput(), o.other_cores());
         let points: Vec<_> = self.facts.rungs.iter().chain(&self.facts.second).map(point).collect();
         Line::fit(&points).and_then(|line| line.demand()).unwrap_or(0.0)
@@ -273,6 +280,7 @@ impl<'a> Evidence<'a> {
             open_files: fullest(self.all().filter_map(Observation::open_files)),
             admission: self.facts.rungs.last().and_then(Observation::admission),
             trials: self.facts.trials.clone(),
+            dependencies: self.facts.second.as_ref().unwrap_or(peak).dependencies.clone(),
         })
     }
 
@@ -298,6 +306,12 @@ impl<'a> Evidence<'a> {
         });
         let evidence = capacity::Evidence { load, ..evidence };
         capacity::explain(model, &evidence, instances, limited_by, &self.interventions(model))
+    }
+
+    /// What instances share, where it is watched and at its limit.
+    pub fn full_dependency(&self) -> Option<DependencyUse> {
+        let evidence = self.evidence()?;
+        capacity::finding::dependency::full(&evidence.dependencies).cloned()
     }
 
     /// What one saturated instance leaves open.
@@ -470,9 +484,9 @@ impl<'a> Evidence<'a> {
 
     /// How many times longer everything may have taken than on an undisturbed machine.
     fn slowdown(&self, o: &Observation) -> f64 {
-        let foreign = o.foreign_cores(self.dependency_demand());
+        let foreign = o.foreign_cores(self.unwatched_demand());
         let left = (self.cores() - foreign).max(LEFT * self.cores());
-        let is_disturbed = o.disturbance(self.dependency_demand()).is_some();
+        let is_disturbed = o.disturbance(self.unwatched_demand()).is_some();
         let beside = if is_disturbed { self.cores() / left } else { 1.0 };
         beside.max(if self.is_only_crowded(o) { o.crowding } else { 1.0 })
     }
@@ -486,13 +500,13 @@ impl<'a> Evidence<'a> {
 
     /// Whether it is suspect for nothing but a generator that waited.
     pub fn is_only_crowded(&self, o: &Observation) -> bool {
-        let others = o.disturbance(self.dependency_demand());
+        let others = o.disturbance(self.unwatched_demand());
         let is_alone = others.is_none() && o.warming.is_none();
         o.is_crowded && o.probe.verdict == Verdict::Suspect && is_alone
     }
 
     fn verdict(&self, o: &Observation) -> Verdict {
-        o.judged(self.dependency_demand()).verdict
+        o.judged(self.unwatched_demand()).verdict
     }
 
     /// The measuring ends, for this reason.

@@ -1,12 +1,16 @@
 //! What a probe saw: the load's report, the balancer's histograms, and who used the machine.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use balancer::Snapshot;
 use capacity::calibration::CHANCE_DEVIATIONS;
 use capacity::model::quota::ThrottledRun;
 use capacity::queueing::laws;
-use capacity::{Admission, Filling, Measured, Pool, Quota, Saturation, ServiceShape};
+use capacity::{
+    Admission, DependencyUse, Filling, Measured, Pool, Quota, Saturation, ServiceShape,
+};
 use hdrhistogram::Histogram;
 use load::{ErrorKind, Reason, Report};
 use observe::{Machine, MemoryLimit, Sample, Sockets, TargetUsage, Usage};
@@ -38,6 +42,8 @@ pub struct Edges {
     memory_kills: u32,
     /// Connections of the first instance, as they usually are while the load still runs.
     sockets: Option<Sockets>,
+    /// Connections of what instances lean on, by its name.
+    dependency_sockets: BTreeMap<String, Sockets>,
 }
 
 /// One measurement, seen from all sides. Seconds, cores, shares.
@@ -85,6 +91,9 @@ pub struct Observation {
     pub faults: f64,
     /// Connections of the first instance, as they usually were when the interval ended.
     sockets: Option<Sockets>,
+    /// What instances lean on, as far as it is watched.
+    #[serde(default)]
+    pub dependencies: Vec<DependencyUse>,
     /// The most frequent error in words.
     pub top_error: Option<String>,
     /// A status of the answers, where all of them sent the client elsewhere.
@@ -118,6 +127,7 @@ impl Mark {
             before: self.balancer,
             after: deployment.balancer.snapshot(),
             memory_kills: deployment.memory_kills().saturating_sub(self.memory_kills),
+            dependency_sockets: deployment.dependency_sockets(),
             sockets: usual_sockets(deployment, purpose).await,
         }
     }
@@ -166,6 +176,7 @@ impl Observation {
             unserved: edges.refused() + report.errors.get(&ErrorKind::Timeout).unwrap_or(&0),
             faults: apps.iter().map(|u| u.major_faults).fold(0.0, f64::max),
             sockets: edges.sockets.clone(),
+            dependencies: edges.dependencies(),
             top_error: report
                 .errors
                 .iter()
@@ -210,15 +221,20 @@ impl Observation {
         Some(laws::utilisation(self.throughput(), (sent - queue).max(0.0) / 1e3))
     }
 
-    /// Cores that other programs used.
+    /// Cores that other programs used, but for those that are watched as dependencies.
     pub fn other_cores(&self) -> f64 {
-        let own = self.app_cores + self.relay_cores + self.stolen_cores;
+        let own = self.app_cores + self.dependency_cores() + self.relay_cores + self.stolen_cores;
         self.busy_cores.map_or(0.0, |busy| (busy - own).max(0.0))
+    }
+
+    /// Cores of what instances lean on, as far as it is watched.
+    pub fn dependency_cores(&self) -> f64 {
+        self.dependencies.iter().map(|used| used.cores).sum()
     }
 
     /// The same as its verdict says, and what else is known of it: instances that were not warm yet, and
     /// other programs that used cores without working for the app, which costs so many seconds of theirs in a
-    /// request.
+    /// request, beside what watched dependencies use.
     pub fn judged(&self, dependency_demand: f64) -> plan::Probe {
         let mut probe = self.probe.clone();
         for reason in self.coldness().into_iter().chain(self.disturbance(dependency_demand)) {
@@ -300,8 +316,17 @@ impl Observation {
             offered: self.probe.users?,
             unread: sockets.unread,
             pool: busiest
-                .map(|(to, connections)| Pool { to: to.to_string(), connections: *connections }),
+                .map(|(to, connections)| Pool { to: self.place(*to), connections: *connections }),
         })
+    }
+
+    /// What an address belongs to, by its port, where that is known.
+    fn place(&self, to: SocketAddr) -> String {
+        let mut owners = self.dependencies.iter().filter(|used| used.ports.contains(&to.port()));
+        match (owners.next(), owners.next()) {
+            (Some(used), None) => format!("{} ({to})", used.name),
+            _ => to.to_string(),
+        }
     }
 
     /// Whether more than this share of the requests failed, and not by chance: a probe of a few dozen makes
@@ -364,6 +389,21 @@ impl Edges {
     fn connect_failures(&self) -> u64 {
         let count = |s: &Snapshot| s.backends().map(|b| b.counts.connect_errors).sum::<u64>();
         count(&self.after).saturating_sub(count(&self.before))
+    }
+
+    fn dependencies(&self) -> Vec<DependencyUse> {
+        let of = |(name, used): (&str, &TargetUsage)| {
+            let sockets = self.dependency_sockets.get(name);
+            DependencyUse {
+                name: name.to_owned(),
+                cores: used.cpu_cores,
+                quota: used.throttling.map(|throttling| throttling.quota_cores),
+                busiest_thread: cpu_use::busiest(used),
+                connections: sockets.map_or(0, |sockets| sockets.inbound),
+                ports: sockets.iter().flat_map(|sockets| &sockets.listening).copied().collect(),
+            }
+        };
+        cpu_use::dependencies(&self.usage).map(of).collect()
     }
 
     /// Requests that were turned away while instances were there to serve them.

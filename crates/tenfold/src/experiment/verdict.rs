@@ -42,7 +42,7 @@ pub fn judge(known: &Evidence<'_>, plan: &mut Plan, contradictions: &[Contradict
             plan.notes.push(crowd(o, known.cores()));
             continue;
         }
-        let judged = o.judged(known.dependency_demand());
+        let judged = o.judged(known.unwatched_demand());
         plan.verdict = plan.verdict.max(judged.verdict);
         let is_cold = o.warming.is_some() && !is_measured;
         if is_cold || may_change(known, o, could_differ) {
@@ -98,7 +98,7 @@ fn is_measured(known: &Evidence<'_>, answer: &plan::Recommendation) -> bool {
 /// Whether what speaks against a measurement may change the answer. What other programs took is in the answer's
 /// interval, which says so; that more was sent than could be completed is why the goal is missed.
 fn may_change(known: &Evidence<'_>, o: &Observation, could_differ: bool) -> bool {
-    let is_disturbed = o.disturbance(known.dependency_demand()).is_some();
+    let is_disturbed = o.disturbance(known.unwatched_demand()).is_some();
     let is_doubtful = o.probe.verdict > Verdict::Valid && !o.is_crowded && !o.is_overloaded();
     o.probe.verdict == Verdict::Invalid || is_doubtful || (is_disturbed && could_differ)
 }

@@ -4,7 +4,7 @@ use load::{Reason, Report};
 use observe::{Machine, TargetUsage, Usage};
 
 use crate::document::resources::CpuCores;
-use crate::service::deployment::BALANCER;
+use crate::service::deployment::{BALANCER, DEPENDENCY};
 
 /// Cores: CPU seconds a second.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +17,8 @@ pub struct CpuUse {
     /// The busiest thread of each.
     pub balancer_thread: f64,
     pub generator_thread: f64,
+    /// What instances lean on, as far as it is watched.
+    pub dependencies: f64,
     /// Everything on the cores of the machine that Tenfold may use.
     pub machine: Option<f64>,
     /// The part of these that a virtual machine's host gave to others (steal).
@@ -33,13 +35,15 @@ impl CpuUse {
         let generator = report.cpu_seconds / report.duration.as_secs_f64().max(1e-3);
         let busy =
             usage.machine.cpu.map(|c| c.user + c.nice + c.system + c.irq + c.softirq + c.steal);
-        let own = app + balancer.map_or(0.0, |u| u.cpu_cores) + generator;
+        let dependencies = dependencies(usage).fold(0.0, |sum, (_, u)| sum + u.cpu_cores);
+        let own = app + balancer.map_or(0.0, |u| u.cpu_cores) + generator + dependencies;
         // Cores that we may not use are others' to keep busy.
         let foreign = machine.online_cores.saturating_sub(machine.cores) as f64;
         CpuUse {
             app,
             balancer: balancer.map(|u| u.cpu_cores),
             generator,
+            dependencies,
             balancer_thread: balancer.and_then(busiest).unwrap_or(0.0),
             generator_thread: report.busiest_thread,
             machine: busy.map(|busy| (busy - foreign).max(own)),
@@ -49,7 +53,9 @@ impl CpuUse {
 
     /// Cores that other programs used.
     pub fn others(&self) -> f64 {
-        self.machine.map_or(0.0, |busy| (busy - self.app - self.relay() - self.stolen).max(0.0))
+        self.machine.map_or(0.0, |busy| {
+            (busy - self.app - self.dependencies - self.relay() - self.stolen).max(0.0)
+        })
     }
 
     /// Balancer and generator.
@@ -104,7 +110,13 @@ pub fn describe(reason: &Reason) -> String {
 
 /// The usage of each instance.
 pub fn instances(usage: &Usage) -> impl Iterator<Item = &TargetUsage> + Clone {
-    usage.targets.iter().filter(|(name, _)| *name != BALANCER).map(|(_, usage)| usage)
+    let is_instance = |name: &str| name != BALANCER && !name.starts_with(DEPENDENCY);
+    usage.targets.iter().filter(move |(name, _)| is_instance(name)).map(|(_, usage)| usage)
+}
+
+/// The usage of each thing that instances lean on, by its name.
+pub fn dependencies(usage: &Usage) -> impl Iterator<Item = (&str, &TargetUsage)> {
+    usage.targets.iter().filter_map(|(name, usage)| Some((name.strip_prefix(DEPENDENCY)?, usage)))
 }
 
 /// Cores of all instances together. The sum of none is -0.0, which nobody would understand.

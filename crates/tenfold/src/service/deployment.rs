@@ -1,6 +1,6 @@
 //! The fleets behind the balancer, watched: what `plan` measures and `up` runs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use balancer::{Address, AppId, Backend, BackendId, Balancer, Inherited};
 use capacity::InFlightLimit;
 use fleet::{App, Dependency, Driver, Extent, Fleet, FleetError, Member, Membership, StartError};
-use observe::{Observer, Recorder, Target};
+use observe::{Observer, Recorder, Sockets, Target};
 use rustix::process::{Resource, getrlimit};
 use tokio::task::JoinSet;
 
@@ -22,6 +22,8 @@ use crate::terminal::output;
 
 /// Usage of the balancer's threads goes by this name.
 pub const BALANCER: &str = "balancer";
+/// Usage of what instances lean on goes by its name behind this, which no instance's name has.
+pub const DEPENDENCY: &str = "dependency ";
 /// How often usage is sampled, and how many samples are kept.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 const SAMPLES_KEPT: usize = 600;
@@ -36,6 +38,8 @@ pub struct Deployment {
     pub apps: Vec<RunningApp>,
     pub balancer: balancer::Handle,
     pub recorder: Arc<Recorder>,
+    /// Names of what instances lean on and is watched.
+    dependencies: Vec<String>,
     /// Where the balancer listens.
     pub addresses: Vec<Address>,
     /// Taken when everything ends.
@@ -106,12 +110,13 @@ impl Deployment {
         let own = std::process::id().cast_signed();
         recorder.watch(Target::threads(BALANCER, own, balancer.handle().thread_ids()));
         let drivers = Drivers::new()?;
-        let mut running = Vec::new();
+        let (mut running, mut dependencies) = (Vec::new(), Vec::new());
         for ToRun { id, runnable: Runnable { app, source }, backend } in apps {
             let driver = drivers.of(&source);
             driver.check(&app).await?;
             for Dependency { name, extent } in driver.dependencies(&app).await? {
-                watch(&recorder, &name, extent);
+                watch(&recorder, &format!("{DEPENDENCY}{name}"), extent);
+                dependencies.push(name);
             }
             let backend = Backend { cpu: config::cpu(app.limits.cpus), ..backend };
             let members = Arc::new(Members {
@@ -126,6 +131,7 @@ impl Deployment {
         }
         Ok(Deployment {
             apps: running,
+            dependencies,
             balancer: balancer.handle(),
             recorder,
             addresses: balancer.addresses().to_vec(),
@@ -150,9 +156,16 @@ impl Deployment {
         app.readiness.deadline = app.readiness.deadline.min(patience);
         // Only the measurement sends requests, so those in flight may be cut.
         app.drain = app.drain.min(CLOSING);
-        let deployment =
-            Deployment::new(balancing, vec![ToRun::only(runnable, slots)], Inherited::default())
-                .await?;
+        let mut dependencies = Vec::new();
+        for watched in &runnable.app.watched {
+            dependencies.push(watched.find().await?);
+        }
+        let to_run = vec![ToRun::only(runnable, slots)];
+        let mut deployment = Deployment::new(balancing, to_run, Inherited::default()).await?;
+        for Dependency { name, extent } in dependencies {
+            watch(&deployment.recorder, &format!("{DEPENDENCY}{name}"), extent);
+            deployment.dependencies.push(name);
+        }
         deployment.open();
         Ok(deployment)
     }
@@ -201,6 +214,15 @@ impl Deployment {
     pub fn in_flight(&self) -> usize {
         let apps = self.balancer.snapshot().apps;
         apps.iter().flat_map(|app| &app.backends).map(|backend| backend.in_flight).sum()
+    }
+
+    /// The connections of what instances lean on, by its name, as far as it is watched.
+    pub fn dependency_sockets(&self) -> BTreeMap<String, Sockets> {
+        let of = |name: &String| {
+            let sockets = self.recorder.sockets(&format!("{DEPENDENCY}{name}"))?;
+            Some((name.clone(), sockets))
+        };
+        self.dependencies.iter().filter_map(of).collect()
     }
 
     /// How often instances have died at their memory limit.
@@ -280,6 +302,7 @@ fn watch(recorder: &Recorder, name: &str, extent: Extent) {
     recorder.watch(match extent {
         Extent::ProcessGroup(leader) => Target::group(name, leader.cast_signed()),
         Extent::ControlGroup(process) => Target::control_group(name, process.cast_signed()),
+        Extent::ProcessTree(first) => Target::tree(name, first.cast_signed()),
         Extent::Elsewhere => return recorder.unwatch(name),
     });
 }

@@ -1,15 +1,20 @@
 //! What a finding rests on, and what to do about it.
 
-use capacity::Shortage;
 use capacity::finding::result::{Details, Leak, MemoryLevel, Remedy};
+use capacity::{Finding, Shortage};
 
-use super::crash;
 use super::number::{percent, rate, time};
+use super::{crash, dependency};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// The numbers, in a sentence.
-pub fn evidence(details: &Details) -> String {
+/// The numbers, in a sentence, and what instances lean on.
+pub fn evidence(finding: &Finding) -> String {
+    let used = finding.dependencies.iter().map(dependency::describe);
+    std::iter::once(numbers(&finding.details)).chain(used).collect::<Vec<_>>().join("; ")
+}
+
+fn numbers(details: &Details) -> String {
     match details {
         Details::Errors { share, most, crashes } => {
             let failed =
@@ -293,8 +298,8 @@ mod tests {
         let kept = Leak { bytes: 340.0 * 1024.0, throughput: 100.0, left: 8192.0 * MIB };
         let said = "every request leaves 340 KiB behind and none is given back: at 100 requests/s the 8192 MiB that \
                     are left to an instance last for 4 minutes";
-        assert_eq!(evidence(&Details::Leak(kept)), said);
-        let little = evidence(&Details::Leak(Leak { bytes: 410.0, ..kept }));
+        assert_eq!(numbers(&Details::Leak(kept)), said);
+        let little = numbers(&Details::Leak(Leak { bytes: 410.0, ..kept }));
         assert!(little.starts_with("every request leaves 410 bytes behind"), "{little}");
     }
 
@@ -308,7 +313,7 @@ mod tests {
             leak: None,
         };
         assert_eq!(
-            evidence(&details),
+            numbers(&details),
             "2 processes were killed because no memory was left; 60.0 of 64.0 MiB are used; a request waits 1.5 \
              times for pages from the disk; something waited for memory 10 % of the time"
         );
@@ -322,7 +327,7 @@ mod tests {
             carried: 490.0,
             tried: Some((2, 320.0, 485.0)),
         };
-        let said = evidence(&details);
+        let said = numbers(&details);
         assert!(said.ends_with("; on a core less 2 did 320 requests/s instead of 485"), "{said}");
     }
 

@@ -5,6 +5,7 @@ use capacity::recommendation::reason::{
 };
 use capacity::{Failing, Kind, LimitDetails, NextLimit, Recommendation};
 
+use super::dependency;
 use super::limit;
 use super::number::{about, counted, percent, rate, time};
 
@@ -14,7 +15,10 @@ pub fn reason(r: &Recommendation) -> String {
     let parts = [
         Some(head(r.instances, &reason.head)),
         reason.unexplained.map(unexplained),
-        reason.limit.as_ref().map(limited_by),
+        reason.limit.as_ref().map(|limit| match (limit, &reason.full_dependency) {
+            (LimitDetails::Shared, Some(used)) => format!("limited by {}", dependency::limit(used)),
+            (limit, _) => limited_by(limit),
+        }),
         reason.one_more.map(|more| one_more(r.instances, more)),
         r.next_limit.zip(reason.next).map(|(next, details)| next_limit(r.instances, next, details)),
     ];

@@ -15,7 +15,7 @@ const SOCK_STREAM: u16 = 1;
 
 /// Reads /proc on a thread of its own, for that takes a while. Nothing where this user may have no more
 /// threads; the runtime's own pool would panic then.
-pub(super) async fn aside<T: Send + 'static>(
+pub(crate) async fn aside<T: Send + 'static>(
     look: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let (sender, seen) = oneshot::channel();
@@ -71,6 +71,12 @@ pub(super) fn listening(group: u32) -> Listening {
 pub(super) fn holder(port: u16) -> Option<String> {
     let holders = holders(port);
     holders.first().map(|(process, stat)| describe(process, stat))
+}
+
+/// The process that listens on the port; of several the one that runs longest, which has started the others.
+pub(crate) fn listener(port: u16) -> Option<i32> {
+    let oldest = holders(port).into_iter().min_by_key(|(_, stat)| stat.starttime);
+    oldest.map(|(process, _)| process.pid())
 }
 
 /// Who else listens on the port, when nobody of the group does. A process that was started after the

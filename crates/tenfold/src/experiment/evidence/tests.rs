@@ -248,7 +248,7 @@ fn stolen_cores_that_follow_the_load_are_no_dependency() {
             .iter_mut()
             .for_each(|o| o.stolen_cores = stolen_share * o.other_cores());
         known.learn().second = None;
-        known.dependency_demand()
+        known.unwatched_demand()
     };
     assert!((demand(0.0) - 0.005).abs() < 1e-6);
     assert!(demand(1.0).abs() < 1e-6);

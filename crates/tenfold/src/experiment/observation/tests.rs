@@ -52,6 +52,7 @@ pub fn seen(instances: usize, users: Option<usize>, throughput: f64, beside: f64
         unserved: 0,
         faults: 0.0,
         sockets: None,
+        dependencies: Vec::new(),
         top_error: None,
         redirect: None,
         is_crowded: true,

@@ -1,0 +1,92 @@
+//! What instances lean on, such as a database: what it uses beside what it may use.
+
+use serde::{Deserialize, Serialize};
+
+use super::result::Finding;
+use crate::calibration::{DEPENDENCY_SEEN, THREAD_FULL};
+use crate::kind::Kind;
+
+/// What something that instances lean on used while they were measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DependencyUse {
+    /// As the user calls it.
+    pub name: String,
+    /// Cores that it used.
+    pub cores: f64,
+    /// Cores that it may use, where it is under a quota.
+    pub quota: Option<f64>,
+    /// Cores of its busiest thread.
+    pub busiest_thread: Option<f64>,
+    /// Connections to it.
+    pub connections: usize,
+    /// Ports that it listens on.
+    pub ports: Vec<u16>,
+}
+
+impl DependencyUse {
+    /// The share of what it may use, 1 where it can do no more: of its quota, or of the core of its busiest
+    /// thread.
+    pub fn utilisation(&self) -> f64 {
+        let quota = self.quota.map(|quota| self.cores / quota);
+        quota.into_iter().chain(self.busiest_thread).fold(0.0, f64::max)
+    }
+
+    /// Whether it is at its limit.
+    pub fn is_full(&self) -> bool {
+        self.utilisation() >= THREAD_FULL
+    }
+}
+
+/// The fullest of them, if one is at its limit.
+pub fn full(dependencies: &[DependencyUse]) -> Option<&DependencyUse> {
+    let fullest = dependencies.iter().max_by(|a, b| a.utilisation().total_cmp(&b.utilisation()));
+    fullest.filter(|fullest| fullest.is_full())
+}
+
+/// Adds to each finding what it may have to do with, the fullest first.
+pub(super) fn name(findings: &mut [Finding], dependencies: &[DependencyUse]) {
+    let mut dependencies = dependencies.to_vec();
+    dependencies.sort_by(|a, b| b.utilisation().total_cmp(&a.utilisation()));
+    for finding in findings {
+        let concerns = |used: &&DependencyUse| match finding.kind {
+            // What uses nothing is not what limits, and that is worth knowing.
+            Kind::SharedDependency => true,
+            Kind::CpuBound | Kind::Oversubscribed => used.cores >= DEPENDENCY_SEEN,
+            Kind::Waiting => used.is_full(),
+            _ => false,
+        };
+        finding.dependencies = dependencies.iter().filter(concerns).cloned().collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::result::{Details, Remedy, found};
+
+    fn used(name: &str, cores: f64, quota: Option<f64>) -> DependencyUse {
+        let (busiest_thread, ports) = (Some(cores / 2.0), Vec::new());
+        DependencyUse { name: name.into(), cores, quota, busiest_thread, connections: 0, ports }
+    }
+
+    #[test]
+    fn the_dependency_nearest_to_its_own_limit_is_the_full_one() {
+        let seen = [used("db", 1.2, None), used("cache", 0.48, Some(0.5))];
+        assert_eq!(full(&seen).map(|used| &used.name[..]), Some("cache"));
+        assert_eq!(full(&seen[..1]), None, "its threads have room");
+    }
+
+    #[test]
+    fn idle_dependencies_are_named_only_where_something_shared_limits() {
+        let seen = [used("cache", 0.01, None), used("db", 0.9, Some(1.0))];
+        let named = |kind| {
+            let finding = found(kind, 0.9, Details::BalancerCarries(1.0), Remedy::Nothing);
+            let mut findings = vec![finding.unwrap()];
+            name(&mut findings, &seen);
+            findings.remove(0).dependencies.into_iter().map(|used| used.name).collect::<Vec<_>>()
+        };
+        assert_eq!(named(Kind::SharedDependency), ["db", "cache"]);
+        assert_eq!(named(Kind::CpuBound), ["db"]);
+        assert!(named(Kind::Serialized).is_empty());
+    }
+}
