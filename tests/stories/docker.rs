@@ -218,6 +218,23 @@ fn what_cannot_run_is_told_with_a_remedy_and_leaves_nothing() {
     assert_eq!(container["NetworkSettings"]["Ports"]["4600/tcp"][0]["HostIp"], "127.0.0.1");
     send(tenfold_of(&up), Signal::TERM);
     assert_eq!(up.child.wait().unwrap().code(), Some(143));
+
+    // Root without its capabilities is a user like others.
+    let mut command = Command::new("chown");
+    command.args(["65534:65534", "/run/docker.sock"]);
+    assert!(docker.sandbox.enter(&command).status().unwrap().success());
+    let tenfold = docker.home.tenfold("up --listen 127.0.0.1:0 --image app");
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-all", "--inh-caps=-all"]).arg(tenfold.get_program());
+    command.args(tenfold.get_args()).env("TENFOLD_STATE_DIR", docker.home.path().join("state"));
+    let output = docker.sandbox.enter(&command).output().unwrap();
+    let told = said(&output);
+    assert!(
+        told.contains("this user may not use the engine's socket /var/run/docker.sock"),
+        "{told}"
+    );
+    assert!(told.contains("sudo usermod -aG docker $USER"), "{told}");
+    assert_eq!(output.status.code(), Some(1), "{told}");
 }
 
 #[test]
