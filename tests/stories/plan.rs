@@ -40,14 +40,14 @@ fn probe<'a>(plan: &'a Value, purpose: &str, instances: u64) -> &'a Value {
 #[test]
 fn fibscale_saturates_at_one_and_four_hold_the_goal() {
     let _machine = alone();
-    let Some((plan, output)) = plan(&Home::new(), "fibscale", "--budget 78s") else { return };
+    let Some((plan, output)) = plan(&Home::new(), "fibscale", "--budget 90s") else { return };
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(close(&probe(&plan, "ladder", 1)["throughput"], 1.0, 0.05), "{plan:#}");
     assert!(close(&probe(&plan, "goal", 3)["throughput"], 3.0, 0.05), "{plan:#}");
     assert_eq!(kinds(&plan)[..2], ["serialized", "waiting"]);
     assert_eq!(plan["recommendation"]["instances"], 4, "{plan:#}");
     assert_eq!(plan["recommendation"]["limited_by"], "serialized");
-    assert!(plan["duration_s"].as_f64().unwrap() < 90.0);
+    assert!(plan["duration_s"].as_f64().unwrap() < 100.0);
 }
 
 // FibScale at a tenth of its delay, with every count up to 10 measured beside its prediction.
