@@ -181,8 +181,8 @@ impl Observer {
         self.hierarchies.directory(&membership)
     }
 
-    /// The processes of each watched group and tree, by the number of its first process. Asking every process of the machine for its group by
-    /// system call costs a twentieth of reading its `stat`.
+    /// The processes of each watched group and tree, by the number of its first process. Asking every
+    /// process of the machine for its group by system call costs a twentieth of reading its `stat`.
     fn group_members(&mut self) -> HashMap<i32, Vec<i32>> {
         let wanted: HashSet<i32> = self
             .targets
@@ -212,7 +212,7 @@ impl Observer {
                 outside.push(pid);
             }
         }
-        self.adopt(&outside, &mut group_of);
+        self.adopt(&outside, &roots, &mut group_of);
         let mut members: HashMap<i32, Vec<i32>> = HashMap::new();
         for (pid, group) in group_of {
             members.entry(group).or_default().push(pid);
@@ -222,7 +222,7 @@ impl Observer {
 
     /// Adds those whose parent is a member, or that are confined with one. Who started a process is asked
     /// once.
-    fn adopt(&mut self, outside: &[i32], group_of: &mut HashMap<i32, i32>) {
+    fn adopt(&mut self, outside: &[i32], roots: &HashSet<i32>, group_of: &mut HashMap<i32, i32>) {
         let mut orphans = Vec::new();
         for &pid in outside {
             match self.outsiders.get(&pid) {
@@ -231,7 +231,7 @@ impl Observer {
             }
         }
         if !orphans.is_empty() {
-            let confined = self.confined(group_of);
+            let confined = self.confined(roots, group_of);
             for (pid, _) in orphans.iter().filter(|_| !confined.is_empty()) {
                 let group = self.control_group(*pid).and_then(|own| confined.get(&own).copied());
                 group_of.extend(group.map(|group| (*pid, group)));
@@ -242,12 +242,15 @@ impl Observer {
     }
 
     /// The groups by the control group that one is confined to: who has left its parent is still there.
-    fn confined(&mut self, group_of: &HashMap<i32, i32>) -> HashMap<Vec<u8>, i32> {
+    fn confined(
+        &mut self,
+        roots: &HashSet<i32>,
+        group_of: &HashMap<i32, i32>,
+    ) -> HashMap<Vec<u8>, i32> {
         let Some(ours) = self.control_group(std::process::id().cast_signed()) else {
             return HashMap::new();
         };
         // Others may run beside what something else has started.
-        let roots = self.roots();
         let members = group_of.iter().filter(|(_, group)| !roots.contains(group));
         let of = |(pid, group): (&i32, &i32)| Some((self.control_group(*pid)?, *group));
         let pairs: Vec<_> = members.filter_map(of).collect();
