@@ -236,6 +236,9 @@ pub struct InvalidPath {
     pub path: String,
 }
 
+/// Lines of the app's own output that an error quotes.
+pub(crate) const QUOTED_LINES: usize = 20;
+
 /// The last lines that an instance wrote, shown as a quotation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output(pub Vec<String>);

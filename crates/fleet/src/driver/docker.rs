@@ -203,7 +203,7 @@ impl Launch {
         started.map_err(|error| engine.refusal(&format!("start {name}"), &error, &self.limits))?;
         let inspected = container.inspect().await;
         let inspected =
-            inspected.map_err(|error| container.error(&format!("inspect {name}"), &error))?;
+            inspected.map_err(|error| engine.error(&format!("inspect {name}"), &error))?;
         // One that has ended already has no group any more; why it ended says more.
         if inspected.is_running() {
             self.verify(&inspected)?;

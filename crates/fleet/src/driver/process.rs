@@ -31,10 +31,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::timeout;
 
-use crate::app::{App, Readiness, ReadyProbe};
+use crate::app::{App, Readiness};
 use crate::cgroup::{self, Cgroup};
 use crate::driver::{Driver, Extent, Identity, Instance, Notice};
-use crate::error::{Output, StartError};
+use crate::error::{Output, QUOTED_LINES, StartError};
 use crate::exit::Exit;
 use crate::guard::Guard;
 use crate::program::{Logs, Program};
@@ -43,9 +43,6 @@ use output::{Capture, LogFile};
 use ports::{Lease, PortPool};
 use probe::Answer;
 pub(crate) use sockets::{aside, listener};
-
-/// Lines of the app's own output that an error quotes.
-const QUOTED_LINES: usize = 20;
 
 /// An idle instance that listens elsewhere is waited for this part of the time that it has.
 const WRONG_ADDRESS_PART: u32 = 6;
@@ -203,7 +200,7 @@ impl ProcessInstance {
             name: self.name.clone(),
             deadline: readiness.deadline,
             answer: answer.describe(&readiness.probe, port),
-            remedy: remedy(answer, &readiness.probe, at.ports.contains(&port)),
+            remedy: answer.remedy(&readiness.probe, if_refused(at.ports.contains(&port))),
             output: self.quote(),
         })
     }
@@ -274,18 +271,10 @@ impl Instance for ProcessInstance {
     }
 }
 
-/// What to do about an instance that may listen on its port, but does not answer as it should.
-fn remedy(answer: &Answer, probe: &ReadyProbe, listens_there: bool) -> String {
-    match (answer, probe) {
-        (Answer::Refused, _) if listens_there => {
-            "it listens there on another address: let it bind 127.0.0.1 or 0.0.0.0".into()
-        }
-        (Answer::Refused, _) => {
-            "raise --ready-timeout if it starts slowly, or check that it serves at all".into()
-        }
-        (_, ReadyProbe::Tcp) => "raise --ready-timeout, or check that it serves at all".into(),
-        (_, ReadyProbe::Http { path }) => {
-            format!("make {path} answer 2xx, name another path, or test for the open port only")
-        }
+/// What to do about an instance whose port refuses connections.
+fn if_refused(listens_elsewhere: bool) -> &'static str {
+    match listens_elsewhere {
+        true => "it listens there on another address: let it bind 127.0.0.1 or 0.0.0.0",
+        false => "raise --ready-timeout if it starts slowly, or check that it serves at all",
     }
 }

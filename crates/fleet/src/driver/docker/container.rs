@@ -1,4 +1,4 @@
-//! One container: what the engine tells of it, and what can be asked of it. Whose it is, is another matter.
+//! One container: what the engine tells of it, and what it can be asked to do. It may be anybody's.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
@@ -16,7 +16,6 @@ use tokio::time::sleep;
 
 use super::engine::Engine;
 use crate::driver::process::output::tail::Tail;
-use crate::error::StartError;
 use crate::exit::Exit;
 use crate::limits::Limits;
 
@@ -208,13 +207,6 @@ impl Inspected {
             (true, false) => Some("the engine has left out the limit of memory"),
             (true, true) => None,
         }
-    }
-}
-
-impl Container {
-    /// What became of an attempt to do something with it, in one sentence.
-    pub(crate) fn error(&self, asked: &str, error: &Error) -> StartError {
-        self.engine.error(asked, error)
     }
 }
 

@@ -12,13 +12,13 @@ use tokio::runtime::Handle;
 use tokio::time::sleep;
 
 use super::container::{Container, is_gone, removal};
-use super::engine::Engine;
+use super::engine::{Engine, client};
 use super::host::{Address, Host};
 use super::mark::{FLEET, Fate, Mark};
 use crate::error::StartError;
 use crate::guard::{Guard, Key};
 
-/// With which word the guard's lines of this driver begin.
+/// The guard's lines of this driver begin with this word.
 pub(crate) const WORD: &str = "docker";
 
 /// How long the guard waits for a container whose making was under way when Tenfold died, and for an
@@ -56,7 +56,7 @@ impl Custody {
         let removed = self.container.remove().await;
         self.is_removed = true;
         removed.map_err(|error| StartError::Engine {
-            reason: self.container.error(&format!("remove {name}"), &error).to_string(),
+            reason: self.container.engine.error(&format!("remove {name}"), &error).to_string(),
             remedy: "the next Tenfold removes it".into(),
         })?;
         if let Some((guard, key)) = self.listed.take() {
@@ -134,7 +134,7 @@ async fn remove_marked(address: &Address, name: &str) {
     let deadline = Instant::now() + UNDO_TIME;
     while Instant::now() < deadline {
         // The socket may be gone with an engine that starts anew.
-        if let Ok(api) = Engine::client(address)
+        if let Ok(api) = client(address)
             && is_undone(&api, name).await
         {
             return;

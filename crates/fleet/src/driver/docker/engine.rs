@@ -61,10 +61,7 @@ impl Engine {
     /// # Errors
     /// When it is absent or too old, or this user may not use it.
     pub(crate) async fn connect() -> Result<Engine, StartError> {
-        Engine::at(Host::find()?).await
-    }
-
-    pub(crate) async fn at(host: Host) -> Result<Engine, StartError> {
+        let host = Host::find()?;
         host.try_connection().await?;
         let api = client(&host.address).map_err(|error| unreachable(&host, &error))?;
         let unreachable = |error| unreachable(&host, &error);
@@ -78,11 +75,6 @@ impl Engine {
             memory: info.memory_limit != Some(false),
         };
         Ok(Engine { api, host, product, version: number, reach, can_limit })
-    }
-
-    /// A connection alone, for who knows the engine. Nothing is asked of it yet.
-    pub(crate) fn client(address: &Address) -> Result<Docker, Error> {
-        client(address)
     }
 
     /// Whether it can hold containers to such limits.
@@ -182,7 +174,8 @@ impl fmt::Display for Engine {
     }
 }
 
-fn client(address: &Address) -> Result<Docker, Error> {
+/// A connection. Nothing is asked of the engine yet.
+pub(crate) fn client(address: &Address) -> Result<Docker, Error> {
     let (patience, version) = (PATIENCE.as_secs(), API_DEFAULT_VERSION);
     match address {
         Address::Unix(path) => {

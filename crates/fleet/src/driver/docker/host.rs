@@ -14,7 +14,7 @@ use crate::error::StartError;
 
 /// Where Docker listens by default.
 const SOCKET: &str = "/var/run/docker.sock";
-/// Where the Podman of root does.
+/// Where a Podman that root runs listens.
 const PODMAN_SOCKET: &str = "/run/podman/podman.sock";
 
 /// Where an engine listens, and who says so.

@@ -9,11 +9,8 @@ use tokio::process::Command;
 use super::container::is_gone;
 use super::engine::{Engine, Product};
 use crate::driver::process::output::tail::Tail;
-use crate::error::{Output, StartError};
+use crate::error::{Output, QUOTED_LINES, StartError};
 use crate::image::{Image, ImageOrigin};
-
-/// Lines of a failed build that are quoted.
-const QUOTED_LINES: usize = 20;
 
 /// An image that the engine has.
 #[derive(Debug, Clone, PartialEq, Eq)]

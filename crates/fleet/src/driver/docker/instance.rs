@@ -15,13 +15,14 @@ use super::custody::Custody;
 use crate::app::{Readiness, ReadyProbe};
 use crate::driver::process::probe::{self, Answer};
 use crate::driver::{Extent, Instance, Notice};
-use crate::error::{Output, StartError};
+use crate::error::{Output, QUOTED_LINES, StartError};
 use crate::exit::Exit;
 use crate::image::Reach;
 use crate::limits::Limits;
 
-/// Lines of the app's own output that an error quotes.
-const QUOTED_LINES: usize = 20;
+/// What to do about a container whose port refuses connections.
+const IF_REFUSED: &str = "let it listen on 0.0.0.0 at $PORT, name the port that it listens on by --container-port, or \
+                          raise --ready-timeout if it starts slowly";
 
 /// How long the engine may take to end a container that it has killed.
 const KILL_TIME: Duration = Duration::from_secs(10);
@@ -78,7 +79,7 @@ impl ContainerInstance {
             name: self.name.clone(),
             deadline: readiness.deadline,
             answer: answer.describe(&readiness.probe, self.port),
-            remedy: remedy(answer, &readiness.probe),
+            remedy: answer.remedy(&readiness.probe, IF_REFUSED),
             output: self.quote().await,
         }
     }
@@ -166,20 +167,5 @@ async fn is_passed_on(address: SocketAddr) -> bool {
         Ok(Ok(read)) => read > 0,
         Ok(Err(_)) => false,
         Err(_) => true,
-    }
-}
-
-/// What to do about a container that runs, but does not answer as it should.
-fn remedy(answer: &Answer, probe: &ReadyProbe) -> String {
-    match (answer, probe) {
-        (Answer::Refused, _) => {
-            "let it listen on 0.0.0.0 at $PORT, name the port that it listens on by --container-port, or raise \
-             --ready-timeout if it starts slowly"
-                .into()
-        }
-        (_, ReadyProbe::Tcp) => "raise --ready-timeout, or check that it serves at all".into(),
-        (_, ReadyProbe::Http { path }) => {
-            format!("make {path} answer 2xx, name another path, or test for the open port only")
-        }
     }
 }

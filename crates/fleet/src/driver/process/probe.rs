@@ -36,22 +36,24 @@ pub(crate) enum Answer {
 
 /// Returns the address that answers, on either loopback address. `last` is what the last attempt met.
 pub(crate) async fn until_ready(probe: &ReadyProbe, port: u16, last: &mut Answer) -> SocketAddr {
-    let mut interval = INTERVAL.0;
-    loop {
-        match attempt(probe, port).await {
-            Ok(address) => return address,
-            Err(answer) => *last = answer,
-        }
-        sleep(interval).await;
-        interval = (interval * 3 / 2).min(INTERVAL.1);
-    }
+    until_success(|| attempt(probe, port), last).await
 }
 
 /// The same at one address.
 pub(crate) async fn until_ready_at(probe: &ReadyProbe, address: SocketAddr, last: &mut Answer) {
+    until_success(|| attempt_at(probe, address), last).await;
+}
+
+async fn until_success<T, F>(attempt: impl Fn() -> F, last: &mut Answer) -> T
+where
+    F: Future<Output = Result<T, Answer>>,
+{
     let mut interval = INTERVAL.0;
-    while let Err(answer) = attempt_at(probe, address).await {
-        *last = answer;
+    loop {
+        match attempt().await {
+            Ok(success) => return success,
+            Err(answer) => *last = answer,
+        }
         sleep(interval).await;
         interval = (interval * 3 / 2).min(INTERVAL.1);
     }
@@ -70,6 +72,17 @@ impl Answer {
             Answer::NotHttp => format!("{request} gets an answer that is not HTTP"),
             Answer::Status(status) => format!("{request} answers {status}"),
             Answer::Broken(reason) => format!("{request} fails: {reason}"),
+        }
+    }
+
+    /// What to do about an instance that runs, but does not answer as it should.
+    pub(crate) fn remedy(&self, probe: &ReadyProbe, if_refused: &str) -> String {
+        match (self, probe) {
+            (Answer::Refused, _) => if_refused.into(),
+            (_, ReadyProbe::Tcp) => "raise --ready-timeout, or check that it serves at all".into(),
+            (_, ReadyProbe::Http { path }) => {
+                format!("make {path} answer 2xx, name another path, or test for the open port only")
+            }
         }
     }
 }

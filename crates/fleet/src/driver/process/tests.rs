@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 use super::*;
+use crate::app::ReadyProbe;
 use crate::driver::fake::{FakeMembership, Journal};
 use crate::fleet::Fleet;
 use crate::limits::Limits;

@@ -14,7 +14,7 @@ use crate::exit::{Exit, MORE_MEMORY};
 use crate::fleet::status::{Past, State, StatusTable};
 
 /// Lines of the app's own output that are quoted of a crash.
-const QUOTED_LINES: usize = 10;
+const CRASH_LINES: usize = 10;
 
 /// What all slots of a fleet share.
 pub(crate) struct Context {
@@ -70,7 +70,7 @@ impl RunningInstance {
                 exit => exit.to_string(),
             },
             exit: Some(exit),
-            output: Output(self.instance.last_lines(QUOTED_LINES).await),
+            output: Output(self.instance.last_lines(CRASH_LINES).await),
             id: Some(self.member.id),
         }
     }
