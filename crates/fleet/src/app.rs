@@ -5,7 +5,6 @@ use std::time::Duration;
 use crate::error::InvalidPath;
 use crate::limits::Limits;
 use crate::restart::RestartPolicy;
-use crate::watched::Watched;
 
 /// An app that is run as several identical instances, whatever a driver makes them of.
 #[derive(Debug, Clone)]
@@ -22,8 +21,6 @@ pub struct App {
     pub grace: Duration,
     /// Time that requests in flight get to finish before it is asked to end.
     pub drain: Duration,
-    /// What the user says that instances lean on.
-    pub watched: Vec<Watched>,
 }
 
 /// When an instance counts as ready.
@@ -58,7 +55,6 @@ impl App {
             restart: RestartPolicy::default(),
             grace: Duration::from_secs(10),
             drain: Duration::from_secs(30),
-            watched: Vec::new(),
         }
     }
 }

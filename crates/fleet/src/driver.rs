@@ -3,16 +3,19 @@
 //! - [`docker`]: the driver that runs instances as containers of Docker or Podman.
 //! - [`process`]: the driver that runs instances as processes of this machine.
 //! - [`fake`]: a driver and a membership in virtual time, for tests.
+//! - [`watched`]: what the user says that instances lean on.
+//! - [`undo`]: what the guard does when Tenfold is killed.
 //!
 //! To add a driver, write a file beside `process.rs` that implements [`Driver`] and [`Instance`], and
 //! pass it to [`Fleet::new`](crate::Fleet::new). The fleet's tests show what it expects of them. What the
-//! guard must undo when Tenfold is killed goes into [`undo`].
+//! guard must undo when Tenfold is killed goes into [`undo::carry_out`].
 
 pub mod docker;
 pub mod fake;
 pub mod process;
+pub mod undo;
+pub mod watched;
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -23,7 +26,6 @@ use serde::{Deserialize, Serialize};
 use crate::app::{App, Readiness};
 use crate::error::StartError;
 use crate::exit::Exit;
-use crate::guard;
 
 /// A running instance, as the rest of the program sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,21 +42,6 @@ pub struct Member {
     pub handle: String,
     /// Which processes it is.
     pub extent: Extent,
-}
-
-/// The body of the guard process: returns when Tenfold has ended, and nothing of it is left.
-///
-/// # Errors
-/// When its signals cannot be taken.
-pub fn run_guard() -> io::Result<()> {
-    guard::run(undo)
-}
-
-/// Undoes what a driver has listed with the guard. The first word says which driver.
-fn undo(listed: &str) {
-    if let Some((docker::custody::WORD, line)) = listed.split_once(' ') {
-        docker::custody::undo(line);
-    }
 }
 
 /// Which processes are an instance, or something that instances lean on.

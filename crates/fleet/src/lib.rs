@@ -12,7 +12,6 @@
 //! - [`restart`]: exponential backoff, and when crashes are a loop.
 //! - [`error`], [`exit`]: what went wrong, in one sentence with a remedy.
 //! - [`limits`]: what one instance may use.
-//! - [`watched`]: what the user says that instances lean on.
 
 pub mod app;
 mod cgroup;
@@ -25,13 +24,14 @@ pub mod image;
 pub mod limits;
 pub mod program;
 pub mod restart;
-pub mod watched;
 
 pub use app::{App, Readiness, ReadyProbe};
 pub use driver::docker::DockerDriver;
 pub use driver::process::{ProcessDriver, ProcessHost, leftovers};
+pub use driver::undo::run_guard;
+pub use driver::watched::Watched;
 pub use driver::{
-    Dependency, Driver, Extent, Identity, Instance, Member, Membership, Notice, Restarts, run_guard,
+    Dependency, Driver, Extent, Identity, Instance, Member, Membership, Notice, Restarts,
 };
 pub use error::{FleetError, StartError};
 pub use exit::Exit;
@@ -41,4 +41,3 @@ pub use image::{Image, ImageOrigin, Reach};
 pub use limits::{Cpus, Limits};
 pub use program::{Logs, Ports, Program};
 pub use restart::RestartPolicy;
-pub use watched::Watched;

@@ -30,11 +30,10 @@ mod warm_up;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fleet::App;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Goal, InstanceSource, Pattern, Runnable, Workload};
+use crate::config::{Goal, Pattern, Runnable, Workload};
 use crate::document::plan::Plan;
 use crate::process::exit_code::{Signal, misuse};
 use crate::process::signal::Stop;
@@ -48,8 +47,7 @@ use session::Session;
 /// What to find out, and at what expense.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    pub app: App,
-    pub source: InstanceSource,
+    pub runnable: Runnable,
     pub workload: Workload,
     pub goal: Goal,
     pub max_instances: usize,
@@ -99,10 +97,6 @@ impl Depth {
 }
 
 impl Experiment {
-    fn runnable(&self) -> Runnable {
-        Runnable { app: self.app.clone(), source: self.source.clone() }
-    }
-
     /// Measures and answers. A signal ends it early, with what is known by then.
     pub async fn run(
         &self,

@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use fleet::{App, Logs, Program};
 
-use crate::config::{Goal, InstanceSource, Pattern, Request, Workload};
+use crate::config::{Goal, InstanceSource, Pattern, Request, Runnable, Workload};
 use crate::experiment::{Depth, Experiment, SuspectAnswer};
 use crate::process::exit_code::Outcome;
 use crate::process::signal::Stop;
@@ -58,8 +58,11 @@ fn experiment() -> anyhow::Result<Experiment> {
     let request =
         Request { method: "GET".into(), path: "/".into(), headers: Vec::new(), body: Vec::new() };
     Ok(Experiment {
-        app: App::named("app"),
-        source: InstanceSource::Processes(Program::new(command, Logs::new(state_dir::logs()?))),
+        runnable: Runnable {
+            app: App::named("app"),
+            source: InstanceSource::Processes(Program::new(command, Logs::new(state_dir::logs()?))),
+            watched: Vec::new(),
+        },
         workload: Workload { pattern: Pattern::Open { rate: 150.0 }, request },
         goal: Goal { p95: Some(Duration::from_millis(100)), p99: None, max_errors: 0.001 },
         max_instances: 16,

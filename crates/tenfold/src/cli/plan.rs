@@ -7,8 +7,8 @@ use clap::Args;
 
 use super::question::Question;
 use crate::config::{
-    self, File, GoalArguments, LimitArguments, RequestArguments, Runnable, Workload,
-    WorkloadArguments, quantity,
+    self, File, GoalArguments, LimitArguments, RequestArguments, Workload, WorkloadArguments,
+    quantity,
 };
 use crate::document::plan::Plan;
 use crate::document::verdict::Verdict;
@@ -96,7 +96,7 @@ impl Arguments {
         plan.cost = prices.and_then(|prices| prices.price(&plan));
         // Shown before it is kept: what was measured must not be lost with the disk.
         let shown = self.question.show(&plan, |plan| report::plan::text(plan, Rows::of(self.all)));
-        keep(&history, &plan, experiment.source.directory())?;
+        keep(&history, &plan, experiment.runnable.source.directory())?;
         shown?;
         Ok(outcome(&plan, signal))
     }
@@ -105,9 +105,8 @@ impl Arguments {
         let asked = self.workload.clone().or_environment(file)?;
         let pattern = config::pattern(&asked, file)?;
         let request = config::request(&self.request, file)?;
-        let Runnable { mut app, source } =
-            config::app(&self.question.app, file, &state_dir::logs()?)?;
-        app.limits = self.limits.over(app.limits);
+        let mut runnable = config::app(&self.question.app, file, &state_dir::logs()?)?;
+        runnable.app.limits = self.limits.over(runnable.app.limits);
         let (max_instances, depth) = self.scope(file)?;
         let (pattern, depth) = match (pattern, depth) {
             (Some(pattern), depth) => (pattern, depth),
@@ -125,11 +124,11 @@ impl Arguments {
             }
             (None, _) => (NO_WORKLOAD, Depth::Capacity),
         };
-        let max_instances = max_instances.unwrap_or(MAX_INSTANCES.min(source.most_instances()));
-        config::check_count(&source, max_instances).map_err(misuse)?;
+        let most = MAX_INSTANCES.min(runnable.source.most_instances());
+        let max_instances = max_instances.unwrap_or(most);
+        config::check_count(&runnable.source, max_instances).map_err(misuse)?;
         Ok(Experiment {
-            app,
-            source,
+            runnable,
             workload: Workload { pattern, request },
             goal: config::goal(&self.goal, file),
             max_instances,

@@ -168,21 +168,25 @@ struct Launch {
 
 impl Launch {
     fn of(served: &Served) -> Option<Launch> {
-        let Members::Instances { app, count, slots, backend } = &served.members else {
+        let Members::Instances { runnable, count, slots, backend } = &served.members else {
             return None;
         };
-        let (slots, source) = self::slots(*slots, &app.source);
+        let (slots, source) = self::slots(*slots, &runnable.source);
         let backend = Backend { slots, ..(**backend).clone() };
-        let to_run = ToRun { id: served.id, runnable: (**app).clone(), backend };
+        let to_run = ToRun { id: served.id, runnable: (**runnable).clone(), backend };
         Some(Launch { to_run, count: *count, source })
     }
 
+    /// Names the app where there are several.
+    fn of_app(&self, apps: usize) -> String {
+        match apps {
+            1 => String::new(),
+            _ => format!(" of {}", self.to_run.runnable.app.name),
+        }
+    }
+
     fn describe(&self, apps: usize) -> String {
-        let of = if apps == 1 {
-            String::new()
-        } else {
-            format!(" of {}", self.to_run.runnable.app.name)
-        };
+        let of = self.of_app(apps);
         match self.count {
             1 => format!("1 instance{of}"),
             n => format!("{n} instances{of}"),
@@ -190,11 +194,7 @@ impl Launch {
     }
 
     fn describe_slots(&self, apps: usize) -> String {
-        let of = if apps == 1 {
-            String::new()
-        } else {
-            format!(" of {}", self.to_run.runnable.app.name)
-        };
+        let of = self.of_app(apps);
         let slots = self.to_run.backend.slots;
         let slots = match slots {
             Slots::Auto => return format!("as many requests at once in each instance{of} as fit"),

@@ -223,16 +223,6 @@ impl AppTable {
         if let Some(deadline) = arguments.ready_timeout.or(self.ready_timeout) {
             app.readiness.deadline = deadline;
         }
-        for (name, place) in &self.watch {
-            let watched = format!("{name}={place}").parse();
-            let watched: Watched =
-                watched.map_err(|error| at.then("watch").then(name).wrong(&error))?;
-            // The command line says it anew.
-            if !arguments.watch.iter().any(|said| said.name == watched.name) {
-                app.watched.push(watched);
-            }
-        }
-        app.watched.extend(arguments.watch.iter().cloned());
         if let Some(grace) = arguments.grace.or(self.grace) {
             app.grace = grace;
         }
@@ -247,7 +237,21 @@ impl AppTable {
                 InstanceSource::Processes(program)
             }
         };
-        Ok(Runnable { app, source })
+        Ok(Runnable { app, source, watched: self.watched(arguments, at)? })
+    }
+
+    /// What instances lean on, by name. The command line wins over the file.
+    fn watched(&self, arguments: &AppArguments, at: &Key) -> Result<Vec<Watched>, Wrong> {
+        let mut watched = arguments.watch.clone();
+        for (name, place) in &self.watch {
+            let place = format!("{name}={place}").parse();
+            let of_file: Watched =
+                place.map_err(|error| at.then("watch").then(name).wrong(&error))?;
+            if !arguments.watch.iter().any(|said| said.name == of_file.name) {
+                watched.push(of_file);
+            }
+        }
+        Ok(watched)
     }
 
     /// What processes execute. The command is checked already.

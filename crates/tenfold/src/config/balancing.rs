@@ -57,7 +57,7 @@ pub struct Served {
 pub enum Members {
     /// Instances that are started.
     Instances {
-        app: Box<Runnable>,
+        runnable: Box<Runnable>,
         count: usize,
         slots: Option<Slots>,
         /// Settings that all instances share as backends.
@@ -329,13 +329,13 @@ fn members(
         (false, false) => table.servers(slots, cpus, at).map(of),
         (_, true) => match wanted {
             Wanted::Up { app, limits, instances, slots, logs } => {
-                let mut run = table.app(app, file.directory.as_deref(), logs, name, at)?;
-                run.app.limits = limits.over(run.app.limits);
+                let mut runnable = table.app(app, file.directory.as_deref(), logs, name, at)?;
+                runnable.app.limits = limits.over(runnable.app.limits);
                 let count = instances.or(table.instances).unwrap_or(1);
-                super::app::check_count(&run.source, count)
+                super::app::check_count(&runnable.source, count)
                     .map_err(|sentence| at.then("ports").wrong(&sentence))?;
                 Ok(Members::Instances {
-                    app: Box::new(run),
+                    runnable: Box::new(runnable),
                     count,
                     slots: slots.or(table.slots),
                     backend: Box::new(common),

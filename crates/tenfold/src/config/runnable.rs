@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fleet::{App, Image, ImageOrigin, Program};
+use fleet::{App, Image, ImageOrigin, Program, Watched};
 
 use crate::store::redaction::command_without_secrets;
 
@@ -13,6 +13,8 @@ pub struct Runnable {
     pub app: App,
     /// What its instances are.
     pub source: InstanceSource,
+    /// What the user says that its instances lean on.
+    pub watched: Vec<Watched>,
 }
 
 /// What the instances of an app are, and so which driver starts them.

@@ -361,7 +361,7 @@ impl<'a> Evidence<'a> {
         if alone.fails(self.experiment.goal.max_errors) {
             return Some(Failing::Requests(alone.error_ratio()));
         }
-        let past = self.facts.deaths.get(&format!("{}-1", self.experiment.app.name))?;
+        let past = self.facts.deaths.get(&format!("{}-1", self.experiment.runnable.app.name))?;
         let deaths = past.restarts.saturating_sub(past.memory_kills);
         (deaths >= REPEATED_DEATHS).then_some(Failing::Deaths(deaths))
     }

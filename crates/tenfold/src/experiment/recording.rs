@@ -37,8 +37,8 @@ struct Asked {
 impl Asked {
     fn of(experiment: &Experiment) -> Asked {
         Asked {
-            command: experiment.source.words(),
-            limits: Limits::of(&experiment.app.limits),
+            command: experiment.runnable.source.words(),
+            limits: Limits::of(&experiment.runnable.app.limits),
             pattern: experiment.workload.pattern,
             goal: experiment.goal,
             max_instances: experiment.max_instances,

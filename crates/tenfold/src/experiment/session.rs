@@ -60,8 +60,8 @@ impl<'a> Session<'a> {
              (ulimit -n 1024)",
             room.files
         );
-        let deployment =
-            Deployment::to_measure(experiment.runnable(), UNLIMITED, wait, patience).await?;
+        let runnable = experiment.runnable.clone();
+        let deployment = Deployment::to_measure(runnable, UNLIMITED, wait, patience).await?;
         Ok(Session {
             experiment,
             stop,
@@ -317,7 +317,7 @@ impl<'a> Session<'a> {
         tokio::select! {
             signal = self.stop.wait() => Err(Abort::Stopped(signal)),
             scaled = self.deployment.fleet().scale(instances) => scaled.map_err(|error| {
-                Abort::Failed(Deployment::late(error, &self.experiment.app, "--budget").into())
+                Abort::Failed(Deployment::late(error, &self.experiment.runnable.app, "--budget").into())
             }),
         }
     }

@@ -110,33 +110,44 @@ impl Deployment {
         let own = std::process::id().cast_signed();
         recorder.watch(Target::threads(BALANCER, own, balancer.handle().thread_ids()));
         let drivers = Drivers::new()?;
-        let (mut running, mut dependencies) = (Vec::new(), Vec::new());
-        for ToRun { id, runnable: Runnable { app, source }, backend } in apps {
-            let driver = drivers.of(&source);
-            driver.check(&app).await?;
-            for Dependency { name, extent } in driver.dependencies(&app).await? {
-                watch(&recorder, &format!("{DEPENDENCY}{name}"), extent);
-                dependencies.push(name);
-            }
-            let backend = Backend { cpu: config::cpu(app.limits.cpus), ..backend };
-            let members = Arc::new(Members {
-                app: id,
-                balancer: balancer.handle(),
-                recorder: Arc::clone(&recorder),
-                state: Mutex::new(State { backends: HashMap::new(), template: backend }),
-            });
-            let membership = Arc::clone(&members) as Arc<dyn Membership>;
-            let fleet = Fleet::new(app.clone(), Arc::clone(&driver), membership);
-            running.push(RunningApp { id, name: app.name.clone(), fleet, app, driver, members });
-        }
-        Ok(Deployment {
-            apps: running,
-            dependencies,
+        let mut deployment = Deployment {
+            apps: Vec::new(),
+            dependencies: Vec::new(),
             balancer: balancer.handle(),
             recorder,
             addresses: balancer.addresses().to_vec(),
             data_plane: Mutex::new(Some(balancer)),
-        })
+        };
+        for to_run in apps {
+            deployment.prepare(to_run, &drivers).await?;
+        }
+        Ok(deployment)
+    }
+
+    /// Makes the fleet of an app, without instances.
+    async fn prepare(&mut self, to_run: ToRun, drivers: &Drivers) -> anyhow::Result<()> {
+        let ToRun { id, runnable: Runnable { app, source, .. }, backend } = to_run;
+        let driver = drivers.of(&source);
+        driver.check(&app).await?;
+        self.watch_dependencies(driver.dependencies(&app).await?);
+        let backend = Backend { cpu: config::cpu(app.limits.cpus), ..backend };
+        let members = Arc::new(Members {
+            app: id,
+            balancer: self.balancer.clone(),
+            recorder: Arc::clone(&self.recorder),
+            state: Mutex::new(State { backends: HashMap::new(), template: backend }),
+        });
+        let membership = Arc::clone(&members) as Arc<dyn Membership>;
+        let fleet = Fleet::new(app.clone(), Arc::clone(&driver), membership);
+        self.apps.push(RunningApp { id, name: app.name.clone(), fleet, app, driver, members });
+        Ok(())
+    }
+
+    fn watch_dependencies(&mut self, dependencies: Vec<Dependency>) {
+        for Dependency { name, extent } in dependencies {
+            watch(&self.recorder, &format!("{DEPENDENCY}{name}"), extent);
+            self.dependencies.push(name);
+        }
     }
 
     /// One app behind a balancer of one thread, to measure it for at most `patience`; a request waits
@@ -157,15 +168,12 @@ impl Deployment {
         // Only the measurement sends requests, so those in flight may be cut.
         app.drain = app.drain.min(CLOSING);
         let mut dependencies = Vec::new();
-        for watched in &runnable.app.watched {
+        for watched in &runnable.watched {
             dependencies.push(watched.find().await?);
         }
         let to_run = vec![ToRun::only(runnable, slots)];
         let mut deployment = Deployment::new(balancing, to_run, Inherited::default()).await?;
-        for Dependency { name, extent } in dependencies {
-            watch(&deployment.recorder, &format!("{DEPENDENCY}{name}"), extent);
-            deployment.dependencies.push(name);
-        }
+        deployment.watch_dependencies(dependencies);
         deployment.open();
         Ok(deployment)
     }

@@ -4,7 +4,7 @@ use capacity::recommendation::reason::{Head, Obstacle};
 use fleet::Past;
 
 use super::*;
-use crate::config::{Goal, InstanceSource, Request, Workload};
+use crate::config::{Goal, InstanceSource, Request, Runnable, Workload};
 use crate::document::resources::Limited;
 use crate::experiment::observation::tests::seen;
 use crate::experiment::{Depth, SuspectAnswer};
@@ -13,12 +13,13 @@ use crate::experiment::{Depth, SuspectAnswer};
 pub fn experiment() -> Experiment {
     let request =
         Request { method: "GET".into(), path: "/".into(), headers: Vec::new(), body: Vec::new() };
+    let program = fleet::Program::new(vec!["true".to_owned()], fleet::Logs::new("/dev/null"));
     Experiment {
-        app: fleet::App::named("app"),
-        source: InstanceSource::Processes(fleet::Program::new(
-            vec!["true".to_owned()],
-            fleet::Logs::new("/dev/null"),
-        )),
+        runnable: Runnable {
+            app: fleet::App::named("app"),
+            source: InstanceSource::Processes(program),
+            watched: Vec::new(),
+        },
         workload: Workload { pattern: Pattern::Open { rate: 200.0 }, request },
         goal: Goal { p95: Some(Duration::from_millis(100)), p99: None, max_errors: 0.01 },
         max_instances: 8,

@@ -6,7 +6,7 @@ use capacity::InFlightLimit;
 use serde_json::Value;
 
 use super::*;
-use crate::config::{InstanceSource, Request, Workload};
+use crate::config::{InstanceSource, Request, Runnable, Workload};
 use crate::experiment::answer;
 
 /// Processors differ in the last digits of logarithms and powers.
@@ -48,8 +48,11 @@ impl Asked {
             body: Vec::new(),
         };
         Experiment {
-            app,
-            source: InstanceSource::Processes(program),
+            runnable: Runnable {
+                app,
+                source: InstanceSource::Processes(program),
+                watched: Vec::new(),
+            },
             workload: Workload { pattern: self.pattern, request },
             goal: self.goal,
             max_instances: self.max_instances,

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use procfs::process::all_processes;
 
-use crate::driver::process::{aside, listener};
-use crate::driver::{Dependency, Extent};
+use super::process::{aside, listener};
+use super::{Dependency, Extent};
 use crate::error::StartError;
 
 /// Something that instances lean on: watched, and never changed.
