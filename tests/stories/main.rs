@@ -29,3 +29,4 @@ mod takeover;
 mod terminal;
 mod traffic;
 mod up;
+mod user_manager;
