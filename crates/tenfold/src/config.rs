@@ -7,6 +7,7 @@
 //!   each with its checks.
 //! - `command`: refuses what only a shell understands.
 //! - `balancing`: all of these for `up` and `balance`.
+//! - `import`: what to run, from a Procfile, package.json, unit or Dockerfile; `env_file`: files of variables.
 //! - [`environment`]: users or a rate from the environment, if no flag gives them.
 //! - [`bounded_read`]: reads files of limited size.
 //! - `runnable`, `image`: an app, and what its instances are.
@@ -18,11 +19,13 @@ mod balancer;
 mod balancing;
 pub mod bounded_read;
 mod command;
+mod env_file;
 pub mod environment;
 pub mod file;
 mod forwarding;
 mod health;
 mod image;
+mod import;
 mod limits;
 mod listener;
 mod log;
@@ -49,6 +52,8 @@ pub use arguments::{
 pub use balancing::{Balancing, Members, Served, Start, Wanted, no_server};
 pub use file::File;
 pub use runnable::{InstanceSource, Runnable};
+
+use import::complete;
 use source::Key;
 
 use crate::process::exit_code::misuse;
@@ -91,8 +96,12 @@ const MAX_ERRORS: f64 = 0.001;
 
 /// Reads the file that `--config` names, or `tenfold.toml` here when no command is on the command
 /// line. A command on the command line stands for itself: then only a named file counts.
+///
+/// Where neither says what to run, another file of the app does.
 pub fn read_file(named: Option<&Path>, app: &AppArguments) -> anyhow::Result<File> {
-    read_file_unless(app.says_what_to_run(), named)
+    let mut file = read_file_unless(app.says_what_to_run() || app.from.is_some(), named)?;
+    complete(&mut file, app)?;
+    Ok(file)
 }
 
 /// The same for what else stands for itself.

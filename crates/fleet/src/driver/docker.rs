@@ -37,6 +37,7 @@ use crate::program::fill;
 use container::{Container, Inspected, bytes, nano_cpus};
 use custody::Custody;
 use engine::Engine;
+use host::Host;
 use image::KnownImage;
 use instance::ContainerInstance;
 use mark::Mark;
@@ -77,6 +78,11 @@ impl DockerDriver {
     pub fn new(image: Image, host: Arc<ProcessHost>) -> DockerDriver {
         let left = Left::default();
         DockerDriver { image, host, engine: OnceCell::new(), known: OnceCell::new(), left }
+    }
+
+    /// Whether there seems to be an engine here; `check` finds out for sure.
+    pub fn is_engine_there() -> bool {
+        Host::find().is_ok_and(|host| host.seems_to_be_there())
     }
 
     async fn engine(&self) -> Result<&Arc<Engine>, StartError> {

@@ -13,6 +13,7 @@ use fleet::{App, Cpus, Limits, Logs, Ports, Program, ReadyProbe, Watched};
 use serde::{Deserialize, Deserializer};
 
 use super::command::for_a_shell;
+use super::env_file::EnvFile;
 use super::health::HealthTable;
 use super::image;
 use super::runnable::{InstanceSource, Runnable};
@@ -36,10 +37,15 @@ pub struct AppTable {
     pub container_port: Option<u16>,
     #[serde(default)]
     pub publish: bool,
+    /// The file that says what to run, instead of `command`.
+    pub from: Option<String>,
     /// Where it runs; relative to the file.
     pub dir: Option<PathBuf>,
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// Where some of `env` comes from.
+    #[serde(skip)]
+    pub env_files: Vec<EnvFile>,
     pub ready_path: Option<String>,
     #[serde(default, deserialize_with = "value::positive_seconds")]
     pub ready_timeout: Option<Duration>,
@@ -139,6 +145,18 @@ pub const SLOTS: usize = 256;
 const NUL: &str = "no program can be given a NUL: take \\u0000 out of the text";
 
 impl AppTable {
+    /// Whether it says what to run, or what runs already.
+    pub fn has_source(&self) -> bool {
+        self.says_what_to_run() || !self.backends.is_empty()
+    }
+
+    /// Something else says what to run.
+    pub fn forget_source(&mut self) {
+        self.command.clear();
+        (self.image, self.build) = (None, None);
+        self.backends.clear();
+    }
+
     /// How requests are spread: arguments first, then the file.
     pub fn spread(
         &self,

@@ -28,6 +28,10 @@ pub struct AppArguments {
     /// Reach containers by ports of 127.0.0.1 that the engine passes on [default: only where they have no address here]
     #[arg(long)]
     pub publish: bool,
+    /// Run what FILE says: a Procfile, package.json, NAME.service, compose file or Dockerfile; FILE:NAME picks a
+    /// process of a Procfile or a script of package.json [default: the only one here]
+    #[arg(long, value_name = "FILE[:NAME]")]
+    pub from: Option<String>,
     /// Run the app in DIR [default: here, or where the file is]
     #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(quantity::directory), env = "TENFOLD_DIR")]
     pub dir: Option<PathBuf>,

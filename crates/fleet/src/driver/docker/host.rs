@@ -64,6 +64,14 @@ impl Host {
         Setting::read().host()
     }
 
+    /// Whether there seems to be an engine. Only `try_connection` finds out for sure.
+    pub(crate) fn seems_to_be_there(&self) -> bool {
+        match &self.address {
+            Address::Unix(path) => path.exists(),
+            Address::Tcp(_) => true,
+        }
+    }
+
     /// The address as `DOCKER_HOST` has it.
     pub(crate) fn parse(text: &str) -> Option<Address> {
         let address = |rest: &str| rest.trim_end_matches('/').to_owned();
