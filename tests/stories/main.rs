@@ -24,6 +24,7 @@ mod plan;
 mod sandbox;
 mod scripts;
 mod servers;
+mod settings;
 mod systemd;
 mod takeover;
 mod terminal;

@@ -66,7 +66,7 @@ enum Command {
     Show(show::Arguments),
     /// Compare two load runs, or groups of them
     Compare(compare::Arguments),
-    /// Write an earlier load run as JSON, CSV, JUnit, Markdown and more
+    /// Write an earlier plan as settings for systemd, nginx and more, or a load run as JSON, CSV and more
     Export(export::Arguments),
     /// Plan for a bundled app
     Demo(demo::Arguments),

@@ -8,12 +8,14 @@
 //! - `command`: refuses what only a shell understands.
 //! - `balancing`: all of these for `up` and `balance`.
 //! - `import`: what to run, from a Procfile, package.json, unit or Dockerfile; `env_file`: files of variables.
+//! - `app_settings`: how an app was run, for its plan.
 //! - [`environment`]: users or a rate from the environment, if no flag gives them.
 //! - [`bounded_read`]: reads files of limited size.
 //! - `runnable`, `image`: an app, and what its instances are.
 //! - [`quantity`], `value`: numbers with a unit, on the command line and in the file.
 
 mod app;
+mod app_settings;
 mod arguments;
 mod balancer;
 mod balancing;
@@ -45,11 +47,12 @@ use load::StartError;
 use serde::{Deserialize, Serialize};
 
 pub use app::{SLOTS, check_count, cpu};
+pub use app_settings::app_settings;
 pub use arguments::{
     AppArguments, BalancingArguments, GoalArguments, LimitArguments, RequestArguments,
     WorkloadArguments,
 };
-pub use balancing::{Balancing, Members, Served, Start, Wanted, no_server};
+pub use balancing::{Balancing, LISTEN, Members, Served, Start, Wanted, no_server};
 pub use file::File;
 pub use runnable::{InstanceSource, Runnable};
 

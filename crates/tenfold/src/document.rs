@@ -1,9 +1,10 @@
 //! What commands found, as values: JSON, text and history are renderings of them.
 //!
 //! - [`plan`], [`load`] and [`comparison`]: the answer of each command, and its JSON contract.
-//! - [`cost`]: what a plan costs; [`resources`]: the machine, limits and CPU use.
+//! - [`app`]: how the app was run; [`cost`]: what a plan costs; [`resources`]: the machine, limits and CPU use.
 //! - [`times`], [`histogram`] and [`verdict`]: what all of them hold.
 
+pub mod app;
 pub mod comparison;
 pub mod cost;
 pub mod histogram;

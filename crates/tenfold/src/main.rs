@@ -5,6 +5,7 @@
 //!
 //! - [`cli`]: a file per subcommand: its arguments, what it does, and how it ends.
 //! - [`report`]: renders documents as text, JSON, Markdown, JUnit, and as ab, wrk and Locust do.
+//! - [`export`]: renders a plan as the settings of systemd, nginx, HAProxy, Compose, foreman and Kubernetes.
 //! - [`cost`]: measures and prices sizes of one instance and counts of the smallest.
 //! - [`experiment`]: measures one instance, predicts, and confirms the answer.
 //! - [`service`]: runs instances behind the balancer, controls them, and ends them.
@@ -23,6 +24,7 @@ mod config;
 mod cost;
 mod document;
 mod experiment;
+mod export;
 mod prices;
 mod process;
 mod report;

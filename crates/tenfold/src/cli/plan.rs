@@ -93,6 +93,7 @@ impl Arguments {
             let mut progress = self.question.progress();
             experiment.run(&stop, &mut progress).await?
         };
+        plan.app = Some(config::app_settings(&experiment.runnable, &file));
         plan.cost = prices.and_then(|prices| prices.price(&plan));
         // Shown before it is kept: what was measured must not be lost with the disk.
         let shown = self.question.show(&plan, |plan| report::plan::text(plan, Rows::of(self.all)));

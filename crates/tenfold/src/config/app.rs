@@ -157,6 +157,15 @@ impl AppTable {
         self.backends.clear();
     }
 
+    /// How many requests may wait, and for how long.
+    pub fn queue_limits(&self) -> QueueLimits {
+        let default = QueueLimits::default();
+        QueueLimits {
+            length: self.queue.length.unwrap_or(default.length),
+            wait: self.queue.wait.unwrap_or(default.wait),
+        }
+    }
+
     /// How requests are spread: arguments first, then the file.
     pub fn spread(
         &self,

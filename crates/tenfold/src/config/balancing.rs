@@ -86,7 +86,7 @@ pub enum Wanted<'a> {
     Balance { to: &'a [(String, Address)], slots: Option<Slots>, cpus: Option<Cpus> },
 }
 
-const LISTEN: SocketAddr =
+pub const LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
 const DRAIN: Duration = Duration::from_secs(30);
 

@@ -5,6 +5,7 @@
 use capacity::{Change, Kind, ModelInputs, NextLimit};
 use serde::{Deserialize, Serialize};
 
+use super::app::AppSettings;
 use super::cost::Cost;
 use super::resources::{CpuCores, Limited, Limits, Machine};
 use super::times::{Times, to_ms};
@@ -22,6 +23,9 @@ pub struct Plan {
     pub started_at: String,
     pub duration_s: f64,
     pub command: Vec<String>,
+    /// How it was run beside its command. Earlier documents do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<AppSettings>,
     pub machine: Machine,
     /// Limits of each instance.
     pub limits: Option<Limits>,

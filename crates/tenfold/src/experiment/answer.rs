@@ -30,6 +30,7 @@ pub fn plan(
         started_at,
         duration_s: (elapsed.as_secs_f64() * 10.0).round() / 10.0,
         command: experiment.runnable.source.words(),
+        app: None,
         machine: Machine::of(&known.machine),
         limits: Limits::of(&experiment.runnable.app.limits),
         goal: goal(experiment),

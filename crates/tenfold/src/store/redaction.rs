@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use fancy_regex::{Captures, Regex};
 use load::names_a_secret;
 
-const MASK: &str = "***";
+/// Stands for what seems to be a secret.
+pub const MASK: &str = "***";
 
 /// A name and password before a host, as in `postgres://me:secret@db/shop`.
 static LOGIN: LazyLock<Regex> = LazyLock::new(|| pattern(r"()(://)[^\s/?#]*@"));
