@@ -153,18 +153,13 @@ fn each_tool_accepts_the_files_of_a_plan() {
     let out = home.path().join("out");
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
 
-    for name in [
-        "shop@.service",
-        "shop.target",
-        "shop.conf",
-        "haproxy.cfg",
-        "compose.yaml",
-        "kubernetes.yaml",
-    ] {
+    let with_command = ["shop@.service", "compose.yaml", "kubernetes.yaml", "Procfile"];
+    for name in with_command.iter().chain(&["shop.target", "shop.conf", "haproxy.cfg"]) {
         let text = read(name);
-        assert!(text.contains("FILL IN BY HAND") && text.contains("API_TOKEN"), "{text}");
+        let is_told = text.contains("FILL IN BY HAND") && text.contains("API_TOKEN");
+        assert_eq!(is_told, with_command.contains(name), "{text}");
         assert!(
-            text.contains("plan.json of 2026-") && !text.contains(" WARNING: The plan is of"),
+            text.contains("plan.json of 2026-") && !text.contains("of an earlier Tenfold"),
             "{text}"
         );
     }

@@ -66,7 +66,10 @@ impl Arguments {
 
     fn load(self) -> anyhow::Result<Outcome> {
         let history = History::read()?;
-        let run = history.number(self.run.parse().map_err(misuse)?, Some("load"))?;
+        let run = self.run.parse().map_err(misuse)?;
+        let run = history
+            .number(run, Some("load"))
+            .map_err(|error| misuse(format!("{error}; a plan needs --to, as in --to systemd")))?;
         let (kind, document) = history.document(run)?;
         if kind != "load" {
             let also = match kind.as_str() {

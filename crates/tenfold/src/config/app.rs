@@ -219,7 +219,8 @@ impl AppTable {
         let is_missing = command.first().map_or(origin.is_none(), String::is_empty);
         if is_missing {
             return Err(at.then("command").wrong(
-                "no app to run: put its command after --, as in `-- node app.js`, or into [app] command of tenfold.toml",
+                "no app to run: put its command after --, as in `-- node app.js`, or into [app] command of tenfold.toml; \
+                 no Procfile, package.json, unit or Dockerfile here says it",
             ));
         }
         if let Some(index) = command.iter().position(|word| word.contains('\0')) {

@@ -26,8 +26,8 @@ pub fn render(settings: &Settings) -> Vec<Rendered> {
 
 fn stack(settings: &Settings) -> String {
     let Settings { name, app, limits, .. } = settings;
-    let mut text =
-        settings.heading(&format!("compose.yaml: {name} in containers, behind HAProxy."));
+    let mut text = settings
+        .heading_of_command(&format!("compose.yaml: {name} in containers, behind HAProxy."));
     let container_port = settings.container_port();
     let filled = |text: &str| fill(text, &container_port.to_string(), "1", name).replace('$', "$$");
     let _ = writeln!(text, "\nservices:\n  {name}:");

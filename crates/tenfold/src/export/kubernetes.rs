@@ -12,8 +12,8 @@ const LAG: u64 = 5;
 
 pub fn render(settings: &Settings) -> Vec<Rendered> {
     let (name, container_port) = (&settings.name, settings.container_port());
-    let mut text =
-        settings.heading(&format!("kubernetes.yaml: {name} as a Deployment behind a Service."));
+    let mut text = settings
+        .heading_of_command(&format!("kubernetes.yaml: {name} as a Deployment behind a Service."));
     text += &comment(0, &settings.slots_comment());
     text += &comment(
         0,
@@ -91,6 +91,7 @@ fn deployment(settings: &Settings) -> String {
             writeln!(text, "            - name: {name}\n              value: {}", escaped(value));
     }
     for variable in settings.secret_variables() {
+        text += &comment(12, &format!("FILL IN: make a Secret {name}-secrets that holds it."));
         let _ = writeln!(
             text,
             "            - name: {variable}\n              valueFrom: {{secretKeyRef: {{name: {name}-secrets, key: \

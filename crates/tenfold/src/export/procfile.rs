@@ -6,7 +6,8 @@ use super::settings::{Settings, fill};
 
 pub fn render(settings: &Settings) -> Vec<Rendered> {
     let Settings { name, instances, .. } = settings;
-    let mut text = settings.heading(&format!("Procfile: {name} for foreman, honcho and Heroku."));
+    let mut text =
+        settings.heading_of_command(&format!("Procfile: {name} for foreman, honcho and Heroku."));
     text += &comment(0, &settings.count_comment());
     text += &comment(
         0,

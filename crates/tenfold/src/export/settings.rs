@@ -27,8 +27,10 @@ const CONTAINER_PORT: u16 = 8000;
 pub struct Settings {
     /// Of the app, for files and units.
     pub name: String,
-    /// The plan, for comments: `run 12 of 2026-11-24T01:02:03Z`.
+    /// What the plan is called, as in `run 12`.
     pub plan: String,
+    /// When it was made.
+    started: String,
     pub instances: usize,
     pub instances_why: String,
     pub slots: usize,
@@ -63,7 +65,13 @@ impl Settings {
                 (said, format!("as you said; the plan recommends {}", found.instances))
             }
             (Some(said), _) => (said, "as you said".to_owned()),
-            (None, Some(found)) if is_sound => (found.instances, found.reason.clone()),
+            (None, Some(found)) if is_sound => {
+                let count = format!("Run {}", number::counted(found.instances, "instance"));
+                // The comment begins with the count.
+                let why = found.reason.strip_prefix(&count).unwrap_or(&found.reason);
+                let why = why.trim_start_matches([':', ',', ' ']);
+                (found.instances, why.to_owned())
+            }
             (None, Some(_)) => {
                 return Err(misuse(format!(
                     "{named} gives no count to rely on: measure again, or say how many, as in --instances 2"
@@ -78,7 +86,8 @@ impl Settings {
         };
         let mut warnings = Vec::new();
         if plan.verdict != Verdict::Valid {
-            warnings.push(format!("The plan is not valid: {}", plan.verdict_reasons.join("; ")));
+            let verdict = if plan.verdict == Verdict::Invalid { "invalid" } else { "suspect" };
+            warnings.push(format!("The plan is {verdict}: {}", plan.verdict_reasons.join("; ")));
         }
         if recommendation.is_some_and(|found| !found.goal_met) {
             warnings.push("No count met the goal of the plan; this is the nearest.".to_owned());
@@ -107,7 +116,8 @@ impl Settings {
         let started = plan.started_at.split('.').next().unwrap_or_default().trim_end_matches('Z');
         Ok(Settings {
             name,
-            plan: format!("{named} of {started}Z"),
+            plan: named.to_owned(),
+            started: format!("{started}Z"),
             instances,
             instances_why,
             slots,
@@ -124,19 +134,24 @@ impl Settings {
 
     /// What every file begins with: what it is, and from which plan.
     pub fn heading(&self, what: &str) -> String {
-        let Settings { plan, .. } = self;
+        let Settings { plan, started, .. } = self;
         let mut text = comment(0, what);
-        text += &comment(0, &format!("From {plan}, written by tenfold export."));
+        text += &comment(0, &format!("From {plan} of {started}, written by tenfold export."));
         for warning in &self.warnings {
             text += &comment(0, &format!("WARNING: {warning}"));
         }
-        let missing = self.secrets();
+        text
+    }
+
+    /// The same for a file that holds the command and its variables.
+    pub fn heading_of_command(&self, what: &str) -> String {
+        let mut text = self.heading(what);
+        let missing = self.secrets().join(", ");
         if !missing.is_empty() {
-            let which = missing.join(", ");
             text += &comment(
                 0,
                 &format!(
-                    "FILL IN BY HAND what the plan keeps as {MASK}, since it seems to be secret: {which}."
+                    "FILL IN BY HAND what the plan keeps as {MASK}, since it seems to be secret: {missing}."
                 ),
             );
         }
@@ -165,7 +180,7 @@ impl Settings {
         format!(
             "As `tenfold up` queues: {} may wait for an instance, for {} at most; further ones are answered 503.",
             number::counted(self.app.queue_length, "request"),
-            number::time(self.app.queue_wait_s)
+            time(self.app.queue_wait_s)
         )
     }
 
@@ -320,12 +335,11 @@ pub mod tests {
             ("my-shop", recommended.instances)
         );
         assert_eq!(Some(settings.slots), plan.balancer_slots);
-        assert!(
-            settings.count_comment().contains("by run 3 of 2026-"),
-            "{}",
-            settings.count_comment()
-        );
-        assert!(settings.count_comment().ends_with(&recommended.reason));
+        assert!(settings.count_comment().contains("by run 3: "), "{}", settings.count_comment());
+        assert!(settings.heading("x").contains("# From run 3 of 2026-11-24T01:02:03Z,"));
+        let why = settings.count_comment();
+        assert!(recommended.reason.ends_with(&settings.instances_why), "{why}");
+        assert!(!why.contains("Run "), "{why}");
         plan.app.as_mut().unwrap().ports = Some((5000, 5099));
         let said = Wanted { name: Some("x".into()), instances: Some(2), ..wanted.clone() };
         let settings = Settings::of(&plan, "run 3", &said).unwrap();
@@ -370,7 +384,7 @@ pub mod tests {
         plan.command = vec!["x".into(), "--token=***".into()];
         let app = plan.app.as_mut().unwrap();
         app.env.insert("API_KEY".into(), "***".into());
-        let heading = Settings::of(&plan, "run 3", &wanted).unwrap().heading("x");
+        let heading = Settings::of(&plan, "run 3", &wanted).unwrap().heading_of_command("x");
         let heading = heading.replace("\n#", "");
         assert!(heading.contains("`--token=***` in the command, API_KEY."), "{heading}");
     }

@@ -18,7 +18,7 @@ pub fn render(settings: &Settings) -> Vec<Rendered> {
 
 fn service(settings: &Settings) -> String {
     let (name, app) = (&settings.name, &settings.app);
-    let mut text = settings.heading(&format!(
+    let mut text = settings.heading_of_command(&format!(
         "{name}@.service: one instance of {name}. What stands after the @ is its port."
     ));
     text += &format!(

@@ -30,13 +30,25 @@ pub fn suggestion(path: &Path) -> Option<String> {
     }
     said += "--";
     for word in words {
-        said += &format!(" {}", quoted(word));
+        said += &format!(" {}", quoted(&stage.with_own_port(word)));
     }
     if let Some(directory) = &stage.directory {
         said += &format!("   (in the image's {directory}");
         said += &stage.port.as_ref().map_or_else(|| ")".into(), |p| format!(", on port {p})"));
     }
     Some(said)
+}
+
+impl Stage {
+    /// Each instance has a port of its own, where a container has the exposed one.
+    fn with_own_port(&self, word: &str) -> String {
+        let port = self.port.as_deref().filter(|port| !port.is_empty());
+        let before = port.and_then(|port| word.strip_suffix(port));
+        match before.filter(|before| before.is_empty() || before.ends_with([':', '='])) {
+            Some(before) => format!("{before}{{port}}"),
+            None => word.to_owned(),
+        }
+    }
 }
 
 fn last_stage(text: &str) -> Option<Stage> {
@@ -134,6 +146,9 @@ mod tests {
     fn a_stage_keeps_what_it_builds_on() {
         let text = "FROM a AS base\nENTRYPOINT [\"serve\"]\nFROM base\nCMD -l $PORT && x\n";
         assert_eq!(suggested(text).unwrap(), "-- serve sh -c '-l $PORT && x'");
+        let bound = "FROM a\nEXPOSE 80/tcp\nCMD [\"app\", \"0.0.0.0:80\", \"--port=80\", \"180\", \"80\"]\n";
+        let expected = "-- app 0.0.0.0:{port} --port={port} 180 {port}";
+        assert_eq!(suggested(bound).unwrap(), expected);
         assert_eq!(suggested("FROM nginx\nCOPY . /usr/share/nginx/html\n"), None);
     }
 }

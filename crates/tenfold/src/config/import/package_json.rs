@@ -14,9 +14,11 @@ const START: &str = "start";
 const SERVER: &str = "server.js";
 
 /// Whether it says how to start a server; many a package.json only lists what a build needs.
+///
+/// A broken one may, and is read for the sake of its error.
 pub fn is_startable(path: &Path) -> bool {
     let package = read_text(path).ok().and_then(|text| serde_json::from_str(&text).ok());
-    package.is_some_and(|package: Value| {
+    package.is_none_or(|package: Value| {
         script(&package, START).is_some() || path.with_file_name(SERVER).is_file()
     })
 }
@@ -114,6 +116,9 @@ mod tests {
         let path = directory.path().join("package.json");
         std::fs::write(&path, "{\"devDependencies\": {}}").unwrap();
         assert!(!is_startable(&path));
+        let broken = path.with_file_name("broken.json");
+        std::fs::write(&broken, "{").unwrap();
+        assert!(is_startable(&broken));
         let none = read(&path, None).unwrap_err().to_string();
         assert!(none.contains("has no script `start` (it has none)"), "{none}");
         std::fs::write(directory.path().join("server.js"), "").unwrap();
