@@ -45,6 +45,11 @@ impl Sandbox {
         Some(Sandbox { group: format!("tenfold-story-{init}"), unshare, init })
     }
 
+    /// Those that this `unshare` has made, with control groups of this name.
+    pub fn around(unshare: Child, group: String) -> Sandbox {
+        Sandbox { init: only_child(unshare.id()), unshare, group }
+    }
+
     /// The number, outside, of the first process inside.
     pub fn init(&self) -> u32 {
         self.init
@@ -58,7 +63,15 @@ impl Sandbox {
     /// The command, to be run inside.
     pub fn enter(&self, command: &Command) -> Command {
         let mut entered = Command::new("nsenter");
-        entered.args(["--target", &self.init.to_string(), "--mount", "--net", "--pid", "--"]);
+        entered.args([
+            "--target",
+            &self.init.to_string(),
+            "--mount",
+            "--net",
+            "--pid",
+            "--cgroup",
+            "--",
+        ]);
         entered.arg(command.get_program()).args(command.get_args());
         for (key, value) in command.get_envs() {
             match value {

@@ -102,13 +102,7 @@ impl Cgroup {
     /// The memory limit in bytes, if the kernel has killed a process of this group at it.
     pub(crate) fn overrun(&self) -> Option<u64> {
         let (version, directory, limit) = self.memory.as_ref()?;
-        let file = match version {
-            Version::One => "memory.oom_control",
-            Version::Two => "memory.events",
-        };
-        let text = fs::read_to_string(directory.join(file)).ok()?;
-        let kills = text.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
-        (kills.trim() != "0").then_some(*limit)
+        has_killed(*version, directory).then_some(*limit)
     }
 }
 
@@ -121,6 +115,17 @@ impl Drop for Cgroup {
             guard.remove(*key);
         }
     }
+}
+
+/// Whether the kernel has killed a process of this group at its memory limit.
+fn has_killed(version: Version, directory: &Path) -> bool {
+    let file = match version {
+        Version::One => "memory.oom_control",
+        Version::Two => "memory.events",
+    };
+    let text = fs::read_to_string(directory.join(file)).unwrap_or_default();
+    let kills = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+    kills.is_some_and(|kills| kills.trim() != "0")
 }
 
 fn limit_cpus(version: Version, directory: &Path, cpus: Cpus) -> Result<(), Refusal> {

@@ -2,6 +2,7 @@
 //!
 //! - [`docker`]: the driver that runs instances as containers of Docker or Podman.
 //! - [`process`]: the driver that runs instances as processes of this machine.
+//! - [`systemd`]: the driver that runs instances as services of systemd.
 //! - [`fake`]: a driver and a membership in virtual time, for tests.
 //! - [`watched`]: what the user says that instances lean on.
 //! - [`undo`]: what the guard does when Tenfold is killed.
@@ -13,6 +14,7 @@
 pub mod docker;
 pub mod fake;
 pub mod process;
+pub mod systemd;
 pub mod undo;
 pub mod watched;
 

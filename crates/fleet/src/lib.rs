@@ -4,7 +4,7 @@
 //! From the top floor down; each uses only those below it:
 //!
 //! - [`fleet`]: the handle, its supervisor, a slot for each instance, and the status of all.
-//! - [`driver`]: starts instances: the trait, the driver for processes, and a fake one for tests.
+//! - [`driver`]: starts instances: the trait, the drivers for processes and for services, and a fake one for tests.
 //! - `cgroup`: the control groups that hold instances to their limits.
 //! - `guard`: the process that outlives Tenfold for a moment and kills what is left.
 //! - [`app`]: how instances behave, and how to tell that one is ready.
@@ -28,6 +28,7 @@ pub mod restart;
 pub use app::{App, Readiness, ReadyProbe};
 pub use driver::docker::DockerDriver;
 pub use driver::process::{ProcessDriver, ProcessHost, leftovers};
+pub use driver::systemd::{SystemdDriver, SystemdHost};
 pub use driver::undo::run_guard;
 pub use driver::watched::Watched;
 pub use driver::{

@@ -3,8 +3,17 @@
 use std::fs;
 use std::path::PathBuf;
 
+use super::has_killed;
 use super::parent_groups::{self, Controller, Version};
 use crate::limits::{Bytes, Cpus, Limits};
+
+/// The group that accounts for the memory of a process.
+#[derive(Debug)]
+pub(crate) struct MemoryGroup {
+    version: Version,
+    directory: PathBuf,
+    limit: u64,
+}
 
 /// Reads the limits of a process's own control groups.
 ///
@@ -59,6 +68,19 @@ fn is_within(text: &str, cpus: Cpus) -> bool {
 fn group_of(pid: u32, controller: Controller) -> Result<(Version, PathBuf), String> {
     let found = parent_groups::of_process(pid.cast_signed(), controller);
     found.ok_or_else(|| format!("no control group of process {pid} can be found"))
+}
+
+impl MemoryGroup {
+    /// `limit` is what it is held to, in bytes.
+    pub(crate) fn of(pid: u32, limit: u64) -> Option<MemoryGroup> {
+        let (version, directory) = group_of(pid, Controller::Memory).ok()?;
+        Some(MemoryGroup { version, directory, limit })
+    }
+
+    /// The limit, if the kernel has killed a process of the group at it. The group may be gone.
+    pub(crate) fn overrun(&self) -> Option<u64> {
+        has_killed(self.version, &self.directory).then_some(self.limit)
+    }
 }
 
 #[cfg(test)]

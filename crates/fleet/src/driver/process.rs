@@ -10,17 +10,17 @@
 //! - `wrong_address`: an instance that listens elsewhere.
 //! - `output`: what instances write: the last lines, and rotated files.
 
-mod command;
+pub(super) mod command;
 mod group;
 pub mod leftovers;
 pub(crate) mod output;
-mod ports;
+pub(super) mod ports;
 mod pre_exec;
 pub(crate) mod probe;
-mod sockets;
+pub(super) mod sockets;
 #[cfg(test)]
 mod tests;
-mod wrong_address;
+pub(super) mod wrong_address;
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -37,7 +37,7 @@ use crate::driver::{Driver, Extent, Identity, Instance, Notice};
 use crate::error::{Output, QUOTED_LINES, StartError};
 use crate::exit::Exit;
 use crate::guard::Guard;
-use crate::program::{Logs, Program};
+use crate::program::{Logs, Ports, Program};
 use group::ProcessGroup;
 use output::{Capture, LogFile};
 use ports::{Lease, PortPool};
@@ -45,7 +45,7 @@ use probe::Answer;
 pub(crate) use sockets::{aside, listener};
 
 /// An idle instance that listens elsewhere is waited for this part of the time that it has.
-const WRONG_ADDRESS_PART: u32 = 6;
+pub(super) const WRONG_ADDRESS_PART: u32 = 6;
 
 /// How long the kernel may take to end a killed process before it is called stuck.
 const KILL_TIME: Duration = Duration::from_secs(5);
@@ -111,6 +111,11 @@ impl ProcessHost {
         self.guard.as_ref()
     }
 
+    /// A port for an instance.
+    pub(super) fn lease(&self, ports: &Ports, preferred: Option<u16>) -> Result<Lease, StartError> {
+        self.ports.lease(ports, preferred)
+    }
+
     fn log(&self, logs: &Logs, name: &str) -> Arc<Mutex<LogFile>> {
         let path = logs.directory.join(format!("{name}.log"));
         let mut open = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,7 +148,7 @@ impl Driver for ProcessDriver {
 
     async fn start(&self, app: &App, identity: &Identity) -> Result<Box<dyn Instance>, StartError> {
         let (host, program) = (&self.host, &self.program);
-        let lease = host.ports.lease(&program.ports, identity.port)?;
+        let lease = host.lease(&program.ports, identity.port)?;
         let name = identity.name.clone();
         let system = |error: std::io::Error| StartError::System {
             name: name.clone(),
@@ -180,29 +185,9 @@ impl ProcessInstance {
         Output(self.output.last_lines(QUOTED_LINES))
     }
 
-    /// The port answers; the instance may take requests unless somebody else gives the answer.
-    async fn confirm(&mut self, address: SocketAddr) -> Result<(), StartError> {
-        let (port, group) = (address.port(), self.group.id());
-        let stranger = sockets::aside(move || sockets::stranger(port, group)).await;
-        if let Some(Some(holder)) = stranger {
-            return Err(StartError::PortTaken { name: self.name.clone(), port, holder });
-        }
-        self.address = address;
-        Ok(())
-    }
-
     async fn late(&self, readiness: &Readiness, answer: &Answer) -> StartError {
-        let port = self.lease.port();
-        let at = wrong_address::listening(self.group.id()).await;
-        let is_refused = *answer == Answer::Refused;
-        let wrong_address = wrong_address::error(&self.name, port, &at, self.quote());
-        wrong_address.filter(|_| is_refused).unwrap_or_else(|| StartError::NotReady {
-            name: self.name.clone(),
-            deadline: readiness.deadline,
-            answer: answer.describe(&readiness.probe, port),
-            remedy: answer.remedy(&readiness.probe, if_refused(at.ports.contains(&port))),
-            output: self.quote(),
-        })
+        let (group, port) = (self.group.id(), self.lease.port());
+        late(&self.name, group, port, readiness, answer, self.quote()).await
     }
 }
 
@@ -234,7 +219,11 @@ impl Instance for ProcessInstance {
             _ = wrong_address::settled(group, port, patience) => Waited::Late,
         };
         match waited {
-            Waited::Ready(address) => self.confirm(address).await,
+            Waited::Ready(address) => {
+                confirm(&self.name, group, port).await?;
+                self.address = address;
+                Ok(())
+            }
             Waited::Late => Err(self.late(readiness, &last).await),
             Waited::Exited(exit) => {
                 self.output.finished().await;
@@ -269,6 +258,36 @@ impl Instance for ProcessInstance {
     fn notice(&self) -> Notice {
         self.output.notice()
     }
+}
+
+/// The port answers; the instance may take requests unless somebody else gives the answer.
+pub(super) async fn confirm(name: &str, group: u32, port: u16) -> Result<(), StartError> {
+    let stranger = sockets::aside(move || sockets::stranger(port, group)).await;
+    match stranger.flatten() {
+        Some(holder) => Err(StartError::PortTaken { name: name.to_owned(), port, holder }),
+        None => Ok(()),
+    }
+}
+
+/// The error of an instance that was not ready in time.
+pub(super) async fn late(
+    name: &str,
+    group: u32,
+    port: u16,
+    readiness: &Readiness,
+    answer: &Answer,
+    output: Output,
+) -> StartError {
+    let at = wrong_address::listening(group).await;
+    let is_refused = *answer == Answer::Refused;
+    let wrong_address = wrong_address::error(name, port, &at, output.clone());
+    wrong_address.filter(|_| is_refused).unwrap_or_else(|| StartError::NotReady {
+        name: name.to_owned(),
+        deadline: readiness.deadline,
+        answer: answer.describe(&readiness.probe, port),
+        remedy: answer.remedy(&readiness.probe, if_refused(at.ports.contains(&port))),
+        output,
+    })
 }
 
 /// What to do about an instance whose port refuses connections.

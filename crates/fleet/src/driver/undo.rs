@@ -3,6 +3,7 @@
 use std::io;
 
 use super::docker::custody;
+use super::systemd::leftovers;
 use crate::guard;
 
 /// The body of the guard process: returns when Tenfold has ended, and nothing of it is left.
@@ -15,7 +16,9 @@ pub fn run_guard() -> io::Result<()> {
 
 /// Undoes what a driver has listed with the guard. The first word says which driver.
 pub(crate) fn carry_out(listed: &str) {
-    if let Some((custody::WORD, line)) = listed.split_once(' ') {
-        custody::undo(line);
+    match listed.split_once(' ') {
+        Some((custody::WORD, line)) => custody::undo(line),
+        Some((leftovers::WORD, line)) => leftovers::undo(line),
+        _ => {}
     }
 }

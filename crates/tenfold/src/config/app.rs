@@ -16,7 +16,7 @@ use super::command::for_a_shell;
 use super::env_file::EnvFile;
 use super::health::HealthTable;
 use super::image;
-use super::runnable::{InstanceSource, Runnable};
+use super::runnable::{DriverName, InstanceSource, Runnable};
 use super::source::{Key, Wrong};
 use super::tls::within;
 use super::value::{self, Short};
@@ -28,6 +28,8 @@ pub struct AppTable {
     // What `up` and `plan` run.
     #[serde(default)]
     pub command: Vec<String>,
+    /// What runs it.
+    pub driver: Option<DriverName>,
     /// Instead of processes, containers of this image.
     pub image: Option<String>,
     /// The folder from which it is built; relative to the file.
@@ -262,7 +264,10 @@ impl AppTable {
             None => {
                 image::refuse_container_settings(self, arguments, at)?;
                 let program = self.program(arguments, directory, logs, command, at)?;
-                InstanceSource::Processes(program)
+                match arguments.driver.or(self.driver).unwrap_or_default() {
+                    DriverName::Process => InstanceSource::Processes(program),
+                    DriverName::Systemd => InstanceSource::Services(program),
+                }
             }
         };
         Ok(Runnable { app, source, watched: self.watched(arguments, at)? })

@@ -27,7 +27,7 @@ pub fn app_settings(runnable: &Runnable, file: &File) -> AppSettings {
         ..AppSettings::default()
     };
     let env = match source {
-        InstanceSource::Processes(program) => {
+        InstanceSource::Processes(program) | InstanceSource::Services(program) => {
             if let Ports::Range(range) = &program.ports {
                 settings.ports = Some((*range.start(), *range.end()));
             }

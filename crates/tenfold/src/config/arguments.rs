@@ -10,12 +10,16 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use fleet::{Cpus, Limits, ReadyProbe, Watched};
 
 use super::quantity::SecretValue;
+use super::runnable::DriverName;
 use super::{File, environment, quantity};
 
 /// What to run.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "App")]
 pub struct AppArguments {
+    /// What runs the instances [default: process]
+    #[arg(long, value_name = "NAME", env = "TENFOLD_DRIVER")]
+    pub driver: Option<DriverName>,
     /// Run containers of this image, by Docker or Podman; a command after -- takes the place of the image's own
     #[arg(long, value_name = "NAME", conflicts_with = "build", env = "TENFOLD_IMAGE")]
     pub image: Option<String>,

@@ -13,6 +13,7 @@ use super::tls::within;
 /// Why a setting of processes has no meaning for containers.
 const NO_PORTS: &str = "--ports is for processes: take it out, since a container has an address of its own; \
                         --container-port says where its app listens";
+const NO_DRIVER: &str = "containers are run by Docker or Podman: take --driver out, or the image";
 const NO_DIRECTORY: &str =
     "--dir is for processes: take it out, since an image says itself where its app runs";
 
@@ -56,8 +57,10 @@ pub fn image(
     let unfit = [
         (arguments.ports.is_some(), &none, NO_PORTS),
         (arguments.dir.is_some(), &none, NO_DIRECTORY),
+        (arguments.driver.is_some(), &none, NO_DRIVER),
         (table.ports.is_some(), &at.then("ports"), NO_PORTS),
         (table.dir.is_some(), &at.then("dir"), NO_DIRECTORY),
+        (table.driver.is_some(), &at.then("driver"), NO_DRIVER),
     ];
     if let Some((_, at, sentence)) = unfit.iter().find(|(is_said, ..)| *is_said) {
         return Err(at.wrong(sentence));

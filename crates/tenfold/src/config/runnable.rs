@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use fleet::{App, Image, ImageOrigin, Program, Watched};
+use serde::Deserialize;
 
 use crate::store::redaction::command_without_secrets;
 
@@ -22,15 +23,30 @@ pub struct Runnable {
 pub enum InstanceSource {
     /// Processes of this machine.
     Processes(Program),
+    /// Services of systemd.
+    Services(Program),
     /// Containers of an image.
     Image(Image),
+}
+
+/// What runs a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum DriverName {
+    /// Tenfold itself, as its own processes
+    #[default]
+    Process,
+    /// systemd, as transient services in a slice
+    Systemd,
 }
 
 impl InstanceSource {
     /// The words by which a report and the history name it, without secrets.
     pub fn words(&self) -> Vec<String> {
         match self {
-            InstanceSource::Processes(program) => command_without_secrets(&program.command),
+            InstanceSource::Processes(program) | InstanceSource::Services(program) => {
+                command_without_secrets(&program.command)
+            }
             InstanceSource::Image(image) => {
                 let (flag, from) = match &image.origin {
                     ImageOrigin::Named(name) => ("--image", name.clone()),
@@ -47,6 +63,9 @@ impl InstanceSource {
     pub fn output(&self, logs: &Path) -> String {
         match self {
             InstanceSource::Processes(_) => logs.display().to_string(),
+            InstanceSource::Services(_) => {
+                format!("`journalctl -t app-1`, or {} where no journald runs", logs.display())
+            }
             InstanceSource::Image(_) => "`docker logs NAME`, of what `docker ps` lists".to_owned(),
         }
     }
@@ -54,7 +73,9 @@ impl InstanceSource {
     /// Where it runs, unless that is the current directory.
     pub fn directory(&self) -> Option<&Path> {
         match self {
-            InstanceSource::Processes(program) => program.directory.as_deref(),
+            InstanceSource::Processes(program) | InstanceSource::Services(program) => {
+                program.directory.as_deref()
+            }
             InstanceSource::Image(_) => None,
         }
     }
@@ -62,7 +83,9 @@ impl InstanceSource {
     /// The most instances that there can be at a time.
     pub fn most_instances(&self) -> usize {
         match self {
-            InstanceSource::Processes(program) => program.ports.count(),
+            InstanceSource::Processes(program) | InstanceSource::Services(program) => {
+                program.ports.count()
+            }
             // A private network of an engine has room for as many.
             InstanceSource::Image(_) => usize::from(u16::MAX),
         }

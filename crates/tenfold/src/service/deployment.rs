@@ -127,7 +127,7 @@ impl Deployment {
     /// Makes the fleet of an app, without instances.
     async fn prepare(&mut self, to_run: ToRun, drivers: &Drivers) -> anyhow::Result<()> {
         let ToRun { id, runnable: Runnable { app, source, .. }, backend } = to_run;
-        let driver = drivers.of(&source);
+        let driver = drivers.of(&app, &source);
         driver.check(&app).await?;
         self.watch_dependencies(driver.dependencies(&app).await?);
         let backend = Backend { cpu: config::cpu(app.limits.cpus), ..backend };

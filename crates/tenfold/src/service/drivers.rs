@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use fleet::{DockerDriver, Driver, ProcessDriver, ProcessHost};
+use fleet::{App, DockerDriver, Driver, ProcessDriver, ProcessHost, SystemdDriver, SystemdHost};
 
 use crate::config::InstanceSource;
 
 /// Makes drivers, which share what there is once a process.
 pub struct Drivers {
     processes: Arc<ProcessHost>,
+    services: Arc<SystemdHost>,
 }
 
 impl Drivers {
@@ -17,14 +18,20 @@ impl Drivers {
     pub fn new() -> anyhow::Result<Drivers> {
         let guard = std::env::current_exe().context("cannot find Tenfold's own program file")?;
         let guard = vec![guard.to_string_lossy().into_owned(), "guard".to_owned()];
-        Ok(Drivers { processes: Arc::new(ProcessHost::new(Some(guard))?) })
+        let processes = Arc::new(ProcessHost::new(Some(guard))?);
+        let services = Arc::new(SystemdHost::new(Arc::clone(&processes)));
+        Ok(Drivers { processes, services })
     }
 
     /// The driver of one app.
-    pub fn of(&self, source: &InstanceSource) -> Arc<dyn Driver> {
+    pub fn of(&self, app: &App, source: &InstanceSource) -> Arc<dyn Driver> {
         match source {
             InstanceSource::Processes(program) => {
                 Arc::new(ProcessDriver::new(program.clone(), Arc::clone(&self.processes)))
+            }
+            InstanceSource::Services(program) => {
+                let services = Arc::clone(&self.services);
+                Arc::new(SystemdDriver::new(&app.name, program.clone(), services))
             }
             InstanceSource::Image(image) => {
                 Arc::new(DockerDriver::new(image.clone(), Arc::clone(&self.processes)))

@@ -18,7 +18,7 @@ use crate::program::{Program, fill};
 const SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
 
 /// The command of an instance, both outputs into `output`; nothing when the app has no command.
-pub(super) fn build(
+pub(in crate::driver) fn build(
     program: &Program,
     identity: &Identity,
     port: u16,
@@ -50,7 +50,7 @@ pub(super) fn build(
 }
 
 /// The sentence for an error of `spawn`.
-pub(super) fn explain(
+pub(in crate::driver) fn explain(
     error: &io::Error,
     executed: &str,
     program: &Program,
@@ -116,6 +116,26 @@ pub(super) fn explain(
         },
         _ => StartError::System { name: name.to_owned(), reason: error.to_string() },
     }
+}
+
+/// The file that somebody else is to execute.
+pub(in crate::driver) fn executable(
+    executed: &str,
+    program: &Program,
+    name: &str,
+) -> Result<PathBuf, StartError> {
+    let refused =
+        |kind: ErrorKind| explain(&kind.into(), executed, program, &Limits::default(), name);
+    match find(executed, program) {
+        Some(path) if is_executable(&path) => Ok(path),
+        None if !seen(executed, program).is_dir() => Err(refused(ErrorKind::NotFound)),
+        Some(_) | None => Err(refused(ErrorKind::PermissionDenied)),
+    }
+}
+
+/// The sentence for a file that is there, but that the kernel did not execute.
+pub(in crate::driver) fn not_executed(executed: &str, program: &Program, name: &str) -> StartError {
+    explain(&ErrorKind::NotFound.into(), executed, program, &Limits::default(), name)
 }
 
 /// The file that the program's name stands for, executable or not.

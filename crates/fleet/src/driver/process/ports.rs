@@ -17,12 +17,12 @@ const ATTEMPTS: usize = 100;
 
 /// The promised ports of a driver.
 #[derive(Default)]
-pub(super) struct PortPool {
+pub(in crate::driver) struct PortPool {
     promised: Promised,
 }
 
 /// A port promised to one instance, until dropped.
-pub(super) struct Lease {
+pub(in crate::driver) struct Lease {
     port: u16,
     promised: Promised,
 }
@@ -31,7 +31,11 @@ type Promised = Arc<Mutex<BTreeSet<u16>>>;
 
 impl PortPool {
     /// A free port; `preferred` if it is free.
-    pub(super) fn lease(&self, ports: &Ports, preferred: Option<u16>) -> Result<Lease, StartError> {
+    pub(in crate::driver) fn lease(
+        &self,
+        ports: &Ports,
+        preferred: Option<u16>,
+    ) -> Result<Lease, StartError> {
         let mut promised = lock(&self.promised);
         let candidate = preferred.filter(|port| match ports {
             Ports::Any => true,
@@ -50,7 +54,7 @@ impl PortPool {
 }
 
 impl Lease {
-    pub(super) fn port(&self) -> u16 {
+    pub(in crate::driver) fn port(&self) -> u16 {
         self.port
     }
 }

@@ -1,6 +1,6 @@
 //! What a child does between fork and exec: so that it cannot outlive Tenfold, it asks the kernel to
 //! be killed with its parent, and lists itself with the guard; and it joins the control group of its
-//! limits, so that nothing of it ever runs without them. The one place with `unsafe`.
+//! limits, so that nothing of it ever runs without them. One of two places with `unsafe`.
 #![allow(unsafe_code)]
 
 use std::fs::File;

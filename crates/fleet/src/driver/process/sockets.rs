@@ -26,23 +26,23 @@ pub(crate) async fn aside<T: Send + 'static>(
 
 /// Where a process group listens.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Listening {
+pub(in crate::driver) struct Listening {
     /// TCP ports, ascending.
-    pub(super) ports: Vec<u16>,
+    pub(in crate::driver) ports: Vec<u16>,
     /// Paths of Unix sockets, in alphabetical order.
-    pub(super) unix: Vec<String>,
+    pub(in crate::driver) unix: Vec<String>,
     /// CPU time that its processes have used.
-    pub(super) cpu_seconds: f64,
+    pub(in crate::driver) cpu_seconds: f64,
 }
 
 /// Some process of the group has not ended.
-pub(super) fn has_members(group: Pid) -> bool {
+pub(in crate::driver) fn has_members(group: Pid) -> bool {
     let group = group.as_raw_nonzero().get();
     processes().any(|(_, stat)| is_member(&stat, group))
 }
 
 /// Where processes of the group listen, and what CPU they have used.
-pub(super) fn listening(group: u32) -> Listening {
+pub(in crate::driver) fn listening(group: u32) -> Listening {
     let group = group.cast_signed();
     let mut sockets = HashSet::new();
     let mut ticks = 0;
@@ -68,7 +68,7 @@ pub(super) fn listening(group: u32) -> Listening {
 }
 
 /// The process that listens on the port, with its id.
-pub(super) fn holder(port: u16) -> Option<String> {
+pub(in crate::driver) fn holder(port: u16) -> Option<String> {
     let holders = holders(port);
     holders.first().map(|(process, stat)| describe(process, stat))
 }
@@ -81,7 +81,7 @@ pub(crate) fn listener(port: u16) -> Option<i32> {
 
 /// Who else listens on the port, when nobody of the group does. A process that was started after the
 /// group counts as its own: `docker run -p` listens through a process that is not its child.
-pub(super) fn stranger(port: u16, group: u32) -> Option<String> {
+pub(in crate::driver) fn stranger(port: u16, group: u32) -> Option<String> {
     let group = group.cast_signed();
     if listening(group.cast_unsigned()).ports.contains(&port) {
         return None;

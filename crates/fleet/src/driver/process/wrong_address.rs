@@ -16,7 +16,7 @@ const MAX_IDLE_CORES: f64 = 0.1;
 
 /// Returns where the process group listens once it has listened there, not on `port`, and has been idle
 /// for as long as `patience`.
-pub(super) async fn settled(group: u32, port: u16, patience: Duration) -> Listening {
+pub(in crate::driver) async fn settled(group: u32, port: u16, patience: Duration) -> Listening {
     let mut first: Option<(Instant, Listening)> = None;
     loop {
         sleep(LOOK.min(patience)).await;
@@ -37,12 +37,17 @@ pub(super) async fn settled(group: u32, port: u16, patience: Duration) -> Listen
 }
 
 /// Where the process group listens now.
-pub(super) async fn listening(group: u32) -> Listening {
+pub(in crate::driver) async fn listening(group: u32) -> Listening {
     sockets::aside(move || sockets::listening(group)).await.unwrap_or_default()
 }
 
 /// The error of an instance that listens elsewhere, if it does.
-pub(super) fn error(name: &str, port: u16, at: &Listening, output: Output) -> Option<StartError> {
+pub(in crate::driver) fn error(
+    name: &str,
+    port: u16,
+    at: &Listening,
+    output: Output,
+) -> Option<StartError> {
     let (address, remedy) = match (at.ports.first(), at.unix.first()) {
         _ if at.ports.contains(&port) => return None,
         (Some(other), _) => (

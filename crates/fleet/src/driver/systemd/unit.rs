@@ -1,0 +1,237 @@
+//! A unit as an instance, from its start to its end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::bus::{CallError, Manager, ServiceState};
+use super::journal;
+use super::main_process::MainProcess;
+use super::transient::Output;
+use crate::app::Readiness;
+use crate::driver::process::ports::Lease;
+use crate::driver::process::probe::{self, Answer};
+use crate::driver::process::{self, WRONG_ADDRESS_PART, wrong_address};
+use crate::driver::{Extent, Instance, Notice};
+use crate::error::{Output as Quotation, QUOTED_LINES, StartError};
+use crate::exit::Exit;
+
+/// How often a manager is asked for what it is about to do: soon at first, then less often.
+const POLL: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
+
+/// How long a manager may take to see the end of a process, or to end a killed one.
+const END_TIME: Duration = Duration::from_secs(5);
+
+/// A unit of Tenfold's, which is ended when this is dropped.
+pub(super) struct OwnedUnit {
+    pub(super) manager: Arc<Manager>,
+    pub(super) name: String,
+    /// Nothing of it is left.
+    has_ended: bool,
+}
+
+pub(super) struct UnitInstance {
+    pub(super) unit: OwnedUnit,
+    /// The instance's.
+    pub(super) name: String,
+    pub(super) process: MainProcess,
+    /// Final once it is ready.
+    pub(super) address: SocketAddr,
+    pub(super) lease: Lease,
+    pub(super) output: Output,
+    /// In hexadecimal digits.
+    pub(super) invocation: String,
+    pub(super) exit: Option<Exit>,
+}
+
+/// How waiting for an instance ended.
+enum Waited {
+    Ready(SocketAddr),
+    Late,
+    Exited,
+}
+
+// === impl OwnedUnit ===
+
+impl OwnedUnit {
+    pub(super) fn new(manager: Arc<Manager>, name: String) -> OwnedUnit {
+        OwnedUnit { manager, name, has_ended: false }
+    }
+
+    /// Waits until no start or stop is under way.
+    pub(super) async fn started(&self, limit: Duration) -> Result<ServiceState, CallError> {
+        let is_settled =
+            |state: &ServiceState| !state.has_job && state.active_state != "activating";
+        self.state_when(limit, is_settled).await
+    }
+
+    /// The first state that fits, or the last one when the time is over.
+    async fn state_when(
+        &self,
+        limit: Duration,
+        fits: impl Fn(&ServiceState) -> bool,
+    ) -> Result<ServiceState, CallError> {
+        let (deadline, mut pause) = (Instant::now() + limit, POLL.0);
+        loop {
+            let state = self.manager.service(&self.name).await?;
+            if fits(&state) || Instant::now() >= deadline {
+                return Ok(state);
+            }
+            sleep(pause).await;
+            pause = (pause * 3 / 2).min(POLL.1);
+        }
+    }
+
+    /// The invocation that runs, in hexadecimal digits.
+    pub(super) async fn invocation(&self) -> String {
+        let bytes: Result<Vec<u8>, _> =
+            self.manager.unit_property(&self.name, "InvocationID").await;
+        bytes.unwrap_or_default().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    async fn end(&mut self) {
+        self.has_ended |= end(&self.manager, &self.name).await.is_ok();
+    }
+}
+
+impl Drop for OwnedUnit {
+    fn drop(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        let (manager, name) = (Arc::clone(&self.manager), self.name.clone());
+        // Without a runtime, or without the time, the guard does it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let _ = end(&manager, &name).await;
+            });
+        }
+    }
+}
+
+/// Kills all of a unit, and lets its manager forget it.
+pub(super) async fn end(manager: &Manager, name: &str) -> Result<(), CallError> {
+    manager.kill(name).await?;
+    manager.stop(name).await?;
+    manager.release(name).await
+}
+
+// === impl UnitInstance ===
+
+impl UnitInstance {
+    async fn quote(&self) -> Quotation {
+        Quotation(self.last_lines(QUOTED_LINES).await)
+    }
+
+    /// Waits for the manager to see the end of all of it.
+    async fn read_exit(&self, limit: Duration) -> Option<Exit> {
+        let state = self.unit.state_when(limit, ServiceState::has_ended).await.ok()?;
+        state.has_ended().then(|| self.exit_of(&state))
+    }
+
+    fn exit_of(&self, state: &ServiceState) -> Exit {
+        const EXITED: i32 = 1;
+        let exit = match state.code {
+            EXITED => Exit::Code(state.status),
+            2.. => Exit::Signal(state.status),
+            // It was stopped, and its manager has forgotten it.
+            _ => Exit::Signal(rustix::process::Signal::TERM.as_raw()),
+        };
+        let overrun = match state.result.as_str() {
+            "oom-kill" => self.process.memory_limit,
+            _ => self.process.overrun,
+        };
+        overrun.map_or(exit, |limit| exit.at_memory_limit(limit))
+    }
+}
+
+#[async_trait]
+impl Instance for UnitInstance {
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn handle(&self) -> &str {
+        &self.unit.name
+    }
+
+    fn extent(&self) -> Extent {
+        Extent::ControlGroup(self.process.pid)
+    }
+
+    async fn ready(&mut self, readiness: &Readiness) -> Result<(), StartError> {
+        let mut last = Answer::Refused;
+        let patience = readiness.deadline / WRONG_ADDRESS_PART;
+        // Each service is a session of its own, and so a process group.
+        let (group, port) = (self.process.pid, self.lease.port());
+        let probing = probe::until_ready(&readiness.probe, port, &mut last);
+        let waited = tokio::select! {
+            biased;
+            () = self.process.ended() => Waited::Exited,
+            address = timeout(readiness.deadline, probing) => {
+                address.map_or(Waited::Late, Waited::Ready)
+            }
+            _ = wrong_address::settled(group, port, patience) => Waited::Late,
+        };
+        match waited {
+            Waited::Ready(address) => {
+                process::confirm(&self.name, group, port).await?;
+                self.address = address;
+                Ok(())
+            }
+            Waited::Late => {
+                let quotation = self.quote().await;
+                Err(process::late(&self.name, group, port, readiness, &last, quotation).await)
+            }
+            Waited::Exited => {
+                let exit = self.exited().await;
+                let output = self.quote().await;
+                Err(StartError::Exited { name: self.name.clone(), exit, output })
+            }
+        }
+    }
+
+    async fn died(&mut self) {
+        self.process.ended().await;
+    }
+
+    async fn exited(&mut self) -> Exit {
+        if let Some(exit) = self.exit {
+            return exit;
+        }
+        self.process.ended().await;
+        // What it has left behind must not go on without it.
+        let _ = self.unit.manager.kill(&self.unit.name).await;
+        let exit = self.read_exit(END_TIME).await.unwrap_or(Exit::Unknown);
+        self.unit.end().await;
+        self.exit = Some(exit);
+        exit
+    }
+
+    async fn stop(&mut self, grace: Duration) -> Exit {
+        if let Some(exit) = self.exit {
+            return exit;
+        }
+        let _ = self.unit.manager.stop(&self.unit.name).await;
+        let mut exit = self.read_exit(grace).await;
+        if exit.is_none() {
+            let _ = self.unit.manager.kill(&self.unit.name).await;
+            exit = self.read_exit(END_TIME).await;
+        }
+        self.unit.end().await;
+        let exit = exit.unwrap_or(Exit::Unknown);
+        self.exit = Some(exit);
+        exit
+    }
+
+    async fn last_lines(&self, n: usize) -> Vec<String> {
+        journal::last_lines(&self.output, &self.invocation, n).await
+    }
+
+    fn notice(&self) -> Notice {
+        Notice::default()
+    }
+}

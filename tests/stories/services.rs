@@ -1,0 +1,224 @@
+//! Instances as transient services of a real systemd, in namespaces of its own.
+
+use std::path::Path;
+use std::process::Output;
+
+use rustix::process::Signal;
+
+use crate::harness::{Serving, alone, eventually, json, said, send, shared};
+use crate::sandbox::only_child;
+use crate::systemd_machine::Machine;
+
+/// Serves; `/hog` takes more memory than it was given.
+const APP: &str = r#"
+import http.server, os
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/hog":
+            self.server.hoard = b"x" * 200_000_000
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(os.environ.get("COLOUR", "none").encode())
+http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
+"#;
+
+/// A machine with the app, and the words that run it.
+fn boot() -> Option<(Machine, String)> {
+    let machine = Machine::boot()?;
+    let app = format!("-- python3 {}", machine.write("app.py", APP).display());
+    Some((machine, app))
+}
+
+/// Names of the services that run as instances.
+fn services(machine: &Machine) -> Vec<String> {
+    let listed =
+        machine.systemctl("list-units --plain --no-legend --state=running tenfold-*.service");
+    listed.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+/// Tenfold's units, whatever has become of them.
+fn left(machine: &Machine) -> String {
+    machine.systemctl("list-units --all --plain --no-legend tenfold*").trim().to_owned()
+}
+
+fn property(machine: &Machine, unit: &str, name: &str) -> String {
+    machine.systemctl(&format!("show {unit} --property {name} --value")).trim().to_owned()
+}
+
+/// Whether control groups are of version 2. With version 1 the group of a service is gone, with the reason why the
+/// kernel has killed it, once systemd knows; and no user's systemd has the controllers.
+fn is_unified() -> bool {
+    Path::new("/sys/fs/cgroup/cgroup.controllers").exists()
+}
+
+/// Tenfold itself, which `nsenter` has started.
+fn tenfold_of(serving: &Serving) -> u32 {
+    only_child(serving.child.id())
+}
+
+/// Says no, in a sentence that has these words, and leaves nothing.
+fn refuses(machine: &Machine, output: &Output, words: &str) {
+    let told = said(output);
+    assert!(output.status.code() == Some(1) && told.contains(words), "{words}: {told}");
+    assert_eq!(left(machine), "", "{words}");
+}
+
+#[test]
+fn instances_are_services_with_limits_that_hold() {
+    let _machine = shared();
+    let Some((machine, app)) = boot() else { return };
+    let mut up = machine.serve(&format!(
+        "up --driver systemd -n 2 --listen 127.0.0.1:0 --cpus 0.5 --memory 50MB --env COLOUR=red-{{i}} {app}"
+    ));
+    assert!(machine.get(&up, "/").unwrap().contains("red-"));
+    let first = services(&machine);
+    assert_eq!(first.len(), 2, "{first:?}");
+    assert_eq!(property(&machine, &first[0], "CPUQuotaPerSecUSec"), "500ms");
+    assert_eq!(property(&machine, &first[0], "MemoryMax"), "50000000");
+    assert!(property(&machine, &first[0], "Slice").starts_with("tenfold_app_"));
+    assert!(!machine.systemctl(&format!("show {}", first[0])).contains("red-1"), "anybody may ask");
+    assert!(machine.files_with("red-1").is_empty());
+
+    let pid = property(&machine, &first[0], "MainPID").parse().unwrap();
+    send(machine.pid_outside(pid), Signal::KILL);
+    eventually("another one runs in its place", || {
+        let now = services(&machine);
+        now.len() == 2 && !now.contains(&first[0]) && now.contains(&first[1])
+    });
+    let before = services(&machine);
+    let _ = machine.get(&up, "/hog");
+    eventually("it was killed, and another one runs", || {
+        let now = services(&machine);
+        now.len() == 2 && now != before
+    });
+    if is_unified() {
+        up.tells("was killed at its limit of 50 MB of memory");
+    }
+
+    // Its connections are closed meanwhile.
+    machine.systemctl("daemon-reexec");
+    assert!(machine.get(&up, "/").is_ok());
+    send(tenfold_of(&up), Signal::TERM);
+    assert_eq!(up.child.wait().unwrap().code(), Some(143));
+    assert_eq!(left(&machine), "");
+}
+
+#[test]
+fn what_cannot_run_is_told_with_a_remedy_and_leaves_nothing() {
+    let _machine = shared();
+    let Some((machine, app)) = boot() else { return };
+    let run = |arguments: &str| {
+        machine
+            .tenfold(&format!("up --driver systemd --listen 127.0.0.1:0 {arguments}"))
+            .output()
+            .unwrap()
+    };
+    refuses(
+        &machine,
+        &run("-- no-such-program"),
+        "cannot run no-such-program: PATH has no such program",
+    );
+    refuses(&machine, &run("-- false"), "exited with code 1 before it was ready");
+    let broken = machine.write("broken", "#!/no/such/shell\n");
+    machine.run(&format!("chmod 755 {}", broken.display()));
+    refuses(&machine, &run(&format!("-- {}", broken.display())), "/no/such/shell");
+    refuses(&machine, &run("-- ls /no-such-folder"), "No such file or directory");
+    refuses(&machine, &run(&format!("--memory 1MB {app}")), "was killed ");
+    refuses(&machine, &run("--ready-timeout 1s -- sleep 60"), "raise --ready-timeout");
+
+    let as_user = |arguments: &str| {
+        let line = format!("up --driver systemd --listen 127.0.0.1:0 {arguments}");
+        machine.tenfold_of_user(&line).output().unwrap()
+    };
+    let denied = "this user may not let the machine's systemd start units; run it as root, let a polkit rule";
+    refuses(&machine, &as_user(&app), denied);
+
+    machine.systemctl("stop dbus.socket dbus.service");
+    machine.run("rm -f /run/dbus/system_bus_socket");
+    let absent = said(&run(&app));
+    assert!(
+        absent.contains("the machine's systemd has no bus at /run/dbus/system_bus_socket"),
+        "{absent}"
+    );
+    assert!(absent.contains("apt install dbus"), "{absent}");
+    machine.run("rm -r /run/systemd/system");
+    let absent = said(&run(&app));
+    assert!(absent.contains("no systemd answers"), "{absent}");
+}
+
+#[test]
+fn a_users_own_systemd_runs_instances_and_its_missing_limits_are_noticed() {
+    let _machine = shared();
+    let Some((machine, app)) = boot() else { return };
+    machine.start_user_systemd();
+    let up = format!("up --driver systemd --listen 127.0.0.1:0 {app}");
+    let mut up = Serving::start(&mut machine.tenfold_of_user(&up));
+    assert!(machine.get(&up, "/").unwrap().contains("none"));
+    let listed = machine.user_systemctl("list-units --plain --no-legend --state=running tenfold-*");
+    assert_eq!(listed.lines().count(), 1, "{listed}");
+    send(tenfold_of(&up), Signal::TERM);
+    assert_eq!(up.child.wait().unwrap().code(), Some(143));
+
+    let limited = format!("up --driver systemd --listen 127.0.0.1:0 --cpus 0.5 {app}");
+    let output = machine.tenfold_of_user(&limited).output().unwrap();
+    let told = said(&output);
+    if !is_unified() {
+        assert!(told.contains("cannot limit an instance to 0.5 cores: systemd has"), "{told}");
+        assert!(told.contains("run it as root"), "{told}");
+        assert_eq!(output.status.code(), Some(1), "{told}");
+    }
+    assert_eq!(machine.user_systemctl("list-units --all --plain --no-legend tenfold*").trim(), "");
+}
+
+#[test]
+fn sigkill_of_tenfold_leaves_no_service_and_spares_all_others() {
+    let _machine = shared();
+    let Some((machine, app)) = boot() else { return };
+    // Its name is as Tenfold's are, but it is not Tenfold's.
+    machine.run("systemd-run --unit tenfold-app-00000000-1-00000000 sleep 600");
+    let foreign = services(&machine);
+    assert_eq!(foreign.len(), 1);
+    let other = machine.serve(&format!("up --driver systemd --listen 127.0.0.1:0 {app}"));
+    let others = services(&machine);
+    let killed = machine.serve(&format!("up --driver systemd -n 2 --listen 127.0.0.1:0 {app}"));
+    assert_eq!(services(&machine).len(), 4);
+    send(tenfold_of(&killed), Signal::KILL);
+    eventually("the guard ends them", || services(&machine) == others);
+    eventually("the slice is gone, too", || left(&machine).matches(".slice").count() == 1);
+
+    // The next Tenfold ends what the guard could not.
+    let killed = machine.serve(&format!("up --driver systemd --listen 127.0.0.1:0 {app}"));
+    let tenfold = tenfold_of(&killed);
+    send(only_child(tenfold), Signal::KILL);
+    send(tenfold, Signal::KILL);
+    assert_eq!(services(&machine).len(), 3);
+    let next =
+        machine.tenfold("up --driver systemd --listen 127.0.0.1:0 -- false").output().unwrap();
+    assert_eq!(next.status.code(), Some(1), "{}", said(&next));
+    assert_eq!(services(&machine), others);
+
+    assert!(machine.get(&other, "/").is_ok());
+    send(tenfold_of(&other), Signal::KILL);
+    eventually("only the foreign one is left", || services(&machine) == foreign);
+    eventually("no slice is left", || !left(&machine).contains(".slice"));
+}
+
+#[test]
+fn services_are_planned_as_processes_are() {
+    let _machine = alone();
+    let Some((machine, app)) = boot() else { return };
+    let asked = format!(
+        "plan --driver systemd --quiet --json - --users 4 --max-instances 2 --budget 9s --allow-suspect --cpus 0.3 {app}"
+    );
+    let plan = json(&machine.tenfold(&asked).output().unwrap());
+    assert_eq!(plan["command"][0], "python3", "{plan:#}");
+    assert_eq!(left(&machine), "");
+
+    let mut plan = machine.tenfold(&asked);
+    let mut plan = plan.stdout(std::process::Stdio::null()).spawn().unwrap();
+    eventually("an instance runs", || !services(&machine).is_empty());
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    send(only_child(plan.id()), Signal::KILL);
+    plan.wait().unwrap();
+    eventually("nothing is left", || left(&machine).is_empty());
+}
