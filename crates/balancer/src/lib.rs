@@ -4,7 +4,7 @@
 //! stays on the thread that accepted it. The threads share the queue, the slots of the backends and idle
 //! connections. Bodies are streamed, every wait has a limit, and framing that RFC 9112 leaves ambiguous is refused.
 //!
-//! The folders are floors: each uses only those above it in this list.
+//! The folders, from the ground up. Each uses only those above it in this list:
 //!
 //! - `config`: the configuration, as plain data that is checked once.
 //! - `net`: sockets, timers, clocks and the memory budget of a thread.

@@ -1,17 +1,17 @@
 //! Runs an app as N instances and keeps it so: starts each on a port of its own, waits until it is
 //! ready, restarts what dies, scales live, replaces one at a time, and leaves no process behind.
 //!
-//! From the top floor down; each uses only those below it:
+//! From the ground up. Each uses only those above it in this list:
 //!
-//! - [`fleet`]: the handle, its supervisor, a slot for each instance, and the status of all.
-//! - [`driver`]: starts instances: the trait, the drivers for processes and for services, and a fake one for tests.
-//! - `cgroup`: the control groups that hold instances to their limits.
-//! - `guard`: the process that outlives Tenfold for a moment and kills what is left.
-//! - [`app`]: how instances behave, and how to tell that one is ready.
-//! - [`program`], [`image`]: what processes execute, and what containers run.
-//! - [`restart`]: exponential backoff, and when crashes are a loop.
-//! - [`error`], [`exit`]: what went wrong, in one sentence with a remedy.
 //! - [`limits`]: what one instance may use.
+//! - [`error`], [`exit`]: what went wrong, in one sentence with a remedy.
+//! - [`restart`]: exponential backoff, and when crashes are a loop.
+//! - [`program`], [`image`]: what processes execute, and what containers run.
+//! - [`app`]: how instances behave, and how to tell that one is ready.
+//! - `guard`: the process that outlives Tenfold for a moment and kills what is left.
+//! - `cgroup`: the control groups that hold instances to their limits.
+//! - [`driver`]: starts instances: the trait, a driver for each engine, and a fake one for tests.
+//! - [`fleet`]: the handle, its supervisor, a slot for each instance, and the status of all.
 
 pub mod app;
 mod cgroup;

@@ -9,8 +9,8 @@
 //! - [`Machine`] is what does not change: cores that may be used, memory, kernel.
 //! - [`Source`] names what this machine does not tell, and what cannot be said without it.
 //!
-//! Inside, from the top floor down: `recorder`, `observer`, `usage` (with the arithmetic of two
-//! samples), and `kernel`, which reads and parses `/proc` and `/sys/fs/cgroup`.
+//! Inside, from the ground up: `kernel`, which reads and parses `/proc` and `/sys/fs/cgroup`,
+//! `usage` with the arithmetic of two samples, `observer` and `recorder`.
 //!
 //! ```
 //! use observe::{Observer, Target};

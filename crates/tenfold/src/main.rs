@@ -1,21 +1,21 @@
 //! Tenfold runs a web application as N identical instances behind a load balancer, puts it under
 //! measured load, and says what limits it, how many instances it needs, and whether more would help.
 //!
-//! The folders, from the top floor down; each uses only those below it:
+//! The folders, from the ground up. Each uses only those above it in this list:
 //!
-//! - [`cli`]: a file per subcommand: its arguments, what it does, and how it ends.
-//! - [`report`]: renders documents as text, JSON, Markdown, JUnit, and as ab, wrk and Locust do.
-//! - [`export`]: renders a plan as the settings of systemd, nginx, HAProxy, Compose, foreman and Kubernetes.
-//! - [`cost`]: measures and prices sizes of one instance and counts of the smallest.
-//! - [`experiment`]: measures one instance, predicts, and confirms the answer.
-//! - [`service`]: runs instances behind the balancer, controls them, and ends them.
-//! - [`prices`]: what machines cost, from the catalogue or a file.
-//! - [`config`]: turns arguments, environment and `tenfold.toml` into validated values.
-//! - [`store`]: keeps the history, writes files, and removes secrets from what it keeps.
-//! - [`process`]: exit codes, signals, and what this process asks of the kernel.
-//! - [`terminal`]: writes messages, progress, charts and the live view.
-//! - [`document`]: the answers as values, with their JSON contracts.
 //! - [`words`]: the values of the science in words, one file each.
+//! - [`document`]: the answers as values, with their JSON contracts.
+//! - [`terminal`]: writes messages, progress, charts and the live view.
+//! - [`process`]: exit codes, signals, and what this process asks of the kernel.
+//! - [`store`]: keeps the history, writes files, and removes secrets from what it keeps.
+//! - [`config`]: turns arguments, environment and `tenfold.toml` into validated values.
+//! - [`prices`]: what machines cost, from the catalogue or a file.
+//! - [`service`]: runs instances behind the balancer, controls them, and ends them.
+//! - [`experiment`]: measures one instance, predicts, and confirms the answer.
+//! - [`cost`]: measures and prices sizes of one instance and counts of the smallest.
+//! - [`export`]: renders a plan as the settings of systemd, nginx, HAProxy, Compose, foreman and Kubernetes.
+//! - [`report`]: renders documents as text, JSON, Markdown, JUnit, and as ab, wrk and Locust do.
+//! - [`cli`]: a file per subcommand: its arguments, what it does, and how it ends.
 
 #![allow(unreachable_pub, reason = "a program has no outside: `pub` means beyond the module here")]
 
