@@ -222,11 +222,11 @@ fn rewritten(header: &[u8], trust: Trust) -> Option<(Request, Vec<u8>)> {
     let address = Some(([192, 0, 2, 1], 80).into());
     let origin = Origin::new(Peer { address, scheme: Scheme::Http }, &forwarding);
     let (origin, forwarding, carrier) = (&origin, &forwarding, Carrier::Http1);
-    let terms =
+    let rules =
         RequestRules { max_fields: FIELDS, max_target: usize::MAX, origin, forwarding, carrier };
     let (mut out, mut id) = (Vec::new(), Vec::new());
     let passed = RewrittenRequest { head: &mut out, id: &mut id, logged: None };
-    let request = parse_request(header, terms, passed).ok()?;
+    let request = parse_request(header, rules, passed).ok()?;
     Some((request, out))
 }
 

@@ -55,7 +55,7 @@ pub use config::start_error::StartError;
 pub use config::tls::{Certificate, Tls, TlsVersion};
 pub use connection::counters::EntranceCounts;
 pub use net::inherited::Inherited;
-pub use queue::counters::Shed;
+pub use queue::counters::ShedCounts;
 pub use queue::dispatch::retry_budget::RetryCounts;
 pub use routing::redirect_loop::Redirecting;
 pub use server::balancer::{Balancer, Drained, Handle};

@@ -28,7 +28,7 @@ pub struct Answer<'a> {
     pub measured: &'a [Measured],
 }
 
-/// Two parts of an answer of which one at most is right. ThroughputTable in requests a second.
+/// Two parts of an answer of which one at most is right. Throughput is in requests a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Contradiction {
     /// Another throughput is predicted than was measured, by more than its interval and a tenth.

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks() {
+    fn networks_contain_their_addresses_alone() {
         let network = |text: &str| text.parse::<Network>().unwrap();
         for (text, inside, outside) in [
             ("10.1.0.0/16", "10.1.2.3", "10.2.0.0"),

@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn host_patterns() {
+    fn host_patterns_are_read_without_case_and_ports() {
         let parsed = |text: &str| text.parse::<HostPattern>();
         assert_eq!(parsed("*"), Ok(HostPattern::Any));
         assert_eq!(parsed("A.Example."), Ok(HostPattern::Exact("a.example".into())));
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn locations() {
+    fn redirects_fill_in_host_and_path_only() {
         let to = |location: &str| Redirect::new(RedirectStatus::default(), location);
         let at = |location: &str, host: &str, target: &str| {
             to(location).unwrap().location(host.as_bytes(), target.as_bytes())

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hexadecimal() {
+    fn numbers_are_written_in_hexadecimal() {
         let text = |number| {
             let mut out = Vec::new();
             write_hexadecimal(&mut out, number);

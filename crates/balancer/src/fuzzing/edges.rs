@@ -1,4 +1,4 @@
-//! Checks against plain second readers who a client is and where its request goes.
+//! Compares client addresses and routes with those of a second, simpler parser.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
@@ -32,12 +32,14 @@ pub fn forwarded(value: &[u8]) {
         ("Forwarded", Forwarding { forwarded: Switch::On, ..off }),
     ];
     for (name, forwarding) in &families {
-        let (caller, told) = pass_on("10.0.0.1", name, value, forwarding);
-        let head = [b"GET / HTTP/1.1\r\n", &told[..], b"\r\n"].concat();
-        let head = strict::head(&head).expect("what is told is a header").expect("all of it");
-        let [told] = head.values(&name.to_ascii_lowercase())[..] else { panic!("{name} once") };
-        let (next, _) = pass_on("10.0.0.2", name, told, forwarding);
-        let words = format!("{name}: {} as {}", value.escape_ascii(), told.escape_ascii());
+        let (caller, forwarded) = pass_on("10.0.0.1", name, value, forwarding);
+        let head = [b"GET / HTTP/1.1\r\n", &forwarded[..], b"\r\n"].concat();
+        let head = strict::head(&head).expect("what is forwarded is a header").expect("all of it");
+        let [forwarded] = head.values(&name.to_ascii_lowercase())[..] else {
+            panic!("{name} once")
+        };
+        let (next, _) = pass_on("10.0.0.2", name, forwarded, forwarding);
+        let words = format!("{name}: {} as {}", value.escape_ascii(), forwarded.escape_ascii());
         assert_eq!(next.address, caller.address, "{words}");
         // If no client was named, the next proxy believes what the balancer says about the proxy.
         if caller.address != Some(([10, 0, 0, 1]).into()) {
@@ -50,18 +52,18 @@ pub fn forwarded(value: &[u8]) {
 }
 
 fn pass_on(peer: &str, name: &str, value: &[u8], forwarding: &Forwarding) -> (Caller, Vec<u8>) {
-    let peer: IpAddr = peer.parse().expect("it is an address");
+    let peer: IpAddr = peer.parse().expect("a literal IP address");
     let address = Some(SocketAddr::new(peer, 80));
     let origin = Origin::new(Peer { address, scheme: Scheme::Http }, forwarding);
-    let mut told = Vec::new();
+    let mut forwarded = Vec::new();
     let headers = [httparse::Header { name, value }];
-    let caller = origin.write(&mut told, b"h", &headers, forwarding);
-    (caller, told)
+    let caller = origin.write(&mut forwarded, b"h", &headers, forwarding);
+    (caller, forwarded)
 }
 
 /// From the right, as long as elements are trusted proxies and readable.
 fn last_untrusted(list: &[u8], forwarding: &Forwarding) -> IpAddr {
-    let mut client = "10.0.0.1".parse().expect("it is an address");
+    let mut client = "10.0.0.1".parse().expect("a literal IP address");
     for element in list.rsplit(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
         if element.is_empty() {
             continue;
@@ -83,7 +85,7 @@ pub fn proxy_header(bytes: &[u8]) {
     // The bytes fit into the socket's buffer.
     let bytes = &bytes[..bytes.len().min(8192)];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let (read, rest) = runtime.expect("a thread has an event loop").block_on(async {
+    let (read, rest) = runtime.expect("an event loop starts").block_on(async {
         let (mut near, far) = UnixStream::pair().expect("a pair of sockets");
         near.write_all(bytes).expect("it has room");
         near.shutdown(Shutdown::Write).expect("it is open");

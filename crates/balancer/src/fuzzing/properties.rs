@@ -96,17 +96,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn requests(bytes in prop_oneof![bytes(), message(&["GET / HTTP/1.1\r\n", "POST /a HTTP/1.1\r\n", "PUT http://i/ HTTP/1.0\r\n"])]) {
+    fn requests_are_read_as_the_strict_parser_reads_them(bytes in prop_oneof![bytes(), message(&["GET / HTTP/1.1\r\n", "POST /a HTTP/1.1\r\n", "PUT http://i/ HTTP/1.0\r\n"])]) {
         crate::fuzzing::request(&bytes);
     }
 
     #[test]
-    fn responses(kind in 0_u8..32, bytes in prop_oneof![bytes(), message(&["HTTP/1.1 200 OK\r\n", "HTTP/1.0 404 \r\n", "HTTP/1.1 101 S\r\n"])]) {
+    fn responses_are_read_as_the_strict_parser_reads_them(kind in 0_u8..32, bytes in prop_oneof![bytes(), message(&["HTTP/1.1 200 OK\r\n", "HTTP/1.0 404 \r\n", "HTTP/1.1 101 S\r\n"])]) {
         crate::fuzzing::response(kind, &bytes);
     }
 
     #[test]
-    fn chunked_bodies(bytes in prop_oneof![
+    fn chunked_bodies_are_read_alike_in_any_pieces(bytes in prop_oneof![
         bytes(),
         (vec("[0-9]{0,2}", 0..4), bytes()).prop_map(|(sizes, rest)| {
             let chunk = |text: &String| format!("{:x};a\r\n{text}\r\n", text.len().max(1));
@@ -185,12 +185,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn trusted_proxies(said in some(SAID, 12)) {
+    fn a_second_parser_finds_the_same_client(said in some(SAID, 12)) {
         crate::fuzzing::edges::forwarded(said.as_bytes());
     }
 
     #[test]
-    fn routed_requests(text in rules()) {
+    fn requests_go_to_the_route_that_fits_best(text in rules()) {
         crate::fuzzing::edges::routes(&text);
     }
 }
@@ -200,7 +200,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn proxy_headers(pieces in vec(select(PROXY), 0..12), whole in any::<bool>()) {
+    fn proxy_headers_are_read_to_their_end(pieces in vec(select(PROXY), 0..12), whole in any::<bool>()) {
         let begun = if whole { &b"PROXY TCP4 1.1.1.1 2.2.2.2 80 80\r\n"[..] } else { b"" };
         crate::fuzzing::edges::proxy_header(&[begun, &pieces.concat()].concat());
     }

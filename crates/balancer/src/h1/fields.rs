@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals() {
+    fn numbers_are_written_in_decimal() {
         let mut out = Vec::new();
         for number in [0, 7, 10, u64::MAX] {
             write_decimal(&mut out, number);

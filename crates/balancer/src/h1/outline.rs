@@ -44,11 +44,11 @@ mod tests {
             let forwarding = Forwarding::default();
             let origin = Origin::new(Peer { address: None, scheme: Scheme::Http }, &forwarding);
             let (origin, forwarding, carrier) = (&origin, &forwarding, Carrier::Http1);
-            let terms =
+            let rules =
                 RequestRules { max_fields: 100, max_target: 99, origin, forwarding, carrier };
             let mut head = Vec::new();
             let passed = RewrittenRequest { head: &mut head, id: &mut Vec::new(), logged: None };
-            parse_request(request.as_bytes(), terms, passed).unwrap();
+            parse_request(request.as_bytes(), rules, passed).unwrap();
             let outline = Outline::of(&head);
             assert_eq!(&head[outline.target], target.as_bytes(), "{request}");
             assert_eq!(&head[outline.host], host.as_bytes(), "{request}");

@@ -134,21 +134,21 @@ impl From<Flaw> for Reject {
 /// Reads the complete header at the start of `bytes`, and writes the one for the backend.
 pub(crate) fn parse_request(
     bytes: &[u8],
-    terms: RequestRules<'_>,
+    rules: RequestRules<'_>,
     passed: RewrittenRequest<'_>,
 ) -> Result<Request, Reject> {
     let RewrittenRequest { head: out, id, logged } = passed;
-    let RequestRules { max_target, origin, forwarding, carrier, .. } = terms;
+    let RequestRules { max_target, origin, forwarding, carrier, .. } = rules;
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
-    let max_fields = terms.max_fields.min(MAX_FIELDS);
+    let max_fields = rules.max_fields.min(MAX_FIELDS);
     let head = match parsed.parse_with_uninit_headers(bytes, &mut fields[..max_fields]) {
         Ok(httparse::Status::Complete(len)) => &bytes[..len],
         Ok(_) => return Err(Reject::from("the request header is malformed")),
         Err(error) => {
             return match later_version(bytes).filter(|_| error == httparse::Error::Version) {
                 Some(bytes) => {
-                    parse_request(&bytes, terms, RewrittenRequest { head: out, id, logged })
+                    parse_request(&bytes, rules, RewrittenRequest { head: out, id, logged })
                 }
                 None => Err(reject_unparsed(error, bytes)),
             };

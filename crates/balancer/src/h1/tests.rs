@@ -16,7 +16,7 @@ fn request(head: &str) -> Result<(Request, String), u16> {
     let peer = Peer { address: Some(([10, 0, 0, 9], 5000).into()), scheme: Scheme::Http };
     let origin = Origin::new(peer, &forwarding);
     let (origin, forwarding, carrier) = (&origin, &forwarding, Carrier::Http1);
-    let terms = RequestRules { max_fields: 100, max_target: 8192, origin, forwarding, carrier };
+    let rules = RequestRules { max_fields: 100, max_target: 8192, origin, forwarding, carrier };
     let mut out = Vec::new();
     let bytes = head.as_bytes();
     match Scanner::default().scan(bytes) {
@@ -24,7 +24,7 @@ fn request(head: &str) -> Result<(Request, String), u16> {
         _ => return Err(400),
     }
     let passed = RewrittenRequest { head: &mut out, id: &mut Vec::new(), logged: None };
-    let request = parse_request(bytes, terms, passed).map_err(|reject| reject.status)?;
+    let request = parse_request(bytes, rules, passed).map_err(|reject| reject.status)?;
     Ok((request, String::from_utf8(out).unwrap()))
 }
 
@@ -59,7 +59,7 @@ const GET: ResponseRules<'_> = ResponseRules {
 };
 
 #[test]
-fn refused_requests() {
+fn ambiguous_requests_are_refused() {
     let many: String = (0..101).map(|n| format!("A{n}: b\r\n")).collect();
     let options: String = format!("Connection: {}\r\n", "a, ".repeat(17));
     for (rule, head, status) in [
@@ -289,7 +289,7 @@ fn rfc9112_9_3_persistence() {
 }
 
 #[test]
-fn refused_answers() {
+fn ambiguous_answers_are_refused() {
     for (rule, head) in [
         ("bare LF", "HTTP/1.1 200 OK\nA: b\r\n\r\n"),
         ("folded line", "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"),

@@ -25,8 +25,8 @@ pub(crate) struct Parsed<T> {
     pub(crate) len: usize,
 }
 
-/// The relay adds fewer fields than this to a header.
-const ADDED: usize = 16;
+/// The relay adds at most this many fields to a header.
+const MAX_ADDED_FIELDS: usize = 16;
 
 /// Appends a client's request header as HTTP/1.1. `ended` means that no body follows. Returns the
 /// framing of the body.
@@ -50,7 +50,7 @@ pub(crate) fn write_request<B>(
     write_field(out, "host", host(authority, fields)?);
     for (name, value) in fields {
         if name != HOST && name != COOKIE {
-            write_field(out, name.as_str(), plain(value)?);
+            write_field(out, name.as_str(), without_padding(value)?);
         }
     }
     write_cookie(fields, out)?;
@@ -85,13 +85,13 @@ pub(crate) fn write_response(
     out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
     out.extend_from_slice(b"\r\n");
     // HTTP/1.1 has no place for trailers after a body with a length.
-    let untold = !ended && !bodiless && expects_trailers(fields);
+    let omits_length = !ended && !bodiless && expects_trailers(fields);
     for (name, value) in fields {
-        if !(untold && name == CONTENT_LENGTH) {
+        if !(omits_length && name == CONTENT_LENGTH) {
             write_field(out, name.as_str(), value.as_bytes());
         }
     }
-    let length = fields.get(CONTENT_LENGTH).filter(|_| !untold);
+    let length = fields.get(CONTENT_LENGTH).filter(|_| !omits_length);
     let framing = match length.map(|value| content_length(value.as_bytes())) {
         _ if bodiless => Framing::Empty,
         Some(Ok(length)) if length > 0 && !ended => Framing::Length(length),
@@ -124,7 +124,7 @@ pub(crate) fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) {
 
 /// Reads an answer header that the relay has written. `is_head` means that it answers HEAD.
 pub(crate) fn read_response(text: &[u8], is_head: bool) -> io::Result<Parsed<Response<()>>> {
-    let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS + ADDED];
+    let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS + MAX_ADDED_FIELDS];
     let mut parsed = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
     let httparse::Status::Complete(len) = config
@@ -147,7 +147,7 @@ pub(crate) fn read_response(text: &[u8], is_head: bool) -> io::Result<Parsed<Res
 /// Reads a request header that the relay has written. `address` is the backend's, for requests without a
 /// host. A header that HTTP/2 cannot carry gives [`io::ErrorKind::InvalidInput`].
 pub(crate) fn read_request(text: &[u8], address: &str) -> io::Result<Parsed<Request<()>>> {
-    let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS + ADDED];
+    let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS + MAX_ADDED_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
     let httparse::Status::Complete(len) =
         parsed.parse_with_uninit_headers(text, &mut fields).map_err(io::Error::other)?
@@ -163,8 +163,8 @@ pub(crate) fn read_request(text: &[u8], address: &str) -> io::Result<Parsed<Requ
     let path = parsed.path.unwrap_or_default();
     let mut target = http::uri::Parts::default();
     target.scheme = Some(Scheme::HTTP);
-    target.authority = Some(authority.map_err(unspeakable)?);
-    target.path_and_query = Some(PathAndQuery::try_from(path).map_err(unspeakable)?);
+    target.authority = Some(authority.map_err(not_expressible)?);
+    target.path_and_query = Some(PathAndQuery::try_from(path).map_err(not_expressible)?);
     let mut request = Request::new(());
     *request.method_mut() =
         parsed.method.unwrap_or_default().parse::<Method>().map_err(io::Error::other)?;
@@ -199,7 +199,7 @@ fn host<'r>(authority: Option<&'r [u8]>, fields: &'r HeaderMap) -> Result<&'r [u
 }
 
 /// RFC 9113 8.2.1: white space around a value is malformed. HTTP/1.1 would remove it.
-fn plain(value: &HeaderValue) -> Result<&[u8], Reason> {
+fn without_padding(value: &HeaderValue) -> Result<&[u8], Reason> {
     let value = value.as_bytes();
     match value {
         [b' ' | b'\t', ..] | [.., b' ' | b'\t'] => Err(Reason::PROTOCOL_ERROR),
@@ -212,7 +212,7 @@ fn write_cookie(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), Reason> {
     let mut between: &[u8] = b"cookie: ";
     for crumb in fields.get_all(COOKIE) {
         out.extend_from_slice(between);
-        out.extend_from_slice(plain(crumb)?);
+        out.extend_from_slice(without_padding(crumb)?);
         between = b"; ";
     }
     if between == b"; " {
@@ -249,12 +249,12 @@ fn read_fields(text: &[u8], fields: &[httparse::Header<'_>]) -> io::Result<(Head
     Ok((headers, framing))
 }
 
-fn unspeakable(error: InvalidUri) -> io::Error {
+fn not_expressible(error: InvalidUri) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
 fn incomplete() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the relay wrote a part of a header")
+    io::Error::new(io::ErrorKind::InvalidData, "the relay wrote an incomplete header")
 }
 
 /// The slice of a copy of `text` at the place of `part` in `text`.
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_fields_as_may_come_leave_room_for_ours() {
+    fn max_client_fields_leave_room_for_the_relays_own() {
         const OURS: [&str; 11] = [
             "via",
             "x-forwarded-for",

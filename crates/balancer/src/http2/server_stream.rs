@@ -29,13 +29,13 @@ pub(crate) type Incoming = (Request<RecvStream>, SendResponse<Piece>);
 #[derive(Debug)]
 pub(crate) struct StreamPool {
     transport: Transport,
-    count: Arc<FrameCounts>,
-    places: Mutex<PoolEntries>,
+    frame_counts: Arc<FrameCounts>,
+    entries: Mutex<PoolEntries>,
 }
 
 #[derive(Debug, Default)]
 struct PoolEntries {
-    entries: Vec<PoolEntry>,
+    all: Vec<PoolEntry>,
     /// Tasks that wait for a stream. The last one to come is the first to go: its memory is warm.
     parked: Vec<usize>,
     /// Entries of tasks that have ended.
@@ -61,7 +61,7 @@ const STREAM_OVERHEAD_BYTES: usize = 8 * 1024;
 #[derive(Debug)]
 pub(crate) struct ServerStream {
     pool: Arc<StreamPool>,
-    place: usize,
+    entry: usize,
     state: State,
     inbound: Inbound,
     /// Its task, its workspace, and what the library holds for its stream.
@@ -70,14 +70,14 @@ pub(crate) struct ServerStream {
 
 #[derive(Debug)]
 enum State {
-    /// Between two streams.
+    /// Waits for the next stream.
     Idle,
-    /// Until the answer's header.
+    /// Waits for the answer's header.
     Asked {
         respond: SendResponse<Piece>,
         is_head: bool,
     },
-    /// Until the end of the answer's body.
+    /// Sends the answer's body.
     Answering(Outbound),
     /// The stream is answered, and the rest of the request is read. A reset right after the answer makes
     /// some clients forget it.
@@ -87,34 +87,34 @@ enum State {
 
 impl StreamPool {
     /// The pool of a connection over this transport.
-    pub(crate) fn new(transport: Transport, count: Arc<FrameCounts>) -> Arc<Self> {
+    pub(crate) fn new(transport: Transport, frame_counts: Arc<FrameCounts>) -> Arc<Self> {
         let transport = Transport { http: Some("HTTP/2.0"), ..transport };
-        Arc::new(StreamPool { transport, count, places: Mutex::default() })
+        Arc::new(StreamPool { transport, frame_counts, entries: Mutex::default() })
     }
 
     /// Gives a stream to a task that waits for one. Returns a connection for a new task if none waits.
     pub(crate) fn assign(self: &Arc<Self>, incoming: Incoming) -> Option<ServerStream> {
-        let mut places = self.places();
-        if let Some(parked) = places.parked.pop() {
-            let place = &mut places.entries[parked];
-            place.incoming = Some(incoming);
-            let waker = place.waker.take();
-            drop(places);
+        let mut entries = self.entries();
+        if let Some(parked) = entries.parked.pop() {
+            let entry = &mut entries.all[parked];
+            entry.incoming = Some(incoming);
+            let waker = entry.waker.take();
+            drop(entries);
             if let Some(waker) = waker {
                 waker.wake();
             }
             return None;
         }
-        let place = places.free.pop().unwrap_or_else(|| {
-            places.entries.push(PoolEntry::default());
-            places.entries.len() - 1
+        let entry = entries.free.pop().unwrap_or_else(|| {
+            entries.all.push(PoolEntry::default());
+            entries.all.len() - 1
         });
-        places.entries[place].incoming = Some(incoming);
-        drop(places);
+        entries.all[entry].incoming = Some(incoming);
+        drop(entries);
         let (pool, inbound) = (Arc::clone(self), Inbound::default());
         Some(ServerStream {
             pool,
-            place,
+            entry,
             state: State::Idle,
             inbound,
             _held: HeldBytes::new(STREAM_OVERHEAD_BYTES),
@@ -123,37 +123,37 @@ impl StreamPool {
 
     /// Tasks with a stream that is not answered.
     pub(crate) fn busy(&self) -> usize {
-        let places = self.places();
-        places.entries.len() - places.free.len() - places.parked.len() - places.lingering()
+        let entries = self.entries();
+        entries.all.len() - entries.free.len() - entries.parked.len() - entries.lingering()
     }
 
     /// Ends the tasks that wait for a stream.
     pub(crate) fn close(&self) {
-        let mut places = self.places();
-        places.closed = true;
+        let mut entries = self.entries();
+        entries.closed = true;
         let wakers: Vec<_> =
-            places.entries.iter_mut().filter_map(|place| place.waker.take()).collect();
-        places.parked.clear();
-        drop(places);
+            entries.all.iter_mut().filter_map(|entry| entry.waker.take()).collect();
+        entries.parked.clear();
+        drop(entries);
         wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Whether a stream may stay open to read the rest of its request after its answer.
-    fn linger(&self, place: usize) -> bool {
-        let mut places = self.places();
-        let has_room = places.lingering() < MAX_LINGERING_STREAMS;
-        places.entries[place].lingers = has_room;
+    fn linger(&self, entry: usize) -> bool {
+        let mut entries = self.entries();
+        let has_room = entries.lingering() < MAX_LINGERING_STREAMS;
+        entries.all[entry].lingers = has_room;
         has_room
     }
 
-    fn places(&self) -> MutexGuard<'_, PoolEntries> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, PoolEntries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PoolEntries {
     fn lingering(&self) -> usize {
-        self.entries.iter().filter(|place| place.lingers).count()
+        self.all.iter().filter(|entry| entry.lingers).count()
     }
 }
 
@@ -210,24 +210,24 @@ impl ServerStream {
     /// Takes the next stream. A request that HTTP/1.1 cannot express is reset.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            let mut places = self.pool.places();
-            let is_left = places.entries[self.place].incoming.is_none() && memory::is_scarce();
-            if places.closed || is_left {
+            let mut entries = self.pool.entries();
+            let is_left = entries.all[self.entry].incoming.is_none() && memory::is_scarce();
+            if entries.closed || is_left {
                 self.state = State::Closed;
                 return Poll::Ready(());
             }
-            let place = &mut places.entries[self.place];
-            let Some((request, mut respond)) = place.incoming.take() else {
-                match &mut place.waker {
+            let entry = &mut entries.all[self.entry];
+            let Some((request, mut respond)) = entry.incoming.take() else {
+                match &mut entry.waker {
                     Some(waker) => waker.clone_from(cx.waker()),
                     none => {
                         *none = Some(cx.waker().clone());
-                        places.parked.push(self.place);
+                        entries.parked.push(self.entry);
                     }
                 }
                 return Poll::Pending;
             };
-            drop(places);
+            drop(entries);
             let (is_head, ended) =
                 (request.method() == Method::HEAD, request.body().is_end_stream());
             match write_request(&request, ended, self.inbound.text()) {
@@ -268,7 +268,7 @@ impl ServerStream {
         let empty = chunked && is_empty_body(&text[parsed.len..]);
         let ended = empty || parsed.framing == Framing::Empty;
         let stream = respond.send_response(parsed.head, ended).map_err(broken)?;
-        self.pool.count.answered();
+        self.pool.frame_counts.answered();
         self.state = State::Answering(match ended {
             true => Outbound::finished(stream),
             false => Outbound::new(stream, parsed.framing),
@@ -323,7 +323,7 @@ impl AsyncWrite for ServerStream {
             State::Lingering => return Poll::Ready(Ok(())),
             _ => false,
         };
-        if is_answered && stream.pool.linger(stream.place) {
+        if is_answered && stream.pool.linger(stream.entry) {
             stream.state = State::Lingering;
         } else {
             stream.inbound.clear();
@@ -335,14 +335,14 @@ impl AsyncWrite for ServerStream {
 
 impl Drop for ServerStream {
     fn drop(&mut self) {
-        let mut places = self.pool.places();
-        let place = std::mem::take(&mut places.entries[self.place]);
-        if place.waker.is_some() {
-            places.parked.retain(|&parked| parked != self.place);
+        let mut entries = self.pool.entries();
+        let entry = std::mem::take(&mut entries.all[self.entry]);
+        if entry.waker.is_some() {
+            entries.parked.retain(|&parked| parked != self.entry);
         }
-        places.free.push(self.place);
-        drop(places);
+        entries.free.push(self.entry);
+        drop(entries);
         // A stream that came too late is reset as its parts are dropped.
-        drop(place);
+        drop(entry);
     }
 }

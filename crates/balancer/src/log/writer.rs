@@ -38,12 +38,12 @@ pub(crate) struct Writer {
     /// The lines that are being written. A buffer gets this memory in exchange for its lines.
     lines: Vec<u8>,
     /// Dropped lines that the log does not mention yet.
-    untold: u64,
+    unreported: u64,
 }
 
 impl Writer {
     pub(crate) fn new(shared: Arc<LogBuffers>, sink: Sink) -> Self {
-        Writer { shared, sink, lines: Vec::new(), untold: 0 }
+        Writer { shared, sink, lines: Vec::new(), unreported: 0 }
     }
 
     /// Runs until it is told to stop.
@@ -97,24 +97,24 @@ impl Writer {
                 self.lost(memchr::memchr_iter(b'\n', &self.lines).count() as u64);
             }
         }
-        if self.untold > 0 {
+        if self.unreported > 0 {
             let line = self.line_of_loss();
             if self.sink.write(&line) {
-                self.untold = 0;
+                self.unreported = 0;
             }
         }
         wrote
     }
 
     fn lost(&mut self, lines: u64) {
-        self.untold += lines;
+        self.unreported += lines;
         self.shared.dropped.fetch_add(lines, Ordering::Relaxed);
     }
 
     /// Uses the log's own format, so that its readers can parse the line.
     fn line_of_loss(&self) -> Vec<u8> {
         let (mut line, now) = (Vec::new(), clock::since_1970());
-        let count = self.untold;
+        let count = self.unreported;
         // Writing to memory succeeds.
         let _ = match self.shared.format {
             LogFormat::Combined => {

@@ -7,14 +7,14 @@ use crate::backends::counters::{APP_TIME_DIGITS, histogram};
 
 /// Requests that the queue turned away, by reason. They only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Shed {
+pub struct ShedCounts {
     /// The queue was full.
     pub full: u64,
     /// The wait was too long.
     pub timeout: u64,
     /// The expected wait was too long.
     pub too_late: u64,
-    /// Every backend was out.
+    /// No backend was up.
     pub all_down: u64,
     /// The client left while it waited.
     pub client_gone: u64,
@@ -27,11 +27,11 @@ pub(crate) struct AppTally {
     pub(crate) queue: Histogram<u64>,
     /// Response time, in microseconds.
     pub(crate) response: Histogram<u64>,
-    pub(crate) shed: Shed,
+    pub(crate) shed: ShedCounts,
 }
 
-impl Shed {
-    pub(crate) fn add(&mut self, other: Shed) {
+impl ShedCounts {
+    pub(crate) fn add(&mut self, other: ShedCounts) {
         self.full += other.full;
         self.timeout += other.timeout;
         self.too_late += other.too_late;
@@ -45,7 +45,7 @@ impl Default for AppTally {
         AppTally {
             queue: histogram(APP_TIME_DIGITS),
             response: histogram(APP_TIME_DIGITS),
-            shed: Shed::default(),
+            shed: ShedCounts::default(),
         }
     }
 }

@@ -60,7 +60,7 @@ pub(crate) struct Dispatch<B> {
     resting: Vec<u32>,
     /// Members whose slow start is not over.
     starting: Vec<u32>,
-    /// Counts changes, so that equal members take health_changes.
+    /// Counts changes, so that equal members take turns.
     sequence: i64,
     /// The state of the random number generator.
     dice: u64,

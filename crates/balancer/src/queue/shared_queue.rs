@@ -241,9 +241,9 @@ impl SharedQueue {
 
     /// Wakes waiters, and sends events about health.
     fn announce(&self, dispatch: Guard<'_>, Changes { wakers, health_changes, .. }: Changes) {
-        let event = |(id, turn): (BackendId, HealthChange)| {
+        let event = |(id, change): (BackendId, HealthChange)| {
             let name = dispatch.member(id)?.backend.name.clone();
-            let HealthChange { health, reason } = turn;
+            let HealthChange { health, reason } = change;
             Some(HealthEvent { backend: id, name, health, reason })
         };
         let events: Vec<_> = health_changes.into_iter().filter_map(event).collect();

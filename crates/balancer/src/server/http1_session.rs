@@ -115,7 +115,7 @@ async fn serve_request(
     space.begin();
     worker.begin_record(space, most);
     let bytes = &space.input.filled()[..most];
-    let terms = RequestRules {
+    let rules = RequestRules {
         max_fields: limits.headers,
         max_target: limits.target_bytes,
         origin: &client.origin,
@@ -124,7 +124,7 @@ async fn serve_request(
     };
     let logged = space.record.as_deref_mut().map(|record| &mut record.fields);
     let passed = RewrittenRequest { head: &mut space.request, id: &mut space.id, logged };
-    let mut request = match parse_request(bytes, terms, passed) {
+    let mut request = match parse_request(bytes, rules, passed) {
         Ok(request) => request,
         Err(reject) => {
             let failure = Failure::Rejected { status: reject.status, flaw: reject.flaw };

@@ -19,7 +19,7 @@ use crate::connection::counters::EntranceCounts;
 use crate::connection::worker::Shared;
 use crate::log::Log;
 use crate::queue::app::App;
-use crate::queue::counters::Shed;
+use crate::queue::counters::ShedCounts;
 use crate::queue::dispatch::member::Standing;
 use crate::queue::dispatch::retry_budget::RetryCounts;
 use crate::queue::shared_queue::BackendStatus;
@@ -111,7 +111,7 @@ pub struct QueueSnapshot {
     /// The most requests that ever waited at once.
     pub max_depth: usize,
     /// Requests turned away.
-    pub shed: Shed,
+    pub shed: ShedCounts,
 }
 
 /// The clients' connections at one moment.
@@ -179,7 +179,7 @@ impl AppSnapshot {
                 length: app.config.queue.length,
                 depth,
                 max_depth,
-                shed: Shed::default(),
+                shed: ShedCounts::default(),
             },
             queue_time: histogram(APP_TIME_DIGITS),
             response_time: histogram(APP_TIME_DIGITS),

@@ -54,17 +54,17 @@ fn withstand(kind: &[&str], answer: &'static str) {
 }
 
 #[test]
-fn slow_headers() {
+fn slow_headers_harm_nobody_else() {
     withstand(&["-H", "-i", "1"], OK);
 }
 
 #[test]
-fn slow_bodies() {
+fn slow_bodies_harm_nobody_else() {
     withstand(&["-B", "-i", "1", "-s", "8192"], OK);
 }
 
 #[test]
-fn slow_reading() {
+fn slow_reading_harms_nobody_else() {
     let large = Box::leak(
         format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", 4 << 20, "x".repeat(4 << 20))
             .into_boxed_str(),

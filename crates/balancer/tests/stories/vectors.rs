@@ -41,7 +41,7 @@ fn folder() -> PathBuf {
 
 /// `VECTOR=text` plays only those with the text in their names.
 #[test]
-fn vectors() {
+fn each_vector_gets_the_answer_it_expects() {
     let wanted = std::env::var("VECTOR").unwrap_or_default();
     let files = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
     let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == "txt")).collect();

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn past_the_balancer() {
+    fn a_gain_without_the_balancer_shows_that_it_was_the_limit() {
         let m = model(4, 0.001, 0.0001, 2.0);
         let e =
             Evidence { balancer_thread: 0.9, ..Evidence::new(saturation(1, 4000.0, 0.0001, 1.5)) };

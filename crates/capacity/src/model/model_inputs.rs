@@ -1,4 +1,4 @@
-//! What a model is fitted to. RetainedMemory beside an answer, it gives that answer's model again, or what another
+//! What a model is fitted to. Kept beside an answer, it gives that answer's model again, or what another
 //! version of the science makes of the same measurements.
 
 use serde::{Deserialize, Serialize};

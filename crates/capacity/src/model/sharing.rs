@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_nothing() {
+    fn a_gap_within_the_noise_is_not_sharing() {
         assert_eq!(fit(&[(2, 20.1)]), Sharing::Nothing);
         assert_eq!(fit(&[(2, 19.8), (4, 39.9)]), Sharing::Nothing);
     }

@@ -2,7 +2,7 @@
 //!
 //! Repeated runs are compared by their figures, with Welch's interval: what differs from run to run
 //! is in it. A single run has only its windows, drawn again in blocks ([`crate::stats::bootstrap`]): what
-//! differs from run to run is not. ThroughputTable and times are compared by their ratio, on a logarithmic
+//! differs from run to run is not. Throughput and times are compared by their ratio, on a logarithmic
 //! scale, so that twice and half are equally far; shares of errors by their difference.
 //!
 //! Times come from the buckets of histograms, and errors are few; of a load at a rate, one request more

@@ -64,7 +64,7 @@ mod tests {
 
     // Anscombe's first set: slope 0.5 with a standard error of 0.118, t(9) = 2.262.
     #[test]
-    fn anscombe() {
+    fn the_fit_matches_anscombes_published_line() {
         let xs = [10.0, 8.0, 13.0, 9.0, 11.0, 14.0, 6.0, 4.0, 12.0, 7.0, 5.0];
         let ys = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68];
         let points: Vec<(f64, f64)> = xs.into_iter().zip(ys).collect();

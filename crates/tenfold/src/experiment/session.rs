@@ -1,4 +1,4 @@
-//! The order of the probes, and what is known so far.
+//! Runs the probes in order and keeps what they found.
 
 use std::time::{Duration, Instant};
 
@@ -36,14 +36,15 @@ pub struct Session<'a> {
 const UNLIMITED: usize = 1 << 20;
 /// Concurrency at one instance beyond which a single generator thread measures itself.
 const MOST_CONCURRENCY: usize = 1024;
-/// A rung may take this part of what is left of the budget, and two instances that one.
-pub(super) const RUNG: u32 = 3;
-const TWO: u32 = 2;
-/// A rung that the goal does not need may take this part of the whole budget.
-const NOT_NEEDED: u32 = 30;
-/// A probe of one or two full instances in which more fail than this, and than the goal allows, does not
-/// count.
-const SPOILED: f64 = 0.01;
+/// A rung may take 1/3 of the budget that is left.
+pub(super) const RUNG_BUDGET_DIVISOR: u32 = 3;
+/// The measurement of two instances may take 1/2 of the budget that is left.
+const TWO_INSTANCES_BUDGET_DIVISOR: u32 = 2;
+/// A rung that the goal does not need may take 1/30 of the whole budget.
+const UNNEEDED_RUNG_BUDGET_DIVISOR: u32 = 30;
+/// A probe of one or two full instances does not count if a larger share of its requests fails. A goal
+/// that allows more failures raises this limit.
+const MAX_FAILED_SHARE: f64 = 0.01;
 
 impl<'a> Session<'a> {
     pub async fn new(
@@ -160,11 +161,11 @@ impl<'a> Session<'a> {
         while concurrency <= most && self.known.failing().is_none() {
             let cycle = concurrency as f64 / self.known.peak();
             let timing = ProbeTiming::saturating(cycle);
-            let worth = self.worth(concurrency, flat);
-            if concurrency > 2 && timing.cost(cycle) > worth {
+            let rung_budget = self.rung_budget(concurrency, flat);
+            if concurrency > 2 && timing.cost(cycle) > rung_budget {
                 break;
             }
-            let timing = timing.within(worth.max(timing.cost(cycle)));
+            let timing = timing.within(rung_budget.max(timing.cost(cycle)));
             let Some(rung) = self.rung(concurrency, timing).await? else { break };
             self.known.learn().rungs.push(rung);
             flat = if self.known.ladder().is_some_and(|l| l.is_last_step_flat()) {
@@ -196,25 +197,25 @@ impl<'a> Session<'a> {
             }
             rung => rung?,
         };
-        let Some(what) = self.spoilt(&rung) else { return Ok(Some(rung)) };
+        let Some(what) = self.failure_of(&rung) else { return Ok(Some(rung)) };
         self.known.learn().notes.push(format!(
             "With {concurrency} requests at once one instance {what}; the plan stays below."
         ));
         Ok(None)
     }
 
-    /// What became of the requests where too many failed to tell what the instances can do.
-    pub(super) fn spoilt(&self, o: &Observation) -> Option<String> {
-        let allowed = self.experiment.goal.max_errors.max(SPOILED);
+    /// Describes the failures if too many requests failed to judge the instances.
+    pub(super) fn failure_of(&self, o: &Observation) -> Option<String> {
+        let allowed = self.experiment.goal.max_errors.max(MAX_FAILED_SHARE);
         (o.slowest.is_none() || o.fails(allowed)).then(|| match &o.top_error {
             Some(error) => format!("failed {:.0} % of them ({error})", o.error_ratio() * 100.0),
             None => "answered none of them".to_owned(),
         })
     }
 
-    /// What a rung may cost: up to what the goal asks of one instance a third of what is left, beyond that, and
-    /// for the second flat step that makes sure, next to nothing.
-    fn worth(&self, concurrency: usize, flat: usize) -> Duration {
+    /// A rung that the goal needs may take a third of the budget left. Any other rung takes a thirtieth of
+    /// the whole. A step after a flat one only makes sure, so the goal does not need it.
+    fn rung_budget(&self, concurrency: usize, flat: usize) -> Duration {
         let needed = match self.experiment.workload.pattern {
             _ if self.experiment.depth == Depth::Capacity => f64::INFINITY,
             Pattern::Closed { users, .. } => users as f64,
@@ -222,7 +223,11 @@ impl<'a> Session<'a> {
             Pattern::Open { rate } => 2.0 * rate / self.known.light_rate(),
         };
         let is_needed = flat == 0 && (concurrency as f64) < 2.0 * needed;
-        if is_needed { self.budget.left() / RUNG } else { self.budget.total() / NOT_NEEDED }
+        if is_needed {
+            self.budget.left() / RUNG_BUDGET_DIVISOR
+        } else {
+            self.budget.total() / UNNEEDED_RUNG_BUDGET_DIVISOR
+        }
     }
 
     /// A probe whose interval stays wide takes no more than its part of what is left, or what it needs.
@@ -299,10 +304,11 @@ impl<'a> Session<'a> {
         }
         self.scale(2).await?;
         let cycle = users as f64 / (2.0 * self.known.peak());
-        let timing = self.cap_to_budget(ProbeTiming::saturating(cycle), cycle, TWO);
+        let timing =
+            self.cap_to_budget(ProbeTiming::saturating(cycle), cycle, TWO_INSTANCES_BUDGET_DIVISOR);
         let probe = self.saturating(2, users, timing, WarmUp::Time);
-        let second = self.settled(&probe, Stage::Two).await?;
-        match self.spoilt(&second) {
+        let second = self.settled(&probe, Stage::TwoInstances).await?;
+        match self.failure_of(&second) {
             Some(what) => self.known.learn().notes.push(format!(
                 "With {users} requests at once two instances {what}; what they do together is not known from that."
             )),
@@ -329,7 +335,7 @@ impl<'a> Session<'a> {
         timing: ProbeTiming,
         warm_up: WarmUp,
     ) -> Result<Observation, Abort> {
-        let stage = if instances == 1 { Stage::Ladder } else { Stage::Two };
+        let stage = if instances == 1 { Stage::Ladder } else { Stage::TwoInstances };
         let probe = self.saturating(instances, users, timing, warm_up);
         self.probe(&probe, stage).await
     }
@@ -368,7 +374,7 @@ impl<'a> Session<'a> {
         let max_errors = self.experiment.goal.max_errors;
         let probe =
             Probe { purpose, instances, workload, timeout, timing, warm_up, max_errors, setting };
-        self.probe(&probe, Stage::Two).await
+        self.probe(&probe, Stage::TwoInstances).await
     }
 
     pub(super) async fn probe(
@@ -405,7 +411,7 @@ impl<'a> Session<'a> {
         let step = ProbeTiming::saturating(cycle).cost(cycle);
         match stage {
             Stage::Ladder => 2 * step + self.confirmations(0),
-            Stage::Two => step + self.confirmations(0),
+            Stage::TwoInstances => step + self.confirmations(0),
             Stage::Goal => self.confirmations(0),
         }
     }
@@ -432,10 +438,9 @@ pub(super) fn bound(experiment: &Experiment) -> Option<Duration> {
     experiment.goal.p99.or(experiment.goal.p95)
 }
 
-/// How long a request may wait for a slot. Arrivals that nobody can carry are refused while there is
-/// still time to answer the others: in a queue without such a bound nearly everybody is served just
-/// after having gone, and what is completed tells nothing of the capacity. Four times the goal, so
-/// that where it is held hardly anybody waits for so long.
+/// How long a request may wait for a slot. Arrivals beyond the capacity are refused early. Otherwise nearly
+/// all are served after their clients have left, and the throughput says nothing about the capacity.
+/// The limit is four times the goal, so that hardly any request reaches it where the goal is met.
 pub(super) fn longest_wait(experiment: &Experiment) -> Duration {
     match (experiment.workload.pattern, bound(experiment)) {
         (Pattern::Open { .. }, Some(bound)) => {
@@ -449,7 +454,7 @@ pub(super) fn longest_wait(experiment: &Experiment) -> Duration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Ladder,
-    Two,
+    TwoInstances,
     Goal,
 }
 

@@ -10,7 +10,7 @@ use super::Depth;
 use super::observation::Observation;
 use super::probe::{Abort, Probe, WarmUp};
 use super::probe_timing::ProbeTiming;
-use super::session::{RUNG, Session, Stage};
+use super::session::{RUNG_BUDGET_DIVISOR, Session, Stage};
 
 /// New instances have this part of the budget to warm up, and half of what is left of it.
 const WARMING: u32 = 4;
@@ -56,11 +56,11 @@ impl Session<'_> {
         let cycle = users as f64 / self.known.facts().rungs[rung].throughput();
         let timing = ProbeTiming::saturating(cycle);
         let timing = ProbeTiming { most: timing.least, ..timing };
-        if timing.cost(cycle) > self.budget.left() / RUNG {
+        if timing.cost(cycle) > self.budget.left() / RUNG_BUDGET_DIVISOR {
             return Ok(false);
         }
         let again = self.saturate(1, users, timing, WarmUp::Time).await?;
-        let counts = self.spoilt(&again).is_none();
+        let counts = self.failure_of(&again).is_none();
         if counts {
             self.known.learn().rungs[rung] = again;
         }

@@ -11,7 +11,7 @@ pub(super) struct Candidates {
     pub(super) order: Heap,
     /// For policies with a key.
     pub(super) ring: Ring,
-    /// The clock of the health_changes.
+    /// The clock of the turns.
     pub(super) clock: u64,
     /// Requests in flight at these backends or waiting for one of them.
     pub(super) load: u64,
@@ -35,7 +35,7 @@ impl Candidates {
         ((self.load + 1) * 5 * weight).div_ceil(4 * self.weight.max(1))
     }
 
-    /// The step on the clock between two health_changes of a backend.
+    /// The step on the clock between two turns of a backend.
     pub(super) fn stride(weight: u64) -> u64 {
         (1 << 32) / weight
     }

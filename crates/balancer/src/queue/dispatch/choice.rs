@@ -72,7 +72,7 @@ impl<B: Clone> Dispatch<B> {
             candidates.load + load - std::mem::replace(&mut member.counted_load, load);
         self.sequence += 1;
         let busy = |load: u64| load.saturating_mul(LOAD_SCALE) / member.weight();
-        // A backend moves behind its equals at every change, so that they take health_changes.
+        // A backend moves behind its equals at every change, so that they take turns.
         let last = self.sequence;
         let rank: Option<Rank> = match self.policy {
             _ if !takes || member.in_flight >= member.room() => None,

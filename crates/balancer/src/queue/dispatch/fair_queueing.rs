@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use crate::net::client_network::ClientNetwork;
 
-/// FairQueueing by their address. All clients without one are a single client.
+/// Clients by their address. All clients without one are a single client.
 #[derive(Debug, Default)]
 pub(super) struct FairQueueing {
     /// Hashed with a secret, because clients choose their addresses.

@@ -42,7 +42,7 @@ fn a_single_threaded_burner() {
 
 // Two threads that take turns at one core, as under an interpreter lock, half of the time asleep.
 #[test]
-fn an_interpreter_lock() {
+fn threads_that_take_turns_at_a_core_are_cpu_bound() {
     let mut m = model(2, 0.02, 0.01, 4.0);
     let (one, two) = (saturation(1, 98.0, 0.01, 1.1), saturation(2, 195.0, 0.01, 2.2));
     m.fit(&[two]);

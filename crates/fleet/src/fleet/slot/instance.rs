@@ -95,7 +95,7 @@ pub(super) async fn left(leave: &mut watch::Receiver<Stay>) {
 }
 
 /// Starts an instance and waits until it is ready. Its row takes the place of the row `before`, and
-/// stays on the status_table when it fails.
+/// stays on the status table when it fails.
 pub(super) async fn launch(
     context: Arc<Context>,
     identity: Identity,

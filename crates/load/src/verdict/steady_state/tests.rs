@@ -111,7 +111,7 @@ fn synchronous_users_of_a_slow_server_are_steady() {
 }
 
 #[test]
-fn little_says_nothing() {
+fn too_few_answers_leave_steadiness_unknown() {
     assert_eq!(judged(1, |_| (1000.0, 1.0))[0], Steadiness::Unknown);
     assert_eq!(judged(30, |_| (0.5, 1.0))[0], Steadiness::Unknown);
     assert_eq!(Steadiness::of(&time_series(10, 1, |_| (1e-9, 1.0)), 0, 0), Steadiness::Unknown);

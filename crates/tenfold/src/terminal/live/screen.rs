@@ -10,9 +10,9 @@ use super::View;
 use super::draw::{self, Help};
 use crate::terminal::output;
 
-/// Dropped, it gives the terminal back, if that is still there. A panic does so before its message.
+/// Restores the terminal on drop. On a panic, it is restored before the message.
 pub struct Screen {
-    /// Its own mode would panic where the terminal has gone, as it says so on standard error.
+    /// Ratatui's own drop would panic when the terminal is gone.
     terminal: ManuallyDrop<DefaultTerminal>,
 }
 
@@ -20,8 +20,8 @@ impl Screen {
     /// Whether there is somebody who looks and types.
     pub fn is_possible() -> bool {
         // A job in the background would be stopped for touching the terminal.
-        let in_front = rustix::termios::tcgetpgrp(stdin()) == Ok(rustix::process::getpgrp());
-        stdin().is_terminal() && stdout().is_terminal() && in_front && !output::is_dumb()
+        let is_foreground = rustix::termios::tcgetpgrp(stdin()) == Ok(rustix::process::getpgrp());
+        stdin().is_terminal() && stdout().is_terminal() && is_foreground && !output::is_dumb()
     }
 
     pub fn open() -> anyhow::Result<Screen> {

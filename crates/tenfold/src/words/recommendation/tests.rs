@@ -144,7 +144,7 @@ fn oversubscription_is_not_blamed_on_user_count() {
 }
 
 #[test]
-fn ordinals() {
+fn ordinals_take_the_right_article_and_ending() {
     assert_eq!(
         [2, 8, 11, 21, 80, 112].map(ordinal),
         ["a second", "an eighth", "an 11th", "a 21st", "an 80th", "a 112th"]

@@ -1,5 +1,5 @@
-//! What choosing costs. No assertion: a shared machine has no say in what is right. `make
-//! bench-choosing` prints it.
+//! Measures what a choice of a backend costs. `make bench-choosing` prints it. It asserts nothing,
+//! because timings on a shared machine vary.
 
 use super::*;
 use crate::queue::dispatch::ring::hash;
