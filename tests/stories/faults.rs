@@ -1,5 +1,6 @@
-//! What happens to requests while instances die, come, go and are replaced, under a load that waits
-//! for nobody: no GET fails, and no POST is executed twice. And while one client attacks the others.
+//! What happens to requests while instances die, come, go and are replaced, under a load that waits for
+//! nobody. No GET fails, and no POST is executed twice. This also holds while one client attacks the
+//! others.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -17,8 +18,8 @@ use crate::harness::{Home, Serving, alone, eventually, get, json, said, send};
 /// GETs a second, far below what one instance can do.
 const RATE: usize = 2000;
 
-/// Instances of which one is killed every 2 s: so many that none dies as often as an app that cannot
-/// run, which would wait ever longer.
+/// One instance is killed every 2 s. With this many, none dies as often as an app that cannot run, whose
+/// restarts wait ever longer.
 const INSTANCES: usize = 8;
 
 /// How long the load lasts. `make soak` makes it minutes.

@@ -1,7 +1,7 @@
 //! Findings on apps of `tests/apps` that have one bottleneck and no other, and on pairs.
 //!
-//! Apps are measured again when Tenfold itself says that the machine was too busy, and what rests on
-//! rates holds only of a plan that Tenfold stands for: a busy machine makes even a sleep longer.
+//! Apps are measured again when Tenfold itself says that the machine was too busy. A busy machine makes
+//! even a sleep longer. So checks that rest on rates hold only of a plan that Tenfold stands for.
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};

@@ -75,8 +75,8 @@ impl Home {
         self.tenfold(arguments).output().unwrap()
     }
 
-    /// Runs a measurement to its end, and again while the program says itself that the machine was too
-    /// busy to tell, as its user would; three times at most.
+    /// Runs a measurement to its end. It is repeated, as its user would do, while the program says that the
+    /// machine was too busy. It runs three times at most.
     pub fn measure(&self, arguments: &str) -> Output {
         let mut output = self.run(arguments);
         for _ in 0..2 {
@@ -183,8 +183,8 @@ pub fn get(address: SocketAddr, path: &str) -> Result<String, String> {
     }
 }
 
-/// An address that nobody listens on, and that nobody gets until it is used: its port is below those
-/// that the kernel gives out by itself (`net.ipv4.ip_local_port_range`), to each story another.
+/// An address that nobody listens on, and that nobody gets until it is used. Its port is below those that
+/// the kernel gives out by itself (`net.ipv4.ip_local_port_range`). Each story gets another one.
 pub fn free_address() -> String {
     static TAKEN: AtomicU32 = AtomicU32::new(0);
     loop {

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::harness::{Home, alone, eventually, example, free_address, json, said, shared, sound};
 
-/// A plan of an example with further arguments, as JSON; none if Tenfold itself doubts it each time, as
-/// on a machine that is busy with something else.
+/// A plan of an example with further arguments, as JSON. None if Tenfold doubts it each time, as on a
+/// machine that is busy with something else.
 fn plan(home: &Home, name: &str, arguments: &str) -> Option<(Value, Output)> {
     let config = example(name).join("tenfold.toml");
     let arguments = format!("plan --quiet --json - --config {} {arguments}", config.display());
@@ -68,8 +68,8 @@ fn fibscale_is_predicted_within_ten_percent() {
     }
 }
 
-/// Requests a second that the blocking app answers without Tenfold, one after the other: a sleep of 20 ms takes
-/// up to 3 ms longer where idle cores are slow to wake.
+/// Requests a second that the blocking app answers without Tenfold, one after the other. A sleep of 20 ms
+/// takes up to 3 ms longer where idle cores are slow to wake.
 fn asked_alone() -> f64 {
     const REQUESTS: u32 = 40;
     let address = free_address();

@@ -45,8 +45,8 @@ fn property(machine: &Machine, unit: &str, name: &str) -> String {
     machine.systemctl(&format!("show {unit} --property {name} --value")).trim().to_owned()
 }
 
-/// Whether control groups are of version 2. With version 1 the group of a service is gone, with the reason why the
-/// kernel has killed it, once systemd knows; and no user's systemd has the controllers.
+/// Whether control groups are of version 2. With version 1 the group of a service is gone once systemd
+/// knows. The reason why the kernel has killed it is gone, too. And no user's systemd has the controllers.
 fn is_unified() -> bool {
     Path::new("/sys/fs/cgroup/cgroup.controllers").exists()
 }

@@ -1,5 +1,5 @@
-//! Under a real systemd, as its manager of a user's services: it is told when Tenfold serves, who serves
-//! after a takeover, and starts another one where it died.
+//! Tenfold under a real systemd that manages a user's services. Systemd learns when Tenfold serves, and who
+//! serves after a takeover. It starts another one when Tenfold dies.
 
 use std::path::Path;
 

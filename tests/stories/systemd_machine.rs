@@ -1,5 +1,5 @@
-//! A machine that systemd has booted, as far as a story can tell: namespaces in which a real one is process 1,
-//! with a bus, a journal and a user's own systemd beside it.
+//! A machine that systemd has booted, as far as a story can tell. It has namespaces in which a real systemd
+//! is process 1, with a bus, a journal and a user's own systemd beside it.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

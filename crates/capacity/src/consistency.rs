@@ -1,5 +1,5 @@
-//! A finished answer against itself: the model against what was measured, the reason against the findings, the
-//! findings against what was tried, and the remedies against the advice.
+//! Checks a finished answer against itself. It compares the model with the measurements, and the reason
+//! with the findings. It compares the findings with what was tried, and the remedies with the advice.
 
 use crate::calibration::MODEL_AGREEMENT;
 use crate::finding::explanation::{advises_instances, no_more_helps};

@@ -1,5 +1,5 @@
-//! The load generator: it sends requests as users or as a stream of arrivals would, times them
-//! honestly, and says whether its own numbers can be trusted.
+//! The load generator. It sends requests as users or as a stream of arrivals would, and times them
+//! honestly. It says whether its own numbers can be trusted.
 //!
 //! A run is described by a [`Config`], started with [`Run::start`], steered through a [`Control`]
 //! and ends in a [`Report`] that carries its own [`Verdict`].

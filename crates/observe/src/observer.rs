@@ -27,12 +27,12 @@ pub struct Target {
 /// Which processes or threads a target is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Every process of a process group, and what these have started in groups of their own, as a
-    /// database's server does with its workers, or in the control group that is theirs alone, as it does
-    /// in the background: an instance with all that it starts.
+    /// An instance with all that it starts: every process of a process group, and what these have started.
+    /// Some servers start processes in groups of their own, as a database does with its workers. Some put
+    /// them into a control group that is theirs alone, as background processes.
     ProcessGroup(i32),
-    /// Every process of the control group that this process is in, and of the groups below it: a
-    /// container or a unit with all that it starts. The group is looked up once, and outlives the process.
+    /// A container or a unit with all that it starts: every process of this process's control group, and of
+    /// the groups below it. The group is looked up once, and outlives the process.
     ControlGroup(i32),
     /// A process with all that it and its children have started: a server that something else runs.
     ProcessTree(i32),

@@ -1,5 +1,5 @@
-//! The main job: one instance under doubling concurrency, two instances, the model, and its
-//! confirmation at the recommended count and those beside it, and where it is least sure.
+//! The main job. It measures one instance under doubling concurrency, then two instances, and fits the
+//! model. It confirms the model at the recommended count, at those beside it, and where it is least sure.
 //!
 //! - `probe_timing`: how long each probe takes, and the budget of all.
 //! - `probe`: one measurement, until its interval is tight.

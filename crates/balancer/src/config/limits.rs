@@ -12,8 +12,8 @@ pub struct QueueLimits {
     pub wait: Duration,
 }
 
-/// How many requests of an app may be retried on another backend: a share of the requests of the last
-/// ten seconds, and a few more.
+/// How many requests of an app may be retried on another backend. The limit is a share of the requests of
+/// the last ten seconds, and a few more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryLimits {
     /// Percent of the requests.

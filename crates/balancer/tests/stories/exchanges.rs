@@ -33,8 +33,8 @@ fn keep_alive_on_both_sides() {
     );
 }
 
-/// Nagle's algorithm keeps the body back until the header is acknowledged, which Linux does after
-/// 40 ms; not so the first few times on a connection.
+/// Nagle's algorithm keeps the body back until the header is acknowledged, which Linux does after 40 ms.
+/// Linux acknowledges at once the first few times on a connection.
 #[test]
 fn a_body_that_follows_its_header_is_not_waited_for() {
     let origin = Origin::new(|mut peer| {

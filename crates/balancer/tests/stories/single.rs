@@ -1,5 +1,5 @@
-//! Real servers that serve one connection, or one request, at a time: nothing stalls, however many
-//! ask, and the checks of their health get their turn too.
+//! Real servers that serve one connection, or one request, at a time. Nothing stalls, however many clients
+//! ask, and health checks get their turn too.
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -46,8 +46,8 @@ fn a_missing_socket_is_a_connect_error_that_names_no_path() {
     assert!(answer.starts_with("HTTP/1.1 502") && !answer.contains("nonexistent"), "{answer}");
 }
 
-/// A server that accepts nobody and has no room for one more refuses at once over a Unix socket,
-/// where over TCP it would be waited for.
+/// A server that accepts nobody and has no room for one more refuses at once over a Unix socket. Over TCP
+/// the client would have to wait.
 #[test]
 fn a_full_backlog_is_waited_for() {
     let directory = tempfile::tempdir().unwrap();

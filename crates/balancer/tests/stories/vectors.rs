@@ -120,8 +120,8 @@ impl Play {
         }
     }
 
-    /// The next request, of this client if its connection is open, has to come over the backend's
-    /// connection if that is open, with nothing before it; and its answer back.
+    /// Sends one more request, of this client if its connection is open. It has to come over the backend's
+    /// connection if that is open, with nothing before it. Its answer has to come back.
     fn probe(mut self) -> Result<(), String> {
         let steps = ["> {get}", ">> {get}", "<< {ok}", "< {ok}"];
         if self.client.is_none() {

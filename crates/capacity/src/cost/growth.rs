@@ -167,8 +167,8 @@ impl Setting {
     }
 }
 
-/// Which settings are worth their price: no other costs as little and does more, or does as much
-/// and costs less (Pareto), by more than two runs differ. Those that miss the goal are not.
+/// Which settings are worth their price (Pareto). No other setting costs as little and does more, or does
+/// as much and costs less, by more than two runs differ. A setting that misses the goal is not worth it.
 pub fn frontier(settings: &[Setting]) -> Vec<bool> {
     let beats = |a: &Setting, b: &Setting| {
         let (cheaper, faster) = (b.month / a.month, a.rate / b.rate);

@@ -1,5 +1,5 @@
-//! What limits the recommended count, where one instance and two did not show it: the reason of an answer and the
-//! outcome of a trial are always findings.
+//! Explains what limits the recommended count, where one instance and two did not show it. The reason of an
+//! answer and the outcome of a trial are always findings.
 
 use super::dependency;
 use super::diagnosis::diagnose;

@@ -1,9 +1,9 @@
 //! Whether an instance serves all that wait alike.
 //!
-//! With `c` requests in flight all the time the mean response time is `c / X` (Little's law), whatever the order
-//! of service. A median far below it means that most answers come early and a few wait for all the others: a
-//! server that keeps a thread for a busy connection starves the rest. Services that vary look alike, but they do
-//! so with one request in flight already.
+//! With `c` requests in flight all the time the mean response time is `c / X` (Little's law), whatever the
+//! order of service. If the median is far below it, most answers come early and a few wait for all the
+//! others. A server that keeps a thread for a busy connection starves the rest. Uneven services look alike,
+//! but they already do so with one request in flight.
 
 use crate::calibration::UNFAIR_MEDIAN_SHARE;
 

@@ -30,8 +30,8 @@ impl InFlightLimit {
         }
     }
 
-    /// What the workload lacks if a request takes `service` seconds: users have a connection each; of
-    /// arrivals that nobody holds up, by Little's law, the number in flight is Poisson's.
+    /// What the workload lacks if a request takes `service` seconds. Users have a connection each. Arrivals
+    /// are not held up, so the number in flight is Poisson's (Little's law gives its mean).
     pub fn shortage(self, workload: &Workload, service: f64) -> Option<Shortage> {
         let needed = match *workload {
             Workload::Closed { users, .. } => users,

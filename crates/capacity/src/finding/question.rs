@@ -48,10 +48,11 @@ impl Question {
         questions
     }
 
-    /// What two instances leave open: with half of the cores and more busy, is it the cores that the
-    /// second one lacks, or something that both use? Not where two do less than one on full cores: they
-    /// take them from each other, and on a core less they do so less. And not where balancer and generator
-    /// fill them, so that the instances would not miss the core, or have no more to give themselves.
+    /// What two instances leave open. With half of the cores and more busy, does the second one lack cores,
+    /// or do both use something else? There is no such question where two do less than one on full cores.
+    /// They take the cores from each other, and on a core less they do so less. There is none either where
+    /// balancer and generator fill the cores. Then the instances would not miss the core, or have no more
+    /// to give themselves.
     pub fn of_two(model: &Model, e: &Evidence) -> Option<Question> {
         let two = e.two?;
         // Half of what it would be if the cores were all that counts.

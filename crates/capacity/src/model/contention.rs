@@ -1,8 +1,9 @@
 //! What instances complete together: they wait for the cores, and for whatever else they share.
 //!
-//! Waiting for what is shared is a delay before the cores, so that the two do not multiply: many instances complete
-//! what the lower one of the two limits lets through. Source: the surrogate delays of Jacobson and Lazowska,
-//! "Analyzing queueing networks with simultaneous resource possession", Communications of the ACM 25, 1982.
+//! Waiting for what is shared is a delay before the cores, so the two effects do not multiply. Many
+//! instances complete what the lower of the two limits lets through. Source: the surrogate delays of
+//! Jacobson and Lazowska, "Analyzing queueing networks with simultaneous resource possession",
+//! Communications of the ACM 25, 1982.
 
 use crate::model::network::Model;
 use crate::queueing::birth_death;
@@ -42,8 +43,9 @@ impl Model {
         held.alone / alone * birth_death::repairman(held.total(), away + delay, rate)
     }
 
-    /// The share that is left by what is shared beside the cores where so much is completed, and by how much more
-    /// than the completions it varies: the nearer the cores are to their end, the less these tell of it.
+    /// The share of the throughput that is left by what is shared beside the cores, at this throughput.
+    /// Also returns the factor by which this share varies more than the throughput. The nearer the cores
+    /// are to their limit, the less the throughput says about the share.
     pub(super) fn left_beside_cores(&self, instances: usize, throughput: f64) -> (f64, f64) {
         let held = Held::full(self, instances);
         let Some(away) = self.away_with(held.jobs) else {
@@ -116,8 +118,9 @@ mod tests {
     /// CPU seconds of balancer and generator in one request (`saturation`).
     const RELAY: f64 = 1e-4;
 
-    /// Exact completions a second of `jobs` that are at the cores (processor sharing), at a lock and elsewhere for so
-    /// many seconds each: the product form of Baskett, Chandy, Muntz and Palacios, Journal of the ACM 22, 1975.
+    /// Exact completions a second of `jobs` that spend so many seconds each at the cores (processor
+    /// sharing), at a lock and elsewhere. It is the product form of Baskett, Chandy, Muntz and Palacios,
+    /// Journal of the ACM 22, 1975.
     fn exact(jobs: usize, cpu: f64, lock: f64, elsewhere: f64) -> f64 {
         let rate = |j: usize| (j as f64 / cpu).min(CORES / (cpu + RELAY));
         let product =

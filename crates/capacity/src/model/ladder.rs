@@ -83,8 +83,8 @@ impl Ladder {
         Saturation { throughput: self.peak(), error: self.error(), ..best }
     }
 
-    /// The rungs that tell the peak: the best one, and where that one is luck, all that would have been the
-    /// best by as much luck.
+    /// The rungs that show the peak: the best one, and those that would have been the best by luck. The
+    /// others count only where the best one may be luck.
     fn full(&self) -> impl Iterator<Item = &Rung> + Clone {
         let best = self.rungs.iter().max_by(|a, b| a.throughput.total_cmp(&b.throughput));
         let best = best.unwrap_or(&self.rungs[0]);
@@ -142,16 +142,17 @@ impl Ladder {
         after.throughput < before.throughput * (1.0 + MIN_GROWTH) || self.is_luck(after, before)
     }
 
-    /// `k`: how many requests the instance can usefully hold at once: as many as it takes in, where it leaves
-    /// others unread until one of its threads or workers is free, else what the throughput tells.
+    /// `k`: how many requests the instance can usefully hold at once. Some instances leave requests unread
+    /// until one of their threads or workers is free. Then `k` is what they take in, and else what the
+    /// throughput shows.
     pub fn slots(&self) -> usize {
         let by_throughput = self.slots_by_throughput();
         self.workers(by_throughput).unwrap_or(by_throughput)
     }
 
-    /// Threads or workers of an instance that reads a request only when one of them is free, so that as many are
-    /// inside however many queue. The throughput must agree: what is read ahead is not served yet, and busy cores
-    /// make too few or too many slots of it.
+    /// Threads or workers of an instance that reads a request only when one of them is free. So as many are
+    /// inside, however many queue. The throughput must agree, because a request that is read ahead is not
+    /// served yet. Busy cores give too few or too many slots.
     fn workers(&self, by_throughput: usize) -> Option<usize> {
         let is_queue = |r: &&Rung| r.inside.is_some_and(|inside| 3 * inside <= 2 * r.concurrency);
         let inside = self.rungs.iter().filter(is_queue).filter_map(|r| r.inside);
@@ -168,8 +169,8 @@ impl Ladder {
         self.peak() * below.concurrency as f64 / below.throughput
     }
 
-    /// Whether one of several slots rests while an answer and the next request are on their way, unless one more
-    /// request waits at the instance already.
+    /// Whether one of several slots rests while an answer and the next request are on their way. One more
+    /// request that waits at the instance would prevent that.
     pub fn rests(&self) -> bool {
         let slots = self.slots();
         slots > 1 && self.in_flight(slots) > slots as f64 + CLIENT_GAP_MAX
@@ -177,12 +178,13 @@ impl Ladder {
 
     /// The slots that the throughput tells.
     ///
-    /// By Little's law the peak keeps `peak x light service` requests in service; that is exact for a
-    /// pool of k serial workers. With many slots the knee is soft and a slot too many costs little,
-    /// so a fifth is added; the count never passes the first rung that nearly reached the peak. Where requests
-    /// hinder each other well before, as at shared cores, or help each other after, as where one turn of
-    /// a loop serves several, it takes what brings nearly all of the peak. What may be chance makes no
-    /// slot.
+    /// By Little's law the peak keeps `peak x light service` requests in service. That is exact for a pool
+    /// of k serial workers. With many slots the knee is soft and a slot too many costs little, so a fifth
+    /// is added. The count never passes the first rung that nearly reached the peak.
+    ///
+    /// Requests may hinder each other well before the peak, as at shared cores. They may help each other
+    /// after it, as where one turn of a loop serves several. Then the count is what brings nearly all of
+    /// the peak. A difference within chance makes no slot.
     fn slots_by_throughput(&self) -> usize {
         let peak = self.sure_peak();
         let reached = self.rungs.iter().find(|r| r.throughput * (1.0 + CLIENT_GAP_MAX) > peak);
@@ -227,9 +229,8 @@ impl Ladder {
         Some(before.concurrency + (missing * between).ceil() as usize)
     }
 
-    /// By which share of it the peak is more than what the instance did with one request in each slot, so
-    /// that each rested while an answer and the next request were on their way; 0 where that was not
-    /// measured.
+    /// The share by which the peak is above the throughput with one request in each slot. There each slot
+    /// rested while an answer and the next request were on their way. It is 0 where that was not measured.
     pub(crate) fn rest(&self) -> f64 {
         let slots = self.slots();
         let full = self.rungs.iter().find(|r| r.concurrency == slots);

@@ -1,12 +1,12 @@
 //! What the model does not know of response times: by how much those of a measured count were longer.
 //!
-//! A core serves the requests in its own queue while the next one idles, a sleeping one takes its time to
-//! wake: what is left out of the model at one count is left out at its neighbours too. So the difference
-//! of the logarithms is taken over, less what chance has in it.
+//! A core serves the requests in its own queue while the next one idles, and a sleeping core takes time to
+//! wake. What the model leaves out at one count, it leaves out at the neighbours too. So they take over the
+//! difference of the logarithms, less what chance has in it.
 //!
-//! Instances with little to do are the other reason: cores sleep, caches are cold, and timers fire late, so that
+//! Instances with little to do are the other reason. Cores sleep, caches are cold, and timers fire late. So
 //! a request takes several times as long as in a ladder that never rests. That lasts, and all counts with
-//! as little to do have it in common: there the whole difference counts.
+//! as little to do share it. There the whole difference counts.
 
 use serde::Serialize;
 

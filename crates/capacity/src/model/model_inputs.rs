@@ -58,9 +58,9 @@ impl ModelInputs {
         warm.map(|(_, s)| *s).collect()
     }
 
-    /// What one instance does when it is full, by all that was measured of that while it was warm: the best
-    /// rung alone is by chance a good one. No law lets `n` instances do more than `n` times one: where they did,
-    /// the machine was slower when one was measured, and each of them counts as one.
+    /// What one full instance does, by all warm measurements of it, because the best rung alone is good by
+    /// chance. No law lets `n` instances do more than `n` times one. Where they did, the machine was slower
+    /// when one was measured, and each of them counts as one.
     fn one_again(&self, is_saturated: bool) -> Saturation {
         let each =
             |s: &Saturation| Saturation { throughput: s.throughput / s.instances as f64, ..*s };

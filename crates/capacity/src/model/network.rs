@@ -1,11 +1,12 @@
 //! N instances of concurrency k on C shared cores.
 //!
-//! One instance is a flow-equivalent server (Chandy, Herzog and Woo, IBM Journal 19, 1975): its
-//! measured throughput at each concurrency stands for all that goes on inside it. N of them behind one
-//! queue complete N times as much, less what they take from each other: at the cores, a
-//! processor-sharing station that the balancer and the load generator use too, and at whatever else
-//! they share ([`crate::model::sharing`]). A request that waits for a slot is in neither, which is Lazowska's
-//! model of a memory constraint ("Quantitative System Performance", 1984, ch. 9).
+//! One instance is a flow-equivalent server (Chandy, Herzog and Woo, IBM Journal 19, 1975). Its measured
+//! throughput at each concurrency stands for all that goes on inside it.
+//!
+//! N instances behind one queue complete N times as much, less what they take from each other. They share
+//! the cores, a processor-sharing station that the balancer and the load generator use too. They may share
+//! something else ([`crate::model::sharing`]). A request that waits for a slot is in neither, which is
+//! Lazowska's model of a memory constraint ("Quantitative System Performance", 1984, ch. 9).
 
 use std::cell::OnceCell;
 
@@ -400,8 +401,8 @@ impl Model {
 
     /// Models of the same probes, measured again with the errors that the bootstrap over their windows gave them.
     ///
-    /// An explanation of a shortfall is drawn by its weight, so that the interval also holds what is unknown of the
-    /// model's form (Burnham and Anderson, "Model Selection and Multimodel Inference", 2002, ch. 4).
+    /// An explanation of a shortfall is drawn by its weight. So the interval also holds what is unknown of
+    /// the model's form (Burnham and Anderson, "Model Selection and Multimodel Inference", 2002, ch. 4).
     fn resampled(&self) -> Vec<Model> {
         let mut random = StdRng::seed_from_u64(SEED);
         let normal = Normal::standard();

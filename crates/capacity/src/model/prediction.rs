@@ -81,8 +81,8 @@ fn wandering(side: f64) -> impl Fn(f64, f64) -> f64 {
     }
 }
 
-/// The prediction alone: throughput with an interval of no width, response times with that of what is
-/// left to chance however well the model is known.
+/// The prediction alone. The throughput's interval has no width. The interval of the response times holds
+/// what is left to chance however well the model is known.
 pub fn expect(model: &Model, workload: &Workload, instances: usize) -> Prediction {
     let prediction = modelled(model, workload, instances);
     let nearest = LatencyCorrection::nearest(model.latency_corrections(), instances);

@@ -1,14 +1,14 @@
 //! Instances that the kernel stops once they have used up their CPU of a period.
 //!
-//! An instance with a quota is no slow server: until its budget is spent it is as fast as any, and then
-//! it stands still until the period ends (Turner, Rao and Rao, "CPU bandwidth control for CFS", Linux
-//! Symposium 2010). Waits come in lengths of periods, and users whose answers came at the end of one
-//! return together, so neither exponential nor fluid queues tell the percentiles. This is simulated,
-//! period by period, with a seed; what is stopped is the same whatever else varies.
+//! An instance with a quota is no slow server. It is as fast as any until its budget is spent. Then it
+//! stands still until the period ends (Turner, Rao and Rao, "CPU bandwidth control for CFS", Linux
+//! Symposium 2010). Waits last whole periods, and users whose answers came at the end of one return
+//! together. So neither exponential nor fluid queues give the percentiles. They are simulated, period by
+//! period, with a seed. What is stopped is the same whatever else varies.
 //!
-//! A percentile that lies between two periods jumps with the demand, and how the periods of several
-//! instances lie to each other is chance, and lasts. So several runs draw both, what is expected is the mean
-//! over them, and the interval holds them all.
+//! A percentile between two periods jumps with the demand. How the periods of several instances lie to each
+//! other is chance, and lasts. So several runs draw both. Their mean is the expected value, and the
+//! interval holds them all.
 
 mod simulation;
 

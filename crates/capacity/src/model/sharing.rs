@@ -1,8 +1,8 @@
 //! What several instances do to each other beside the cores, decided by the data.
 //!
-//! A term is in the model only where its Akaike information criterion is the best: with known
-//! measurement errors, chi-square plus twice the number of parameters (Burnham and Anderson, "Model
-//! Selection and Multimodel Inference", 2002, ch. 2). A shortfall that noise explains stays noise.
+//! A term is in the model only where its Akaike information criterion is the best. With known measurement
+//! errors this is chi-square plus twice the number of parameters (Burnham and Anderson, "Model Selection
+//! and Multimodel Inference", 2002, ch. 2). A shortfall that noise explains stays noise.
 
 use serde::Serialize;
 
@@ -30,7 +30,7 @@ pub enum Sharing {
         /// Requests a second.
         rate: f64,
     },
-    /// Each further instance costs every other a share, and each pair of them one of its own: the
+    /// Each further instance costs every other a share, and each pair of them another one. These are the
     /// contention and coherency terms of Gunther's Universal Scalability Law ("Guerrilla Capacity
     /// Planning", 2007, ch. 4).
     Contention {
@@ -288,8 +288,8 @@ mod tests {
         assert!(left > 0.95, "{left}");
     }
 
-    // Two of eight threads that slept 20 ms (tests/apps/thread_pool), measured twice: a slot's rest explains them
-    // as well as a lock, but for a digit of the arithmetic.
+    // Two instances of eight threads that slept 20 ms (tests/apps/thread_pool), measured twice. A slot's
+    // rest explains them as well as a lock, but for a digit of the arithmetic.
     #[test]
     fn of_two_explanations_as_good_the_harmless_one_is_used() {
         let alone = Alone { throughput: 364.8, slots: 8.0, rest: 0.15 };

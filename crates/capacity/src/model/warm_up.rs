@@ -3,11 +3,11 @@
 use crate::calibration::DEMAND_NOISE;
 use crate::model::saturation::Saturation;
 
-/// By which share a request costs less CPU from one probe to the next, by the last demands that were
-/// measured; without two of them, all of it may be warming up.
+/// The share by which a request costs less CPU from one probe to the next, by the last demands. With fewer
+/// than two demands, all of it may be warming up.
 ///
-/// Over two steps where there are as many: one alone is often as large as the error of its probes, so
-/// that a chance rise would be taken for the end.
+/// It spans two steps where there are as many. One step alone is often as large as the error of its probes,
+/// and a chance rise would end the warm-up.
 pub fn fall(demands: &[f64]) -> f64 {
     match *demands {
         [.., first, _, last] => 1.0 - (last / first).sqrt(),
@@ -16,8 +16,8 @@ pub fn fall(demands: &[f64]) -> f64 {
     }
 }
 
-/// Whether full instances were still cold at the earlier of two measurements: a request cost more CPU than it
-/// did later, and no more of them were completed than the errors of the two leave open.
+/// Whether full instances were still cold at the earlier of two measurements. Then a request cost more CPU
+/// than later, and the throughput was no higher beyond the errors of both.
 pub fn was_cold(earlier: &Saturation, later: &Saturation) -> bool {
     let chance = earlier.error.hypot(later.error);
     earlier.app_demand > (1.0 + DEMAND_NOISE) * later.app_demand

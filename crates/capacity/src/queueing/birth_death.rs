@@ -70,8 +70,8 @@ impl States {
 /// Completions a second of `jobs` that are elsewhere for `away` seconds and then at a station that
 /// completes `rate(j)` a second with `j` of them. A fraction of a job is that share of the step.
 ///
-/// Exact for any distribution of the time away, and for a processor-sharing station for any
-/// distribution of the work (Baskett, Chandy, Muntz and Palacios, Journal of the ACM 22, 1975).
+/// It is exact for any distribution of the time away. For a processor-sharing station it is also exact for
+/// any distribution of the work (Baskett, Chandy, Muntz and Palacios, Journal of the ACM 22, 1975).
 pub(crate) fn repairman(jobs: f64, away: f64, rate: impl Fn(usize) -> f64) -> f64 {
     let whole = |jobs: usize| {
         if jobs == 0 {

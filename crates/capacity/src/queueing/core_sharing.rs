@@ -1,9 +1,10 @@
 //! Requests that share a core, and those that have one for themselves.
 //!
-//! Every core of Linux has a queue of its own. What waits is moved to a core that idles, not to one that is
-//! as busy (Lozi et al., "The Linux Scheduler: a Decade of Wasted Cores", EuroSys 2016, section 2): of
-//! three on two cores one has a core to itself and the others half of one each, for as long as they last,
-//! where one queue for all cores would give each two thirds. On average that is the same.
+//! Every core of Linux has a queue of its own. A waiting thread is moved to a core that idles, but not to
+//! one that is as busy (Lozi et al., "The Linux Scheduler: a Decade of Wasted Cores", EuroSys 2016, section
+//! 2). Of three requests on two cores, one has a core to itself for as long as they last. The others have
+//! half a core each. One queue for all cores would give each request two thirds. On average that is the
+//! same.
 
 /// What the cores do to the requests that are in service together.
 #[derive(Clone, Copy, Debug, PartialEq)]

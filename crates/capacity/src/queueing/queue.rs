@@ -1,13 +1,16 @@
 //! The queue under a workload: how many requests are in it, and how long they take.
 //!
-//! How many requests are in the system follows from birth and death with the model's rates, which is
-//! exact for exponential times, and below the slots for any (insensitivity). Those that wait: for an
-//! open workload as in M/G/c, with Allen and Cunneen's factor `(ca2 + cs2) / 2` ("Probability,
-//! Statistics, and Queueing Theory", 1990), Cosmetatos' correction of it for more than one server and
-//! Whitt's variance (both in Whitt, "Approximations for the GI/G/m queue", Production and Operations
-//! Management 2, 1993); for a closed one, where arrivals vary as departures do, between the fluid
-//! limit (no variation) and the exponential answer by the squared coefficient of variation of the
-//! service time.
+//! The number of requests in the system follows from birth and death with the model's rates. That is exact
+//! for exponential times, and below the slots for any times (insensitivity).
+//!
+//! An open workload waits as in M/G/c, with Allen and Cunneen's factor `(ca2 + cs2) / 2` ("Probability,
+//! Statistics, and Queueing Theory", 1990). Cosmetatos' correction adapts this factor to more than one
+//! server, and the variance is Whitt's. Both are in Whitt, "Approximations for the GI/G/m queue",
+//! Production and Operations Management 2, 1993.
+//!
+//! In a closed workload arrivals vary as departures do. Its answer lies between the fluid limit (no
+//! variation) and the exponential answer. The squared coefficient of variation of the service time says
+//! where.
 
 use crate::calibration::MAX_STABLE_UTILISATION;
 use crate::queueing::birth_death::States;
@@ -46,8 +49,8 @@ impl Closed {
         let states = system.closed_states(users, think);
         let throughput = states.mean(|n| system.rate(n));
         let exponential = laws::response_time(users as f64, throughput, think);
-        // A queue in front of the slots is shorter where less varies; sharing the cores takes as long
-        // whatever the distribution, as the chain says (insensitivity).
+        // A queue in front of the slots is shorter where service times vary less. Sharing the cores takes
+        // as long whatever the distribution, as the chain says (insensitivity).
         let queue = states.mean(|n| n.saturating_sub(system.slots) as f64) / throughput;
         let sharing = (exponential - queue - system.residence(1)).max(0.0);
         let waits = (fluid - system.residence(users)).max(0.0);
@@ -179,9 +182,10 @@ impl System<'_> {
         Some(mixture.response(mean))
     }
 
-    /// By how much many servers with a constant service time wait longer than half as long as with an
-    /// exponential one; nothing for an exponential one. Between them, and beyond, in proportion to `1 - cs2`:
-    /// simulations of 2 to 16 servers are nearer to that than to the usual line between M/D/c and M/M/c.
+    /// How the wait at many servers differs from the M/G/c factor. With a constant service time they wait
+    /// longer than half as long as with an exponential one. An exponential time needs no correction. The
+    /// correction grows with `1 - cs2`. Simulations of 2 to 16 servers are nearer to that than to the usual
+    /// line between M/D/c and M/M/c.
     fn cosmetatos(&self, load: f64) -> f64 {
         let servers = self.slots.min(1000) as f64;
         let gamma = (1.0 - load) * (servers - 1.0) * ((4.0 + 5.0 * servers).sqrt() - 2.0)

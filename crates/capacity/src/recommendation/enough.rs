@@ -11,8 +11,8 @@ impl Search<'_> {
         is_closed && self.goal.bound().is_none()
     }
 
-    /// Counts beyond the most that is allowed, doubled until every user has an instance: what this load could get is
-    /// no matter of what is allowed.
+    /// Counts beyond the most that is allowed, doubled until every user has an instance. What this load
+    /// could get does not depend on what is allowed.
     pub(crate) fn beyond(&self) -> impl Iterator<Item = usize> + use<> {
         let users = match self.goal.workload {
             Workload::Closed { users, .. } if self.is_without_latency() => users,

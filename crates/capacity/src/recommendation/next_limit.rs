@@ -15,8 +15,8 @@ impl Search<'_> {
             let next = NextLimit { kind: self.limit(n, false), at_instances: n };
             return Some(next).filter(|_| self.is_near(self.model.capacity(n), n));
         }
-        // What lies beyond one instance is unknown as long as one itself still grew, or the generator ended
-        // that; beyond what all have in common no count reaches.
+        // What lies beyond one instance is unknown if that one still grew, or if the generator ended its
+        // growth. No count goes beyond a limit that all instances share.
         let is_last = match now {
             Kind::SharedDependency | Kind::BalancerBound | Kind::GeneratorBound => true,
             Kind::MemoryPressure => self.bounds.memory.is_some_and(|fit| fit <= n),

@@ -231,8 +231,8 @@ impl<'a> Search<'a> {
         (1..=self.most).chain(self.beyond()).map(throughput).fold(0.0, f64::max)
     }
 
-    /// The smallest count that holds. A measurement beats a prediction, and a count that was measured
-    /// to fail speaks for every smaller one that was not measured and can do no more.
+    /// The smallest count that holds. A measurement beats a prediction. A count that was measured to fail
+    /// speaks for smaller ones that were not measured and can do no more.
     fn smallest(&self, view: View) -> Option<usize> {
         let failed =
             (1..=self.most).rev().find(|n| self.verdict(*n, view) == Some(false)).unwrap_or(0);

@@ -1,13 +1,14 @@
 //! Whether two sides of an experiment differ: throughput, response times, errors.
 //!
-//! Repeated runs are compared by their figures, with Welch's interval: what differs from run to run
-//! is in it. A single run has only its windows, drawn again in blocks ([`crate::stats::bootstrap`]): what
-//! differs from run to run is not. Throughput and times are compared by their ratio, on a logarithmic
-//! scale, so that twice and half are equally far; shares of errors by their difference.
+//! Repeated runs are compared by their figures, with Welch's interval, which includes what differs from run
+//! to run. A single run has only its windows, drawn again in blocks ([`crate::stats::bootstrap`]). Their
+//! interval does not include what differs from run to run. Throughput and times are compared by their
+//! ratio, on a logarithmic scale, so that twice and half are equally far. Shares of errors are compared by
+//! their difference.
 //!
-//! Times come from the buckets of histograms, and errors are few; of a load at a rate, one request more
-//! or less may be under way at the end. Where they coincide in all repetitions or windows, they seem to
-//! vary by nothing; the standard error of a difference is a bucket at least, or a request.
+//! Times come from the buckets of histograms, and errors are few. At a given rate, one request more or less
+//! may be under way at the end. Figures that coincide in all repetitions or windows seem not to vary. So
+//! the standard error of a difference is at least a bucket, or a request.
 //!
 //! The intervals hold together: each is so much wider that the chance of one of them missing its
 //! truth is 5 % (Bonferroni's inequality). Six figures of the same system would else differ once in
@@ -98,8 +99,8 @@ pub enum Direction {
     Same,
 }
 
-/// Windows are put together until there are no more than so many: longer ones resemble each other
-/// less, and an hour costs no more than two minutes.
+/// At most this many windows: shorter ones are put together. Longer windows depend less on each other, and
+/// an hour costs no more than two minutes.
 const MOST_WINDOWS: usize = 120;
 
 /// Findings in the order of [`Metric::ALL`]. Both sides by repetitions, or both by windows.

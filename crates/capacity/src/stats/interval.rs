@@ -48,8 +48,8 @@ impl Interval {
     }
 }
 
-/// Two-sided 95 % quantile of Student's t: exact values up to 30 degrees of freedom, then
-/// the first term of the expansion around the normal quantile, which is right to 0.2 % from there on.
+/// Two-sided 95 % quantile of Student's t. Up to 30 degrees of freedom the values are exact. Beyond, the
+/// first term of the expansion around the normal quantile is right to 0.2 %.
 pub(crate) fn student_t_975(degrees: usize) -> f64 {
     const EXACT: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,

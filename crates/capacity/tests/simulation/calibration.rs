@@ -1,5 +1,5 @@
-//! An interval is worth what it holds: systems with and without something shared are measured by the
-//! simulator as a plan would measure them, and the truth must lie in nine of ten intervals.
+//! An interval is worth what it holds. The simulator measures systems with and without something shared as
+//! a plan would. The truth must lie in nine of ten intervals.
 
 use crate::simulator::{Service, System, fitted, simulate};
 use capacity::{Side, Workload};
@@ -40,8 +40,8 @@ fn intervals_hold_the_truth() {
     assert!(widths[widths.len() / 2] < 0.25, "an interval that holds everything says nothing");
 }
 
-// Throughput of 400 uneven requests is 10 % off by chance: the best of several such probes, or the last
-// one, tells less of an instance than all of them.
+// Throughput of 400 uneven requests is 10 % off by chance. So all of several such probes say more about an
+// instance than the best or the last one.
 #[test]
 fn the_luckiest_of_short_probes_is_not_the_capacity() {
     for service in [Service::Exponential, Service::Mixed(4.0)] {

@@ -1,5 +1,5 @@
-//! Users or arrivals, one queue, N instances of k slots, shared cores, and one station that all may
-//! share: what the model is an approximation of. Event by event, with a seed.
+//! Simulates users or arrivals, one queue, N instances of k slots, shared cores, and one station that all
+//! may share. The model approximates this. It runs event by event, with a seed.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,8 +15,8 @@ pub(crate) struct System {
     pub(crate) service: Service,
     /// Share of the service time that is CPU; the rest is waiting.
     pub(crate) cpu: f64,
-    /// What all instances have of it. Each shares its time among those on it; what is new goes to the one
-    /// with the fewest, and one that idles takes from the fullest, as the kernel has it.
+    /// The cores of all instances. Each core shares its time among the requests on it. A new request goes
+    /// to the core with the fewest. A core that idles takes one from the fullest, as the kernel does.
     pub(crate) cores: f64,
     /// Share of the service time in which the request holds the one shared station.
     pub(crate) shared: f64,

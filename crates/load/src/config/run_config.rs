@@ -75,8 +75,8 @@ pub enum End {
 /// What the figures of a run leave out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trim {
-    /// The beginning, until the run was steady. The run must be meant to be steady, last for 5 s or more, not be
-    /// marked or steered, and not end at a number of requests.
+    /// The beginning, until the run was steady. The run must be meant to be steady, and last for 5 s or
+    /// more. It must not be marked or steered, or end at a number of requests.
     #[default]
     WarmUp,
     /// Nothing.

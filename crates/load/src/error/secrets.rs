@@ -28,8 +28,8 @@ const SECRETS: [&str; 20] = [
 /// Names that hold a secret only as whole names: `sortkey` does not.
 const ALONE: [&str; 6] = ["key", "pass", "sig", "sid", "session", "otp"];
 
-/// A URL, or a path with its query, with `***` in place of a name and password before the host, and
-/// of the values of parameters whose names sound like secrets.
+/// A URL, or a path with its query, without its secrets. `***` replaces a name and password before the
+/// host, and the values of parameters whose names sound like secrets.
 pub fn without_secrets(url: &str) -> String {
     let (front, rest) = match url.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),

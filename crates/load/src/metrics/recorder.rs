@@ -1,8 +1,8 @@
 //! What one thread records while it runs, and how it hands it over.
 //!
-//! A request that straddles the beginning or the end of a window counts in it by the share of its service time
-//! (send to last byte) that lies inside. If it counted as a whole where it ends, a server that takes 1 s for a
-//! request and is measured for 4 s could seem up to 25 % faster or slower than it is.
+//! A request that straddles an edge of a window counts in it by the share of its service time inside.
+//! Service time goes from send to last byte. Suppose that it counted as a whole where it ends. A server
+//! that takes 1 s for a request and is measured for 4 s could then seem up to 25 % faster or slower.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
-//! The windows of a thread. Recent ones are as short as asked for, and old ones are merged, so that a run of days
-//! takes no more memory than one of an hour.
+//! The windows of a thread. Recent ones are as short as asked for, and old ones are merged. So a run of
+//! days takes no more memory than one of an hour.
 
 use crate::metrics::window::WindowTally;
 

@@ -56,9 +56,10 @@ pub struct Report {
     pub bytes: u64,
     /// Bytes of the bodies of complete answers.
     pub body_bytes: u64,
-    /// Successful requests per second. In a closed workload that was marked in its steady state, a request that was
-    /// under way at the mark or at the end counts by the share of its service time inside. So this is exact even if
-    /// only a few slow requests were measured. Otherwise a queue may build, and a request counts when it ends.
+    /// Successful requests per second. In a closed workload that was marked in its steady state, a request
+    /// under way at an edge counts by the share inside. That is the share of its service time, at the mark
+    /// or at the end. So this is exact even if only a few slow requests were measured. Otherwise a queue
+    /// may build, and a request counts when it ends.
     pub throughput: f64,
     /// Requests per second that were due.
     pub offered: f64,

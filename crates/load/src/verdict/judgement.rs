@@ -26,8 +26,8 @@ pub enum Verdict {
     Invalid,
 }
 
-/// Beyond 80 % of a CPU, bursts queue inside the generator (Hyperfoil warns at the same value,
-/// Locust at 90 %); at 95 % it is the generator whose speed is measured.
+/// Beyond 80 % of a CPU, bursts queue inside the generator. Hyperfoil warns at the same value, Locust at 90
+/// %. At 95 % the generator's own speed is measured.
 const BUSY_SUSPECT: f64 = 0.80;
 const BUSY_INVALID: f64 = 0.95;
 

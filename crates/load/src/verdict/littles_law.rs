@@ -1,9 +1,9 @@
 //! Little's law, as a check of the generator's own counts.
 //!
-//! J. D. C. Little, "A proof for the queuing formula L = lambda W", Operations Research 9(3), 1961: the mean
-//! number in a system is the arrival rate times the mean stay. One side is integrated over time as requests and
-//! users come and go. The other follows from the throughput and the histograms. If they disagree, something was
-//! lost or counted twice.
+//! The mean number in a system is the arrival rate times the mean stay (J. D. C. Little, "A proof for the
+//! queuing formula L = lambda W", Operations Research 9(3), 1961). One side is integrated over time as
+//! requests and users come and go. The other follows from the throughput and the histograms. If they
+//! disagree, something was lost or counted twice.
 
 use crate::clock::time::{Nanos, SECOND};
 use crate::metrics::histogram::Histogram;

@@ -51,11 +51,11 @@ const MIN_BATCHES_KEPT: usize = 5;
 /// A cut must change the median by this share. Below it, nobody would read the figures differently, and
 /// machines vary by as much.
 const MIN_MEDIAN_CHANGE: f64 = 0.05;
-/// And by this share of the share that it removes: a quarter of a run must change the median by 10 %, a half by
-/// 20 %.
+/// A cut must also change the median by this share of the share that it removes. A cut of a quarter of the
+/// run must change the median by 10 %, one of a half by 20 %.
 const MEDIAN_CHANGE_PER_CUT: f64 = 0.4;
-/// Standard deviations that chance does not cause, in the batches of the rest and in a sum of ranks (one in a
-/// thousand, although every cut is tried).
+/// Standard deviations that chance does not cause, in the batches of the rest and in a sum of ranks. Chance
+/// exceeds them once in a thousand runs, although every cut is tried.
 const MIN_DEVIATIONS: f64 = 3.0;
 const FAR_BY_RANKS: f64 = 3.3;
 
@@ -124,8 +124,8 @@ fn truncation(values: &[f64]) -> usize {
     best.1
 }
 
-/// Whether the beginning differs from the rest. Most of it lies on one side of nearly all of the rest, to its
-/// end, and not by chance: it is short, or far off, or a rank-sum test says so.
+/// Whether the beginning differs from the rest. Most of it, also at its end, lies on one side of nearly all
+/// of the rest. Chance must not explain that: it is short, or far off, or a rank-sum test says so.
 fn is_transient(values: &[f64], cut: usize) -> bool {
     let (beginning, rest) = (sorted(&values[..cut]), sorted(&values[cut..]));
     let margin = rest.len() / 20;

@@ -1,8 +1,8 @@
 //! When one thread's arrivals are due.
 //!
-//! Evenly spaced arrivals are due where N(t), the integral of the rate, is a whole number. A
-//! Poisson process of that rate has its arrivals where N(t) is a sum of exponential gaps of mean 1
-//! (time-change of a unit Poisson process).
+//! Evenly spaced arrivals are due where N(t), the integral of the rate, is a whole number. Arrivals of a
+//! Poisson process are due where N(t) is a sum of exponential gaps of mean 1. This is the time-change of a
+//! unit Poisson process.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -154,8 +154,8 @@ impl Interval {
 
     /// CPU time of a target's processes and of the children that they waited for.
     ///
-    /// A child that was seen before and has ended since leaves all its time in its parent's
-    /// account of children, the part before the interval too, which is taken off again there.
+    /// A child that was seen before and has ended since leaves all its time in its parent's account of
+    /// children. That includes the part before the interval, so this part is subtracted there.
     fn cpu(&self, before: &Counters, now: &Counters) -> CpuTime {
         let mut own = CpuTime::default();
         let mut reaped: BTreeMap<i32, CpuTime> = BTreeMap::new();
@@ -205,8 +205,8 @@ impl Interval {
         grown
     }
 
-    /// What a task had when the interval began: its earlier counters, `Some(None)` if it started
-    /// within, and `None` if it is older but was not seen, so that nobody knows.
+    /// The counters of a task when the interval began. `Some(None)` means that it started within. `None`
+    /// means that it is older but was not seen, so its counters are unknown.
     fn base<'a>(&self, id: &TaskId, before: &'a Counters) -> Option<Option<&'a Task>> {
         match before.tasks.get(id) {
             Some(task) => Some(Some(task)),
@@ -215,8 +215,8 @@ impl Interval {
         }
     }
 
-    /// Never more than all cores give: a child outside the target that ran for long and is waited
-    /// for now brings its whole life into the interval.
+    /// Limits the time to what all cores give. A child outside the target that ran for long and is waited
+    /// for now would bring its whole life into the interval.
     fn possible(&self, cpu: CpuTime) -> CpuTime {
         let total = (cpu.user + cpu.system).as_secs_f64();
         let Some(cores) = self.cores.and_then(|cores| u32::try_from(cores).ok()) else {

@@ -198,9 +198,9 @@ impl Measurement {
     }
 }
 
-/// A size that answers little is a finding, one that fills the machine's cores makes its generator
-/// wait like everybody, and where all begin at once, each answer comes later until every one has come
-/// that they wait for.
+/// The reasons that speak against a measurement of a size. A size that answers little is a finding. One
+/// that fills the machine's cores makes its generator wait like everybody. Where all users begin at once,
+/// answers come later and later until each user has had one.
 fn reasons(report: &Report) -> impl Iterator<Item = &Reason> {
     report.reasons.iter().filter(|reason| {
         !matches!(

@@ -39,8 +39,8 @@ pub struct Evidence<'a> {
     surprises: BTreeMap<usize, String>,
 }
 
-/// A request shorter than this (s) leaves its slot idle for a noticeable share of the time until the
-/// next one arrives; one more slot hides the gap (JBSQ, Kogias et al., "R2P2", USENIX ATC 2019).
+/// A request shorter than this (s) leaves its slot idle for a noticeable share of the time until the next
+/// one arrives. One more slot hides the gap (JBSQ, Kogias et al., "R2P2", USENIX ATC 2019).
 const SHORT: f64 = 0.002;
 /// Other programs leave at least this share of the cores: less would be no measurement.
 const LEFT: f64 = 0.1;
@@ -173,20 +173,21 @@ impl<'a> Evidence<'a> {
         Some((model, bounds))
     }
 
-    /// Everything that was measured of so many instances and may be relied on; what was asked for twice in
-    /// vain, where other programs disturbed it both times, and of one where it fills the cores; of full cores
-    /// also what a generator waited for; and of two what is no worse than the first measurement of them, as they
-    /// had longer to warm up.
+    /// What the model may rely on beside the ladder: the second instance, and the measurements of the goal
+    /// that count. A valid measurement counts. One that other programs disturbed counts if a second one of
+    /// the same count was disturbed, too. One instance counts if it fills the cores. On full cores a
+    /// generator that had to wait is no objection. Two instances also count if they are no worse than their
+    /// first measurement, because they had longer to warm up.
     fn several(&self) -> Vec<Saturation> {
         let is_best = |o: &Observation| {
             let n = o.instances();
             self.is_valid(o) || (self.is_confirmed(n) && !self.has_valid(n))
         };
         let fills_cores = |o: &Observation| self.saturation(o).is_cpu_full(self.cores());
-        let is_all_there_is =
+        let fills_the_cores_alone =
             |o: &Observation| o.instances() == 1 && fills_cores(o) && self.is_confirmed(1);
-        // What full cores complete is no less where the generator had to wait for them, too.
-        let is_in_the_crowd = |o: &Observation| self.is_only_crowded(o) && fills_cores(o);
+        // Full cores complete no less where the generator had to wait for them, too.
+        let shares_full_cores = |o: &Observation| self.is_only_crowded(o) && fills_cores(o);
         let is_no_worse = |o: &Observation| {
             let second =
                 self.facts.second.as_ref().filter(|second| second.instances() == o.instances());
@@ -194,7 +195,7 @@ impl<'a> Evidence<'a> {
         };
         let counts = |o: &&Observation| {
             let is_sound = o.probe.verdict == Verdict::Valid && is_best(o);
-            is_sound || is_all_there_is(o) || is_no_worse(o) || is_in_the_crowd(o)
+            is_sound || fills_the_cores_alone(o) || is_no_worse(o) || shares_full_cores(o)
         };
         let later = self.facts.confirmed.iter().filter(counts);
         self.facts.second.iter().chain(later).map(|o| self.saturation(o)).collect()
@@ -232,8 +233,9 @@ impl<'a> Evidence<'a> {
         self.unwatched_demand() + if watched.is_finite() { watched } else { 0.0 }
     }
 
-    /// CPU seconds of other programs in one request, where their use follows the load, as a database's
-    /// does that is not watched: whatever else runs is the intercept of that line. 0 where none is sure.
+    /// CPU seconds of other programs in one request, where their use follows the load, as that of an
+    /// unwatched database does. Whatever else runs is the intercept of that line. It is 0 where no slope is
+    /// sure.
     pub fn unwatched_demand(&self) -> f64 {
         let point = |o: &Observation| (o.throughput(), o.other_cores());
         let points: Vec<_> = self.facts.rungs.iter().chain(&self.facts.second).map(point).collect();
@@ -353,9 +355,9 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// What fails by the app's own fault: requests when the instance has only one at a time, and the
-    /// goal does not allow it; or the first instance, which further ones cannot disturb, when it died
-    /// more than once. What ended at its memory limit is told as such.
+    /// What fails by the app's own fault. Requests do, if an instance with only one at a time fails more of
+    /// them than the goal allows. The first instance does, if it died more than once, because further ones
+    /// cannot disturb it. An end at the memory limit is a finding of its own.
     pub fn failing(&self) -> Option<Failing> {
         let alone = self.facts.rungs.first()?;
         if alone.fails(self.experiment.goal.max_errors) {
@@ -491,8 +493,8 @@ impl<'a> Evidence<'a> {
         beside.max(if self.is_only_crowded(o) { o.crowding } else { 1.0 })
     }
 
-    /// Whether a measurement is as good as can be had here: a valid one, or one of full cores that nothing but
-    /// the generator's waiting for one of them speaks against.
+    /// Whether a measurement is as good as can be had here. It is valid, or the cores were full and the
+    /// only doubt is that the generator waited for one of them.
     pub fn is_usable(&self, o: &Observation) -> bool {
         let fills_cores = || self.saturation(o).is_cpu_full(self.cores());
         self.is_valid(o) || (self.is_only_crowded(o) && fills_cores())

@@ -232,9 +232,9 @@ impl Observation {
         self.dependencies.iter().map(|used| used.cores).sum()
     }
 
-    /// The same as its verdict says, and what else is known of it: instances that were not warm yet, and
-    /// other programs that used cores without working for the app, which costs so many seconds of theirs in a
-    /// request, beside what watched dependencies use.
+    /// The probe with a verdict on all that is known. It adds instances that were not warm yet, and other
+    /// programs that used cores. What these used for the app does not count: `dependency_demand` CPU
+    /// seconds in a request, beside the use of watched dependencies.
     pub fn judged(&self, dependency_demand: f64) -> plan::Probe {
         let mut probe = self.probe.clone();
         for reason in self.coldness().into_iter().chain(self.disturbance(dependency_demand)) {
@@ -271,8 +271,9 @@ impl Observation {
         cpu_use::disturbance(self.disturbing_cores(dependency_demand), self.stolen_cores)
     }
 
-    /// The quota that stopped an instance with one request in flight in nearly every period, and how the time
-    /// of a request varies that it did not stop; `demands` are the CPU seconds of a request in every probe.
+    /// The quota that stopped an instance with one request in flight in nearly every period. Also how the
+    /// time of a request varies without such stops. `demands` are the CPU seconds of a request in every
+    /// probe.
     pub fn quota(&self, demands: &[f64]) -> Option<(Quota, ServiceShape)> {
         let limited = self.probe.limited?;
         let (cores, ratio, still) =
@@ -329,8 +330,8 @@ impl Observation {
         }
     }
 
-    /// Whether more than this share of the requests failed, and not by chance: a probe of a few dozen makes
-    /// a few per cent of a single error.
+    /// Whether more than this share of the requests failed, and not by chance. In a probe of a few dozen
+    /// requests a single error is a few per cent.
     pub fn fails(&self, most: f64) -> bool {
         let allowed = most * self.probe.requests as f64;
         self.probe.errors as f64 > allowed + CHANCE_DEVIATIONS * allowed.sqrt()
@@ -425,8 +426,8 @@ impl Edges {
     }
 }
 
-/// A status of the answers, where all of them sent the client elsewhere: redirects alone are fast, whatever
-/// the app takes for what it redirects to.
+/// A status of the answers, if all of them sent the client elsewhere. Redirects alone are fast, however
+/// long the app takes for the page that they name.
 pub fn redirect(report: &Report) -> Option<u16> {
     let all = report.status.keys().all(|status| (300..400).contains(status));
     report.status.keys().next().copied().filter(|_| all)
@@ -440,7 +441,8 @@ pub fn of_redirects(status: u16, what: &str) -> String {
     )
 }
 
-/// The connections of the first instance, looked at several times where it is judged what of them is unread.
+/// The connections of the first instance. They are read several times on the ladder, where the unread
+/// requests matter.
 async fn usual_sockets(deployment: &Deployment, purpose: Purpose) -> Option<Sockets> {
     let name = deployment.fleet().members().first()?.member.name.clone();
     if purpose != Purpose::Ladder {
@@ -454,16 +456,16 @@ async fn usual_sockets(deployment: &Deployment, purpose: Purpose) -> Option<Sock
     usual(seen)
 }
 
-/// The one in the middle by what was unread: requests of one length end together, and for a moment those
-/// that follow are all let in and none is served.
+/// The reading with the median number of unread requests. Requests of one length end together. For a moment
+/// those that follow are then all let in and none is served.
 fn usual(mut seen: Vec<Sockets>) -> Option<Sockets> {
     seen.sort_by_key(|sockets| sockets.unread);
     let middle = seen.len() / 2;
     seen.into_iter().nth(middle)
 }
 
-/// How often the connections are looked at, and how far apart: all of it lasts longer than it takes to let
-/// the next requests in, and is no round time, as many a sleep is.
+/// How often the connections are read, and how far apart. All of it lasts longer than it takes to let the
+/// next requests in. The pause is no round time, as many a sleep is.
 const MOMENTS: usize = 5;
 const APART: Duration = Duration::from_millis(7);
 
@@ -477,8 +479,8 @@ const MOST_LATE: f64 = 0.9;
 fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu: CpuUse) -> plan::Probe {
     let (users, rate) = (probe.workload.users(), probe.workload.rate());
     let counts = |reason: &&Reason| match reason {
-        // Two slow requests tell a rate, if not a percentile; and where every core is meant to be
-        // busy, the generator waits for one like everybody: the model knows that they share.
+        // Two slow requests give a rate, if not a percentile. Where every core is meant to be busy, the
+        // generator waits for one like everybody, and the model knows that they share.
         Reason::FewSamples { .. } | Reason::GeneratorWaited { .. } => {
             probe.purpose == Purpose::Goal
         }
@@ -507,9 +509,10 @@ fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu: CpuUse) -> plan:
     }
 }
 
-/// A request waits for the generator when it is sent and when its answer is read: by twice what requests went out
-/// late, where that was seen, and by no more than the share of the time in which the generator waited (Little's
-/// law, of all that is in flight meanwhile).
+/// How many times longer the generator's waiting made the times. A request waits for the generator twice:
+/// when it is sent, and when its answer is read. So the waiting is twice the lag of the requests, where a
+/// lag was seen. It is also the share of the time in which the generator waited (Little's law, for all
+/// requests in flight meanwhile). The larger of the two counts.
 fn crowding(report: &Report) -> f64 {
     let share = |reason: &Reason| match *reason {
         Reason::GeneratorWaited { share } => share,
@@ -540,8 +543,8 @@ fn describe(reason: &Reason, report: &Report, edges: &Edges) -> String {
     }
 }
 
-/// Quantiles and weights that make the shape of the service time: the body in steps of 2.5 %, the tail
-/// finer, for a goal may ask for the 99th percentile.
+/// Quantiles and weights that make the shape of the service time. The body comes in steps of 2.5 %. The
+/// tail is finer, because a goal may ask for the 99th percentile.
 const SHAPE: [(f64, f64, usize); 3] = [(0.0, 0.025, 38), (0.95, 0.01, 4), (0.99, 0.002, 5)];
 
 fn shape(service: &Histogram<u64>) -> ServiceShape {

@@ -177,9 +177,9 @@ impl Probe {
     }
 }
 
-/// Waits for what is in flight, for as long as the probe has taken: that was two cycles at least, and
-/// what stays out longer is stuck (what an app's full queue of connections has dropped is sent again
-/// after ever longer pauses).
+/// Waits for what is in flight, for as long as the probe has taken. That was two cycles at least, and a
+/// request that stays out longer is stuck. (What an app's full queue of connections has dropped is sent
+/// again after ever longer pauses.)
 async fn finish(
     run: Run,
     patience: Duration,
@@ -204,8 +204,8 @@ async fn look(stop: &Stop, progress: &mut Progress) -> Result<(), Abort> {
     }
 }
 
-/// Half-width of the throughput's interval as a share, at most all of it: from batches where there are
-/// enough requests for that, else from how much the response times vary.
+/// Half-width of the throughput's interval as a share, at most 1. It comes from batches where there are
+/// enough requests for that. Otherwise it comes from how much the response times vary.
 fn relative_error(report: &Report) -> f64 {
     let rates = batches(report, |windows| mean(windows.iter().map(|w| w.completed / w.seconds)));
     if let Some(rates) = rates {
@@ -232,7 +232,8 @@ fn response_error(report: &Report) -> f64 {
     means.map_or(1.0, |means| Interval::of_windows(&means).relative().min(1.0))
 }
 
-/// What `value` says of each batch of as many windows as have enough requests, where there are enough batches.
+/// The `value` of each batch, if there are enough batches. A batch has as many windows as hold enough
+/// requests.
 fn batches(report: &Report, value: impl Fn(&[&Window]) -> f64) -> Option<Vec<f64>> {
     let whole = |w: &&Window| w.seconds > 0.0 && w.unsettled == 0;
     let windows: Vec<&Window> = report.windows.iter().filter(whole).collect();

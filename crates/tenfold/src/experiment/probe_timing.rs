@@ -65,8 +65,8 @@ impl ProbeTiming {
         }
     }
 
-    /// The goal's own workload, at the rate (1/s) that is expected: two cycles until the users have
-    /// spread, then three at least, and as many requests as the goal's percentile needs.
+    /// The goal's own workload, at the expected rate (1/s). The users spread for two cycles. Then it
+    /// measures for three cycles at least, and for as many requests as the goal's percentile needs.
     pub fn confirming(cycle: f64, throughput: f64, samples: u64) -> ProbeTiming {
         let least = (3.0 * cycle).max(3.0);
         let enough = (1.1 * samples as f64 / throughput).clamp(least, MOST_FOR_SAMPLES.max(least));
@@ -83,8 +83,8 @@ impl ProbeTiming {
         ProbeTiming { most: self.most.min(ProbeTiming::saturating(response).most), ..self }
     }
 
-    /// Seconds that the last requests take after a probe under this share of what can be completed: in an
-    /// overload a queue has grown for as long as it took, and nobody waits for longer than that.
+    /// Seconds that the last requests take after a probe under this load, as a share of the capacity. In an
+    /// overload the queue has grown for as long as the probe took, and no request waits longer than that.
     pub fn backlog(&self, load: f64) -> f64 {
         (self.warm_up + self.least).as_secs_f64() * (load - 1.0).clamp(0.0, 1.0)
     }
@@ -99,8 +99,8 @@ impl ProbeTiming {
         each.map_or(self, |each| ProbeTiming { least: each, most: each, ..self })
     }
 
-    /// The same within `left`, of which other probes need `owed`: that goes before what this one would take
-    /// beyond its least. Where both cannot have what they need, each gets its part.
+    /// This timing within `left`, of which other probes need `owed`. Their need goes before what this probe
+    /// would take beyond its least. Where both cannot have what they need, each gets its part.
     pub fn beside(self, left: Duration, owed: Duration) -> ProbeTiming {
         let needed = self.warm_up + self.least;
         let part = left.mul_f64(needed.as_secs_f64() / (needed + owed).as_secs_f64());

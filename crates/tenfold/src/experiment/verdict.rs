@@ -81,8 +81,9 @@ pub fn judge(known: &Evidence<'_>, plan: &mut Plan, contradictions: &[Contradict
     }
 }
 
-/// Whether measurements alone decide the count, whatever the model says: it holds the goal, and one less, warm, does
-/// not; or no count of instances cures what fails. Without a goal for latency the model tells where the curve bends.
+/// Whether measurements alone decide the count, whatever the model says. They do if the count holds the
+/// goal, and one less, warm, does not. They do if no count of instances cures what fails. Without a goal
+/// for latency the model shows where the curve bends.
 fn is_measured(known: &Evidence<'_>, answer: &plan::Recommendation) -> bool {
     let goal = known.goal();
     let has_goal = match goal.workload {
@@ -95,8 +96,8 @@ fn is_measured(known: &Evidence<'_>, answer: &plan::Recommendation) -> bool {
     known.failing().is_some() || (has_goal && holds && is_least)
 }
 
-/// Whether what speaks against a measurement may change the answer. What other programs took is in the answer's
-/// interval, which says so; that more was sent than could be completed is why the goal is missed.
+/// Whether the doubt about a measurement may change the answer. The answer's interval already holds what
+/// other programs took. If more was sent than could be completed, that is why the goal is missed.
 fn may_change(known: &Evidence<'_>, o: &Observation, could_differ: bool) -> bool {
     let is_disturbed = o.disturbance(known.unwatched_demand()).is_some();
     let is_doubtful = o.probe.verdict > Verdict::Valid && !o.is_crowded && !o.is_overloaded();

@@ -17,8 +17,9 @@ const WARMING: u32 = 4;
 /// Instances are warm when a request costs no more than this share less CPU than one probe before.
 const SETTLED: f64 = 0.02;
 impl Session<'_> {
-    /// While it is climbed the app warms up. A rung that may have been cold is measured again until it costs no
-    /// less; if it had been cold, so had the others, which are measured again as far as there is time.
+    /// The app warms up while the ladder is climbed. A rung that may have been cold is measured again until
+    /// it costs no less. If it had been cold, the other rungs are measured again too, as far as there is
+    /// time.
     pub(super) async fn measure_cold_rungs_again(&mut self) -> Result<(), Abort> {
         let Some(doubtful) = self.known.doubtful_rung() else { return Ok(()) };
         let begun = Instant::now();
@@ -77,9 +78,9 @@ impl Session<'_> {
         }
     }
 
-    /// Some of the instances are new. While they warm up (code is compiled, caches fill) a request costs
-    /// less CPU from one probe to the next; the last one counts. Where it still fell as time was over they are
-    /// not warm, and can do more than was measured.
+    /// Measures instances of which some are new. While they warm up (code is compiled, caches fill) a
+    /// request costs less CPU from one probe to the next. The last probe counts. If the cost still fell
+    /// when time was over, they are not warm, and can do more than was measured.
     pub(super) async fn settled(
         &mut self,
         probe: &Probe,

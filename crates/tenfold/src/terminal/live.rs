@@ -152,8 +152,8 @@ impl Figures {
     }
 }
 
-/// Successful requests a second, each counted when it is answered: what is under way adds nothing yet to
-/// the newest windows, and they would seem to end in nothing.
+/// Successful requests a second, each counted when it is answered. A request under way would add nothing
+/// yet to the newest windows, and the curve would seem to end in nothing.
 fn answered(windows: &[&Window]) -> f64 {
     let seconds: f64 = windows.iter().map(|w| w.seconds).sum::<f64>().max(1e-3);
     windows.iter().map(|w| w.answered).sum::<u64>() as f64 / seconds

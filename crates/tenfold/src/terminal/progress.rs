@@ -1,5 +1,5 @@
-//! What is being measured and how long it will still take, on standard error: one line that
-//! rewrites itself on a terminal, a line per step elsewhere.
+//! Says on standard error what is being measured and how long it will still take. On a terminal it is one
+//! line that rewrites itself, elsewhere a line per step.
 
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;

@@ -7,8 +7,8 @@
 //! doubled until that fails, and then found by bisection. Afterwards a step up and a step down are tried
 //! now and then, less often while nothing changes.
 //!
-//! Times are compared by their logarithms, because a few slow requests would dominate a mean. A trial
-//! ends at once if one of its first requests is not answered while others are: a server that serves one
+//! Times are compared by their logarithms, because a few slow requests would dominate a mean. A trial ends
+//! at once if one of its first requests is not answered while others are. A server that serves one
 //! connection at a time does not get to the second one.
 //!
 //! Time without work does not count. A trial continues with the next burst.

@@ -30,7 +30,7 @@ pub(super) enum Choice {
 
 impl Candidates {
     /// The most load of a backend with this weight: a quarter more than its share, including the request
-    /// that asks (consistent hashing with bounded loads, Mirrokni et al. 2018).
+    /// that asks. This is consistent hashing with bounded loads (Mirrokni et al. 2018).
     pub(super) fn bound(&self, weight: u64) -> u64 {
         ((self.load + 1) * 5 * weight).div_ceil(4 * self.weight.max(1))
     }

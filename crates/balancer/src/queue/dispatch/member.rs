@@ -103,8 +103,8 @@ impl<B> Member<B> {
         self.takes() && self.in_flight < self.room() && nobody_waits
     }
 
-    /// Whether it has no room until something that may never come: the answer to the one request of its
-    /// trial, or the end of an upgraded connection.
+    /// Whether it has no room until something happens that may never happen. That is the answer to the one
+    /// request of its trial, or the end of an upgraded connection.
     pub(super) fn is_stuck(&self) -> bool {
         let waits = self.health_state.health == BackendHealth::Trial || self.room() == 0;
         waits && !self.is_free()

@@ -292,8 +292,8 @@ fn a_retry_is_told_when_the_last_new_backend_leaves() {
     }
 }
 
-/// Random operations against the invariants: slots are never exceeded, nobody waits while a
-/// backend is free, every waiter is served in the end, in order of arrival.
+/// Random operations against the invariants. Slots are never exceeded, and nobody waits while a backend is
+/// free. Every waiter is served in the end, in order of arrival.
 #[test]
 fn random_operations_keep_the_invariants() {
     for policy in all() {

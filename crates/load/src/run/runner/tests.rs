@@ -142,8 +142,8 @@ fn assert_ratio(value: f64, wanted: f64, room: f64) {
 fn closed_users_measure_a_server_of_fixed_delay() {
     let report = run_for(config(delayed(ms(20)), users(4)), ms(600));
     assert_eq!(report.duration, ms(600));
-    // Whatever a busy machine adds to the delay, all four are always waiting (Little's law), but
-    // for the answers that a stall puts behind the end.
+    // Whatever a busy machine adds to the delay, all four are always waiting (Little's law). Only the
+    // answers that a stall puts behind the end are missing.
     let mean = report.response.mean().unwrap().as_secs_f64();
     assert!((1.5..4.6).contains(&(report.throughput * mean)), "{}", report.throughput * mean);
     assert!(report.throughput < 205.0, "{}", report.throughput);

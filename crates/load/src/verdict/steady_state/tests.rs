@@ -6,8 +6,8 @@ use rand::{RngExt, SeedableRng};
 use super::*;
 use crate::clock::time::{MILLISECOND, Nanos, SECOND};
 
-/// A time series in which `at` gives, for each second, requests per second and milliseconds a request;
-/// both vary by chance, the first as arrivals do.
+/// A time series in which `at` gives, for each second, requests per second and milliseconds a request. Both
+/// vary by chance, the first as arrivals do.
 fn time_series(seconds: u64, seed: u64, at: impl Fn(f64) -> (f64, f64)) -> TimeSeries {
     let mut random = SmallRng::seed_from_u64(seed);
     let mut time_series = TimeSeries::new(0);

@@ -14,8 +14,8 @@ const IDLE: f64 = 0.1;
 const COLD: f64 = 0.5;
 
 impl Evidence<'_> {
-    /// By which share a request costs more than it did in one instance, where new ones may be why: more
-    /// than noise, of cores that are busy enough for it to matter. Else 0.
+    /// The share by which a request costs more than in one instance, if new instances may be the reason. It
+    /// is 0 within the noise, and where the cores are not busy enough for it to matter.
     pub fn dearer(&self, o: &Observation) -> f64 {
         let alone = self.peak_rung().map_or(f64::INFINITY, Observation::app_demand);
         let share = o.app_demand() / alone - 1.0;
@@ -32,8 +32,9 @@ impl Evidence<'_> {
         o.app_cores >= IDLE * self.cores()
     }
 
-    /// A rung to measure once more, as it may have been cold: the last but one, if a request costs less CPU at
-    /// the last one. Or the first, which alone tells of a light load, if it cost much more than at the last.
+    /// A rung to measure once more, because it may have been cold. That is the last but one, if a request
+    /// costs less CPU at the last one. Or it is the first, if it cost much more than the last, because it
+    /// alone shows a light load.
     pub fn doubtful_rung(&self) -> Option<usize> {
         let [first, .., last] = self.facts.rungs.as_slice() else { return None };
         let before = &self.facts.rungs[self.facts.rungs.len() - 2];

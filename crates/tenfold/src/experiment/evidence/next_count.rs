@@ -12,9 +12,9 @@ const MISSES: usize = 2;
 pub const ABOUT: usize = 2;
 
 impl Evidence<'_> {
-    /// The count whose measurement would say most: the recommended one, then the one below, and only then one
-    /// of the two again, where its measurement is not valid. A model that was wrong more than once is no guide: then counts are doubled until one holds, and the
-    /// bracket is halved.
+    /// The count whose measurement would say most. The recommended count comes first, then the one below.
+    /// Only then comes one of the two again, if its measurement is not valid. A model that was wrong more
+    /// than once is no guide. Then counts are doubled until one holds, and the bracket is halved.
     pub fn unconfirmed(&self) -> Option<usize> {
         if self.misses >= MISSES
             && let Some(next) = self.bracketed()

@@ -214,8 +214,8 @@ fn instances_that_still_warm_up_teach_no_limit() {
     assert!(probe.verdict_reasons[0].contains("being known to be warm"), "{probe:?}");
 }
 
-// CPU milliseconds a request, by the rungs of an app whose code is compiled meanwhile, and of one whose loop
-// serves several requests in a turn.
+// CPU milliseconds a request, by rung. One app's code is compiled meanwhile. Another app's loop serves
+// several requests in a turn.
 #[test]
 fn a_rung_that_may_have_been_cold_is_measured_again() {
     let experiment = experiment();

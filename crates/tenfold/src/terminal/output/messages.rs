@@ -1,5 +1,5 @@
-//! Messages for people, written by a thread of its own. Who says something never waits for a terminal
-//! that was stopped, or for a pipe that nobody reads: what does not fit is dropped and counted.
+//! Messages for people, written by a thread of its own. The caller never waits for a terminal that was
+//! stopped, or for a pipe that nobody reads. What does not fit is dropped and counted.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;

@@ -11,8 +11,8 @@ use crate::verdict::steady_state::Series;
 
 const SECONDS: u64 = 30;
 
-/// A thread whose requests take 40 ms each in nearly all of the first 5 s, then 10 ms, and half of whose CPU
-/// time goes into the first 5 s.
+/// A thread whose requests take 40 ms each in nearly all of the first 5 s, then 10 ms. Half of its CPU time
+/// goes into the first 5 s.
 fn thread() -> Snapshot {
     let mut recorder = Recorder::new(SECOND, SECOND);
     let mut now = SECOND;
