@@ -17,13 +17,15 @@ help: ## List these words
 demo: build ## Build Tenfold and answer the question for the bundled app
 	$(TENFOLD) demo
 
-build: ## Build the program
+build: ## Build the program, and the page of its reports where Node is there
+	scripts/page optional
 	$(CARGO) build --release --locked -p tenfold
 
 # Named by its platform, the build keeps these flags from the compiler's own plugins. It begins afresh: cargo would keep
 # libraries that another profile has optimised, and the linker does not join the two.
 release: origin ## Build the program for what it does most: it runs, and is optimised by what it ran (10 min)
 	scripts/deps release
+	scripts/page
 	rm -rf $(PROFILE) $(TARGET)/$(HOST)
 	RUSTFLAGS="-C profile-generate=$(PROFILE)" $(CARGO) build --release --locked -p tenfold --target $(HOST) --target-dir $(TARGET)/profiled
 	TENFOLD=$(TARGET)/profiled/$(HOST)/release/tenfold ORIGIN=$(ORIGIN) PYTHONPATH=bench python3 -B bench/train
@@ -38,7 +40,9 @@ deps: ## Install what the tests need (Debian's apt, npm, Go and pip)
 	scripts/deps
 
 test: deps ## Run every test
+	scripts/page
 	@CARGO="$(CARGO)" scripts/test
+	TENFOLD=$(abspath $(TARGET))/debug/tenfold scripts/page test
 
 # What is skipped starts Python, script(1) or openssl.
 unit: ## Run the tests that need no other program and measure nothing (a minute after the build)
@@ -66,9 +70,11 @@ fuzz: ## Fuzz parsers and exchanges, FUZZ_SECONDS each (nightly Rust; cargo inst
 lint: ## Format and lints, as CI wants them
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	scripts/page lint
 
 fmt: ## Format
 	$(CARGO) fmt --all
+	scripts/page format
 
 # WORKS="small tls" and ROUNDS=3 narrow these; see bench/README.md.
 bench-balancer: release ## Measure the balancer beside nginx, HAProxy, Caddy and Pingora (40 min)
@@ -110,4 +116,4 @@ install: build ## Install the program to ~/.cargo/bin
 
 clean: ## Remove what was built
 	$(CARGO) clean
-	rm -rf examples/search/node_modules tests/apps/postgres/node_modules tests/foreign/*/node_modules examples/static-cost/static
+	rm -rf web/node_modules web/test-results web/dist/report.* examples/search/node_modules tests/apps/postgres/node_modules tests/foreign/*/node_modules examples/static-cost/static

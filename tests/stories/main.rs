@@ -21,6 +21,7 @@ mod memory;
 mod nginx;
 mod operation;
 mod plan;
+mod report;
 mod sandbox;
 mod scripts;
 mod servers;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What limits a system, or threatens to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Requests fail.

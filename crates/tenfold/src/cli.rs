@@ -11,6 +11,7 @@ mod export;
 mod load;
 mod plan;
 mod question;
+mod report;
 mod runs;
 mod server;
 mod show;
@@ -62,8 +63,10 @@ enum Command {
     Cost(Box<cost::Arguments>),
     /// List earlier runs
     Runs(runs::Arguments),
-    /// Show an earlier run
+    /// Show an earlier run, or one of a file
     Show(show::Arguments),
+    /// Write a run as one HTML file with charts, which needs no network
+    Report(report::Arguments),
     /// Compare two load runs, or groups of them
     Compare(compare::Arguments),
     /// Write an earlier plan as settings for systemd, nginx and more, or a load run as JSON, CSV and more
@@ -118,6 +121,7 @@ impl Cli {
             Command::Cost(arguments) => block_on(arguments.run()),
             Command::Runs(arguments) => arguments.run(),
             Command::Show(arguments) => arguments.run(),
+            Command::Report(arguments) => arguments.run(),
             Command::Compare(arguments) => arguments.run(),
             Command::Export(arguments) => arguments.run(),
             Command::Demo(arguments) => block_on(arguments.run()),

@@ -23,12 +23,17 @@ pub const SCHEMA: &str = "tenfold/cost/1";
 
 /// What was measured, whole or as far as it got.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Sizing {
     pub schema: String,
     /// RFC 3339.
     pub started_at: String,
     pub duration_s: f64,
     pub command: Vec<String>,
+    /// The command that measures it again, without secrets. Earlier documents do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub invocation: Option<Vec<String>>,
     pub machine: Machine,
     /// Requests of each measurement, and how many at once.
     pub requests: u64,
@@ -52,6 +57,7 @@ pub struct Sizing {
 
 /// Which way to grow, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Advice {
     pub growth: Growth,
     /// One sentence.
@@ -60,6 +66,7 @@ pub struct Advice {
 
 /// One number of instances of one size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Setting"))]
 pub struct Row {
     pub instances: usize,
     /// Cores of each instance.
@@ -78,6 +85,7 @@ pub struct Row {
 
 /// What the load saw, from the first request on, as ab does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "SettingMeasured"))]
 pub struct Measured {
     /// Whether the errors and percentiles are what was wanted.
     pub goal_met: bool,

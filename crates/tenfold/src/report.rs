@@ -3,6 +3,8 @@
 pub mod compare;
 pub mod cost;
 pub mod load;
+pub mod page;
 pub mod plan;
+mod section;
 pub mod status;
 mod table;

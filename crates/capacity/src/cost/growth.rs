@@ -34,6 +34,7 @@ pub enum Answers {
 
 /// What kept a setting from doing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// The instances: their share of the CPU, their threads, or what they wait for.
@@ -65,6 +66,7 @@ pub struct Busy {
 
 /// Which way to grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Growth {
     /// One that is larger.

@@ -13,6 +13,7 @@ const GIBIBYTE: f64 = 1024.0 * MEBIBYTE;
 
 /// How much of its cores the renter of a machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum CpuKind {
     /// All of them, be a core only a hyperthread.

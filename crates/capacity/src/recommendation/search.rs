@@ -58,6 +58,7 @@ pub(crate) struct Count {
 
 /// What comes after the present limit, and at how many instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 pub struct NextLimit {
     /// The limit.
     pub kind: Kind,

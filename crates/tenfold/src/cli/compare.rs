@@ -1,8 +1,8 @@
 //! `tenfold compare A B`: whether two load runs, or two groups of repeated ones, differ.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::anyhow;
 use capacity::stats::comparison::Metric;
 use clap::Args;
 
@@ -13,11 +13,12 @@ use crate::process::exit_code::{Outcome, misuse};
 use crate::report;
 use crate::store;
 use crate::store::file;
-use crate::store::history::{History, RunName};
+use crate::store::redaction::own_command;
+use crate::store::saved_run::{Place, SavedRun};
 
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Load runs before the change: numbers from `tenfold runs`, last, last~1, or JSON files, as in 1,2,3
+    /// Load runs before the change: numbers from `tenfold runs`, last, last~1, or files of --json or --report, as in 1,2,3
     a: String,
     /// Load runs after the change
     b: String,
@@ -30,17 +31,25 @@ pub struct Arguments {
     /// Write the comparison as JSON to FILE; - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the comparison as one HTML file with charts, which needs no network
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<Outcome> {
-        self.json.as_deref().map_or(Ok(()), file::check)?;
+        let places = || self.json.iter().chain(&self.report);
+        places().try_for_each(|to| file::check(to))?;
         let (a, b) = (named(&self.a)?, named(&self.b)?);
-        let comparison = Comparison::of(&a, &b, &self.fail_on, self.seed);
-        if !self.json.as_deref().is_some_and(file::is_standard_output) {
+        let mut comparison = Comparison::of(&a, &b, &self.fail_on, self.seed);
+        comparison.invocation = Some(own_command());
+        if !places().any(|to| file::is_standard_output(to)) {
             file::show(&report::compare::text(&comparison))?;
         }
         self.json.as_ref().map_or(Ok(()), |to| store::json::write(&comparison, to))?;
+        if let Some(to) = &self.report {
+            file::write(&report::page::comparison(&comparison, &a, &b)?, to)?;
+        }
         Ok(outcome(&comparison))
     }
 }
@@ -61,34 +70,22 @@ fn named(list: &str) -> anyhow::Result<Vec<Named>> {
 }
 
 fn one(name: &str) -> anyhow::Result<Named> {
-    match name.parse() {
-        Ok(run) => of_history(run),
-        Err(_) if Path::new(name).exists() => {
-            let text = std::fs::read_to_string(name)
-                .with_context(|| format!("cannot read {name}: name a file that you may read"))?;
-            let document = serde_json::from_str(&text).map_err(|error| {
-                misuse(format!(
-                    "{name} is not a load report ({error}): write one with tenfold load --json"
-                ))
-            })?;
-            Ok(Named { name: name.to_owned(), document })
-        }
-        Err(_) => Err(misuse(format!(
-            "`{name}` is neither a run nor a file: write a number of `tenfold runs`, last, last~1 or a file of --json"
-        ))),
-    }
-}
-
-fn of_history(run: RunName) -> anyhow::Result<Named> {
-    let history = History::read()?;
-    let id = history.number(run, Some("load"))?;
-    let (kind, document) = history.document(id)?;
+    let place: Place = name.parse().map_err(misuse)?;
+    let SavedRun { name, kind, document } = place.read(Some("load"))?;
     if kind != "load" {
-        return Err(misuse(format!("run {id} is a {kind}: only load runs can be compared")));
+        let run = match place {
+            Place::History(_) => format!("run {name}"),
+            Place::File(_) => name,
+        };
+        return Err(misuse(format!("{run} is a {kind}: only load runs can be compared")));
     }
-    let document = serde_json::from_str(&document)
-        .with_context(|| format!("run {id} cannot be read: compare another"))?;
-    Ok(Named { name: id.to_string(), document })
+    let document = serde_json::from_str(&document).map_err(|error| match place {
+        Place::History(_) => anyhow!("run {name} cannot be read: compare another"),
+        Place::File(_) => misuse(format!(
+            "{name} is not a load report ({error}): write one with tenfold load --json or --report"
+        )),
+    })?;
+    Ok(Named { name, document })
 }
 
 /// `p95:5%`.

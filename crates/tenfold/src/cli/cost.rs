@@ -20,6 +20,7 @@ use crate::process::signal::Stop;
 use crate::report;
 use crate::service::deployment::Deployment;
 use crate::store::history::{self, History, NewRun};
+use crate::store::redaction::own_command;
 use crate::store::state_dir;
 use crate::terminal::progress::Progress;
 
@@ -90,7 +91,7 @@ impl Arguments {
         }
         sizing.duration_s = (begun.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         sizing.conclude();
-        let shown = self.question.show(&sizing, report::cost::text);
+        let shown = self.question.show(&sizing, report::cost::text, report::page::cost);
         keep(&history, &sizing)?;
         shown?;
         Ok(outcome(&sizing, ended?))
@@ -176,6 +177,7 @@ fn empty(measurement: &Measurement, rate: Rate) -> Sizing {
         started_at: Timestamp::now().to_string(),
         duration_s: 0.0,
         command: measurement.runnable.source.words(),
+        invocation: Some(own_command()),
         machine: Machine {
             cores: machine.cores as f64,
             memory_bytes: machine.memory_bytes,

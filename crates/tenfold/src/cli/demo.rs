@@ -14,6 +14,7 @@ use crate::report;
 use crate::report::plan::Rows;
 use crate::store;
 use crate::store::history::History;
+use crate::store::redaction::own_command;
 use crate::store::state_dir;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
@@ -42,6 +43,7 @@ impl Arguments {
         };
         // Wherever this program lies, that is what a user would type.
         plan.command[0] = "tenfold".to_owned();
+        plan.invocation = Some(own_command());
         let shown = store::file::show(&report::plan::text(&plan, Rows::Relevant));
         plan::keep(&history, &plan, None)?;
         shown?;

@@ -40,6 +40,7 @@ use self::target::TargetArguments;
 use self::thresholds::ThresholdArguments;
 use self::watch::ViewArguments;
 use crate::document::load::{Document, Order};
+use crate::document::resources::Machine;
 use crate::document::verdict::Verdict;
 use crate::process::exit_code::{Outcome, Signal, misuse};
 use crate::process::sched_slice;
@@ -47,6 +48,7 @@ use crate::process::signal::Stop;
 use crate::report::load::{self as report};
 use crate::store::file;
 use crate::store::history::{self, History, NewRun};
+use crate::store::redaction::own_command;
 use crate::terminal::output;
 
 #[derive(Args, Debug)]
@@ -124,6 +126,8 @@ impl Arguments {
         if steered {
             document.workload.push_str(", changed while it ran");
         }
+        document.invocation = Some(own_command());
+        document.machine = Some(Machine::of(&observe::Machine::read()));
         let checked = self.thresholds.checked(&measured, &document);
         document.thresholds.extend(checked);
         // Shown before it is kept: what was measured must not be lost with the disk.

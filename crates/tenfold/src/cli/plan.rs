@@ -19,6 +19,7 @@ use crate::process::signal::Stop;
 use crate::report;
 use crate::report::plan::Rows;
 use crate::store::history::{self, History, NewRun};
+use crate::store::redaction::own_command;
 use crate::store::state_dir;
 
 #[derive(Args, Debug)]
@@ -94,9 +95,11 @@ impl Arguments {
             experiment.run(&stop, &mut progress).await?
         };
         plan.app = Some(config::app_settings(&experiment.runnable, &file));
+        plan.invocation = Some(own_command());
         plan.cost = prices.and_then(|prices| prices.price(&plan));
         // Shown before it is kept: what was measured must not be lost with the disk.
-        let shown = self.question.show(&plan, |plan| report::plan::text(plan, Rows::of(self.all)));
+        let text = |plan: &Plan| report::plan::text(plan, Rows::of(self.all));
+        let shown = self.question.show(&plan, text, report::page::plan);
         keep(&history, &plan, experiment.runnable.source.directory())?;
         shown?;
         Ok(outcome(&plan, signal))

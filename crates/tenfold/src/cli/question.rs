@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::config::{self, AppArguments, File};
 use crate::prices::PriceArguments;
+use crate::process::exit_code::misuse;
 use crate::store;
 use crate::terminal::progress::Progress;
 
@@ -17,6 +18,9 @@ pub struct Question {
     /// Write the answer as JSON to FILE; - is standard output, instead of the text
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the answer as one HTML file with charts, which needs no network
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print no progress
     #[arg(help_heading = "Output", short, long)]
     quiet: bool,
@@ -32,8 +36,12 @@ impl Question {
     /// written would be in vain.
     pub fn file(&self) -> anyhow::Result<File> {
         let file = config::read_file(self.config.as_deref(), &self.app)?;
-        if let Some(to) = &self.json {
-            store::file::check(to)?;
+        let places = || self.json.iter().chain(&self.report);
+        places().try_for_each(|to| store::file::check(to))?;
+        if self.json == self.report && self.json.is_some() {
+            return Err(misuse(
+                "--json and --report name the same file: give each a file of its own",
+            ));
         }
         Ok(file)
     }
@@ -46,13 +54,17 @@ impl Question {
         &self,
         answer: &T,
         text: impl Fn(&T) -> String,
+        page: impl Fn(&T) -> anyhow::Result<String>,
     ) -> anyhow::Result<()> {
-        let shown = match self.json.as_deref() {
-            Some(to) if store::file::is_standard_output(to) => Ok(()),
-            _ => store::file::show(&text(answer)),
+        let mut places = self.json.iter().chain(&self.report);
+        let shown = match places.any(|to| store::file::is_standard_output(to)) {
+            true => Ok(()),
+            false => store::file::show(&text(answer)),
         };
-        // If one fails, still try the other.
+        // If one fails, still try the others.
         let written = self.json.as_ref().map_or(Ok(()), |to| store::json::write(answer, to));
-        shown.and(written)
+        let report = self.report.as_ref();
+        let reported = report.map_or(Ok(()), |to| store::file::write(&page(answer)?, to));
+        shown.and(written).and(reported)
     }
 }

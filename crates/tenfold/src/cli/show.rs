@@ -9,12 +9,12 @@ use crate::process::exit_code::Outcome;
 use crate::report;
 use crate::report::plan::Rows;
 use crate::store;
-use crate::store::history::{History, RunName};
+use crate::store::saved_run::{Place, SavedRun};
 
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// A number of `tenfold runs`, last, or last~1 for the one before it
-    run: RunName,
+    /// A number of `tenfold runs`, last, last~1 for the one before it, or a file of --json or --report
+    run: Place,
     /// Write the run as JSON to FILE; - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -25,9 +25,7 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let history = History::read()?;
-        let run = history.number(self.run, None)?;
-        let (kind, document) = history.document(run)?;
+        let SavedRun { name, kind, document } = self.run.read(None)?;
         if let Some(to) = &self.json {
             match serde_json::from_str::<serde_json::Value>(&document) {
                 Ok(value) => store::json::write(&value, to)?,
@@ -36,7 +34,7 @@ impl Arguments {
             }
             return Ok(Outcome::Done);
         }
-        let damaged = || format!("run {run} cannot be read: --json - shows what is there");
+        let damaged = || format!("run {name} cannot be read: --json - shows what is there");
         let text = match kind.as_str() {
             "plan" => {
                 let plan = serde_json::from_str(&document).with_context(damaged)?;
@@ -45,6 +43,10 @@ impl Arguments {
             "cost" => {
                 let sizing = serde_json::from_str(&document).with_context(damaged)?;
                 report::cost::text(&sizing)
+            }
+            "compare" => {
+                let comparison = serde_json::from_str(&document).with_context(damaged)?;
+                report::compare::text(&comparison)
             }
             _ => {
                 let load = serde_json::from_str(&document).with_context(damaged)?;

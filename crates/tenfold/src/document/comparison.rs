@@ -4,16 +4,21 @@
 use capacity::stats::comparison::{
     self, CONFIDENCE, Direction, Figures, Finding, Metric, Resolution,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::document::load::{Document, Stage, Window};
 use crate::document::verdict::Verdict;
 
 /// Times in milliseconds, rates in requests a second, errors as a share of the requests; absent is
 /// null, never 0.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Comparison {
-    pub schema: &'static str,
+    pub schema: String,
+    /// The command that measures it again, without secrets. Earlier documents do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub invocation: Option<Vec<String>>,
     pub a: Side,
     pub b: Side,
     pub method: Method,
@@ -25,7 +30,8 @@ pub struct Comparison {
 }
 
 /// The runs of a side.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Side {
     /// Numbers in the history, or files.
     pub runs: Vec<String>,
@@ -36,7 +42,8 @@ pub struct Side {
 }
 
 /// Where the intervals come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Welch's t, over repeated runs.
@@ -46,9 +53,10 @@ pub enum Method {
 }
 
 /// One metric.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Metric"))]
 pub struct Row {
-    pub metric: &'static str,
+    pub metric: String,
     pub a: Option<f64>,
     pub b: Option<f64>,
     /// B over A less 1; of errors, B less A. With its interval.
@@ -62,7 +70,8 @@ pub struct Row {
     pub broken: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Better,
@@ -96,7 +105,8 @@ impl Comparison {
         let findings =
             comparison::compare(&method.side(a), &method.side(b), resolution(a, b), seed);
         Comparison {
-            schema: "tenfold/compare/1",
+            schema: "tenfold/compare/1".to_owned(),
+            invocation: None,
             a: Side::of(a),
             b: Side::of(b),
             method,
@@ -214,7 +224,7 @@ impl Row {
         let change = finding.change.map(|change| change.estimate);
         let exceeds = allowed.zip(change).is_some_and(|(most, change)| change.abs() > most);
         Row {
-            metric: finding.metric.name(),
+            metric: finding.metric.name().to_owned(),
             a: finding.a,
             b: finding.b,
             change,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where prices come from, and how old they are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Origin {
     /// The list's name, or the file.
     pub prices: String,
@@ -17,6 +18,7 @@ pub struct Origin {
 
 /// The machines that hold a plan, and their price.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Cost {
     pub origin: Origin,
     pub needs: Needs,
@@ -28,6 +30,7 @@ pub struct Cost {
 
 /// What is set aside for each instance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Needs {
     pub instances: usize,
     pub cores_each: f64,
@@ -38,6 +41,7 @@ pub struct Needs {
 
 /// Where a need comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum NeedsFrom {
     /// The instance is held to it.
@@ -48,6 +52,7 @@ pub enum NeedsFrom {
 
 /// The plan on machines of one type, one more of them than must run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Offer {
     pub vendor: String,
     pub region: String,

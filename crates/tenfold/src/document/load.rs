@@ -7,6 +7,7 @@ use load::{ErrorKind, Report, ScriptReport, Seen};
 use serde::{Deserialize, Serialize};
 
 use super::histogram::EncodedHistogram;
+use crate::document::resources::Machine;
 use crate::document::times::Times;
 use crate::document::times::times;
 use crate::document::verdict::Verdict;
@@ -19,6 +20,7 @@ const SCHEMA: &str = "tenfold/load/1";
 
 /// Times in milliseconds, rates in requests a second, CPU in cores; absent is null, never 0.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Load"))]
 pub struct Document {
     pub schema: String,
     /// The URL, without credentials.
@@ -34,6 +36,14 @@ pub struct Document {
     pub engine: Option<String>,
     pub keep_alive: KeepAlive,
     pub started_at: String,
+    /// The command that measures it again, without secrets. Earlier documents do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub invocation: Option<Vec<String>>,
+    /// The generator's. Earlier documents do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub machine: Option<Machine>,
     /// Cut from the beginning; the figures leave it out.
     pub warm_up: Option<WarmUp>,
     /// Without the warm-up.
@@ -78,8 +88,13 @@ pub struct Document {
     pub thresholds: Vec<Check>,
     pub histograms: Histograms,
     pub windows: Vec<Window>,
+    /// How many windows there were before a report put neighbours together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub windows_measured: Option<usize>,
     /// The metrics of a script, under the names that its users know.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(type = "unknown"))]
     pub script: Option<ScriptReport>,
 }
 
@@ -99,6 +114,7 @@ pub struct Order {
 
 /// Whether connections served more than one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum KeepAlive {
     #[default]
@@ -108,6 +124,7 @@ pub enum KeepAlive {
 
 /// The beginning of a run, until it was steady.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct WarmUp {
     pub length_s: f64,
     /// What took longest to become steady: users, throughput or response_time.
@@ -116,6 +133,7 @@ pub struct WarmUp {
 
 /// The part of a run that a window belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     WarmUp,
@@ -125,6 +143,7 @@ pub enum Stage {
 
 /// How late the generator itself was.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Lag {
     pub p50: Option<f64>,
     pub p99: Option<f64>,
@@ -133,6 +152,7 @@ pub struct Lag {
 
 /// How often a connection was opened.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Connections {
     pub opened: u64,
     /// Kept ones that the server had closed and that were opened again, without an error.
@@ -141,6 +161,7 @@ pub struct Connections {
 
 /// The figures of one kind of request.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Requests"))]
 pub struct Named {
     pub name: String,
     pub method: String,
@@ -148,11 +169,13 @@ pub struct Named {
     pub errors: u64,
     pub body_bytes: u64,
     pub response_ms: Times,
+    #[cfg_attr(test, ts(type = "string | null"))]
     pub histogram: EncodedHistogram,
 }
 
 /// A kind of failure of one kind of request.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Failure {
     pub method: String,
     pub name: String,
@@ -165,6 +188,7 @@ pub struct Failure {
 
 /// A threshold, and whether it held.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Check {
     pub name: String,
     pub measured: String,
@@ -173,15 +197,21 @@ pub struct Check {
 
 /// Histograms of successful requests, and of new connections.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Histograms {
+    #[cfg_attr(test, ts(type = "string | null"))]
     pub response: EncodedHistogram,
+    #[cfg_attr(test, ts(type = "string | null"))]
     pub service: EncodedHistogram,
+    #[cfg_attr(test, ts(type = "string | null"))]
     pub first_byte: EncodedHistogram,
+    #[cfg_attr(test, ts(type = "string | null"))]
     pub connect: EncodedHistogram,
 }
 
 /// A stretch of the run, mostly a second.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Window {
     /// From the beginning of the run.
     pub start_s: f64,
@@ -197,6 +227,7 @@ pub struct Window {
     pub waiting: u64,
     pub bytes: u64,
     pub response_ms: Times,
+    #[cfg_attr(test, ts(type = "string | null"))]
     pub histogram: EncodedHistogram,
 }
 
@@ -224,6 +255,8 @@ impl Document {
             engine: Some(report.engine.to_string()),
             keep_alive: order.keep_alive,
             started_at: timestamp(report.started_at).unwrap_or_default(),
+            invocation: None,
+            machine: None,
             warm_up: report.warm_up.map(WarmUp::from),
             duration_s: report.duration.as_secs_f64(),
             paused_s: report.paused.as_secs_f64(),
@@ -262,6 +295,7 @@ impl Document {
                 connect: EncodedHistogram::of(report.connect.counts()),
             },
             windows,
+            windows_measured: None,
             script: report.script.clone(),
         }
     }

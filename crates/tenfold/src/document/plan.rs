@@ -17,6 +17,7 @@ pub const SCHEMA: &str = "tenfold/plan/1";
 
 /// A plan, whole or as far as it got.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Plan {
     pub schema: String,
     /// RFC 3339.
@@ -25,7 +26,12 @@ pub struct Plan {
     pub command: Vec<String>,
     /// How it was run beside its command. Earlier documents do not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(type = "unknown", optional))]
     pub app: Option<AppSettings>,
+    /// The command that measures it again, without secrets. Earlier documents do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub invocation: Option<Vec<String>>,
     pub machine: Machine,
     /// Limits of each instance.
     pub limits: Option<Limits>,
@@ -39,6 +45,7 @@ pub struct Plan {
     pub probes: Vec<Probe>,
     /// What the model was fitted to, in seconds and not rounded. Without a workload
     /// its goal is a single user.
+    #[cfg_attr(test, ts(type = "unknown"))]
     pub basis: Option<ModelInputs>,
     pub curve: Vec<Point>,
     pub findings: Vec<Finding>,
@@ -60,6 +67,7 @@ pub struct Plan {
 
 /// One diagnosis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Finding {
     pub kind: Kind,
     /// How clearly the numbers show it: 0.5 at the threshold, towards 1 far beyond it.
@@ -72,6 +80,7 @@ pub struct Finding {
 
 /// A change that tells explanations apart, and what it did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Trial {
     pub change: Change,
     /// Instances that ran.
@@ -88,6 +97,7 @@ pub struct Trial {
 
 /// How many instances to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Recommendation {
     pub instances: usize,
     /// Smallest count that the interval of the model allows.
@@ -106,6 +116,7 @@ pub struct Recommendation {
 
 /// What one instance and two carry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct InstanceCapacity {
     /// The most that one instance completed (1/s).
     pub one: f64,
@@ -120,6 +131,7 @@ pub struct InstanceCapacity {
 
 /// Why the measuring ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Stop {
     pub reason: StopReason,
     /// The reason in a sentence.
@@ -128,6 +140,7 @@ pub struct Stop {
 
 /// See [`Stop`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// The answer was measured; one instance less and one more, and what about it was not sure, as time allowed.
@@ -152,6 +165,7 @@ pub enum StopReason {
 
 /// The goal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Goal {
     pub rate: Option<f64>,
     pub users: Option<usize>,
@@ -163,6 +177,7 @@ pub struct Goal {
 
 /// Why a probe was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// One instance at a given concurrency, to find its slots.
@@ -175,6 +190,7 @@ pub enum Purpose {
 
 /// One measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Probe {
     pub purpose: Purpose,
     pub instances: usize,
@@ -202,6 +218,7 @@ pub struct Probe {
 
 /// One count on the curve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Point {
     pub instances: usize,
     pub predicted: Predicted,
@@ -210,6 +227,7 @@ pub struct Point {
 
 /// What the model says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Predicted {
     pub throughput: f64,
     pub low: f64,
@@ -224,6 +242,7 @@ pub struct Predicted {
 
 /// What was measured of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Measured {
     pub throughput: f64,
     pub p50_ms: Option<f64>,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The machine that everything shared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Machine {
     pub cores: f64,
     pub memory_bytes: Option<u64>,
@@ -15,6 +16,7 @@ pub struct Machine {
 
 /// What an instance may use at most.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Limits {
     pub cpus: Option<f64>,
     pub memory_bytes: Option<u64>,
@@ -22,6 +24,7 @@ pub struct Limits {
 
 /// How its limits affected an instance, whoever set them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Limited {
     /// Quota in cores.
     pub cpus: Option<f64>,
@@ -37,6 +40,7 @@ pub struct Limited {
 
 /// Who used the CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct CpuCores {
     pub app: Option<f64>,
     pub balancer: Option<f64>,

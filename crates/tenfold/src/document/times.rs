@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A distribution of times; a percentile is absent where the sample cannot carry it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Times {
     pub mean: Option<f64>,
     pub p50: Option<f64>,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Whether a measurement can be trusted. Ordered from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Valid,

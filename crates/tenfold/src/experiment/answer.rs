@@ -31,6 +31,7 @@ pub fn plan(
         duration_s: (elapsed.as_secs_f64() * 10.0).round() / 10.0,
         command: experiment.runnable.source.words(),
         app: None,
+        invocation: None,
         machine: Machine::of(&known.machine),
         limits: Limits::of(&experiment.runnable.app.limits),
         goal: goal(experiment),

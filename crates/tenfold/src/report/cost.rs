@@ -37,40 +37,43 @@ pub fn text(sizing: &Sizing) -> String {
         goal(sizing),
         sizing.prices.describe()
     );
-    let _ = writeln!(out, "Bigger: one instance\n{}", table(&sizing.vertical, sizing));
+    let _ = writeln!(out, "Bigger: one instance\n{}", table(&sizing.vertical, sizing).render());
     let _ = writeln!(
         out,
         "More: instances of the smallest size\n{}",
-        table(&sizing.horizontal, sizing)
+        table(&sizing.horizontal, sizing).render()
     );
     out.push_str(&lines(sizing));
-    out.push_str(&remarks(sizing));
-    if sizing.vertical.iter().chain(&sizing.horizontal).any(|row| row.on_frontier) {
-        out.push_str("* Worth its price: no other costs as little and does more.\n");
-    }
-    for warning in &sizing.prices.warnings {
-        let _ = writeln!(out, "Warning: {warning}.");
-    }
-    for note in &sizing.notes {
-        let _ = writeln!(out, "Note: {note}");
-    }
-    if sizing.verdict != Verdict::Valid {
-        let word = if sizing.verdict == Verdict::Suspect { "suspect" } else { "invalid" };
-        let _ = writeln!(out, "The measurement is {word}: {}", sizing.verdict_reasons.join("; "));
+    for line in remarks(sizing).into_iter().chain(doubt(sizing)) {
+        let _ = writeln!(out, "{line}");
     }
     match &sizing.advice {
         Some(advice) => {
             let _ = writeln!(out, "\n{}", advice.reason);
         }
-        None => out.push_str(
-            "\nThere is no answer: it takes several sizes and several counts, each measured.\n",
-        ),
+        None => {
+            let _ = writeln!(out, "\n{NO_ANSWER}");
+        }
     }
     out
 }
 
+/// What is said where nothing can be advised.
+pub(super) const NO_ANSWER: &str =
+    "There is no answer: it takes several sizes and several counts, each measured.";
+
+/// Why the measurement is not to be trusted, if so.
+pub(super) fn doubt(sizing: &Sizing) -> Option<String> {
+    let word = match sizing.verdict {
+        Verdict::Valid => return None,
+        Verdict::Suspect => "suspect",
+        Verdict::Invalid => "invalid",
+    };
+    Some(format!("The measurement is {word}: {}", sizing.verdict_reasons.join("; ")))
+}
+
 /// The goal that answers must hold to count.
-fn goal(sizing: &Sizing) -> String {
+pub(super) fn goal(sizing: &Sizing) -> String {
     let bounds = bounds(sizing);
     let within = bounds.iter().map(|b| format!("{} within {}", b.name, time(b.ms / 1e3)));
     let errors = format!("at most {} errors", percent(sizing.max_error_ratio));
@@ -84,7 +87,7 @@ fn bounds(sizing: &Sizing) -> Vec<Bound> {
     p95.into_iter().chain(p99).collect()
 }
 
-fn table(rows: &[Row], sizing: &Sizing) -> String {
+pub(super) fn table(rows: &[Row], sizing: &Sizing) -> Table {
     let month = format!("{}/month", sizing.prices.currency);
     let thousand = format!("{}/month for 1,000/s", sizing.prices.currency);
     let bounds = bounds(sizing);
@@ -97,7 +100,7 @@ fn table(rows: &[Row], sizing: &Sizing) -> String {
         let percentiles = bounds.iter().map(|b| millis(row.measured.as_ref().and_then(b.of)));
         table.row(cells(row, percentiles));
     }
-    table.render()
+    table
 }
 
 fn millis(ms: Option<f64>) -> String {
@@ -164,36 +167,33 @@ fn lines(sizing: &Sizing) -> String {
     )
 }
 
-/// Explains failures, missed goals and kills, which numbers do not show.
-fn remarks(sizing: &Sizing) -> String {
-    let mut out = String::new();
+/// Explains failures, missed goals and kills, which numbers do not show, and where the prices come from.
+pub(super) fn remarks(sizing: &Sizing) -> Vec<String> {
+    let mut out = Vec::new();
     let rows = sizing.vertical.iter().chain(sizing.horizontal.iter().skip(1));
     for row in rows {
         let name = row_name(row.instances, row.cpus);
         if let Some(failure) = &row.failure {
-            let _ = writeln!(out, "{name}: {failure}");
+            out.push(format!("{name}: {failure}"));
         }
         let Some(m) = &row.measured else { continue };
         if m.memory_kills > 0 {
-            let _ = writeln!(
-                out,
+            out.push(format!(
                 "{name}: killed for memory {}; raise its --memory",
                 match m.memory_kills {
                     1 => "once".to_owned(),
                     times => format!("{times} times"),
                 }
-            );
+            ));
         }
         if m.limited_by != Limit::Instances {
-            let _ =
-                writeln!(out, "{name}: {}, so they may do more", words::cost::limit(m.limited_by));
+            out.push(format!("{name}: {}, so they may do more", words::cost::limit(m.limited_by)));
         }
         if m.requests == 0 {
-            let _ = writeln!(
-                out,
+            out.push(format!(
                 "{name}: answered nothing in {}; raise --longest, or give a --path that answers sooner",
                 time(m.duration_s)
-            );
+            ));
         } else if !m.goal_met {
             let bounds = bounds(sizing);
             // A percentile that so few answers do not tell missed by the slowest of them.
@@ -202,13 +202,18 @@ fn remarks(sizing: &Sizing) -> String {
                 None => format!("slowest answer {}, ", millis(m.max_ms)),
             });
             let seen: String = seen.collect();
-            let _ = writeln!(
-                out,
+            out.push(format!(
                 "{name}: misses the goal ({seen}{} of {} failed)",
                 m.errors, m.requests
-            );
+            ));
         }
     }
+    let all = || sizing.vertical.iter().chain(&sizing.horizontal);
+    if all().any(|row| row.on_frontier) {
+        out.push("* Worth its price: no other costs as little and does more.".to_owned());
+    }
+    out.extend(sizing.prices.warnings.iter().map(|warning| format!("Warning: {warning}.")));
+    out.extend(sizing.notes.iter().map(|note| format!("Note: {note}")));
     out
 }
 
@@ -260,6 +265,7 @@ mod tests {
             started_at: "2026-11-21T12:00:00Z".to_owned(),
             duration_s: 20.0,
             command: vec!["./app".to_owned()],
+            invocation: None,
             machine: Machine { cores: 2.0, memory_bytes: None, kernel: "Linux".to_owned() },
             requests: 10_000,
             concurrency: 1000,

@@ -16,7 +16,10 @@ pub use junit::junit;
 pub use locust::{History as CsvHistory, NAMES as CSV_NAMES, locust};
 pub use markdown::markdown;
 pub use ndjson::ndjson;
-pub use text::{complaints, counted, summary, text};
+pub use script::metrics;
+pub use text::{
+    cell, complaints, counted, outcomes, overload, response_times, summary, text, workload,
+};
 pub use wrk::{Latency, wrk};
 
 #[cfg(test)]

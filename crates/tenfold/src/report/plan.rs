@@ -5,10 +5,11 @@ use std::fmt::Write;
 use capacity::Ladder;
 use capacity::cost::price::CpuKind;
 
+use super::section::Section;
 use super::table::Table;
 use crate::document::cost::{Cost, NeedsFrom};
 use crate::document::plan::{Goal, Plan, Point, Purpose};
-use crate::document::resources::Limits;
+use crate::document::resources::{Limits, Machine};
 use crate::document::verdict::Verdict;
 use crate::words::number::{cores, counted, percent, rate, time};
 
@@ -30,13 +31,18 @@ impl Rows {
 
 /// The whole plan: the answer, the curve, the findings, what was tried, and where it was measured.
 pub fn text(plan: &Plan, rows: Rows) -> String {
-    let mut out = answer(plan);
+    let mut out = String::new();
+    for (at, line) in answer(plan).iter().enumerate() {
+        let _ = writeln!(out, "{}{line}", if at == 0 { "" } else { "  " });
+    }
     let _ = writeln!(out, "\nGoal: {}\n", goal(&plan.goal));
-    out.push_str(&verdict(plan));
-    out.push_str(&curve(plan, rows));
-    out.push_str(&plan.cost.as_ref().map_or_else(String::new, cost));
+    if let Some(doubt) = doubt(plan) {
+        let _ = writeln!(out, "{doubt}\n");
+    }
+    out.push_str(&curve(plan, rows).map_or_else(String::new, |section| section.text()));
+    out.push_str(&plan.cost.as_ref().map_or_else(String::new, |priced| cost(priced).text()));
     out.push_str(&findings(plan));
-    out.push_str(&one_instance(plan));
+    out.push_str(&one_instance(plan).map_or_else(String::new, |section| section.text()));
     out.push_str(&interventions(plan));
     for note in &plan.notes {
         let _ = writeln!(out, "Note: {note}\n");
@@ -49,19 +55,17 @@ pub fn text(plan: &Plan, rows: Rows) -> String {
 }
 
 /// The answer: how many and whether they hold the goal, then a line for each thing to know beside it.
-fn answer(plan: &Plan) -> String {
+pub(super) fn answer(plan: &Plan) -> Vec<String> {
     let Some(answer) = plan.answer() else {
-        return "There is no answer yet: nothing was measured to its end.\n".to_owned();
+        return vec!["There is no answer yet: nothing was measured to its end.".to_owned()];
     };
-    let mut out = String::new();
-    for (at, clause) in clauses(answer).enumerate() {
+    let line = |clause: &str| {
         let mut letters = clause.chars();
         let first = letters.next().map(|letter| letter.to_uppercase().to_string());
-        let indent = if at == 0 { "" } else { "  " };
         let end = if clause.ends_with('.') { "" } else { "." };
-        let _ = writeln!(out, "{indent}{}{}{end}", first.unwrap_or_default(), letters.as_str());
-    }
-    out
+        format!("{}{}{end}", first.unwrap_or_default(), letters.as_str())
+    };
+    clauses(answer).map(line).collect()
 }
 
 /// The parts of a sentence that semicolons separate, but for those within brackets.
@@ -101,17 +105,26 @@ pub fn goal(goal: &Goal) -> String {
 
 /// What was measured, and where.
 fn surroundings(plan: &Plan) -> String {
-    let m = &plan.machine;
-    let memory =
-        optional(m.memory_bytes, |bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)));
-    let limits = plan.limits.map_or_else(String::new, |l| format!("{}.\n", limits(&l)));
+    let limits = held_to(plan).map_or_else(String::new, |limits| format!("{limits}.\n"));
     format!(
-        "{limits}Command: {}\nMachine: {}, {memory}, {}, shared by app, balancer and load generator; {:.0} s\n",
+        "{limits}Command: {}\nMachine: {}, shared by app, balancer and load generator; {:.0} s\n",
         plan.command.join(" "),
-        cores(m.cores),
-        m.kernel,
+        machine(&plan.machine),
         plan.duration_s
     )
+}
+
+/// Cores, memory and kernel.
+pub(super) fn machine(machine: &Machine) -> String {
+    let memory = optional(machine.memory_bytes, |bytes| {
+        format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+    });
+    format!("{}, {memory}, {}", cores(machine.cores), machine.kernel)
+}
+
+/// The limits of each instance in a sentence, if there are any.
+pub(super) fn held_to(plan: &Plan) -> Option<String> {
+    plan.limits.as_ref().map(limits)
 }
 
 fn limits(limits: &Limits) -> String {
@@ -121,9 +134,10 @@ fn limits(limits: &Limits) -> String {
     format!("Each instance is held to {}", both.join(" and "))
 }
 
-fn one_instance(plan: &Plan) -> String {
+/// What one instance did at each number of requests at once.
+pub(super) fn one_instance(plan: &Plan) -> Option<Section> {
     if plan.probes.is_empty() {
-        return String::new();
+        return None;
     }
     let mut head = vec!["requests at once", "requests/s", "p50", "p95", "app CPU"];
     let ladder = || plan.probes.iter().filter(|p| p.purpose == Purpose::Ladder);
@@ -155,12 +169,14 @@ fn one_instance(plan: &Plan) -> String {
         (None, Some(most)) if most > 1 => format!(": it serves {most} requests at a time or more"),
         _ => String::new(),
     };
-    format!("One instance{slots}\n{}\n", table.without_empty_columns().render())
+    let table = Some(table.without_empty_columns());
+    Some(Section { heading: format!("One instance{slots}"), table, lines: Vec::new() })
 }
 
-fn curve(plan: &Plan, rows: Rows) -> String {
+/// The counts, and what is known of each.
+pub(super) fn curve(plan: &Plan, rows: Rows) -> Option<Section> {
     if plan.curve.is_empty() {
-        return String::new();
+        return None;
     }
     let mut table = match rows {
         Rows::Relevant => Table::new(&["instances", "requests/s", "p50", "p95", ""]),
@@ -189,15 +205,19 @@ fn curve(plan: &Plan, rows: Rows) -> String {
         }
     }
     let more = match left_out {
-        0 => String::new(),
-        n => format!("  {} more predicted only (--all)\n", counted(n, "count")),
+        0 => None,
+        n => Some(format!("  {} more predicted only (--all)", counted(n, "count"))),
     };
     let table = match rows {
         Rows::Relevant => table.without_empty_columns(),
         // Three columns are called "measured": none may be missing.
         Rows::All => table,
     };
-    format!("The goal's workload on N instances (< recommended)\n{}{more}\n", table.render())
+    Some(Section {
+        heading: "The goal's workload on N instances (< recommended)".to_owned(),
+        table: Some(table),
+        lines: more.into_iter().collect(),
+    })
 }
 
 /// Whether a count says something: it is the answer, was measured, or is next to one of these.
@@ -257,7 +277,7 @@ fn findings(plan: &Plan) -> String {
 }
 
 /// What the recommendation costs.
-fn cost(cost: &Cost) -> String {
+pub(super) fn cost(cost: &Cost) -> Section {
     let needs = &cost.needs;
     let from = |from: NeedsFrom| match from {
         NeedsFrom::Limit => "its limit",
@@ -289,8 +309,8 @@ fn cost(cost: &Cost) -> String {
             optional(offer.month_per_thousand, |price| format!("{price:.2}")),
         ]);
     }
-    let mut out = format!(
-        "What {} with {} ({}) and {:.0} MiB ({}), one machine to spare; a listed core is taken for one of this machine's\n{}",
+    let heading = format!(
+        "What {} with {} ({}) and {:.0} MiB ({}), one machine to spare; a listed core is taken for one of this machine's",
         match needs.instances {
             1 => "1 instance costs,".to_owned(),
             n => format!("{n} instances cost, each"),
@@ -299,25 +319,24 @@ fn cost(cost: &Cost) -> String {
         from(needs.cores_from),
         needs.memory_bytes_each as f64 / f64::from(1 << 20),
         from(needs.memory_from),
-        if cost.offers.is_empty() {
-            "  No machine of the list holds one of them and has the architecture that was measured on.\n".to_owned()
-        } else {
-            table.render()
-        },
     );
+    let mut lines = Vec::new();
+    if cost.offers.is_empty() {
+        lines.push("  No machine of the list holds one of them and has the architecture that was measured on.".to_owned());
+    }
     let balancer = match cost.balancer_month {
         Some(month) => format!("with {month:.2} for the balancer"),
         None => "without a balancer (--balancer-price says what yours costs)".to_owned(),
     };
-    let _ = writeln!(out, "Prices: {}, {balancer}", cost.origin.describe());
+    lines.push(format!("Prices: {}, {balancer}", cost.origin.describe()));
     if cost.offers.iter().any(|offer| offer.cpu_kind != CpuKind::Dedicated) {
-        out.push_str("Shared cores are slower when others work, burstable ones after a while: measure there.\n");
+        lines.push(
+            "Shared cores are slower when others work, burstable ones after a while: measure there."
+                .to_owned(),
+        );
     }
-    for warning in &cost.origin.warnings {
-        let _ = writeln!(out, "Warning: {warning}.");
-    }
-    out.push('\n');
-    out
+    lines.extend(cost.origin.warnings.iter().map(|warning| format!("Warning: {warning}.")));
+    Section { heading, table: (!cost.offers.is_empty()).then_some(table), lines }
 }
 
 fn interventions(plan: &Plan) -> String {
@@ -331,13 +350,14 @@ fn interventions(plan: &Plan) -> String {
     out
 }
 
-fn verdict(plan: &Plan) -> String {
+/// Why the measurement is not to be trusted, if so.
+pub(super) fn doubt(plan: &Plan) -> Option<String> {
     let word = match plan.verdict {
-        Verdict::Valid => return String::new(),
+        Verdict::Valid => return None,
         Verdict::Suspect => "suspect",
         Verdict::Invalid => "invalid",
     };
-    format!("The measurement is {word}: {}\n\n", plan.verdict_reasons.join("; "))
+    Some(format!("The measurement is {word}: {}", plan.verdict_reasons.join("; ")))
 }
 
 fn optional<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
@@ -390,7 +410,7 @@ mod tests {
             balancer_month: Some(5.0),
             offers: vec![offer("own", CpuKind::Dedicated)],
         };
-        let said = cost(&priced);
+        let said = cost(&priced).text();
         for part in [
             "What 3 instances cost, each with 0.5 cores (its limit) and 64 MiB (measured, with room)",
             "EUR/month  EUR/month for 1,000/s",
@@ -402,9 +422,11 @@ mod tests {
         }
         assert!(!said.contains("Shared cores"), "{said}");
         priced.needs.instances = 1;
-        assert!(cost(&priced).starts_with("What 1 instance costs, with 0.5 cores (its limit)"));
+        assert!(
+            cost(&priced).text().starts_with("What 1 instance costs, with 0.5 cores (its limit)")
+        );
         priced.offers.push(offer("others", CpuKind::Shared));
-        let said = cost(&priced);
+        let said = cost(&priced).text();
         assert!(said.contains("shared") && said.contains("Shared cores are slower"), "{said}");
     }
 

@@ -31,6 +31,11 @@ impl Table {
         self
     }
 
+    /// The head, then the rows below it.
+    pub fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+
     /// Lines without trailing blanks, each ended by a newline and indented by two.
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);

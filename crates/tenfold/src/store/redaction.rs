@@ -1,4 +1,4 @@
-//! What reports and the history must not repeat of an app's command.
+//! What reports and the history must not repeat of commands: the app's and Tenfold's own.
 
 use std::sync::LazyLock;
 
@@ -31,6 +31,13 @@ pub fn command_without_secrets(words: &[String]) -> Vec<String> {
         false => without_secrets(word),
     };
     before.zip(words).map(word).collect()
+}
+
+/// The words that started this program, without secrets, as a user types them.
+pub fn own_command() -> Vec<String> {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let words: Vec<String> = std::iter::once("tenfold".to_owned()).chain(words).collect();
+    command_without_secrets(&words)
 }
 
 fn without_secrets(word: &str) -> String {

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::document::load::Document;
 use crate::process::exit_code::misuse;
 use crate::report::load::{self as report, CSV_NAMES, CsvHistory, Latency};
+use crate::report::page::{self, Detail};
 use crate::store::file;
 use crate::terminal::output;
 
@@ -23,6 +24,9 @@ pub struct OutputArguments {
     /// Write the complete report as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the report as one HTML file with charts, which needs no network
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Write Locust's files PREFIX_stats.csv, _stats_history.csv, _failures.csv, _exceptions.csv
     #[arg(long, value_name = "PREFIX")]
     csv: Option<PathBuf>,
@@ -120,6 +124,7 @@ impl OutputArguments {
         add(&self.hgrm, &|| Ok(report::hgrm(document)))?;
         add(&self.junit, &|| report::junit(document))?;
         add(&self.markdown, &|| Ok(report::markdown(document)))?;
+        add(&self.report, &|| page::load(document, Detail::Compact))?;
         if self.csv.is_some() {
             let history = if self.csv_full_history { CsvHistory::Full } else { CsvHistory::Sum };
             files.extend(self.csv_places().into_iter().zip(report::locust(document, history)?));
@@ -128,7 +133,8 @@ impl OutputArguments {
     }
 
     fn places(&self) -> Vec<PathBuf> {
-        let files = [&self.json, &self.ndjson, &self.hgrm, &self.junit, &self.markdown];
+        let files =
+            [&self.json, &self.ndjson, &self.hgrm, &self.junit, &self.markdown, &self.report];
         files.into_iter().flatten().cloned().chain(self.csv_places()).collect()
     }
 

@@ -27,35 +27,30 @@ pub fn text(document: &Document) -> String {
         ]);
     }
     let mut out = table.render();
-    out.push_str(&metrics(&script.metrics));
+    for line in metrics(&script.metrics) {
+        let _ = write!(out, "\n  {line}");
+    }
     for check in script.checks.iter().filter(|check| !check.strict && !check.passed) {
         let _ = write!(out, "\nNot met, but optional: {}: {}", check.expression, check.measured);
     }
     out
 }
 
-fn metrics(metrics: &Metrics) -> String {
-    let mut out = String::new();
-    for (name, count) in &metrics.counters {
-        let _ = write!(out, "\n  {name}: {count}");
-    }
-    for (name, rate) in &metrics.rates {
-        let _ = write!(out, "\n  {name}: {rate:.1}/s");
-    }
-    for (name, times) in &metrics.summaries {
+/// Counters, rates, summaries and the apdex score.
+pub fn metrics(metrics: &Metrics) -> Vec<String> {
+    let counters = metrics.counters.iter().map(|(name, count)| format!("{name}: {count}"));
+    let rates = metrics.rates.iter().map(|(name, rate)| format!("{name}: {rate:.1}/s"));
+    let summaries = metrics.summaries.iter().map(|(name, times)| {
         let of = |ms: f64| time(ms / 1e3);
-        let _ = write!(
-            out,
-            "\n  {name}: min {}, median {}, p95 {}, p99 {}, max {}",
+        format!(
+            "{name}: min {}, median {}, p95 {}, p99 {}, max {}",
             of(times.min),
             of(times.median),
             of(times.p95),
             of(times.p99),
             of(times.max)
-        );
-    }
-    if let Some(score) = metrics.apdex() {
-        let _ = write!(out, "\n  apdex: {score:.2}");
-    }
-    out
+        )
+    });
+    let apdex = metrics.apdex().map(|score| format!("apdex: {score:.2}"));
+    counters.chain(rates).chain(summaries).chain(apdex).collect()
 }

@@ -23,42 +23,19 @@ pub fn summary(document: &Document) -> String {
 
 /// The whole report.
 pub fn text(document: &Document) -> String {
-    let mut out = overload(document);
+    let mut out = overload(document).map_or_else(String::new, |said| format!("{said}\n"));
     let _ = write!(
         out,
-        "{}, {} for {}{}{}\n{}{} requests/s, {:.2} cores used by the generator\n\n",
+        "{}, {}\n{}{} requests/s, {:.2} cores used by the generator\n\n",
         document.target,
-        document.workload,
-        length(document.duration_s),
-        paused(document.paused_s),
-        document.warm_up.as_ref().map_or_else(String::new, after_warm_up),
+        workload(document),
         requests(document),
         rate(document.throughput),
         document.generator_cpu_cores
     );
-    let mut table = Table::new(&["", "mean", "p50", "p90", "p95", "p99", "max"]);
-    for (name, t) in
-        [("response time", &document.response_ms), ("service time", &document.service_ms)]
-    {
-        let cells = [t.mean, t.p50, t.p90, t.p95, t.p99, t.max];
-        let cell = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| time(ms / 1e3));
-        table.row(std::iter::once(name.to_owned()).chain(cells.map(cell)).collect());
-    }
-    out.push_str(&table.render());
-    for (status, n) in &document.status {
-        let _ = write!(out, "\n  status {status}: {n}");
-    }
-    for (kind, n) in &document.errors {
-        let _ = write!(out, "\n  {kind}: {n} failed");
-    }
-    if let Some(hint) = asked_again(document) {
-        let _ = write!(out, "\n  {hint}");
-    }
-    if document.dropped > 0 {
-        let _ = write!(out, "\n  {} arrivals dropped: too many were under way", document.dropped);
-    }
-    if document.late > 0 {
-        let _ = write!(out, "\n  {} requests began after their users' pace", document.late);
+    out.push_str(&response_times(document).render());
+    for line in outcomes(document) {
+        let _ = write!(out, "\n  {line}");
     }
     let script = super::script::text(document);
     if !script.is_empty() {
@@ -68,15 +45,61 @@ pub fn text(document: &Document) -> String {
     for complaint in complaints(document) {
         let _ = write!(out, "\n{complaint}");
     }
-    match (document.verdict, document.overloaded) {
-        (Verdict::Valid, false) => out.push_str("\nThe measurement is valid."),
-        (Verdict::Valid, true) => out.push_str(
-            "\nThe throughput is valid; the percentiles are lower bounds, which grow with the length of the run.",
-        ),
-        _ => {}
+    if let Some(said) = validity(document) {
+        let _ = write!(out, "\n{said}");
     }
     out.push('\n');
     out
+}
+
+/// The workload, and how long it was measured.
+pub fn workload(document: &Document) -> String {
+    format!(
+        "{} for {}{}{}",
+        document.workload,
+        length(document.duration_s),
+        paused(document.paused_s),
+        document.warm_up.as_ref().map_or_else(String::new, after_warm_up)
+    )
+}
+
+/// What a measurement is worth that nothing speaks against.
+fn validity(document: &Document) -> Option<&'static str> {
+    match (document.verdict, document.overloaded) {
+        (Verdict::Valid, false) => Some("The measurement is valid."),
+        (Verdict::Valid, true) => Some(
+            "The throughput is valid; the percentiles are lower bounds, which grow with the length of the run.",
+        ),
+        _ => None,
+    }
+}
+
+/// Response and service times.
+pub fn response_times(document: &Document) -> Table {
+    let mut table = Table::new(&["", "mean", "p50", "p90", "p95", "p99", "max"]);
+    for (name, t) in
+        [("response time", &document.response_ms), ("service time", &document.service_ms)]
+    {
+        let cells = [t.mean, t.p50, t.p90, t.p95, t.p99, t.max];
+        table.row(std::iter::once(name.to_owned()).chain(cells.map(cell)).collect());
+    }
+    table
+}
+
+/// A time in a table.
+pub fn cell(ms: Option<f64>) -> String {
+    ms.map_or_else(|| "-".to_owned(), |ms| time(ms / 1e3))
+}
+
+/// Statuses, failures, and requests that were not sent in time.
+pub fn outcomes(document: &Document) -> Vec<String> {
+    let statuses = document.status.iter().map(|(status, n)| format!("status {status}: {n}"));
+    let failures = document.errors.iter().map(|(kind, n)| format!("{kind}: {n} failed"));
+    let dropped = (document.dropped > 0)
+        .then(|| format!("{} arrivals dropped: too many were under way", document.dropped));
+    let late = (document.late > 0)
+        .then(|| format!("{} requests began after their users' pace", document.late));
+    statuses.chain(failures).chain(asked_again(document)).chain(dropped).chain(late).collect()
 }
 
 /// Time in which the run was paused; rates leave it out.
@@ -85,15 +108,14 @@ fn paused(seconds: f64) -> String {
 }
 
 /// Says first that the target is overloaded.
-fn overload(document: &Document) -> String {
-    if !document.overloaded {
-        return String::new();
-    }
-    format!(
-        "The target is overloaded: it answers {} of the {} requests/s that come.\n",
-        rate(document.throughput),
-        rate(document.offered)
-    )
+pub fn overload(document: &Document) -> Option<String> {
+    document.overloaded.then(|| {
+        format!(
+            "The target is overloaded: it answers {} of the {} requests/s that come.",
+            rate(document.throughput),
+            rate(document.offered)
+        )
+    })
 }
 
 /// Counts of requests offered, sent and answered, where these differ.

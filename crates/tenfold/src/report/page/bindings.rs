@@ -1,0 +1,98 @@
+//! The documents' types in TypeScript, which the page is written with.
+
+use std::fs;
+use std::path::Path;
+
+use ts_rs::{Config, TS};
+
+use super::summary;
+use crate::cost;
+use crate::document::{comparison, cost as prices, load, plan, resources, times, verdict};
+
+macro_rules! declarations {
+    ($config:expr, $($name:ty),+ $(,)?) => {
+        [$(<$name as TS>::decl($config)),+]
+    };
+}
+
+fn written() -> String {
+    let config = &Config::new().with_large_int("number");
+    let mut declarations = declarations!(
+        config,
+        capacity::Change,
+        capacity::Kind,
+        capacity::NextLimit,
+        capacity::cost::Growth,
+        capacity::cost::Limit,
+        capacity::cost::price::CpuKind,
+        comparison::Comparison,
+        comparison::Method,
+        comparison::Outcome,
+        comparison::Row,
+        comparison::Side,
+        cost::Advice,
+        cost::Measured,
+        cost::Row,
+        cost::Sizing,
+        load::Check,
+        load::Connections,
+        load::Document,
+        load::Failure,
+        load::Histograms,
+        load::KeepAlive,
+        load::Lag,
+        load::Named,
+        load::Stage,
+        load::WarmUp,
+        load::Window,
+        plan::Finding,
+        plan::Goal,
+        plan::InstanceCapacity,
+        plan::Measured,
+        plan::Plan,
+        plan::Point,
+        plan::Predicted,
+        plan::Probe,
+        plan::Purpose,
+        plan::Recommendation,
+        plan::Stop,
+        plan::StopReason,
+        plan::Trial,
+        prices::Cost,
+        prices::Needs,
+        prices::NeedsFrom,
+        prices::Offer,
+        prices::Origin,
+        resources::CpuCores,
+        resources::Limited,
+        resources::Limits,
+        resources::Machine,
+        summary::Fact,
+        summary::Kind,
+        summary::LatencyCurve,
+        summary::Part,
+        summary::PartName,
+        summary::Statistics,
+        summary::Status,
+        summary::Summary,
+        times::Times,
+        verdict::Verdict,
+    );
+    declarations.sort_unstable();
+    let exported = declarations.map(|declaration| format!("export {declaration}\n"));
+    format!(
+        "// Written by the test `bindings_are_up_to_date` of crates/tenfold: run it with UPDATE_BINDINGS=1 after a change.\n\n{}",
+        exported.join("\n")
+    )
+}
+
+#[test]
+fn bindings_are_up_to_date() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/model/bindings.ts");
+    let now = written();
+    if std::env::var_os("UPDATE_BINDINGS").is_some() {
+        fs::write(&file, &now).unwrap();
+    }
+    let kept = fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(kept, now, "UPDATE_BINDINGS=1 cargo test -p tenfold bindings writes the types anew");
+}

@@ -1,0 +1,584 @@
+// Written by the test `bindings_are_up_to_date` of crates/tenfold: run it with UPDATE_BINDINGS=1 after a change.
+
+export type Advice = { growth: Growth, 
+/**
+ * One sentence.
+ */
+reason: string, };
+
+export type Change = "second_instance" | "one_core_less" | "second_generator" | "no_balancer";
+
+export type Check = { name: string, measured: string, met: boolean, };
+
+export type Comparison = { schema: string, 
+/**
+ * The command that measures it again, without secrets. Earlier documents do not tell.
+ */
+invocation?: Array<string>, a: Side, b: Side, method: Method, 
+/**
+ * That no interval misses its truth.
+ */
+confidence: number, metrics: Array<Metric>, 
+/**
+ * Doubts about the comparison.
+ */
+notes: Array<string>, };
+
+export type Connections = { opened: number, 
+/**
+ * Kept ones that the server had closed and that were opened again, without an error.
+ */
+reopened: number, };
+
+export type Cost = { origin: Origin, needs: Needs, 
+/**
+ * Price of the balancer a month, where it is known.
+ */
+balancer_month: number | null, 
+/**
+ * Cheapest first: those with cores of one's own, then others.
+ */
+offers: Array<Offer>, };
+
+export type CpuCores = { app: number | null, balancer: number | null, generator: number | null, machine: number | null, 
+/**
+ * Cores that a virtual machine's host gave to others instead (steal).
+ */
+steal?: number | null, };
+
+export type CpuKind = "dedicated" | "shared" | "burstable";
+
+export type Fact = { name: string, value: string, };
+
+export type Failure = { method: string, name: string, error: string, occurrences: number, 
+/**
+ * RFC 3339.
+ */
+first_seen: string | null, last_seen: string | null, };
+
+export type Finding = { kind: Kind, 
+/**
+ * How clearly the numbers show it: 0.5 at the threshold, towards 1 far beyond it.
+ */
+confidence: number, 
+/**
+ * The numbers, in a sentence.
+ */
+evidence: string, 
+/**
+ * What to do about it, in a sentence.
+ */
+remedy: string, };
+
+export type Goal = { rate: number | null, users: number | null, think_ms: number | null, p95_ms: number | null, p99_ms: number | null, max_error_ratio: number, };
+
+export type Growth = "bigger" | "more" | "either" | "neither" | "unknown";
+
+export type Histograms = { response: string | null, service: string | null, first_byte: string | null, connect: string | null, };
+
+export type InstanceCapacity = { 
+/**
+ * The most that one instance completed (1/s).
+ */
+one: number, 
+/**
+ * What two completed together (1/s), where they were measured.
+ */
+two: number | null, 
+/**
+ * Whether a second instance completes more, where that is known.
+ */
+second_helps: boolean | null, limited_by: Kind, 
+/**
+ * All of it in words.
+ */
+reason: string, };
+
+export type KeepAlive = "on" | "off";
+
+export type Kind = "failing" | "generator_bound" | "balancer_bound" | "cpu_throttled" | "memory_pressure" | "connection_limited" | "oversubscribed" | "shared_dependency" | "serialized" | "cpu_bound" | "waiting" | "headroom";
+
+export type Lag = { p50: number | null, p99: number | null, max: number | null, };
+
+export type LatencyCurve = { name: string, 
+/**
+ * Percentile and milliseconds, rising.
+ */
+points: Array<[number, number]>, };
+
+export type Limit = "instances" | "balancer" | "generator" | "machine";
+
+export type Limited = { 
+/**
+ * Quota in cores.
+ */
+cpus: number | null, 
+/**
+ * Share of the quota's periods in which it was used up and the instance stood still.
+ */
+throttled_ratio: number | null, 
+/**
+ * Seconds that it stood still for it, a second; several cores' waiting adds up.
+ */
+throttled_cores: number | null, memory_bytes: number | null, memory_used_bytes: number | null, 
+/**
+ * Times a second that the memory limit was met, so that something had to be given back first.
+ */
+memory_hits: number | null, };
+
+export type Limits = { cpus: number | null, memory_bytes: number | null, };
+
+export type Load = { schema: string, 
+/**
+ * The URL, without credentials.
+ */
+target: string, method: string, workload: string, 
+/**
+ * Users who were asked for; of those who come one after the other the most that were there at
+ * the end of a window, and of arrivals as many as were under way on average.
+ */
+concurrency: number, 
+/**
+ * Threads of the generator.
+ */
+threads: number | null, 
+/**
+ * I/O engine: `uring` or `epoll`.
+ */
+engine: string | null, keep_alive: KeepAlive, started_at: string, 
+/**
+ * The command that measures it again, without secrets. Earlier documents do not tell.
+ */
+invocation?: Array<string>, 
+/**
+ * The generator's. Earlier documents do not tell.
+ */
+machine?: Machine, 
+/**
+ * Cut from the beginning; the figures leave it out.
+ */
+warm_up: WarmUp | null, 
+/**
+ * Without the warm-up.
+ */
+duration_s: number, 
+/**
+ * Time in which the run was paused by hand; rates leave it out.
+ */
+paused_s: number, requests: number, errors: { [key in string]: number }, status: { [key in number]: number }, bytes: number, 
+/**
+ * Bytes in bodies of complete answers.
+ */
+body_bytes: number, throughput: number, offered: number, 
+/**
+ * Share of the offered rate: answered by an overloaded target, else sent.
+ */
+achieved_ratio: number, 
+/**
+ * Requests that were due.
+ */
+requests_offered: number | null, 
+/**
+ * Requests that were sent.
+ */
+requests_sent: number | null, 
+/**
+ * Requests under way when the run ended, which are in no percentile.
+ */
+requests_unanswered: number | null, 
+/**
+ * Arrivals came faster than the target answered: the percentiles are lower bounds.
+ */
+overloaded: boolean, 
+/**
+ * Arrivals turned away because too many were in the system.
+ */
+dropped: number, 
+/**
+ * Requests of paced users that began late.
+ */
+late: number, 
+/**
+ * Requests in the system on average, or users.
+ */
+in_system: number | null, response_ms: Times, service_ms: Times, first_byte_ms: Times, connect_ms: Times, schedule_lag_ms: Lag, connections: Connections, generator_cpu_cores: number, verdict: Verdict, verdict_reasons: Array<string>, by_name: Array<Requests>, failures: Array<Failure>, thresholds: Array<Check>, histograms: Histograms, windows: Array<Window>, 
+/**
+ * How many windows there were before a report put neighbours together.
+ */
+windows_measured?: number, 
+/**
+ * The metrics of a script, under the names that its users know.
+ */
+script: unknown, };
+
+export type Machine = { cores: number, memory_bytes: number | null, kernel: string, };
+
+export type Measured = { throughput: number, p50_ms: number | null, p95_ms: number | null, };
+
+export type Method = "repetitions" | "windows";
+
+export type Metric = { metric: string, a: number | null, b: number | null, 
+/**
+ * B over A less 1; of errors, B less A. With its interval.
+ */
+change: number | null, low: number | null, high: number | null, outcome: Outcome, 
+/**
+ * The change for the worse that was allowed, if one was.
+ */
+allowed: number | null, 
+/**
+ * It is worse, beyond doubt, and by more than that.
+ */
+broken: boolean, };
+
+export type Needs = { instances: number, cores_each: number, cores_from: NeedsFrom, memory_bytes_each: number, memory_from: NeedsFrom, };
+
+export type NeedsFrom = "limit" | "measured";
+
+export type NextLimit = { 
+/**
+ * The limit.
+ */
+kind: Kind, 
+/**
+ * The first count at which it holds.
+ */
+at_instances: number, };
+
+export type Offer = { vendor: string, region: string, machine: string, 
+/**
+ * Cores as the vendor counts them.
+ */
+cores: number, memory_gib: number, cpu_kind: CpuKind, month_each: number, instances_each: number, machines: number, 
+/**
+ * Price of all machines and the balancer a month.
+ */
+month: number, month_per_thousand: number | null, };
+
+export type Origin = { 
+/**
+ * The list's name, or the file.
+ */
+prices: string, currency: string, 
+/**
+ * The day of the oldest; nothing when none is dated.
+ */
+as_of: string | null, sources: Array<string>, warnings: Array<string>, };
+
+export type Outcome = "better" | "worse" | "no_significant_difference" | "unknown";
+
+export type Part = { name: PartName, heading: string, 
+/**
+ * The head, then the rows; without a table empty.
+ */
+table: Array<Array<string>>, lines: Array<string>, };
+
+export type PartName = "curve" | "findings" | "cost" | "bigger" | "more" | "one_instance" | "tried" | "response_times" | "requests" | "failures" | "thresholds" | "metrics" | "sides" | "notes";
+
+export type Plan = { schema: string, 
+/**
+ * RFC 3339.
+ */
+started_at: string, duration_s: number, command: Array<string>, 
+/**
+ * How it was run beside its command. Earlier documents do not tell.
+ */
+app?: unknown, 
+/**
+ * The command that measures it again, without secrets. Earlier documents do not tell.
+ */
+invocation?: Array<string>, machine: Machine, 
+/**
+ * Limits of each instance.
+ */
+limits: Limits | null, goal: Goal, verdict: Verdict, verdict_reasons: Array<string>, 
+/**
+ * `k`: requests that an instance can usefully hold at once, if that was found.
+ */
+slots: number | null, 
+/**
+ * What the balancer gave it, and should give it: a little more where requests are short.
+ */
+balancer_slots: number | null, probes: Array<Probe>, 
+/**
+ * What the model was fitted to, in seconds and not rounded. Without a workload
+ * its goal is a single user.
+ */
+basis: unknown, curve: Array<Point>, findings: Array<Finding>, 
+/**
+ * What was changed to tell explanations apart, and what it showed.
+ */
+interventions: Array<Trial>, recommendation: Recommendation | null, 
+/**
+ * The answer where no workload was given, and so no recommendation.
+ */
+capacity: InstanceCapacity | null, 
+/**
+ * Whether what speaks against the measurements may change the recommendation, so that it is the nearest that
+ * is known and no answer.
+ */
+undecided: boolean, 
+/**
+ * What else was noticed: where model and measurement disagreed, why it ended early.
+ */
+notes: Array<string>, 
+/**
+ * Why no more was measured.
+ */
+stop: Stop | null, 
+/**
+ * What the recommendation costs, if that was asked.
+ */
+cost: Cost | null, };
+
+export type Point = { instances: number, predicted: Predicted, measured: Measured | null, };
+
+export type Predicted = { throughput: number, low: number, high: number, p50_ms: number | null, p95_ms: number | null, 
+/**
+ * The interval of the p95; without an upper end the queue may grow without end.
+ */
+p95_low_ms: number | null, 
+/**
+ * See `p95_low_ms`.
+ */
+p95_high_ms: number | null, };
+
+export type Probe = { purpose: Purpose, instances: number, users: number | null, rate: number | null, duration_s: number, requests: number, errors: number, throughput: number, 
+/**
+ * Requests that were sent a second, by chance more or fewer than the rate.
+ */
+offered: number | null, latency_ms: Times, service_ms: Times, queue_ms: Times, cpu_cores: CpuCores, 
+/**
+ * Resident memory of the largest instance.
+ */
+rss_bytes: number | null, 
+/**
+ * The instance that its limits held most.
+ */
+limited: Limited | null, 
+/**
+ * Processes of instances that the kernel killed at their memory limit meanwhile.
+ */
+memory_kills: number, verdict: Verdict, verdict_reasons: Array<string>, };
+
+export type Purpose = "ladder" | "saturation" | "goal";
+
+export type Recommendation = { instances: number, 
+/**
+ * Smallest count that the interval of the model allows.
+ */
+low: number, 
+/**
+ * Largest count that it allows.
+ */
+high: number, goal_met: boolean, 
+/**
+ * Whether what disturbed the measurements may have changed the answer. Earlier documents do not tell.
+ */
+could_differ: boolean, limited_by: Kind, next_limit: NextLimit | null, 
+/**
+ * All of it in words.
+ */
+reason: string, };
+
+export type ReportKind = "plan" | "load" | "cost" | "compare";
+
+export type Requests = { name: string, method: string, requests: number, errors: number, body_bytes: number, response_ms: Times, histogram: string | null, };
+
+export type Setting = { instances: number, 
+/**
+ * Cores of each instance.
+ */
+cpus: number, memory_bytes: number, month: number, 
+/**
+ * Price of a month for a thousand requests a second; nothing when the goal is missed.
+ */
+month_per_thousand: number | null, 
+/**
+ * Whether no other costs as little and does more.
+ */
+on_frontier: boolean, 
+/**
+ * Nothing where it could not be measured.
+ */
+measured: SettingMeasured | null, 
+/**
+ * Why not.
+ */
+failure: string | null, };
+
+export type SettingMeasured = { 
+/**
+ * Whether the errors and percentiles are what was wanted.
+ */
+goal_met: boolean, 
+/**
+ * How long it was measured.
+ */
+duration_s: number, 
+/**
+ * What the wanted number of requests takes at the measured rate.
+ */
+time_s: number | null, requests: number, errors: number, throughput: number, 
+/**
+ * Bytes received a second.
+ */
+transfer: number, min_ms: number | null, mean_ms: number | null, p95_ms: number | null, p99_ms: number | null, max_ms: number | null, 
+/**
+ * Time of the whole over its requests: what ab calls the time per request across all concurrent ones.
+ */
+per_request_ms: number | null, cpu_cores: CpuCores, 
+/**
+ * What kept it from doing more.
+ */
+limited_by: Limit, 
+/**
+ * The instance that its limits held most.
+ */
+limited: Limited | null, 
+/**
+ * A status of the answers, where all of them sent the client elsewhere.
+ */
+redirect: number | null, 
+/**
+ * Processes that the kernel killed at their memory limit.
+ */
+memory_kills: number, verdict: Verdict, verdict_reasons: Array<string>, };
+
+export type Side = { 
+/**
+ * Numbers in the history, or files.
+ */
+runs: Array<string>, target: string, workload: string, 
+/**
+ * The worst of them.
+ */
+verdict: Verdict, };
+
+export type Sizing = { schema: string, 
+/**
+ * RFC 3339.
+ */
+started_at: string, duration_s: number, command: Array<string>, 
+/**
+ * The command that measures it again, without secrets. Earlier documents do not tell.
+ */
+invocation?: Array<string>, machine: Machine, 
+/**
+ * Requests of each measurement, and how many at once.
+ */
+requests: number, concurrency: number, 
+/**
+ * The goal that answers must hold to count.
+ */
+p95_ms: number | null, p99_ms: number | null, max_error_ratio: number, prices: Origin, 
+/**
+ * Price of the balancer a month, for several instances.
+ */
+balancer_month: number, 
+/**
+ * One instance of growing size.
+ */
+vertical: Array<Setting>, 
+/**
+ * More and more instances of the smallest size; the first is the vertical line's first.
+ */
+horizontal: Array<Setting>, advice: Advice | null, verdict: Verdict, verdict_reasons: Array<string>, notes: Array<string>, };
+
+export type Stage = "warm_up" | "measured";
+
+export type Statistics = { method: string, name: string, requests: number, failures: number, median: number | null, p95: number | null, p99: number | null, average: number | null, min: number | null, max: number | null, 
+/**
+ * Bytes of a body.
+ */
+average_size: number | null, rate: number, failure_rate: number, };
+
+export type Status = "met" | "not_met" | "unclear" | "measured";
+
+export type Stop = { reason: StopReason, 
+/**
+ * The reason in a sentence.
+ */
+explanation: string, };
+
+export type StopReason = "confirmed" | "swept" | "capacity" | "budget" | "failing" | "generator_bound" | "unsteady" | "unmeasurable" | "interrupted";
+
+export type Summary = { kind: ReportKind, 
+/**
+ * What was measured: a command or a target.
+ */
+subject: string, status: Status, 
+/**
+ * The status in a word or two.
+ */
+status_word: string, 
+/**
+ * The answer first, then what to know beside it.
+ */
+answer: Array<string>, 
+/**
+ * Why the measurement is not to be trusted.
+ */
+doubt: string | null, goal: string | null, 
+/**
+ * Which stand after what the page draws.
+ */
+parts: Array<Part>, facts: Array<Fact>, 
+/**
+ * The command that measures it again.
+ */
+repeat: string | null, 
+/**
+ * How response times are distributed, of each side.
+ */
+latency: Array<LatencyCurve>, 
+/**
+ * The figures of each kind of request, and of all together as the last.
+ */
+statistics: Array<Statistics>, };
+
+export type Times = { mean: number | null, p50: number | null, p75: number | null, p90: number | null, p95: number | null, p99: number | null, p999: number | null, max: number | null, };
+
+export type Trial = { change: Change, 
+/**
+ * Instances that ran.
+ */
+instances: number, 
+/**
+ * Requests a second before.
+ */
+before: number, 
+/**
+ * And after.
+ */
+after: number, 
+/**
+ * What it speaks for.
+ */
+shows: Kind, 
+/**
+ * All of it in a sentence.
+ */
+text: string, };
+
+export type Verdict = "valid" | "suspect" | "invalid";
+
+export type WarmUp = { length_s: number, 
+/**
+ * What took longest to become steady: users, throughput or response_time.
+ */
+by: string, };
+
+export type Window = { 
+/**
+ * From the beginning of the run.
+ */
+start_s: number, stage: Stage, seconds: number, 
+/**
+ * Requests that ended in it, and those of them that failed.
+ */
+requests: number, errors: number, throughput: number, users: number, in_flight: number, 
+/**
+ * Inside the generator, for a connection.
+ */
+waiting: number, bytes: number, response_ms: Times, histogram: string | null, };

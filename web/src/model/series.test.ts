@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import document from '../../tests/documents/load.json';
+import type { Load } from './bindings';
+import { seriesOf } from './series';
+
+const load = document as unknown as Load;
+
+describe('a load over time', () => {
+  it('has a value a window', () => {
+    const series = seriesOf(load);
+    expect(series.at.length).toBe(load.windows.length);
+    expect(series.requests[3]).toBe(load.windows[3]?.throughput);
+    expect(series.p95[3]).toBe(load.windows[3]?.response_ms.p95);
+  });
+
+  it('shows a missing second as a gap', () => {
+    const windows = load.windows.filter((_, index) => index !== 5);
+    const series = seriesOf({ ...load, windows });
+    expect(series.at.length).toBe(load.windows.length);
+    expect(series.requests[5]).toBeNull();
+    expect(series.users[5]).toBeNull();
+    expect([...series.at].sort((a, b) => a - b)).toEqual(series.at);
+  });
+
+  it('knows the end of the warm-up', () => {
+    const windows = load.windows.map((window, index) => ({
+      ...window,
+      stage: index < 3 ? ('warm_up' as const) : ('measured' as const),
+    }));
+    expect(seriesOf({ ...load, windows }).warmUpTo).toBeCloseTo(3, 0);
+    expect(seriesOf({ ...load, windows: [] }).warmUpTo).toBe(0);
+  });
+});

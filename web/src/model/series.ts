@@ -1,0 +1,62 @@
+// A load's windows as columns, one value a window, for charts over time.
+
+import type { Load, Window } from './bindings';
+
+export type Column = (number | null)[];
+
+export interface Series {
+  /** Seconds since the beginning, in the middle of each window. */
+  at: number[];
+  requests: Column;
+  failures: Column;
+  p50: Column;
+  p95: Column;
+  p99: Column;
+  users: Column;
+  inFlight: Column;
+  /** Seconds that the warm-up took. */
+  warmUpTo: number;
+}
+
+type Row = [number, ...(number | null)[]];
+
+/** A window that is missing is a gap. */
+export function seriesOf(load: Load): Series {
+  const rows: Row[] = [];
+  let end: number | null = null;
+  for (const window of load.windows) {
+    if (end !== null && window.start_s > end + 0.5 * window.seconds) {
+      rows.push([end + 1e-3, null, null, null, null, null, null, null]);
+    }
+    rows.push(rowOf(window));
+    end = window.start_s + window.seconds;
+  }
+  const column = (index: number): Column => rows.map((row) => row[index] ?? null);
+  const warm = load.windows.filter((window) => window.stage === 'warm_up').at(-1);
+  return {
+    at: rows.map((row) => row[0]),
+    requests: column(1),
+    failures: column(2),
+    p50: column(3),
+    p95: column(4),
+    p99: column(5),
+    users: column(6),
+    inFlight: column(7),
+    warmUpTo: warm ? warm.start_s + warm.seconds : 0,
+  };
+}
+
+function rowOf(window: Window): Row {
+  const times = window.response_ms;
+  const failures = window.seconds > 0 ? window.errors / window.seconds : null;
+  return [
+    window.start_s + window.seconds / 2,
+    window.throughput,
+    failures,
+    times.p50,
+    times.p95,
+    times.p99,
+    window.users,
+    window.in_flight,
+  ];
+}
