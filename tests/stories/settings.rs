@@ -194,6 +194,15 @@ fn each_tool_accepts_the_files_of_a_plan() {
             assert_accepted(&haproxy.args(["-c", "-f"]).arg(out.join(name)).output().unwrap());
         }
     }
+    let compose =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.deps/docker/cli-plugins/docker-compose");
+    if compose.exists() {
+        let mut compose = Command::new(compose);
+        compose.arg("-f").arg(out.join("compose.yaml")).args(["config", "--quiet"]);
+        assert_accepted(&compose.output().unwrap());
+    } else {
+        cannot_run("there is no Docker Compose here");
+    }
     let validate = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../.deps/kubernetes/bin/kubernetes-validate");
     if validate.exists() {
