@@ -9,7 +9,7 @@ PROFILE := $(abspath $(TARGET))/profile
 RELEASE := $(TARGET)/$(HOST)/release/tenfold
 ORIGIN := $(TARGET)/bench/release/bench-origin
 
-.PHONY: help demo build release origin deps test unit soak fuzz lint fmt install clean bench-balancer bench-load bench-accuracy bench-choosing bench-docs systems foreign
+.PHONY: help demo build release origin deps test unit soak fuzz lint fmt install clean bench-balancer bench-load bench-accuracy bench-drivers bench-choosing bench-docs systems foreign
 
 help: ## List these words
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -104,10 +104,16 @@ foreign: build ## Plan 18 real stacks beside sweeps by another generator (45 min
 	scripts/deps foreign
 	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/foreign
 
+# ROUNDS=2 and WINDOW=3 narrow it.
+bench-drivers: build ## Measure an instance as a process, a service and a container, and behind nginx and HAProxy (6 min)
+	scripts/deps
+	TENFOLD=$(TENFOLD) APP=.deps/bin/contained PYTHONPATH=bench python3 -B bench/drivers
+
 bench-docs: ## Put the tables of the last measurements into docs/
 	PYTHONPATH=bench python3 -B bench/balancer render
 	PYTHONPATH=bench python3 -B bench/load render
 	PYTHONPATH=bench python3 -B bench/accuracy render
+	PYTHONPATH=bench python3 -B bench/drivers render
 	PYTHONPATH=bench python3 -B bench/systems render
 	PYTHONPATH=bench python3 -B bench/foreign render
 

@@ -82,7 +82,7 @@ class Child:
         while what not in self.said():
             if self.ended() or time.monotonic() > give_up:
                 raise ChildFailed(f"{self.name} has not said {what!r}, but:\n{self.said()[-2000:]}")
-            time.sleep(0.02)
+            time.sleep(0.005)
 
     def tree(self) -> list[int]:
         """Its process id and those of all processes below it."""

@@ -1,0 +1,152 @@
+"""`make bench-drivers`: what an instance costs as a process, a service and a container, and behind other balancers."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import results as recorded
+import tables
+from contestants import CONTESTANTS, PROCESS, Contestant
+from results import Results, Trial
+from sandbox import Sandbox
+
+from rig import machine, options, record
+from rig.alternation import Alternation, Spare
+from rig.child import ChildFailed, free_ports
+from rig.machine import Quiet
+from rig.program import main, now
+from rig.stage import version
+from rig.table import Sheet
+
+# Requests a second: much less than any of them can serve.
+RATE = 1000
+# Answers without work.
+PATH = "/light"
+WARM_UP_S = 1.0
+READY_S = 60
+# All of it takes 5 minutes undisturbed, and 7 at most.
+REPEATED_S = 2 * 60
+
+
+class Bench:
+    def __init__(self, sandbox: Sandbox, window_s: float) -> None:
+        self._sandbox = sandbox
+        self._window_s = window_s
+
+    def trial(self, contestant: Contestant) -> Trial:
+        """Starts one instance, loads it, and ends it."""
+        (port,) = free_ports(1)
+        address = f"127.0.0.1:{port}"
+        words = [self._sandbox.tenfold, "up", "-n", "1", "--listen", address]
+        began = time.monotonic()
+        up = self._sandbox.start("tenfold up", [*words, *contestant.words(self._sandbox.app)])
+        try:
+            up.await_saying(f"behind http://{address}", READY_S)
+            start_s = time.monotonic() - began
+            self._load(address, WARM_UP_S)
+            trial = self._measure(contestant, address, start_s)
+        finally:
+            self._sandbox.stop(up)
+        print(f"{contestant.name:26} {_described(trial)}", file=sys.stderr, flush=True)
+        return trial
+
+    def _measure(self, contestant: Contestant, address: str, start_s: float) -> Trial:
+        quiet = Quiet(self._sandbox.pids())
+        before = self._sandbox.cpu_ns(without_docker=not contestant.is_container)
+        load = self._load(address, self._window_s)
+        after = self._sandbox.cpu_ns(without_docker=not contestant.is_container)
+        used_ns = sum(ns - before.get(pid, 0) for pid, ns in after.items())
+        noise = quiet.noise()
+        return Trial(
+            start_ms=start_s * 1e3,
+            requests=load["requests"],
+            errors=load["errors"],
+            cpu_us=used_ns / 1e3 / max(1, load["requests"]),
+            p50_ms=load["response_ms"]["p50"],
+            p99_ms=load["response_ms"]["p99"],
+            verdict=load["verdict"],
+            noise_cores=noise.others + noise.stolen,
+            disturbed=noise.disturbed,
+        )
+
+    def _load(self, address: str, seconds: float) -> dict[str, Any]:
+        to = self._sandbox.home / "load.json"
+        to.unlink(missing_ok=True)
+        words = [self._sandbox.tenfold, "load", f"http://{address}{PATH}", "--rate", str(RATE)]
+        words += ["--duration", f"{seconds:g}s", "--quiet", "--json", str(to)]
+        said = self._sandbox.run("tenfold load", words, seconds + READY_S)
+        if not to.exists():
+            raise ChildFailed(f"the load failed:\n{said}")
+        document: dict[str, Any] = json.loads(to.read_text())
+        return document
+
+
+def measure() -> Sheet:
+    programs = options.programs(os.environ, ("TENFOLD", "APP"), "bench-drivers")
+    rounds = int(options.number(os.environ, "ROUNDS", 5))
+    window_s = options.number(os.environ, "WINDOW", 5)
+    seed = int(options.number(os.environ, "SEED", random.SystemRandom().randrange(1, 1_000_000)))
+    path = options.results(os.environ) / tables.JSON
+    with Sandbox(programs["tenfold"], programs["app"]) as sandbox:
+        results = Results(
+            started_at=now(),
+            machine=dataclasses.asdict(machine.describe()),
+            versions=_versions(programs["tenfold"]),
+            seed=seed,
+            rounds=rounds,
+            window_s=window_s,
+            rate=RATE,
+        )
+        bench = Bench(sandbox, window_s)
+        able = [each for each in CONTESTANTS if _is_able(bench, each, results)]
+        results.trials = Alternation(rounds, seed, Spare(REPEATED_S)).run(able, bench.trial)
+        return record.finish(path, results, tables.sheet)
+
+
+def render(path: Path) -> Sheet:
+    return tables.sheet(recorded.read(path))
+
+
+def _is_able(bench: Bench, contestant: Contestant, results: Results) -> bool:
+    """Whether it can be measured, by a trial that does not count."""
+    try:
+        bench.trial(contestant)
+    except ChildFailed as error:
+        if contestant.name == PROCESS:
+            raise
+        said = [line for line in str(error).splitlines() if line.strip()]
+        why = next((line for line in said if line.startswith(("error: ", "tenfold: "))), said[-1])
+        results.absent[contestant.name] = why.partition(": ")[2] or why
+        print(f"{contestant.name:26} not measured: {why}", file=sys.stderr, flush=True)
+        return False
+    return True
+
+
+def _versions(tenfold: Path) -> dict[str, str]:
+    commands = {
+        "Tenfold": [str(tenfold), "--version"],
+        "systemd": ["systemctl", "--version"],
+        "Docker": ["dockerd", "--version"],
+        "nginx": ["nginx", "-v"],
+        "HAProxy": ["haproxy", "-v"],
+    }
+    return {name: version(command, r"(\d+(?:\.\d+)+|\d+)") for name, command in commands.items()}
+
+
+def _described(trial: Trial) -> str:
+    text = f"ready {trial.start_ms:6.0f} ms  {trial.cpu_us:7.1f} us  p99 {trial.p99_ms} ms"
+    text += f"  {trial.verdict}  noise {trial.noise_cores:.2f}"
+    if trial.errors:
+        text += f"  {trial.errors} errors"
+    return text + ("  disturbed" if trial.disturbed else "")
+
+
+if __name__ == "__main__":
+    sys.exit(main("bench-drivers", measure, tables.JSON, render))
