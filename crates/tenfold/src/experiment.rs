@@ -1,6 +1,7 @@
 //! The main job. It measures one instance under doubling concurrency, then two instances, and fits the
 //! model. It confirms the model at the recommended count, at those beside it, and where it is least sure.
 //!
+//! - `calibration`: every threshold of the measuring.
 //! - `probe_timing`: how long each probe takes, and the budget of all.
 //! - `probe`: one measurement, until its interval is tight.
 //! - `observation`: what it saw.
@@ -15,6 +16,7 @@
 //! - `verdict`: how far it can be relied on.
 
 mod answer;
+mod calibration;
 mod confirmation;
 mod crash;
 mod evidence;

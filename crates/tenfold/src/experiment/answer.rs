@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use capacity::{Answer, Contradiction, Kind};
 
-use super::evidence::{ABOUT, Evidence};
+use super::calibration::{MIN_CURVE_LENGTH, NEIGHBOURS};
+use super::evidence::Evidence;
 use super::observation::Observation;
 use super::{Depth, Experiment, verdict};
 use crate::config::Pattern;
@@ -13,9 +14,6 @@ use crate::document::resources::{Limits, Machine};
 use crate::document::times::to_ms;
 use crate::document::verdict::Verdict;
 use crate::process::exit_code::Signal;
-
-/// The curve shows at least so many counts.
-const CURVE: usize = 10;
 
 /// Everything that can be said, be it the whole answer or the part that a signal left.
 pub fn plan(
@@ -86,7 +84,8 @@ fn answer(known: &Evidence<'_>, plan: &mut Plan) -> Vec<Contradiction> {
     let mut counts = match &known.experiment.depth {
         Depth::Sweep { counts, .. } => counts.clone(),
         Depth::Confirm | Depth::Capacity => {
-            (1..=(answer.instances + ABOUT).max(CURVE).min(bounds.max_instances)).collect()
+            (1..=(answer.instances + NEIGHBOURS).max(MIN_CURVE_LENGTH).min(bounds.max_instances))
+                .collect()
         }
     };
     counts.sort_unstable();

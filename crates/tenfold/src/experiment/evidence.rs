@@ -16,8 +16,8 @@ use capacity::{
 use observe::{Machine, fullest};
 
 pub use self::facts::{Facts, Lost};
-pub use self::next_count::ABOUT;
 use super::Experiment;
+use super::calibration::{MIN_SHARE_OF_CORES_LEFT, REPEATED_DEATHS, SHORT_REQUEST_S};
 use super::crash::crashes;
 use super::observation::Observation;
 use crate::config::Pattern;
@@ -38,14 +38,6 @@ pub struct Evidence<'a> {
     /// What was measured otherwise than predicted, by count: a later measurement stands for an earlier one.
     surprises: BTreeMap<usize, String>,
 }
-
-/// A request shorter than this (s) leaves its slot idle for a noticeable share of the time until the next
-/// one arrives. One more slot hides the gap (JBSQ, Kogias et al., "R2P2", USENIX ATC 2019).
-const SHORT: f64 = 0.002;
-/// Other programs leave at least this share of the cores: less would be no measurement.
-const LEFT: f64 = 0.1;
-/// Once an instance may die by chance; what fails by itself dies again.
-const REPEATED_DEATHS: u32 = 2;
 
 impl<'a> Evidence<'a> {
     pub fn new(
@@ -376,7 +368,7 @@ impl<'a> Evidence<'a> {
     /// Slots for the balancer: what an instance can use, once that is known.
     pub fn balancer_slots(&self) -> Option<usize> {
         let ladder = self.ladder().filter(Ladder::is_saturated)?;
-        let rests = ladder.light_service() < SHORT || ladder.rests();
+        let rests = ladder.light_service() < SHORT_REQUEST_S || ladder.rests();
         Some(ladder.slots() + usize::from(rests))
     }
 
@@ -487,7 +479,7 @@ impl<'a> Evidence<'a> {
     /// How many times longer everything may have taken than on an undisturbed machine.
     fn slowdown(&self, o: &Observation) -> f64 {
         let foreign = o.foreign_cores(self.unwatched_demand());
-        let left = (self.cores() - foreign).max(LEFT * self.cores());
+        let left = (self.cores() - foreign).max(MIN_SHARE_OF_CORES_LEFT * self.cores());
         let is_disturbed = o.disturbance(self.unwatched_demand()).is_some();
         let beside = if is_disturbed { self.cores() / left } else { 1.0 };
         beside.max(if self.is_only_crowded(o) { o.crowding } else { 1.0 })

@@ -7,14 +7,12 @@ use observe::{Recorder, Sample};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use super::calibration::INTERVENTION_BUDGET_DIVISOR;
 use super::probe::{Abort, Setting};
 use super::probe_timing::ProbeTiming;
 use super::session::Session;
 use crate::document::plan::Purpose;
 use crate::service::deployment::BALANCER;
-
-/// An intervention may take this share of what is left of the budget.
-const SHARE: u32 = 4;
 
 impl Session<'_> {
     /// Asks what one instance left open.
@@ -61,7 +59,7 @@ impl Session<'_> {
     ) -> Result<(), Abort> {
         let cycle = users as f64 / before;
         let timing = ProbeTiming::saturating(cycle);
-        let share = self.budget.left() / SHARE;
+        let share = self.budget.left() / INTERVENTION_BUDGET_DIVISOR;
         if timing.cost(cycle) > share {
             return Ok(());
         }

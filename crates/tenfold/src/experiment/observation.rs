@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use balancer::Snapshot;
 use capacity::calibration::CHANCE_DEVIATIONS;
@@ -16,6 +15,10 @@ use load::{ErrorKind, Reason, Report};
 use observe::{Machine, MemoryLimit, Sample, Sockets, TargetUsage, Usage};
 use serde::{Deserialize, Serialize};
 
+use super::calibration::{
+    MAX_SHARE_OF_GENERATOR_TIME, MIN_SHARE_OF_BUSY_SLOTS, MIN_SHARE_OF_THROTTLED_PERIODS,
+    SNAPSHOT_INTERVAL, SOCKET_SNAPSHOTS,
+};
 use super::probe::Probe;
 use crate::document::plan::{self, Purpose};
 use crate::document::resources::Limited;
@@ -201,7 +204,9 @@ impl Observation {
     /// goal's workload only where more was sent, or where users kept every slot busy.
     fn filling(&self, slots: Option<usize>) -> Filling {
         let total = slots.map(|slots| (slots * self.instances()) as f64);
-        let is_busy = total.zip(self.held()).is_some_and(|(slots, held)| held >= BUSY * slots);
+        let is_busy = total
+            .zip(self.held())
+            .is_some_and(|(slots, held)| held >= MIN_SHARE_OF_BUSY_SLOTS * slots);
         let is_open = self.probe.rate.is_some();
         // Once they are warm they do more.
         if self.warming.is_some() {
@@ -287,7 +292,7 @@ impl Observation {
             service: self.probe.service_ms.mean? / 1e3,
             shape: &self.shape,
         };
-        (ratio >= STOPPED).then(|| Quota::seen(cores, demands, &alone))
+        (ratio >= MIN_SHARE_OF_THROTTLED_PERIODS).then(|| Quota::seen(cores, demands, &alone))
     }
 
     /// Whether more was sent than could be completed, so that what failed may just have waited. What the
@@ -448,9 +453,9 @@ async fn usual_sockets(deployment: &Deployment, purpose: Purpose) -> Option<Sock
     if purpose != Purpose::Ladder {
         return deployment.recorder.sockets(&name);
     }
-    let mut seen = Vec::with_capacity(MOMENTS);
-    for _ in 0..MOMENTS {
-        tokio::time::sleep(APART).await;
+    let mut seen = Vec::with_capacity(SOCKET_SNAPSHOTS);
+    for _ in 0..SOCKET_SNAPSHOTS {
+        tokio::time::sleep(SNAPSHOT_INTERVAL).await;
         seen.extend(deployment.recorder.sockets(&name));
     }
     usual(seen)
@@ -463,18 +468,6 @@ fn usual(mut seen: Vec<Sockets>) -> Option<Sockets> {
     let middle = seen.len() / 2;
     seen.into_iter().nth(middle)
 }
-
-/// How often the connections are read, and how far apart. All of it lasts longer than it takes to let the
-/// next requests in. The pause is no round time, as many a sleep is.
-const MOMENTS: usize = 5;
-const APART: Duration = Duration::from_millis(7);
-
-/// Slots are busy all the time from this share on: as exact as throughput is.
-const BUSY: f64 = 0.97;
-/// An instance that was stopped in so many of its periods is limited by its quota.
-const STOPPED: f64 = 0.9;
-/// Times that are more of the generator's than of the app's are off by ten times at most.
-const MOST_LATE: f64 = 0.9;
 
 fn reported(probe: &Probe, report: &Report, edges: &Edges, cpu: CpuUse) -> plan::Probe {
     let (users, rate) = (probe.workload.users(), probe.workload.rate());
@@ -523,7 +516,7 @@ fn crowding(report: &Report) -> f64 {
         _ => 0.0,
     };
     let late = report.reasons.iter().map(share).fold(0.0, f64::max);
-    1.0 / (1.0 - late.min(MOST_LATE))
+    1.0 / (1.0 - late.min(MAX_SHARE_OF_GENERATOR_TIME))
 }
 
 fn is_of_a_crowd(reason: &Reason) -> bool {

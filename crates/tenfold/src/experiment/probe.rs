@@ -7,6 +7,7 @@ use capacity::Interval;
 use load::{Report, Run, Window};
 use observe::Machine;
 
+use super::calibration::{MIN_BATCHES, POLL_INTERVAL, REQUESTS_PER_BATCH, RESPONSE_PRECISION};
 use super::observation::{Edges, Observation};
 use super::probe_timing::ProbeTiming;
 use crate::config::Request;
@@ -66,15 +67,6 @@ pub enum Abort {
     /// It could not be made.
     Failed(anyhow::Error),
 }
-
-/// How often a running probe is looked at.
-const LOOK: Duration = Duration::from_millis(50);
-/// Batch means want so many batches of so many requests each.
-const BATCHES: usize = 6;
-const REQUESTS_PER_BATCH: f64 = 10.0;
-/// The throughput of arrivals that are carried is known beforehand.
-/// A half-width of this share is enough for their mean response time.
-const RESPONSE_PRECISION: f64 = 0.1;
 
 impl Probe {
     /// Measures.
@@ -197,8 +189,8 @@ async fn finish(
 async fn look(stop: &Stop, progress: &mut Progress) -> Result<(), Abort> {
     tokio::select! {
         signal = stop.wait() => Err(Abort::Stopped(signal)),
-        () = tokio::time::sleep(LOOK) => {
-            progress.passed(LOOK);
+        () = tokio::time::sleep(POLL_INTERVAL) => {
+            progress.passed(POLL_INTERVAL);
             Ok(())
         }
     }
@@ -240,7 +232,7 @@ fn batches(report: &Report, value: impl Fn(&[&Window]) -> f64) -> Option<Vec<f64
     let per_window = report.requests as f64 / windows.len().max(1) as f64;
     let group = (REQUESTS_PER_BATCH / per_window.max(0.01)).ceil() as usize;
     let values: Vec<f64> = windows.chunks_exact(group.max(1)).map(value).collect();
-    (values.len() >= BATCHES).then_some(values)
+    (values.len() >= MIN_BATCHES).then_some(values)
 }
 
 fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {

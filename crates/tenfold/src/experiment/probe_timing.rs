@@ -2,6 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use super::calibration::{
+    BUDGET_RESERVE, GOAL_PRECISION, MAX_SECONDS_FOR_SAMPLES, SATURATED_PRECISION,
+};
+
 /// The time that a plan may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
@@ -22,16 +26,6 @@ pub struct ProbeTiming {
     pub precision: f64,
 }
 
-/// An interval as tight as this is enough: the machine itself wanders by about as much, and the rungs of a ladder
-/// are weighed together.
-const PRECISION: f64 = 0.03;
-/// That of a count under the goal's workload, which stands beside a prediction.
-const CONFIRMED: f64 = 0.04;
-/// A plan ends by this share of its budget before it is over: what is under way takes as long as it takes.
-const RESERVE: f64 = 0.01;
-/// A percentile is worth so many seconds; beyond, the slowest answer stands for it.
-const MOST_FOR_SAMPLES: f64 = 15.0;
-
 impl Budget {
     pub fn new(total: Duration) -> Budget {
         Budget { started: Instant::now(), total }
@@ -47,7 +41,7 @@ impl Budget {
 
     /// What probes may still take.
     pub fn left(&self) -> Duration {
-        self.total.mul_f64(1.0 - RESERVE).saturating_sub(self.elapsed())
+        self.total.mul_f64(1.0 - BUDGET_RESERVE).saturating_sub(self.elapsed())
     }
 }
 
@@ -61,7 +55,7 @@ impl ProbeTiming {
             warm_up: seconds((1.0 * cycle).max(0.3)),
             least: seconds((2.0 * cycle).max(1.0)),
             most: seconds((6.0 * cycle).max(3.0)),
-            precision: PRECISION,
+            precision: SATURATED_PRECISION,
         }
     }
 
@@ -69,12 +63,13 @@ impl ProbeTiming {
     /// measures for three cycles at least, and for as many requests as the goal's percentile needs.
     pub fn confirming(cycle: f64, throughput: f64, samples: u64) -> ProbeTiming {
         let least = (3.0 * cycle).max(3.0);
-        let enough = (1.1 * samples as f64 / throughput).clamp(least, MOST_FOR_SAMPLES.max(least));
+        let enough =
+            (1.1 * samples as f64 / throughput).clamp(least, MAX_SECONDS_FOR_SAMPLES.max(least));
         ProbeTiming {
             warm_up: seconds((2.0 * cycle).max(1.0)),
             least: seconds(enough),
             most: seconds((2.0 * least).min(least.max(8.0)).max(enough)),
-            precision: CONFIRMED,
+            precision: GOAL_PRECISION,
         }
     }
 

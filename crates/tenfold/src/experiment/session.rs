@@ -6,6 +6,10 @@ use capacity::Failing;
 use fleet::MemberStatus;
 use observe::Machine;
 
+use super::calibration::{
+    MAX_CONCURRENCY, MAX_FAILED_SHARE, RUNG_BUDGET_DIVISOR, TWO_INSTANCES_BUDGET_DIVISOR,
+    UNLIMITED_SLOTS, UNNEEDED_RUNG_BUDGET_DIVISOR,
+};
 use super::crash::crashes;
 use super::evidence::Evidence;
 use super::observation::{Observation, of_redirects};
@@ -32,20 +36,6 @@ pub struct Session<'a> {
     pub(super) known: Evidence<'a>,
 }
 
-/// While `k` is being looked for, the balancer must not hold anything back.
-const UNLIMITED: usize = 1 << 20;
-/// Concurrency at one instance beyond which a single generator thread measures itself.
-const MOST_CONCURRENCY: usize = 1024;
-/// A rung may take 1/3 of the budget that is left.
-pub(super) const RUNG_BUDGET_DIVISOR: u32 = 3;
-/// The measurement of two instances may take 1/2 of the budget that is left.
-const TWO_INSTANCES_BUDGET_DIVISOR: u32 = 2;
-/// A rung that the goal does not need may take 1/30 of the whole budget.
-const UNNEEDED_RUNG_BUDGET_DIVISOR: u32 = 30;
-/// A probe of one or two full instances does not count if a larger share of its requests fails. A goal
-/// that allows more failures raises this limit.
-const MAX_FAILED_SHARE: f64 = 0.01;
-
 impl<'a> Session<'a> {
     pub async fn new(
         experiment: &'a Experiment,
@@ -62,7 +52,7 @@ impl<'a> Session<'a> {
             room.files
         );
         let runnable = experiment.runnable.clone();
-        let deployment = Deployment::to_measure(runnable, UNLIMITED, wait, patience).await?;
+        let deployment = Deployment::to_measure(runnable, UNLIMITED_SLOTS, wait, patience).await?;
         Ok(Session {
             experiment,
             stop,
@@ -109,7 +99,7 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         self.intervene_at_one().await?;
-        self.deployment.apps[0].set_slots(self.known.balancer_slots().unwrap_or(UNLIMITED));
+        self.deployment.apps[0].set_slots(self.known.balancer_slots().unwrap_or(UNLIMITED_SLOTS));
         if self.known.has_room_for_two() {
             self.measure_two().await?;
             self.intervene_at_two().await?;
@@ -157,7 +147,7 @@ impl<'a> Session<'a> {
         self.check_budget()?;
         let mut flat = 0;
         let mut concurrency = 2;
-        let most = MOST_CONCURRENCY.min(self.known.in_flight_limit.requests);
+        let most = MAX_CONCURRENCY.min(self.known.in_flight_limit.requests);
         while concurrency <= most && self.known.failing().is_none() {
             let cycle = concurrency as f64 / self.known.peak();
             let timing = ProbeTiming::saturating(cycle);

@@ -7,15 +7,14 @@ use capacity::calibration::DEMAND_NOISE;
 use capacity::model::warm_up::fall;
 
 use super::Depth;
+use super::calibration::{
+    MAX_CPU_DROP_OF_WARM_INSTANCES, RUNG_BUDGET_DIVISOR, WARM_UP_BUDGET_DIVISOR,
+};
 use super::observation::Observation;
 use super::probe::{Abort, Probe, WarmUp};
 use super::probe_timing::ProbeTiming;
-use super::session::{RUNG_BUDGET_DIVISOR, Session, Stage};
+use super::session::{Session, Stage};
 
-/// New instances have this part of the budget to warm up, and half of what is left of it.
-const WARMING: u32 = 4;
-/// Instances are warm when a request costs no more than this share less CPU than one probe before.
-const SETTLED: f64 = 0.02;
 impl Session<'_> {
     /// The app warms up while the ladder is climbed. A rung that may have been cold is measured again until
     /// it costs no less. If it had been cold, the other rungs are measured again too, as far as there is
@@ -31,7 +30,7 @@ impl Session<'_> {
             }
             demands.push(self.known.facts().rungs[doubtful].app_demand());
             let falls = fall(&demands);
-            if falls <= SETTLED {
+            if falls <= MAX_CPU_DROP_OF_WARM_INSTANCES {
                 break;
             }
             if begun.elapsed() >= patience {
@@ -72,7 +71,7 @@ impl Session<'_> {
     fn patience(&self) -> Duration {
         match self.experiment.depth {
             Depth::Confirm | Depth::Capacity => {
-                (self.budget.total() / WARMING).min(self.budget.left() / 2)
+                (self.budget.total() / WARM_UP_BUDGET_DIVISOR).min(self.budget.left() / 2)
             }
             Depth::Sweep { .. } => self.budget.total(),
         }
@@ -92,12 +91,15 @@ impl Session<'_> {
         let mut demands = vec![last.app_demand()];
         // Until a drop is seen, treat all extra CPU cost as warm-up.
         let mut falls = self.known.dearer(&last);
-        while falls > SETTLED && begun.elapsed() < patience && self.holds(probe) {
+        while falls > MAX_CPU_DROP_OF_WARM_INSTANCES
+            && begun.elapsed() < patience
+            && self.holds(probe)
+        {
             last = self.probe(probe, stage).await?;
             demands.push(last.app_demand());
             falls = fall(&demands).min(self.known.dearer(&last));
         }
-        last.warming = (falls > SETTLED).then_some(falls);
+        last.warming = (falls > MAX_CPU_DROP_OF_WARM_INSTANCES).then_some(falls);
         Ok(last)
     }
 }

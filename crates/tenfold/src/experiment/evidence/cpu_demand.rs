@@ -4,14 +4,10 @@ use capacity::calibration::DEMAND_NOISE;
 
 use super::Evidence;
 use crate::document::plan::Purpose;
+use crate::experiment::calibration::{
+    COLD_START_EXTRA_CPU, MAX_UTILISATION_OF_IDLE_APP, MIN_UTILISATION_OF_BUSY_CORES,
+};
 use crate::experiment::observation::Observation;
-
-/// With this share of the cores in use, what a request costs decides how fast it is answered.
-const BUSY: f64 = 0.5;
-/// An app that uses less of the cores at its peak is not limited by what a request costs.
-const IDLE: f64 = 0.1;
-/// A request that is alone costs so much more where the first ones met an app that had just started.
-const COLD: f64 = 0.5;
 
 impl Evidence<'_> {
     /// The share by which a request costs more than in one instance, if new instances may be the reason. It
@@ -21,7 +17,7 @@ impl Evidence<'_> {
         let share = o.app_demand() / alone - 1.0;
         // An instance with every slot busy does what the one did.
         let matters = match o.probe.purpose {
-            Purpose::Goal => o.app_cores >= BUSY * self.cores(),
+            Purpose::Goal => o.app_cores >= MIN_UTILISATION_OF_BUSY_CORES * self.cores(),
             Purpose::Ladder | Purpose::Saturation => self.uses_cpu(o),
         };
         if matters && share > DEMAND_NOISE { share } else { 0.0 }
@@ -29,7 +25,7 @@ impl Evidence<'_> {
 
     /// Whether what a request costs says something of the instances.
     pub fn uses_cpu(&self, o: &Observation) -> bool {
-        o.app_cores >= IDLE * self.cores()
+        o.app_cores >= MAX_UTILISATION_OF_IDLE_APP * self.cores()
     }
 
     /// A rung to measure once more, because it may have been cold. That is the last but one, if a request
@@ -44,7 +40,7 @@ impl Evidence<'_> {
         } else if is_dearer(before, DEMAND_NOISE) {
             Some(self.facts.rungs.len() - 2)
         } else {
-            is_dearer(first, COLD).then_some(0)
+            is_dearer(first, COLD_START_EXTRA_CPU).then_some(0)
         }
     }
 }

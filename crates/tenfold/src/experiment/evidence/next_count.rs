@@ -3,20 +3,14 @@
 use capacity::{Measured, Unsure};
 
 use super::Evidence;
-
-/// A count whose measurement is suspect is measured again, so many times in all.
-const TRIES: usize = 2;
-/// A model that was so often wrong is asked no more.
-const MISSES: usize = 2;
-/// Counts so far from the answer are there to compare it with.
-pub const ABOUT: usize = 2;
+use crate::experiment::calibration::{MAX_MISSES_OF_THE_MODEL, MAX_TRIES_OF_A_COUNT, NEIGHBOURS};
 
 impl Evidence<'_> {
     /// The count whose measurement would say most. The recommended count comes first, then the one below.
     /// Only then comes one of the two again, if its measurement is not valid. A model that was wrong more
     /// than once is no guide. Then counts are doubled until one holds, and the bracket is halved.
     pub fn unconfirmed(&self) -> Option<usize> {
-        if self.misses >= MISSES
+        if self.misses >= MAX_MISSES_OF_THE_MODEL
             && let Some(next) = self.bracketed()
         {
             return Some(next);
@@ -33,7 +27,7 @@ impl Evidence<'_> {
         let measured = self.measurements();
         let answer = capacity::recommended(model, &self.goal(), bounds, &measured);
         let most = bounds.max_instances.min(bounds.memory.unwrap_or(usize::MAX));
-        let around = answer.saturating_sub(ABOUT).max(1)..=(answer + ABOUT).min(most);
+        let around = answer.saturating_sub(NEIGHBOURS).max(1)..=(answer + NEIGHBOURS).min(most);
         let open = around.filter(|n| self.is_open(*n));
         capacity::least_sure(model, &self.goal().workload, open)
     }
@@ -70,7 +64,7 @@ impl Evidence<'_> {
         let tries = self.facts.confirmed.iter().filter(|o| o.instances() == instances).count();
         let has_usable =
             self.facts.confirmed.iter().any(|o| o.instances() == instances && self.is_usable(o));
-        let is_done = tries >= TRIES || has_usable;
+        let is_done = tries >= MAX_TRIES_OF_A_COUNT || has_usable;
         is_done || self.lost().any(|lost| lost == instances)
     }
 
