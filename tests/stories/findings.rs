@@ -125,7 +125,7 @@ fn a_full_database_is_named() {
 }
 
 #[test]
-fn what_does_not_run_cannot_be_watched() {
+fn a_watched_port_without_a_listener_is_refused() {
     let _machine = shared();
     let address = free_address();
     let port = address.split(':').next_back().unwrap();

@@ -119,7 +119,7 @@ fn unread_outputs_block_nothing() {
 }
 
 #[test]
-fn as_pid_1_it_reaps_orphans() {
+fn orphans_are_reaped_as_pid_1() {
     let _machine = shared();
     let home = Home::new();
     let container = || {

@@ -108,7 +108,7 @@ fn a_load_is_reported_and_compared_by_its_file() {
 }
 
 #[test]
-fn what_is_no_run_is_refused_with_a_remedy() {
+fn a_report_of_something_else_is_refused_with_a_remedy() {
     let _machine = shared();
     let home = Home::new();
     fs::write(home.path().join("page.html"), "<html><p>something else</html>").unwrap();

@@ -104,7 +104,7 @@ fn instances_are_services_with_limits_that_hold() {
 }
 
 #[test]
-fn what_cannot_run_is_told_with_a_remedy_and_leaves_nothing() {
+fn an_app_that_cannot_run_is_explained_and_leaves_nothing() {
     let _machine = shared();
     let Some((machine, app)) = boot() else { return };
     let run = |arguments: &str| {

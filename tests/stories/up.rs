@@ -127,7 +127,7 @@ fn a_failed_start_ends_up_despite_waiting_requests() {
 
 /// What it says may go nowhere: the reader of a pipe has ended, or a terminal is closed.
 #[test]
-fn it_serves_while_nobody_reads_its_output() {
+fn up_serves_while_nobody_reads_its_output() {
     let _machine = shared();
     let home = Home::new();
     let address = free_address();

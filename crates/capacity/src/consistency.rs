@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_trial_showed_is_carried_by_a_finding() {
+    fn a_trial_without_its_finding_is_a_contradiction() {
         let trial = |change| Trial {
             change,
             instances: 2,

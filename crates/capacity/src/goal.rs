@@ -189,7 +189,7 @@ mod tests {
 
     // 20 in flight at each edge, 5 s apart; with 0.2 of them, a tenth and more is missing indeed.
     #[test]
-    fn what_the_edges_keep_is_no_mistake_of_the_model() {
+    fn requests_in_flight_at_the_end_do_not_contradict_the_model() {
         let m = model(40, 1.0, 0.001, 2.0);
         let agrees = |p50, throughput| {
             let p50 = Some(p50);

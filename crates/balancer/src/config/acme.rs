@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_proved_is_refused_with_a_remedy() {
+    fn acme_settings_without_proof_are_refused_with_a_remedy() {
         let check = |change: fn(&mut Acme)| {
             let mut acme = Acme::new(vec!["a.example".into()], "/var/lib/tenfold");
             change(&mut acme);

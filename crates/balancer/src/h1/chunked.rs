@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn malformed_chunks_are_refused() {
         let long_extension = format!("3;{}\r\nabc\r\n0\r\n\r\n", "a".repeat(300));
         let many_trailers = format!("0\r\n{}\r\n", "a: b\r\n".repeat(MAX_FIELDS + 1));
         let long_trailer = format!("0\r\na: {}\r\n\r\n", "b".repeat(9000));

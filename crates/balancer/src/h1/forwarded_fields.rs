@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_trusted_peer_says_badly_is_replaced() {
+    fn malformed_fields_of_a_trusted_peer_are_replaced() {
         let usual = forwarding(XForwarded::Usual, Switch::Off);
         let fields = [("X-Forwarded-Proto", "gopher"), ("X-Forwarded-Host", "a b")];
         let expected =

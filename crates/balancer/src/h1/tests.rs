@@ -182,7 +182,7 @@ fn ambiguous_requests_are_refused() {
 }
 
 #[test]
-fn what_is_passed_on() {
+fn only_end_to_end_fields_are_passed_on() {
     for (rule, fields, kept) in [
         (
             "end to end, as sent",

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_more_to_read_than_it_takes_is_not_asked() {
+    fn a_client_with_a_backlog_is_not_pinged() {
         let (count, second) = (FrameCounts::default(), Duration::from_secs(1));
         let mut keepalive = Keepalive::new(None, Duration::ZERO, Duration::ZERO);
         let mut tick = |work| {

@@ -67,7 +67,7 @@ fn an_object_a_line() {
 }
 
 #[test]
-fn who_left_is_499_and_what_is_no_request_line_stays_as_it_is() {
+fn a_client_that_left_is_499_and_a_bad_request_line_is_escaped() {
     let mut record = record(b"\x16\x03\x01/ HTTP/x\xff");
     record.status = None;
     let mut line = line(&record);
@@ -89,7 +89,7 @@ fn pipe(folder: &tempfile::TempDir) -> (LogTarget, std::fs::File) {
 }
 
 #[test]
-fn what_does_not_fit_is_dropped_and_told() {
+fn lines_that_do_not_fit_are_dropped_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (to, mut reader) = pipe(&folder);
     let log = Log::start(&AccessLog { to, format: LogFormat::Json }, 1, |_| ()).unwrap();
@@ -126,7 +126,7 @@ fn what_does_not_fit_is_dropped_and_told() {
 }
 
 #[test]
-fn who_reads_nothing_is_waited_for_once() {
+fn a_reader_that_stopped_is_waited_for_once() {
     static NOTICES: AtomicU64 = AtomicU64::new(0);
     let notice = |_: &str| {
         NOTICES.fetch_add(1, Ordering::SeqCst);

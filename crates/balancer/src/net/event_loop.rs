@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn it_can_be_dropped_within_another_one() {
+    async fn an_event_loop_can_be_dropped_within_another() {
         drop(EventLoop::new().unwrap());
     }
 }

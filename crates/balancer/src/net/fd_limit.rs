@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_to_be_needed_is_enough() {
+    fn the_file_limit_that_is_asked_for_is_enough() {
         for threads in [1, 2, 8, 64] {
             let needed = connections(32, threads).unwrap_err();
             assert!(connections(needed, threads).is_ok(), "{needed}");

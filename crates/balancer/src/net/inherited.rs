@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_listen_is_refused() {
+    fn an_inherited_socket_that_does_not_listen_is_refused() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         assert!(Inherited::new(vec![connection.into()]).is_err());

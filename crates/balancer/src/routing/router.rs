@@ -378,7 +378,7 @@ mod tests {
 
     /// Behind a proxy that ends TLS it would come back for ever.
     #[test]
-    fn what_came_over_tls_is_not_sent_there() {
+    fn a_request_over_tls_is_not_redirected_to_https() {
         for location in ["https://{host}{path}", "https://{host}:8443{path}"] {
             let route =
                 |scheme| entry(location).route(&router(&[]), &mut request("h:80", "/a?b"), scheme);

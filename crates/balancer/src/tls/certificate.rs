@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_read_a_file_is_part_of_its_print() {
+    fn file_permissions_are_part_of_the_fingerprint() {
         let directory = tempfile::tempdir().unwrap();
         let [chain, key] = ["chain.pem", "key.pem"].map(|name| directory.path().join(name));
         fs::write(&chain, "").unwrap();

@@ -194,7 +194,7 @@ fn requests_share_a_connection_up_to_what_the_backend_allows() {
 }
 
 #[test]
-fn what_a_backend_refused_is_sent_again() {
+fn a_refused_stream_is_sent_again() {
     let (address, _) = backend(10, |number, mut stream| {
         match number {
             1 => stream.1.send_reset(Reason::REFUSED_STREAM),
@@ -370,7 +370,7 @@ fn answers_to_requests_that_were_given_up_do_no_harm() {
 
 /// HTTP/2 by its library has fewer characters for targets and hosts than HTTP/1.1.
 #[test]
-fn what_http2_cannot_say_is_the_clients_fault() {
+fn requests_that_http2_cannot_express_are_client_errors() {
     let (address, _) = backend(10, |_, stream| {
         answer(stream, "ok");
         Then::Nothing

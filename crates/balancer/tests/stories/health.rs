@@ -60,7 +60,7 @@ fn an_instance_that_is_gone_gets_no_requests_until_it_is_back() {
 }
 
 #[test]
-fn where_all_are_down_a_request_waits_for_one_to_come_back() {
+fn with_all_backends_down_a_request_waits_for_recovery() {
     let sound = Arc::new(AtomicBool::new(false));
     let origin = moody(&sound);
     let stage = Stage::new(|config| {
@@ -83,7 +83,7 @@ fn where_all_are_down_a_request_waits_for_one_to_come_back() {
 
 /// What there is to wait for then is a slot, for as long as any other request waits for one.
 #[test]
-fn who_waited_for_one_to_come_back_waits_on_for_its_slot() {
+fn a_request_that_waited_for_recovery_waits_on_for_a_slot() {
     // Longer than a busy machine keeps this story waiting.
     let limit = Duration::from_secs(3);
     let stage = Stage::new(|config| {
@@ -108,7 +108,7 @@ fn who_waited_for_one_to_come_back_waits_on_for_its_slot() {
 }
 
 #[test]
-fn where_all_are_down_and_nobody_is_to_wait_the_answer_says_why() {
+fn without_a_wait_the_refusal_says_that_all_are_down() {
     let (origin, _seen) = Origin::answering("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
     let stage = Stage::new(|config| {
         let health = &mut config.apps[0].health;

@@ -393,7 +393,7 @@ fn a_stop_lets_streams_finish() {
 }
 
 #[test]
-fn who_has_sent_no_preface_is_gone_at_a_stop() {
+fn a_client_without_a_preface_is_closed_at_a_stop() {
     let stage = Stage::new(|config| {
         config.listeners[0].cleartext = Cleartext::H2c;
         config.timeouts.header = 2 * PATIENCE;

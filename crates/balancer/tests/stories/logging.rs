@@ -84,7 +84,7 @@ fn an_object_tells_who_answered() {
 }
 
 #[test]
-fn who_waited_for_nothing_is_told_to_have_waited() {
+fn the_log_has_the_wait_of_a_refused_request() {
     let folder = tempfile::tempdir().unwrap();
     let stage = Stage::new(|config| {
         let to = LogTarget::File(folder.path().join("access.log"));
@@ -120,7 +120,7 @@ fn a_client_that_left_is_499_and_a_tunnel_is_101() {
 }
 
 #[test]
-fn what_a_stop_cuts_off_has_its_line() {
+fn requests_that_a_stop_cuts_off_are_logged() {
     let folder = tempfile::tempdir().unwrap();
     let stage = stage(folder.path(), LogFormat::Combined);
     let origin = Origin::new(|mut peer| {
@@ -157,7 +157,7 @@ fn what_a_stop_cuts_off_has_its_line() {
 }
 
 #[test]
-fn what_a_stop_finds_on_its_way_to_a_server_has_its_line() {
+fn requests_that_still_connect_at_a_stop_are_logged() {
     let folder = tempfile::tempdir().unwrap();
     let stage = stage(folder.path(), LogFormat::Combined);
     let full = FullBacklog::new();

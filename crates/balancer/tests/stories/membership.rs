@@ -226,7 +226,7 @@ fn shutdown_cuts_off_at_its_deadline() {
 
 /// Its end would be that of the answer.
 #[test]
-fn what_a_stop_cuts_off_is_no_whole_answer() {
+fn an_answer_that_a_stop_cuts_off_is_seen_as_incomplete() {
     let origin = Origin::new(|mut peer| {
         peer.head();
         peer.send("HTTP/1.1 200 OK\r\n\r\nhalf");

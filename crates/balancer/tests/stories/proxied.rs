@@ -73,7 +73,7 @@ fn a_connection_without_a_proper_header_is_closed_and_counted() {
 }
 
 #[test]
-fn who_is_not_a_proxy_is_a_client() {
+fn an_untrusted_peer_is_a_client_and_no_proxy() {
     let (origin, seen) = Origin::answering(OK);
     let stage = Stage::new(|config| config.listeners[0].proxy_protocol = from("10.0.0.0/8"));
     stage.add(&origin, 1);
@@ -106,7 +106,7 @@ fn tls_follows_the_header() {
 }
 
 #[test]
-fn what_came_over_tls_to_the_proxy_is_https() {
+fn tls_in_the_proxy_header_makes_the_request_https() {
     let (origin, seen) = Origin::answering(OK);
     let stage = Stage::new(|config| {
         config.listeners[0].proxy_protocol = from("127.0.0.0/8");

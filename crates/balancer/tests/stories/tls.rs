@@ -277,7 +277,7 @@ fn every_end_on_purpose_is_said() {
 
 /// One who has sent nothing yet is idle, whatever it was to begin with.
 #[test]
-fn who_has_not_begun_is_gone_at_a_stop() {
+fn a_client_without_a_handshake_is_closed_at_a_stop() {
     let authority = Authority::new();
     authority.issue("a", &["a.test"]);
     for header in [None, Some("PROXY UNKNOWN\r\n")] {

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_misses_the_goal_is_not_worth_its_price() {
+    fn settings_that_miss_the_goal_are_off_the_frontier() {
         let mut settings = [setting(1, 0.1, 100.0, 1.0), setting(2, 0.1, 150.0, 2.0)];
         settings[0].answers = Answers::Miss;
         assert_eq!(frontier(&settings), [false, true]);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_limit_is_compared_with_nothing() {
+    fn settings_limited_by_others_are_not_compared() {
         let line =
             |n: usize, limit| Setting { limit, ..setting(n, 0.1, 100.0 * n as f64, n as f64) };
         let sizes = |limit| {
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_neighbour_is_a_limit_only_to_who_has_room_left() {
+    fn a_full_generator_or_balancer_limits_only_instances_with_room_left() {
         let quiet = Busy {
             granted: 0.5,
             instances: 0.3,

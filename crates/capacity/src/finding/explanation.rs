@@ -122,7 +122,7 @@ mod tests {
 
     // Eight threads that sleep 20 ms, 60 users: two keep 1.3 of 2 cores busy, and lose a third with one of them.
     #[test]
-    fn what_a_trial_showed_is_the_reason_and_a_finding() {
+    fn the_outcome_of_a_trial_is_a_finding_and_the_reason() {
         let (one, two) = (saturation(1, 355.0, 2.2e-3, 0.9), saturation(2, 485.0, 2.5e-3, 1.3));
         let e = Evidence { two: Some(two), ..Evidence::new(one) };
         let mut m = model(8, 0.0225, 2.2e-3, 2.0);

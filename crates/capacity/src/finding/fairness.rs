@@ -72,7 +72,7 @@ mod tests {
 
     // 4 ms or, one in ten, 60 ms: alone as well the median is far below the mean.
     #[test]
-    fn services_that_vary_are_not_unfair() {
+    fn varying_service_times_are_not_unfair() {
         let shared = loaded(4, 400.0, 4.1, 61.0);
         assert_eq!(most_unfair(0.42, &[shared]), None);
         assert_eq!(most_unfair(0.99, &[shared]), Some(shared));

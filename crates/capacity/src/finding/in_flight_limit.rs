@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_count_is_too_much_as_well() {
+    fn an_endless_rate_needs_too_many_files() {
         let endless = Workload::Open { rate: 1e300, arrival_scv: 1.0 };
         assert_eq!(InFlightLimit::within(556).shortage(&endless, 0.2).unwrap().files(), u64::MAX);
     }

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_request_leaves_behind_will_be_too_much() {
+    fn memory_kept_by_each_request_is_a_leak() {
         let finding = keeping(&[400.0, 330.0, 340.0, 325.0, 350.0], ROOM).unwrap();
         let Details::Leak(leak) = finding.details else { panic!("{finding:?}") };
         assert_eq!((leak.bytes, leak.throughput), (340.0 * 1024.0, 100.0));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_warms_up_keeps_nothing() {
+    fn memory_of_a_warm_up_is_no_leak() {
         assert_eq!(keeping(&[900.0, 400.0, 30.0, 0.0, 5.0], ROOM), None, "it slows down");
         assert_eq!(keeping(&[900.0, 400.0, 300.0, -800.0, 300.0], ROOM), None, "it was collected");
         assert_eq!(keeping(&[900.0, 400.0], ROOM), None, "too early to tell");
@@ -161,7 +161,7 @@ mod tests {
 
     // 384 MiB of heap, of which 220 are touched for the first time, and the stacks of some threads.
     #[test]
-    fn a_heap_that_is_filled_for_the_first_time_keeps_nothing() {
+    fn filling_a_heap_for_the_first_time_is_no_leak() {
         assert_eq!(filling(&[75.0; 15], 0.1, ROOM), None);
         assert!(filling(&[75.0; 15], 0.8, ROOM).is_some(), "of a heap that grows");
     }

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_the_throughput_is_the_limit() {
+    fn a_core_less_tells_cpu_from_a_shared_dependency() {
         let m = model(1, 0.02, 0.016, 2.0);
         let (one, two) = (saturation(1, 50.0, 0.016, 0.7), saturation(2, 70.0, 0.016, 1.2));
         let e = Evidence { two: Some(two), ..Evidence::new(one) };
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_competes_for_full_cores_is_not_asked_with_a_core_less() {
+    fn oversubscribed_instances_need_no_trial_with_a_core_less() {
         let m = model(2, 0.002, 0.002, 2.0);
         let (one, two) = (saturation(1, 950.0, 0.0018, 1.8), saturation(2, 760.0, 0.0022, 1.8));
         let e = Evidence { two: Some(two), ..Evidence::new(one) };
@@ -179,7 +179,7 @@ mod tests {
 
     // A JVM that is asked for 10 requests/s was tried with two in flight: two of it hold four.
     #[test]
-    fn of_an_instance_without_an_end_nothing_is_asked() {
+    fn an_unsaturated_instance_raises_no_question() {
         let (one, two) = (saturation(1, 4612.0, 1.8e-4, 1.4), saturation(2, 6099.0, 1.6e-4, 1.56));
         assert_eq!(of_two(&[(1, 2630.0), (2, 4612.0)], one, two), None);
     }

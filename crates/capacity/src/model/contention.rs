@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_where_both_limit_is_what_is_predicted() {
+    fn cores_and_a_lock_together_are_predicted_as_measured() {
         let (cpu, lock, elsewhere) = (0.015, 0.012, 0.010);
         let mut m = model(1, cpu + lock + elsewhere, cpu, CORES);
         let seen = |n| saturation(n, exact(n, cpu, lock, elsewhere), cpu, 0.0);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn of_three_on_two_cores_one_is_alone() {
+    fn on_two_cores_one_of_three_instances_has_its_own() {
         let mut m = model(1, 0.03, 0.03, 2.0);
         m.fit(&[saturation(2, 63.0, 0.03, 1.95)]);
         let [(alone, sooner), (together, later)] = m.core_sharing(3, 3.0).split();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_waits_crowds_nothing() {
+    fn instances_that_only_wait_share_no_core() {
         let mut m = model(8, 0.1, 1e-6, 2.0);
         m.fit(&[saturation(2, 160.0, 1e-6, 0.1)]);
         let [(share, late), _] = m.core_sharing(2, 16.0).split();

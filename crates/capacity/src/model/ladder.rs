@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_ahead_is_not_served() {
+    fn requests_that_are_read_ahead_are_no_slots() {
         let pool = [(1, 23.8), (2, 47.7), (4, 95.4), (8, 123.8), (16, 123.6), (32, 123.8)];
         let slots = |inside: &[usize]| looked_into(&pool, inside).slots();
         assert_eq!(slots(&[1, 2, 4, 8, 16, 32]), 6, "all of them");
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_does_not_rest_needs_no_company() {
+    fn a_slot_without_idle_time_needs_no_further_slot() {
         let pool = ladder(&[(1, 10.0), (2, 20.0), (4, 39.8), (8, 49.9), (16, 50.0)]);
         assert!(!pool.rests());
         assert!(!ladder(&[(1, 85.0), (2, 94.9), (4, 94.9)]).rests(), "none is behind another");
@@ -355,7 +355,7 @@ mod tests {
 
     // By far the most of 42 ms in a pool of five (tests/apps/pool), and fifty workers of 50 ms.
     #[test]
-    fn room_is_for_the_balancer_and_no_place_of_the_app() {
+    fn the_balancer_gets_more_slots_than_the_app_serves() {
         let five = [(1, 23.8), (2, 47.7), (4, 95.4), (8, 123.8), (16, 123.6), (32, 123.8)];
         assert_eq!((ladder(&five).slots(), ladder(&five).served()), (6, 5));
         let fifty: Vec<_> = (0..8).map(|i| (1 << i, 20.0 * f64::from(50.min(1 << i)))).collect();
@@ -372,7 +372,7 @@ mod tests {
 
     // One thread and one loop: the more are ready at a turn, the less a request costs.
     #[test]
-    fn requests_that_help_each_other_need_company() {
+    fn requests_that_help_each_other_need_more_slots() {
         let rungs =
             [(1, 10.1), (2, 9.1), (4, 10.9), (8, 13.5), (16, 15.54), (32, 16.0), (64, 15.8)];
         assert_eq!(ladder(&rungs).slots(), 16);

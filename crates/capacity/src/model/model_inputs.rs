@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_full_again_counts_as_much_as_its_best_rung() {
+    fn a_repeated_full_probe_weighs_like_the_best_rung() {
         let peak = |again: &[Saturation]| {
             let several = [basis().several.as_slice(), again].concat();
             ModelInputs { several, ..basis() }.model().unwrap().ladder.peak()
@@ -151,7 +151,7 @@ mod tests {
 
     // A JVM that still compiles: the first rung takes 2.4 ms of CPU a request, later ones take 1.2 ms.
     #[test]
-    fn what_was_cold_teaches_nothing_once_it_was_measured_warm() {
+    fn cold_measurements_are_dropped_after_warm_ones() {
         let cold = ModelInputs {
             one: saturation(1, 101.3, 0.0140, 1.5),
             several: vec![saturation(2, 120.0, 0.0150, 1.9)],

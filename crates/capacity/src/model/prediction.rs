@@ -223,7 +223,7 @@ mod tests {
 
     // The one that could do least may answer the few that come fastest.
     #[test]
-    fn what_few_users_get_done_has_an_interval_of_its_own() {
+    fn the_throughput_of_few_users_has_its_own_interval() {
         let mut m = model(16, 0.02, 0.001, 2.0);
         m.fit(&[saturation(2, 1500.0, 0.001, 1.5)]);
         let p = predict(&m, &Workload::Closed { users: 4, think: 0.0 }, 2);

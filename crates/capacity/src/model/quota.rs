@@ -162,7 +162,7 @@ mod tests {
 
     // Requests/s and p95 as measured, two or three times. Four use nine tenths of their budgets.
     #[test]
-    fn as_a_real_quota_was_measured() {
+    fn predictions_match_a_measured_quota() {
         let measured = [
             (1, 48.1, 0.381..0.386),
             (2, 97.0, 0.159..0.174),
@@ -189,7 +189,7 @@ mod tests {
 
     // Four instances at the same CPU a request.
     #[test]
-    fn how_periods_lie_to_each_other_is_in_the_interval() {
+    fn the_interval_holds_any_alignment_of_quota_periods() {
         let all = simulated(QUOTA, 4, &USERS);
         assert!(all.slowest.p95 > 1.5 * all.fastest.p95, "{all:?}");
         let one = simulated(QUOTA, 1, &USERS);
@@ -211,14 +211,14 @@ mod tests {
 
     // One arrival a period never meets the end of its budget.
     #[test]
-    fn what_stays_within_its_budget_is_not_stopped() {
+    fn usage_below_the_quota_is_not_throttled() {
         let (_, response) = at(QUOTA, 4, &Workload::Closed { users: 1, think: 0.1 });
         assert!((response.p99 - 0.0044).abs() < 1e-6, "{response:?}");
     }
 
     // 20 ms of CPU in every 100 ms.
     #[test]
-    fn no_load_gets_more_than_the_quota() {
+    fn no_workload_gets_more_than_the_quota() {
         let (throughput, _) = at(QUOTA, 2, &Workload::Closed { users: 50, think: 0.0 });
         assert!((throughput - 2.0 * 0.2 / DEMAND).abs() < 2.0, "{throughput}");
     }

@@ -93,7 +93,7 @@ mod tests {
     use crate::testing::saturation;
 
     #[test]
-    fn what_others_do_to_the_cores_is_not_the_load() {
+    fn cpu_of_other_programs_is_not_the_load() {
         let idle = Saturation { busy_cores: 2.0, ..saturation(2, 98.0, 0.0005, 0.0) };
         assert!(!idle.is_cpu_full(2.0), "0.06 cores of its own");
         let beside = Saturation { busy_cores: 2.0, ..saturation(2, 50.0, 0.03, 0.0) };

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_as_one_alone_shows_is_rest() {
+    fn a_shortfall_seen_at_one_instance_is_idle_time_of_slots() {
         let far = Alone { rest: 0.12, ..ONE };
         let Sharing::Rest { duty } = fit_to(far, &[(2, 18.6)]) else { panic!() };
         assert!((duty - 0.93).abs() < 1e-9, "{duty}");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_cap_rules_it_out() {
+    fn throughput_above_a_cap_rules_it_out() {
         let bound = Shortfall { instances: 8, throughput: 78.0, error: 0.01, is_bound: true };
         let two = Shortfall { instances: 2, throughput: 19.6, error: 0.01, is_bound: false };
         let left = Sharing::fit(ONE, &[two, bound]).left(8.0, 1.0, 10.0);
@@ -291,7 +291,7 @@ mod tests {
     // Two instances of eight threads that slept 20 ms (tests/apps/thread_pool), measured twice. A slot's
     // rest explains them as well as a lock, but for a digit of the arithmetic.
     #[test]
-    fn of_two_explanations_as_good_the_harmless_one_is_used() {
+    fn of_two_equal_explanations_the_weaker_one_is_taken() {
         let alone = Alone { throughput: 364.8, slots: 8.0, rest: 0.15 };
         let two =
             |throughput, error| Shortfall { instances: 2, throughput, error, is_bound: false };

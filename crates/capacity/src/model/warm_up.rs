@@ -50,7 +50,7 @@ mod tests {
 
     // Two of tests/apps/thread_pool: fresh, after ten seconds, and beside a build for a moment.
     #[test]
-    fn what_costs_more_and_does_less_than_later_was_cold() {
+    fn a_probe_with_more_cpu_and_less_throughput_than_later_was_cold() {
         let warm = saturation(2, 664.0, 1.39e-3, 1.3);
         assert!(was_cold(&saturation(2, 485.0, 1.95e-3, 1.9), &warm));
         assert!(!was_cold(&saturation(2, 655.0, 1.42e-3, 1.3), &warm), "as exact as a probe is");

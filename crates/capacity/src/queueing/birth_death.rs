@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_servers_as_jobs_never_queue() {
+    fn jobs_never_queue_with_as_many_servers() {
         let x = repairman(500.0, 3.0, |j| j as f64);
         assert!((x - 125.0).abs() < 1e-6, "{x}");
     }

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_stopped_is_left_out_of_the_shape() {
+    fn throttled_requests_are_left_out_of_the_shape() {
         let stopped = ServiceShape { scv: 4.0, points: vec![(0.2, 0.6), (0.4, 0.2), (4.0, 0.2)] };
         let (mean, shape) = stopped.without_longest(0.2).unwrap();
         assert!((mean - 0.25).abs() < 1e-9 && shape.points.len() == 2);

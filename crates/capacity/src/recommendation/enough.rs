@@ -75,7 +75,7 @@ mod tests {
 
     // Each user asks for 1 / 0.12 s: 417 requests/s of all, which nine instances nearly give.
     #[test]
-    fn what_is_enough_for_users_does_not_follow_what_is_allowed() {
+    fn the_answer_without_a_goal_does_not_follow_max_instances() {
         let [few, many] = [16, 48].map(|most| allowed(most).instances);
         assert_eq!(few, many);
         assert!((8..=10).contains(&few), "{few}");

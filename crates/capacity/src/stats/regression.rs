@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ran_beside_is_the_intercept() {
+    fn background_cpu_is_the_intercept() {
         // 2 ms a request beside 0.3 cores of something else.
         let points = [10.0, 50.0, 100.0, 200.0].map(|x| (x, 0.3 + 0.002 * x));
         let line = Line::fit(&points).unwrap();
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_follow_the_load_is_no_demand() {
+    fn cpu_that_does_not_follow_the_load_gives_no_demand() {
         let line = Line::fit(&[(10.0, 0.2), (50.0, 0.4), (100.0, 0.1), (200.0, 0.3)]).unwrap();
         assert_eq!(line.demand(), None);
     }

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_listens_on_a_port_is_found() {
+    async fn the_process_that_listens_on_a_port_is_found() {
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
         let watched = Watched { name: "me".into(), place: Place::Port(port) };

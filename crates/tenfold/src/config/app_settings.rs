@@ -68,7 +68,7 @@ mod tests {
     use crate::config::env_file::EnvFile;
 
     #[test]
-    fn neither_secrets_nor_variables_of_files_are_kept() {
+    fn secrets_and_variables_of_env_files_are_not_kept() {
         let mut program = Program::new(vec!["x".into()], Logs::new(Path::new("")));
         let variables =
             [("A", "1"), ("LICENCE", "hush"), ("API_TOKEN", "hush"), ("URL", "db://me:hush@h/x")];

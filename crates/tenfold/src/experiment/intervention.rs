@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_comes_while_a_core_is_missing_gets_it_back_too() {
+    fn processes_started_during_a_trial_get_the_core_back() {
         let mut app = Command::new("sh")
             .args(["-c", "read line; sleep 600 & echo $!; read line; kill $!"])
             .process_group(0)

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn half_its_cost_lets_every_user_be_answered() {
+    fn half_the_cost_of_a_probe_answers_every_user() {
         for cycle in [0.01, 1.0, 9.0] {
             let timing = ProbeTiming::confirming(cycle, 10.0, 59);
             let cut = timing.within(timing.cost(cycle) / 2);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_probe_needs_is_not_cut() {
+    fn the_minimum_of_a_probe_is_not_cut() {
         for cycle in [0.02, 2.0] {
             let timing = ProbeTiming::saturating(cycle);
             let held = timing.within(timing.cost(cycle));
@@ -182,7 +182,7 @@ mod tests {
 
     // One second to warm up, three to six of measuring.
     #[test]
-    fn what_others_need_is_not_spent_on_precision() {
+    fn precision_does_not_use_the_time_of_later_probes() {
         let timing = ProbeTiming::confirming(0.05, 30.0, 59);
         let most = |left, owed| {
             timing.beside(Duration::from_secs(left), Duration::from_secs(owed)).most.as_secs_f64()

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_limit_is_no_answer() {
+    fn rows_limited_by_the_generator_give_no_answer() {
         let first = Setting { limit: Limit::Generator, ..setting(3, 0.1, 300.0, 3.0) };
         let unknown = Advice { growth: Growth::Unknown, reason: AdviceReason::OtherLimit(first) };
         let said = advice(&unknown, "USD");

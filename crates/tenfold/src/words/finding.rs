@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tried_with_a_core_less_is_said() {
+    fn the_trial_with_a_core_less_is_described() {
         let details = Details::CoresCarry {
             demand: 4e-3,
             cores: 2.0,

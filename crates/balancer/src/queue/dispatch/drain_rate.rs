@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_a_rate_that_changes() {
+    fn the_drain_rate_follows_a_change() {
         let slower = after([10; 500].into_iter().chain([1000; 200])).wait(1).unwrap();
         assert!(slower > Duration::from_millis(800), "{slower:?}");
     }

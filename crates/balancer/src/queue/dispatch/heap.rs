@@ -120,7 +120,7 @@ mod tests {
 
     /// Against a sorted list, over random changes.
     #[test]
-    fn it_agrees_with_a_sorted_list() {
+    fn the_heap_agrees_with_a_sorted_list() {
         let (mut heap, mut list) = (Heap::default(), [None; 40]);
         let mut seed = 3_u64;
         for step in 0..20_000 {

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_follows_answers_penalises_failures_and_forgets() {
+    fn the_cost_follows_answers_penalises_failures_and_decays() {
         let (start, mut service) = (Instant::now(), ServiceTime::default());
         assert_eq!(service.cost(), service.cost().max(768), "unknown is fast");
         service.answered(100_000, start);

@@ -190,7 +190,7 @@ fn fewer_slots_hold_until_enough_are_back() {
 }
 
 #[test]
-fn who_waits_is_served_by_the_first_backend_that_answers() {
+fn a_waiting_request_gets_the_first_free_backend() {
     for policy in all() {
         let (mut d, ids) = dispatch(policy.clone(), &[("a", 1), ("b", 1)]);
         let mut first = [granted(ask(&mut d)).backend, granted(ask(&mut d)).backend];

@@ -53,7 +53,7 @@ fn threads_that_take_turns_at_a_core_are_cpu_bound() {
 // Two threads that wait 12 ms and take turns at one core for 13 ms. The knee is soft, so that a slot more is given than
 // they fill: that makes no more of a request wait.
 #[test]
-fn a_slot_too_many_hides_no_cpu() {
+fn an_extra_slot_does_not_hide_cpu() {
     let mut m = model(3, 0.02516, 0.01335, 2.0);
     m.ladder = ladder(&[(1, 39.75), (2, 73.68), (4, 76.1)]);
     assert_eq!(m.ladder.slots(), 3);
@@ -64,7 +64,7 @@ fn a_slot_too_many_hides_no_cpu() {
 
 // 9 ms of CPU in 20: nine requests fill four cores.
 #[test]
-fn what_waits_for_half_of_its_time_is_not_said_to_cost_nothing() {
+fn a_waiting_app_states_its_cpu_share() {
     let mut m = model(1, 0.02, 0.009, 4.0);
     let (one, two) = (saturation(1, 50.0, 0.009, 0.5), saturation(2, 100.0, 0.009, 1.0));
     m.fit(&[two]);
@@ -231,7 +231,7 @@ fn refused_connections_and_full_tables() {
 }
 
 #[test]
-fn room_is_all_there_is_to_say() {
+fn headroom_is_the_only_finding() {
     let (m, e) = saturated(saturation(1, 50.0, 0.001, 0.1), saturation(2, 100.0, 0.001, 0.1));
     let e = Evidence { load: load(0.2, 1), ..e };
     let findings = diagnose(&m, &e);
@@ -257,7 +257,7 @@ fn without_an_end_nothing_is_said_of_it() {
 
 // The budget ended the ladder at two, and the goal's users got a tenth of what it had promised.
 #[test]
-fn what_did_less_than_it_should_has_no_room() {
+fn an_app_below_its_offered_load_has_no_headroom() {
     let one = saturation(1, 2.0, 0.001, 0.1);
     let ladder = ladder(&[(1, 1.0), (2, 2.0)]);
     let m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
@@ -269,7 +269,7 @@ fn what_did_less_than_it_should_has_no_room() {
 
 // 200 ms of waiting each, as far as 64 at once were tried, and 400 users are asked for.
 #[test]
-fn what_cannot_be_sent_says_nothing_of_the_app() {
+fn a_load_that_cannot_be_sent_is_generator_bound() {
     let endless = ladder(&[1, 2, 4, 8, 16, 32, 64].map(|c| (c, 5.0 * c as f64)));
     let one = saturation(1, 320.0, 0.001, 0.4);
     let m = Model::new(endless, one, ServiceShape::constant(), 2.0);
@@ -306,7 +306,7 @@ fn a_trial_acquits_the_balancer() {
 
 // The second instance brings nothing either, and one request at a time keeps the balancer as busy.
 #[test]
-fn behind_a_full_balancer_nothing_is_said_of_the_app() {
+fn a_full_balancer_hides_the_limit_of_the_app() {
     let (m, e) = saturated(saturation(1, 9000.0, 1e-5, 1.2), saturation(2, 8500.0, 1e-5, 1.2));
     let full = |e| Evidence { balancer_thread: 0.98, ..e };
     assert_eq!(kinds(&m, &full(e.clone())), [Kind::BalancerBound]);
@@ -316,7 +316,7 @@ fn behind_a_full_balancer_nothing_is_said_of_the_app() {
 
 // On sixteen cores one instance leaves the balancer's thread a quarter, as the trial said; two would need all of it.
 #[test]
-fn what_the_balancer_does_not_carry_is_nothing_that_is_shared() {
+fn a_full_balancer_is_no_shared_dependency() {
     let relayed = |s: Saturation| Saturation { relay_demand: 2.2e-5, relay_thread: 1.5e-5, ..s };
     let (one, two) = (saturation(1, 49_000.0, 2e-5, 1.0), saturation(2, 65_000.0, 2e-5, 1.3));
     let (one, two) = (relayed(one), relayed(two));
@@ -339,7 +339,7 @@ fn a_thread_may_be_as_full_as_the_quota() {
 
 // Go with SQLite: 1.35 of two cores, no thread full, and more than half of a request is CPU.
 #[test]
-fn what_is_at_no_limit_has_a_finding_all_the_same() {
+fn an_app_at_no_limit_has_a_finding() {
     let m = model(4, 0.002, 0.0015, 2.0);
     let (m, e) = (m, Evidence::new(saturation(1, 900.0, 0.0015, 1.45)));
     assert_eq!(kinds(&m, &e), [Kind::CpuBound]);

@@ -18,7 +18,7 @@ fn corrected() -> (Model, Model, Goal) {
 }
 
 #[test]
-fn what_one_count_took_longer_its_neighbours_do() {
+fn a_latency_correction_applies_to_neighbouring_counts() {
     let (plain, fitted, goal) = corrected();
     let ratio = |n| {
         let p95 = |m| expect(m, &goal.workload, n).response.unwrap().p95;

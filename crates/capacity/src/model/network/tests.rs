@@ -58,7 +58,7 @@ fn under_a_quota_a_dearer_request_is_nothing_shared() {
 }
 
 #[test]
-fn demand_that_grows_makes_more_worse() {
+fn growing_demand_makes_more_instances_slower() {
     let mut m = model(2, 0.002, 0.0018, 2.0);
     m.fit(&[saturation(2, 800.0, 0.0023, 2.0)]);
     assert!(m.capacity(2) < m.capacity(1));
@@ -98,7 +98,7 @@ fn a_probe_weighs_as_much_as_it_is_sure() {
 
 // 1.3 of 2 cores are neither full nor idle: two lost a third of their throughput with one of them.
 #[test]
-fn what_a_trial_lays_to_the_cores_is_not_shared() {
+fn a_shortfall_that_a_trial_explains_by_cores_is_not_shared() {
     let two = saturation(2, 485.0, 2.5e-3, 1.3);
     let fitted = |shows| {
         let mut m = model(8, 0.0225, 2.4e-3, 2.0)

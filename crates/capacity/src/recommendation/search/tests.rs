@@ -103,7 +103,7 @@ fn memory_bounds_the_answer() {
 
 // 16,000 requests/s are all that the balancer's thread carries, and all that one instance does.
 #[test]
-fn beyond_the_balancers_limit_there_is_no_other() {
+fn no_limit_is_named_beyond_that_of_the_balancer() {
     let m = model(16, 0.001, 1e-5, 64.0);
     let r = recommend(&m, &open(15_000.0, 0.1), &bounds(Kind::Waiting), &[]);
     assert_eq!((r.limited_by, r.next_limit), (Kind::BalancerBound, None), "{r:?}");
@@ -112,7 +112,7 @@ fn beyond_the_balancers_limit_there_is_no_other() {
 
 // Here the generator's thread is busier than the balancer's.
 #[test]
-fn what_the_generator_cannot_send_is_not_laid_to_the_balancer() {
+fn a_generator_limit_is_not_blamed_on_the_balancer() {
     let mut m = model(16, 0.001, 1e-5, 64.0);
     m.relay_kind = Kind::GeneratorBound;
     let r = recommend(&m, &open(15_000.0, 0.1), &bounds(Kind::Waiting), &[]);
@@ -124,7 +124,7 @@ fn what_the_generator_cannot_send_is_not_laid_to_the_balancer() {
 
 // A second of sleep each, as far as four at once were tried, where half a second is wanted.
 #[test]
-fn cores_that_idle_are_no_limit() {
+fn idle_cores_are_no_limit() {
     let ladder = ladder(&[(1, 1.0), (2, 2.0), (4, 4.0)]);
     let m = Model::new(ladder, saturation(1, 4.0, 0.001, 0.1), ServiceShape::constant(), 2.0);
     let r = recommend(&m, &closed(3, 0.0, Some(0.5)), &bounds(Kind::Waiting), &[]);
@@ -160,7 +160,7 @@ fn less_than_predicted_is_no_headroom() {
 
 // 11.7 of 0.15 s each a second on two cores, of which other programs used one.
 #[test]
-fn what_a_disturbed_machine_did_is_no_answer() {
+fn a_disturbed_measurement_gives_no_answer() {
     let m = model(1, 0.3, 0.3, 2.0);
     let b = Bounds { slowdown: 2.0, ..bounds(Kind::CpuBound) };
     let two = |slowdown| Measured { throughput: 6.55, offered: 11.7, slowdown, ..measured(2, 5.0) };

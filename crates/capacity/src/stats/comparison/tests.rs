@@ -87,7 +87,7 @@ fn figures_of_known_windows() {
 }
 
 #[test]
-fn what_cannot_be_told_is_not() {
+fn a_comparison_of_too_few_windows_reports_no_change() {
     let short = Side::Windows(run(1.0, 1).into_iter().take(5).collect());
     let findings = compare(&short, &short, FINE, 1);
     assert!(findings[0].a.is_some() && findings[0].change.is_none());

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_may_not_or_cannot_connect_learns_why() {
+    async fn a_refused_or_absent_engine_is_explained() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("docker.sock");
         let tried = async |source| {

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unclear_is_asked() {
+    fn several_processes_of_a_procfile_are_a_question() {
         let several = import("a: x\nb: y", None).unwrap_err();
         assert!(several.contains("no `web` (a, b): pick one") && several.ends_with("Procfile:a"));
         let unknown = import("a: x\nb: y", Some("c")).unwrap_err();

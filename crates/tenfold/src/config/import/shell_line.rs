@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_shell_understands_goes_to_one() {
+    fn shell_syntax_runs_in_a_shell() {
         for line in [
             "npm run build && node .",
             "node app.js > log",

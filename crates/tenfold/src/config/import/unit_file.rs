@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_stay_or_is_not_there_is_refused() {
+    fn forking_units_and_missing_parts_are_refused() {
         let refused = |service: &str| import("a.service", service).unwrap_err();
         assert!(refused("[Service]\nExecStart=\n").contains("has no ExecStart="));
         let forking = refused("[Service]\nType=forking\nExecStart=/usr/sbin/nginx\n");

@@ -40,7 +40,7 @@ pub fn known(experiment: &Experiment) -> Evidence<'_> {
 }
 
 #[test]
-fn what_other_programs_disturbed_is_no_mistake_of_the_model() {
+fn disturbed_probes_are_no_misses_of_the_model() {
     let experiment = experiment();
     let mut known = known(&experiment);
     let sent = |instances, throughput, beside| {
@@ -135,7 +135,7 @@ fn page_cache_is_room_that_is_left() {
 }
 
 #[test]
-fn where_nobody_came_no_goal_was_missed() {
+fn a_probe_without_arrivals_misses_no_goal() {
     let experiment = experiment();
     let mut known = known(&experiment);
     let mut nobody = seen(4, None, 0.0, 0.0);

@@ -62,7 +62,7 @@ pub fn seen(instances: usize, users: Option<usize>, throughput: f64, beside: f64
 }
 
 #[test]
-fn a_moment_between_two_requests_is_not_what_is_usual() {
+fn a_single_idle_snapshot_does_not_count() {
     let seen = [8, 0, 8, 7, 1].map(|unread| Sockets { unread, ..Sockets::default() });
     assert_eq!(usual(seen.into()).unwrap().unread, 7);
     assert_eq!(usual(Vec::new()), None);

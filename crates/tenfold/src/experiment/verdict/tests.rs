@@ -66,7 +66,7 @@ fn users_without_a_goal_for_latency_rest_on_the_model() {
 }
 
 #[test]
-fn what_was_cold_leaves_no_answer_where_the_count_rests_on_it() {
+fn a_count_that_rests_on_a_cold_probe_is_no_answer() {
     let experiment = experiment();
     let (cold, warm) = (Some(0.4), None);
     let is_undecided = |measured: &[Observation]| {
@@ -81,7 +81,7 @@ fn what_was_cold_leaves_no_answer_where_the_count_rests_on_it() {
 }
 
 #[test]
-fn what_others_may_have_changed_is_no_answer_unless_it_is_accepted() {
+fn a_disturbed_answer_needs_allow_suspect() {
     let mut experiment = experiment();
     let (good, late) = ((200.0, 30.0, 3.0), (180.0, 400.0, 3.0));
     let plan = plan_of(&experiment, good, late);
@@ -96,7 +96,7 @@ fn what_others_may_have_changed_is_no_answer_unless_it_is_accepted() {
 }
 
 #[test]
-fn what_nothing_disturbed_is_an_answer() {
+fn an_undisturbed_measurement_is_an_answer() {
     let plan = plan_of(&experiment(), (200.0, 30.0, 0.0), (180.0, 400.0, 0.0));
     assert_eq!((plan.undecided, plan.verdict), (false, Verdict::Valid), "{plan:#?}");
 }

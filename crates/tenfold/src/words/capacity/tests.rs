@@ -26,7 +26,7 @@ fn a_second_instance_on_a_full_core_does_not_help() {
 }
 
 #[test]
-fn of_an_instance_whose_limit_was_not_reached_a_second_says_nothing() {
+fn without_a_limit_of_one_a_second_instance_is_not_judged() {
     let one = saturation(1, 4612.0, 1.8e-4, 1.4);
     let rungs = ladder(&[(1, 2630.0), (2, 4612.0)]);
     let m = Model::new(rungs, one, ServiceShape::constant(), 2.0);

@@ -12,7 +12,7 @@ fn why(model: &Model, goal: &Goal, bounds: &Bounds, known: &[Measured]) -> Strin
 
 // 400 requests a second of 20.5 ms each, one at a time.
 #[test]
-fn what_no_measurement_confirms_is_said() {
+fn an_unconfirmed_answer_says_so() {
     let mut m = model(1, 0.0205, 0.0001, 2.0);
     m.fit(&[saturation(2, 2.0 / 0.0205, 0.0001, 0.1)]);
     let bounds = bounds(Kind::Serialized);
@@ -49,7 +49,7 @@ fn the_figure_that_misses_its_bound_is_named() {
 }
 
 #[test]
-fn one_may_be_all_that_is_allowed() {
+fn a_maximum_of_one_is_named() {
     let m = model(1, 0.0205, 0.0001, 2.0);
     let bounds = Bounds { max_instances: 1, ..bounds(Kind::Serialized) };
     let reason = why(&m, &open(400.0, 0.1), &bounds, &[]);
@@ -75,7 +75,7 @@ fn cores_that_were_never_busy_are_not_blamed() {
 
 // The first rung was cold: its 20 ms are no least that a request takes.
 #[test]
-fn what_a_request_takes_at_least_is_its_least() {
+fn the_time_of_a_request_alone_is_named_if_it_misses_the_goal() {
     let ladder = ladder(&[(1, 50.0), (2, 400.0), (4, 410.0)]);
     let one = saturation(1, 410.0, 0.001, 0.5);
     let m = Model::new(ladder, one, ServiceShape::constant(), 2.0);
@@ -87,7 +87,7 @@ fn what_a_request_takes_at_least_is_its_least() {
 
 // The model takes 390 of them to be the most; all 400 were answered, but late.
 #[test]
-fn what_was_completed_is_told_as_it_was_measured() {
+fn the_reason_quotes_the_measured_throughput() {
     let m = model(8, 0.0205, 0.0001, 2.0);
     let bounds = Bounds { max_instances: 1, ..bounds(Kind::Waiting) };
     let said = |known: &[_]| why(&m, &open(400.0, 0.1), &bounds, known);
@@ -114,7 +114,7 @@ fn a_small_share_that_fails_is_not_none() {
 
 // One thread, and a cluster of two workers, on a machine that has more cores.
 #[test]
-fn as_many_cores_are_told_as_an_instance_keeps_busy() {
+fn the_reason_names_the_cores_that_an_instance_keeps_busy() {
     for (workers, cores) in [(1, "the one core that"), (2, "the 1.9 cores that")] {
         let m = model(workers, 0.01, 0.0095, 8.0);
         let bounds = Bounds { max_instances: 8, ..bounds(Kind::CpuBound) };
@@ -175,7 +175,7 @@ fn busy_cores_are_not_named_at_a_load_that_leaves_them_idle() {
 
 // Users were served 3 % better by two than by one, where the model takes two for slower.
 #[test]
-fn what_was_measured_to_help_is_not_said_to_harm() {
+fn an_instance_that_was_measured_to_help_is_not_called_harmful() {
     let mut m = model(8, 0.004, 0.001, 2.0);
     m.fit(&[saturation(2, 1500.0, 0.0013, 1.95)]);
     let workload = Workload::Closed { users: 100, think: 0.0 };

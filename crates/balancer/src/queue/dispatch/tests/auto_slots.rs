@@ -237,7 +237,7 @@ fn a_short_service_gets_one_slot_more() {
 }
 
 #[test]
-fn it_follows_a_backend_that_changes() {
+fn auto_slots_follow_a_backend_that_changes() {
     let server = |now| {
         let workers = if (60_000_000..160_000_000).contains(&now) { 12 } else { 3 };
         Server::Pool { workers, micros: 20_000 }
@@ -355,7 +355,7 @@ impl Fleet {
 }
 
 #[test]
-fn who_goes_down_in_a_trial_comes_back_without_it() {
+fn a_backend_that_fails_in_a_trial_returns_without_it() {
     for backends in [1, 2] {
         let mut it = Fleet::trying(backends);
         let subject = it.ids[0];
@@ -365,7 +365,7 @@ fn who_goes_down_in_a_trial_comes_back_without_it() {
 }
 
 #[test]
-fn who_is_down_learns_what_was_found() {
+fn a_backend_that_is_down_learns_the_found_slots() {
     let mut it = Fleet::trying(2);
     let [subject, other] = it.ids[..] else { unreachable!() };
     it.take_down(other);
@@ -385,7 +385,7 @@ fn a_trial_ends_with_the_backend_that_it_is_for() {
 }
 
 #[test]
-fn who_is_told_the_same_again_stays_in_its_trial() {
+fn setting_the_same_rule_keeps_the_trial() {
     let mut it = Fleet::trying(2);
     for (id, slots) in [(it.ids[0], 2), (it.ids[1], 1)] {
         assert_eq!(it.dispatch.set_rule(id, Slots::Auto), slots);

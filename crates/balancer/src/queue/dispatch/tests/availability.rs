@@ -45,7 +45,7 @@ fn a_backend_that_fails_rests_and_is_tried_with_one_request() {
 
 /// It may never answer.
 #[test]
-fn nobody_waits_for_a_backend_on_trial_while_another_one_is_free() {
+fn no_request_waits_for_a_recovering_backend_while_another_is_free() {
     for policy in all() {
         let (mut d, ids) = dispatch(policy.clone(), &[("a", 4), ("b", 99)]);
         let now = Instant::now();
@@ -73,7 +73,7 @@ fn a_rest_ends_for_who_is_paused_meanwhile_too() {
 }
 
 #[test]
-fn who_waited_for_a_backend_that_fails_moves_on() {
+fn requests_that_wait_for_a_failed_backend_move_on() {
     for policy in all() {
         let (mut d, ids) = dispatch(policy.clone(), &[("a", 1), ("b", 1)]);
         granted(ask(&mut d));
@@ -119,7 +119,7 @@ fn a_backup_serves_while_another_one_is_on_trial() {
 }
 
 #[test]
-fn where_all_are_down_requests_wait_or_are_told() {
+fn with_all_backends_down_requests_wait_or_are_refused() {
     for wait in [SECOND, Duration::ZERO] {
         let (mut d, ids) = dispatch(Policy::Queue, &[("a", 1)]);
         d.health.all_down_wait = wait;

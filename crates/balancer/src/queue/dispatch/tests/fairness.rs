@@ -80,7 +80,7 @@ fn a_full_queue_has_a_place_for_a_client_that_has_fewer() {
 }
 
 #[test]
-fn who_is_soon_in_turn_is_not_told_that_it_would_be_too_late() {
+fn a_client_that_is_soon_in_turn_is_not_refused() {
     let (mut d, id, _) = busy(Policy::Queue, 1000, 500);
     d.limits.wait = Duration::from_secs(1);
     let (mut now, mut refused) = (Instant::now(), 0);
@@ -145,7 +145,7 @@ fn a_slot_that_stalls_while_others_wait_is_given_back() {
 }
 
 #[test]
-fn nobody_loses_the_only_slot() {
+fn the_only_slot_is_never_revoked() {
     let (mut d, _) = dispatch(Policy::Queue, &[("a", 1)]);
     let grant = granted(d.ask(from(GREEDY)));
     let (held, _) = stall(&mut d, &grant, GREEDY);
@@ -181,7 +181,7 @@ fn a_slot_that_was_taken_back_stays_with_the_others() {
 }
 
 #[test]
-fn who_uses_its_slots_again_is_served() {
+fn a_curbed_client_that_resumes_is_served() {
     for policy in all() {
         let (mut d, id, stalls, mut greedy) = curbed(policy.clone());
         release(&mut d, id);

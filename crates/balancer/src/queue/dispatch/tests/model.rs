@@ -569,7 +569,7 @@ proptest! {
     })]
 
     #[test]
-    fn nobody_is_lost_passed_over_or_left_waiting(
+    fn no_request_is_lost_or_overtaken_or_left_waiting(
         policy in proptest::sample::select(all()),
         checked in any::<bool>(),
         steps in steps(),

@@ -388,7 +388,7 @@ fn a_request_that_would_wait_too_long_is_refused_at_once() {
 
 /// The next one gets its slot as any other.
 #[test]
-fn who_leaves_makes_nobody_wait_longer() {
+fn a_client_that_leaves_delays_no_other() {
     let (mut d, ids) = dispatch(Policy::Queue, &[("a", 1)]);
     let mut now = Instant::now();
     granted(ask(&mut d));
@@ -440,7 +440,7 @@ fn a_wait_before_a_pause_says_nothing_of_one_after_it() {
 
 /// An upgraded connection may last for days.
 #[test]
-fn nobody_waits_where_upgraded_connections_have_all_the_room() {
+fn no_request_waits_behind_upgraded_connections() {
     for policy in all() {
         let mut d = new(policy.clone(), 100);
         let full = d.add("a", Slots::Fixed(4), MemberTerms { connections: 2, ..terms() }).0;
@@ -457,7 +457,7 @@ fn nobody_waits_where_upgraded_connections_have_all_the_room() {
 }
 
 #[test]
-fn who_waited_where_an_upgraded_connection_has_the_room_moves_on() {
+fn requests_move_on_from_a_backend_that_an_upgrade_filled() {
     for (policy, role) in all()
         .into_iter()
         .flat_map(|policy| [Role::Primary, Role::Backup].map(|r| (policy.clone(), r)))
