@@ -1,12 +1,12 @@
 //! The numbers in `docs/findings.md` are those of the calibration.
 
 use capacity::calibration::{
-    CHANCE_DEVIATIONS, CPU_FULL, EXHAUSTION_HORIZON_S, FILES_FULL, FILES_PER_REQUEST, FULL_GAIN,
-    HEADROOM_UTILISATION, HEAP_WARM_UP_BYTES, HEAP_WARM_UP_SHARE, LEAK_ALLOCATED_SHARE,
-    LOW_MEMORY_SHARE, MAJOR_FAULTS_PER_REQUEST, MEMORY_LIMIT_FULL, MEMORY_STALL_SHARE, MIN_GAIN,
-    MODEL_AGREEMENT, MODELLED_CONFIDENCE, MOSTLY_BUSY_CORES, NEAREST_CONFIDENCE,
-    QUOTA_FULL_PERIODS, RELIEF_GAIN, SLOWER_GAIN, THREAD_FULL, THREAD_SUSPECT, THROTTLED_PERIODS,
-    TRIAL_CONFIDENCE, UNDECIDED_CORES, UNFAIR_MEDIAN_SHARE, WAITING_CPU_SHARE,
+    CHANCE_DEVIATIONS, CPU_FULL, DEPENDENCY_SEEN, EXHAUSTION_HORIZON_S, FILES_FULL,
+    FILES_PER_REQUEST, FULL_GAIN, HEADROOM_UTILISATION, HEAP_WARM_UP_BYTES, HEAP_WARM_UP_SHARE,
+    LEAK_ALLOCATED_SHARE, LOW_MEMORY_SHARE, MAJOR_FAULTS_PER_REQUEST, MEMORY_LIMIT_FULL,
+    MEMORY_STALL_SHARE, MIN_GAIN, MODEL_AGREEMENT, MODELLED_CONFIDENCE, MOSTLY_BUSY_CORES,
+    NEAREST_CONFIDENCE, QUOTA_FULL_PERIODS, RELIEF_GAIN, SLOWER_GAIN, THREAD_FULL, THREAD_SUSPECT,
+    THROTTLED_PERIODS, TRIAL_CONFIDENCE, UNDECIDED_CORES, UNFAIR_MEDIAN_SHARE, WAITING_CPU_SHARE,
 };
 
 /// A share in percent.
@@ -34,7 +34,7 @@ fn the_guide_quotes_the_calibration() {
     let guide = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (low, high) = UNDECIDED_CORES;
     let quotes = [
-        format!("a trial that agrees lifts it to {TRIAL_CONFIDENCE}"),
+        format!("A trial that agrees lifts it to at least {TRIAL_CONFIDENCE}"),
         format!("by more than chance ({} standard deviations)", in_words(CHANCE_DEVIATIONS)),
         format!("a limit that is {} full", percent(MEMORY_LIMIT_FULL)),
         format!("under {} of the machine left", percent(LOW_MEMORY_SHARE)),
@@ -50,21 +50,26 @@ fn the_guide_quotes_the_calibration() {
         format!("which are {} open files each", in_words(FILES_PER_REQUEST as f64)),
         format!("from {} on, two threads share the load", percent(THREAD_SUSPECT)),
         format!("from {} on, the load goes straight", percent(THREAD_SUSPECT)),
-        format!("{} more throughput say", percent(RELIEF_GAIN)),
-        format!("{} more say that the balancer", percent(RELIEF_GAIN)),
+        format!("brings {} more throughput, one thread", percent(RELIEF_GAIN)),
+        format!("brings {} more throughput, the balancer", percent(RELIEF_GAIN)),
         format!("stopped the instance in {} of its periods", percent(THROTTLED_PERIODS)),
-        format!("from {} on the quota is what limits", percent(QUOTA_FULL_PERIODS)),
-        format!("{} of the files that one of its processes may have open", percent(FILES_FULL)),
-        format!("complete less than {SLOWER_GAIN} times what one does, with the cores full"),
-        format!("less than {MIN_GAIN} times, where the first uses {}", percent(CPU_FULL)),
-        format!("less than {FULL_GAIN} times what one does, and neither"),
-        format!("with {:.0} to {} of the cores busy", low * 100.0, percent(high)),
+        format!("From {} on, the quota is the limit", percent(QUOTA_FULL_PERIODS)),
+        format!("{} of the files open that one of its processes may have", percent(FILES_FULL)),
+        format!("complete less than {SLOWER_GAIN} times what one completes"),
+        format!(
+            "less than {MIN_GAIN} times what one completes, and the first one uses {}",
+            percent(CPU_FULL)
+        ),
+        format!("less than {FULL_GAIN} times what one completes, by more than the errors"),
+        format!("With {:.0} to {} of the cores busy", low * 100.0, percent(high)),
         format!("{} of what other programs leave of all cores", percent(CPU_FULL)),
         format!("less than {} of a request's time is CPU", in_words(WAITING_CPU_SHARE)),
         format!("the workload is under {} of what", percent(HEADROOM_UTILISATION)),
-        format!("what measures {} less is at a limit", in_words(MODEL_AGREEMENT)),
+        format!("completes {} less than predicted is at a limit", in_words(MODEL_AGREEMENT)),
         format!("with a confidence of {}", percent(MODELLED_CONFIDENCE)),
-        format!("with a confidence of {NEAREST_CONFIDENCE}:"),
+        format!("those that use {DEPENDENCY_SEEN} of a core or more"),
+        format!("if it uses {} of its quota", percent(THREAD_FULL)),
+        format!("with a confidence of {NEAREST_CONFIDENCE}."),
         format!("and {} of the cores are busy", in_words(MOSTLY_BUSY_CORES)),
         format!("less than {} of it means that some", in_words(UNFAIR_MEDIAN_SHARE)),
     ];
