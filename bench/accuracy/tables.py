@@ -135,8 +135,8 @@ def _requirements(judged: list[Judged]) -> Table:
         rows.append([between.format("throughput"), _errors(_throughput_errors(wander)), "", ""])
         rows.append([between.format("p95"), _errors(_p95_errors(wander)), "", ""])
     note = (
-        "Errors are the prediction's, as shares of what was measured, over all counts of all apps. An "
-        "interval holds the truth if that is within it, give or take 2 % for the sweep's own error."
+        "An error is that of the prediction, as a share of what was measured, over all counts of all apps. An "
+        "interval holds the truth if the truth lies within it, give or take 2 % for the error of the sweep."
     )
     return Table("What is required", ["", "is", "required", ""], rows, note)
 
@@ -185,9 +185,9 @@ def _apps(judged: list[Judged]) -> Table:
     head = ["app", "throughput", "p95", "between sweeps", "intervals hold", "recommended, best"]
     head += ["first finding", "seconds of plan, sweep"]
     note = (
-        "Of throughput and p95 the error at the worst count, and the median; between sweeps by how much "
-        "the last one is off the first one at the worst count, and how many intervals hold, in throughput and "
-        "in p95."
+        "Throughput and p95: the error at the worst count, and the median error. Between sweeps: by how much the "
+        "last one differs from the first one at the worst count, in throughput and in p95. Intervals hold: how many "
+        "hold the truth, in throughput and in p95."
     )
     return Table("By app", head, rows, note)
 

@@ -30,8 +30,8 @@ def sheet(results: Results) -> Sheet:
 def conditions(results: Results) -> str:
     return (
         machine.sentence(results.machine, results.started_at, results.finished_at)
-        + "The truth is the median of two sweeps by another generator, one before the plan and one after it, with "
-        f"{results.sweep_s:g} s for each count, longer where requests are few. The plan starts from scratch with a "
+        + "The truth is the median of two sweeps by another generator, one before the plan and one after it. Each count "
+        f"is measured for {results.sweep_s:g} s, or longer if requests are few. The plan starts from scratch with a "
         f"budget of {results.budget_s:g} s."
     )
 
@@ -83,8 +83,8 @@ def _requirements(judged: list[Judged], results: Results) -> Table:
         _bounded("longest plan, s", max(plans_s), results.budget_s),
     ]
     note = (
-        "The truth is known within how far the two sweeps are apart, and what the generator and other programs took of "
-        "cores that were not idle. Where more is sent than a count can carry, there is no p95 to predict."
+        "The truth has an error of its own. It is how far the two sweeps are apart, and what the generator and other "
+        "programs took of cores that were not idle. If more is sent than a count can carry, there is no p95 to predict."
     )
     return Table("Real stacks: what is required", ["", "is", "required", ""], rows, note)
 
@@ -122,8 +122,8 @@ def _apps(judged: list[Judged]) -> Table:
     ]
     head = ["app", "stack", "asked", "recommended, best", "first finding", "slots", "verdict", "plan, s"]
     note = (
-        "* held out: no plan of it was looked at while the model was worked on. Slots as found, and as the app's "
-        "structure has them where it limits any. Best counts are of the median of the sweeps, and of each of them."
+        "* held out: no plan of it was looked at while the model was worked on. Slots: as found, and of how many by the "
+        "app's structure, if it limits them. Best counts: of the median of the sweeps, and of each sweep."
     )
     return Table("Real stacks: by app", head, rows, note)
 
@@ -155,9 +155,9 @@ def _counts(judged: list[Judged]) -> Table:
     head = ["app, instances", "requests/s", "apart", "generator", "predicted", "error"]
     head += ["p95, ms", "apart", "predicted", "of what is allowed"]
     note = (
-        "Apart: how far the two sweeps are from each other. Generator: the cores that it took, and in brackets what it "
-        "and other programs took that was not idle, as a share of the app's cores. Missed is said where the truth is "
-        "known well enough; the error of p95 is told as a share of what is allowed."
+        "Apart: how far the two sweeps are from each other. Generator: the cores that it took. In brackets: what it and "
+        "other programs took that was not idle, as a share of the app's cores. Missed: only if the truth is known well "
+        "enough. The error of p95 is a share of what is allowed."
     )
     return Table("Real stacks: by count", head, rows, note)
 
