@@ -10,8 +10,8 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 // === Noise of measurements ===
 
-/// Standard deviation of a figure from one probe to the next, as a share.
-/// The windows of a single probe cannot show it, so no measurement is taken to be surer.
+/// Standard deviation of a figure from one probe to the next, as a share. The windows of a single probe
+/// cannot show it. So no measurement counts as surer than that.
 pub const PROBE_DEVIATION: f64 = 0.01;
 
 /// A Poisson count that differs by at most so many standard deviations differs by chance.
@@ -73,7 +73,7 @@ pub const QUEUEING_FACTOR: f64 = 1.25;
 /// The rest is lost where app, balancer and generator hand requests to each other.
 pub const CPU_FULL: f64 = 0.80;
 
-/// A load that uses a smaller share of the cores is not what fills them.
+/// A load that uses a smaller share of the cores does not fill them, whatever else runs.
 pub const MIN_CORE_SHARE: f64 = 0.4;
 
 /// A thread that is busy for a smaller share of its time tells nothing of its limit.
@@ -87,10 +87,10 @@ pub const CACHE_MISS_EXPONENT: f64 = 0.5;
 /// Cores and instances limit together where the instances alone would complete this multiple of what the cores carry.
 pub const JOINT_LIMIT: f64 = 1.05;
 
-/// Between which powers programs differ (same source).
+/// The range of this power among programs (same source).
 pub const CACHE_MISS_EXPONENTS: (f64, f64) = (0.3, 0.7);
 
-/// A trial with one core less holds for cores that are this share as busy as in it.
+/// A trial with one core less also speaks for cores that are at least this share as busy as before it.
 pub const CORE_TRIAL_SHARE: f64 = 0.95;
 
 /// Standard deviation of what all instances may share, as a share of a request, before two were measured.
@@ -134,7 +134,7 @@ pub const ENOUGH_THROUGHPUT: f64 = 0.95;
 /// Share of a core from which on a thread is at its limit.
 pub const THREAD_FULL: f64 = 0.85;
 
-/// Cores from which on a dependency is named beside full cores: less is nothing that matters to them.
+/// Cores from which on a dependency is named beside full cores. A smaller use does not matter to them.
 pub const DEPENDENCY_SEEN: f64 = 0.05;
 
 /// Share of a core from which on a trial asks whether a thread is the limit.
@@ -244,10 +244,11 @@ pub const BEND_GAIN: f64 = 0.5;
 /// Something is shared where a further instance adds a smaller share of what one alone does.
 pub const SHARED_GAIN: f64 = 0.5;
 
-/// Users who get this share of what they can ask for ask for no more.
+/// Users who get this share of the most that they can ask for are satisfied.
 pub const SATISFIED_USERS: f64 = 0.97;
 
-/// A limit at more than this multiple of the load is not reported: the model is not known so far.
+/// A limit at more than this multiple of the load is not reported, because the model is not known so far
+/// out.
 pub const NEXT_LIMIT_REACH: f64 = 3.0;
 
 /// Arrivals that differ from the rate by a larger share by chance are mentioned.

@@ -24,14 +24,15 @@ pub struct Answer<'a> {
     pub findings: &'a [Finding],
     /// What was tried.
     pub trials: &'a [Trial],
-    /// The goal's workload, as far as its measurements are valid; the last one of a count stands for it.
+    /// Valid measurements of the goal's workload. The last one of a count stands for that count.
     pub measured: &'a [Measured],
 }
 
-/// Two parts of an answer of which one at most is right. Throughput is in requests a second.
+/// Two parts of an answer that cannot both be right. Throughput is in requests a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Contradiction {
-    /// Another throughput is predicted than was measured, by more than its interval and a tenth.
+    /// Predicted and measured throughput differ by more than the interval of the prediction, and by more
+    /// than a tenth.
     Prediction {
         /// Running instances.
         instances: usize,
@@ -74,7 +75,7 @@ pub enum Contradiction {
         /// The limit that it shows.
         shows: Kind,
     },
-    /// What limits is to be cured by instances that would not help.
+    /// The remedy of the limit is more instances, which would not help.
     Remedy {
         /// The limit.
         limited_by: Kind,
@@ -154,7 +155,7 @@ impl Answer<'_> {
         is_vain.then_some(Contradiction::Remedy { limited_by, instances })
     }
 
-    /// Trials that no finding carries. Where there is room to spare no limit is named, for none is met.
+    /// Trials that agree with no finding. With room to spare no limit is named, because none is reached.
     fn tried(&self) -> impl Iterator<Item = Contradiction> {
         let is_open = |trial: &&Trial| {
             trial.is_of_the_app() && !self.has(trial.shows) && !self.has(Kind::Headroom)
@@ -169,8 +170,8 @@ impl Answer<'_> {
 }
 
 impl Contradiction {
-    /// Whether it speaks against how much so many instances can do, so that another count may be right; else
-    /// against the reason alone.
+    /// Whether it concerns how much a number of instances can do, so that another count may be right.
+    /// Otherwise it concerns the reason alone.
     pub fn is_of_the_model(&self) -> bool {
         match self {
             Contradiction::Prediction { .. }

@@ -1,4 +1,4 @@
-//! What is wanted, what was measured of it, and whether the one holds the other.
+//! What is wanted, what was measured of it, and whether the measurement holds the goal.
 
 use serde::{Deserialize, Serialize};
 
@@ -40,8 +40,8 @@ pub struct Measured {
     pub max: Option<f64>,
     /// How long it took (s).
     pub duration: f64,
-    /// How many times longer everything may have taken than on an undisturbed machine; 1 where nothing disturbed it.
-    /// Earlier documents do not tell.
+    /// How many times longer everything may have taken than on an undisturbed machine. It is 1 without a
+    /// disturbance. Earlier documents do not contain it.
     #[serde(default = "undisturbed")]
     pub slowdown: f64,
 }
@@ -68,7 +68,7 @@ impl Goal {
         enough && within(self.p95, m.p95) && within(self.p99, m.p99) && m.errors <= self.max_errors
     }
 
-    /// Whether what was sent came back, be it as a failure: whether so much may fail is another question.
+    /// Whether what was sent was answered, even with a failure. How much may fail is another question.
     pub(crate) fn is_answered(&self, m: &Measured, slowest: f64) -> bool {
         match self.workload {
             Workload::Open { .. } => m.is_carried(slowest, 1.0 - m.errors),
@@ -76,7 +76,7 @@ impl Goal {
         }
     }
 
-    /// Whether what was sent then was completed too. Users wait, so that theirs always is.
+    /// Whether what was sent was also completed. Users wait for their answers, so for them it always is.
     pub(crate) fn is_carried_in(&self, m: &Measured) -> bool {
         match self.workload {
             Workload::Open { .. } => m.max.is_some_and(|slowest| m.is_carried(slowest, 1.0)),
@@ -84,7 +84,7 @@ impl Goal {
         }
     }
 
-    /// Whether so much is enough where no latency is asked for.
+    /// Whether this throughput is enough if no latency is asked for.
     pub(crate) fn is_enough(&self, throughput: f64, best: f64) -> bool {
         self.p95.is_some() || self.p99.is_some() || throughput >= ENOUGH_THROUGHPUT * best
     }
@@ -107,7 +107,7 @@ impl Goal {
 }
 
 impl Measured {
-    /// Whether of so large a share of what was sent as much was completed as can be asked.
+    /// Whether this share of what was sent was completed, except for what chance explains.
     fn is_carried(&self, slowest: f64, share: f64) -> bool {
         let in_flight = self.offered * self.p50.unwrap_or(slowest);
         let chance =

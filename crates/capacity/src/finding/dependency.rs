@@ -1,4 +1,4 @@
-//! What instances lean on, such as a database: what it uses beside what it may use.
+//! What instances depend on, such as a database. Compares what it uses with what it may use.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,10 +6,10 @@ use super::result::Finding;
 use crate::calibration::{DEPENDENCY_SEEN, THREAD_FULL};
 use crate::kind::Kind;
 
-/// What something that instances lean on used while they were measured.
+/// What a dependency used while the instances were measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DependencyUse {
-    /// As the user calls it.
+    /// Its name, as the user gave it.
     pub name: String,
     /// Cores that it used.
     pub cores: f64,
@@ -24,8 +24,7 @@ pub struct DependencyUse {
 }
 
 impl DependencyUse {
-    /// The share of what it may use, 1 where it can do no more: of its quota, or of the core of its busiest
-    /// thread.
+    /// Its use as a share of its quota, or of one core for its busiest thread, whichever is more.
     pub fn utilisation(&self) -> f64 {
         let quota = self.quota.map(|quota| self.cores / quota);
         quota.into_iter().chain(self.busiest_thread).fold(0.0, f64::max)
@@ -37,19 +36,19 @@ impl DependencyUse {
     }
 }
 
-/// The fullest of them, if one is at its limit.
+/// The fullest dependency, if one is at its limit.
 pub fn full(dependencies: &[DependencyUse]) -> Option<&DependencyUse> {
     let fullest = dependencies.iter().max_by(|a, b| a.utilisation().total_cmp(&b.utilisation()));
     fullest.filter(|fullest| fullest.is_full())
 }
 
-/// Adds to each finding what it may have to do with, the fullest first.
+/// Adds to each finding the dependencies that concern it, the fullest first.
 pub(super) fn name(findings: &mut [Finding], dependencies: &[DependencyUse]) {
     let mut dependencies = dependencies.to_vec();
     dependencies.sort_by(|a, b| b.utilisation().total_cmp(&a.utilisation()));
     for finding in findings {
         let concerns = |used: &&DependencyUse| match finding.kind {
-            // What uses nothing is not what limits, and that is worth knowing.
+            // An idle dependency is not the limit, and that is worth knowing.
             Kind::SharedDependency => true,
             Kind::CpuBound | Kind::Oversubscribed => used.cores >= DEPENDENCY_SEEN,
             Kind::Waiting => used.is_full(),

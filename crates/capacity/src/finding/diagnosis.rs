@@ -8,8 +8,8 @@ use crate::model::network::Model;
 /// Every finding that the evidence supports, what limits first before the rest.
 pub fn diagnose(model: &Model, e: &Evidence) -> Vec<Finding> {
     let threats = [test_limits::failing(e), memory::pressure(e)];
-    // An app with room to spare has no limit yet. Only what strikes at any load is said; the rest stands in
-    // the evidence of the headroom.
+    // An app with room to spare has no limit yet. Only findings that strike at any load are reported beside
+    // the headroom. Its evidence contains the rest.
     if let Some(headroom) = scaling::headroom(model, e).filter(|_| e.has_room()) {
         return threats.into_iter().flatten().chain([headroom]).collect();
     }

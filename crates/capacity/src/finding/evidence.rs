@@ -1,4 +1,4 @@
-//! What was seen of the saturated instances, and what follows from it in yes or no.
+//! What was observed of the saturated instances, and the yes-or-no questions that it answers.
 
 use super::dependency::DependencyUse;
 use super::in_flight_limit::Shortage;
@@ -29,11 +29,11 @@ pub struct Evidence {
     pub error_limit: f64,
     /// An instance that died.
     pub crashes: Option<Crashes>,
-    /// What no count of instances cures.
+    /// A failure that no count of instances cures.
     pub failing: Option<Failing>,
     /// Share of a core that the busiest generator thread used, worst probe.
     pub generator_thread: f64,
-    /// What the workload lacks to be sent as it is asked for.
+    /// What is missing to send the workload as asked for.
     pub shortage: Option<Shortage>,
     /// Share of a core that the busiest balancer thread used, worst probe.
     pub balancer_thread: f64,
@@ -45,13 +45,13 @@ pub struct Evidence {
     pub load: Option<Load>,
     /// Connections to the app that were refused or dropped.
     pub connect_failures: u64,
-    /// Files that an instance has open, and may have open, of the one that is nearest to its limit.
+    /// Open files and their limit, of the instance nearest to its limit.
     pub open_files: Option<(u64, u64)>,
     /// What became of the requests that were in flight at the top of the ladder.
     pub admission: Option<Admission>,
     /// What was tried.
     pub trials: Vec<Trial>,
-    /// What the saturated instances lean on.
+    /// Use of what the saturated instances depend on.
     pub dependencies: Vec<DependencyUse>,
 }
 
@@ -82,11 +82,11 @@ pub struct Memory {
     pub stalled: Option<f64>,
     /// Share of the machine's memory that was left.
     pub left: Option<f64>,
-    /// Used of a limit, in bytes, and the limit.
+    /// Memory that is used, and its limit (bytes).
     pub limited: Option<(u64, u64)>,
-    /// Page faults that waited for a disk, a request, of one instance.
+    /// Page faults of one instance that waited for a disk, per request.
     pub faults: f64,
-    /// Instances or processes of them that were killed because nothing was left.
+    /// Processes that were killed at a memory limit.
     pub kills: u64,
     /// What the requests of each probe left behind, in the order of the probes.
     pub retained: Vec<RetainedMemory>,
@@ -117,8 +117,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Whether the instances could carry much more. Where they did less than they should they are at a
-    /// limit, whatever the capacity was thought to be.
+    /// Whether the instances could carry much more. If they completed less than predicted, they are at a
+    /// limit, whatever the predicted capacity.
     pub(super) fn leaves_room(&self) -> bool {
         self.share < HEADROOM_UTILISATION && !self.outcome.falls_short()
     }
@@ -182,7 +182,7 @@ impl Evidence {
         self.two.map(|two| two.throughput / self.one.throughput)
     }
 
-    /// Whether the second instance brings less than it should by more than the two may be off by.
+    /// Whether the second instance gains less than it should, by more than the errors of both measurements.
     pub(super) fn falls_short(&self) -> bool {
         let error = |two: Saturation| self.one.error.hypot(two.error);
         let most = self.second_gain().zip(self.two).map(|(gain, two)| gain * (1.0 + error(two)));
@@ -224,7 +224,7 @@ impl Evidence {
         }
     }
 
-    /// Whether what carries the load is at its limit: then nothing is known of the app's own.
+    /// Whether generator or balancer is at its limit. Then nothing is known of the app's own limit.
     pub(super) fn is_carrier_bound(&self, model: &Model) -> bool {
         self.is_generator_bound(model) || self.is_balancer_bound()
     }
@@ -239,30 +239,30 @@ impl Evidence {
         self.busiest_thread.unwrap_or(0.0) >= THREAD_FULL
             || self.one.is_cpu_full(model.cores)
             || (model.slots == 1 && cores >= THREAD_FULL)
-            // One core's worth from several threads: an interpreter lock, unless less than a core
-            // was shown to be enough.
+            // Several threads use one core between them, as under an interpreter lock. Not so if requests
+            // mostly wait.
             || (one_core && model.ladder.is_saturated() && !self.is_idle(model))
     }
 
-    /// What limits where nothing is at its limit: the cores, where a request is mostly CPU and half of them are busy.
+    /// The nearest limit if none was reached. It is the cores if a request is mostly CPU and half of them
+    /// are busy.
     pub(super) fn nearest(&self, model: &Model) -> Kind {
         let is_cpu =
             !self.is_idle(model) && self.one.own_cores() >= MOSTLY_BUSY_CORES * model.cores;
         if is_cpu && model.ladder.is_saturated() { Kind::CpuBound } else { Kind::Waiting }
     }
 
-    /// Whether a request waits for most of its time, where nobody else is in its way.
+    /// Whether a request that is alone in the instance waits for most of its time.
     pub(super) fn is_idle(&self, model: &Model) -> bool {
         self.cpu_share(model) < WAITING_CPU_SHARE
     }
 
-    /// Share of the time of a request that is alone that is CPU.
+    /// Share of CPU in the time of a request that is alone in the instance.
     pub(super) fn cpu_share(&self, model: &Model) -> f64 {
         (model.app_demand / model.ladder.light_service()).min(1.0)
     }
 
-    /// Whether requests are let in, more than are served at once, and wait inside for one of a few of
-    /// something.
+    /// Whether more requests are let in than are served at once, so that they wait inside for a pool.
     pub(super) fn is_pooled(&self, model: &Model) -> bool {
         // At the top of the ladder there are about twice as many in flight as are served.
         let is_let_in = |a: &Admission| 2 * a.inside() >= 3 * model.slots;
@@ -274,8 +274,8 @@ impl Evidence {
             && self.admission.as_ref().is_some_and(is_let_in)
     }
 
-    /// The connections that more requests than there are of them share. A single one carries requests
-    /// side by side, and says nothing.
+    /// The connections of the pool that requests share: at most half as many as there are requests inside.
+    /// A single connection may carry requests side by side, and says nothing.
     pub(super) fn pool(&self, model: &Model) -> Option<&Pool> {
         let admission = self.admission.as_ref()?;
         let pool = admission.pool.as_ref()?;

@@ -1,4 +1,4 @@
-//! Explains what limits the recommended count, where one instance and two did not show it. The reason of an
+//! Explains what limits the recommended count if one instance and two did not show it. The reason of an
 //! answer and the outcome of a trial are always findings.
 
 use super::dependency;
@@ -11,7 +11,8 @@ use crate::calibration::{MIN_GAIN, MODELLED_CONFIDENCE};
 use crate::kind::Kind;
 use crate::model::network::Model;
 
-/// Every finding that the evidence supports, and one for what else limits `n` instances or was tried.
+/// Every finding that the evidence supports. Adds one each for the limit of `n` instances and for what
+/// trials showed, unless it is among them.
 pub fn explain(
     model: &Model,
     e: &Evidence,
@@ -45,12 +46,12 @@ pub(crate) fn advises_instances(kind: Kind) -> bool {
     matches!(kind, Kind::Serialized | Kind::Waiting | Kind::ConnectionLimited | Kind::CpuThrottled)
 }
 
-/// Whether an instance beside `n` brings nothing, as far as that is known.
+/// Whether one more instance than `n` gains nothing, as far as that is known.
 pub(crate) fn no_more_helps(model: &Model, n: usize) -> bool {
     model.ladder.is_saturated() && model.capacity(n + 1) < MIN_GAIN * model.capacity(n)
 }
 
-/// A finding of this kind by what the model says of `n` instances.
+/// A finding of this kind, from the model of `n` instances.
 fn modelled(model: &Model, e: &Evidence, kind: Kind, n: usize) -> Option<Finding> {
     let curve = |cpu_limit| Details::Curve {
         instances: n,
@@ -77,12 +78,12 @@ fn modelled(model: &Model, e: &Evidence, kind: Kind, n: usize) -> Option<Finding
     found(kind, MODELLED_CONFIDENCE, details, remedy)
 }
 
-/// The cores, as `n` instances meet them.
+/// The finding that the cores limit `n` instances.
 fn cpu_bound(model: &Model, e: &Evidence, n: usize) -> Option<Finding> {
     let demand = model.cpu_limit(n).recip() * model.cores;
     let tried = e.trial(Change::OneCoreLess);
     let tried = tried.map(|trial| (trial.instances, trial.after, trial.before));
-    // How much of the cores the instances could use up, beside all of them.
+    // What the instances could complete by themselves, over what the cores carry.
     let clear = clarity(model.own_limit(n) / model.cpu_limit(n), 0.95, 1.5);
     found(
         Kind::CpuBound,
@@ -104,7 +105,7 @@ mod tests {
     use crate::testing::open;
     use crate::testing::{model, saturation};
 
-    /// What is answered and found of an app of which two were measured, on two cores.
+    /// The answer and the findings for an app. Two instances of it were measured on two cores.
     fn explained(m: &mut Model, e: &Evidence, goal: &Goal) -> (Recommendation, Vec<Finding>) {
         m.fit(&e.two.into_iter().collect::<Vec<_>>());
         let bounds = Bounds {
@@ -142,7 +143,8 @@ mod tests {
         assert_eq!(*tried, Some((2, 320.0, 485.0)));
     }
 
-    // Six of ten milliseconds are CPU: neither does a request wait for most of its time, nor are the cores full.
+    // Six of ten milliseconds are CPU. A request does not wait for most of its time, and the cores are not
+    // full.
     #[test]
     fn a_limit_between_two_signatures_is_found_all_the_same() {
         let mut m = model(2, 0.01, 0.006, 8.0);

@@ -1,9 +1,10 @@
-//! Whether an instance serves all that wait alike.
+//! Whether an instance serves all waiting requests alike.
 //!
-//! With `c` requests in flight all the time the mean response time is `c / X` (Little's law), whatever the
-//! order of service. If the median is far below it, most answers come early and a few wait for all the
-//! others. A server that keeps a thread for a busy connection starves the rest. Uneven services look alike,
-//! but they already do so with one request in flight.
+//! With `c` requests in flight all the time, the mean response time is `c / X` (Little's law), whatever the
+//! order of service. If the median is far below the mean, most requests are answered early and a few wait
+//! for all the others. A server that keeps a thread for a busy connection starves the rest.
+//!
+//! Service times that vary look alike, but they do so even with one request in flight.
 
 use crate::calibration::UNFAIR_MEDIAN_SHARE;
 
@@ -31,8 +32,8 @@ impl Loaded {
     }
 }
 
-/// Where service is most unfair, of several concurrencies, if it is anywhere; `alone` is the median with one request in
-/// flight as a share of the mean.
+/// The concurrency at which service is most unfair, if it is unfair at any. `alone` is the median over the
+/// mean with one request in flight.
 pub fn most_unfair(alone: f64, loaded: &[Loaded]) -> Option<Loaded> {
     let most = loaded.iter().min_by(|a, b| a.median_share().total_cmp(&b.median_share()))?;
     (most.median_share() < UNFAIR_MEDIAN_SHARE * alone.min(1.0)).then_some(*most)
@@ -58,7 +59,7 @@ mod tests {
         assert!((sixteen.mean() - 0.0515).abs() < 1e-4);
     }
 
-    // gunicorn, Express, and a JVM: everybody waits about as long.
+    // gunicorn, Express, and a JVM: all requests wait about as long.
     #[test]
     fn a_queue_in_order_is_fair() {
         let fair = [
@@ -70,7 +71,7 @@ mod tests {
         assert_eq!(most_unfair(0.85, &fair), None);
     }
 
-    // 4 ms or, one in ten, 60 ms: alone as well the median is far below the mean.
+    // A request takes 4 ms, and one in ten takes 60 ms. Even alone, the median is far below the mean.
     #[test]
     fn varying_service_times_are_not_unfair() {
         let shared = loaded(4, 400.0, 4.1, 61.0);

@@ -17,7 +17,7 @@ pub struct InFlightLimit {
 pub struct Shortage {
     /// Requests that it holds at once.
     pub needed: usize,
-    /// And those that there is room for.
+    /// Requests that there is room for.
     pub limit: InFlightLimit,
 }
 
@@ -30,8 +30,9 @@ impl InFlightLimit {
         }
     }
 
-    /// What the workload lacks if a request takes `service` seconds. Users have a connection each. Arrivals
-    /// are not held up, so the number in flight is Poisson's (Little's law gives its mean).
+    /// The shortage of the workload if a request takes `service` seconds. Each user has a connection.
+    /// Arrivals are not held up. So the number in flight has a Poisson distribution, and Little's law gives
+    /// its mean.
     pub fn shortage(self, workload: &Workload, service: f64) -> Option<Shortage> {
         let needed = match *workload {
             Workload::Closed { users, .. } => users,

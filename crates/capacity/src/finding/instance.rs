@@ -54,7 +54,7 @@ pub(super) fn pool_found(model: &Model, e: &Evidence) -> Option<Finding> {
 }
 
 pub(super) fn serialized(model: &Model, e: &Evidence) -> Option<Finding> {
-    // A quota, too, lets no more through with many in flight than with one.
+    // A quota, too, lets through as little with many requests in flight as with one.
     let is_own = !e.is_carrier_bound(model)
         && !e.is_quota_full()
         && !e.is_cpu_bound(model)
@@ -98,12 +98,13 @@ pub(super) fn cpu_bound(model: &Model, e: &Evidence) -> Option<Finding> {
 }
 
 pub(super) fn waiting(model: &Model, e: &Evidence) -> Option<Finding> {
-    // What a quota holds back waits for the CPU, and what is not asked for more waits for nothing.
+    // Requests that a quota holds back wait for the CPU. An instance behind a full generator or balancer is
+    // not asked for more.
     let is_own = !e.is_cpu_bound(model) && !e.is_quota_full() && !e.is_carrier_bound(model);
     (e.is_idle(model) && is_own).then(|| waiting_found(model, e))?
 }
 
-/// The finding for any share of waiting.
+/// The finding, whatever the share of waiting.
 pub(super) fn waiting_found(model: &Model, e: &Evidence) -> Option<Finding> {
     let busy = e.cpu_share(model);
     found(
@@ -114,7 +115,7 @@ pub(super) fn waiting_found(model: &Model, e: &Evidence) -> Option<Finding> {
     )
 }
 
-/// What comes nearest where nothing was seen at its limit.
+/// The nearest limit if none was reached.
 pub(super) fn nearest(model: &Model, e: &Evidence) -> Option<Finding> {
     let kind = instance_limit(model, e);
     found(

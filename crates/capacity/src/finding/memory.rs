@@ -1,4 +1,4 @@
-//! Memory that is short, or will be: requests leave some behind and none of it is given back.
+//! Memory that is short, or will be short because requests leave some behind and none is given back.
 
 use super::evidence::{Evidence, Memory, RetainedMemory};
 use super::result::{Details, Finding, Leak, MemoryLevel, Remedy, clarity, found};
@@ -10,7 +10,7 @@ use crate::calibration::{
 use crate::kind::Kind;
 
 pub(super) fn is_short(m: &Memory) -> bool {
-    // A full limit alone is the page cache's business, and a stall may be somebody else's.
+    // A full limit alone is the page cache. A stall alone may be caused by another program.
     let is_full = is_machine_full(m) || is_limit_full(m);
     let is_felt = m.faults >= MAJOR_FAULTS_PER_REQUEST
         || m.stalled.is_some_and(|share| share >= MEMORY_STALL_SHARE);
@@ -119,12 +119,13 @@ mod tests {
 
     const ROOM: u64 = 8 << 30;
 
-    /// An app of 100 requests a second that kept so many KiB of each request, in probes of 2 s.
+    /// The finding for an app of 100 requests/s, in probes of 2 s. It kept these KiB of each request, one
+    /// number a probe.
     fn keeping(kib: &[f64], room: u64) -> Option<Finding> {
         filling(kib, 1.0, room)
     }
 
-    /// An app that keeps as much, and newly allocates this share of it.
+    /// The finding for an app that keeps as much and newly allocates the share `allocated` of it.
     fn filling(kib: &[f64], allocated: f64, room: u64) -> Option<Finding> {
         let bytes = |kib: &f64| kib * 1024.0 * 200.0;
         let retained = |kib: &f64| RetainedMemory {
@@ -159,7 +160,8 @@ mod tests {
         assert_eq!(keeping(&[30.0; 5], ROOM), None, "a heap before it is collected");
     }
 
-    // 384 MiB of heap, of which 220 are touched for the first time, and the stacks of some threads.
+    // A heap of 384 MiB. 220 MiB of it are touched for the first time, and so are the stacks of some
+    // threads.
     #[test]
     fn filling_a_heap_for_the_first_time_is_no_leak() {
         assert_eq!(filling(&[75.0; 15], 0.1, ROOM), None);

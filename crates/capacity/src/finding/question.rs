@@ -1,7 +1,7 @@
 //! Which change tells two explanations apart.
 //!
-//! A signature may fit two causes. Which one moves the throughput is decided by changing one of them (Jain, "The
-//! Art of Computer Systems Performance Analysis", 1991, ch. 16: one factor at a time).
+//! A signature may fit two causes. Changing one of them shows whether it moves the throughput. Source:
+//! Jain, "The Art of Computer Systems Performance Analysis", 1991, ch. 16 (one factor at a time).
 
 use super::evidence::Evidence;
 use super::instance_limit::instance_limit;
@@ -11,21 +11,21 @@ use crate::calibration::{FULL_GAIN, RELIEF_GAIN, THREAD_SUSPECT, UNDECIDED_CORES
 use crate::kind::Kind;
 use crate::model::network::Model;
 
-/// Two explanations that the signature leaves, and the change that tells them apart.
+/// Two explanations that fit the signature, and the change that distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Question {
     /// What to change.
     pub change: Change,
-    /// If the throughput moves with the change.
+    /// The limit if the throughput moves with the change.
     pub moved: Kind,
-    /// If it does not.
+    /// The limit if it does not.
     pub stayed: Kind,
-    /// The relative change from which on it has moved.
+    /// The relative change of the throughput from which on it has moved.
     threshold: f64,
 }
 
 impl Question {
-    /// What one instance leaves open, before there are more of them.
+    /// The questions that one instance leaves open, before there are more instances.
     pub fn of_one(model: &Model, e: &Evidence) -> Vec<Question> {
         let app = if e.is_cpu_bound(model) { Kind::CpuBound } else { Kind::Waiting };
         let mut questions = Vec::new();
@@ -48,14 +48,15 @@ impl Question {
         questions
     }
 
-    /// What two instances leave open. With half of the cores and more busy, does the second one lack cores,
-    /// or do both use something else? There is no such question where two do less than one on full cores.
-    /// They take the cores from each other, and on a core less they do so less. There is none either where
-    /// balancer and generator fill the cores. Then the instances would not miss the core, or have no more
-    /// to give themselves.
+    /// The question that two instances leave open. With half of the cores or more busy, the second instance
+    /// may lack cores, or both may share something else.
+    ///
+    /// There is no question if two complete less than one on full cores. They take the cores from each
+    /// other, and with one core less they do that less. There is none either if balancer and generator fill
+    /// the cores. Then the instances would not miss the core.
     pub fn of_two(model: &Model, e: &Evidence) -> Option<Question> {
         let two = e.two?;
-        // Half of what it would be if the cores were all that counts.
+        // Half of the change that would be seen if only the cores counted.
         let threshold = 0.5 / model.cores;
         let busy = two.own_cores() / model.cores;
         let missed = 1.0 - (model.cores - 1.0) / two.app_cores();
@@ -74,7 +75,7 @@ impl Question {
         })
     }
 
-    /// What the throughputs say.
+    /// The trial, with the limit that the throughputs before and after the change show.
     pub fn answer(&self, instances: usize, before: f64, after: f64) -> Trial {
         let moved = match self.change {
             Change::OneCoreLess => 1.0 - after / before,
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(Question::of_two(&m, &e), None);
     }
 
-    /// What two of an instance leave open whose rungs are those, beside balancer and generator.
+    /// The question that two instances leave open, for one instance with these rungs.
     fn of_two(rungs: &[(usize, f64)], one: Saturation, two: Saturation) -> Option<Question> {
         let mut m = Model::new(ladder(rungs), one, ServiceShape::constant(), 2.0);
         m.fit(&[two]);
@@ -164,7 +165,7 @@ mod tests {
         Question::of_two(&m, &e)
     }
 
-    // With 0.95 cores of their own and 0.82 of balancer and generator, as two of tests/apps/sleep.
+    // Two of tests/apps/sleep: they use 0.95 cores, and balancer and generator use 0.82.
     #[test]
     fn cores_that_the_balancer_fills_are_not_asked_for() {
         let rungs = [(1, 3000.0), (8, 19_190.0), (16, 19_300.0)];
@@ -177,7 +178,7 @@ mod tests {
         assert!(of_two(&rungs, one, dear).is_some(), "1.43 cores of its own would miss one");
     }
 
-    // A JVM that is asked for 10 requests/s was tried with two in flight: two of it hold four.
+    // A JVM gets 10 requests/s. Its ladder ended at two in flight, and two instances hold four.
     #[test]
     fn an_unsaturated_instance_raises_no_question() {
         let (one, two) = (saturation(1, 4612.0, 1.8e-4, 1.4), saturation(2, 6099.0, 1.6e-4, 1.56));

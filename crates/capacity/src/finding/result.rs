@@ -10,14 +10,14 @@ use crate::kind::Kind;
 pub struct Finding {
     /// What it is.
     pub kind: Kind,
-    /// How clearly the numbers show it: 0.5 at the threshold, towards 1 far beyond it or where a trial
+    /// How clearly the numbers show it: 0.5 at the threshold, and near 1 far beyond it or if a trial
     /// agreed.
     pub confidence: f64,
     /// The numbers.
     pub details: Details,
     /// What to do about it.
     pub remedy: Remedy,
-    /// What instances lean on and this may have to do with, the fullest first.
+    /// Dependencies of the instances that it may concern, the fullest first.
     pub dependencies: Vec<DependencyUse>,
 }
 
@@ -76,7 +76,7 @@ pub enum Details {
         /// Open files and their limit, where they are short.
         open_files: Option<(u64, u64)>,
     },
-    /// Requests wait inside an instance for one of a few of something.
+    /// Requests wait inside an instance for a pool.
     Pooled {
         /// Requests in flight.
         offered: usize,
@@ -138,7 +138,7 @@ pub enum Details {
         share: f64,
         /// Instances that leave it.
         instances: usize,
-        /// What they can complete and what limits one of them then, if an end was seen.
+        /// What they can complete and what limits one of them then, if the end of its growth was seen.
         capacity: Option<(f64, Kind)>,
     },
     /// Nothing was seen at its limit.
@@ -173,7 +173,8 @@ pub enum Details {
         cores: f64,
         /// What they carry.
         carried: f64,
-        /// Instances on a core less, their throughput there and before, where that was tried.
+        /// Instances that ran with one core less, their throughput then, and before. `None` if that was not
+        /// tried.
         tried: Option<(usize, f64, f64)>,
     },
     /// By the model, one thread of the balancer carries no more.
@@ -220,7 +221,7 @@ pub enum Remedy {
     SecondMachine,
     /// Give the balancer more threads.
     BalancerThreads,
-    /// Find what keeps memory.
+    /// Find what keeps the memory.
     FindLeak,
     /// Give each instance more memory.
     MemoryEach,

@@ -16,9 +16,10 @@ pub(super) fn is_oversubscribed(model: &Model, e: &Evidence) -> bool {
         && e.two.is_some_and(|two| two.is_cpu_full(model.cores))
 }
 
-/// What a second instance must bring for the two not to be said to compete.
+/// The gain from which on two instances are not said to compete.
 fn least_gain(model: &Model, e: &Evidence) -> f64 {
-    // Whatever else runs: of cores that others use too it is not known that one instance would fill them.
+    // All cores count here, not only those that other programs leave. It is not known that one instance
+    // would fill cores that others use.
     let is_all = e.one.own_cores() >= CPU_FULL * model.cores;
     if is_all { MIN_GAIN } else { SLOWER_GAIN }
 }
@@ -34,8 +35,8 @@ pub(super) fn is_shared(model: &Model, e: &Evidence) -> bool {
         }
 }
 
-/// Whether a second instance brings nothing, because all of the limit is shared: then it is nothing of
-/// an instance's own.
+/// Whether a second instance gains nothing because all of the limit is shared. Then the limit is not an
+/// instance's own.
 pub(super) fn is_all_shared(model: &Model, e: &Evidence) -> bool {
     is_shared(model, e) && e.second_gain().is_some_and(|gain| gain < ALL_SHARED_GAIN)
 }

@@ -20,7 +20,7 @@ pub(super) fn failing(e: &Evidence) -> Option<Finding> {
     )
 }
 
-/// Requests that wait until the instance runs again do not fail.
+/// An instance that dies again and again. Its requests may only wait until it runs again, and do not fail.
 fn dying(e: &Evidence) -> Option<Finding> {
     let crashes = e.crashes.as_ref().filter(|_| matches!(e.failing, Some(Failing::Deaths(_))))?;
     // Crashes are counted, not sampled.

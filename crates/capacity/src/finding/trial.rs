@@ -15,7 +15,7 @@ pub enum Change {
     OneCoreLess,
     /// Half of the load from each of two generator threads.
     SecondGenerator,
-    /// The load straight at the instance.
+    /// The load goes straight to the instance.
     NoBalancer,
 }
 
@@ -35,7 +35,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Whether it says what limits the app; the others say whether anything but the app does.
+    /// Whether it shows what limits the app. The other trials show whether something else limits.
     pub(crate) fn is_of_the_app(&self) -> bool {
         matches!(self.change, Change::SecondInstance | Change::OneCoreLess)
     }

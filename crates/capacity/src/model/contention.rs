@@ -12,15 +12,16 @@ use crate::queueing::core_sharing::CoreSharing;
 /// Requests in the slots of several instances.
 struct Held {
     instances: usize,
-    /// In each that has any: the balancer fills them evenly, and one with nothing to do takes no part.
+    /// Requests in each instance that has any. The balancer fills them evenly, and an idle instance does
+    /// not count.
     jobs: f64,
-    /// Instances that have any.
+    /// Instances that have any requests.
     groups: f64,
     /// What one of these completes alone (1/s).
     alone: f64,
 }
 
-/// A change of a throughput whose effect tells how another figure varies with it.
+/// A small change of the throughput, to see how another figure varies with it.
 const STEP: f64 = 1.01;
 
 impl Model {
@@ -34,7 +35,8 @@ impl Model {
         self.completed(&held, left).min(self.shared_limit(instances))
     }
 
-    /// Completion rate where what is shared beside the cores would leave this share of it if they had no end.
+    /// Completion rate if what is shared beside the cores would leave the share `left` of it on unlimited
+    /// cores.
     fn completed(&self, held: &Held, left: f64) -> f64 {
         let Some(away) = self.away_with(held.jobs) else { return held.groups * held.alone * left };
         let delay = held.delay(left);
@@ -43,9 +45,9 @@ impl Model {
         held.alone / alone * birth_death::repairman(held.total(), away + delay, rate)
     }
 
-    /// The share of the throughput that is left by what is shared beside the cores, at this throughput.
-    /// Also returns the factor by which this share varies more than the throughput. The nearer the cores
-    /// are to their limit, the less the throughput says about the share.
+    /// The share of the throughput that is left by what is shared beside the cores, if this throughput is
+    /// completed. Also returns the factor by which this share varies more than the throughput. The nearer
+    /// the cores are to their limit, the less the throughput says about the share.
     pub(super) fn left_beside_cores(&self, instances: usize, throughput: f64) -> (f64, f64) {
         let held = Held::full(self, instances);
         let Some(away) = self.away_with(held.jobs) else {
@@ -88,7 +90,7 @@ impl Held {
         Held { instances, jobs, groups: held / jobs, alone: model.ladder.throughput(jobs) }
     }
 
-    /// All slots are busy.
+    /// With all slots busy.
     fn full(model: &Model, instances: usize) -> Held {
         let (groups, jobs) = (instances as f64, model.slots as f64);
         Held { instances, jobs, groups, alone: model.ladder.peak() }
@@ -98,7 +100,7 @@ impl Held {
         self.groups * self.jobs
     }
 
-    /// Seconds by which a request takes longer where only this share of the throughput is left.
+    /// Seconds by which a request takes longer if only this share of the throughput is left.
     fn delay(&self, left: f64) -> f64 {
         self.jobs / self.alone * (1.0 / left - 1.0)
     }

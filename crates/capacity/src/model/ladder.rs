@@ -8,18 +8,18 @@ use crate::calibration::{
 };
 use crate::model::saturation::Saturation;
 
-/// One step: so many requests in flight at one instance all the time, and what it completed.
+/// One step: a fixed number of requests in flight at one instance, and what it completed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rung {
     /// Requests in flight at once.
     pub concurrency: usize,
     /// Completed requests a second.
     pub throughput: f64,
-    /// Half-width of the interval of the throughput, as a share of it; earlier documents do not tell.
+    /// Half-width of the interval of the throughput, as a share of it. Earlier documents do not contain it.
     #[serde(default)]
     pub error: f64,
     /// Requests in flight that the instance had read; the rest queued in its sockets.
-    /// `None` where that was not looked at.
+    /// `None` if that was not observed.
     #[serde(default)]
     pub inside: Option<usize>,
     /// Cores that the instance kept busy; `None` where they are not known, as in earlier documents.
@@ -78,13 +78,13 @@ impl Ladder {
         full.clone().map(|r| r.error.powi(2)).sum::<f64>().sqrt() / full.count() as f64
     }
 
-    /// What one full instance does by all rungs that tell it; `best` is of the best one.
+    /// What one full instance does, by all rungs that show it. `best` is the measurement of the best rung.
     pub fn at_peak(&self, best: Saturation) -> Saturation {
         Saturation { throughput: self.peak(), error: self.error(), ..best }
     }
 
-    /// The rungs that show the peak: the best one, and those that would have been the best by luck. The
-    /// others count only where the best one may be luck.
+    /// The rungs that show the peak. That is the best one, and, if it may be the best by luck only, those
+    /// that are no worse except by chance.
     fn full(&self) -> impl Iterator<Item = &Rung> + Clone {
         let best = self.rungs.iter().max_by(|a, b| a.throughput.total_cmp(&b.throughput));
         let best = best.unwrap_or(&self.rungs[0]);
@@ -92,7 +92,7 @@ impl Ladder {
         self.rungs.iter().filter(move |r| tells(r))
     }
 
-    /// Whether requests queued in both, so that chance made one of them better than the other.
+    /// Whether requests queued at both rungs, so that only chance made one better than the other.
     fn is_luck(&self, better: &Rung, other: &Rung) -> bool {
         let queued = QUEUEING_FACTOR * better.throughput * self.light_service();
         let is_queued = better.concurrency.min(other.concurrency) as f64 > queued;
@@ -102,12 +102,12 @@ impl Ladder {
             && better.throughput - other.throughput <= chance
     }
 
-    /// The least time (s) that a slot spent on a request: the first rung may still have been cold.
+    /// The least time (s) that a slot spent on a request at any rung. The first rung may have been cold.
     pub(crate) fn least_service(&self) -> f64 {
         self.least().concurrency as f64 / self.least().throughput
     }
 
-    /// The rung at which it did.
+    /// The rung with the least time.
     fn least(&self) -> &Rung {
         let each = |r: &Rung| r.throughput / r.concurrency as f64;
         let least = self.rungs.iter().max_by(|a, b| each(a).total_cmp(&each(b)));
@@ -119,8 +119,8 @@ impl Ladder {
         self.peak() / (1.0 + self.error().hypot(self.least().error))
     }
 
-    /// Whether an end of growth was seen. Without this the peak and the slots are only what was reached, and the
-    /// instance may do more. A step that may have grown by chance does not unmake an end that was seen before.
+    /// Whether an end of growth was seen. Without it, the peak and the slots are only what was reached, and
+    /// the instance may do more. A later step cancels an end only if it did not grow by chance.
     pub fn is_saturated(&self) -> bool {
         self.rungs.windows(2).fold(false, |is_end, step| {
             let (before, after) = (&step[0], &step[1]);
@@ -143,16 +143,16 @@ impl Ladder {
     }
 
     /// `k`: how many requests the instance can usefully hold at once. Some instances leave requests unread
-    /// until one of their threads or workers is free. Then `k` is what they take in, and else what the
-    /// throughput shows.
+    /// until one of their threads or workers is free. Then `k` is what they take in. Otherwise it is what
+    /// the throughput shows.
     pub fn slots(&self) -> usize {
         let by_throughput = self.slots_by_throughput();
         self.workers(by_throughput).unwrap_or(by_throughput)
     }
 
-    /// Threads or workers of an instance that reads a request only when one of them is free. So as many are
-    /// inside, however many queue. The throughput must agree, because a request that is read ahead is not
-    /// served yet. Busy cores give too few or too many slots.
+    /// Threads or workers of an instance that reads a request only when one of them is free. So that many
+    /// requests are inside, however many queue. The throughput must agree, because a request that is read
+    /// ahead is not served yet. On busy cores the throughput alone gives too few or too many slots.
     fn workers(&self, by_throughput: usize) -> Option<usize> {
         let is_queue = |r: &&Rung| r.inside.is_some_and(|inside| 3 * inside <= 2 * r.concurrency);
         let inside = self.rungs.iter().filter(is_queue).filter_map(|r| r.inside);
@@ -163,7 +163,7 @@ impl Ladder {
         (self.is_saturated() && by_throughput > 1 && most - least <= 1 && agrees).then_some(least)
     }
 
-    /// Requests in flight that reach the peak with so many slots: those in service, and those on their way.
+    /// Requests in flight that reach the peak with so many slots: those in service and those on their way.
     fn in_flight(&self, slots: usize) -> f64 {
         let below = self.rungs.iter().rfind(|r| r.concurrency <= slots).unwrap_or(&self.rungs[0]);
         self.peak() * below.concurrency as f64 / below.throughput
@@ -182,9 +182,9 @@ impl Ladder {
     /// of k serial workers. With many slots the knee is soft and a slot too many costs little, so a fifth
     /// is added. The count never passes the first rung that nearly reached the peak.
     ///
-    /// Requests may hinder each other well before the peak, as at shared cores. They may help each other
-    /// after it, as where one turn of a loop serves several. Then the count is what brings nearly all of
-    /// the peak. A difference within chance makes no slot.
+    /// Requests may hinder each other well before the peak, as on shared cores. They may help each other
+    /// after it, as when one turn of a loop serves several. Then the count is what brings nearly all of the
+    /// peak. A difference within chance adds no slot.
     fn slots_by_throughput(&self) -> usize {
         let peak = self.sure_peak();
         let reached = self.rungs.iter().find(|r| r.throughput * (1.0 + CLIENT_GAP_MAX) > peak);
@@ -196,12 +196,12 @@ impl Ladder {
         if self.is_bent(in_service) || below.is_some_and(|r| slots <= r.concurrency) {
             return self.nearly_enough().unwrap_or(reached);
         }
-        // A rung that just counts as the peak may be a tenth short of it.
+        // A rung that is just high enough to count as the peak may be a tenth below it.
         let most = self.rungs.iter().find(|r| r.throughput >= SLOTS_PEAK_SHARE * self.peak());
         slots.clamp(1, most.map_or(reached, |r| r.concurrency))
     }
 
-    /// How many it serves at once: its slots without the room that was added to them.
+    /// How many requests it serves at once: its slots without the margin that was added.
     pub fn served(&self) -> usize {
         let (slots, in_service) =
             (self.slots_by_throughput(), self.sure_peak() * self.least_service());
@@ -238,7 +238,7 @@ impl Ladder {
     }
 
     /// Throughput at any concurrency: interpolated between the rungs below the slots, then the peak.
-    /// Where no end of growth was seen, it goes on as from the start to the last rung.
+    /// If no end of growth was seen, it grows beyond the last rung in proportion to the concurrency.
     pub fn throughput(&self, concurrency: f64) -> f64 {
         let last = self.rungs[self.rungs.len() - 1];
         if !self.is_saturated() && concurrency > last.concurrency as f64 {
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
     use crate::testing::{ladder, uneven};
 
-    // One at a time, 4 ms or, one in ten, 60 ms: 103 a second. The luckiest of five did 121.
+    // One at a time, 4 ms each, and one in ten 60 ms: 103 a second. The luckiest rung did 121.
     #[test]
     fn the_luckiest_rung_is_not_the_peak() {
         let measured = [
@@ -278,7 +278,8 @@ mod tests {
         assert_eq!(serial.slots(), 1);
         assert!((serial.peak() - 111.9).abs() < 0.1, "{}", serial.peak());
         assert!((serial.error() - 0.08).abs() < 0.01, "{}", serial.error());
-        // Four at once that took turns are no peak, nor is what was measured exactly.
+        // A rung that thrashes does not count for the peak. Beside an exact best rung, no other rung
+        // counts.
         let thrashing = uneven(&[(1, 50.0, 0.1), (2, 98.0, 0.1), (4, 100.0, 0.1), (8, 60.0, 0.1)]);
         assert!((thrashing.peak() - 100.0).abs() < 1e-9, "{}", thrashing.peak());
         let exact = uneven(&[(1, 91.0, 0.01), (2, 94.0, 0.02), (4, 93.0, 0.02)]);
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(ladder(&measured).slots(), 21);
     }
 
-    /// One whose sockets were looked at: so many of the requests of each rung were inside.
+    /// A ladder whose sockets were observed. `inside` gives the requests inside at each rung.
     fn looked_into(rungs: &[(usize, f64)], inside: &[usize]) -> Ladder {
         let mut rungs = ladder(rungs).rungs;
         for (rung, inside) in rungs.iter_mut().zip(inside) {
@@ -301,7 +302,8 @@ mod tests {
         Ladder::new(rungs).unwrap()
     }
 
-    // Busy cores stretch a request by an eighth with four in flight, and the last rung hides what is on its way.
+    // Busy cores stretch a request by an eighth with four in flight. The last rung hides the requests that
+    // are on their way.
     #[test]
     fn threads_on_busy_cores_are_counted_by_what_they_take_in() {
         let gunicorn = [(1, 45.4), (2, 88.0), (4, 158.0), (8, 180.0), (16, 184.0)];
@@ -353,7 +355,8 @@ mod tests {
         assert_eq!((pool.slots(), pool.rest()), (5, 0.0), "five were not measured");
     }
 
-    // By far the most of 42 ms in a pool of five (tests/apps/pool), and fifty workers of 50 ms.
+    // A pool of five that takes most of the 42 ms of a request (tests/apps/pool), and fifty workers of 50
+    // ms.
     #[test]
     fn the_balancer_gets_more_slots_than_the_app_serves() {
         let five = [(1, 23.8), (2, 47.7), (4, 95.4), (8, 123.8), (16, 123.6), (32, 123.8)];
@@ -370,7 +373,7 @@ mod tests {
         assert_eq!(pool.slots(), 5);
     }
 
-    // One thread and one loop: the more are ready at a turn, the less a request costs.
+    // One thread and one loop: the more requests are ready at a turn, the less each costs.
     #[test]
     fn requests_that_help_each_other_need_more_slots() {
         let rungs =
@@ -389,7 +392,7 @@ mod tests {
         assert_eq!(event_loop.slots(), 60);
     }
 
-    // Half of a request is CPU on 4 cores: 8 in flight hinder each other, and 16 do not reach all.
+    // Half of a request is CPU, on 4 cores. 8 in flight hinder each other, and 16 do not reach the peak.
     #[test]
     fn shared_cores_bend_before_the_end() {
         let bent = ladder(&[(1, 1.0), (2, 2.0), (4, 3.9), (8, 6.7), (16, 7.9), (32, 8.0)]);
@@ -412,7 +415,8 @@ mod tests {
         assert!(Ladder::new(vec![nothing]).is_none());
     }
 
-    // Flask with one interpreter lock, 1 and 2 in flight as recorded; then a doubling that a noisy moment made.
+    // Flask with one interpreter lock, with 1 and 2 in flight as recorded. Then a noisy moment made a
+    // doubling.
     #[test]
     fn one_noisy_step_does_not_unmake_an_end_that_was_seen() {
         let lock = [(1, 114.6, 0.045), (2, 118.2, 0.054), (4, 131.5, 0.06)];
@@ -424,7 +428,8 @@ mod tests {
         assert!(!growing.is_saturated(), "no end was seen before");
     }
 
-    // Flask with one interpreter lock for 10 requests/s, as recorded: it stopped after two in flight.
+    // Flask with one interpreter lock at 10 requests/s, as recorded. The ladder stopped after two in
+    // flight.
     #[test]
     fn one_full_core_is_an_end_where_a_step_gains_less_than_a_core_would() {
         let with = |rungs: &[(usize, f64)], cores: f64| {

@@ -1,12 +1,12 @@
-//! What the model does not know of response times: by how much those of a measured count were longer.
+//! Corrects predicted response times by measured ones.
 //!
-//! A core serves the requests in its own queue while the next one idles, and a sleeping core takes time to
-//! wake. What the model leaves out at one count, it leaves out at the neighbours too. So they take over the
-//! difference of the logarithms, less what chance has in it.
+//! A core serves the requests in its own queue while the next core idles. A sleeping core takes time to
+//! wake. What the model leaves out at one count, it leaves out at other counts, too. So they take over the
+//! difference of the logarithms, less the part that is chance.
 //!
-//! Instances with little to do are the other reason. Cores sleep, caches are cold, and timers fire late. So
-//! a request takes several times as long as in a ladder that never rests. That lasts, and all counts with
-//! as little to do share it. There the whole difference counts.
+//! Instances with little to do are another reason. Cores sleep, caches are cold, and timers fire late. So a
+//! request takes several times as long as in a ladder that never rests. This is not chance, and all counts
+//! with as little to do share it. For them the whole difference counts.
 
 use serde::Serialize;
 
@@ -55,7 +55,7 @@ impl LatencyCorrection {
         all.iter().min_by_key(|c| (c.instances.abs_diff(instances), c.instances))
     }
 
-    /// The whole difference, or what of it a neighbour has too.
+    /// Applies the whole difference, or the part of it that another count shares.
     pub(crate) fn applied(&self, response: Response, is_whole: bool) -> Response {
         let factor = |ratio: f64| match is_whole {
             true => ratio,

@@ -1,5 +1,5 @@
-//! What a model is fitted to. Kept beside an answer, it gives that answer's model again, or what another
-//! version of the science makes of the same measurements.
+//! What a model is fitted to. Kept beside an answer, it gives the model of that answer again. Another
+//! version of the science can also fit its model to the same measurements.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::model::saturation::{Filling, Saturation};
 use crate::model::warm_up::was_cold;
 use crate::queueing::service_shape::ServiceShape;
 
-/// Everything that was measured and that the model knows of; in seconds, and not rounded.
+/// All measurements that the model uses, in seconds and not rounded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelInputs {
     /// Cores of the machine.
@@ -24,14 +24,14 @@ pub struct ModelInputs {
     pub shape: ServiceShape,
     /// What stops each instance, if something does.
     pub quota: Option<Quota>,
-    /// The counts that were measured besides, in their order: more instances, and one again.
+    /// Further measurements in their order: of more instances, and of one again.
     pub several: Vec<Saturation>,
-    /// What two did on a core less; earlier documents do not tell.
+    /// What two did with one core less. Earlier documents do not contain it.
     #[serde(default)]
     pub core_trial: Option<CoreTrial>,
     /// What is wanted.
     pub goal: Goal,
-    /// Its workload, with as many as were measured.
+    /// Measurements of its workload, by count.
     pub confirmed: Vec<Measured>,
 }
 
@@ -49,7 +49,7 @@ impl ModelInputs {
         Some(model)
     }
 
-    /// The counts besides, without what a later measurement of as many shows to have been cold.
+    /// The further measurements, without those that a later one of the same count shows to have been cold.
     fn warm(&self) -> Vec<Saturation> {
         let is_cold = |(i, s): (usize, &Saturation)| {
             self.several[i + 1..].iter().any(|later| is_same(s, later) && was_cold(s, later))
@@ -59,8 +59,10 @@ impl ModelInputs {
     }
 
     /// What one full instance does, by all warm measurements of it, because the best rung alone is good by
-    /// chance. No law lets `n` instances do more than `n` times one. Where they did, the machine was slower
-    /// when one was measured, and each of them counts as one.
+    /// chance.
+    ///
+    /// No law lets `n` instances do more than `n` times one. If they did, the machine was slower when one
+    /// was measured, and each of them counts as a measurement of one.
     fn one_again(&self, is_saturated: bool) -> Saturation {
         let each =
             |s: &Saturation| Saturation { throughput: s.throughput / s.instances as f64, ..*s };

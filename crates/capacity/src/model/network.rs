@@ -40,15 +40,15 @@ pub struct Model {
     pub slots: usize,
     /// Cores of the machine.
     pub cores: f64,
-    /// Cores that the load could really keep busy when the CPU was the limit, with as many instances as
-    /// were measured. One alone may have kept more ([`Model::usable_with`]).
+    /// Cores that the load could keep busy when the CPU was the limit, with the counts that were measured.
+    /// One instance alone may have kept more busy ([`Model::usable_with`]).
     pub usable_cores: f64,
     /// CPU seconds of the app in one request, with one instance.
     pub app_demand: f64,
-    /// CPU seconds of these for what one instance alone does not find in the cores' caches, as far as the
-    /// company of others tells.
+    /// CPU seconds of these that one instance alone spends on cache misses, as far as measurements with
+    /// other instances show it.
     pub miss_demand: f64,
-    /// With a part of the caches for each of N they miss by this power of N more often.
+    /// With an Nth of the caches for each, N instances miss more often by this power of N.
     pub miss_exponent: f64,
     /// CPU seconds in one request of other programs that work for the app.
     pub dependency_demand: f64,
@@ -56,7 +56,7 @@ pub struct Model {
     pub relay_demand: f64,
     /// CPU seconds in one request of the busiest thread of balancer or generator.
     pub relay_thread: f64,
-    /// What limits where that thread is full: the one whose it is.
+    /// The limit when that thread is full: the balancer or the generator, whose thread it is.
     pub relay_kind: Kind,
     /// What instances do to each other beside the cores.
     pub sharing: Sharing,
@@ -64,11 +64,11 @@ pub struct Model {
     pub shape: ServiceShape,
     /// What stops each instance before anything else does.
     pub quota: Option<Quota>,
-    /// What tells whether the cores limit, where they are not clearly full or clearly idle.
+    /// A trial that shows whether the cores limit when they are neither clearly full nor clearly idle.
     core_trial: Option<CoreTrial>,
-    /// By how much longer requests took than the model says.
+    /// How much longer requests took than the model says.
     latency_corrections: Vec<LatencyCorrection>,
-    /// Seconds that a request of one instance is not at the cores, by requests in flight there.
+    /// Seconds for which a request is not at the cores, by requests in flight at one instance.
     away: Vec<(f64, f64)>,
     #[serde(skip)]
     measured: Measurements,
@@ -93,7 +93,7 @@ pub struct CoreTrial {
 }
 
 const SEED: u64 = 5;
-/// More than any workload here has in flight.
+/// More requests than any workload here has in flight.
 const UNLIMITED: usize = 1 << 24;
 
 impl Model {
@@ -156,7 +156,8 @@ impl Model {
         }
     }
 
-    /// The instances as their quota lets them run: where that is known, and the cores hold them all.
+    /// The instances under their quota. `None` if it is not known, if something is shared, or if the cores
+    /// do not hold them all.
     pub(crate) fn throttled(&self, instances: usize) -> Option<Throttled<'_>> {
         let quota = self.quota?;
         let fits = instances as f64 * quota.cores <= self.usable_with(instances);
@@ -167,8 +168,8 @@ impl Model {
 
     /// Refits CPU demand and sharing to measurements of two or more instances.
     ///
-    /// A shortfall with the CPU full is the CPU's, and with a thread of balancer or generator full that one's;
-    /// else it is something shared.
+    /// If the CPU is full, a shortfall is due to the CPU. If a thread of balancer or generator is full, it
+    /// is due to that thread. Otherwise something is shared.
     pub fn fit(&mut self, measured: &[Saturation]) {
         let several = measured.iter().filter(|s| s.instances > 1 && s.throughput > 0.0);
         self.measured.several = several.copied().collect();
@@ -184,7 +185,7 @@ impl Model {
         self.draws = OnceCell::new();
     }
 
-    /// What was measured of response times beside what is predicted.
+    /// Measured response times over predicted ones.
     pub(super) fn latency_corrections(&self) -> &[LatencyCorrection] {
         &self.latency_corrections
     }
@@ -198,7 +199,7 @@ impl Model {
         self.sharing = Sharing::draw(self.alone(), &shortfalls, chance);
     }
 
-    /// By all that was measured with the cores full, the surer the more.
+    /// Fits the cores to all measurements with full cores. A surer measurement weighs more.
     fn fit_cores(&mut self) {
         let is_full = |s: &&Saturation| s.filling == Filling::Full && self.is_at_cores(s);
         let full: Vec<_> = self.measured.several.iter().filter(is_full).copied().collect();
@@ -214,7 +215,7 @@ impl Model {
         let growth =
             mean(&|s| misses(s) * (s.app_demand - self.app_demand)) / mean(&|s| misses(s).powi(2));
         let most = full.iter().map(misses).fold(0.0, f64::max);
-        // Only an app that fills the cores alone pays for company.
+        // Only an app that fills the cores alone pays more when others share the caches.
         let counts = self.measured.one.is_cpu_full(self.cores)
             && growth * most > DEMAND_NOISE * self.app_demand;
         self.miss_demand = if counts { growth } else { 0.0 };
@@ -226,7 +227,7 @@ impl Model {
             .fold((f64::INFINITY, self.cores), |ends, used| (ends.0.min(used), ends.1.max(used)));
         self.usable_cores = mean(&used);
         self.fit_off_core_time();
-        // The cores bend the line before they end it: as many as complete what was measured.
+        // The curve bends before it ends. So as many cores are usable as complete what was measured.
         let (mut low, mut high) = (low, high);
         for _ in 0..20 {
             self.usable_cores = f64::midpoint(low, high);
@@ -256,11 +257,12 @@ impl Model {
             .collect();
     }
 
-    /// What was measured without the CPU's part in it, where nothing known explains it.
+    /// Measurements without the CPU's part in them, if nothing known explains them.
     fn shortfalls(&self) -> Vec<Shortfall> {
         let peak = self.ladder.peak();
         let shortfall = |s: &Saturation| {
-            // A quota gives CPU, not requests: fewer and dearer ones are nothing that is shared.
+            // A quota grants CPU, not requests. If requests are fewer because they cost more CPU, nothing
+            // is shared.
             let dearer = self.quota.map_or(1.0, |_| s.app_demand / self.app_demand);
             let (left, varies) = self.left_beside_cores(s.instances, s.throughput * dearer);
             let deviation = resampling::deviation(s.error)
@@ -286,7 +288,7 @@ impl Model {
         self.app_demand + self.miss_demand * self.further_misses(instances)
     }
 
-    /// By which share the caches miss more often than for one instance.
+    /// The share by which caches miss more often than with one instance.
     fn further_misses(&self, instances: usize) -> f64 {
         (instances as f64).powf(self.miss_exponent) - 1.0
     }
@@ -301,8 +303,8 @@ impl Model {
         self.local_demand(instances) + self.relay_demand
     }
 
-    /// Completions of the cores with so many requests at them. Balancer and generator take their share,
-    /// which grows with the throughput.
+    /// Completion rate of the cores, by requests at them. Balancer and generator take their share, which
+    /// grows with the throughput.
     pub(crate) fn core_rate(&self, instances: usize) -> impl Fn(usize) -> f64 {
         let (demand, limit) = (self.local_demand(instances), self.cpu_limit(instances));
         move |jobs| (jobs as f64 / demand).min(limit)
@@ -314,7 +316,8 @@ impl Model {
         if demand > 0.0 { self.usable_with(instances) / demand } else { f64::INFINITY }
     }
 
-    /// Cores that so many instances can keep busy: what company costs is not taken from one alone.
+    /// Cores that so many instances can keep busy. One instance alone does not lose what several lose to
+    /// each other.
     fn usable_with(&self, instances: usize) -> f64 {
         let one = &self.measured.one;
         let is_seen = instances == 1 && one.is_cpu_full(self.cores);
@@ -330,14 +333,14 @@ impl Model {
         if self.relay_thread > 0.0 { CPU_FULL / self.relay_thread } else { f64::INFINITY }
     }
 
-    /// Throughput at which the cores or a thread of balancer or generator are full; one instance is seen
-    /// to get past the latter.
+    /// Throughput at which the cores or a thread of balancer or generator are full. If one instance
+    /// completed more than that thread's limit, the limit is at least as high.
     pub(super) fn shared_limit(&self, instances: usize) -> f64 {
         self.cpu_limit(instances).min(self.relay_limit().max(self.ladder.peak()))
     }
 
-    /// Throughput that the instances would reach if the cores had no end; without one where none was
-    /// seen in one instance.
+    /// Throughput that the instances would reach with unlimited cores. It is infinite if the ladder showed
+    /// no end of growth.
     pub fn own_limit(&self, instances: usize) -> f64 {
         if !self.ladder.is_saturated() {
             return f64::INFINITY;
@@ -374,7 +377,8 @@ impl Model {
         Some(low + (high - low) * (jobs - from) / (upto - from))
     }
 
-    /// Requests that may be in service in all instances; as many as there are where no end was seen.
+    /// Requests that may be in service in all instances. They are unlimited if the ladder showed no end of
+    /// growth.
     pub fn total_slots(&self, instances: usize) -> usize {
         if self.ladder.is_saturated() { instances * self.slots } else { UNLIMITED }
     }
@@ -427,13 +431,13 @@ impl Model {
         let mut one = self.measured.one;
         let level = wander(one.error);
         one.throughput *= level;
-        // CPU time is counted, not sampled: only the machine's own wander is in it.
+        // CPU time is counted, not sampled. It varies only as the machine does.
         one.app_demand *= wander(0.0);
         let mut again = Model::new(self.ladder.scaled(level), one, self.shape.clone(), self.cores)
             .under(self.quota)
             .knowing(self.core_trial);
         if let Some(Quota { demand, .. }) = &mut again.quota {
-            // As drawn: what it may be besides is in the other draws.
+            // This draw has one value. The other draws have the others.
             *demand = Interval { mean: demand.mean * wander(demand.relative()), half_width: 0.0 };
         }
         again.latency_corrections = self.latency_corrections.clone();

@@ -1,4 +1,4 @@
-//! Where one more measurement would say most: at the count that is least sure.
+//! Finds the count that is least sure, where one more measurement would tell most.
 
 use crate::calibration::SURE_WITHIN;
 use crate::model::network::Model;
@@ -39,7 +39,8 @@ mod tests {
 
     const BUSY: Workload = Workload::Closed { users: 100, think: 0.0 };
 
-    // After two instances without a shortfall a lock is still possible, the more so the more there are.
+    // After two instances without a shortfall, a lock is still possible. It matters more with more
+    // instances.
     #[test]
     fn the_farthest_is_least_sure_until_it_was_measured() {
         let mut m = model(1, 0.1, 0.001, 2.0);
@@ -52,7 +53,7 @@ mod tests {
         assert_eq!(least_sure(&m, &BUSY, 1..13), None);
     }
 
-    // That so much was sent, and answered, is a bound: the line goes on at least so far.
+    // What was sent and answered is a bound. The curve goes on at least as far.
     #[test]
     fn a_load_below_the_limit_says_something_too() {
         let mut m = model(1, 0.1, 0.001, 2.0);

@@ -15,7 +15,7 @@ use crate::queueing::throughput_table::ThroughputTable;
 use crate::queueing::workload::Workload;
 use crate::stats::resampling::Side;
 
-/// What a number of instances will do; times in seconds.
+/// What a number of instances will do. Times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     /// Requests a second.
@@ -37,8 +37,8 @@ pub fn predict(model: &Model, workload: &Workload, instances: usize) -> Predicti
     let middle = expect(model, workload, instances);
     let low = expect(model.bound(instances, Side::Low), workload, instances);
     let high = expect(model.bound(instances, Side::High), workload, instances);
-    // What users ask of instances that could do more depends on the time of a request, not on the most that is
-    // completed.
+    // If instances could do more than users ask for, throughput depends on the time of a request, not on
+    // the capacity.
     let is_up_to_users =
         matches!(workload, Workload::Closed { .. }) && model.throttled(instances).is_none();
     let ends = if is_up_to_users {
@@ -60,8 +60,8 @@ pub fn predict(model: &Model, workload: &Workload, instances: usize) -> Predicti
 }
 
 impl Prediction {
-    /// With intervals that hold what was measured of the same instances: the measurement wins. How far model and
-    /// measurement may part before the answer is suspect is another question ([`crate::contradictions`]).
+    /// Widens the intervals to hold a measurement of the same count, because a measurement wins. How far
+    /// the two may differ before the answer is suspect is decided in [`crate::contradictions`].
     pub(crate) fn holding(self, m: &Measured) -> Prediction {
         Prediction {
             low: self.low.min(m.throughput),
@@ -73,7 +73,7 @@ impl Prediction {
     }
 }
 
-/// An end of a percentile's interval, on this side of the middle, with what it wanders by.
+/// An end of a percentile's interval, on this side of the middle, widened by the variation from run to run.
 fn wandering(side: f64) -> impl Fn(f64, f64) -> f64 {
     move |end, middle| {
         let known = (side * (end / middle).ln()).max(0.0);
@@ -81,8 +81,8 @@ fn wandering(side: f64) -> impl Fn(f64, f64) -> f64 {
     }
 }
 
-/// The prediction alone. The throughput's interval has no width. The interval of the response times holds
-/// what is left to chance however well the model is known.
+/// The prediction alone. The interval of the throughput has no width. The interval of the response times
+/// holds the chance that remains however well the model is known.
 pub fn expect(model: &Model, workload: &Workload, instances: usize) -> Prediction {
     let prediction = modelled(model, workload, instances);
     let nearest = LatencyCorrection::nearest(model.latency_corrections(), instances);
@@ -97,8 +97,8 @@ pub fn expect(model: &Model, workload: &Workload, instances: usize) -> Predictio
     }
 }
 
-/// The prediction if everything took `slowdown` times less time.
-/// By the clock of the model the workload then comes that much slower, and its answers are that much faster.
+/// The prediction for a machine that is `slowdown` times as fast. The model keeps its own clock: the
+/// workload then comes `slowdown` times as slowly, and the answers count as `slowdown` times as fast.
 pub(crate) fn undisturbed(
     model: &Model,
     workload: &Workload,
@@ -140,13 +140,13 @@ impl Model {
         System { rates, slots, shape: &self.shape }
     }
 
-    /// Whether so many instances have little to do with this throughput (1/s).
+    /// Whether so many instances have little to do at this throughput (1/s).
     fn is_idle(&self, instances: usize, throughput: f64) -> bool {
         throughput < IDLE_UTILISATION * self.capacity(instances)
     }
 
-    /// Compares response times under the goal's workload with the prediction, at each count by its last measurement;
-    /// to be called once, after everything is fitted.
+    /// Corrects predicted response times by those measured under the goal's workload. The last measurement
+    /// of each count decides. Call it once, after everything is fitted.
     pub fn correct_latency(&mut self, goal: &Goal, measured: &[Measured]) {
         let is_last = |i: usize| {
             measured[i + 1..].iter().all(|later| later.instances != measured[i].instances)
@@ -188,7 +188,7 @@ fn modelled(model: &Model, workload: &Workload, instances: usize) -> Prediction 
         Some(simulated) => {
             let throughput = match workload {
                 Workload::Closed { .. } => simulated.throughput,
-                // What is sent is known; the simulation sends more or less by chance.
+                // The rate that is sent is known. The simulation sends more or less by chance.
                 Workload::Open { .. } => throughput,
             };
             let times = [simulated.response, simulated.fastest, simulated.slowest];
@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    // The one that could do least may answer the few that come fastest.
+    // The model with the least capacity may answer few users fastest.
     #[test]
     fn the_throughput_of_few_users_has_its_own_interval() {
         let mut m = model(16, 0.02, 0.001, 2.0);
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!((held.low, held.high), (p.low, 11.9), "more came than the rate by chance");
     }
 
-    // The best rung of an instance, 53 requests/s, began with a budget unspent.
+    // The best rung of an instance, 53 requests/s, began with an unspent budget.
     #[test]
     fn an_overload_gets_what_the_quota_gives_not_what_a_lucky_rung_did() {
         let demand = Interval::of_another(&[0.0040, 0.0041, 0.0042]);

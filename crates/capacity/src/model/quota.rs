@@ -1,14 +1,16 @@
 //! Instances that the kernel stops once they have used up their CPU of a period.
 //!
-//! An instance with a quota is no slow server. It is as fast as any until its budget is spent. Then it
-//! stands still until the period ends (Turner, Rao and Rao, "CPU bandwidth control for CFS", Linux
-//! Symposium 2010). Waits last whole periods, and users whose answers came at the end of one return
-//! together. So neither exponential nor fluid queues give the percentiles. They are simulated, period by
-//! period, with a seed. What is stopped is the same whatever else varies.
+//! An instance with a quota is not a slow server. It is as fast as any until its budget is spent. Then it
+//! stands still until the period ends. Source: Turner, Rao and Rao, "CPU bandwidth control for CFS", Linux
+//! Symposium 2010.
 //!
-//! A percentile between two periods jumps with the demand. How the periods of several instances lie to each
-//! other is chance, and lasts. So several runs draw both. Their mean is the expected value, and the
-//! interval holds them all.
+//! Waits last whole periods, and users whose answers came at the end of a period return together. So
+//! neither exponential nor fluid queues give the percentiles. They are simulated, period by period, with a
+//! seed.
+//!
+//! A percentile between two periods jumps with the CPU demand. How the periods of several instances lie to
+//! each other is chance, and lasts. So each of several runs draws both. The mean of the runs is the
+//! expected value, and the interval holds them all.
 
 mod simulation;
 
@@ -29,7 +31,7 @@ pub struct Quota {
     pub cores: f64,
     /// Seconds that a request takes alone in an instance that is not stopped.
     pub running: f64,
-    /// CPU seconds of a request, and what another probe may find them to be.
+    /// CPU seconds of a request. The interval is what another probe may find.
     pub demand: Interval,
 }
 
@@ -40,7 +42,7 @@ pub struct ThrottledRun<'a> {
     pub seconds: f64,
     /// Seconds of that in which the instance stood still.
     pub still: f64,
-    /// How often it was stopped, each time in the middle of a request or before its next.
+    /// How often it was stopped, each time in the middle of a request or before the next one.
     pub stops: f64,
     /// How many there were.
     pub requests: f64,
@@ -50,12 +52,12 @@ pub struct ThrottledRun<'a> {
     pub shape: &'a ServiceShape,
 }
 
-/// The kernel's period unless somebody chose another (`cpu.max`, `cpu.cfs_period_us`), in seconds.
+/// The default period of the kernel (`cpu.max`, `cpu.cfs_period_us`), in seconds.
 pub const PERIOD: f64 = 0.1;
 /// Runs, each with a demand and with periods of its own.
 const RUNS: u64 = 8;
 
-/// Stops and requests are counted a moment apart: a stop more may be among the requests.
+/// Stops and requests are counted a moment apart, so there may be one stop more among the requests.
 const EDGE: f64 = 1.0;
 
 /// Instances under a quota, with one queue before them.
@@ -69,8 +71,8 @@ pub(crate) struct Throttled<'a> {
 }
 
 impl Quota {
-    /// From requests that came one at a time, and how they vary without a stop; `demands` are the CPU seconds of
-    /// a request in every probe.
+    /// The quota by requests that came one at a time, and how their time varies without a stop. `demands`
+    /// are the CPU seconds of a request in each probe.
     pub fn seen(cores: f64, demands: &[f64], alone: &ThrottledRun<'_>) -> (Quota, ServiceShape) {
         let stopped = (alone.stops + EDGE) / alone.requests;
         let (running, shape) = alone.shape.without_longest(stopped).map_or_else(
@@ -90,7 +92,7 @@ impl Throttled<'_> {
         self.instances as f64 * self.quota.cores / self.quota.demand.mean
     }
 
-    /// Answers a second and their times; `None` where a request takes longer than what is simulated.
+    /// Answers a second and their times. `None` if a request takes longer than the simulated time.
     pub(crate) fn simulate(&self, workload: &Workload) -> Option<Simulated> {
         let run = |seed| {
             let mut simulation = Simulation::new(self, workload, seed);
@@ -108,7 +110,8 @@ impl Throttled<'_> {
         })
     }
 
-    /// The CPU seconds of a request in a run: one of as many equally likely parts of what they may be.
+    /// The CPU seconds of a request in this run. Each run takes one of `RUNS` equally likely parts of the
+    /// interval.
     fn demand(&self, run: u64) -> f64 {
         let Interval { mean, half_width } = self.quota.demand;
         let likely = (run as f64 + 0.5) / RUNS as f64;
@@ -177,7 +180,8 @@ mod tests {
         }
     }
 
-    // 4.0 ms give a p95 of 301 ms, 4.1 give 381: probes between the two do not tell which it will be.
+    // At 4.0 ms, p95 is 301 ms, and at 4.1 ms it is 381 ms. Probes between them do not show which it will
+    // be.
     #[test]
     fn a_percentile_on_a_jump_is_expected_between_its_sides() {
         let demand = Interval { mean: 0.00404, half_width: 0.00015 };
@@ -196,9 +200,9 @@ mod tests {
         assert!(one.slowest.p50 < 1.05 * one.fastest.p50, "nothing to lie to: {one:?}");
     }
 
-    // examples/static-cost: a tenth of a core, 0.65 ms of CPU in 0.71 ms, 245 arrivals a second. Two use four
-    // fifths of their budgets. While the one that answered last came first, p99 was 20 to 34 ms however many
-    // idled: it was stopped, with a request in it.
+    // examples/static-cost: a tenth of a core, 0.65 ms of CPU in 0.71 ms, 245 arrivals a second. Two use
+    // four fifths of their budgets. With the instance that answered last chosen first, p99 was 20 to 34 ms,
+    // however many idled. That instance was stopped, with a request in it.
     #[test]
     fn taking_turns_nobody_spends_a_budget_that_others_have_left() {
         let quota = Quota { cores: 0.1, running: 0.00071, demand: exactly(0.00065) };
@@ -209,7 +213,7 @@ mod tests {
         }
     }
 
-    // One arrival a period never meets the end of its budget.
+    // One arrival a period never uses up its budget.
     #[test]
     fn usage_below_the_quota_is_not_throttled() {
         let (_, response) = at(QUOTA, 4, &Workload::Closed { users: 1, think: 0.1 });
@@ -231,7 +235,7 @@ mod tests {
         assert_eq!(slow.simulate(&USERS), None);
     }
 
-    // Five requests of 4 ms in each period; the fifth is stopped, and waits for the next.
+    // There are five requests of 4 ms in each period. The fifth is stopped, and waits for the next period.
     #[test]
     fn requests_that_were_stopped_tell_nothing_of_the_time_of_one() {
         let shape = ServiceShape {

@@ -1,4 +1,4 @@
-//! What so many instances completed, and the CPU that it took.
+//! What a number of instances completed, and the CPU that it took.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::calibration::{CPU_FULL, MIN_CORE_SHARE};
 use crate::queueing::laws;
 use crate::stats::resampling;
 
-/// A measurement of `instances`, with every slot of them busy or some.
+/// A measurement of `instances`, with all or some of their slots busy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Saturation {
     /// Running instances.
@@ -28,7 +28,7 @@ pub struct Saturation {
     /// CPU seconds in one request of the busiest thread of the generator.
     #[serde(default)]
     pub generator_thread: f64,
-    /// Busy cores among those that may be used, whoever keeps them busy.
+    /// Busy cores among those that may be used, whichever program keeps them busy.
     pub busy_cores: f64,
 }
 
@@ -36,15 +36,15 @@ pub struct Saturation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filling {
-    /// All of their slots were busy: it is what they can do.
+    /// All slots were busy: it is all that they can do.
     Full,
-    /// Some: they can do so much, or more.
+    /// Some slots were busy: they can do as much, or more.
     Partial,
 }
 
 impl Saturation {
-    /// What several measurements of as many instances say together, the surer ones more; the rest is as in the
-    /// last of them.
+    /// The mean of several measurements of the same count. A surer one weighs more. All other figures are
+    /// those of the last one.
     pub(crate) fn mean(all: impl Iterator<Item = Saturation> + Clone) -> Option<Saturation> {
         let weights: f64 = all.clone().map(|s| s.weight()).sum();
         let mean = |of: fn(&Saturation) -> f64| {
@@ -81,7 +81,7 @@ impl Saturation {
         own >= CPU_FULL * (cores - self.background()) && own >= MIN_CORE_SHARE * cores
     }
 
-    /// Whether the one thread of balancer or generator, whichever is busier, had no more to give.
+    /// Whether the thread of balancer or generator was full, whichever is busier.
     pub fn is_relay_full(&self) -> bool {
         laws::utilisation(self.throughput, self.relay_thread) >= CPU_FULL
     }

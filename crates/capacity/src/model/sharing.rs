@@ -1,8 +1,8 @@
 //! What several instances do to each other beside the cores, decided by the data.
 //!
-//! A term is in the model only where its Akaike information criterion is the best. With known measurement
-//! errors this is chi-square plus twice the number of parameters (Burnham and Anderson, "Model Selection
-//! and Multimodel Inference", 2002, ch. 2). A shortfall that noise explains stays noise.
+//! A term is in the model only if its Akaike information criterion is the best. With known measurement
+//! errors, the criterion is chi-square plus twice the number of parameters. A shortfall that noise explains
+//! stays noise. Source: Burnham and Anderson, "Model Selection and Multimodel Inference", 2002, ch. 2.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use crate::queueing::birth_death;
 pub enum Sharing {
     /// Not at all.
     Nothing,
-    /// A slot rests between an answer and the next request: each does this share of its own peak.
+    /// A slot rests between an answer and the next request. Each instance does this share of its own peak.
     Rest {
         /// The share.
         duty: f64,
@@ -30,8 +30,8 @@ pub enum Sharing {
         /// Requests a second.
         rate: f64,
     },
-    /// Each further instance costs every other a share, and each pair of them another one. These are the
-    /// contention and coherency terms of Gunther's Universal Scalability Law ("Guerrilla Capacity
+    /// Each further instance costs every other one a share, and each pair costs another share. These are
+    /// the contention and coherency terms of Gunther's Universal Scalability Law ("Guerrilla Capacity
     /// Planning", 2007, ch. 4).
     Contention {
         /// The share of an instance.
@@ -58,7 +58,7 @@ pub(crate) struct Alone {
     pub(crate) throughput: f64,
     /// Requests in flight in it.
     pub(crate) slots: f64,
-    /// What it falls short of that with no more requests than these, as a share.
+    /// The share by which it falls short of that throughput with one request in each slot.
     pub(crate) rest: f64,
 }
 
@@ -83,7 +83,7 @@ impl Sharing {
         }
     }
 
-    /// Whether something is shared that limits, at last, any number of instances.
+    /// Whether something is shared that would limit a large number of instances.
     pub fn is_shared(&self) -> bool {
         !matches!(self, Sharing::Nothing | Sharing::Rest { .. })
     }
@@ -91,7 +91,7 @@ impl Sharing {
     /// The best explanation of the measurements.
     pub(crate) fn fit(alone: Alone, measured: &[Shortfall]) -> Sharing {
         let explained = explanations(alone, measured);
-        // Explanations stand in the order of how common they are: the first of equals wins.
+        // Explanations stand in the order of how common they are. Of equally good ones, the first wins.
         explained
             .into_iter()
             .reduce(|best, next| if next.1 < best.1 - CRITERION_TIE { next } else { best })
@@ -165,7 +165,7 @@ fn rest(alone: Alone, full: &[&Shortfall]) -> Option<Sharing> {
 }
 
 fn cap(alone: Alone, full: &[&Shortfall]) -> Option<Sharing> {
-    // Whoever falls short is at the cap; the least squares of those is their mean.
+    // Every count that falls short is at the cap. The least-squares cap is the mean of these.
     let short = full
         .iter()
         .filter(|m| m.throughput < m.instances as f64 * alone.throughput * (1.0 - 2.0 * m.error));
@@ -175,7 +175,7 @@ fn cap(alone: Alone, full: &[&Shortfall]) -> Option<Sharing> {
 }
 
 fn queue(alone: Alone, measured: &[Shortfall]) -> Option<Sharing> {
-    // The misfit has one valley: a golden section finds its ground.
+    // The misfit has one minimum, and a golden-section search finds it.
     const GOLDEN: f64 = 0.618_033_988_749_895;
     let at = |demand: f64| misfit(&Sharing::Queue { demand }, alone, measured);
     let (mut low, mut high) = (0.0, 1.0 / alone.throughput);
@@ -196,7 +196,7 @@ fn contention(alone: Alone, full: &[&Shortfall]) -> Option<Sharing> {
     (xy > 0.0).then(|| Sharing::Contention { contention: xy / xx, coherency: 0.0 })
 }
 
-/// Both terms, by the normal equations; none unless both are positive.
+/// Both terms, by the normal equations. `None` unless both are positive.
 fn coherency(alone: Alone, full: &[&Shortfall]) -> Option<Sharing> {
     let (mut aa, mut ab, mut bb, mut ay, mut by) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for (n, shortfall, weight) in shortfalls(alone, full) {
@@ -288,8 +288,8 @@ mod tests {
         assert!(left > 0.95, "{left}");
     }
 
-    // Two instances of eight threads that slept 20 ms (tests/apps/thread_pool), measured twice. A slot's
-    // rest explains them as well as a lock, but for a digit of the arithmetic.
+    // Two instances of eight threads that slept 20 ms (tests/apps/thread_pool), measured twice. Slots that
+    // rest explain them as well as a lock does, except for rounding.
     #[test]
     fn of_two_equal_explanations_the_weaker_one_is_taken() {
         let alone = Alone { throughput: 364.8, slots: 8.0, rest: 0.15 };

@@ -1,13 +1,13 @@
-//! Instances that are getting faster: whether they still do, and what was measured before they had.
+//! Instances that warm up: whether they still get faster, and which measurements were cold.
 
 use crate::calibration::DEMAND_NOISE;
 use crate::model::saturation::Saturation;
 
-/// The share by which a request costs less CPU from one probe to the next, by the last demands. With fewer
-/// than two demands, all of it may be warming up.
+/// The share by which a request costs less CPU from one probe to the next, from the last CPU demands. With
+/// fewer than two demands it is 1, because nothing is known.
 ///
-/// It spans two steps where there are as many. One step alone is often as large as the error of its probes,
-/// and a chance rise would end the warm-up.
+/// It spans two steps if there are two. One step alone is often as large as the error of its probes, and a
+/// rise by chance would end the warm-up.
 pub fn fall(demands: &[f64]) -> f64 {
     match *demands {
         [.., first, _, last] => 1.0 - (last / first).sqrt(),
@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(steady, Some(9), "not the sixth, which cost more than the fifth");
     }
 
-    // Two of tests/apps/thread_pool: fresh, after ten seconds, and beside a build for a moment.
+    // Two of tests/apps/thread_pool: fresh, after ten seconds, and for a moment beside a build.
     #[test]
     fn a_probe_with_more_cpu_and_less_throughput_than_later_was_cold() {
         let warm = saturation(2, 664.0, 1.39e-3, 1.3);

@@ -1,16 +1,16 @@
-//! Birth and death in balance: how likely each number of jobs is where jobs come and go one by one.
+//! Birth and death in balance: how likely each number of jobs is if jobs come and go one by one.
 //!
 //! Source: Lazowska et al., "Quantitative System Performance", 1984, ch. 8 and 20: a load-dependent
 //! station with a finite population (the machine repairman) is one such chain.
 
-/// Probabilities of a range of states; all others weigh nothing.
+/// Probabilities of a range of states. All other states have none.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct States {
     first: usize,
     weights: Vec<f64>,
 }
 
-/// States are cut where they weigh less than this beside the likeliest.
+/// States that weigh less than this, relative to the likeliest one, are left out.
 const NEGLIGIBLE: f64 = 1e-10;
 const MOST_STATES: usize = 200_000;
 
@@ -67,8 +67,8 @@ impl States {
     }
 }
 
-/// Completions a second of `jobs` that are elsewhere for `away` seconds and then at a station that
-/// completes `rate(j)` a second with `j` of them. A fraction of a job is that share of the step.
+/// Completions a second of `jobs` that are elsewhere for `away` seconds, and then at a station that
+/// completes `rate(j)` a second with `j` of them. Fractions of a job are interpolated.
 ///
 /// It is exact for any distribution of the time away. For a processor-sharing station it is also exact for
 /// any distribution of the work (Baskett, Chandy, Muntz and Palacios, Journal of the ACM 22, 1975).
@@ -89,7 +89,7 @@ pub(crate) fn repairman(jobs: f64, away: f64, rate: impl Fn(usize) -> f64) -> f6
     if part == 0.0 { low } else { low + part * (whole(below as usize + 1) - low) }
 }
 
-/// The time away with which [`repairman`] completes `throughput`; 0 where it cannot.
+/// The time away with which [`repairman`] completes `throughput`; 0 if it cannot.
 pub(crate) fn away(jobs: f64, throughput: f64, rate: impl Fn(usize) -> f64) -> f64 {
     if jobs == 1.0 {
         return (1.0 / throughput - 1.0 / rate(1)).max(0.0);

@@ -1,10 +1,11 @@
-//! Requests that share a core, and those that have one for themselves.
+//! Requests that share a core, and requests that have one to themselves.
 //!
-//! Every core of Linux has a queue of its own. A waiting thread is moved to a core that idles, but not to
-//! one that is as busy (Lozi et al., "The Linux Scheduler: a Decade of Wasted Cores", EuroSys 2016, section
-//! 2). Of three requests on two cores, one has a core to itself for as long as they last. The others have
-//! half a core each. One queue for all cores would give each request two thirds. On average that is the
-//! same.
+//! In Linux, every core has a queue of its own. A waiting thread is moved to a core that idles, but not to
+//! one that is as busy. Of three requests on two cores, one has a core to itself for as long as they last.
+//! The others have half a core each. One queue for all cores would give each request two thirds of a core.
+//! On average that is the same.
+//!
+//! Source: Lozi et al., "The Linux Scheduler: a Decade of Wasted Cores", EuroSys 2016, section 2.
 
 /// What the cores do to the requests that are in service together.
 #[derive(Clone, Copy, Debug, PartialEq)]

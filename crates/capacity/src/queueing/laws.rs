@@ -18,8 +18,8 @@ pub fn response_time(users: f64, throughput: f64, think: f64) -> f64 {
     users / throughput - think
 }
 
-/// The upper bound on the throughput of a closed workload: everybody is served without waiting, or
-/// the bottleneck never rests.
+/// The upper bound on the throughput of a closed workload: either no user waits, or the bottleneck never
+/// rests.
 pub fn throughput_bound(users: f64, service: f64, think: f64, capacity: f64) -> f64 {
     (users / (service + think)).min(capacity)
 }

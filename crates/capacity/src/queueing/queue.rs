@@ -8,9 +8,8 @@
 //! server, and the variance is Whitt's. Both are in Whitt, "Approximations for the GI/G/m queue",
 //! Production and Operations Management 2, 1993.
 //!
-//! In a closed workload arrivals vary as departures do. Its answer lies between the fluid limit (no
-//! variation) and the exponential answer. The squared coefficient of variation of the service time says
-//! where.
+//! In a closed workload, arrivals vary as departures do. Its response time lies between the fluid limit (no
+//! variation) and the exponential one. The squared coefficient of variation of the service time says where.
 
 use crate::calibration::MAX_STABLE_UTILISATION;
 use crate::queueing::birth_death::States;
@@ -31,11 +30,11 @@ pub(crate) struct System<'a> {
     pub(crate) shape: &'a ServiceShape,
 }
 
-/// The mean response time of users, and what it is between.
+/// The mean response time of users, and where it lies between two limits.
 struct Closed {
-    /// Without any variation.
+    /// The limit without any variation.
     fluid: f64,
-    /// Share of the way from there to the exponential answer.
+    /// Share of the way from there to the exponential response time.
     variation: f64,
     mean: f64,
 }
@@ -49,8 +48,8 @@ impl Closed {
         let states = system.closed_states(users, think);
         let throughput = states.mean(|n| system.rate(n));
         let exponential = laws::response_time(users as f64, throughput, think);
-        // A queue in front of the slots is shorter where service times vary less. Sharing the cores takes
-        // as long whatever the distribution, as the chain says (insensitivity).
+        // A queue in front of the slots is shorter if service times vary less. Sharing the cores takes as
+        // long for any distribution, as the chain says (insensitivity).
         let queue = states.mean(|n| n.saturating_sub(system.slots) as f64) / throughput;
         let sharing = (exponential - queue - system.residence(1)).max(0.0);
         let waits = (fluid - system.residence(users)).max(0.0);
@@ -61,13 +60,15 @@ impl Closed {
     }
 }
 
-/// The fluid has a queue when a request takes so many times its service.
+/// The fluid limit has a queue if a request takes more than this multiple of its service time.
 const FLUID_QUEUE: f64 = 1.000_001;
 
-/// Share of the exponential queue that users with a constant thinking time make with services of this
-/// squared coefficient of variation; `beyond` the knee (0 to 1) the queue is there without variation.
-/// Fitted to simulations of 1 to 16 servers, scv 0.08 to 4: within a fifth of the queue at the knee,
-/// where it matters most.
+/// The queue of users with a constant thinking time, as a share of the exponential queue. `scv` is the
+/// squared coefficient of variation of the service time. `beyond` is 0 at the knee and 1 where the queue
+/// would be there without variation.
+///
+/// Fitted to simulations of 1 to 16 servers with an scv of 0.08 to 4. It is within a fifth of the queue at
+/// the knee, where it matters most.
 fn variation(scv: f64, beyond: f64) -> f64 {
     let at_knee = if scv < 1.0 { scv.sqrt() } else { scv.cbrt() };
     at_knee + beyond * (scv.min(3.0) - at_knee)
@@ -90,7 +91,7 @@ impl System<'_> {
         }
     }
 
-    /// With so many requests in the system.
+    /// Completion rate with so many requests in the system.
     pub(crate) fn rate(&self, present: usize) -> f64 {
         self.rates.at(present.min(self.slots) as f64)
     }
@@ -123,7 +124,7 @@ impl System<'_> {
         mixture.response(closed.mean)
     }
 
-    /// What requests that find these states wait for a slot, if services are exponential.
+    /// The waits for a slot of requests that find these states, if service times are exponential.
     fn waits(&self, found: &States) -> Wait {
         let full = self.rate(self.slots);
         let (mut share, mut first, mut second) = (0.0, 0.0, 0.0);
@@ -140,7 +141,7 @@ impl System<'_> {
         Wait { share, mean, variance: (second / share - mean.powi(2)).max(0.0) }
     }
 
-    /// Probabilities of so many in the system, by the balance of up and down rates.
+    /// Probabilities of each number of requests in the system, by the balance of up and down rates.
     fn closed_states(&self, users: usize, think: f64) -> States {
         if think <= 0.0 {
             return States::one(users);
@@ -148,7 +149,8 @@ impl System<'_> {
         States::new(users, |n| (users - n + 1) as f64 / think / self.rate(n))
     }
 
-    /// Nothing varies: n users in the system and X(n) think make up all users.
+    /// Response time if nothing varies: the `n` users in the system and the `X(n) think` who think are all
+    /// users.
     fn fluid_response(&self, users: f64, think: f64) -> f64 {
         let rate = |n: f64| self.rates.at(n.min(self.slots as f64));
         let (mut low, mut high) = (0.0, users);
@@ -167,7 +169,8 @@ impl System<'_> {
         if load >= MAX_STABLE_UTILISATION {
             return None;
         }
-        // All states with every slot busy are one here: their weights fall by the load each.
+        // All states with every slot busy are one state here. Each next one of them weighs less by the
+        // load.
         let states = States::new(self.slots, |n| {
             let ratio = arrivals / self.rate(n);
             if n == self.slots { ratio / (1.0 - load) } else { ratio }
@@ -182,9 +185,9 @@ impl System<'_> {
         Some(mixture.response(mean))
     }
 
-    /// How the wait at many servers differs from the M/G/c factor. With a constant service time they wait
-    /// longer than half as long as with an exponential one. An exponential time needs no correction. The
-    /// correction grows with `1 - cs2`. Simulations of 2 to 16 servers are nearer to that than to the usual
+    /// Cosmetatos' correction of the M/G/c factor. At many servers, requests with a constant service time
+    /// wait more than half as long as with an exponential one. The correction grows with `1 - cs2`, so an
+    /// exponential time needs none. Simulations of 2 to 16 servers are nearer to that than to the usual
     /// line between M/D/c and M/M/c.
     fn cosmetatos(&self, load: f64) -> f64 {
         let servers = self.slots.min(1000) as f64;
@@ -193,7 +196,7 @@ impl System<'_> {
         1.0 + gamma.min(0.24) * (1.0 - self.shape.scv).clamp(-1.0, 1.0)
     }
 
-    /// Squared coefficient of variation of the waits of those that wait (Whitt, 1993, eq. 4.5).
+    /// Squared coefficient of variation of the wait of requests that wait (Whitt, 1993, eq. 4.5).
     fn wait_scv(&self, load: f64) -> f64 {
         let cube: f64 = self.shape.points.iter().map(|(x, w)| w * x.powi(3)).sum();
         2.0 * load - 1.0 + 4.0 * (1.0 - load) * cube / (3.0 * (self.shape.scv + 1.0).powi(2))

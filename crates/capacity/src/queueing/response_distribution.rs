@@ -5,10 +5,11 @@ use statrs::function::gamma::gamma_lr;
 use crate::queueing::response::Response;
 use crate::queueing::service_shape::ServiceShape;
 
-/// The response times of requests whose service times differ by what they find.
+/// The response times of requests whose service times depend on what they find in the system.
 pub(crate) struct Mixture<'a> {
     shape: &'a ServiceShape,
-    /// Halfway from each point of the shape to the one before: its weight is spread up to the next.
+    /// The middle between each point of the shape and the one before. The weight of a point is spread from
+    /// its middle to the next.
     halves: Vec<f64>,
     /// Weights and mean service times (s), in order of the times.
     services: Vec<(f64, f64)>,
@@ -16,11 +17,11 @@ pub(crate) struct Mixture<'a> {
     pub(crate) wait: Wait,
 }
 
-/// Waits of those requests that wait at all: gamma distributed, as two moments say (Whitt, 1993,
+/// Waits of the requests that wait at all. They have the gamma distribution of two moments (Whitt, 1993,
 /// "Approximations for the GI/G/m queue").
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Wait {
-    /// Their share of all.
+    /// The share of requests that wait.
     pub(crate) share: f64,
     /// Seconds.
     pub(crate) mean: f64,
@@ -28,7 +29,7 @@ pub(crate) struct Wait {
     pub(crate) variance: f64,
 }
 
-/// Service times closer than this share are one.
+/// Service times that differ by a smaller share are treated as one.
 const SAME: f64 = 0.02;
 
 impl<'a> Mixture<'a> {
@@ -54,7 +55,7 @@ impl<'a> Mixture<'a> {
         service / total + self.wait.share * self.wait.mean
     }
 
-    /// Percentiles beside a mean that is known better.
+    /// Percentiles, with a mean that is known better than the mixture's.
     pub(crate) fn response(&self, mean: f64) -> Response {
         let quantile = |p| self.quantile(p);
         Response { mean, p50: quantile(0.50), p95: quantile(0.95), p99: quantile(0.99) }

@@ -17,12 +17,12 @@ impl ServiceShape {
         ServiceShape { scv: 0.0, points: vec![(1.0, 1.0)] }
     }
 
-    /// The shape of all but the longest, of which there is this share at least, and their mean as a share of
-    /// this one; `None` where they are less than half.
+    /// The shape without the longest times, which are at least this share of all. Also returns the mean of
+    /// the kept times as a share of the whole mean. `None` if less than half is kept.
     pub fn without_longest(&self, share: f64) -> Option<(f64, ServiceShape)> {
         let (mut kept, mut total) = (Vec::new(), 0.0);
         for &(x, weight) in &self.points {
-            // What stands for some of the longest as well is theirs.
+            // A point that also stands for some of the longest times is left out.
             if total + weight > 1.0 - share + 1e-9 {
                 break;
             }
@@ -50,7 +50,7 @@ mod tests {
         let (mean, shape) = stopped.without_longest(0.2).unwrap();
         assert!((mean - 0.25).abs() < 1e-9 && shape.points.len() == 2);
         assert!((shape.points[0].0 - 0.8).abs() < 1e-9 && (shape.scv - 0.12).abs() < 1e-9);
-        // A longest one may hide among those beside it.
+        // One of the longest times may be in the point before.
         let (mean, shape) = stopped.without_longest(0.21).unwrap();
         assert!((mean - 0.2).abs() < 1e-9 && shape == ServiceShape::constant());
         assert_eq!(stopped.without_longest(0.5), None);

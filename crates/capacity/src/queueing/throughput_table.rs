@@ -2,16 +2,17 @@
 
 use crate::queueing::core_sharing::CoreSharing;
 
-/// Worked out at some numbers of requests, and interpolated between.
+/// Rates that are computed for some numbers of requests, and interpolated between them.
 pub(crate) struct ThroughputTable {
     /// In order of the requests.
     known: Vec<(f64, f64)>,
-    /// What the cores do to them, at the same numbers but 0.
+    /// What the cores do to them, at the same numbers except 0.
     core_sharings: Vec<CoreSharing>,
 }
 
 impl ThroughputTable {
-    /// Up to `most` requests in service. Where no end of it was seen, up to where the rate does not grow any more.
+    /// Up to `most` requests in service. If no end of growth was seen, up to where the rate no longer
+    /// grows.
     pub(crate) fn new(
         most: usize,
         has_end: bool,
@@ -36,7 +37,7 @@ impl ThroughputTable {
         }
     }
 
-    /// What the cores do to `held` requests in service, or to as many as were looked at.
+    /// What the cores do to `held` requests in service, or to the largest number in the table.
     pub(crate) fn core_sharing(&self, held: f64) -> CoreSharing {
         let upto = self.known.partition_point(|(upto, _)| *upto < held).max(1);
         self.core_sharings[upto.min(self.core_sharings.len()) - 1]

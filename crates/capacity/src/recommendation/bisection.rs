@@ -1,7 +1,7 @@
 //! The smallest count that passes, by measurements alone: doubled until one passes, then halved.
 
-/// The count to measure next, from those that failed and passed; `None` once nothing lies between them,
-/// before any failed, or where the most failed.
+/// The count to measure next, from those that failed and passed. `None` once nothing lies between them,
+/// before any failed, or if the most failed.
 pub fn next(failed: &[usize], passed: &[usize], most: usize) -> Option<usize> {
     let low = *failed.iter().max()?;
     let next = match passed.iter().filter(|n| **n > low).min() {

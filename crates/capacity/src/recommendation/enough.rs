@@ -5,14 +5,15 @@ use crate::queueing::workload::Workload;
 use crate::recommendation::search::Search;
 
 impl Search<'_> {
-    /// Users and nothing that bounds how long they wait: then throughput is all that can be asked for.
+    /// Whether the workload is users without a bound on latency. Then throughput is all that can be asked
+    /// for.
     pub(crate) fn is_without_latency(&self) -> bool {
         let is_closed = matches!(self.goal.workload, Workload::Closed { .. });
         is_closed && self.goal.bound().is_none()
     }
 
-    /// Counts beyond the most that is allowed, doubled until every user has an instance. What this load
-    /// could get does not depend on what is allowed.
+    /// Counts beyond the most that is allowed, doubled until every user has an instance. The most that this
+    /// load could get does not depend on what is allowed.
     pub(crate) fn beyond(&self) -> impl Iterator<Item = usize> + use<> {
         let users = match self.goal.workload {
             Workload::Closed { users, .. } if self.is_without_latency() => users,
@@ -28,7 +29,7 @@ impl Search<'_> {
         (1..self.most).find(|n| self.added(*n) < BEND_GAIN * first).unwrap_or(self.most)
     }
 
-    /// What one more than so many adds (requests/s).
+    /// What one instance more than `n` adds (requests/s).
     pub(crate) fn added(&self, n: usize) -> f64 {
         (self.prediction(n + 1).throughput - self.prediction(n).throughput).max(0.0)
     }
@@ -40,7 +41,8 @@ impl Search<'_> {
         self.is_without_latency() && done < ENOUGH_THROUGHPUT * self.best
     }
 
-    /// About how many get nearly all that this load could, more than `n`; `None` where no count does.
+    /// About how many instances, more than `n`, get nearly all that this load could. `None` if no count
+    /// does.
     pub(crate) fn enough(&self, n: usize) -> Option<usize> {
         let is_enough = |n: &usize| self.prediction(*n).throughput >= ENOUGH_THROUGHPUT * self.best;
         let mut high = (n + 1..=self.most).chain(self.beyond()).find(is_enough)?;

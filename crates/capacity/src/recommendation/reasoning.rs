@@ -14,7 +14,7 @@ impl Search<'_> {
     /// Why so many are recommended, from all that the search knows.
     pub(crate) fn reason(&self, r: &Count, next_limit: Option<NextLimit>) -> Reason {
         let head = self.head(r);
-        // Without an end in sight nothing is known of one that was met all the same.
+        // Nothing is known of a limit that was reached although no end of growth was seen.
         let is_unknown = r.goal_met || !self.model.ladder.is_saturated();
         match self.shortfall(r.instances).filter(|_| is_unknown) {
             // The model knows nothing of this limit, nor of what comes after it.
@@ -84,8 +84,8 @@ impl Search<'_> {
         }
     }
 
-    /// What a count completes of what is sent (1/s), where it does not complete all of it: measured if it
-    /// was, else predicted.
+    /// What a count completes (1/s) if it does not complete all that is sent. It is measured if the count
+    /// was, and predicted otherwise.
     fn behind(&self, n: usize) -> Option<(f64, f64)> {
         let Workload::Open { rate, .. } = self.goal.workload else { return None };
         let (done, sent, is_carried) = match self.measurement(n) {
@@ -114,7 +114,7 @@ impl Search<'_> {
         }
     }
 
-    /// The figure that misses the goal; of one that holds it, what it does about the first bound.
+    /// The figure that misses the goal. For a count that holds it, the figure of the first bound.
     fn measured_performance(&self, m: &Measured) -> Performance {
         let Some(slowest) = m.max else { return Performance::NoAnswer };
         let bounds = self.goal.bounds(m.p95, m.p99);
@@ -140,7 +140,7 @@ impl Search<'_> {
         }
     }
 
-    /// What was sent by chance, where that is much more or less than the rate.
+    /// What was really sent, if by chance that is much more or less than the rate.
     fn sent_by_chance(&self, m: &Measured) -> Option<f64> {
         let Workload::Open { rate, .. } = self.goal.workload else { return None };
         ((m.offered / rate - 1.0).abs() > OFFERED_DEVIATION).then_some(m.offered)
@@ -185,14 +185,15 @@ impl Search<'_> {
         }
     }
 
-    /// What one instance completes at its limit, as a share of several where these were seen to complete more.
+    /// What one instance completes at its limit. It is a share of several if these were seen to complete
+    /// more.
     fn each(&self) -> f64 {
         let each = self.measured.iter().map(|m| m.throughput / m.instances as f64);
         each.fold(self.model.ladder.peak(), f64::max)
     }
 
-    /// By which factor a further instance changes the most that is completed: as users who could use more were
-    /// served, else as the model says.
+    /// The factor by which a further instance changes the most that is completed. It is measured if users
+    /// could use more, and otherwise by the model.
     fn gain(&self, n: usize) -> f64 {
         let is_told = match self.goal.workload {
             Workload::Closed { .. } => self.all_that_users_ask_for(n).is_none(),

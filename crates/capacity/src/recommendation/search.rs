@@ -37,8 +37,8 @@ pub struct Recommendation {
     pub high: usize,
     /// Whether they hold the goal.
     pub goal_met: bool,
-    /// Whether what disturbed the measurements may have changed the answer: fewer might do, or the goal might be
-    /// within reach.
+    /// Whether disturbed measurements may have changed the answer: fewer instances might do, or the goal
+    /// might be within reach.
     pub could_differ: bool,
     /// What limits them.
     pub limited_by: Kind,
@@ -77,8 +77,8 @@ pub struct Bounds {
     pub instance_limit: Kind,
     /// What no count of instances cures.
     pub failing: Option<Failing>,
-    /// How many times longer everything may have taken than on an undisturbed machine, while one instance and two
-    /// were measured: 1 where nothing disturbed that.
+    /// How many times longer everything may have taken than on an undisturbed machine, while one instance
+    /// and two were measured. It is 1 without a disturbance.
     pub slowdown: f64,
 }
 
@@ -181,12 +181,12 @@ impl<'a> Search<'a> {
         self.measured.iter().rfind(|m| m.instances == n)
     }
 
-    /// What so many were seen to complete (1/s); 0 where they were not measured.
+    /// Measured throughput of `n` instances (1/s), 0 if it was not measured.
     pub(crate) fn completed(&self, n: usize) -> f64 {
         self.measurement(n).map_or(0.0, |m| m.throughput)
     }
 
-    /// The most that so many complete (1/s): as the model says, or as was measured where that is more.
+    /// The most that `n` instances complete (1/s): by the model, or measured if that is more.
     pub(crate) fn most_completed(&self, n: usize) -> f64 {
         self.model.capacity(n).max(self.completed(n))
     }
@@ -221,7 +221,7 @@ impl<'a> Search<'a> {
         self.measured.iter().map(|m| m.slowdown).fold(self.bounds.slowdown, f64::max)
     }
 
-    /// What was measured, or predicted as far as predictions have come true.
+    /// The best throughput, measured, or predicted as far as predictions have come true.
     fn best_throughput(&self) -> f64 {
         let truth = |m: &Measured| m.throughput / self.prediction(m.instances).throughput;
         let truth = self.measured.iter().map(truth).fold(1.0, f64::min);
@@ -232,8 +232,8 @@ impl<'a> Search<'a> {
         (1..=self.most).chain(self.beyond()).map(throughput).fold(0.0, f64::max)
     }
 
-    /// The smallest count that holds. A measurement beats a prediction. A count that was measured to fail
-    /// speaks for smaller ones that were not measured and can do no more.
+    /// The smallest count that holds the goal. A measurement beats a prediction. If a count was measured to
+    /// fail, smaller ones that were not measured fail, too, unless they can do as much.
     fn smallest(&self, view: View) -> Option<usize> {
         let failed =
             (1..=self.most).rev().find(|n| self.verdict(*n, view) == Some(false)).unwrap_or(0);
@@ -245,7 +245,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The goal is out of reach: the smallest count that comes about as near as any.
+    /// The smallest count that comes about as near to the goal as any, if the goal is out of reach.
     fn least_bad(&self) -> usize {
         let bound = |n| self.prediction(n).response.and_then(|r| self.goal.bound_of(r));
         let fastest = (1..=self.most).filter_map(bound).reduce(f64::min);
@@ -311,13 +311,13 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether one instance without an end in sight was at one after all.
+    /// Whether one instance was at its limit although no end of growth was seen.
     fn is_unexplained(&self, n: usize) -> bool {
         !self.model.ladder.is_saturated() && self.shortfall(n).is_some()
     }
 
-    /// Whether no end of one instance was seen, and the workload asks for much less than was: then it is no
-    /// throughput that lacks.
+    /// Whether no end of growth was seen in one instance, and the workload asks for much less than it
+    /// completed. Then throughput is not what is missing.
     pub(crate) fn is_far_from_end(&self, n: usize) -> bool {
         let used = self.prediction(n).throughput / self.model.capacity(n);
         !self.model.ladder.is_saturated()
@@ -325,7 +325,7 @@ impl<'a> Search<'a> {
             && self.shortfall(n).is_none()
     }
 
-    /// What was measured of a count, where it is less than the model says.
+    /// The measurement of a count that completed less than the model says.
     pub(crate) fn shortfall(&self, n: usize) -> Option<Outcome> {
         let outcome = self.goal.outcome(self.model, self.measurement(n)?);
         outcome.falls_short().then_some(outcome)

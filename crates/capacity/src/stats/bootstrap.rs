@@ -1,10 +1,11 @@
-//! How sure a figure of one run is: the run's windows are drawn again and again, in blocks, since a
+//! How sure a figure of one run is. The windows of the run are drawn again and again, in blocks, because a
 //! window resembles the one before.
 //!
-//! Sources: Kuensch, "The jackknife and the bootstrap for general stationary observations", Annals
-//! of Statistics 17 (1989); the length of blocks: Hall, Horowitz and Jing, "On blocking rules for
-//! the bootstrap with dependent data", Biometrika 82 (1995); the number of draws: Efron and
-//! Tibshirani, "An Introduction to the Bootstrap" (1993), section 6.4.
+//! Source: Kuensch, "The jackknife and the bootstrap for general stationary observations", Annals of
+//! Statistics 17 (1989).
+//! The length of blocks: Hall, Horowitz and Jing, "On blocking rules for the bootstrap with dependent
+//! data", Biometrika 82 (1995).
+//! The number of draws: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), section 6.4.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -14,13 +15,13 @@ use crate::stats::difference::Estimate;
 
 /// Windows in a block, for so many windows: the cube root.
 pub fn block_length(windows: usize) -> usize {
-    // Ten to the third is 9.999.. cubed.
+    // Rounding may put the cube root of a cube a little above the whole number.
     ((windows as f64).cbrt() - 1e-9).ceil() as usize
 }
 
-/// The estimates of `figures` from windows `0..windows`: `figures` gives them for any draw of
-/// windows, some of them more than once. A figure that is `None` for all windows, or for a draw,
-/// has no estimate.
+/// The estimates of `figures` from windows `0..windows`. `figures` computes them for any draw of windows,
+/// which may contain a window more than once. A figure that is `None` for all windows, or for a draw, has
+/// no estimate.
 pub(crate) fn estimates<const N: usize>(
     windows: usize,
     seed: u64,
@@ -41,7 +42,7 @@ pub(crate) fn estimates<const N: usize>(
         let drawn: Option<Vec<f64>> = draws.iter().map(|draw| draw[figure]).collect();
         Some(Estimate {
             value: whole[figure]?,
-            // Drawing from the sample itself shows a spread that is too small by one block.
+            // Draws from the sample itself show a spread that is too small by one block.
             variance: variance(&drawn?) * blocks / (blocks - 1.0),
             degrees: blocks - 1.0,
         })
@@ -87,8 +88,8 @@ mod tests {
 
     #[test]
     fn the_error_of_a_mean_is_the_textbooks() {
-        // Independent and uniform on 0..1: variance 1/12, of a mean of 100 windows 1/1200. Each
-        // estimate is off by a third or so, their mean by a tenth of that.
+        // Values are independent and uniform on 0..1. Their variance is 1/12, and that of a mean of 100
+        // windows is 1/1200. Each estimate is off by a third or so, and their mean by a tenth of that.
         let mut random = StdRng::seed_from_u64(7);
         let mut sum = 0.0;
         for seed in 0..100 {

@@ -7,12 +7,12 @@
 //! their difference.
 //!
 //! Times come from the buckets of histograms, and errors are few. At a given rate, one request more or less
-//! may be under way at the end. Figures that coincide in all repetitions or windows seem not to vary. So
-//! the standard error of a difference is at least a bucket, or a request.
+//! may be under way at the end. Figures that coincide by chance seem not to vary. So the standard error of
+//! a difference is at least a bucket, or a request.
 //!
-//! The intervals hold together: each is so much wider that the chance of one of them missing its
-//! truth is 5 % (Bonferroni's inequality). Six figures of the same system would else differ once in
-//! four comparisons.
+//! The intervals hold together. Each is wider, so that the chance that any of them misses its truth is 5 %
+//! (Bonferroni's inequality). Without that, six figures of the same system would differ once in four
+//! comparisons.
 
 use crate::stats::bootstrap;
 use crate::stats::difference::{Difference, Estimate};
@@ -158,7 +158,7 @@ impl Metric {
         }
     }
 
-    /// Where differences are taken. Nothing has no logarithm.
+    /// The scale on which differences are taken. Zero has no logarithm.
     fn scaled(self, figure: f64) -> Option<f64> {
         match self {
             Metric::Errors => Some(figure),
@@ -176,7 +176,7 @@ impl Metric {
         Estimate::of_mean(&each.collect::<Option<Vec<f64>>>()?)
     }
 
-    /// An estimate on the scale of differences, no surer than what it was made of.
+    /// An estimate on the scale of differences, no surer than the data it comes from.
     fn rounded(self, estimate: Estimate, resolution: Resolution) -> Estimate {
         match self {
             // On a logarithmic scale, one request is its share of all.
@@ -238,7 +238,7 @@ impl Series {
         values.dedup();
         let place = |time: &f64| values.partition_point(|value| value < time);
         let together = windows.len().div_ceil(MOST_WINDOWS).max(1);
-        // What is left over at the end would be a shorter window than the others.
+        // The rest at the end would be a shorter window than the others.
         let windows = windows.chunks_exact(together).map(|group| Drawable {
             throughput: group.iter().map(|w| w.throughput).sum::<f64>() / together as f64,
             requests: group.iter().map(|w| w.requests).sum(),

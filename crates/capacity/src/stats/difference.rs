@@ -1,8 +1,10 @@
-//! By how much two means differ, and how sure that is.
+//! How much two means differ, and how sure that is.
 //!
-//! Sources: Welch, "The generalization of 'Student's' problem when several different population
-//! variances are involved", Biometrika 34 (1947); Satterthwaite, "An approximate distribution of
-//! estimates of variance components", Biometrics Bulletin 2 (1946).
+//! Sources:
+//! Welch, "The generalization of 'Student's' problem when several different population variances are
+//! involved", Biometrika 34 (1947).
+//! Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics Bulletin 2
+//! (1946).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -26,7 +28,7 @@ pub(crate) struct Estimate {
 }
 
 impl Difference {
-    /// The interval leaves no doubt that there is one.
+    /// Whether the interval excludes 0.
     pub fn is_significant(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
@@ -57,8 +59,8 @@ impl Estimate {
         Some(Estimate { value: mean, variance: squares / (n - 1.0) / n, degrees: n - 1.0 })
     }
 
-    /// The estimate for values that were rounded to a step: equal ones may differ by one step. Half of its
-    /// square as the least variance gives a difference a standard error of at least one step.
+    /// The estimate for values that were rounded to a step. Equal values may differ by one step. With half
+    /// of its square as the least variance, a difference has a standard error of at least one step.
     pub(crate) fn rounded_to(self, step: f64) -> Estimate {
         Estimate { variance: self.variance.max(step * step / 2.0), ..self }
     }

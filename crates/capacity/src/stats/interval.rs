@@ -17,7 +17,7 @@ pub struct Interval {
 const SEED: u64 = 3;
 
 impl Interval {
-    /// The interval of the mean of `windows`, each the mean of an equally long stretch; neighbours may
+    /// The interval of the mean of `windows`. Each is the mean of an equally long stretch. Neighbours may
     /// resemble each other ([`bootstrap`]).
     pub fn of_windows(windows: &[f64]) -> Interval {
         let mean = |drawn: &[usize]| {
@@ -30,7 +30,8 @@ impl Interval {
         Interval { mean: mean(&all), half_width }
     }
 
-    /// The interval in which another value like these will be, about their mean; no width for a single one.
+    /// The interval in which another value like these will lie, about their mean. A single value has no
+    /// width.
     pub fn of_another(values: &[f64]) -> Interval {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;

@@ -1,8 +1,8 @@
-//! Demands by regression: the slope of busy seconds over requests is what a request costs, whatever
-//! else ran meanwhile; that is the intercept.
+//! Demands by regression. The slope of busy seconds over requests is what a request costs. The intercept is
+//! what else ran meanwhile.
 //!
-//! Source: Rolia and Vetland, "Parameter Estimation for Performance Models of Distributed Application
-//! Systems", CASCON 1995; ordinary least squares with Student's t.
+//! Ordinary least squares with Student's t. Source: Rolia and Vetland, "Parameter Estimation for
+//! Performance Models of Distributed Application Systems", CASCON 1995.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use crate::stats::interval::{Interval, student_t_975};
 pub struct Line {
     /// What one request costs, with its 95 % interval.
     pub slope: Interval,
-    /// What is there without any.
+    /// What is used without any request.
     pub intercept: f64,
 }
 
@@ -37,7 +37,7 @@ impl Line {
         Some(Line { slope: Interval { mean: slope, half_width }, intercept })
     }
 
-    /// The slope, where its interval excludes 0: else nothing is known to be there.
+    /// The slope, if its interval excludes 0. Otherwise there may be no demand.
     pub fn demand(&self) -> Option<f64> {
         (self.slope.mean > self.slope.half_width).then_some(self.slope.mean)
     }

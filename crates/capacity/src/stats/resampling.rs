@@ -1,4 +1,4 @@
-//! Intervals of a prediction from draws of what it rests on.
+//! Intervals of a prediction, from draws of the models that it rests on.
 
 use crate::calibration::{INTERVAL_TAIL, PROBE_DEVIATION};
 

@@ -50,8 +50,8 @@ fn threads_that_take_turns_at_a_core_are_cpu_bound() {
     assert_eq!(kinds(&m, &e)[0], Kind::CpuBound);
 }
 
-// Two threads that wait 12 ms and take turns at one core for 13 ms. The knee is soft, so that a slot more is given than
-// they fill: that makes no more of a request wait.
+// Two threads wait 12 ms and take turns at one core for 13 ms. The knee is soft, so there is one slot more
+// than they fill. A request does not wait more because of that.
 #[test]
 fn an_extra_slot_does_not_hide_cpu() {
     let mut m = model(3, 0.02516, 0.01335, 2.0);
@@ -73,7 +73,7 @@ fn a_waiting_app_states_its_cpu_share() {
     assert!((cpu_share - 0.45).abs() < 1e-9, "{findings:?}");
 }
 
-// Measured beside other programs: 123 and 225 requests/s, each as likely 3 % more or less.
+// Measured beside other programs: 123 and 225 requests/s, each give or take 3 %.
 #[test]
 fn a_shortfall_that_may_be_chance_is_none() {
     let measured = |s: Saturation| Saturation { error: 0.03, ..s };
@@ -118,7 +118,7 @@ fn threads_on_full_cores() {
     assert_eq!(kinds(&m, &e), [Kind::Oversubscribed, Kind::CpuBound]);
 }
 
-// Two JVMs that have compiled everything do as much as one: there is nothing left that the second could have.
+// Two JVMs that have compiled everything complete as much as one. One leaves no CPU to the second.
 #[test]
 fn one_that_fills_every_core_leaves_none_to_another() {
     let found = |one: Saturation, two: Saturation| {
@@ -128,7 +128,7 @@ fn one_that_fills_every_core_leaves_none_to_another() {
     };
     let (alone, beside) = (saturation(1, 950.0, 0.002, 2.0), saturation(2, 940.0, 0.002, 2.0));
     assert_eq!(found(alone, beside), Kind::Oversubscribed);
-    // With half a core of others, it is not known what it would fill without them.
+    // Other programs use half a core. What the instance would fill without them is not known.
     let others = saturation(1, 700.0, 0.002, 2.0);
     assert_eq!(found(others, saturation(2, 700.0, 0.002, 2.0)), Kind::CpuBound);
     assert_eq!(
@@ -212,7 +212,7 @@ fn failures_above_the_goal_are_found() {
     assert!(is_share, "{findings:?}");
 }
 
-// A full limit alone is the page cache's business.
+// A full limit alone is the page cache.
 #[test]
 fn a_full_cache_is_no_pressure() {
     let (m, e) = saturated(saturation(1, 20.0, 0.01, 0.2), saturation(2, 40.0, 0.01, 0.4));
@@ -267,7 +267,7 @@ fn an_app_below_its_offered_load_has_no_headroom() {
     assert_eq!(kinds(&m, &with(load(Outcome::of(4.0, 40.0)))), [Kind::Waiting]);
 }
 
-// 200 ms of waiting each, as far as 64 at once were tried, and 400 users are asked for.
+// Each request waits 200 ms. Up to 64 at once were tried, and the goal has 400 users.
 #[test]
 fn a_load_that_cannot_be_sent_is_generator_bound() {
     let endless = ladder(&[1, 2, 4, 8, 16, 32, 64].map(|c| (c, 5.0 * c as f64)));
@@ -280,7 +280,7 @@ fn a_load_that_cannot_be_sent_is_generator_bound() {
     assert_eq!(kinds(&m, &e), [Kind::GeneratorBound]);
     assert_eq!((instance_limit(&m, &e), findings[0].confidence), (Kind::GeneratorBound, 0.99));
     assert_eq!(findings[0].remedy, Remedy::OpenFiles(1456));
-    // An end that was reached is the app's own all the same.
+    // An end of growth that was reached is still the app's own.
     let serial = Evidence { shortage, ..Evidence::new(saturation(1, 5.0, 0.001, 0.1)) };
     let kinds = kinds(&model(1, 0.2, 0.001, 2.0), &serial);
     assert_eq!(kinds, [Kind::GeneratorBound, Kind::Serialized, Kind::Waiting]);
@@ -314,7 +314,8 @@ fn a_full_balancer_hides_the_limit_of_the_app() {
     assert_eq!(kinds(&m, &full(busy)), [Kind::BalancerBound], "a busy thread was not the limit");
 }
 
-// On sixteen cores one instance leaves the balancer's thread a quarter, as the trial said; two would need all of it.
+// On sixteen cores, one instance leaves a quarter of the balancer's thread, as the trial said. Two would
+// need all of it.
 #[test]
 fn a_full_balancer_is_no_shared_dependency() {
     let relayed = |s: Saturation| Saturation { relay_demand: 2.2e-5, relay_thread: 1.5e-5, ..s };

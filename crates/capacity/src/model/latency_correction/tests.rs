@@ -39,7 +39,7 @@ fn percentiles_stay_in_their_order_and_throughput_as_it_was() {
     assert!(r.p50 <= r.p95 && r.p95 <= r.p99, "{r:?}");
 }
 
-// Express at 10 requests/s: 0.41 ms of a busy ladder, 1.13 of cores that sleep.
+// Express at 10 requests/s: 0.41 ms on a busy ladder, and 1.13 ms on cores that sleep.
 #[test]
 fn with_little_to_do_every_count_is_as_slow_as_the_measured_one() {
     let plain = model(1, 0.0004, 0.0003, 2.0);
@@ -64,7 +64,7 @@ fn with_little_to_do_every_count_is_as_slow_as_the_measured_one() {
     assert!((ratio - 3.0).abs() < 0.05, "as the median: {ratio}");
 }
 
-// One of two instances with half of the load is busy: nothing sleeps there.
+// If two share the load, one of them has half of it. That keeps it busy, and nothing sleeps.
 #[test]
 fn a_busy_count_does_not_pay_for_sleeping_cores() {
     let mut fitted = model(1, 0.02, 0.001, 2.0);
@@ -77,7 +77,7 @@ fn a_busy_count_does_not_pay_for_sleeping_cores() {
     assert!(p50(&fitted, 1) < 1.7 * one, "{}", p50(&fitted, 1));
 }
 
-// Where more is sent than completed the times are those of a queue that grew for as long as it was watched.
+// If more is sent than completed, the times are those of a queue that grew for as long as the probe.
 #[test]
 fn an_overload_says_nothing() {
     let (plain, _, goal) = corrected();

@@ -21,7 +21,7 @@ fn the_cores_end_the_line() {
     assert!(m.is_cpu_limited(2) && !m.is_cpu_limited(1));
 }
 
-// Two JVMs that still warm up: what they do not get out of the cores, one did.
+// Two JVMs that still warm up use the cores less well than one did.
 #[test]
 fn one_alone_is_predicted_as_it_was_measured() {
     let mut m = model(4, 8e-4, 2.9e-4, 2.0);
@@ -41,7 +41,7 @@ fn idle_cores_and_a_shortfall_are_something_shared() {
     assert!(m.capacity(100) < 21.0);
 }
 
-// The machine was slower for a while: 20 ms of CPU each made 4 requests of 5 ms, then 3.3 of 6 ms.
+// The machine was slower for a while: 20 ms of CPU were 4 requests of 5 ms, and then 3.3 of 6 ms.
 #[test]
 fn under_a_quota_a_dearer_request_is_nothing_shared() {
     let demand = Interval::of_another(&[0.005, 0.0055, 0.006]);
@@ -62,7 +62,7 @@ fn growing_demand_makes_more_instances_slower() {
     let mut m = model(2, 0.002, 0.0018, 2.0);
     m.fit(&[saturation(2, 800.0, 0.0023, 2.0)]);
     assert!(m.capacity(2) < m.capacity(1));
-    // 0.5 ms for 0.41 times as many misses, so 1.21 ms for as many again.
+    // 0.41 times as many further misses cost 0.5 ms. So as many again cost 1.21 ms.
     assert!((m.demand(4) - 0.003007).abs() < 1e-6, "{}", m.demand(4));
     assert!(m.capacity(4) < m.capacity(2));
 }
@@ -96,7 +96,7 @@ fn a_probe_weighs_as_much_as_it_is_sure() {
     }
 }
 
-// 1.3 of 2 cores are neither full nor idle: two lost a third of their throughput with one of them.
+// 1.3 of 2 cores are neither full nor idle. With one core less, two lost a third of their throughput.
 #[test]
 fn a_shortfall_that_a_trial_explains_by_cores_is_not_shared() {
     let two = saturation(2, 485.0, 2.5e-3, 1.3);

@@ -15,7 +15,7 @@ const UNCOUNTED: f64 = 0.1 * PERIODS * PERIOD;
 /// Answers of a run that are enough for its 99th percentile.
 const ANSWERS: usize = 5_000;
 
-/// Less (s) than the clock of any machine tells apart.
+/// Less time (s) than any clock resolves.
 const NOTHING: f64 = 1e-10;
 
 /// What happens at a time.
@@ -32,7 +32,7 @@ enum Event {
     Refill(usize),
 }
 
-/// Ordered by time, then by the order in which they were planned.
+/// An event, ordered by its time and then by when it was planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Planned {
     at: f64,
@@ -62,9 +62,10 @@ struct Instance {
     /// When each was sent, and the CPU seconds that it still needs.
     computing: Vec<(f64, f64)>,
     budget: f64,
-    /// Among instances that hold as many, the one that rested longest is next.
+    /// When it last took or gave back a slot. Of instances that hold as many, the one that rested longest
+    /// is next.
     last: u64,
-    /// Up to when this is true.
+    /// The time for which this state holds.
     at: f64,
 }
 
@@ -86,7 +87,7 @@ pub(super) struct Simulation<'a> {
 }
 
 impl Instance {
-    /// Cores of it all, and of each of its requests.
+    /// Cores of the instance, and of each of its requests.
     fn pace(&self, most: f64) -> (f64, f64) {
         let jobs = self.computing.len() as f64;
         if jobs == 0.0 || self.budget <= 0.0 {
@@ -96,7 +97,7 @@ impl Instance {
         (all, all / jobs)
     }
 
-    /// When a request of it is done or its budget spent, whichever comes first.
+    /// When its next request is done or its budget is spent, whichever comes first.
     fn next(&self, most: f64) -> f64 {
         let (all, each) = self.pace(most);
         if all == 0.0 {
@@ -142,7 +143,7 @@ impl<'a> Simulation<'a> {
             moves: 0,
             responses: Vec::new(),
         };
-        // Nobody's periods begin together.
+        // The periods of the instances do not begin together.
         for instance in 0..system.instances {
             let at = PERIOD * s.random.random_range(0.0..1.0);
             s.instances[instance].budget = system.quota.cores * PERIOD;
@@ -209,15 +210,15 @@ impl<'a> Simulation<'a> {
             }
             Event::Refill(instance) => {
                 self.instances[instance].advance(now, most);
-                // What was left is lost.
+                // An unspent budget is lost.
                 self.instances[instance].budget = self.system.quota.cores * PERIOD;
                 self.plan(now + PERIOD, Event::Refill(instance));
             }
         }
     }
 
-    /// Sends waiting requests to free slots, each to the instance with the fewest in flight. Equal ones take
-    /// turns, as in the balancer under a quota.
+    /// Sends waiting requests to free slots, each to the instance with the fewest in flight. Instances with
+    /// equally many take turns, as in the balancer under a quota.
     fn dispatch(&mut self) {
         while !self.queue.is_empty() {
             let rank = |i: &usize| (self.instances[*i].held, self.instances[*i].last);
