@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Samples until it is dropped.
+/// Takes samples until it is dropped.
 pub struct Recorder {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -74,12 +74,12 @@ impl Recorder {
         self.shared.lock().observer.unwatch(name);
     }
 
-    /// A sample taken now, to begin an interval of one's own.
+    /// A sample taken now, to begin an interval of the caller's own.
     pub fn mark(&self) -> Sample {
         self.shared.lock().observer.sample()
     }
 
-    /// What happened from `mark` until now. Threads that are watched by themselves must still live.
+    /// The usage from `mark` until now. Threads that are watched by themselves must still live.
     pub fn since(&self, mark: &Sample) -> Usage {
         self.mark().since(mark)
     }
@@ -107,7 +107,7 @@ impl Drop for Recorder {
         self.shared.lock().phase = Phase::Stopping;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // It panicked: its message is out already, and a drop must not add another.
+            // The thread panicked. Its message is out already, and a drop must not add another.
             let _ = thread.join();
         }
     }
@@ -120,7 +120,8 @@ impl Shared {
         let mut state = self.lock();
         let mut last = state.observer.sample();
         loop {
-            // From the last sample, not from its due time: after a stall no burst makes up for it.
+            // The next sample is due from the last one, not from the last due time. So no burst of samples
+            // follows a stall.
             let due = last.at + self.interval;
             state = self.wait_until(due, state);
             if state.phase == Phase::Stopping {

@@ -111,8 +111,8 @@ pub struct TargetUsage {
     pub user_cores: f64,
     /// The part of it in the kernel.
     pub system_cores: f64,
-    /// Cores' worth of waiting: seconds per second that its threads were runnable and had no core.
-    /// Time for which a CPU quota held them back counts too (seen on Linux 6.18), see `throttling`.
+    /// Seconds per second for which its threads were runnable and had no core. Time for which a CPU quota
+    /// held them back counts, too (seen on Linux 6.18). See `throttling`.
     pub run_queue_wait: Option<f64>,
     /// Per second: a thread left its core because it had to wait.
     pub voluntary_switches: Option<f64>,
@@ -122,7 +122,7 @@ pub struct TargetUsage {
     pub major_faults: f64,
     /// The thread that used most. Near 1.0, it is what limits a program that has one worker.
     pub busiest_thread: Option<BusiestThread>,
-    /// Bytes by which the memory of the processes that were there all along grew, a second.
+    /// Bytes a second by which the memory grew. Only processes that ran all along count.
     pub rss_growth: f64,
     /// Growth of the private memory that they allocated, touched or not.
     pub data_growth: f64,

@@ -6,7 +6,7 @@ use procfs::{FromBufRead, ProcessCGroups};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The tightest CPU quota above a process and how often it struck, since the group was made.
+/// The tightest CPU quota that binds a process, and its counters since the group was made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuotaCounters {
     /// The control group that has the quota, as a directory.
@@ -21,7 +21,7 @@ pub struct QuotaCounters {
     pub throttled: Duration,
 }
 
-/// The tightest memory limit above a process and how often it struck, since the group was made.
+/// The tightest memory limit that binds a process, and its counters since the group was made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryCounters {
     /// The control group that has the limit, as a directory.
@@ -30,11 +30,11 @@ pub struct MemoryCounters {
     pub limit: u64,
     /// Bytes that it uses now.
     pub used: u64,
-    /// Those of them that the kernel takes back first: page cache that nobody has used lately.
+    /// Used bytes that the kernel takes back first: page cache that was not used lately.
     pub reclaimable: u64,
-    /// Times that it met the limit, so that something had to be given back first.
+    /// How often it reached the limit, so that memory had to be reclaimed first.
     pub hits: u64,
-    /// Processes that were killed because nothing could be given back.
+    /// Processes that were killed because nothing could be reclaimed.
     pub kills: u64,
 }
 
@@ -262,16 +262,17 @@ impl CpuStat {
     }
 }
 
-/// Version 1 says so with the largest number of whole pages.
+/// Version 1 expresses no limit as the largest number of whole pages.
 const UNLIMITED: u64 = 1 << 62;
 
-/// The count behind `key` in a file of a key and a count a line; 0 where the kernel does not say.
+/// The count of `key` in a file with a key and a count on each line. It is 0 if the kernel does not give
+/// it.
 fn count(files: &mut KernelFiles, path: &Path, key: &str) -> u64 {
     let counted = |line: &str| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok();
     files.text(path).ok().and_then(|text| text.lines().find_map(counted)).unwrap_or(0)
 }
 
-/// `cpu.max`: "QUOTA PERIOD" in microseconds, where a quota of "max" is none.
+/// The text of `cpu.max` is "QUOTA PERIOD" in microseconds. A quota of "max" is none.
 fn parse_cpu_max(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
     cores(quota.parse().ok()?, period.parse().ok()?)

@@ -1,4 +1,4 @@
-//! Cumulative counters of what is watched: plain values, whoever read them.
+//! Cumulative counters of what is watched, as plain values.
 
 use crate::kernel::cgroup::{MemoryCounters, QuotaCounters};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The counters of one target: of every process of an instance, or of each watched thread.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counters {
-    /// By identity, so that a process that comes or goes disturbs no other.
+    /// By identity, so that a process that comes or goes does not disturb the others.
     pub tasks: BTreeMap<TaskId, Task>,
     /// The CPU quota that binds it, if one does.
     pub quota: Option<QuotaCounters>,
@@ -16,7 +16,8 @@ pub struct Counters {
     pub memory: Option<MemoryCounters>,
 }
 
-/// A process or thread for as long as the machine runs: an id is reused, an id with its start is not.
+/// Identifies a process or thread for as long as the machine runs. An id is reused, but an id with its
+/// start is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId {
     /// Process or thread id.
@@ -30,9 +31,9 @@ pub struct TaskId {
 pub struct Task {
     /// The process that made it.
     pub parent: i32,
-    /// Whether it still can do anything.
+    /// Whether it can still do anything.
     pub state: TaskState,
-    /// CPU time of all its threads, ended ones too, to 10 ms.
+    /// CPU time of all its threads, including ended ones, to 10 ms.
     pub own: CpuTime,
     /// CPU time of children that ended and were waited for. None for a thread.
     pub reaped: CpuTime,
@@ -40,7 +41,7 @@ pub struct Task {
     pub major_faults: u64,
     /// Resident memory, pages shared with other processes included. None for a thread.
     pub rss_bytes: Option<u64>,
-    /// Private memory that it may write, touched or not: what it has asked for. None for a thread.
+    /// Private memory that it may write, touched or not. This is what it has asked for. None for a thread.
     pub data_bytes: Option<u64>,
     /// Open file descriptors. None for a thread, or when they may not be read.
     pub open_files: Option<u64>,

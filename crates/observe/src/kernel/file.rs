@@ -20,7 +20,7 @@ impl KernelFiles {
         Ok(&self.buffer)
     }
 
-    /// Reads a file as text. Only a thread's name may hold more than ASCII.
+    /// Reads a file as text. Only the name of a thread may contain other characters than ASCII.
     pub(crate) fn text(&mut self, path: impl AsRef<Path>) -> io::Result<&str> {
         std::str::from_utf8(self.bytes(path)?)
             .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))

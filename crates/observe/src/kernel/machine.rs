@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct Machine {
     /// Cores that this process may use at once: its affinity and its CPU quota, rounded down, at least 1.
     pub cores: usize,
-    /// Cores that are online, whoever may use them.
+    /// Cores that are online, including those that this process may not use.
     pub online_cores: usize,
     /// The CPU quota that binds this process, in cores.
     pub quota_cores: Option<f64>,
@@ -24,7 +24,7 @@ pub struct Machine {
     pub kernel: String,
     /// Such as `x86_64`.
     pub architecture: String,
-    /// The processor's name, where the kernel knows one.
+    /// The processor's name, if the kernel knows it.
     pub processor: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct MachineCounters {
     pub listen: Option<ListenCounters>,
 }
 
-/// CPU time by kind, summed over the cores; with the counters that the same file holds.
+/// CPU time by kind, summed over the cores, and the other counters of the same file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MachineCpuTime {
     /// Cores online.
@@ -93,7 +93,8 @@ pub struct PressureTotals {
 pub struct Stalled {
     /// At least one did.
     pub some: Duration,
-    /// All that were not idle did. Of the CPU not before Linux 5.13, and zero for a whole machine.
+    /// All tasks that were not idle did. For the CPU it exists since Linux 5.13, and is zero for a whole
+    /// machine.
     pub full: Option<Duration>,
 }
 
@@ -130,7 +131,7 @@ impl Machine {
             cores,
             online_cores: cpu.map_or(cores, |cpu| cpu.cores),
             quota_cores,
-            // Without a limit, version 1 names a number beyond any memory.
+            // Without a limit, version 1 gives a number beyond any memory.
             memory_bytes: [memory.map(|memory| memory.total), memory_limit]
                 .into_iter()
                 .flatten()

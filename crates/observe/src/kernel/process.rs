@@ -13,7 +13,7 @@ use std::{fs, io};
 
 /// Reads tasks, and remembers what need not be read again.
 pub(crate) struct TaskReader {
-    /// False where the scheduler keeps no statistics: the files may exist and hold zeroes.
+    /// False if the scheduler keeps no statistics. The files may then exist and hold zeroes.
     schedstat: SchedulerStatistics,
     known: HashMap<i32, KnownThread>,
     seen: HashMap<i32, KnownThread>,
@@ -37,7 +37,7 @@ struct KnownThread {
 
 impl TaskReader {
     pub(crate) fn new(files: &mut KernelFiles) -> Self {
-        // A thread that reads this has run, so a zero says that nothing is counted.
+        // A thread that reads this has run. So a zero means that nothing is counted.
         let counted = files
             .bytes("/proc/thread-self/schedstat")
             .ok()
@@ -54,7 +54,7 @@ impl TaskReader {
         }
     }
 
-    /// To be called after each round: threads not met in it are forgotten.
+    /// Call it after each round. It forgets threads that the round did not meet.
     pub(crate) fn end_round(&mut self) {
         self.known = std::mem::take(&mut self.seen);
     }
@@ -119,7 +119,8 @@ impl TaskReader {
         let text = files.bytes(format!("{directory}/schedstat")).ok()?;
         let schedstat = Schedstat::from_read(text).ok()?;
         let known = match self.known.remove(&tid) {
-            // A status file costs more than all else, and a thread that did not run did not switch.
+            // A status file costs more than all other files. A thread that did not run did not switch, so
+            // its file is not read.
             Some(known) if known.slices == schedstat.pcount => known,
             _ => {
                 let (name, switches) = read_status(directory, files, missing)?;
@@ -195,7 +196,7 @@ fn read_status(
     Some((name, switches))
 }
 
-/// The three lines that are wanted of some sixty: a general parser takes longer than the kernel.
+/// Finds three lines among some sixty. A general parser would take longer than the kernel does.
 fn parse_status(text: &str) -> (Arc<str>, Option<Switches>) {
     let value = |key: &str| {
         text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).map(str::trim)
@@ -209,7 +210,7 @@ fn parse_status(text: &str) -> (Arc<str>, Option<Switches>) {
     (value("Name").unwrap_or_default().into(), switches())
 }
 
-/// A process of one thread, as most are, needs no look into its directory of threads.
+/// Most processes have one thread. For them the directory of threads is not read.
 fn thread_ids(directory: &str, pid: i32, count: i64) -> Vec<i32> {
     if count <= 1 {
         return vec![pid];
@@ -237,9 +238,9 @@ fn open_files(directory: &str, missing: &mut BTreeSet<Source>) -> Option<u64> {
     }
 }
 
-/// Since Linux 6.2 the size of the directory is the count; before, and for none open, it is 0.
+/// Since Linux 6.2 the size of the directory is the count. Before, or if none is open, it is 0.
 pub(crate) fn count_open_files(directory: &str) -> io::Result<u64> {
-    // Listing needs a right that `stat` does not: opening first tells the two cases apart.
+    // Listing needs a right that `stat` does not need. Opening first distinguishes the two cases.
     let entries = fs::read_dir(directory)?;
     match fs::metadata(directory)?.len() {
         0 => Ok(entries.count() as u64),
@@ -248,7 +249,7 @@ pub(crate) fn count_open_files(directory: &str) -> io::Result<u64> {
 }
 
 fn ticks(count: u64) -> Duration {
-    // In ns, so that no tick is lost whatever the rate; u64 holds 584 years of them.
+    // In ns, so no tick is lost at any rate. A u64 holds 584 years of them.
     Duration::from_nanos(count.saturating_mul(1_000_000_000 / procfs::ticks_per_second()))
 }
 

@@ -15,10 +15,10 @@ pub struct Sample {
     pub since_boot: Duration,
     /// The whole machine.
     pub machine: MachineCounters,
-    /// What is watched and runs; a target of which nothing runs is not in here.
+    /// Targets that run. A target without a running process or thread is not in here.
     pub targets: BTreeMap<String, Counters>,
-    /// Targets of which no process or thread runs.
+    /// Targets without a running process or thread.
     pub absent: BTreeSet<String>,
-    /// What this machine did not tell.
+    /// Sources of counters that this machine does not have.
     pub missing: BTreeSet<Source>,
 }

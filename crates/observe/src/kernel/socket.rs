@@ -16,13 +16,13 @@ pub struct Sockets {
     /// Ports that it listens on.
     #[serde(default)]
     pub listening: BTreeSet<u16>,
-    /// Connections to its listening ports, those that it has not accepted yet too.
+    /// Connections to its listening ports, including those that it has not accepted yet.
     pub inbound: usize,
-    /// Those of them with bytes that it has not read: a request is let in when it is read.
+    /// Connections among these with bytes that it has not read. A request is let in when it is read.
     pub unread: usize,
     /// Connections that it made, by where they lead.
     pub outbound: BTreeMap<SocketAddr, usize>,
-    /// Files that one of its processes has open, and may have open, of the one that is nearest to its limit.
+    /// Open files and their limit, of the process that is nearest to its limit.
     pub open_files: Option<(u64, u64)>,
 }
 
@@ -138,7 +138,7 @@ mod tests {
         let mut client = TcpStream::connect(address).unwrap();
         client.write_all(b"unread").unwrap();
         let sockets = own();
-        // Both ends are this process's: the one at a port that it listens on is inbound.
+        // Both ends belong to this process. The end at a port on which it listens is inbound.
         assert!(sockets.inbound >= 1 && sockets.unread >= 1, "{sockets:?}");
         assert_eq!(sockets.outbound.get(&address), Some(&1));
     }

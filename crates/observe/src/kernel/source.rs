@@ -1,9 +1,10 @@
-//! What the machine does not tell, by name.
+//! Names the sources of counters that a machine does not have.
 
 use serde::Serialize;
 use std::fmt;
 
-/// A source of counters that is missing here. Its `Display` says what is missing and what that costs.
+/// A source of counters that is missing here. Its `Display` says what is missing, and what cannot be known
+/// without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {

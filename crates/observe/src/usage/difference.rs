@@ -1,4 +1,4 @@
-//! The arithmetic of two samples: counters in, rates out, nothing read.
+//! The arithmetic of two samples: counters in, rates out. It reads nothing.
 
 use crate::kernel::cgroup::{MemoryCounters, QuotaCounters};
 use crate::kernel::counters::{Counters, CpuTime, Task, TaskId, TaskState, Thread};
@@ -81,7 +81,7 @@ impl Interval {
     }
 
     fn machine_cpu(&self, before: &MachineCpuTime, now: &MachineCpuTime) -> MachineCpu {
-        // The kernel's iowait may go backwards, which is no time at all.
+        // The kernel's iowait may go backwards, and then counts as no time.
         let cores = |kind: fn(&MachineCpuTime) -> Duration| {
             self.share(kind(now).saturating_sub(kind(before)))
         };
@@ -101,7 +101,7 @@ impl Interval {
     }
 
     fn pressure(&self, before: &PressureTotals, now: &PressureTotals) -> Pressure {
-        // Time and totals are read a moment apart, so that a full share may come out a little above 1.
+        // Time and totals are read a moment apart, so a full share may come out a little above 1.
         let share =
             |before: Duration, now: Duration| self.share(now.saturating_sub(before)).min(1.0);
         let stall = |before: Stalled, now: Stalled| Stall {
@@ -215,14 +215,14 @@ impl Interval {
         }
     }
 
-    /// Limits the time to what all cores give. A child outside the target that ran for long and is waited
-    /// for now would bring its whole life into the interval.
+    /// Limits the time to what all cores give. A child outside the target may be waited for after it ran
+    /// for long. It would bring its whole CPU time into the interval.
     fn possible(&self, cpu: CpuTime) -> CpuTime {
         let total = (cpu.user + cpu.system).as_secs_f64();
         let Some(cores) = self.cores.and_then(|cores| u32::try_from(cores).ok()) else {
             return cpu;
         };
-        // One tick a core is the rounding of the counters.
+        // The counters are rounded to one tick a core.
         let most = ((self.length + TICK) * cores).as_secs_f64();
         if total <= most {
             return cpu;
@@ -247,7 +247,7 @@ impl Interval {
     }
 }
 
-/// Bytes; a process that came or went says nothing of growth.
+/// Growth in bytes. A process that came or went does not count.
 fn growth(before: &Counters, now: &Counters, of: fn(&Task) -> Option<u64>) -> f64 {
     let grown = now
         .alive()
@@ -269,7 +269,7 @@ struct GrownThread<'a> {
 
 impl<'a> GrownThread<'a> {
     fn between(tid: i32, before: Option<&Thread>, now: &'a Thread) -> Self {
-        // Time on a core never falls: if it did, the id went to another thread.
+        // Time on a core never falls. If it did, the id was given to another thread.
         let before = before.filter(|before| before.ran <= now.ran);
         let switches = now.switches.map(|now| {
             let before = before.and_then(|before| before.switches).unwrap_or_default();
@@ -290,8 +290,8 @@ impl<'a> GrownThread<'a> {
     }
 }
 
-/// The nearest ancestor within the target that is in both samples: whoever waited for `ended` and
-/// for all between them.
+/// The nearest ancestor within the target that is in both samples. It waited for `ended`, or for the
+/// processes between them.
 fn surviving_ancestor(ended: &Task, before: &Counters, now: &Counters) -> Option<i32> {
     let mut parent = ended.parent;
     // A chain of parents is no longer than the number of processes.
@@ -327,7 +327,7 @@ fn throttling(before: Option<&QuotaCounters>, now: Option<&QuotaCounters>) -> Op
     })
 }
 
-/// The sum if every part is known, and there is one.
+/// The sum, if every part is known and there is at least one.
 fn sum<T: std::ops::Add<Output = T>>(parts: impl Iterator<Item = Option<T>>) -> Option<T> {
     parts.reduce(|a, b| Some(a? + b?)).flatten()
 }
