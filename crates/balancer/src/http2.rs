@@ -9,6 +9,7 @@
 //!   streams.
 //! - `head`, `inbound`, `outbound`: headers and bodies as HTTP/1.1 text, both ways.
 //! - `flood`: frames that cause work without a request.
+//! - `trailer_check`: pseudo-header fields in trailers.
 //! - `keepalive`: connections that are idle or dead.
 
 pub(crate) mod flood;
@@ -17,6 +18,7 @@ pub(crate) mod inbound;
 pub(crate) mod keepalive;
 pub(crate) mod outbound;
 pub(crate) mod server_stream;
+mod trailer_check;
 pub(crate) mod upstream_connection;
 pub(crate) mod upstream_pool;
 pub(crate) mod upstream_stream;

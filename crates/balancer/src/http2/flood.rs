@@ -4,6 +4,8 @@
 //! The library limits what it stores: reset streams that were not accepted, header blocks, empty and
 //! tiny DATA, and streams that it had to reset. It does not limit requests that are accepted and then
 //! reset (CVE-2023-44487), nor PING, SETTINGS and unknown frames.
+//!
+//! The header blocks of a client go through the [`TrailerCheck`] on their way.
 
 use std::io;
 use std::pin::Pin;
@@ -14,6 +16,8 @@ use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::http2::trailer_check::TrailerCheck;
 
 /// A connection whose arriving frames are counted.
 #[derive(Debug)]
@@ -35,6 +39,8 @@ pub(crate) struct FrameCounts {
     /// Answers that have not earned a frame yet.
     answers: AtomicU32,
     flooded: AtomicBool,
+    /// Trailers had a pseudo-header field.
+    malformed: AtomicBool,
     /// Bytes that the system has taken.
     taken: AtomicU64,
     /// The system takes no more for now.
@@ -48,6 +54,9 @@ struct Frames {
     skip: usize,
     header: [u8; FRAME_HEADER_BYTES],
     have: usize,
+    /// What checks the trailers, if they are a client's, and whether it reads the present payload.
+    trailers: Option<TrailerCheck>,
+    is_block: bool,
     /// Frames without a request that are still allowed.
     budget: u32,
     refilled: Option<Instant>,
@@ -58,6 +67,9 @@ struct Frames {
 const PREFACE_BYTES: usize = 24;
 
 const FRAME_HEADER_BYTES: usize = 9;
+
+/// The highest number of a stream. The bit above it is reserved.
+const MAX_STREAM: u32 = (1 << 31) - 1;
 
 /// Frames without a request that may come at once. A browser that closes a tab resets all of its
 /// streams, and answers every SETTINGS and PING.
@@ -83,9 +95,16 @@ const WINDOW_UPDATE: u8 = 8;
 
 impl<S> FrameCountedStream<S> {
     pub(crate) fn new(stream: S, ahead: Bytes) -> Self {
-        let (skip, header, have, budget) =
-            (PREFACE_BYTES, [0; FRAME_HEADER_BYTES], 0, MAX_FRAME_BUDGET);
-        let frames = Frames { skip, header, have, budget, refilled: None, pinged: 0 };
+        let frames = Frames {
+            skip: PREFACE_BYTES,
+            header: [0; FRAME_HEADER_BYTES],
+            have: 0,
+            trailers: Some(TrailerCheck::default()),
+            is_block: false,
+            budget: MAX_FRAME_BUDGET,
+            refilled: None,
+            pinged: 0,
+        };
         FrameCountedStream { stream, ahead, frames, count: Arc::default() }
     }
 }
@@ -95,6 +114,7 @@ impl<S> FrameCountedStream<S> {
     pub(crate) fn answering(stream: S) -> Self {
         let mut counted = FrameCountedStream::new(stream, Bytes::new());
         counted.frames.skip = 0;
+        counted.frames.trailers = None;
         counted
     }
 
@@ -150,12 +170,24 @@ impl FrameCounts {
     pub(crate) fn is_flooded(&self) -> bool {
         self.flooded.load(Ordering::Relaxed)
     }
+
+    /// Whether a message has a pseudo-header field in its trailers. Nothing that is read from then on may be
+    /// taken for a whole request.
+    pub(crate) fn is_malformed(&self) -> bool {
+        self.malformed.load(Ordering::Relaxed)
+    }
 }
 
 impl Frames {
     fn see(&mut self, mut bytes: &[u8], count: &FrameCounts) {
         loop {
             let skip = self.skip.min(bytes.len());
+            if self.is_block
+                && let Some(trailers) = &mut self.trailers
+                && trailers.finds(&bytes[..skip])
+            {
+                count.malformed.store(true, Ordering::Relaxed);
+            }
             (self.skip, bytes) = (self.skip - skip, &bytes[skip..]);
             if bytes.is_empty() {
                 return;
@@ -166,10 +198,18 @@ impl Frames {
             if self.have < FRAME_HEADER_BYTES {
                 return;
             }
-            let [high, middle, low, kind, ..] = self.header;
+            let [high, middle, low, kind, flags, stream @ ..] = self.header;
             self.skip = u32::from_be_bytes([0, high, middle, low]) as usize;
             self.have = 0;
             count.saw(kind);
+            self.is_block = matches!(kind, HEADERS | CONTINUATION);
+            match (kind, &mut self.trailers) {
+                (HEADERS, Some(trailers)) => {
+                    trailers.begin(u32::from_be_bytes(stream) & MAX_STREAM, flags, self.skip);
+                }
+                (CONTINUATION, Some(trailers)) => trailers.go_on(self.skip),
+                _ => {}
+            }
             match kind {
                 HEADERS | DATA | CONTINUATION | WINDOW_UPDATE => {}
                 PING if self.is_of_use(count) => {}

@@ -285,6 +285,9 @@ impl AsyncRead for ServerStream {
     ) -> Poll<io::Result<()>> {
         let stream = self.get_mut();
         ready!(stream.poll_read_ready(cx))?;
+        if stream.pool.frame_counts.is_malformed() {
+            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+        }
         match stream.state {
             State::Closed | State::Idle => Poll::Ready(Ok(())),
             _ => stream.inbound.poll_read(cx, room).map_err(broken),

@@ -189,8 +189,10 @@ impl<'s> Session<'s> {
                 return Poll::Ready(());
             }
             let stopping = self.worker.shared.stopping.load(Ordering::Relaxed);
-            if self.count.is_flooded() && !matches!(self.ending, ClosePhase::Closing(_)) {
-                self.close(Reason::ENHANCE_YOUR_CALM);
+            if let Some(reason) = self.breach()
+                && !matches!(self.ending, ClosePhase::Closing(_))
+            {
+                self.close(reason);
             } else if (stopping || self.is_used_up()) && self.ending == ClosePhase::No {
                 self.connection.graceful_shutdown();
                 self.ending = ClosePhase::Draining;
@@ -200,6 +202,15 @@ impl<'s> Session<'s> {
             }
         }
         self.poll_clock(cx)
+    }
+
+    /// What the client did for which its connection ends. RFC 9113 5.4.1 allows that for an error of a stream.
+    fn breach(&self) -> Option<Reason> {
+        match () {
+            () if self.count.is_flooded() => Some(Reason::ENHANCE_YOUR_CALM),
+            () if self.count.is_malformed() => Some(Reason::PROTOCOL_ERROR),
+            () => None,
+        }
     }
 
     /// Whether the client must connect anew for more requests.

@@ -19,6 +19,7 @@ const INITIAL_WINDOW_SIZE: u8 = 4;
 pub(crate) const END_STREAM: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
 const NO_ERROR: u32 = 0;
+const PROTOCOL_ERROR: u32 = 1;
 const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// RFC 9113 3.4.
@@ -42,9 +43,47 @@ fn a_client_that_answers_no_ping_is_gone() {
     stage.until("closed", |now| now.clients.accepted == 1 && now.clients.open == 0);
 }
 
-/// RFC 9113 8.1 calls them malformed; the library leaves them out and takes the rest.
+/// RFC 9113 8.1: they are malformed. The fields are `:path: /` in one place, and in the other the field of the
+/// request with which the table began.
 #[test]
-fn pseudo_header_fields_in_trailers_reach_no_backend() {
+fn pseudo_header_fields_in_trailers_are_refused() {
+    for pseudo in [0x84, 0xbe] {
+        let (origin, _seen) = Origin::answering(OK);
+        let stage = stage(&origin, 1, |_| {});
+        let mut client = stage.client();
+        client.send(opening());
+        let trailers = [pseudo, 0, 1, b'x', 1, b'y'];
+        client.send([upload(), frame(HEADERS, END_STREAM | END_HEADERS, 1, &trailers)].concat());
+        assert_eq!(farewell(client), Some(PROTOCOL_ERROR), "{pseudo:x}");
+        stage.until("closed", |now| now.clients.accepted == 1 && now.clients.open == 0);
+        assert_eq!(stage.backend().counts.requests, 0);
+    }
+}
+
+/// Where the request is on its way already, the backend does not get its end.
+#[test]
+fn a_call_with_pseudo_header_fields_in_its_trailers_is_cut_off() {
+    let (told, seen) = std::sync::mpsc::channel();
+    let origin = Origin::new(move |mut peer| {
+        peer.head();
+        told.send("begun").unwrap();
+        // A part of a body, then neither the end of it nor an answer.
+        assert_eq!(peer.head(), None);
+        told.send("cut off").unwrap();
+    });
+    let stage = stage(&origin, 1, |_| {});
+    let mut client = stage.client();
+    client.send(opening());
+    client.send(frame(HEADERS, END_HEADERS, 1, &call()));
+    client.send(frame(DATA, 0, 1, b"hello"));
+    assert_eq!(seen.recv_timeout(PATIENCE), Ok("begun"));
+    client.send(frame(HEADERS, END_STREAM | END_HEADERS, 1, &[0x84]));
+    assert_eq!(farewell(client), Some(PROTOCOL_ERROR));
+    assert_eq!(seen.recv_timeout(PATIENCE), Ok("cut off"));
+}
+
+#[test]
+fn fields_in_trailers_reach_the_backend() {
     let (told, seen) = std::sync::mpsc::channel();
     let origin = Origin::new(move |mut peer| {
         let text = [peer.head(), peer.head()].map(Option::unwrap);
@@ -54,13 +93,17 @@ fn pseudo_header_fields_in_trailers_reach_no_backend() {
     let stage = stage(&origin, 1, |_| {});
     let mut client = stage.client();
     client.send(opening());
-    client.send(frame(HEADERS, END_HEADERS, 1, &[0x83, 0x86, 0x84, 0x41, 1, b'h']));
-    client.send(frame(DATA, 0, 1, b"hello"));
-    // `:path: /`, then a field of its own.
-    client.send(frame(HEADERS, END_STREAM | END_HEADERS, 1, &[0x84, 0, 1, b'x', 1, b'y']));
+    client.send(upload());
+    client.send(frame(HEADERS, END_STREAM | END_HEADERS, 1, &[0, 1, b'x', 1, b'y']));
     let [head, body] = seen.recv_timeout(PATIENCE).unwrap();
     assert!(head.starts_with("POST / HTTP/1.1\r\n"), "{head}");
     assert_eq!(body, "5\r\nhello\r\n0\r\nx: y\r\n\r\n");
+}
+
+/// A request with a body that has not ended. Its `:authority` goes into the table.
+fn upload() -> Vec<u8> {
+    let head = frame(HEADERS, END_HEADERS, 1, &[0x83, 0x86, 0x84, 0x41, 1, b'h']);
+    [head, frame(DATA, 0, 1, b"hello")].concat()
 }
 
 /// RFC 9113 8.1.1, though a request without content could go to the backend before its end has come.
