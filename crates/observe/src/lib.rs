@@ -30,7 +30,8 @@ mod usage;
 pub use kernel::cgroup::{MemoryCounters, QuotaCounters};
 pub use kernel::counters::{Counters, CpuTime, Switches, Task, TaskId, TaskState, Thread, fullest};
 pub use kernel::machine::{
-    ListenCounters, Machine, MachineCounters, MachineCpuTime, Memory, PressureTotals, Stalled,
+    CoreTime, ListenCounters, Machine, MachineCounters, MachineCpuTime, Memory, PressureTotals,
+    Stalled,
 };
 pub use kernel::sample::Sample;
 pub use kernel::socket::Sockets;

@@ -40,6 +40,8 @@ pub enum Absence {
 pub struct MachineUsage {
     /// CPU by kind.
     pub cpu: Option<MachineCpu>,
+    /// How busy each online core was, 0 to 1. Empty where cores came or went.
+    pub cores: Vec<f64>,
     /// Share of the interval in which work stood still for each resource.
     pub pressure: Option<Pressure>,
     /// At the end of the interval.

@@ -3,7 +3,7 @@
 use crate::kernel::cgroup::{Controller, Hierarchies};
 use crate::kernel::file::KernelFiles;
 use crate::kernel::source::Source;
-use procfs::{FromBufRead, FromBufReadSI, KernelStats, Meminfo};
+use procfs::{CpuTime, FromBufRead, FromBufReadSI, KernelStats, Meminfo};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::thread::available_parallelism;
@@ -33,6 +33,8 @@ pub struct Machine {
 pub struct MachineCounters {
     /// CPU time by kind since boot, summed over the cores.
     pub cpu: Option<MachineCpuTime>,
+    /// What each core did since boot, in the order of `/proc/stat`: those that are online.
+    pub cores: Vec<CoreTime>,
     /// Stall times since boot.
     pub pressure: Option<PressureTotals>,
     /// Memory now.
@@ -66,6 +68,15 @@ pub struct MachineCpuTime {
     pub context_switches: u64,
     /// Threads running or waiting for a core at this moment, ourselves included.
     pub runnable: Option<u32>,
+}
+
+/// What one core did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreTime {
+    /// Programs, kernel and interrupts, and what the host gave to others.
+    pub busy: Duration,
+    /// Nothing to do, or nothing but to wait for a disk.
+    pub idle: Duration,
 }
 
 /// Memory now, in bytes.
@@ -123,13 +134,13 @@ impl Machine {
             .locate(Controller::Memory, &membership)
             .and_then(|group| group.memory_limit(&mut files));
         let memory = files.bytes("/proc/meminfo").ok().and_then(Memory::parse);
-        let cpu = files.bytes("/proc/stat").ok().and_then(MachineCpuTime::parse);
+        let cpu = files.bytes("/proc/stat").ok().and_then(cpu_times);
         let cores = within_quota(available_parallelism().map_or(1, usize::from), quota_cores);
         let system = rustix::system::uname();
         let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
         Self {
             cores,
-            online_cores: cpu.map_or(cores, |cpu| cpu.cores),
+            online_cores: cpu.map_or(cores, |(cpu, _)| cpu.cores),
             quota_cores,
             // Without a limit, version 1 gives a number beyond any memory.
             memory_bytes: [memory.map(|memory| memory.total), memory_limit]
@@ -161,24 +172,30 @@ impl MachineCounters {
                 missing.insert(source);
             }
         };
-        let cpu = files.bytes("/proc/stat").ok().and_then(MachineCpuTime::parse);
-        noted(Source::MachineCpu, cpu.is_none());
+        let times = files.bytes("/proc/stat").ok().and_then(cpu_times);
+        noted(Source::MachineCpu, times.is_none());
+        let (cpu, cores) = times.map_or((None, Vec::new()), |(cpu, cores)| (Some(cpu), cores));
         let memory = files.bytes("/proc/meminfo").ok().and_then(Memory::parse);
         noted(Source::Memory, memory.is_none());
         let pressure = PressureTotals::read(files);
         noted(Source::Pressure, pressure.is_none());
         let listen = files.text("/proc/net/netstat").ok().and_then(ListenCounters::parse);
         noted(Source::ListenQueues, listen.is_none());
-        Self { cpu, pressure, memory, listen }
+        Self { cpu, cores, pressure, memory, listen }
     }
 }
 
+/// The machine and its cores, from the text of `/proc/stat`.
+fn cpu_times(stat: &[u8]) -> Option<(MachineCpuTime, Vec<CoreTime>)> {
+    let stats = KernelStats::from_buf_read(stat, procfs::current_system_info()).ok()?;
+    let cores = stats.cpu_time.iter().map(CoreTime::of).collect();
+    Some((MachineCpuTime::of(&stats), cores))
+}
+
 impl MachineCpuTime {
-    /// From the text of `/proc/stat`.
-    fn parse(stat: &[u8]) -> Option<Self> {
-        let stats = KernelStats::from_buf_read(stat, procfs::current_system_info()).ok()?;
-        let total = stats.total;
-        Some(Self {
+    fn of(stats: &KernelStats) -> Self {
+        let total = &stats.total;
+        Self {
             cores: stats.cpu_time.len(),
             user: total.user_duration(),
             nice: total.nice_duration(),
@@ -190,7 +207,16 @@ impl MachineCpuTime {
             steal: total.steal_duration().unwrap_or_default(),
             context_switches: stats.ctxt,
             runnable: stats.procs_running,
-        })
+        }
+    }
+}
+
+impl CoreTime {
+    fn of(time: &CpuTime) -> Self {
+        let optional = [time.irq_duration(), time.softirq_duration(), time.steal_duration()];
+        let optional: Duration = optional.into_iter().flatten().sum();
+        let busy = time.user_duration() + time.nice_duration() + time.system_duration() + optional;
+        Self { busy, idle: time.idle_duration() + time.iowait_duration().unwrap_or_default() }
     }
 }
 
@@ -246,12 +272,15 @@ mod tests {
     fn cpu_times_by_kind() {
         let text = b"cpu  100 5 40 900 7 1 2 3 0 0\ncpu0 50 5 20 450 7 1 2 3 0 0\ncpu1 50 0 20 450 0 0 0 0 0 0\n\
                      intr 9 1\nctxt 4242\nbtime 1700000000\nprocesses 77\nprocs_running 3\nprocs_blocked 0\n";
-        let cpu = MachineCpuTime::parse(text).unwrap();
+        let (cpu, cores) = cpu_times(text).unwrap();
         // The kernel gives /proc in ticks of 1/100 s on every architecture in use.
         assert_eq!(cpu.user, Duration::from_secs(1));
         assert_eq!(cpu.steal, Duration::from_millis(30));
         assert_eq!((cpu.cores, cpu.context_switches, cpu.runnable), (2, 4242, Some(3)));
-        assert_eq!(MachineCpuTime::parse(b"nonsense\n"), None);
+        let ms = Duration::from_millis;
+        assert_eq!(cores[0], CoreTime { busy: ms(810), idle: ms(4570) });
+        assert_eq!(cores[1], CoreTime { busy: ms(700), idle: ms(4500) });
+        assert_eq!(cpu_times(b"nonsense\n"), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::kernel::cgroup::{MemoryCounters, QuotaCounters};
 use crate::kernel::counters::{Counters, CpuTime, Task, TaskId, TaskState, Thread};
-use crate::kernel::machine::{MachineCounters, MachineCpuTime, PressureTotals, Stalled};
+use crate::kernel::machine::{CoreTime, MachineCounters, MachineCpuTime, PressureTotals, Stalled};
 use crate::kernel::sample::Sample;
 use crate::usage::{
     Absence, BusiestThread, ListenUsage, MachineCpu, MachineUsage, MemoryLimit, Pressure, Stall,
@@ -61,6 +61,13 @@ struct Interval {
     cores: Option<usize>,
 }
 
+/// Of the time that the kernel counted, which is not quite that of the interval.
+fn busy_share((before, now): (&CoreTime, &CoreTime)) -> Option<f64> {
+    let busy = now.busy.saturating_sub(before.busy).as_secs_f64();
+    let idle = now.idle.saturating_sub(before.idle).as_secs_f64();
+    (busy + idle > 0.0).then(|| busy / (busy + idle))
+}
+
 // === impl Interval ===
 
 impl Interval {
@@ -71,6 +78,10 @@ impl Interval {
         });
         MachineUsage {
             cpu: before.cpu.zip(now.cpu).map(|(before, now)| self.machine_cpu(&before, &now)),
+            cores: match before.cores.len() == now.cores.len() {
+                true => before.cores.iter().zip(&now.cores).filter_map(busy_share).collect(),
+                false => Vec::new(),
+            },
             pressure: before
                 .pressure
                 .zip(now.pressure)
