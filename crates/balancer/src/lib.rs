@@ -60,6 +60,7 @@ pub use queue::dispatch::retry_budget::RetryCounts;
 pub use routing::redirect_loop::Redirecting;
 pub use server::balancer::{Balancer, Drained, Handle};
 pub use server::snapshot::{
-    AppSnapshot, BackendPhase, BackendSnapshot, ClientsSnapshot, QueueSnapshot, Snapshot,
+    AppSnapshot, BackendPhase, BackendSnapshot, BackendTimes, ClientsSnapshot, QueueSnapshot,
+    Snapshot,
 };
 pub use tls::hosts::CertificateSnapshot;

@@ -13,6 +13,10 @@ pub struct BackendCounts {
     pub requests: u64,
     /// Final answers by class: `responses[0]` is 1xx (upgrades), `responses[4]` is 5xx.
     pub responses: [u64; 5],
+    /// Answered requests, and the microseconds from the connection to the last byte of all of them together.
+    pub answered: u64,
+    /// See `answered`.
+    pub service_micros: u64,
     /// Connections that failed or took too long to establish.
     pub connect_errors: u64,
     /// Answers whose header was late or whose body stalled.
@@ -103,6 +107,8 @@ impl BackendCounts {
         for (sum, count) in self.responses.iter_mut().zip(other.responses) {
             *sum += count;
         }
+        self.answered += other.answered;
+        self.service_micros += other.service_micros;
         self.connect_errors += other.connect_errors;
         self.timeouts += other.timeouts;
         self.closed += other.closed;
@@ -115,6 +121,15 @@ impl BackendCounts {
         self.connects += other.connects;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
+    }
+}
+
+impl BackendTally {
+    /// A request was answered, this long after the connection.
+    pub(crate) fn answered(&mut self, time: Duration) {
+        self.counts.answered += 1;
+        self.counts.service_micros += time.as_micros() as u64;
+        record(&mut self.service, time);
     }
 }
 

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use crate::backends::backend_state::BackendState;
-use crate::backends::counters::{BackendFault, record};
+use crate::backends::counters::BackendFault;
 use crate::backends::report::Report;
 use crate::config::Config;
 use crate::connection::client::{Client, ResetWatch};
@@ -321,7 +321,7 @@ impl<'r, 'w> Relay<'r, 'w> {
             }
             match fault {
                 Some(fault) => tally.counts.fault(fault),
-                None => record(&mut tally.service, ended - began),
+                None => tally.answered(ended - began),
             }
         });
         if let Some(record) = &mut self.space.record {

@@ -24,7 +24,7 @@ use crate::net::fd_limit;
 use crate::net::inherited::{self, Inherited};
 use crate::net::listener::{BoundAddress, Owner, SocketFile};
 use crate::queue::shared_queue::SharedQueue;
-use crate::server::snapshot::Snapshot;
+use crate::server::snapshot::{BackendTimes, Snapshot};
 use crate::tls::acme::agent::{AcmeAgent, Task};
 use crate::tls::acme::store::Store;
 use crate::tls::reloader::CertificateReloader;
@@ -326,7 +326,12 @@ impl Handle {
 
     /// All counters.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::take(&self.shared)
+        self.snapshot_with(BackendTimes::Included)
+    }
+
+    /// All counters, with or without the service times of each backend.
+    pub fn snapshot_with(&self, times: BackendTimes) -> Snapshot {
+        Snapshot::take(&self.shared, times)
     }
 
     /// Duplicates of all listening sockets, for another process to take over through [`Inherited`].

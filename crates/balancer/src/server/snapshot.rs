@@ -87,8 +87,18 @@ pub struct BackendSnapshot {
     pub idle_connections: usize,
     /// Its counters so far.
     pub counts: BackendCounts,
-    /// From the connection to the last byte of the answer, for answered requests only. Microseconds.
+    /// From the connection to the last byte of the answer, for answered requests only. Microseconds. It is empty
+    /// where [`BackendTimes::LeftOut`] was asked for.
     pub service_time: Histogram<u64>,
+}
+
+/// Whether a snapshot has the service times of each backend, which is most of its cost with many of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendTimes {
+    /// It has them.
+    Included,
+    /// It has none.
+    LeftOut,
 }
 
 /// Whether a backend gets requests.
@@ -143,7 +153,7 @@ impl Snapshot {
         self.apps.iter().flat_map(|app| &app.backends)
     }
 
-    pub(crate) fn take(shared: &Shared) -> Self {
+    pub(crate) fn take(shared: &Shared, times: BackendTimes) -> Self {
         let mut clients = ClientsSnapshot::default();
         for tally in &shared.tallies {
             let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,7 +168,8 @@ impl Snapshot {
             clients.entrance.add(tally.entrance);
         }
         let apps = shared.apps.iter().enumerate();
-        let apps = apps.map(|(index, app)| AppSnapshot::take(AppId::nth(index), app)).collect();
+        let apps =
+            apps.map(|(index, app)| AppSnapshot::take(AppId::nth(index), app, times)).collect();
         let hosts = shared.setups.iter().filter_map(|entrance| entrance.tls.as_ref());
         let certificates = hosts.flat_map(|tls| tls.hosts.snapshot()).collect();
         let log_lines_dropped = shared.log.as_ref().map_or(0, Log::dropped);
@@ -167,13 +178,14 @@ impl Snapshot {
 }
 
 impl AppSnapshot {
-    fn take(id: AppId, app: &App) -> Self {
+    fn take(id: AppId, app: &App, times: BackendTimes) -> Self {
+        let statuses = app.queue.statuses();
         let (depth, max_depth) = app.queue.depth();
         let mut snapshot = AppSnapshot {
             id,
             name: app.config.name.clone(),
             policy: app.config.policy.clone(),
-            backends: app.queue.statuses().iter().map(BackendSnapshot::take).collect(),
+            backends: statuses.iter().map(|status| BackendSnapshot::take(status, times)).collect(),
             retries: app.queue.retries(),
             queue: QueueSnapshot {
                 length: app.config.queue.length,
@@ -195,7 +207,7 @@ impl AppSnapshot {
 }
 
 impl BackendSnapshot {
-    fn take(statuses: &BackendStatus) -> Self {
+    fn take(statuses: &BackendStatus, times: BackendTimes) -> Self {
         let BackendStatus {
             id,
             backend,
@@ -212,7 +224,9 @@ impl BackendSnapshot {
         for tally in &backend.tallies {
             let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
             counts.add(&tally.counts);
-            merge(&mut service_time, &tally.service);
+            if times == BackendTimes::Included {
+                merge(&mut service_time, &tally.service);
+            }
         }
         BackendSnapshot {
             id: *id,
