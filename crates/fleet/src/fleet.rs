@@ -8,8 +8,8 @@ pub(crate) mod status;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use crate::app::App;
 use crate::driver::{Driver, Membership};
 use crate::error::{FleetError, StartError};
-use crate::fleet::slot::{Context, Slot, Stay};
+use crate::fleet::slot::{Ask, Context, Slot, Stay};
 use crate::fleet::status::{MemberStatus, StatusTable};
 
 /// More instances than this have no port each.
@@ -56,6 +56,8 @@ struct Stop {
 enum Operation {
     Scale(usize),
     Reload,
+    /// The instance of this index.
+    Replace(usize),
 }
 
 struct Supervisor {
@@ -83,6 +85,7 @@ impl Fleet {
             status_table: StatusTable::default(),
             last_id: AtomicU64::new(0),
             crash_loops: watch::Sender::new(BTreeMap::new()),
+            asks: Mutex::default(),
         });
         let (commands, command_receiver) = mpsc::unbounded_channel();
         let (stops, stop_receiver) = mpsc::unbounded_channel();
@@ -119,6 +122,22 @@ impl Fleet {
     /// `stop` comes first.
     pub async fn reload(&self) -> Result<(), FleetError> {
         self.request(Operation::Reload).await
+    }
+
+    /// Replaces one instance as [`Fleet::reload`] replaces each. One that waits for its restart is started at once.
+    ///
+    /// # Errors
+    /// As [`Fleet::reload`], and when there is no such instance.
+    pub async fn replace(&self, index: usize) -> Result<(), FleetError> {
+        self.request(Operation::Replace(index)).await
+    }
+
+    /// At most `n` of the last lines that an instance wrote, oldest first, printable; none where it does not serve.
+    pub async fn last_lines(&self, index: usize, n: usize) -> Option<Vec<String>> {
+        let asks = self.handle.context.asks().get(&index).cloned()?;
+        let (reply, lines) = oneshot::channel();
+        asks.send(Ask { n, reply }).await.ok()?;
+        lines.await.ok()
     }
 
     /// Drains and stops all instances at the same time, and ends an operation that is under way. The
@@ -234,6 +253,10 @@ impl Slots {
         match operation {
             Operation::Scale(n) => self.scale(n).await,
             Operation::Reload => self.reload().await,
+            Operation::Replace(index) => match self.by_index.get(&index) {
+                Some(slot) => slot.replace().await,
+                None => Err(FleetError::Stopped),
+            },
         }
     }
 

@@ -14,8 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
-pub(crate) use instance::Context;
-pub(crate) use instance::Stay;
+pub(crate) use instance::{Ask, Context, Stay};
 use instance::{Crash, Refusal, RunningInstance, launch, left, release, retire};
 
 use crate::driver::{Identity, Restarts};
@@ -53,6 +52,7 @@ struct Keeper {
     phase: watch::Sender<Phase>,
     orders: mpsc::Receiver<Reply>,
     leave: watch::Receiver<Stay>,
+    asks: mpsc::Receiver<Ask>,
     /// Since it was steady.
     crashes: Crashes,
     past: Past,
@@ -85,6 +85,8 @@ impl Slot {
         let (phase_sender, phase) = watch::channel(Phase::Pending);
         let (orders, order_receiver) = mpsc::channel(1);
         let (leave, leave_receiver) = watch::channel(Stay::Serve);
+        let (asks, ask_receiver) = mpsc::channel(1);
+        context.asks().insert(index, asks);
         let keeper = Keeper {
             crashes: Crashes::new(context.app.restart.clone()),
             context,
@@ -92,6 +94,7 @@ impl Slot {
             phase: phase_sender,
             orders: order_receiver,
             leave: leave_receiver,
+            asks: ask_receiver,
             past: Past::default(),
             port: None,
             retiring: JoinSet::new(),
@@ -222,6 +225,11 @@ impl Keeper {
                     return End::Crashed(running.crash().await);
                 }
                 Some(reply) = self.orders.recv() => reply,
+                Some(ask) = self.asks.recv() => {
+                    // Who asked may have gone.
+                    let _ = ask.reply.send(running.instance.last_lines(ask.n).await);
+                    continue;
+                }
                 Some(_) = self.retiring.join_next() => continue,
                 () = sleep_until(steady), if !self.crashes.is_empty() => {
                     self.crashes.forget();

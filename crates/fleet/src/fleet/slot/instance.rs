@@ -1,10 +1,10 @@
 //! One instance in its slot, from its start to its end.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::app::App;
@@ -25,6 +25,20 @@ pub(crate) struct Context {
     pub(crate) last_id: AtomicU64,
     /// The crash loops, by index.
     pub(crate) crash_loops: watch::Sender<BTreeMap<usize, FleetError>>,
+    /// Who asks an instance for its output, by index.
+    pub(crate) asks: Mutex<BTreeMap<usize, mpsc::Sender<Ask>>>,
+}
+
+/// A question for the last lines of an instance's output.
+pub(crate) struct Ask {
+    pub(crate) n: usize,
+    pub(crate) reply: oneshot::Sender<Vec<String>>,
+}
+
+impl Context {
+    pub(crate) fn asks(&self) -> MutexGuard<'_, BTreeMap<usize, mpsc::Sender<Ask>>> {
+        self.asks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Whether a slot should go on.

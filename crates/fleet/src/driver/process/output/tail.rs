@@ -57,6 +57,14 @@ fn printable(line: &[u8]) -> String {
             // ECMA-48: parameters, then one final byte from @ to ~.
             while characters.next_if(|next| !('@'..='~').contains(next)).is_some() {}
             characters.next();
+        } else if character == '\u{1b}'
+            && characters.next_if(|next| "]P_^X".contains(*next)).is_some()
+        {
+            // A string, as a link (OSC 8) or a title is, up to BEL or ST.
+            while characters.next_if(|next| !matches!(next, '\u{7}' | '\u{1b}')).is_some() {}
+            if characters.next() == Some('\u{1b}') {
+                characters.next_if_eq(&'\\');
+            }
         } else if character == '\t' || !character.is_control() {
             printable.push(character);
         }
@@ -94,5 +102,8 @@ mod tests {
     #[test]
     fn shows_no_control_sequences() {
         assert_eq!(printable(b"\x1b[1;31mred\x1b[0m \x07\xff\tok\x1b["), "red \u{fffd}\tok");
+        let link = "\x1b]8;;http://evil.example\x1b\\text\x1b]8;;\x07 end";
+        assert_eq!(printable(link.as_bytes()), "text end");
+        assert_eq!(printable(b"\x1b]0;title that never ends"), "");
     }
 }
