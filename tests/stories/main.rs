@@ -16,6 +16,7 @@ mod harness;
 mod history;
 mod kill;
 mod limits;
+mod live_page;
 mod load;
 mod memory;
 mod nginx;

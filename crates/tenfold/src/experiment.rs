@@ -36,9 +36,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Goal, Pattern, Runnable, Workload};
-use crate::document::plan::Plan;
+use crate::document::plan::{self, Plan};
 use crate::process::exit_code::{Signal, misuse};
 use crate::process::signal::Stop;
+use crate::service::deployment::Deployment;
 use crate::terminal::progress::Progress;
 pub use observation::{of_redirects, redirect};
 pub use probe::Abort;
@@ -99,11 +100,17 @@ impl Depth {
 }
 
 impl Experiment {
-    /// Measures and answers. A signal ends it early, with what is known by then.
+    /// The goal as a plan has it.
+    pub fn goal(&self) -> plan::Goal {
+        answer::goal(self)
+    }
+
+    /// Measures and answers. A signal ends it early, with what is known by then. `watch` sees what will run.
     pub async fn run(
         &self,
         stop: &Stop,
         progress: &mut Progress,
+        watch: impl FnOnce(&Deployment),
     ) -> anyhow::Result<(Plan, Option<Signal>)> {
         if self.budget < LEAST_BUDGET {
             return Err(misuse(format!(
@@ -114,6 +121,7 @@ impl Experiment {
         }
         let started_at = Timestamp::now().to_string();
         let mut session = Session::new(self, stop, progress, Budget::new(self.budget)).await?;
+        watch(&session.deployment);
         let end = session.measure().await;
         session.close().await;
         if let Some(path) = &self.record {

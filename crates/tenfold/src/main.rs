@@ -15,6 +15,7 @@
 //! - [`cost`]: measures and prices sizes of one instance and counts of the smallest.
 //! - [`export`]: renders a plan as the settings of systemd, nginx, HAProxy, Compose, foreman and Kubernetes.
 //! - [`report`]: renders documents as text, JSON, Markdown, JUnit, and as ab, wrk and Locust do.
+//! - [`dashboard`]: serves the live page, and what runs as JSON.
 //! - [`cli`]: a file per subcommand: its arguments, what it does, and how it ends.
 
 #![allow(unreachable_pub, reason = "a program has no outside: `pub` means beyond the module here")]
@@ -22,6 +23,7 @@
 mod cli;
 mod config;
 mod cost;
+mod dashboard;
 mod document;
 mod experiment;
 mod export;

@@ -2,6 +2,7 @@
 //!
 //! - [`deployment`]: fleets, balancer and observer, wired together.
 //! - [`cpu_use`]: who used the CPU.
+//! - [`access`]: who may ask over TCP.
 //! - [`admin`]: the socket and the address that control it, its metrics, and takeover.
 //! - [`shutdown`] and [`shutdown_mode`]: why and how it ends.
 //! - [`reexec`]: starts a new process that takes over.
@@ -9,6 +10,7 @@
 //! - [`crash_log`] and [`health_log`]: messages about instances that die and backends that fail.
 //! - [`notify`]: messages to systemd.
 
+pub mod access;
 pub mod admin;
 pub mod cpu_use;
 pub mod crash_log;

@@ -8,6 +8,7 @@
 //! - [`cost`]: whether bigger or more instances are cheaper.
 //! - [`dependency`]: what something that instances lean on used.
 //! - [`crash`]: instances that died while something was measured.
+//! - [`visible`]: text of others, with what would hide written out.
 
 pub mod capacity;
 pub mod contradiction;
@@ -19,3 +20,4 @@ pub mod limit;
 pub mod number;
 pub mod recommendation;
 pub mod trial;
+pub mod visible;

@@ -1,10 +1,32 @@
 // Written by the test `bindings_are_up_to_date` of crates/tenfold: run it with UPDATE_BINDINGS=1 after a change.
 
+export type Action = "scale" | "reload" | "restart" | "drain" | "output" | "start_load" | "edit_load" | "stop_load" | "reset_load";
+
 export type Advice = { growth: Growth, 
 /**
  * One sentence.
  */
 reason: string, };
+
+export type ApiError = { 
+/**
+ * As the status line says it.
+ */
+status: number, 
+/**
+ * What happened and what to do, in a sentence.
+ */
+error: string, };
+
+export type App = { name: string, 
+/**
+ * How the balancer picks an instance.
+ */
+policy: string, 
+/**
+ * Requests that may wait.
+ */
+queue_length: number, };
 
 export type Change = "second_instance" | "one_core_less" | "second_generator" | "no_balancer";
 
@@ -48,6 +70,42 @@ steal?: number | null, };
 
 export type CpuKind = "dedicated" | "shared" | "burstable";
 
+export type Current = { rate: number, failure_rate: number, };
+
+export type Define = { 
+/**
+ * All of them, if they have changed.
+ */
+apps: Array<App> | null, 
+/**
+ * All that can be asked for, if that has changed.
+ */
+actions: Array<Action> | null, 
+/**
+ * Those that came or have changed.
+ */
+instances: Array<Instance>, 
+/**
+ * Ids of those that went.
+ */
+gone: Array<number>, };
+
+export type End = { time_ms: number, 
+/**
+ * A sentence.
+ */
+text: string, 
+/**
+ * Its number in the history, if it is there.
+ */
+run: number | null, 
+/**
+ * What a report of it would hold.
+ */
+report: LiveReport | null, };
+
+export type EventName = "hello" | "reset" | "define" | "tick" | "rows" | "mark" | "load" | "plan" | "end";
+
 export type Fact = { name: string, value: string, };
 
 export type Failure = { method: string, name: string, error: string, occurrences: number, 
@@ -74,7 +132,27 @@ export type Goal = { rate: number | null, users: number | null, think_ms: number
 
 export type Growth = "bigger" | "more" | "either" | "neither" | "unknown";
 
+export type Hello = { schema: string, version: string, boot: string, 
+/**
+ * Id of the newest event.
+ */
+sequence: number, tick_ms: number, };
+
 export type Histograms = { response: string | null, service: string | null, first_byte: string | null, connect: string | null, };
+
+export type Instance = { 
+/**
+ * A restarted instance keeps its name and gets another id.
+ */
+id: number, app: string, name: string, address: string, pid: number | null, 
+/**
+ * Milliseconds since 1970.
+ */
+started_ms: number | null, 
+/**
+ * How it died last, or why it gets no requests, in a sentence.
+ */
+warning: string | null, };
 
 export type InstanceCapacity = { 
 /**
@@ -93,6 +171,18 @@ second_helps: boolean | null, limited_by: Kind,
  * All of it in words.
  */
 reason: string, };
+
+export type InstanceColumns = { id: number, time_ms: Array<number>, in_flight: Array<number | null>, requests: Array<number | null>, service_mean: Array<number | null>, cpu: Array<number | null>, memory: Array<number | null>, };
+
+export type InstanceHistory = { instances: Array<InstanceColumns>, };
+
+export type InstanceOutput = { name: string, 
+/**
+ * The last 200 lines, oldest first, without control characters.
+ */
+lines: Array<string>, };
+
+export type InstanceState = "starting" | "ready" | "draining" | "drained" | "stopping" | "backoff" | "down" | "probing";
 
 export type KeepAlive = "on" | "off";
 
@@ -127,6 +217,180 @@ throttled_cores: number | null, memory_bytes: number | null, memory_used_bytes: 
 memory_hits: number | null, };
 
 export type Limits = { cpus: number | null, memory_bytes: number | null, };
+
+export type LiveHistory = { boot: string, 
+/**
+ * Id of the newest event that is in it.
+ */
+sequence: number, series: Array<Series>, 
+/**
+ * Ten seconds each, before those of `recent`.
+ */
+old: Tier, 
+/**
+ * Single ticks of the last ten minutes.
+ */
+recent: Tier, marks: Array<Mark>, };
+
+export type LiveKind = "up" | "plan" | "load" | "balance";
+
+export type LiveLoad = { 
+/**
+ * Another one for each load of this process.
+ */
+id: number, state: LoadPhase, method: string, 
+/**
+ * The URL, without credentials.
+ */
+target: string, 
+/**
+ * In words, as it was asked for.
+ */
+workload: string, 
+/**
+ * RFC 3339.
+ */
+started_at: string, 
+/**
+ * Milliseconds, without pauses.
+ */
+elapsed_ms: number, 
+/**
+ * When it ends by itself.
+ */
+length_ms: number | null, 
+/**
+ * Users who are there, and who are to be there; null with a rate.
+ */
+users: number | null, users_goal: number | null, 
+/**
+ * Users who come or go a second; null is all at once.
+ */
+ramp: number | null, 
+/**
+ * Requests a second that are asked for; null with users.
+ */
+rate: number | null, 
+/**
+ * The name of the phase of a script or shape.
+ */
+phase: string | null, 
+/**
+ * Whether it was changed while it ran.
+ */
+steered: boolean, requests: number, failures: number, 
+/**
+ * Requests a second over all of it.
+ */
+throughput: number, 
+/**
+ * Over all of it, in milliseconds.
+ */
+p95_ms: number | null, 
+/**
+ * CPU of the generator in cores.
+ */
+generator_cores: number, 
+/**
+ * What the numbers are worth so far.
+ */
+verdict: Verdict, 
+/**
+ * A sentence each.
+ */
+verdict_reasons: Array<string>, 
+/**
+ * The goal for `p95_ms`, if there is one.
+ */
+goal_p95_ms: number | null, 
+/**
+ * Whether the goal is held so far.
+ */
+status: Status, 
+/**
+ * The same in a sentence.
+ */
+sentence: string, 
+/**
+ * Its number in the history, once it has ended.
+ */
+run: number | null, };
+
+export type LiveReport = { document: Plan | Load | Sizing | Comparison, summary: Summary, };
+
+export type LiveState = { 
+/**
+ * `tenfold/live/1`.
+ */
+schema: string, kind: LiveKind, 
+/**
+ * Of the program.
+ */
+version: string, 
+/**
+ * Another one after every start: what was known before is void then.
+ */
+boot: string, 
+/**
+ * Milliseconds since 1970, now.
+ */
+time_ms: number, 
+/**
+ * RFC 3339.
+ */
+started_at: string, 
+/**
+ * Id of the newest event.
+ */
+sequence: number, 
+/**
+ * Milliseconds from one tick to the next. It is 5000 while a plan measures, and 1000 otherwise.
+ */
+tick_ms: number, 
+/**
+ * What runs, in a few words: the apps or the target.
+ */
+name: string, 
+/**
+ * Where requests go.
+ */
+target: string | null, 
+/**
+ * The command that started it, without secrets.
+ */
+command: Array<string>, 
+/**
+ * The goal in a sentence, if there is one.
+ */
+goal: string | null, machine: Machine, 
+/**
+ * What can be asked for now.
+ */
+actions: Array<Action>, apps: Array<App>, instances: Array<Instance>, 
+/**
+ * What the values of a tick are, in their order.
+ */
+series: Array<Series>, 
+/**
+ * What the numbers in `rows.state` are, in their order.
+ */
+states: Array<InstanceState>, tick: Tick | null, 
+/**
+ * Of every instance.
+ */
+rows: Rows | null, 
+/**
+ * The load that runs, or ran last.
+ */
+load: LiveLoad | null, plan: PlanProgress | null, 
+/**
+ * The latest, oldest first.
+ */
+marks: Array<Mark>, 
+/**
+ * There once everything is over.
+ */
+end: End | null, };
 
 export type Load = { schema: string, 
 /**
@@ -211,7 +475,75 @@ windows_measured?: number,
  */
 script: unknown, };
 
+export type LoadEdit = { users?: number, 
+/**
+ * Users who come or go a second.
+ */
+ramp?: number, rate?: number, };
+
+export type LoadPhase = "ramping" | "running" | "paused" | "ending" | "ended";
+
+export type LoadStart = { 
+/**
+ * Users who wait for their answers.
+ */
+users?: number, 
+/**
+ * Users who come a second; all at once without it.
+ */
+ramp?: number, 
+/**
+ * What a user waits between an answer and the next request, in milliseconds; 0 without it.
+ */
+think_ms?: number, 
+/**
+ * Requests a second, whether or not earlier ones are answered.
+ */
+rate?: number, 
+/**
+ * When it ends by itself, in seconds; never without it.
+ */
+run_time_s?: number, 
+/**
+ * `/` without it.
+ */
+path?: string, 
+/**
+ * GET without it.
+ */
+method?: string, 
+/**
+ * The goal: 95 % of the answers come within so many milliseconds.
+ */
+p95_ms?: number, };
+
+export type LoadStatistics = { load: LiveLoad, 
+/**
+ * A row for each kind of request, 500 at most; the last is that of all together.
+ */
+statistics: Array<Statistics>, 
+/**
+ * Requests and failures of each row in the last ten seconds, a second.
+ */
+current: Array<Current>, 
+/**
+ * 500 at most.
+ */
+failures: Array<Failure>, };
+
 export type Machine = { cores: number, memory_bytes: number | null, kernel: string, };
+
+export type Mark = { time_ms: number, kind: MarkKind, 
+/**
+ * A sentence.
+ */
+text: string, 
+/**
+ * The instance's name, if it is about one.
+ */
+instance: string | null, };
+
+export type MarkKind = "membership" | "crash" | "load" | "phase" | "scaling";
 
 export type Measured = { throughput: number, p50_ms: number | null, p95_ms: number | null, };
 
@@ -331,6 +663,24 @@ stop: Stop | null,
  */
 cost: Cost | null, };
 
+export type PlanProgress = { 
+/**
+ * What is measured now.
+ */
+step: string, 
+/**
+ * Seconds, about.
+ */
+left_s: number | null, goal: Goal, max_instances: number, 
+/**
+ * What was measured so far, in order.
+ */
+probes: Array<Probe>, 
+/**
+ * The answer, once it is there.
+ */
+plan: Plan | null, };
+
 export type Point = { instances: number, predicted: Predicted, measured: Measured | null, };
 
 export type Predicted = { throughput: number, low: number, high: number, p50_ms: number | null, p95_ms: number | null, 
@@ -384,6 +734,78 @@ reason: string, };
 export type ReportKind = "plan" | "load" | "cost" | "compare";
 
 export type Requests = { name: string, method: string, requests: number, errors: number, body_bytes: number, response_ms: Times, histogram: string | null, };
+
+export type Reset = { reason: ResetReason, };
+
+export type ResetReason = "slow" | "old" | "restarted";
+
+export type Rows = { time_ms: number, ids: Array<number>, 
+/**
+ * Index into the snapshot's `states`.
+ */
+state: Array<number>, slots: Array<number | null>, in_flight: Array<number | null>, 
+/**
+ * Requests in ten seconds.
+ */
+requests: Array<number | null>, 
+/**
+ * Failures in ten seconds: connections that failed, answers 5xx and what took too long.
+ */
+failures: Array<number | null>, 
+/**
+ * Mean service time of the last second in microseconds.
+ */
+service_mean: Array<number | null>, 
+/**
+ * Its p95. With more than 100 instances it is null.
+ */
+service_p95: Array<number | null>, 
+/**
+ * Thousandths of a core.
+ */
+cpu: Array<number | null>, 
+/**
+ * MiB.
+ */
+memory: Array<number | null>, restarts: Array<number | null>, };
+
+export type RunDocument = { id: number, kind: string, report: LiveReport, };
+
+export type RunEntry = { id: number, 
+/**
+ * `plan`, `load` or `cost`.
+ */
+kind: string, 
+/**
+ * RFC 3339.
+ */
+started_at: string, command: string, 
+/**
+ * The answer in a sentence.
+ */
+summary: string, };
+
+export type RunList = { 
+/**
+ * Newest first.
+ */
+runs: Array<RunEntry>, 
+/**
+ * Whether there are older ones.
+ */
+more: boolean, };
+
+export type Series = { name: SeriesName, 
+/**
+ * Of `core`: which one.
+ */
+index: number | null, unit: Unit, 
+/**
+ * The value in `unit` is the integer divided by this.
+ */
+per: number, };
+
+export type SeriesName = "requests" | "failures" | "offered" | "p50" | "p75" | "p90" | "p95" | "p99" | "max" | "users" | "in_flight" | "queued" | "queue_p50" | "queue_p95" | "shed" | "instances" | "ready" | "cpu_app" | "cpu_dependencies" | "cpu_balancer" | "cpu_generator" | "cpu_other" | "cpu_steal" | "core";
 
 export type Setting = { instances: number, 
 /**
@@ -537,7 +959,47 @@ latency: Array<LatencyCurve>,
  */
 statistics: Array<Statistics>, };
 
+export type Tick = { 
+/**
+ * Milliseconds since 1970.
+ */
+time_ms: number, values: Array<number | null>, };
+
+export type Tier = { 
+/**
+ * Milliseconds since 1970, the end of each.
+ */
+time_ms: Array<number>, 
+/**
+ * A column for each series; the least value where a point stands for several ticks.
+ */
+min: Array<Array<number | null>>, 
+/**
+ * The greatest values. It is empty where each point is one tick.
+ */
+max: Array<Array<number | null>>, };
+
 export type Times = { mean: number | null, p50: number | null, p75: number | null, p90: number | null, p95: number | null, p99: number | null, p999: number | null, max: number | null, };
+
+export type Trend = { kind: string, command: string, points: Array<TrendPoint>, };
+
+export type TrendPoint = { id: number, started_at: string, 
+/**
+ * Of a load what was completed, and of a plan what one instance completed at most, a second.
+ */
+throughput: number | null, 
+/**
+ * Milliseconds. Of a plan it is that of the recommended count.
+ */
+p95_ms: number | null, 
+/**
+ * Share of requests that failed.
+ */
+error_ratio: number | null, 
+/**
+ * The recommended count of a plan.
+ */
+instances: number | null, verdict: Verdict, };
 
 export type Trial = { change: Change, 
 /**
@@ -560,6 +1022,8 @@ shows: Kind,
  * All of it in a sentence.
  */
 text: string, };
+
+export type Unit = "per_second" | "milliseconds" | "cores" | "count";
 
 export type Verdict = "valid" | "suspect" | "invalid";
 

@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::Router;
 use balancer::{Address, Balancer, Slots};
 use clap::Args;
 use fleet::{Cpus, leftovers};
 
 use crate::config::{self, Balancing, BalancingArguments, Wanted, quantity};
+use crate::dashboard::model::state::Kind;
+use crate::dashboard::{About, Dashboard, Source};
 use crate::process::exit_code::{Outcome, misuse};
 use crate::process::heap;
 use crate::process::sched_slice;
@@ -57,10 +60,20 @@ impl Arguments {
         health_log::tell(&balancer.handle());
         heap::start_trimming();
         let handle = balancer.handle();
+        let dashboard = match balancing.admin {
+            Some(_) => {
+                let about = About::serving(Kind::Balance, &balancing, balancer.addresses());
+                let source = Source::of_balancer(handle.clone())?;
+                Some(Dashboard::serving(about, source, None))
+            }
+            None => None,
+        };
+        let page = dashboard.as_ref().map_or_else(Router::new, Dashboard::routes);
         let controlled =
             Controlled::Balancer { handle, read_again: Arc::new(move || self.read_again()) };
         let control = takeover.control();
-        let admin = Admin::open(&balancing, balancer.addresses(), controlled, control)?;
+        let admin = Admin::open(&balancing, balancer.addresses(), controlled, control, page)?;
+        dashboard.iter().for_each(Dashboard::start);
         balancer.open();
         let predecessor = takeover.complete().await;
         output::announce(format_args!(
@@ -75,6 +88,14 @@ impl Arguments {
         notify::ready();
         let ending = ShutdownCause::wait(&stop, &admin).await;
         ending.announce(&admin, balancing.drain);
+        if let Some(dashboard) = &dashboard {
+            match ending {
+                ShutdownCause::TakenOver(_) => dashboard.leave(),
+                ShutdownCause::Signal(_) | ShutdownCause::Asked => {
+                    dashboard.close("It was stopped.").await;
+                }
+            }
+        }
         shutdown::mode(&admin, balancing.drain).apply(balancer).await;
         admin.close().await;
         Ok(ending.outcome())

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use capacity::stats::comparison::Metric;
 use clap::Args;
 
@@ -14,7 +13,7 @@ use crate::report;
 use crate::store;
 use crate::store::file;
 use crate::store::redaction::own_command;
-use crate::store::saved_run::{Place, SavedRun};
+use crate::store::saved_run::load_run;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -70,22 +69,7 @@ fn named(list: &str) -> anyhow::Result<Vec<Named>> {
 }
 
 fn one(name: &str) -> anyhow::Result<Named> {
-    let place: Place = name.parse().map_err(misuse)?;
-    let SavedRun { name, kind, document } = place.read(Some("load"))?;
-    if kind != "load" {
-        let run = match place {
-            Place::History(_) => format!("run {name}"),
-            Place::File(_) => name,
-        };
-        return Err(misuse(format!("{run} is a {kind}: only load runs can be compared")));
-    }
-    let document = serde_json::from_str(&document).map_err(|error| match place {
-        Place::History(_) => anyhow!("run {name} cannot be read: compare another"),
-        Place::File(_) => misuse(format!(
-            "{name} is not a load report ({error}): write one with tenfold load --json or --report"
-        )),
-    })?;
-    Ok(Named { name, document })
+    load_run(&name.parse().map_err(misuse)?)
 }
 
 /// `p95:5%`.

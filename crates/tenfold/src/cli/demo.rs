@@ -39,7 +39,7 @@ impl Arguments {
         let stop = Stop::listen()?;
         let (mut plan, signal) = {
             let mut progress = Progress::new(self.quiet);
-            experiment.run(&stop, &mut progress).await?
+            experiment.run(&stop, &mut progress, |_| ()).await?
         };
         // Wherever this program lies, that is what a user would type.
         plan.command[0] = "tenfold".to_owned();

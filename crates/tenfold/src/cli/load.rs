@@ -39,6 +39,8 @@ use self::script::ScriptArguments;
 use self::target::TargetArguments;
 use self::thresholds::ThresholdArguments;
 use self::watch::ViewArguments;
+use crate::dashboard::model::state::Kind;
+use crate::dashboard::{About, Pace, Page, PageArguments, Source, alone};
 use crate::document::load::{Document, Order};
 use crate::document::resources::Machine;
 use crate::document::verdict::Verdict;
@@ -68,6 +70,8 @@ pub struct Arguments {
     outputs: OutputArguments,
     #[command(flatten)]
     view: ViewArguments,
+    #[command(flatten)]
+    page: PageArguments,
     #[command(flatten)]
     foreign_flags: ForeignFlags,
 }
@@ -108,6 +112,7 @@ impl Arguments {
             None => "correct the URL",
         };
         reach(&config.target, elsewhere).await?;
+        let page = self.page(&order)?;
         let awake = self.connections.dma_latency.map(wakeup_latency::bound).transpose()?;
         let interrupt = config.interrupt.clone();
         let run = match begin(config, &stop).await? {
@@ -117,8 +122,16 @@ impl Arguments {
                 return Ok(Outcome::Stopped(signal));
             }
         };
+        let run = Arc::new(run);
+        if let Some(Page { dashboard, .. }) = &page {
+            dashboard.watch(Source::of_machine()?);
+            dashboard.begin_load(&run, &order, self.thresholds.p95_ms());
+            dashboard.start();
+        }
         let watched = self.view.watch(&run, &stop, &order).await;
         let steered = run.control().present().steered;
+        page.iter().for_each(|page| page.dashboard.release_load());
+        let run = alone(run).await;
         let unheard = matches!(watched, Ok(None)).then_some(&stop);
         let (measured, signal) = conclude(run, &interrupt, unheard).await?;
         drop(awake);
@@ -132,9 +145,24 @@ impl Arguments {
         document.thresholds.extend(checked);
         // Shown before it is kept: what was measured must not be lost with the disk.
         let shown = self.outputs.write(&document);
-        keep(&history, &document)?;
+        let kept = keep(&history, &document);
+        if let Some(page) = page {
+            page.dashboard.end_load(&document, kept.as_ref().ok().copied());
+            page.close().await;
+        }
+        kept?;
         shown?;
         Ok(outcome(&document, watched?.or(signal), &self.thresholds))
+    }
+
+    fn page(&self, order: &Order) -> anyhow::Result<Option<Page>> {
+        let about = About {
+            kind: Kind::Load,
+            name: order.target.clone(),
+            target: Some(order.target.clone()),
+            goal: self.thresholds.described(),
+        };
+        self.page.open(about, Pace::Serving)
     }
 
     /// What the script asks for; users, rates and ends that are given go before its phases.
@@ -277,7 +305,7 @@ fn outcome(document: &Document, signal: Option<Signal>, asked: &ThresholdArgumen
     }
 }
 
-fn keep(history: &History, document: &Document) -> anyhow::Result<()> {
+fn keep(history: &History, document: &Document) -> anyhow::Result<i64> {
     history.add(&NewRun {
         kind: "load",
         directory: &history::here(),
@@ -285,8 +313,7 @@ fn keep(history: &History, document: &Document) -> anyhow::Result<()> {
         command: &document.target,
         summary: &report::summary(document),
         document: &serde_json::to_string(document)?,
-    })?;
-    Ok(())
+    })
 }
 
 #[cfg(test)]

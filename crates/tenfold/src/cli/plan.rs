@@ -1,6 +1,7 @@
 //! `tenfold plan`: measure an app and say how many instances it needs.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,6 +11,8 @@ use crate::config::{
     self, File, GoalArguments, LimitArguments, RequestArguments, Workload, WorkloadArguments,
     quantity,
 };
+use crate::dashboard::model::state::Kind;
+use crate::dashboard::{About, Pace, Page, PageArguments, Source};
 use crate::document::plan::Plan;
 use crate::document::verdict::Verdict;
 use crate::experiment::{Depth, Experiment, NO_WORKLOAD, SuspectAnswer};
@@ -18,8 +21,9 @@ use crate::process::exit_code::{Outcome, Signal, misuse};
 use crate::process::signal::Stop;
 use crate::report;
 use crate::report::plan::Rows;
+use crate::service::deployment::Deployment;
 use crate::store::history::{self, History, NewRun};
-use crate::store::redaction::own_command;
+use crate::store::redaction::{command_without_secrets, own_command};
 use crate::store::state_dir;
 
 #[derive(Args, Debug)]
@@ -76,6 +80,8 @@ pub struct Arguments {
     #[arg(help_heading = "Output", long, value_name = "FILE", hide = true)]
     record: Option<PathBuf>,
     #[command(flatten)]
+    page: PageArguments,
+    #[command(flatten)]
     question: Question,
 }
 
@@ -90,9 +96,20 @@ impl Arguments {
         let history = History::open()?;
         let experiment = self.experiment(&file)?;
         let stop = Stop::listen()?;
+        let page = self.page(&experiment)?;
         let (mut plan, signal) = {
             let mut progress = self.question.progress();
-            experiment.run(&stop, &mut progress).await?
+            if let Some(Page { dashboard, .. }) = &page {
+                let dashboard = Arc::clone(dashboard);
+                progress = progress.tell(move |news| dashboard.tell_plan(&news));
+            }
+            let watch = |deployment: &Deployment| {
+                if let Some(Page { dashboard, .. }) = &page {
+                    dashboard.watch(Source::of(deployment));
+                    dashboard.start();
+                }
+            };
+            experiment.run(&stop, &mut progress, watch).await?
         };
         plan.app = Some(config::app_settings(&experiment.runnable, &file));
         plan.invocation = Some(own_command());
@@ -100,9 +117,30 @@ impl Arguments {
         // Shown before it is kept: what was measured must not be lost with the disk.
         let text = |plan: &Plan| report::plan::text(plan, Rows::of(self.all));
         let shown = self.question.show(&plan, text, report::page::plan);
-        keep(&history, &plan, experiment.runnable.source.directory())?;
+        let kept = keep(&history, &plan, experiment.runnable.source.directory());
+        if let Some(page) = page {
+            page.dashboard.end_plan(&plan, kept.as_ref().ok().copied());
+            page.close().await;
+        }
+        kept?;
         shown?;
         Ok(outcome(&plan, signal))
+    }
+
+    fn page(&self, experiment: &Experiment) -> anyhow::Result<Option<Page>> {
+        let goal = experiment.goal();
+        let words = experiment.runnable.source.words();
+        let about = About {
+            kind: Kind::Plan,
+            name: command_without_secrets(&words).join(" "),
+            target: None,
+            goal: Some(report::plan::goal(&goal)),
+        };
+        let page = self.page.open(about, Pace::Measuring)?;
+        if let Some(page) = &page {
+            page.dashboard.begin_plan(goal, experiment.max_instances);
+        }
+        Ok(page)
     }
 
     fn experiment(&self, file: &File) -> anyhow::Result<Experiment> {
@@ -181,7 +219,7 @@ impl Arguments {
 }
 
 /// The history's summary is the answer itself. `directory` is the app's, which `up` finds its slots by.
-pub fn keep(history: &History, plan: &Plan, directory: Option<&Path>) -> anyhow::Result<()> {
+pub fn keep(history: &History, plan: &Plan, directory: Option<&Path>) -> anyhow::Result<i64> {
     let answer = plan.answer().unwrap_or("no answer");
     let summary = match plan.verdict {
         Verdict::Valid => answer.to_owned(),
@@ -195,8 +233,7 @@ pub fn keep(history: &History, plan: &Plan, directory: Option<&Path>) -> anyhow:
         command: &plan.command.join(" "),
         summary: &summary,
         document: &serde_json::to_string(plan)?,
-    })?;
-    Ok(())
+    })
 }
 
 /// How a plan ends.

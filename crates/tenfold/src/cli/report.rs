@@ -26,21 +26,10 @@ impl Arguments {
     pub fn run(self) -> anyhow::Result<Outcome> {
         file::check(&self.output)?;
         let SavedRun { name, kind, document } = self.run.read(None)?;
-        let damaged = || {
+        let detail = if self.full { Detail::Full } else { Detail::Compact };
+        let html = page::saved(&kind, &document, detail).with_context(|| {
             format!("run {name} cannot be read: `tenfold show {name} --json -` shows what is there")
-        };
-        let html = match kind.as_str() {
-            "plan" => page::plan(&serde_json::from_str(&document).with_context(damaged)?)?,
-            "cost" => page::cost(&serde_json::from_str(&document).with_context(damaged)?)?,
-            // The runs themselves are not in it.
-            "compare" => {
-                page::comparison(&serde_json::from_str(&document).with_context(damaged)?, &[], &[])?
-            }
-            _ => {
-                let detail = if self.full { Detail::Full } else { Detail::Compact };
-                page::load(&serde_json::from_str(&document).with_context(damaged)?, detail)?
-            }
-        };
+        })?;
         file::write(&html, &self.output)?;
         Ok(Outcome::Done)
     }

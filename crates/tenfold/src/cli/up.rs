@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use balancer::{Backend, Slots};
 use clap::Args;
 use tokio::task::JoinSet;
@@ -13,6 +14,8 @@ use crate::config::{
     self, AppArguments, Balancing, BalancingArguments, InstanceSource, LimitArguments, Members,
     Served, Wanted, quantity,
 };
+use crate::dashboard::model::state::Kind;
+use crate::dashboard::{About, Dashboard, Source};
 use crate::document::plan::Plan;
 use crate::document::verdict::Verdict;
 use crate::process::exit_code::Outcome;
@@ -93,7 +96,14 @@ impl Arguments {
             }
         }
         let controlled = Controlled::Fleets(Arc::clone(&deployment));
-        let admin = Admin::open(&balancing, &deployment.addresses, controlled, takeover.control())?;
+        let dashboard = balancing.admin.map(|_| {
+            let about = About::serving(Kind::Up, &balancing, &deployment.addresses);
+            Dashboard::serving(about, Source::of(&deployment), Some(Arc::clone(&deployment)))
+        });
+        let page = dashboard.as_ref().map_or_else(Router::new, Dashboard::routes);
+        let control = takeover.control();
+        let admin = Admin::open(&balancing, &deployment.addresses, controlled, control, page)?;
+        dashboard.iter().for_each(Dashboard::start);
         deployment.open();
         let predecessor = takeover.complete().await;
         let ending = tokio::select! {
@@ -114,6 +124,12 @@ impl Arguments {
         };
         if let Ok(ending) = &ending {
             ending.announce(&admin, drain);
+        }
+        if let Some(dashboard) = &dashboard {
+            match &ending {
+                Ok(ShutdownCause::TakenOver(_)) => dashboard.leave(),
+                _ => dashboard.close("It was stopped.").await,
+            }
         }
         deployment.stop(shutdown::mode(&admin, drain)).await;
         admin.close().await;

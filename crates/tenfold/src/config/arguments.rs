@@ -192,9 +192,12 @@ pub struct BalancingArguments {
     /// Log a line for each request to FILE; - is standard output
     #[arg(long, value_name = "FILE", env = "TENFOLD_LOG")]
     pub log: Option<String>,
-    /// Serve metrics for Prometheus and the status at ADDRESS [default: none]
+    /// Serve the live page, metrics for Prometheus and the status at ADDRESS [default: none]
     #[arg(long, value_name = "ADDRESS", value_parser = quantity::address, env = "TENFOLD_ADMIN")]
     pub admin: Option<SocketAddr>,
+    /// Host name by which --admin may be asked for, beside its address and localhost; may be given several times
+    #[arg(long = "admin-name", value_name = "NAME", value_parser = quantity::host_name)]
+    pub admin_names: Vec<String>,
     /// Control socket for status, scale, reload, server and stop [default: named after --listen]
     #[arg(long, value_name = "PATH", env = "TENFOLD_SOCKET")]
     pub socket: Option<PathBuf>,

@@ -24,6 +24,8 @@ pub struct BalancerTable {
     pub threads: Option<usize>,
     #[serde(default, deserialize_with = "address")]
     pub admin: Option<SocketAddr>,
+    #[serde(default, deserialize_with = "value::host_names")]
+    pub admin_names: Vec<String>,
     pub socket: Option<PathBuf>,
     /// Time for requests in flight at a stop.
     #[serde(default, deserialize_with = "value::positive_seconds")]

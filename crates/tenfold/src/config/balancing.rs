@@ -28,6 +28,8 @@ pub struct Balancing {
     /// In the order of the balancer's apps.
     pub apps: Vec<Served>,
     pub admin: Option<SocketAddr>,
+    /// Host names by which it may be asked for.
+    pub admin_names: Vec<String>,
     pub socket: Option<PathBuf>,
     /// Time for requests in flight at a stop.
     pub drain: Duration,
@@ -207,6 +209,10 @@ fn resolve(
         config,
         apps,
         admin: arguments.admin.or(table.admin),
+        admin_names: match arguments.admin_names.is_empty() {
+            true => table.admin_names.clone(),
+            false => arguments.admin_names.clone(),
+        },
         socket: arguments
             .socket
             .clone()

@@ -168,6 +168,16 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// A host's name without a port: `box.lan`.
+pub fn host_name(text: &str) -> Result<String, String> {
+    match is_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "`{text}` is no host name: write it without scheme and port, as in box.lan"
+        )),
+    }
+}
+
 /// An address of this machine: `127.0.0.2`.
 pub fn ip(text: &str) -> Result<IpAddr, String> {
     text.parse().map_err(|_| {

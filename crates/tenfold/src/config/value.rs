@@ -51,6 +51,13 @@ where
     Ok(Vec::<Item<T>>::deserialize(from)?.into_iter().map(|Item(item)| item).collect())
 }
 
+/// Names of hosts.
+pub fn host_names<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let names = Vec::<String>::deserialize(from)?;
+    let names = names.iter().map(|name| quantity::host_name(name)).collect::<Result<_, _>>();
+    names.map_err(Error::custom)
+}
+
 const TIME: &str = "a time, as in \"200ms\" or 30 for seconds";
 
 /// `"200ms"`, or a number of seconds.

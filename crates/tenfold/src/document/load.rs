@@ -174,7 +174,7 @@ pub struct Named {
 }
 
 /// A kind of failure of one kind of request.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Failure {
     pub method: String,

@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 
 use observe::TargetUsage;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The machine that everything shared.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Machine {
     pub cores: f64,

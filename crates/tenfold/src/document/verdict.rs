@@ -1,9 +1,10 @@
 //! Whether a measurement can be trusted, and why not.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Whether a measurement can be trusted. Ordered from good to bad.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

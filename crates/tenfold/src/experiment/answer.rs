@@ -109,7 +109,7 @@ fn probes<'a>(known: &'a Evidence<'_>) -> impl Iterator<Item = &'a Observation> 
     known.facts().rungs.iter().chain(&known.facts().second).chain(&known.facts().confirmed)
 }
 
-fn goal(experiment: &Experiment) -> plan::Goal {
+pub fn goal(experiment: &Experiment) -> plan::Goal {
     let ms = |time: Duration| to_ms(time.as_secs_f64());
     let (users, think, rate) = match experiment.workload.pattern {
         _ if experiment.depth == Depth::Capacity => (None, None, None),

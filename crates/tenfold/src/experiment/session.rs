@@ -383,6 +383,9 @@ impl<'a> Session<'a> {
                 self.known.learn().deaths.insert(member.name, past);
             }
         }
+        if let Ok(observed) = &observed {
+            self.progress.measured(&observed.probe);
+        }
         observed
     }
 

@@ -5,13 +5,12 @@
 //! - [`windows`]: puts neighbouring windows of a long load together.
 
 mod assets;
-#[cfg(test)]
-mod bindings;
 mod html;
-mod summary;
+pub mod summary;
 mod windows;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use self::summary::Summary;
 use crate::cost::Sizing;
@@ -32,6 +31,33 @@ pub enum Detail {
 /// A plan as a file.
 pub fn plan(plan: &Plan) -> anyhow::Result<String> {
     written(plan, &summary::plan::of(plan))
+}
+
+/// A run that was kept, as a file. Of a comparison the runs themselves are not in it.
+pub fn saved(kind: &str, document: &str, detail: Detail) -> anyhow::Result<String> {
+    match kind {
+        "plan" => plan(&serde_json::from_str(document)?),
+        "cost" => cost(&serde_json::from_str(document)?),
+        "compare" => comparison(&serde_json::from_str(document)?, &[], &[]),
+        _ => load(&serde_json::from_str(document)?, detail),
+    }
+}
+
+/// What the file of a run that was kept holds.
+pub fn contents(kind: &str, document: &str) -> anyhow::Result<(Value, Summary)> {
+    let summary = match kind {
+        "plan" => summary::plan::of(&serde_json::from_str(document)?),
+        "cost" => summary::cost::of(&serde_json::from_str(document)?),
+        "compare" => summary::compare::of(&serde_json::from_str(document)?, &[], &[]),
+        _ => return load_contents(&serde_json::from_str(document)?),
+    };
+    Ok((serde_json::from_str(document)?, summary))
+}
+
+/// What the file of a load holds.
+pub fn load_contents(document: &Document) -> anyhow::Result<(Value, Summary)> {
+    let compact = serde_json::to_value(windows::compact(document)?)?;
+    Ok((compact, summary::load::of(document)))
 }
 
 /// A load as a file.

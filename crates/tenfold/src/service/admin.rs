@@ -3,7 +3,6 @@
 //!
 //! - `api`: the routes.
 //! - `connections`: how many there are, and for how long.
-//! - `host`: whom a browser may ask for status and metrics.
 //! - `metrics`: what Prometheus scrapes.
 //! - `reload`: a file that is read again.
 //! - `servers`: adds and removes servers.
@@ -14,9 +13,8 @@
 
 mod api;
 pub mod client;
-mod connections;
+pub mod connections;
 mod handover;
-mod host;
 mod metrics;
 mod reload;
 mod servers;
@@ -33,14 +31,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
-use axum::middleware::from_fn;
 use axum::serve::Listener;
 use balancer::Address;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-pub use api::{Reload, Scale};
+pub use api::{Reload, Scale, app_of};
 pub use handover::Phase;
 pub use servers::{Addition, Removal, Removed};
 pub use state::Controlled;
@@ -48,6 +45,8 @@ pub use status::{Status, StatusInstance};
 pub use takeover::{Sockets, Takeover};
 
 use crate::config::Balancing;
+use crate::service::access::{Access, PageUrl};
+use connections::{CONTROL_BODY_BYTES, CONTROL_CONNECTIONS, PUBLIC_BODY_BYTES, PUBLIC_CONNECTIONS};
 use handover::Handover;
 use state::{Pool, State};
 
@@ -56,7 +55,7 @@ use state::{Pool, State};
 pub struct Admin {
     listen: Vec<Address>,
     urls: Vec<String>,
-    address: Option<SocketAddr>,
+    page: Option<PageUrl>,
     socket: SocketFile,
     /// The socket, where it is not found by the address.
     named: Option<PathBuf>,
@@ -81,17 +80,25 @@ const FRESH: Duration = Duration::from_millis(200);
 
 impl Admin {
     /// Opens the socket and, if asked for, the TCP address; goes on with those of the Tenfold that
-    /// ran before, if any. `listen` is where clients connect.
+    /// ran before, if any. `listen` is where clients connect. `page` is what the TCP address serves beside status
+    /// and metrics.
     pub fn open(
         balancing: &Balancing,
         listen: &[Address],
         controlled: Controlled,
         inherited: Sockets,
+        page: Router,
     ) -> anyhow::Result<Admin> {
         let public = match balancing.admin {
             Some(address) => Some(open_tcp(address, inherited.public)?),
             None => None,
         };
+        let access = balancing.admin.map(|address| Access::of(address, &balancing.admin_names));
+        let access = access.transpose()?;
+        let page_url = public
+            .as_ref()
+            .zip(access.as_ref())
+            .map(|(public, access)| public.local_addr().map(|address| access.url(address)));
         let path = match &balancing.socket {
             Some(path) => path.clone(),
             None => socket::path(&listen[0])?,
@@ -122,40 +129,33 @@ impl Admin {
             listening: Arc::new(Mutex::new(listening)),
         };
         let control = UnixListener::from_std(control)?;
-        let address = public.as_ref().map(TcpListener::local_addr).transpose()?;
         let mut admin = Admin {
             listen,
             urls,
-            address,
+            page: page_url.transpose()?,
             socket: SocketFile(path),
             named: balancing.socket.clone(),
             state,
             left: watch::Sender::new(false),
             tasks: Vec::new(),
         };
-        if let Some(public) = public {
-            let open = api::public(admin.state.clone());
-            let guarded = open.clone().layer(from_fn(host::require_own));
-            let routes = move |peer: &SocketAddr| match peer.ip().to_canonical().is_loopback() {
-                true => guarded.clone(),
-                false => open.clone(),
-            };
-            admin.serve(public, routes);
+        if let (Some(public), Some(access)) = (public, access) {
+            let routes = api::public(admin.state.clone()).merge(page);
+            let routes = connections::with_bodies(routes, PUBLIC_BODY_BYTES);
+            admin.serve(public, PUBLIC_CONNECTIONS, access.guard(routes));
         }
         let routes = api::control(admin.state.clone());
-        admin.serve(control, move |_| routes.clone());
+        let routes = connections::with_bodies(routes, CONTROL_BODY_BYTES);
+        admin.serve(control, CONTROL_CONNECTIONS, routes);
         Ok(admin)
     }
 
-    fn serve<L: Listener>(
-        &mut self,
-        listener: L,
-        routes_for: impl Fn(&L::Addr) -> Router + Send + 'static,
-    ) {
+    fn serve<L: Listener>(&mut self, listener: L, connections: usize, routes: Router) {
         let mut closed = self.state.closed.subscribe();
         let listener = Shared { listener, left: self.left.subscribe() };
         let closed = async move { drop(closed.wait_for(|closed| *closed).await) };
-        self.tasks.push(tokio::spawn(connections::serve(listener, routes_for, closed)));
+        let serving = connections::serve(listener, connections, routes, closed);
+        self.tasks.push(tokio::spawn(serving));
     }
 
     /// Where clients connect, in a line.
@@ -165,13 +165,14 @@ impl Admin {
 
     /// Its address and how to control it, in a line.
     pub fn describe(&self) -> String {
-        let metrics =
-            self.address.map_or_else(String::new, |a| format!("metrics at http://{a}/metrics, "));
+        let page = self.page.as_ref().map_or_else(String::new, |page| {
+            format!("page at {page}, metrics at {}/metrics, ", page.origin())
+        });
         let which = match &self.named {
             Some(path) => format!("--socket {}", path.display()),
             None => format!("--listen {}", self.listen[0]),
         };
-        format!("{metrics}control: tenfold status {which}")
+        format!("{page}control: tenfold status {which}")
     }
 
     /// Resolves when `tenfold stop` asks for it.
@@ -247,7 +248,7 @@ fn url(is_tls: bool, address: &Address) -> String {
 }
 
 /// Listens on `address`: with the inherited socket if it is there.
-fn open_tcp(address: SocketAddr, inherited: Option<OwnedFd>) -> anyhow::Result<TcpListener> {
+pub fn open_tcp(address: SocketAddr, inherited: Option<OwnedFd>) -> anyhow::Result<TcpListener> {
     let inherited = inherited.map(std::net::TcpListener::from);
     let is_there = |l: &std::net::TcpListener| l.local_addr().is_ok_and(|local| local == address);
     let listener = match inherited.filter(is_there) {

@@ -120,7 +120,7 @@ pub fn dependencies(usage: &Usage) -> impl Iterator<Item = (&str, &TargetUsage)>
 }
 
 /// Cores of all instances together. The sum of none is -0.0, which nobody would understand.
-fn app(usage: &Usage) -> f64 {
+pub fn app(usage: &Usage) -> f64 {
     instances(usage).fold(0.0, |sum, u| sum + cores(u, usage.seconds))
 }
 
@@ -135,7 +135,7 @@ const TICKS: f64 = 2.0 * 0.01;
 /// Cores of an instance, seen for so many seconds. A process is counted in ticks, too coarse for one
 /// that mostly waits; a thread is counted in nanoseconds. Of threads that ended, as one for each
 /// request does, only the process's count tells.
-fn cores(u: &TargetUsage, seconds: f64) -> f64 {
+pub fn cores(u: &TargetUsage, seconds: f64) -> f64 {
     match busiest(u) {
         Some(thread) if u.threads == 1 && (u.cpu_cores - thread) * seconds <= TICKS => thread,
         thread => u.cpu_cores.max(thread.unwrap_or(0.0)),

@@ -272,6 +272,27 @@ impl RunningApp {
     }
 }
 
+impl RunningApp {
+    /// Whether an instance gets requests.
+    pub fn serves(&self, member: u64) -> bool {
+        self.members.lock().backends.contains_key(&member)
+    }
+
+    /// Instances that get requests.
+    pub fn serving(&self) -> usize {
+        self.members.lock().backends.len()
+    }
+
+    /// Gives an instance no new requests, and waits until it has none or the time is over. It runs on, and its
+    /// successor serves again.
+    pub async fn drain(&self, member: u64, deadline: Duration) {
+        let id = self.members.lock().backends.remove(&member);
+        if let Some(id) = id {
+            self.members.balancer.drain(id, deadline).await;
+        }
+    }
+}
+
 // === impl Members ===
 
 impl Members {

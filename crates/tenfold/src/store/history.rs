@@ -56,6 +56,24 @@ pub struct Run {
     pub summary: String,
 }
 
+/// A run of the same kind, directory and command as another.
+pub struct Alike {
+    pub id: i64,
+    pub started_at: String,
+    /// As JSON.
+    pub document: String,
+}
+
+/// Which runs are meant.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Runs before this one.
+    pub before: Option<i64>,
+    pub kind: Option<String>,
+    /// A part of the command or of the summary.
+    pub search: Option<String>,
+}
+
 const FILE: &str = "history.sqlite";
 const SCHEMA_VERSION: i64 = 1;
 const SCHEMA: &str = "
@@ -154,11 +172,20 @@ impl History {
 
     /// The newest runs, newest first.
     pub fn list(&self, most: usize) -> anyhow::Result<Vec<Run>> {
+        self.find(&Filter::default(), most)
+    }
+
+    /// The newest of some runs, newest first.
+    pub fn find(&self, filter: &Filter, most: usize) -> anyhow::Result<Vec<Run>> {
         let read = || {
             let mut statement = self.database.prepare(
-                "SELECT id, kind, started_at, command, summary FROM runs ORDER BY id DESC LIMIT ?",
+                "SELECT id, kind, started_at, command, summary FROM runs
+                 WHERE id < ifnull(?, id + 1) AND kind = ifnull(?, kind)
+                 AND instr(lower(command || ' ' || summary), lower(ifnull(?, ''))) > 0
+                 ORDER BY id DESC LIMIT ?",
             )?;
-            let rows = statement.query_map([most as i64], |row| {
+            let Filter { before, kind, search } = filter;
+            let rows = statement.query_map(params![before, kind, search, most as i64], |row| {
                 Ok(Run {
                     id: row.get(0)?,
                     kind: row.get(1)?,
@@ -180,7 +207,7 @@ impl History {
             })
             .optional()
             .map_err(|error| explain(&error, &self.path))?
-            .ok_or_else(|| misuse(format!("there is no run {id}: `tenfold runs` lists them")))
+            .ok_or_else(|| unknown(id))
     }
 
     /// The number of the run with that name; counted back among those of a kind, or among all.
@@ -203,6 +230,25 @@ impl History {
             })
     }
 
+    /// A run, and those of its kind, directory and command with their numbers, times and documents, newest first.
+    pub fn alike(&self, id: i64, most: usize) -> anyhow::Result<(Run, Vec<Alike>)> {
+        let run = self.find(&Filter { before: id.checked_add(1), ..Filter::default() }, 1)?;
+        let run = run.into_iter().find(|run| run.id == id).ok_or_else(|| unknown(id))?;
+        let read = || {
+            let mut statement = self.database.prepare(
+                "SELECT a.id, a.started_at, a.document FROM runs a JOIN runs b
+                 ON a.kind = b.kind AND a.directory = b.directory AND a.command = b.command
+                 WHERE b.id = ? ORDER BY a.id DESC LIMIT ?",
+            )?;
+            let rows = statement.query_map(params![id, most as i64], |row| {
+                Ok(Alike { id: row.get(0)?, started_at: row.get(1)?, document: row.get(2)? })
+            })?;
+            rows.collect::<rusqlite::Result<Vec<Alike>>>()
+        };
+        let alike = read().map_err(|error| explain(&error, &self.path))?;
+        Ok((run, alike))
+    }
+
     /// The documents of a kind, directory and command, newest first.
     pub fn documents(
         &self,
@@ -220,6 +266,10 @@ impl History {
         };
         read().map_err(|error| explain(&error, &self.path))
     }
+}
+
+fn unknown(id: i64) -> anyhow::Error {
+    misuse(format!("there is no run {id}: `tenfold runs` lists them"))
 }
 
 impl FromStr for RunName {
@@ -330,6 +380,13 @@ mod tests {
         assert_eq!(history.document(first).unwrap().1, "{}");
         assert_eq!(history.documents("plan", "/app", "node app.js").unwrap(), ["[]", "{}"]);
         assert!(history.documents("plan", "/other", "node app.js").unwrap().is_empty());
+        let found = |filter: Filter| history.find(&filter, 9).unwrap().len();
+        assert_eq!(found(Filter { before: Some(second), ..Filter::default() }), 1);
+        assert_eq!(found(Filter { search: Some("TWO".to_owned()), ..Filter::default() }), 1);
+        assert_eq!(found(Filter { kind: Some("load".to_owned()), ..Filter::default() }), 0);
+        let (run, alike) = history.alike(first, 9).unwrap();
+        assert_eq!((run.summary.as_str(), alike.len(), alike[0].id), ("one", 2, second));
+        assert!(history.alike(99, 9).is_err());
         let named = |name: &str, kind| history.number(name.parse().unwrap(), kind);
         assert_eq!(named("last", None).unwrap(), second);
         assert_eq!(named("last~1", Some("plan")).unwrap(), first);

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 
+use crate::document::comparison::Named;
 use crate::process::exit_code::misuse;
 use crate::store::history::{History, RunName};
 use crate::store::report_file;
@@ -50,6 +51,25 @@ impl Place {
             }
         }
     }
+}
+
+/// A run to compare, which must be a load.
+pub fn load_run(place: &Place) -> anyhow::Result<Named> {
+    let SavedRun { name, kind, document } = place.read(Some("load"))?;
+    if kind != "load" {
+        let run = match place {
+            Place::History(_) => format!("run {name}"),
+            Place::File(_) => name,
+        };
+        return Err(misuse(format!("{run} is a {kind}: only load runs can be compared")));
+    }
+    let document = serde_json::from_str(&document).map_err(|error| match place {
+        Place::History(_) => anyhow!("run {name} cannot be read: compare another"),
+        Place::File(_) => misuse(format!(
+            "{name} is not a load report ({error}): write one with tenfold load --json or --report"
+        )),
+    })?;
+    Ok(Named { name, document })
 }
 
 /// `tenfold/load/1` is a load.

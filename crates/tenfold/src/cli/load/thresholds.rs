@@ -42,6 +42,27 @@ pub struct ThresholdArguments {
 }
 
 impl ThresholdArguments {
+    /// The thresholds of response times in words, if there are any.
+    pub fn described(&self) -> Option<String> {
+        let all = [
+            ("p50", self.p50),
+            ("p90", self.p90),
+            ("p95", self.p95),
+            ("p99", self.p99),
+            ("p99.9", self.p999),
+        ];
+        let within = |(name, bound): (&str, Option<Duration>)| {
+            Some(format!("{name} within {}", time(bound?.as_secs_f64())))
+        };
+        let all: Vec<String> = all.into_iter().filter_map(within).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+
+    /// The threshold of the p95 in milliseconds.
+    pub fn p95_ms(&self) -> Option<f64> {
+        self.p95.map(|bound| bound.as_secs_f64() * 1e3)
+    }
+
     /// Every threshold that was given, and whether it held.
     pub fn checked(&self, report: &Report, document: &Document) -> Vec<Check> {
         let times = [

@@ -3,6 +3,8 @@
 //! Times are whole milliseconds as Locust writes them, of successful requests. Percentiles are
 //! those of the sample; `N/A` where there is none.
 
+use std::borrow::Cow;
+
 use anyhow::anyhow;
 use hdrhistogram::Histogram;
 use http::Uri;
@@ -220,14 +222,33 @@ fn short(name: &str, document: &Document) -> String {
     }
 }
 
+/// A program for tables would compute what begins like a formula, and names are others'.
+fn inert(cell: &str) -> Cow<'_, str> {
+    match cell.starts_with(['=', '+', '@', '\t', '\r']) {
+        true => Cow::Owned(format!("'{cell}")),
+        false => Cow::Borrowed(cell),
+    }
+}
+
 fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> anyhow::Result<String> {
     // Python's csv ends lines as RFC 4180 has it.
     let mut csv =
         csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
     csv.write_record(head)?;
     for row in rows {
-        csv.write_record(row)?;
+        csv.write_record(row.iter().map(|cell| inert(cell).into_owned()))?;
     }
     let bytes = csv.into_inner().map_err(|error| anyhow!("cannot write CSV: {error}"))?;
     Ok(String::from_utf8(bytes)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_no_formulas() {
+        let cells = ["=1+1", "+1", "@sum", "\t=1", "-1", "GET"];
+        assert_eq!(cells.map(inert), ["'=1+1", "'+1", "'@sum", "'\t=1", "-1", "GET"]);
+    }
 }

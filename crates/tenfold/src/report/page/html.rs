@@ -8,6 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use super::assets;
 use super::summary::{Part, Summary};
 use crate::store::report_file;
+use crate::words::visible::is_bidirectional;
 
 /// The file, with the document and the summary as JSON that can stand in it.
 pub fn page(document: &str, summary_json: &str, summary: &Summary) -> String {
@@ -128,10 +129,6 @@ fn escaped(text: &str) -> String {
         }
     }
     out
-}
-
-fn is_bidirectional(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

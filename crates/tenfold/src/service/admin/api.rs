@@ -117,7 +117,10 @@ fn deployment_of(state: &State) -> Result<&Deployment, Refusal> {
 }
 
 /// The app of this name, or the only one.
-fn app_of<'r>(deployment: &'r Deployment, name: Option<&str>) -> Result<&'r RunningApp, Refusal> {
+pub fn app_of<'r>(
+    deployment: &'r Deployment,
+    name: Option<&str>,
+) -> Result<&'r RunningApp, Refusal> {
     let names: Vec<&str> = deployment.apps.iter().map(|app| app.name.as_str()).collect();
     let found = match (name, deployment.apps.as_slice()) {
         (None, [only]) => Some(only),

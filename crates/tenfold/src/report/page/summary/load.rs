@@ -77,7 +77,7 @@ fn thresholds(document: &Document) -> Option<Table> {
 }
 
 /// As Locust lists them: each kind of request, then all of them.
-fn statistics(document: &Document) -> Vec<Statistics> {
+pub fn statistics(document: &Document) -> Vec<Statistics> {
     let row = |named: &Named| {
         let (times, micros) = (&named.response_ms, named.histogram.histogram());
         let rate = |count: u64| count as f64 / document.duration_s.max(1e-3);

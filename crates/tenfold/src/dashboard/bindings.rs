@@ -5,9 +5,11 @@ use std::path::Path;
 
 use ts_rs::{Config, TS};
 
-use super::summary;
+use super::model::{event, history, load as live, state};
 use crate::cost;
 use crate::document::{comparison, cost as prices, load, plan, resources, times, verdict};
+use crate::report::page::summary;
+use crate::service::access::answer;
 
 macro_rules! declarations {
     ($config:expr, $($name:ty),+ $(,)?) => {
@@ -45,6 +47,44 @@ fn written() -> String {
         load::Stage,
         load::WarmUp,
         load::Window,
+        answer::ApiError,
+        event::Define,
+        event::End,
+        event::EventName,
+        event::Hello,
+        event::Mark,
+        event::MarkKind,
+        event::PlanProgress,
+        event::Report,
+        event::Reset,
+        event::ResetReason,
+        event::Rows,
+        event::Tick,
+        history::History,
+        history::InstanceColumns,
+        history::InstanceHistory,
+        history::InstanceOutput,
+        history::RunDocument,
+        history::RunEntry,
+        history::RunList,
+        history::Tier,
+        history::Trend,
+        history::TrendPoint,
+        live::Current,
+        live::Load,
+        live::LoadEdit,
+        live::LoadStart,
+        live::LoadStatistics,
+        live::Phase,
+        state::Action,
+        state::App,
+        state::Instance,
+        state::InstanceState,
+        state::Kind,
+        state::Series,
+        state::SeriesName,
+        state::State,
+        state::Unit,
         plan::Finding,
         plan::Goal,
         plan::InstanceCapacity,

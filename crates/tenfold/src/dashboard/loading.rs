@@ -1,0 +1,404 @@
+//! The load of this process: one at a time, started by the page of `up` or by `load` itself.
+//!
+//! - [`request`]: what a page asks for, checked.
+//! - [`figures`]: a running load as a value.
+
+mod figures;
+mod request;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ::load::{Control, Report, Run};
+use axum::http::StatusCode;
+
+use self::request::Asked;
+use super::board::Dashboard;
+use super::model::event::MarkKind;
+use super::model::load::{Current as Rates, Load, LoadEdit, LoadStart, LoadStatistics, Phase};
+use super::model::state::{Action, Kind};
+use crate::document::load::{Check, Document, Order};
+use crate::document::resources::Machine;
+use crate::process::sched_slice;
+use crate::report::load as text;
+use crate::report::page::summary;
+use crate::store::history::{self, History, NewRun};
+
+/// Why something is not done: a status and a sentence with a remedy.
+pub type Refusal = (StatusCode, String);
+
+/// The load that runs, and the last one.
+#[derive(Default)]
+pub struct Loads {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    last_id: u32,
+    /// Somebody starts one at this moment.
+    is_starting: bool,
+    current: Option<Current>,
+    latest: Option<Load>,
+    document: Option<Arc<Document>>,
+    counts: VecDeque<Counts>,
+}
+
+/// A running load.
+#[derive(Clone)]
+pub struct Current {
+    pub id: u32,
+    pub run: Arc<Run>,
+    pub control: Control,
+    pub order: Order,
+    /// The goal for the p95 in milliseconds.
+    pub goal_p95_ms: Option<f64>,
+}
+
+/// Requests and failures so far, by method and name.
+struct Counts {
+    at: Instant,
+    by_name: HashMap<(String, String), (u64, u64)>,
+}
+
+/// Looks that make up the last ten seconds.
+const RECENT: usize = 10;
+/// As Locust cuts its lists.
+const MOST_ROWS: usize = 500;
+/// How often a running load is looked at for its end.
+const LOOK: Duration = Duration::from_millis(200);
+
+impl Loads {
+    pub fn current(&self) -> Option<Current> {
+        self.lock().current.clone()
+    }
+
+    /// The load that runs, or ran last.
+    pub fn latest(&self) -> Option<Load> {
+        self.lock().latest.clone()
+    }
+
+    /// The document of the load that ended last, while none runs.
+    fn ended(&self) -> Option<Arc<Document>> {
+        self.lock().document.clone()
+    }
+
+    /// A load that something else has started, and will end.
+    pub fn adopt(&self, run: &Arc<Run>, order: Order, goal_p95_ms: Option<f64>) {
+        let mut state = self.lock();
+        state.last_id += 1;
+        let control = run.control();
+        let run = Arc::clone(run);
+        let id = state.last_id;
+        state.current = Some(Current { id, run, control, order, goal_p95_ms });
+    }
+
+    /// Lets go of it.
+    pub fn release(&self) -> Option<Current> {
+        self.lock().current.take()
+    }
+
+    /// Remembers what was counted, for the rates of the last seconds.
+    fn count(&self, report: &Report, order: &Order) {
+        let named = report.by_name.iter();
+        let named = named.map(|n| ((n.method.clone(), n.name.clone()), (n.requests, n.errors)));
+        let mut by_name: HashMap<_, _> = named.collect();
+        if by_name.is_empty() {
+            let only = (order.method.clone(), order.target.clone());
+            by_name.insert(only, (report.requests, report.error_count()));
+        }
+        let mut state = self.lock();
+        if state.counts.len() == RECENT {
+            state.counts.pop_front();
+        }
+        state.counts.push_back(Counts { at: Instant::now(), by_name });
+    }
+
+    /// Requests and failures a second of the last seconds.
+    fn rates(&self, method: &str, name: &str) -> Rates {
+        let state = self.lock();
+        let (Some(first), Some(last)) = (state.counts.front(), state.counts.back()) else {
+            return Rates::default();
+        };
+        let key = (method.to_owned(), name.to_owned());
+        let count = |counts: &Counts| counts.by_name.get(&key).copied().unwrap_or_default();
+        let seconds = (last.at - first.at).as_secs_f64().max(1e-3);
+        let (before, now) = (count(first), count(last));
+        Rates {
+            rate: now.0.saturating_sub(before.0) as f64 / seconds,
+            failure_rate: now.1.saturating_sub(before.1) as f64 / seconds,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Dashboard {
+    /// Starts a load on what runs here.
+    pub async fn start_load(self: &Arc<Self>, start: &LoadStart) -> Result<Load, Refusal> {
+        if self.kind() != Kind::Up {
+            return conflict("this Tenfold starts no loads: `tenfold load URL` does");
+        }
+        let Some(target) = self.target() else {
+            return conflict(
+                "it listens on a Unix socket alone, which the page puts no load on: add a TCP --listen",
+            );
+        };
+        let Asked { config, order, goal_p95_ms } = request::of(target, start)?;
+        {
+            let mut state = self.loads.lock();
+            if state.current.is_some() || state.is_starting {
+                return conflict("a load runs already: change it, or stop it first");
+            }
+            state.is_starting = true;
+        }
+        let started = tokio::task::spawn_blocking(|| sched_slice::shortest(|| Run::start(config)));
+        let started = started.await.map_err(|error| error.to_string());
+        let run = started.and_then(|started| started.map_err(|error| error.to_string()));
+        let current = {
+            let mut state = self.loads.lock();
+            state.is_starting = false;
+            let run = Arc::new(run.map_err(|error| (StatusCode::CONFLICT, error))?);
+            state.last_id += 1;
+            let control = run.control();
+            let current = Current { id: state.last_id, run, control, order, goal_p95_ms };
+            state.current = Some(current.clone());
+            state.document = None;
+            state.counts.clear();
+            current
+        };
+        let id = current.id;
+        self.mark(MarkKind::Load, format!("load begins: {}", current.order.workload));
+        self.allow_load();
+        let load = self.tell(&current);
+        drop(current);
+        let dashboard = Arc::clone(self);
+        tokio::spawn(async move {
+            while dashboard.loads.runs(id) {
+                tokio::time::sleep(LOOK).await;
+            }
+            dashboard.finish_load(Some(id)).await;
+        });
+        Ok(load)
+    }
+
+    /// Changes the load that runs.
+    pub fn edit_load(&self, edit: &LoadEdit) -> Result<Load, Refusal> {
+        let current = self.running()?;
+        request::apply(&current.control, edit)?;
+        self.mark(MarkKind::Load, request::described(edit));
+        Ok(self.tell(&current))
+    }
+
+    /// Begins the statistics of the running load anew.
+    pub fn reset_load(&self) -> Result<Load, Refusal> {
+        let current = self.running()?;
+        current.run.mark();
+        self.loads.lock().counts.clear();
+        self.mark(MarkKind::Load, "the statistics begin anew");
+        Ok(self.tell(&current))
+    }
+
+    /// Ends the load that runs. One of `load` itself ends with its command.
+    pub async fn stop_load(self: &Arc<Self>) -> Result<Load, Refusal> {
+        let current = self.running()?;
+        if self.kind() == Kind::Load {
+            current.control.stop();
+            return Ok(Load { state: Phase::Ending, ..self.tell(&current) });
+        }
+        let id = current.id;
+        drop(current);
+        self.finish_load(Some(id)).await;
+        self.loads
+            .latest()
+            .ok_or((StatusCode::CONFLICT, "the load is gone: start another".to_owned()))
+    }
+
+    /// Ends it, keeps it in the history, and tells. Nothing happens if another one runs, or none.
+    pub async fn finish_load(self: &Arc<Self>, id: Option<u32>) {
+        let current = {
+            let mut state = self.loads.lock();
+            let is_meant = |current: &mut Current| id.is_none_or(|id| current.id == id);
+            state.current.take_if(is_meant)
+        };
+        let Some(Current { id, run, order, goal_p95_ms, .. }) = current else { return };
+        let run = alone(run).await;
+        let present = run.control().present();
+        let Ok(report) = tokio::task::spawn_blocking(|| run.cut()).await else { return };
+        let machine = self.machine().clone();
+        let load = figures::of(id, &order, goal_p95_ms, &report, &present);
+        let ended = tokio::task::spawn_blocking(move || {
+            let document = document(order, &report, goal_p95_ms, present.steered, machine);
+            let run = keep(&document).ok();
+            (document, run)
+        });
+        let Ok((document, run)) = ended.await else { return };
+        let load = Load { state: Phase::Ended, run, verdict: document.verdict, ..load };
+        {
+            let mut state = self.loads.lock();
+            state.latest = Some(load.clone());
+            state.document = Some(Arc::new(document));
+        }
+        self.mark(MarkKind::Load, "load ended");
+        self.allow_load();
+        self.tell_load(&load);
+    }
+
+    /// A look at the load that runs.
+    pub fn load_runs(&self, current: &Current, report: &Report) {
+        self.loads.count(report, &current.order);
+        let present = current.control.present();
+        let load = figures::of(current.id, &current.order, current.goal_p95_ms, report, &present);
+        self.remember(current.id, &load);
+    }
+
+    /// The table of the load that runs or ran last.
+    pub async fn load_statistics(&self) -> Result<LoadStatistics, Refusal> {
+        let document = self.load_document(false).await?;
+        let load = self.loads.latest().ok_or_else(none)?;
+        let all = summary::load::statistics(&document);
+        let (sum, rows) = all.split_last().map_or((None, &[][..]), |(sum, rows)| (Some(sum), rows));
+        let rows = rows.iter().take(MOST_ROWS).chain(sum);
+        let statistics: Vec<summary::Statistics> = rows.cloned().collect();
+        let runs = load.state != Phase::Ended;
+        let of = |row: &summary::Statistics| match runs {
+            true => self.loads.rates(&row.method, &row.name),
+            false => Rates::default(),
+        };
+        let mut current: Vec<Rates> = statistics.iter().map(of).collect();
+        let all = current.iter().fold(Rates::default(), |sum, rates| Rates {
+            rate: sum.rate + rates.rate,
+            failure_rate: sum.failure_rate + rates.failure_rate,
+        });
+        if let Some(last) = current.last_mut() {
+            *last = all;
+        }
+        let failures = document.failures.iter().take(MOST_ROWS).cloned().collect();
+        Ok(LoadStatistics { load, statistics, current, failures })
+    }
+
+    /// The document of the load that runs, as far as it is, or ran last. Its windows are most of its cost.
+    pub async fn load_document(&self, with_windows: bool) -> Result<Arc<Document>, Refusal> {
+        let Some(current) = self.loads.current() else {
+            return self.loads.ended().ok_or_else(none);
+        };
+        let mut report = current.run.snapshot();
+        let steered = current.control.present().steered;
+        let (order, goal) = (current.order.clone(), current.goal_p95_ms);
+        // The run belongs to whoever ends it.
+        drop(current);
+        if !with_windows {
+            report.windows.clear();
+        }
+        let machine = self.machine().clone();
+        let made = move || document(order, &report, goal, steered, machine);
+        let made = tokio::task::spawn_blocking(made).await;
+        made.map(Arc::new).map_err(|error| (StatusCode::CONFLICT, error.to_string()))
+    }
+
+    fn running(&self) -> Result<Current, Refusal> {
+        let none = || (StatusCode::CONFLICT, "no load runs: start one first".to_owned());
+        self.loads.current().ok_or_else(none)
+    }
+
+    /// What can be asked for now.
+    pub fn allow_load(&self) {
+        let runs = self.loads.current().is_some();
+        let mut actions = match self.kind() {
+            Kind::Up => {
+                vec![Action::Scale, Action::Reload, Action::Restart, Action::Drain, Action::Output]
+            }
+            Kind::Plan | Kind::Load | Kind::Balance => Vec::new(),
+        };
+        match (self.kind(), runs) {
+            (Kind::Up, true) => {
+                actions.extend([Action::EditLoad, Action::StopLoad, Action::ResetLoad]);
+            }
+            (Kind::Up, false) => actions.push(Action::StartLoad),
+            (Kind::Load, true) => actions.extend([Action::EditLoad, Action::StopLoad]),
+            _ => {}
+        }
+        self.allow(&actions);
+    }
+
+    fn tell(&self, current: &Current) -> Load {
+        let (report, present) = (current.run.snapshot(), current.control.present());
+        let load = figures::of(current.id, &current.order, current.goal_p95_ms, &report, &present);
+        self.remember(current.id, &load);
+        load
+    }
+
+    /// Unless it has ended meanwhile.
+    fn remember(&self, id: u32, load: &Load) {
+        let mut state = self.loads.lock();
+        if state.current.as_ref().is_some_and(|current| current.id == id) {
+            state.latest = Some(load.clone());
+            drop(state);
+            self.tell_load(load);
+        }
+    }
+}
+
+impl Loads {
+    fn runs(&self, id: u32) -> bool {
+        let state = self.lock();
+        let current = state.current.as_ref().filter(|current| current.id == id);
+        current.is_some_and(|current| current.run.is_running())
+    }
+}
+
+/// The run, once nobody looks at it.
+pub async fn alone(mut run: Arc<Run>) -> Run {
+    loop {
+        match Arc::try_unwrap(run) {
+            Ok(run) => return run,
+            Err(shared) => run = shared,
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn document(
+    order: Order,
+    report: &Report,
+    goal_p95_ms: Option<f64>,
+    steered: bool,
+    machine: Machine,
+) -> Document {
+    let mut document = Document::new(order, report);
+    if steered {
+        document.workload.push_str(", changed while it ran");
+    }
+    document.machine = Some(machine);
+    if let Some(goal) = goal_p95_ms {
+        let measured = document.response_ms.p95;
+        document.thresholds.push(Check {
+            name: format!("p95 below {goal} ms"),
+            measured: measured.map_or_else(|| "unknown".to_owned(), |p95| format!("{p95:.1} ms")),
+            met: measured.is_some_and(|p95| p95 < goal),
+        });
+    }
+    document
+}
+
+fn keep(document: &Document) -> anyhow::Result<i64> {
+    History::open()?.add(&NewRun {
+        kind: "load",
+        directory: &history::here(),
+        started_at: &document.started_at,
+        command: &document.target,
+        summary: &text::summary(document),
+        document: &serde_json::to_string(document)?,
+    })
+}
+
+fn conflict<T>(sentence: &str) -> Result<T, Refusal> {
+    Err((StatusCode::CONFLICT, sentence.to_owned()))
+}
+
+fn none() -> Refusal {
+    (StatusCode::NOT_FOUND, "no load has run here yet: start one".to_owned())
+}

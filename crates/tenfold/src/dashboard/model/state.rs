@@ -1,0 +1,208 @@
+//! Everything at a moment.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::event::{End, Mark, PlanProgress, Rows, Tick};
+use super::load::Load;
+use crate::document::resources::Machine;
+
+/// What a page needs when it opens. The events after `sequence` go on from here.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "LiveState"))]
+pub struct State {
+    /// `tenfold/live/1`.
+    pub schema: String,
+    pub kind: Kind,
+    /// Of the program.
+    pub version: String,
+    /// Another one after every start: what was known before is void then.
+    pub boot: String,
+    /// Milliseconds since 1970, now.
+    pub time_ms: u64,
+    /// RFC 3339.
+    pub started_at: String,
+    /// Id of the newest event.
+    pub sequence: u64,
+    /// Milliseconds from one tick to the next. It is 5000 while a plan measures, and 1000 otherwise.
+    pub tick_ms: u32,
+    /// What runs, in a few words: the apps or the target.
+    pub name: String,
+    /// Where requests go.
+    pub target: Option<String>,
+    /// The command that started it, without secrets.
+    pub command: Vec<String>,
+    /// The goal in a sentence, if there is one.
+    pub goal: Option<String>,
+    pub machine: Machine,
+    /// What can be asked for now.
+    pub actions: Vec<Action>,
+    pub apps: Vec<App>,
+    pub instances: Vec<Instance>,
+    /// What the values of a tick are, in their order.
+    pub series: Vec<Series>,
+    /// What the numbers in `rows.state` are, in their order.
+    pub states: Vec<InstanceState>,
+    pub tick: Option<Tick>,
+    /// Of every instance.
+    pub rows: Option<Rows>,
+    /// The load that runs, or ran last.
+    pub load: Option<Load>,
+    pub plan: Option<PlanProgress>,
+    /// The latest, oldest first.
+    pub marks: Vec<Mark>,
+    /// There once everything is over.
+    pub end: Option<End>,
+}
+
+/// The command that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "LiveKind"))]
+#[serde(rename_all = "snake_case")]
+#[schema(as = LiveKind)]
+pub enum Kind {
+    Up,
+    Plan,
+    Load,
+    Balance,
+}
+
+/// What can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// `POST /api/scale`
+    Scale,
+    /// `POST /api/reload`
+    Reload,
+    /// `POST /api/instances/{name}/restart`
+    Restart,
+    /// `POST /api/instances/{name}/drain`
+    Drain,
+    /// `GET /api/instances/{name}/output`
+    Output,
+    /// `POST /api/load/start`
+    StartLoad,
+    /// `POST /api/load/edit`
+    EditLoad,
+    /// `POST /api/load/stop`
+    StopLoad,
+    /// `POST /api/load/reset`
+    ResetLoad,
+}
+
+/// An app behind the balancer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct App {
+    pub name: String,
+    /// How the balancer picks an instance.
+    pub policy: String,
+    /// Requests that may wait.
+    pub queue_length: u64,
+}
+
+/// An instance, or a server of `balance`. What changes every second is in [`Rows`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Instance {
+    /// A restarted instance keeps its name and gets another id.
+    pub id: u64,
+    pub app: String,
+    pub name: String,
+    pub address: String,
+    pub pid: Option<u32>,
+    /// Milliseconds since 1970.
+    pub started_ms: Option<u64>,
+    /// How it died last, or why it gets no requests, in a sentence.
+    pub warning: Option<String>,
+}
+
+/// What an instance does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum InstanceState {
+    /// Started, and not ready yet.
+    Starting,
+    Ready,
+    /// It finishes its requests and gets no new ones.
+    Draining,
+    /// It runs, and gets no requests: it was drained.
+    Drained,
+    Stopping,
+    /// It died, and is started again after a wait.
+    Backoff,
+    /// A check failed or requests did, and it gets no requests until it is fit again.
+    Down,
+    /// It gets one request at a time, to see whether it is fit again.
+    Probing,
+}
+
+/// What one value of a tick is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Series {
+    pub name: SeriesName,
+    /// Of `core`: which one.
+    pub index: Option<u32>,
+    pub unit: Unit,
+    /// The value in `unit` is the integer divided by this.
+    pub per: u32,
+}
+
+/// The unit of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    PerSecond,
+    Milliseconds,
+    Cores,
+    Count,
+}
+
+/// What is measured of the last second, or of the time since the last tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum SeriesName {
+    /// Requests that ended, those that failed included.
+    Requests,
+    Failures,
+    /// Requests that the load asked for.
+    Offered,
+    /// Response times as the load's users see them. Without a load it is as the balancer sees them.
+    P50,
+    P75,
+    P90,
+    P95,
+    P99,
+    Max,
+    /// Users who are there.
+    Users,
+    /// Requests in flight at instances or, where there is no balancer here, at the target.
+    InFlight,
+    /// Requests that wait for a slot.
+    Queued,
+    /// What requests waited for a slot.
+    QueueP50,
+    QueueP95,
+    /// Requests that the balancer turned away.
+    Shed,
+    /// Instances that are there, and those that are ready.
+    Instances,
+    Ready,
+    /// CPU of all instances, and of what they lean on as far as it is watched.
+    CpuApp,
+    CpuDependencies,
+    CpuBalancer,
+    CpuGenerator,
+    /// CPU of other programs.
+    CpuOther,
+    /// CPU that a virtual machine's host gave to others.
+    CpuSteal,
+    /// How busy a core is: 1 at most.
+    Core,
+}
