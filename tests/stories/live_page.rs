@@ -2,6 +2,7 @@
 
 mod access;
 mod asking;
+mod clients;
 mod instances;
 mod loads;
 mod measuring;

@@ -58,6 +58,8 @@ mod tests {
                 assert!(operation["summary"].is_string(), "{method} {path} has no summary");
             }
         }
+        let ids = &paths["/api/history/instances"]["get"]["parameters"][0];
+        assert_eq!((&ids["in"], &ids["required"]), (&"query".into(), &true.into()));
         assert!(json["components"]["schemas"]["ApiError"].is_object());
     }
 }

@@ -37,6 +37,7 @@ pub async fn history(State(dashboard): Shared) -> Json<History> {
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct Ids {
     /// Up to 100 instances' ids, separated by commas.
     #[param(pattern = "^[0-9]{1,15}(,[0-9]{1,15}){0,99}$")]

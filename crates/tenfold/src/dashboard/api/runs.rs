@@ -20,6 +20,7 @@ use crate::store::history::{Alike, Filter, History, RunName};
 use crate::store::saved_run::{Place, load_run};
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct Wanted {
     /// Runs before this one.
     before: Option<i64>,
@@ -33,6 +34,7 @@ pub struct Wanted {
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct Sides {
     /// Numbers of load runs before a change, separated by commas.
     #[param(pattern = "^[0-9]{1,15}(,[0-9]{1,15}){0,19}$")]
