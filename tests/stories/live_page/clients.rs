@@ -29,6 +29,7 @@ while stats.get("user_count") != 3 or stats["stats"][-1]["num_requests"] < 20:
     time.sleep(0.1)
     stats = json.loads(get("/stats/requests"))
 assert stats["state"] == "running" and stats["stats"][-1]["name"] == "Aggregated"
+assert stats["stats"][0]["name"] == "/", "Locust names requests by their path"
 assert stats["total_rps"] > 0 and stats["fail_ratio"] == 0
 assert swarm(user_count=1, spawn_rate=10)["message"]
 rows = list(csv.DictReader(io.StringIO(get("/stats/requests/csv"))))

@@ -13,7 +13,7 @@ mod wrk;
 pub use ab::ab;
 pub use hgrm::hgrm;
 pub use junit::junit;
-pub use locust::{History as CsvHistory, NAMES as CSV_NAMES, locust};
+pub use locust::{History as CsvHistory, NAMES as CSV_NAMES, locust, short as locust_name};
 pub use markdown::markdown;
 pub use ndjson::ndjson;
 pub use script::metrics;

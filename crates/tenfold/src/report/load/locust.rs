@@ -78,7 +78,7 @@ fn stats(document: &Document) -> anyhow::Result<String> {
         let rate = |count: u64| count as f64 / document.duration_s.max(1e-3);
         let mut row = vec![
             named.method.clone(),
-            short(&named.name, document),
+            short(&named.name, &document.target),
             named.requests.to_string(),
             named.errors.to_string(),
         ];
@@ -119,7 +119,7 @@ fn stats_history(document: &Document, history: History) -> anyhow::Result<String
             row
         };
         if let (History::Full, [only]) = (history, document.by_name.as_slice()) {
-            rows.push(row(&only.method, &short(&only.name, document)));
+            rows.push(row(&only.method, &short(&only.name, &document.target)));
         }
         rows.push(row("", "Aggregated"));
     }
@@ -169,7 +169,7 @@ fn failures(document: &Document) -> anyhow::Result<String> {
     let rows = document.failures.iter().map(|failure| {
         vec![
             failure.method.clone(),
-            short(&failure.name, document),
+            short(&failure.name, &document.target),
             failure.error.clone(),
             failure.occurrences.to_string(),
             whole_seconds(failure.first_seen.as_deref()),
@@ -211,8 +211,8 @@ fn mean(sum: u64, count: u64) -> String {
 }
 
 /// A URL on the target's host by its path, as Locust names requests.
-fn short(name: &str, document: &Document) -> String {
-    let (Ok(uri), Ok(target)) = (name.parse::<Uri>(), document.target.parse::<Uri>()) else {
+pub fn short(name: &str, target: &str) -> String {
+    let (Ok(uri), Ok(target)) = (name.parse::<Uri>(), target.parse::<Uri>()) else {
         return name.to_owned();
     };
     // The name of a script, as shop.yml, looks like a host alone.
