@@ -1,8 +1,9 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vitest/config';
 
-// Rust writes script and style into each report, so both have fixed names, and nothing is loaded.
-export default defineConfig({
+// Rust writes script and style into each report, and serves those of the live page (`--mode page`). So all have fixed
+// names, and neither loads parts of the other.
+export default defineConfig(({ mode }) => ({
   plugins: [svelte()],
   build: {
     target: 'es2022',
@@ -13,14 +14,14 @@ export default defineConfig({
     emptyOutDir: false,
     assetsInlineLimit: 0,
     rollupOptions: {
-      input: 'src/report/report.ts',
+      input: mode === 'page' ? 'src/live/page.ts' : 'src/report/report.ts',
       output: {
         format: 'es',
-        entryFileNames: 'report.js',
-        assetFileNames: 'report.[ext]',
+        entryFileNames: mode === 'page' ? 'page.js' : 'report.js',
+        assetFileNames: mode === 'page' ? 'page.[ext]' : 'report.[ext]',
       },
     },
   },
   resolve: process.env.VITEST ? { conditions: ['browser'] } : {},
   test: { environment: 'happy-dom', include: ['src/**/*.test.ts'] },
-});
+}));

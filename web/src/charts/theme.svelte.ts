@@ -16,15 +16,26 @@ const print = window.matchMedia('print');
 /** What a chart is drawn for on paper (px): A4 within its margins. */
 export const PAPER = 650;
 
+export type Scheme = 'light' | 'dark';
+
 class Themes {
-  current = $state<'light' | 'dark'>(dark.matches ? 'dark' : 'light');
+  current = $state<Scheme>(dark.matches ? 'dark' : 'light');
   printing = $state(print.matches);
+  /** By hand, against the system's. */
+  chosen = $state<Scheme | null>(null);
+  private readonly update = () => {
+    this.printing = print.matches;
+    this.current = print.matches ? 'light' : (this.chosen ?? (dark.matches ? 'dark' : 'light'));
+  };
+
+  choose(scheme: Scheme) {
+    this.chosen = scheme;
+    document.documentElement.dataset.theme = scheme;
+    this.update();
+  }
 
   constructor() {
-    const update = () => {
-      this.printing = print.matches;
-      this.current = dark.matches && !print.matches ? 'dark' : 'light';
-    };
+    const update = this.update;
     dark.addEventListener('change', update);
     print.addEventListener('change', update);
     window.addEventListener('beforeprint', () => {
@@ -38,7 +49,7 @@ class Themes {
 export const themes = new Themes();
 
 /** The colours as an element has them under a scheme. */
-export function themeOf(element: HTMLElement, scheme: 'light' | 'dark'): Theme {
+export function themeOf(element: HTMLElement, scheme: Scheme): Theme {
   const probe = document.createElement('span');
   probe.style.colorScheme = scheme;
   element.append(probe);

@@ -17,8 +17,12 @@ const SCHEMAS: Record<Report['kind'], string> = {
 
 /** Puts both halves of a report together. Throws a sentence for people when they are not what this page reads. */
 export function parse(document: string, summary: string): Report {
-  const said = json(summary) as Summary;
-  const value = json(document) as { schema?: unknown };
+  return reportOf(json(document), json(summary) as Summary);
+}
+
+/** The same of values. */
+export function reportOf(document: unknown, said: Summary): Report {
+  const value = document as { schema?: unknown };
   const expected = SCHEMAS[said.kind];
   if (value.schema !== expected) {
     throw new Error(

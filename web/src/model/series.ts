@@ -60,3 +60,15 @@ function rowOf(window: Window): Row {
     window.in_flight,
   ];
 }
+
+/** Index of the moment that is nearest, among rising ones. */
+export function nearest(at: number[], moment: number): number {
+  let [low, high] = [0, at.length - 1];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if ((at[middle] ?? 0) <= moment) low = middle;
+    else high = middle;
+  }
+  const isLow = moment - (at[low] ?? 0) <= (at[high] ?? 0) - moment;
+  return Math.max(0, isLow ? low : high);
+}

@@ -1,0 +1,76 @@
+// All that the page knows: the state it asked for, and every event since.
+
+import type { InstanceHistory, LiveHistory, LiveState, Tick } from '../../model/bindings';
+import { type Row, type Trace, rowsWith, traceOf, tracesWith } from './instances';
+import type { Event } from './stream';
+import { type Timeline, extended, timelineOf } from './timeline';
+
+export interface Board {
+  live: LiveState;
+  rows: Map<number, Row>;
+  traces: Map<number, Trace>;
+  timeline: Timeline;
+  /** Id of the newest event that is in it. */
+  sequence: number;
+}
+
+const MOST_MARKS = 200;
+
+export function boardOf(live: LiveState, history: LiveHistory, instances: InstanceHistory): Board {
+  return {
+    live,
+    rows: rowsWith(new Map(), live.instances, live.states, live.rows),
+    traces: new Map(instances.instances.map((columns) => [columns.id, traceOf(columns)])),
+    timeline: timelineOf(history),
+    sequence: live.sequence,
+  };
+}
+
+/** A new board with these events. What it had already changes nothing. */
+export function withEvents(board: Board, events: Event[]): Board {
+  const live = { ...board.live };
+  let { rows, traces, sequence } = board;
+  const ticks: Tick[] = [];
+  for (const event of events) {
+    if (event.id !== null && event.id <= sequence) continue;
+    sequence = event.id ?? sequence;
+    switch (event.name) {
+      case 'hello':
+        live.tick_ms = event.data.tick_ms;
+        break;
+      case 'define': {
+        const { apps, actions, instances, gone } = event.data;
+        live.apps = apps ?? live.apps;
+        live.actions = actions ?? live.actions;
+        const changed = new Set([...gone, ...instances.map(({ id }) => id)]);
+        live.instances = [...live.instances.filter(({ id }) => !changed.has(id)), ...instances];
+        rows = rowsWith(rows, live.instances, live.states, null);
+        break;
+      }
+      case 'tick':
+        ticks.push(event.data);
+        live.tick = event.data;
+        break;
+      case 'rows':
+        rows = rowsWith(rows, live.instances, live.states, event.data);
+        traces = tracesWith(traces, rows, event.data);
+        break;
+      case 'mark':
+        live.marks = [...live.marks, event.data].slice(-MOST_MARKS);
+        break;
+      case 'load':
+        live.load = event.data;
+        break;
+      case 'plan':
+        live.plan = event.data;
+        break;
+      case 'end':
+        live.end = event.data;
+        break;
+      case 'reset':
+        break;
+    }
+  }
+  const timeline = ticks.length > 0 ? extended(board.timeline, ticks, live.tick_ms) : board.timeline;
+  return { live, rows, traces, timeline, sequence };
+}

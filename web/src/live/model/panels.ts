@@ -1,0 +1,120 @@
+// What the live charts draw, and how they name a moment.
+
+import { isKnown, perSecond, whole } from '../../charts/panels';
+import type { Event, Line, Panel } from '../../charts/TimePanel.svelte';
+import type { Mark, SeriesName } from '../../model/bindings';
+import { time } from '../../model/number';
+import { type Timeline, column } from './timeline';
+
+export const SPANS = [
+  { minutes: 1, words: 'the last minute' },
+  { minutes: 5, words: 'the last 5 minutes' },
+  { minutes: 15, words: 'the last 15 minutes' },
+  { minutes: 0, words: 'the last hour' },
+];
+
+const DASHES: Record<string, number[]> = {
+  p75: [10, 3],
+  p90: [8, 3, 2, 3],
+  p95: [6, 3],
+  p99: [2, 3],
+  max: [1, 2],
+};
+
+const cores = (value: number) => value.toFixed(value < 9.95 ? 2 : 1);
+
+export function livePanels(timeline: Timeline, percentiles: string[], coresOfMachine: number): Panel[] {
+  const line = (
+    name: string,
+    hue: string,
+    series: SeriesName,
+    words: Line['words'],
+    dash?: number[],
+  ): Line => ({
+    name,
+    hue,
+    column: column(timeline, series),
+    words,
+    ...(dash ? { dash } : {}),
+  });
+  const order = ['p50', 'p75', 'p90', 'p95', 'p99', 'max'].filter((name) => percentiles.includes(name));
+  const limit = timeline.at.map(() => coresOfMachine);
+  const panels: Panel[] = [
+    {
+      name: 'Requests and failures a second',
+      lines: [
+        line('requests', 'throughput', 'requests', perSecond),
+        line('failures', 'failures', 'failures', perSecond, [6, 3]),
+      ],
+    },
+    {
+      name: 'Response time',
+      lines: order.map((name) => line(name, 'latency', name as SeriesName, time, DASHES[name])),
+    },
+    {
+      name: 'Users and requests under way',
+      lines: [
+        line('users', 'users', 'users', whole),
+        line('under way', 'queue', 'in_flight', whole, [6, 3]),
+        line('waiting', 'failures', 'queued', whole, [2, 3]),
+      ],
+    },
+    {
+      name: 'Time in the queue',
+      lines: [line('p50', 'queue', 'queue_p50', time), line('p95', 'queue', 'queue_p95', time, [6, 3])],
+    },
+    {
+      name: 'Instances',
+      lines: [
+        line('instances', 'users', 'instances', whole),
+        line('ready', 'throughput', 'ready', whole, [6, 3]),
+      ],
+    },
+    {
+      name: 'CPU cores',
+      lines: [
+        line('app', 'throughput', 'cpu_app', cores),
+        line('dependencies', 'failures', 'cpu_dependencies', cores, [2, 3]),
+        line('balancer', 'latency', 'cpu_balancer', cores, [8, 3]),
+        line('generator', 'users', 'cpu_generator', cores, [6, 3]),
+        line('others', 'queue', 'cpu_other', cores, [2, 3]),
+        line('stolen', 'failures', 'cpu_steal', cores, [8, 3]),
+      ],
+    },
+  ];
+  const known = panels
+    .map((panel) => ({ ...panel, lines: panel.lines.filter(({ column }) => isKnown(column)) }))
+    .filter(({ lines }) => lines.length > 0);
+  return known.map((panel) =>
+    panel.name === 'CPU cores'
+      ? {
+          ...panel,
+          lines: [
+            ...panel.lines,
+            { name: 'of the machine', hue: 'muted', column: limit, words: whole, dash: [3, 4] },
+          ],
+        }
+      : panel,
+  );
+}
+
+export function eventsOf(marks: Mark[]): Event[] {
+  return marks.map(({ time_ms, text }) => ({
+    at: time_ms / 1000,
+    text: `${liveMoment(time_ms / 1000)} ${text}`,
+  }));
+}
+
+/** A time of the day. */
+export function liveMoment(at: number): string {
+  const date = new Date(at * 1000);
+  return [date.getHours(), date.getMinutes(), date.getSeconds()]
+    .map((part) => part.toString().padStart(2, '0'))
+    .join(':');
+}
+
+/** The last minutes; less if there is less. 0 is all. */
+export function spanOf(at: number[], minutes: number): [number, number] | null {
+  const now = at.at(-1) ?? 0;
+  return minutes === 0 ? [at[0] ?? 0, now] : [Math.max(at[0] ?? 0, now - minutes * 60), now];
+}
