@@ -49,8 +49,8 @@ unit: ## Run the tests that need no other program and measure nothing (a minute 
 	$(CARGO) test --workspace --locked --lib --bins -q -- --skip driver::process::tests \
 		--skip a_panic_restores_the_terminal --skip examples_in_the_guides_are_valid
 
-bench-choosing: ## Print what a choice of each policy costs
-	$(CARGO) test --release --locked -q -p balancer --lib -- --ignored --nocapture choosing_costs
+bench-choosing: ## Print what a choice of each policy costs, and compare numbers of slots
+	$(CARGO) test --release --locked -q -p balancer --lib -- --ignored --nocapture choosing_costs slots_are_compared
 
 soak: ## Run faults and attacks under load, SOAK_SECONDS each, a real systemd, and autobahn's long cases (30 min in all)
 	scripts/deps soak

@@ -13,6 +13,7 @@ pub(crate) mod fair_queueing;
 pub(crate) mod feedback;
 pub(crate) mod heap;
 pub(crate) mod list;
+pub(crate) mod long_held;
 pub(crate) mod member;
 pub(crate) mod membership;
 pub(crate) mod request_hints;
@@ -31,6 +32,7 @@ use crate::backends::backend_id::BackendId;
 use crate::backends::health_state::HealthChange;
 use crate::backends::report::Report;
 use crate::config::app::{AppConfig, AppId};
+use crate::config::backend::Slots;
 use crate::config::health::Health;
 use crate::config::limits::QueueLimits;
 use crate::config::policy::Policy;
@@ -55,6 +57,10 @@ pub(crate) struct Dispatch<B> {
     /// Members that get requests, by [`Role`](crate::config::backend::Role).
     candidates: [Candidates; 2],
     auto: AutoSlots,
+    /// Counts the calls of [`tick`](Dispatch::tick).
+    ticks: i64,
+    /// The tick before the last answer of a backend with `auto` slots.
+    answered_at: i64,
     health: Health,
     /// Members whose rest is to end.
     resting: Vec<u32>,
@@ -193,6 +199,8 @@ impl<B: Clone> Dispatch<B> {
             generation: 0,
             candidates: Default::default(),
             auto: AutoSlots::new(),
+            ticks: 0,
+            answered_at: 0,
             health: config.health.clone(),
             resting: Vec::new(),
             starting: Vec::new(),
@@ -365,6 +373,9 @@ impl<B: Clone> Dispatch<B> {
         let member = self.members[index as usize].as_mut().expect("a chosen backend is a member");
         member.in_flight += 1;
         let (id, backend, ordinal) = (member.id, member.backend.clone(), member.granted);
+        if member.rule == Slots::Auto {
+            member.long_held.granted(ordinal, self.ticks);
+        }
         member.granted = ordinal.wrapping_add(1);
         self.rank(index, End::Back);
         Grant { id, backend, ordinal }

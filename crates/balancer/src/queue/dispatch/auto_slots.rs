@@ -11,11 +11,15 @@
 //! at once if one of its first requests is not answered while others are. A server that serves one
 //! connection at a time does not get to the second one.
 //!
+//! Until the first answer, the number is doubled without a trial while requests wait. It may be far too large
+//! then, so the search halves it first.
+//!
 //! Time without work does not count. A trial continues with the next burst.
 
 use std::time::{Duration, Instant};
 
 use crate::backends::backend_id::BackendId;
+use crate::queue::TICK;
 
 /// The search, for all backends of an app that have `auto` slots.
 #[derive(Debug)]
@@ -33,6 +37,16 @@ pub(super) struct AutoSlots {
     window: Window,
     /// The service time when the search last ended.
     settled: Option<f64>,
+    /// Whether the number was doubled without an answer, so that it may be far too large.
+    blind: bool,
+    usual: UsualTime,
+}
+
+/// The logarithm of the service time, on average over the last answers.
+#[derive(Debug, Default)]
+struct UsualTime {
+    count: u32,
+    mean: f64,
 }
 
 /// One backend of the app, or all of them.
@@ -113,10 +127,10 @@ const MAX_SLOTS: usize = 1024;
 /// Answers that are enough for a clear result, and the most that are waited for if it is unclear.
 const MIN_ANSWERS: u32 = 32;
 
-const MAX_ANSWERS: u32 = 4 * MIN_ANSWERS;
+const MAX_ANSWERS: u32 = 8 * MIN_ANSWERS;
 
 /// More slots are worth it if they bring this share of the throughput that they could bring.
-const MIN_GAIN_SHARE: f64 = 0.6;
+const MIN_GAIN_SHARE: f64 = 0.3;
 
 /// A loss below this cannot be told from noise.
 const NO_LOSS_RATIO: f64 = 0.85;
@@ -133,6 +147,17 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// If the service time changes by this factor, the load is another one.
 const CHANGED_LOAD_RATIO: f64 = 1.5;
 
+/// A request is held for long after so many times the usual service time.
+const LONG_RATIO: f64 = 16.0;
+
+/// The shortest time and the longest one after which a request is held for long.
+const MIN_PATIENCE: Duration = Duration::from_millis(500);
+
+const MAX_PATIENCE: Duration = Duration::from_secs(3600);
+
+/// The most slots that a backend gets without an answer.
+pub(super) const MAX_BLIND_SLOTS: usize = 256;
+
 /// How long the first request of a trial may take, beyond four times the longest one so far.
 const TRIAL_SLACK: Duration = Duration::from_millis(50);
 
@@ -148,6 +173,8 @@ impl AutoSlots {
             resume: None,
             window: Window::new(None),
             settled: None,
+            blind: false,
+            usual: UsualTime::default(),
         }
     }
 
@@ -179,6 +206,8 @@ impl AutoSlots {
         time: Duration,
         ended: Instant,
     ) {
+        let is_long = time > self.patient_for();
+        self.usual.add(time);
         if let Stage::Trial(trial) = &mut self.stage {
             match trial.scope {
                 scope if !scope.has(id) => return,
@@ -186,7 +215,7 @@ impl AutoSlots {
                 _ => {}
             }
         }
-        if full {
+        if full && !is_long {
             self.window.add(time, ended);
         }
     }
@@ -200,6 +229,18 @@ impl AutoSlots {
             trial.answered = 0;
         }
         first
+    }
+
+    /// For how many ticks a request is not held for long.
+    pub(super) fn patience(&self) -> i64 {
+        (self.patient_for().as_millis() / TICK.as_millis()) as i64
+    }
+
+    fn patient_for(&self) -> Duration {
+        match self.usual.count {
+            0 => MIN_PATIENCE,
+            _ => self.usual.time().mul_f64(LONG_RATIO).clamp(MIN_PATIENCE, MAX_PATIENCE),
+        }
     }
 
     /// What is to change now. `subjects` are the serving backends with `auto` slots.
@@ -216,6 +257,14 @@ impl AutoSlots {
             return Some(self.end(now, trial.scope));
         }
         let (&first, several) = (subjects.first()?, subjects.len() > 1);
+        if self.usual.count == 0
+            && demand == Demand::Waits
+            && self.window.busy >= MIN_PATIENCE
+            && self.slots < MAX_BLIND_SLOTS
+        {
+            (self.slots, self.blind) = (2 * self.slots, true);
+            return Some(self.end(now, Scope::All));
+        }
         match self.stage {
             Stage::Base => {
                 let waits = demand == Demand::Waits;
@@ -261,6 +310,7 @@ impl AutoSlots {
         let (slots, step) = (self.slots, (self.slots / 8).max(1));
         let short = self.window.mean() < (SHORT_SERVICE.as_micros() as f64).ln();
         match self.ceiling {
+            _ if self.blind && slots > 1 => Some((slots / 2, Aim::Gain)),
             None => (slots < MAX_SLOTS).then(|| ((2 * slots).min(MAX_SLOTS), Aim::Gain)),
             Some(ceiling) if ceiling > slots + step => Some(((slots + ceiling) / 2, Aim::Gain)),
             Some(_) if short && !self.bonus => Some((slots + 1, Aim::NoLoss)),
@@ -306,13 +356,19 @@ impl AutoSlots {
             Aim::NoLoss => NO_LOSS_RATIO.ln(),
         };
         let error = (window.error() + trial.base.error()).sqrt();
-        let unclear = (gain - worth).abs() < 2.0 * error && window.count < MAX_ANSWERS;
-        (!unclear).then_some((gain > worth) == more)
+        let unclear = (gain - worth).abs() < 2.0 * error;
+        match unclear {
+            true if window.count < MAX_ANSWERS => None,
+            // More slots must have proved their worth.
+            true if more && self.settled.is_some() => Some(false),
+            _ => Some((gain > worth) == more),
+        }
     }
 
     fn conclude(&mut self, trial: &Trial, kept: bool, now: Instant) -> Decision {
         let up = trial.slots > self.slots;
         let searching = self.settled.is_none();
+        self.blind &= kept && trial.slots > 1;
         if kept {
             self.slots = trial.slots;
             self.bonus |= trial.aim == Aim::NoLoss;
@@ -401,5 +457,16 @@ impl Window {
     fn error(&self) -> f64 {
         let count = f64::from(self.count.max(2));
         (self.squares / count - self.mean().powi(2)).max(0.0) / (count - 1.0)
+    }
+}
+
+impl UsualTime {
+    fn add(&mut self, time: Duration) {
+        self.count = (self.count + 1).min(MIN_ANSWERS);
+        self.mean += ((time.as_micros().max(1) as f64).ln() - self.mean) / f64::from(self.count);
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_secs_f64(self.mean.exp() / 1e6)
     }
 }

@@ -83,7 +83,7 @@ impl<B: Clone> Dispatch<B> {
                     // Under a quota, its work used up its budget.
                     (End::Front, Cpu::Quota) | (End::Back, _) => last,
                 };
-                Some((busy(member.in_flight as u64), place))
+                Some((busy(member.at_work() as u64), place))
             }
             Policy::RoundRobin => Some((member.turn, last)),
             Policy::LeastTime => Some((busy((load + 1) * member.service.cost()), last)),

@@ -12,12 +12,18 @@ use crate::queue::dispatch::list::End;
 impl<B: Clone> Dispatch<B> {
     /// Reports the service time to the search for slots, with whether others wait.
     pub(super) fn note_time(&mut self, id: BackendId, ordinal: u32, report: Report) {
-        let Some(member) = self.member(id).filter(|member| member.rule == Slots::Auto) else {
+        let (waiting, ticks) = (self.waiting, self.ticks);
+        let Some(member) = self.member_mut(id).filter(|member| member.rule == Slots::Auto) else {
             return;
         };
-        let full = member.in_flight >= member.room() && self.waiting > 0;
+        let answered = matches!(report, Report::Answered { .. });
+        member.long_held.released(ordinal, answered);
+        let full = member.in_flight >= member.room() && waiting > 0;
         // Earlier requests get numbers behind all others.
         let ordinal = ordinal.wrapping_sub(member.granted_before);
+        if answered {
+            self.answered_at = ticks;
+        }
         match report {
             Report::Answered { ended, micros, .. } => {
                 let time = Duration::from_micros(micros.into());

@@ -8,6 +8,7 @@ use crate::backends::health_state::HealthState;
 use crate::config::backend::{Backend, Cpu, Role, Slots};
 use crate::queue::dispatch::drain_rate::DrainRate;
 use crate::queue::dispatch::list::List;
+use crate::queue::dispatch::long_held::LongHeld;
 use crate::queue::dispatch::service_time::ServiceTime;
 
 pub(crate) struct Member<B> {
@@ -17,6 +18,11 @@ pub(crate) struct Member<B> {
     /// How many requests in flight it may have, as set or found.
     pub(crate) slots: usize,
     pub(crate) rule: Slots,
+    /// Slots beside those, because it holds requests for long.
+    pub(super) lent: usize,
+    /// Requests that it holds for long and that were overtaken. They are no load.
+    pub(super) overtaken: usize,
+    pub(super) long_held: LongHeld,
     /// Requests that it got, and how many of them came before the slots changed or a trial began anew.
     pub(super) granted: u32,
     pub(super) granted_before: u32,
@@ -91,7 +97,7 @@ impl<B> Member<B> {
     /// How many requests in flight it may have now.
     pub(super) fn room(&self) -> usize {
         let slots = match self.health_state.health {
-            BackendHealth::Up | BackendHealth::Unconfirmed => self.ramp.of(self.slots),
+            BackendHealth::Up | BackendHealth::Unconfirmed => self.ramp.of(self.slots) + self.lent,
             BackendHealth::Trial | BackendHealth::Down => self.slots.min(1),
         };
         slots.min(self.terms.connections.saturating_sub(self.tunnels))
@@ -110,9 +116,14 @@ impl<B> Member<B> {
         waits && !self.is_free()
     }
 
-    /// Requests in flight and waiting for it.
+    /// Requests in flight, without those that only hold a connection.
+    pub(super) fn at_work(&self) -> usize {
+        self.in_flight.saturating_sub(self.overtaken)
+    }
+
+    /// Requests at work there, and those that wait for it.
     pub(super) fn load(&self) -> u64 {
-        (self.in_flight + self.bound.len()) as u64
+        (self.at_work() + self.bound.len()) as u64
     }
 
     /// Its present weight, in sixteenths.

@@ -6,10 +6,11 @@ use std::time::Instant;
 use crate::backends::backend_id::BackendId;
 use crate::backends::health_state::HealthState;
 use crate::config::backend::Slots;
-use crate::queue::dispatch::auto_slots::{Decision, Demand};
+use crate::queue::dispatch::auto_slots::{Decision, Demand, MAX_BLIND_SLOTS};
 use crate::queue::dispatch::candidates::Choice;
 use crate::queue::dispatch::drain_rate::DrainRate;
 use crate::queue::dispatch::list::{End, List};
+use crate::queue::dispatch::long_held::LongHeld;
 use crate::queue::dispatch::member::{Member, MemberTerms, Ramp, Standing};
 use crate::queue::dispatch::service_time::ServiceTime;
 use crate::queue::dispatch::{Changes, Dispatch, Line, Refusal, WaiterState};
@@ -33,6 +34,9 @@ impl<B: Clone> Dispatch<B> {
             terms,
             slots: self.slots_by(rule),
             rule,
+            lent: 0,
+            overtaken: 0,
+            long_held: LongHeld::default(),
             granted: 0,
             granted_before: 0,
             standing: Standing::Serving,
@@ -121,8 +125,37 @@ impl<B: Clone> Dispatch<B> {
             changes.wakers.extend(self.continue_slow_starts(now));
         }
         changes.wakers.extend(self.tick_curb());
+        self.ticks += 1;
+        changes.wakers.extend(self.lend_slots());
         changes.slots = self.search_slots(now);
         changes
+    }
+
+    /// Gives backends with `auto` slots further ones for the requests that they hold for long. If requests
+    /// wait and none is answered anywhere, a backend may have twice as many as it holds for long, since all
+    /// slots may be taken by those.
+    fn lend_slots(&mut self) -> Vec<Waker> {
+        let since = self.ticks - self.auto.patience();
+        let is_starving = self.waiting > 0 && self.answered_at < since && !self.auto.is_searching();
+        let mut wakers = Vec::new();
+        for index in 0..self.members.len() as u32 {
+            let Some(member) = self.members[index as usize].as_mut() else { continue };
+            if member.rule != Slots::Auto {
+                continue;
+            }
+            let overtaken = member.long_held.overtaken_since(since);
+            let mut lent = overtaken;
+            if is_starving {
+                let twice = (2 * member.long_held.since(since)).min(MAX_BLIND_SLOTS);
+                lent = lent.max(twice.saturating_sub(member.slots));
+            }
+            if (member.lent, member.overtaken) != (lent, overtaken) {
+                (member.lent, member.overtaken) = (lent, overtaken);
+                self.rank(index, End::Back);
+                wakers.extend(self.serve_all(index));
+            }
+        }
+        wakers
     }
 
     /// Applies the result of the search for slots to each backend concerned, even to one that is down

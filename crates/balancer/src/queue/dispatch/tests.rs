@@ -4,6 +4,7 @@ mod cost;
 mod fairness;
 mod model;
 mod policies;
+mod slots_compared;
 
 use super::*;
 use crate::config::backend::{Backend, Cpu, Slots};

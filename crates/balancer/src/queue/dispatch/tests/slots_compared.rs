@@ -1,0 +1,391 @@
+//! Compares the search for slots with fixed numbers of them, over apps of many kinds, in virtual time.
+
+use super::*;
+use crate::queue::TICK;
+use std::collections::VecDeque;
+
+/// An app: what a request does there, and who sends requests.
+#[derive(Clone, Copy)]
+struct Kind {
+    name: &'static str,
+    backends: usize,
+    station: Station,
+    /// Draws how long a request waits for something else, and then how long it works, in microseconds.
+    request: fn(&mut Dice, u64) -> (u64, u64),
+    traffic: Traffic,
+}
+
+/// Where a request works after it has waited.
+#[derive(Clone, Copy)]
+enum Station {
+    /// Each backend has so many workers.
+    Pool(usize),
+    /// All backends share so many cores.
+    Cores(f64),
+    /// Each backend has this share of a core, in periods of 100 ms.
+    Quota(f64),
+}
+
+#[derive(Clone, Copy)]
+enum Traffic {
+    /// Independent requests, so many a second.
+    Open(f64),
+    /// Clients that send the next request at once.
+    Closed(usize),
+    /// Clients that hold a poll open, besides independent requests.
+    Polls(usize, f64),
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn uniform(&mut self) -> f64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn about(&mut self, micros: u64) -> u64 {
+        (micros as f64 * (0.75 + 0.5 * self.uniform())) as u64
+    }
+
+    fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * (1.0 - self.uniform()).ln()
+    }
+}
+
+struct Flight {
+    id: BackendId,
+    ordinal: u32,
+    began: u64,
+    /// When it starts to work.
+    from: u64,
+    left: f64,
+    asked: u64,
+    client: Option<usize>,
+    poll: bool,
+}
+
+struct World {
+    kind: Kind,
+    dispatch: Plain,
+    ids: Vec<BackendId>,
+    dice: Dice,
+    start: Instant,
+    now: u64,
+    arrivals: VecDeque<(Option<usize>, bool)>,
+    waiting: VecDeque<(Ticket, u64, Option<usize>, bool)>,
+    flights: Vec<Flight>,
+    /// What is left of each backend's quota in this period.
+    budget: Vec<f64>,
+    next_open: u64,
+    times: Vec<u64>,
+}
+
+/// What the search had until then does not count.
+const SETTLED: u64 = 20_000_000;
+const END: u64 = 110_000_000;
+const POLL: u64 = 30_000_000;
+/// Of a quota.
+const PERIOD: u64 = 100_000;
+
+impl World {
+    fn new(kind: Kind, rule: Slots) -> World {
+        let mut dispatch = new(Policy::Queue, 1024);
+        let ids = (0..kind.backends).map(|_| dispatch.add("a", rule, terms()).0).collect();
+        World {
+            kind,
+            dispatch,
+            ids,
+            dice: Dice(7),
+            start: Instant::now(),
+            now: 0,
+            arrivals: VecDeque::new(),
+            waiting: VecDeque::new(),
+            flights: Vec::new(),
+            budget: vec![0.0; kind.backends],
+            next_open: u64::MAX,
+            times: Vec::new(),
+        }
+    }
+
+    fn at(&self, micros: u64) -> Instant {
+        self.start + Duration::from_micros(micros)
+    }
+
+    /// Answers a second, and their 99th percentile in milliseconds, once the search has had its time.
+    fn run(mut self) -> (f64, f64) {
+        match self.kind.traffic {
+            Traffic::Closed(clients) => self.connect(clients, false),
+            Traffic::Open(_) => self.next_open = 0,
+            Traffic::Polls(clients, _) => {
+                self.connect(clients, true);
+                self.next_open = 0;
+            }
+        }
+        let (mut tick, mut period) = (0, 0);
+        while self.now < END {
+            while let Some((client, poll)) = self.arrivals.pop_front() {
+                self.arrive(client, poll);
+            }
+            self.advance(tick.min(period));
+            if self.now == period {
+                period += PERIOD;
+                if let Station::Quota(share) = self.kind.station {
+                    self.budget.fill(share * PERIOD as f64);
+                }
+            }
+            let ends = |flight: &mut Flight| flight.from <= self.now && flight.left < 0.5;
+            for flight in self.flights.extract_if(.., ends).collect::<Vec<_>>() {
+                self.answer(&flight);
+            }
+            if self.now == self.next_open {
+                self.next_open += self.pause();
+                self.arrive(None, false);
+            }
+            if self.now == tick {
+                tick += TICK.as_micros() as u64;
+                for (id, slots) in self.dispatch.tick(self.at(self.now)).slots {
+                    self.dispatch.set_slots(id, slots);
+                }
+                self.claim();
+            }
+        }
+        self.times.sort_unstable();
+        let count = self.times.len();
+        let p99 = self.times.get(count * 99 / 100).copied().unwrap_or(END) as f64 / 1000.0;
+        (count as f64 / ((END - SETTLED) as f64 / 1e6), p99)
+    }
+
+    fn connect(&mut self, clients: usize, poll: bool) {
+        self.arrivals.extend((0..clients).map(|client| (Some(client), poll)));
+    }
+
+    /// Until the next independent request.
+    fn pause(&mut self) -> u64 {
+        match self.kind.traffic {
+            Traffic::Open(rate) | Traffic::Polls(_, rate) => {
+                (self.dice.exponential(1e6 / rate) as u64).max(1)
+            }
+            Traffic::Closed(_) => u64::MAX,
+        }
+    }
+
+    /// Works until something happens, at most until then.
+    fn advance(&mut self, until: u64) {
+        let rates = self.rates();
+        let mut next = until.min(self.next_open);
+        for (flight, rate) in self.flights.iter().zip(&rates) {
+            if flight.from > self.now {
+                next = next.min(flight.from);
+            } else if *rate > 0.0 {
+                next = next.min(self.now + (flight.left / rate).ceil() as u64);
+            }
+        }
+        let spends: Vec<_> = self.ids.iter().map(|&id| self.working(id) > 0).collect();
+        if let Station::Quota(_) = self.kind.station {
+            for (budget, _) in
+                self.budget.iter().zip(&spends).filter(|(b, spends)| **b > 0.0 && **spends)
+            {
+                next = next.min(self.now + budget.ceil() as u64);
+            }
+        }
+        let passed = (next - self.now) as f64;
+        for (budget, _) in self.budget.iter_mut().zip(&spends).filter(|(_, spends)| **spends) {
+            *budget = (*budget - passed).max(0.0);
+        }
+        for (flight, rate) in self.flights.iter_mut().zip(&rates) {
+            flight.left -= passed * rate;
+        }
+        self.now = next;
+    }
+
+    fn working(&self, id: BackendId) -> usize {
+        let works = |flight: &&Flight| flight.id == id && flight.from <= self.now;
+        self.flights.iter().filter(works).count()
+    }
+
+    /// How fast each request in flight works.
+    fn rates(&self) -> Vec<f64> {
+        let working = self.flights.iter().filter(|flight| flight.from <= self.now).count();
+        let mut served = vec![0; self.ids.len()];
+        let counts: Vec<_> = self.ids.iter().map(|id| self.working(*id)).collect();
+        let rate = |flight: &Flight| {
+            if flight.from > self.now {
+                return 0.0;
+            }
+            let backend = flight.id.index as usize;
+            if flight.poll {
+                return 1.0;
+            }
+            match self.kind.station {
+                Station::Pool(workers) => {
+                    served[backend] += 1;
+                    if served[backend] <= workers { 1.0 } else { 0.0 }
+                }
+                Station::Cores(cores) => (cores / working as f64).min(1.0),
+                Station::Quota(_) => {
+                    if self.budget[backend] > 0.0 {
+                        1.0 / counts[backend] as f64
+                    } else {
+                        0.0
+                    }
+                }
+            }
+        };
+        self.flights.iter().map(rate).collect()
+    }
+
+    fn arrive(&mut self, client: Option<usize>, poll: bool) {
+        match ask(&mut self.dispatch) {
+            Asked::Granted(grant) => self.begin(&grant, self.now, client, poll),
+            Asked::Waiting(ticket, ..) => self.waiting.push_back((ticket, self.now, client, poll)),
+            _ => {
+                if self.now >= SETTLED {
+                    self.times.push(60_000_000);
+                }
+            }
+        }
+    }
+
+    fn begin(
+        &mut self,
+        grant: &Grant<&'static str>,
+        asked: u64,
+        client: Option<usize>,
+        poll: bool,
+    ) {
+        let (wait, work) = match poll {
+            true => (self.dice.about(POLL), 1),
+            false => (self.kind.request)(&mut self.dice, self.now),
+        };
+        self.flights.push(Flight {
+            id: grant.id,
+            ordinal: grant.ordinal,
+            began: self.now,
+            from: self.now + wait,
+            left: work as f64,
+            asked,
+            client,
+            poll,
+        });
+    }
+
+    fn answer(&mut self, flight: &Flight) {
+        let report = Report::answered(self.at(flight.began), self.at(self.now), false);
+        let freed = self.dispatch.release(flight.id, flight.ordinal, report);
+        if self.now >= SETTLED && !flight.poll {
+            self.times.push(self.now - flight.asked);
+        }
+        if flight.client.is_some() {
+            self.arrivals.push_back((flight.client, flight.poll));
+        }
+        if freed.wake.is_some() || !self.waiting.is_empty() {
+            self.claim();
+        }
+    }
+
+    fn claim(&mut self) {
+        let mut kept = VecDeque::new();
+        for (ticket, asked, client, poll) in std::mem::take(&mut self.waiting) {
+            match self.dispatch.claim(&ticket, Waker::noop()) {
+                Poll::Ready(Ok(grant)) => self.begin(&grant, asked, client, poll),
+                Poll::Ready(Err(refusal)) => panic!("{refusal:?}"),
+                Poll::Pending => kept.push_back((ticket, asked, client, poll)),
+            }
+        }
+        self.waiting = kept;
+    }
+}
+
+fn kinds() -> Vec<Kind> {
+    let mut all = Vec::new();
+    let mut add =
+        |name, backends, station, request: fn(&mut Dice, u64) -> (u64, u64), capacity: f64| {
+            for (load, traffic) in
+                [("busy", Traffic::Open(0.8 * capacity)), ("overload", Traffic::Closed(200))]
+            {
+                let name = String::leak(format!("{name}, {load}"));
+                all.push(Kind { name, backends, station, request, traffic });
+            }
+        };
+    add("serial", 4, Station::Pool(1), |d, _| (0, d.about(20_000)), 200.0);
+    add("pool of 4", 4, Station::Pool(4), |d, _| (0, d.about(20_000)), 800.0);
+    add("pool of 50", 2, Station::Pool(50), |d, _| (0, d.about(100_000)), 1000.0);
+    add("async", 2, Station::Pool(1), |d, _| (d.about(98_000), d.about(2000)), 1000.0);
+    add("two cores", 2, Station::Cores(2.0), |d, _| (0, d.about(20_000)), 100.0);
+    add("quota", 4, Station::Quota(0.5), |d, _| (0, d.about(5000)), 400.0);
+    add(
+        "uneven",
+        4,
+        Station::Pool(4),
+        |d, _| (0, if d.uniform() < 0.95 { d.about(5000) } else { d.about(200_000) }),
+        16.0 / 0.01475,
+    );
+    add(
+        "cold start",
+        4,
+        Station::Pool(2),
+        |d, now| (0, d.about(if now < 10_000_000 { 30_000 } else { 10_000 })),
+        400.0,
+    );
+    all.push(Kind {
+        name: "polls and others",
+        backends: 2,
+        station: Station::Pool(1),
+        request: |d, _| (0, d.about(5000)),
+        traffic: Traffic::Polls(100, 50.0),
+    });
+    all.push(Kind {
+        name: "one a minute",
+        backends: 2,
+        station: Station::Pool(1),
+        request: |d, _| (0, d.about(5000)),
+        traffic: Traffic::Open(1.0 / 20.0),
+    });
+    all
+}
+
+fn kind(name: &str) -> Kind {
+    kinds().into_iter().find(|kind| kind.name == name).expect("it is there")
+}
+
+#[test]
+fn found_slots_serve_as_well_as_the_best_number() {
+    for (name, rate, p99) in [
+        ("async, busy", 790.0, 130.0),
+        ("uneven, busy", 850.0, 250.0),
+        ("serial, busy", 155.0, 75.0),
+        ("one a minute", 0.01, 10.0),
+    ] {
+        let found = World::new(kind(name), Slots::Auto).run();
+        assert!(found.0 > rate && found.1 < p99, "{name}: {found:?}");
+    }
+}
+
+/// A hundred polls would hold all slots that the search has found.
+#[test]
+fn long_polls_leave_slots_to_others() {
+    let (rate, p99) = World::new(kind("polls and others"), Slots::Auto).run();
+    assert!(rate > 45.0 && p99 < 15.0, "{rate} a second, {p99} ms");
+}
+
+#[test]
+#[ignore = "a measurement, for `make bench-choosing`"]
+fn slots_are_compared() {
+    println!("{:<20} {:>22} {:>18} {:>18}", "requests/s, p99 in ms", "best number", "256", "auto");
+    for kind in kinds() {
+        let fixed = [1, 2, 4, 8, 16, 64, 256];
+        let results: Vec<_> =
+            fixed.iter().map(|&n| (n, World::new(kind, Slots::Fixed(n)).run())).collect();
+        let most = results.iter().map(|(_, (rate, _))| *rate).fold(0.0, f64::max);
+        // Where polls hold all slots, their clients get next to nothing.
+        let good = results.iter().filter(|(_, (rate, p99))| *rate > 0.99 * most && *p99 < 1e4);
+        let (n, best) = good.min_by(|a, b| a.1.1.total_cmp(&b.1.1)).unwrap_or(&results[6]);
+        let (wide, auto) = (results[6].1, World::new(kind, Slots::Auto).run());
+        println!(
+            "{:<20} {n:>5}: {:>7.1} {:>7.1} {:>9.1} {:>8.1} {:>9.1} {:>8.1}",
+            kind.name, best.0, best.1, wide.0, wide.1, auto.0, auto.1
+        );
+    }
+}
