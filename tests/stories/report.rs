@@ -108,6 +108,68 @@ fn a_load_is_reported_and_compared_by_its_file() {
 }
 
 #[test]
+fn a_chart_is_a_picture_that_other_programs_read() {
+    let _machine = shared();
+    let home = Home::new();
+    let plan = document("plan");
+    for arguments in ["show {} --chart curve.svg", "report {} --chart curve.png"] {
+        let written = home.run(&arguments.replace("{}", &plan.display().to_string()));
+        assert_eq!(written.status.code(), Some(0), "{}", said(&written));
+    }
+    // Of a report, the chart alone was asked for.
+    assert!(!home.path().join("report.html").exists());
+    let reader = "
+import json, struct, sys, xml.etree.ElementTree as tree, zlib
+root = tree.parse('curve.svg').getroot()
+png = open('curve.png', 'rb').read()
+assert png[:8] == b'\\x89PNG\\r\\n\\x1a\\n'
+width, height = struct.unpack('>II', png[16:24])
+at, data = 8, b''
+while at < len(png):
+    size, kind = struct.unpack('>I4s', png[at:at + 8])
+    body = png[at + 8:at + 8 + size]
+    assert zlib.crc32(kind + body) == struct.unpack('>I', png[at + 8 + size:at + 12 + size])[0]
+    data += body if kind == b'IDAT' else b''
+    at += 12 + size
+rows = zlib.decompress(data)
+assert len(rows) == height * (1 + 4 * width) and len(set(rows)) > 100
+print(json.dumps({'root': root.tag, 'title': root[0].text, 'png': [width, height],
+    'svg': [float(root.get('width')), float(root.get('height'))]}))";
+    let output =
+        Command::new("python3").args(["-c", reader]).current_dir(home.path()).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let read = json(&output);
+    assert_eq!(read["root"], "{http://www.w3.org/2000/svg}svg");
+    assert!(read["title"].as_str().unwrap().starts_with("Run 4 instances"), "{read}");
+    assert_eq!(read["png"][0].as_f64(), read["svg"][0].as_f64().map(|width| width * 2.0));
+}
+
+#[test]
+fn a_chart_that_cannot_be_drawn_leaves_no_file() {
+    let _machine = shared();
+    let home = Home::new();
+    let path = |name: &str| document(name).display().to_string();
+    for (arguments, words) in [
+        (
+            format!("show {} --chart curve.pdf", path("plan")),
+            "name a file that ends in .svg or .png",
+        ),
+        (format!("report {} --chart -", path("plan")), "name a file that ends in .svg or .png"),
+        (format!("show {} --chart a.svg", path("cost")), "only a plan has a curve to draw"),
+        (format!("report {} --chart a.svg", path("load")), "only a plan has a curve to draw"),
+        (format!("show {} --chart a.png", path("capacity")), "the plan has no curve to draw"),
+        (format!("show {} --chart /dev/null/a.svg", path("plan")), "name a file in a directory"),
+        ("plan --chart a.svg -- true".to_owned(), "--chart draws the instances that a workload"),
+        ("plan --users 1 --chart b/a.svg -- true".to_owned(), "name a file in a directory"),
+    ] {
+        let output = home.run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {}", said(&output));
+        assert!(said(&output).contains(words), "{arguments}: {}", said(&output));
+    }
+    assert!(!home.path().join("a.svg").exists() && !home.path().join("a.png").exists());
+}
+
+#[test]
 fn a_report_of_something_else_is_refused_with_a_remedy() {
     let _machine = shared();
     let home = Home::new();

@@ -1,5 +1,6 @@
 //! Renderings of the values that commands produce.
 
+pub mod chart;
 pub mod compare;
 pub mod cost;
 pub mod load;

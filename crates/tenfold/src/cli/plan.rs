@@ -20,8 +20,10 @@ use crate::prices::Machines;
 use crate::process::exit_code::{Outcome, Signal, misuse};
 use crate::process::signal::Stop;
 use crate::report;
+use crate::report::chart::ChartFile;
 use crate::report::plan::Rows;
 use crate::service::deployment::Deployment;
+use crate::store;
 use crate::store::history::{self, History, NewRun};
 use crate::store::redaction::{command_without_secrets, own_command};
 use crate::store::state_dir;
@@ -74,6 +76,9 @@ pub struct Arguments {
     /// Show every count, with predictions and intervals
     #[arg(help_heading = "Output", long)]
     all: bool,
+    /// Write the curve as a picture, FILE.svg or FILE.png
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
+    chart: Option<ChartFile>,
     #[command(flatten)]
     limits: LimitArguments,
     /// Write what was measured to FILE, to compute the plan from it again (tests/recordings)
@@ -91,6 +96,7 @@ const BUDGET: Duration = Duration::from_secs(90);
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<Outcome> {
         let file = self.question.file()?;
+        self.chart.iter().try_for_each(|chart| store::file::check(chart.path()))?;
         let prices = self.prices()?;
         // Opened first: a measurement that cannot be kept would be in vain.
         let history = History::open()?;
@@ -117,6 +123,7 @@ impl Arguments {
         // Shown before it is kept: what was measured must not be lost with the disk.
         let text = |plan: &Plan| report::plan::text(plan, Rows::of(self.all));
         let shown = self.question.show(&plan, text, report::page::plan);
+        let drawn = self.chart.as_ref().map_or(Ok(()), |chart| chart.write(&plan));
         let kept = keep(&history, &plan, experiment.runnable.source.directory());
         if let Some(page) = page {
             page.dashboard.end_plan(&plan, kept.as_ref().ok().copied());
@@ -124,6 +131,7 @@ impl Arguments {
         }
         kept?;
         shown?;
+        drawn?;
         Ok(outcome(&plan, signal))
     }
 
@@ -161,6 +169,12 @@ impl Arguments {
             (None, _) if self.question.prices.prices.is_some() => {
                 return Err(misuse(
                     "--prices is for the instances that a workload needs: say --users 10 --think 1s (people who wait \
+                     for answers) or --rate 400 (requests a second)",
+                ));
+            }
+            (None, _) if self.chart.is_some() => {
+                return Err(misuse(
+                    "--chart draws the instances that a workload needs: say --users 10 --think 1s (people who wait \
                      for answers) or --rate 400 (requests a second)",
                 ));
             }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
+use super::show::draw;
 use crate::process::exit_code::Outcome;
+use crate::report::chart::ChartFile;
 use crate::report::page::{self, Detail};
 use crate::store::file;
 use crate::store::saved_run::{Place, SavedRun};
@@ -14,9 +16,12 @@ use crate::store::saved_run::{Place, SavedRun};
 pub struct Arguments {
     /// A number of `tenfold runs`, last, last~1 for the one before it, or a file of --json or --report
     run: Place,
-    /// Where to write it; - is standard output
-    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
-    output: PathBuf,
+    /// Where to write it; - is standard output [default: report.html, unless --chart is given]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write the curve of a plan as a picture, FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE")]
+    chart: Option<ChartFile>,
     /// Keep every window of a long load, however large the file gets
     #[arg(long)]
     full: bool,
@@ -24,13 +29,23 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<Outcome> {
-        file::check(&self.output)?;
-        let SavedRun { name, kind, document } = self.run.read(None)?;
+        let output = match (self.output, &self.chart) {
+            (None, None) => Some(PathBuf::from("report.html")),
+            (output, _) => output,
+        };
+        output.iter().try_for_each(|to| file::check(to))?;
+        self.chart.iter().try_for_each(|chart| file::check(chart.path()))?;
+        let run = self.run.read(None)?;
+        if let Some(chart) = &self.chart {
+            draw(&run, chart)?;
+        }
+        let Some(output) = output else { return Ok(Outcome::Done) };
+        let SavedRun { name, kind, document } = run;
         let detail = if self.full { Detail::Full } else { Detail::Compact };
         let html = page::saved(&kind, &document, detail).with_context(|| {
             format!("run {name} cannot be read: `tenfold show {name} --json -` shows what is there")
         })?;
-        file::write(&html, &self.output)?;
+        file::write(&html, &output)?;
         Ok(Outcome::Done)
     }
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
-use crate::process::exit_code::Outcome;
+use crate::process::exit_code::{Outcome, misuse};
 use crate::report;
+use crate::report::chart::ChartFile;
 use crate::report::plan::Rows;
 use crate::store;
 use crate::store::saved_run::{Place, SavedRun};
@@ -18,6 +19,9 @@ pub struct Arguments {
     /// Write the run as JSON to FILE; - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the curve of a plan as a picture, FILE.svg or FILE.png, instead of the text
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    chart: Option<ChartFile>,
     /// Show every count of a plan, with predictions and intervals
     #[arg(long)]
     all: bool,
@@ -25,6 +29,11 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<Outcome> {
+        if let Some(chart) = &self.chart {
+            store::file::check(chart.path())?;
+            draw(&self.run.read(None)?, chart)?;
+            return Ok(Outcome::Done);
+        }
         let SavedRun { name, kind, document } = self.run.read(None)?;
         if let Some(to) = &self.json {
             match serde_json::from_str::<serde_json::Value>(&document) {
@@ -56,4 +65,18 @@ impl Arguments {
         store::file::show(&text)?;
         Ok(Outcome::Done)
     }
+}
+
+/// Draws the curve of a plan that was kept.
+pub fn draw(run: &SavedRun, chart: &ChartFile) -> anyhow::Result<()> {
+    let SavedRun { name, kind, document } = run;
+    if kind != "plan" {
+        return Err(misuse(format!(
+            "run {name} is a {kind}: only a plan has a curve to draw, `tenfold runs` lists them"
+        )));
+    }
+    let plan = serde_json::from_str(document).with_context(|| {
+        format!("run {name} cannot be read: `tenfold show {name} --json -` shows what is there")
+    })?;
+    chart.write(&plan)
 }

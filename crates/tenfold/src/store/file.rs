@@ -8,19 +8,24 @@ use anyhow::Context;
 use crate::process::exit_code::misuse;
 use crate::terminal::output;
 
-/// Writes `text` to `to`; `-` is standard output. A file appears whole or not at all.
+/// Writes `text` to `to`; `-` is standard output.
 pub fn write(text: &str, to: &Path) -> anyhow::Result<()> {
     if is_standard_output(to) {
         return output::deliver(text).context(
             "cannot write to standard output: send it to a place with space, or name a file",
         );
     }
+    save(text.as_bytes(), to)
+}
+
+/// Writes `bytes` to a file, which appears whole or not at all.
+pub fn save(bytes: &[u8], to: &Path) -> anyhow::Result<()> {
     let save = || -> std::io::Result<()> {
         if !is_replaceable(to) {
-            return std::fs::write(to, text);
+            return std::fs::write(to, bytes);
         }
         let mut file = tempfile::NamedTempFile::new_in(directory(to))?;
-        file.write_all(text.as_bytes())?;
+        file.write_all(bytes)?;
         // A temporary file is private; a report is made to be read.
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         file.as_file().set_permissions(mode)?;
