@@ -8,6 +8,7 @@ mod app_failures;
 mod apps;
 mod attacks;
 mod bad_input;
+mod balancers;
 mod cost;
 mod docker;
 mod faults;

@@ -59,6 +59,7 @@ pub use queue::counters::ShedCounts;
 pub use queue::dispatch::retry_budget::RetryCounts;
 pub use routing::redirect_loop::Redirecting;
 pub use server::balancer::{Balancer, Drained, Handle};
+pub use server::relayed_elsewhere::{RelayedElsewhere, Unserved};
 pub use server::snapshot::{
     AppSnapshot, BackendPhase, BackendSnapshot, BackendTimes, ClientsSnapshot, QueueSnapshot,
     Snapshot,

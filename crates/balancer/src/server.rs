@@ -5,6 +5,7 @@ pub(crate) mod handshake;
 pub(crate) mod http1_session;
 pub(crate) mod http2_session;
 pub(crate) mod proxy_protocol;
+pub(crate) mod relayed_elsewhere;
 pub(crate) mod session;
 pub(crate) mod snapshot;
 pub(crate) mod worker_thread;

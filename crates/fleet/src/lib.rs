@@ -27,6 +27,7 @@ pub mod restart;
 
 pub use app::{App, Readiness, ReadyProbe};
 pub use driver::docker::DockerDriver;
+pub use driver::process::companion::{Companion, CompanionSignal};
 pub use driver::process::{ProcessDriver, ProcessHost, leftovers};
 pub use driver::systemd::{SystemdDriver, SystemdHost};
 pub use driver::undo::run_guard;
@@ -41,4 +42,4 @@ pub use fleet::status::{MemberStatus, Past, State};
 pub use image::{Image, ImageOrigin, Reach};
 pub use limits::{Cpus, Limits};
 pub use program::{Logs, Ports, Program};
-pub use restart::RestartPolicy;
+pub use restart::{Crashes, RestartPolicy, Setback};

@@ -47,7 +47,7 @@ pub enum InvalidRestartPolicy {
 
 /// The crashes of one instance since it was steady.
 #[derive(Debug)]
-pub(crate) struct Crashes {
+pub struct Crashes {
     policy: RestartPolicy,
     count: u32,
     first: Option<Instant>,
@@ -55,11 +55,11 @@ pub(crate) struct Crashes {
 
 /// What follows from a crash.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Setback {
+pub struct Setback {
     /// The wait before the restart.
-    pub(crate) wait: Duration,
+    pub wait: Duration,
     /// Crashes in a row, and the time from the first of them, where they are a loop.
-    pub(crate) crash_loop: Option<(u32, Duration)>,
+    pub crash_loop: Option<(u32, Duration)>,
 }
 
 impl RestartPolicy {
@@ -93,7 +93,7 @@ impl RestartPolicy {
     }
 
     /// How long an instance has to serve until its crashes are forgotten.
-    pub(crate) fn steady(&self) -> Duration {
+    pub fn steady(&self) -> Duration {
         self.steady
     }
 
@@ -120,12 +120,13 @@ impl Default for RestartPolicy {
 }
 
 impl Crashes {
-    pub(crate) fn new(policy: RestartPolicy) -> Crashes {
+    /// None yet.
+    pub fn new(policy: RestartPolicy) -> Crashes {
         Crashes { policy, count: 0, first: None }
     }
 
     /// Counts one.
-    pub(crate) fn record(&mut self, now: Instant) -> Setback {
+    pub fn record(&mut self, now: Instant) -> Setback {
         let first = *self.first.get_or_insert(now);
         self.count = self.count.saturating_add(1);
         let is_loop = self.count >= self.policy.crash_limit;
@@ -140,7 +141,7 @@ impl Crashes {
     }
 
     /// The instance is steady.
-    pub(crate) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         (self.count, self.first) = (0, None);
     }
 }

@@ -6,6 +6,7 @@
 //! - `app`, `balancer`, `forwarding`, `health`, `limits`, `listener`, `log`, `route`, `timeouts`, `tls`: its tables,
 //!   each with its checks.
 //! - `command`: refuses what only a shell understands.
+//! - `balancer_program`: nginx or HAProxy in the place of the balancer.
 //! - `balancing`: all of these for `up` and `balance`.
 //! - `import`: what to run, from a Procfile, package.json, unit or Dockerfile; `env_file`: files of variables.
 //! - `app_settings`: how an app was run, for its plan.
@@ -18,6 +19,7 @@ mod app;
 mod app_settings;
 mod arguments;
 mod balancer;
+mod balancer_program;
 mod balancing;
 pub mod bounded_read;
 mod command;
@@ -52,6 +54,7 @@ pub use arguments::{
     AppArguments, BalancingArguments, GoalArguments, LimitArguments, RequestArguments,
     WorkloadArguments,
 };
+pub use balancer_program::BalancerProgram;
 pub use balancing::{Balancing, LISTEN, Members, Served, Start, Wanted, no_server};
 pub use file::File;
 pub use runnable::{InstanceSource, Runnable};

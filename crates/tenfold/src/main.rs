@@ -10,6 +10,7 @@
 //! - [`store`]: keeps the history, writes files, and removes secrets from what it keeps.
 //! - [`config`]: turns arguments, environment and `tenfold.toml` into validated values.
 //! - [`prices`]: what machines cost, from the catalogue or a file.
+//! - [`external`]: runs nginx or HAProxy in front of the instances.
 //! - [`service`]: runs instances behind the balancer, controls them, and ends them.
 //! - [`experiment`]: measures one instance, predicts, and confirms the answer.
 //! - [`cost`]: measures and prices sizes of one instance and counts of the smallest.
@@ -27,6 +28,7 @@ mod dashboard;
 mod document;
 mod experiment;
 mod export;
+mod external;
 mod prices;
 mod process;
 mod report;

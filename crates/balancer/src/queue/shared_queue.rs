@@ -193,6 +193,10 @@ impl SharedQueue {
         Some(member.in_flight + member.tunnels)
     }
 
+    pub(crate) fn backend(&self, id: BackendId) -> Option<Arc<BackendState>> {
+        self.lock().member(id).map(|member| Arc::clone(&member.backend))
+    }
+
     pub(crate) fn in_flight(&self, id: BackendId) -> Option<usize> {
         self.lock().member(id).map(|member| member.in_flight + member.tunnels)
     }

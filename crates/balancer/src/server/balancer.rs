@@ -24,6 +24,7 @@ use crate::net::fd_limit;
 use crate::net::inherited::{self, Inherited};
 use crate::net::listener::{BoundAddress, Owner, SocketFile};
 use crate::queue::shared_queue::SharedQueue;
+use crate::server::relayed_elsewhere::RelayedElsewhere;
 use crate::server::snapshot::{BackendTimes, Snapshot};
 use crate::tls::acme::agent::{AcmeAgent, Task};
 use crate::tls::acme::store::Store;
@@ -332,6 +333,14 @@ impl Handle {
     /// All counters, with or without the service times of each backend.
     pub fn snapshot_with(&self, times: BackendTimes) -> Snapshot {
         Snapshot::take(&self.shared, times)
+    }
+
+    /// Counts a request that another balancer relayed, which accepts from the listening sockets.
+    ///
+    /// # Panics
+    /// If the app does not exist.
+    pub fn count(&self, app: AppId, request: &RelayedElsewhere) {
+        request.count(app, &self.shared);
     }
 
     /// Duplicates of all listening sockets, for another process to take over through [`Inherited`].

@@ -8,9 +8,11 @@
 //! - `sockets`: who listens where.
 //! - `probe`: readiness by TCP and HTTP.
 //! - `wrong_address`: an instance that listens elsewhere.
+//! - [`companion`]: a program beside the instances, such as another balancer.
 //! - `output`: what instances write: the last lines, and rotated files.
 
 pub(super) mod command;
+pub mod companion;
 mod group;
 pub mod leftovers;
 pub(crate) mod output;
@@ -162,7 +164,7 @@ impl Driver for ProcessDriver {
         let executed = command.get_program().to_string_lossy().into_owned();
         let limited = !app.limits.is_empty();
         let cgroup = limited.then(|| Cgroup::make(&app.limits, host.guard.as_ref())).transpose()?;
-        let group = ProcessGroup::spawn(&name, command, host.guard.clone(), cgroup)
+        let group = ProcessGroup::spawn(&name, command, host.guard.clone(), cgroup, Vec::new())
             .await
             .map_err(|error| command::explain(&error, &executed, program, &app.limits, &name))?;
         let log = host.log(&program.logs, &name);

@@ -11,8 +11,8 @@ use clap::Args;
 use tokio::task::JoinSet;
 
 use crate::config::{
-    self, AppArguments, Balancing, BalancingArguments, InstanceSource, LimitArguments, Members,
-    Served, Wanted, quantity,
+    self, AppArguments, BalancerProgram, Balancing, BalancingArguments, InstanceSource,
+    LimitArguments, Members, Served, Wanted, quantity,
 };
 use crate::dashboard::model::state::Kind;
 use crate::dashboard::{About, Dashboard, Source};
@@ -23,7 +23,7 @@ use crate::process::heap;
 use crate::process::signal::Stop;
 use crate::service::admin::{Admin, Controlled, Takeover};
 use crate::service::crash_log;
-use crate::service::deployment::{Deployment, ToRun};
+use crate::service::deployment::{Deployment, Other, ToRun};
 use crate::service::health_log;
 use crate::service::notify;
 use crate::service::reexec;
@@ -41,6 +41,9 @@ pub struct Arguments {
     instances: Option<usize>,
     #[command(flatten)]
     balancing: BalancingArguments,
+    /// What balances: Tenfold itself, or the nginx or HAProxy of this machine [default: tenfold]
+    #[arg(help_heading = "Balancer", long, value_name = "NAME", env = "TENFOLD_BALANCER")]
+    balancer: Option<BalancerProgram>,
     /// Most requests in flight at one instance, or `auto` [default: what the last plan of this command found]
     #[arg(long, value_name = "K", value_parser = quantity::slots, env = "TENFOLD_SLOTS")]
     slots: Option<Slots>,
@@ -63,6 +66,7 @@ impl Arguments {
             limits: self.limits,
             instances: self.instances,
             slots: self.slots,
+            balancer: self.balancer,
             logs: &logs,
         };
         let balancing = Balancing::resolve(&file, &self.balancing, &wanted)?;
@@ -76,8 +80,10 @@ impl Arguments {
         let mut takeover = Takeover::begin(&balancing).await?;
         let inherited = takeover.inherit(&balancing.config)?;
         let to_run = launches.iter().map(|launch| launch.to_run.clone()).collect();
+        let beside =
+            Other { program: balancing.program, logs: logs.clone(), drain: balancing.drain };
         let deployment =
-            Arc::new(Deployment::new(balancing.config.clone(), to_run, inherited).await?);
+            Arc::new(Deployment::new(balancing.config.clone(), beside, to_run, inherited).await?);
         balancing.add_servers(&deployment.balancer);
         reload_signal::listen(&stop, deployment.balancer.clone())?;
         health_log::tell(&deployment.balancer);
@@ -112,7 +118,7 @@ impl Arguments {
                 if let Err(error) = launch(&deployment, &launches).await {
                     return error;
                 }
-                announce(&admin, &balancing, &launches, &logs, predecessor);
+                announce(&admin, &deployment, &balancing, &launches, &logs, predecessor);
                 notify::ready();
                 match crash_log::tell(&deployment).await {}
             } => Err(failed),
@@ -139,6 +145,7 @@ impl Arguments {
 
 fn announce(
     admin: &Admin,
+    deployment: &Deployment,
     balancing: &Balancing,
     launches: &[Launch],
     logs: &Path,
@@ -146,9 +153,22 @@ fn announce(
 ) {
     let each = launches.iter().map(|launch| launch.describe(launches.len()));
     let each: Vec<String> = each.chain(balancing.describe_servers()).collect();
-    output::announce(format_args!("{} behind {}", each.join(" and "), admin.clients_connect_to()));
-    for launch in launches {
-        output::announce(launch.describe_slots(launches.len()));
+    let external = deployment.external().map(|external| format!("{} at ", external.name()));
+    output::announce(format_args!(
+        "{} behind {}{}",
+        each.join(" and "),
+        external.unwrap_or_default(),
+        admin.clients_connect_to()
+    ));
+    match balancing.program {
+        BalancerProgram::Nginx => {
+            output::announce("nginx has no queue: requests wait in the instances");
+        }
+        BalancerProgram::Tenfold | BalancerProgram::Haproxy => {
+            for launch in launches {
+                output::announce(launch.describe_slots(launches.len()));
+            }
+        }
     }
     output::announce(admin.describe());
     let outputs: BTreeSet<String> =

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
+use super::balancer_program::BalancerProgram;
 use super::forwarding::ForwardingTable;
 use super::limits::LimitsTable;
 use super::listener::ListenerTable;
@@ -20,6 +21,8 @@ use super::value::{self, Short};
 pub struct BalancerTable {
     #[serde(default)]
     pub listeners: Vec<Short<ListenerTable>>,
+    /// What balances.
+    pub program: Option<BalancerProgram>,
     #[serde(default, deserialize_with = "value::count")]
     pub threads: Option<usize>,
     #[serde(default, deserialize_with = "address")]

@@ -12,6 +12,7 @@ use balancer::{AccessLog, Address, AppId, Backend, Listener, Slots, Tls};
 use fleet::Cpus;
 
 use super::app::{AppTable, cpu};
+use super::balancer_program::BalancerProgram;
 use super::file::File;
 use super::log::LogTable;
 use super::runnable::Runnable;
@@ -25,6 +26,8 @@ use crate::terminal::output;
 #[derive(Clone, Debug)]
 pub struct Balancing {
     pub config: balancer::Config,
+    /// What balances.
+    pub program: BalancerProgram,
     /// In the order of the balancer's apps.
     pub apps: Vec<Served>,
     pub admin: Option<SocketAddr>,
@@ -82,6 +85,7 @@ pub enum Wanted<'a> {
         limits: LimitArguments,
         instances: Option<usize>,
         slots: Option<Slots>,
+        balancer: Option<BalancerProgram>,
         logs: &'a Path,
     },
     /// `balance`.
@@ -191,6 +195,7 @@ fn resolve(
             }
         }
     }
+    let program = program(file, arguments, wanted, &listeners)?;
     let routes = route::resolve(&file.routes, &names, &listeners)?;
     let config = balancer::Config {
         listeners,
@@ -207,6 +212,7 @@ fn resolve(
     route::refuse_loops(&config)?;
     Ok(Balancing {
         config,
+        program,
         apps,
         admin: arguments.admin.or(table.admin),
         admin_names: match arguments.admin_names.is_empty() {
@@ -221,6 +227,29 @@ fn resolve(
         start: if arguments.takeover { Start::TakingOver } else { Start::Anew },
         warnings: Vec::new(),
     })
+}
+
+/// What balances, which must be able to do what the file and the command line say.
+fn program(
+    file: &File,
+    arguments: &BalancingArguments,
+    wanted: &Wanted<'_>,
+    listeners: &[Listener],
+) -> Result<BalancerProgram, Wrong> {
+    match wanted {
+        Wanted::Up { balancer, slots, .. } => {
+            let program = balancer.or(file.balancer.program).unwrap_or_default();
+            program.check(file, arguments, *slots, listeners)?;
+            Ok(program)
+        }
+        Wanted::Balance { .. } => match file.balancer.program {
+            None | Some(BalancerProgram::Tenfold) => Ok(BalancerProgram::Tenfold),
+            Some(program) => Err(Key::of(&["balancer", "program"]).wrong(&format!(
+                "`tenfold balance` balances itself: take {} out, or start instances behind it with `tenfold up`",
+                program.name()
+            ))),
+        },
+    }
 }
 
 /// Why nobody can be sent there who connects to one of these.
@@ -334,7 +363,7 @@ fn members(
         )),
         (false, false) => table.servers(slots, cpus, at).map(of),
         (_, true) => match wanted {
-            Wanted::Up { app, limits, instances, slots, logs } => {
+            Wanted::Up { app, limits, instances, slots, logs, .. } => {
                 let mut runnable = table.app(app, file.directory.as_deref(), logs, name, at)?;
                 runnable.app.limits = limits.over(runnable.app.limits);
                 let count = instances.or(table.instances).unwrap_or(1);

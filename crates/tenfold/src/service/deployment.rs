@@ -2,22 +2,28 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use balancer::{Address, AppId, Backend, BackendId, Balancer, Inherited};
+use balancer::{Address, AppId, Backend, BackendId, Balancer, Inherited, RelayedElsewhere, Slots};
 use capacity::InFlightLimit;
-use fleet::{App, Dependency, Driver, Extent, Fleet, FleetError, Member, Membership, StartError};
+use fleet::{
+    App, Dependency, Driver, Extent, Fleet, FleetError, Member, Membership, ProcessHost, StartError,
+};
 use observe::{Observer, Recorder, Sockets, Target};
 use rustix::process::{Resource, getrlimit};
 use tokio::task::JoinSet;
 
-use crate::config::{self, Runnable};
+use crate::config::{self, BalancerProgram, Runnable};
+use crate::external::engine::Server;
+use crate::external::{External, Setup, Site};
 use crate::process::sched_slice;
 use crate::service::drivers::Drivers;
 use crate::service::shutdown_mode::ShutdownMode;
+use crate::store::state_dir;
 use crate::terminal::output;
 
 /// Usage of the balancer's threads goes by this name.
@@ -40,10 +46,22 @@ pub struct Deployment {
     pub recorder: Arc<Recorder>,
     /// Names of what instances lean on and is watched.
     dependencies: Vec<String>,
+    /// The balancer in the place of Tenfold's own, which then only counts.
+    external: Option<Arc<External>>,
     /// Where the balancer listens.
     pub addresses: Vec<Address>,
     /// Taken when everything ends.
     data_plane: Mutex<Option<Balancer>>,
+}
+
+/// Another balancer than Tenfold's own.
+#[derive(Clone, Debug, Default)]
+pub struct Other {
+    pub program: BalancerProgram,
+    /// Where its output goes.
+    pub logs: PathBuf,
+    /// Time for its requests in flight when one of its processes ends.
+    pub drain: Duration,
 }
 
 /// An app to run.
@@ -70,12 +88,15 @@ struct Members {
     app: AppId,
     balancer: balancer::Handle,
     recorder: Arc<Recorder>,
-    state: Mutex<State>,
+    external: Option<Arc<External>>,
+    state: Arc<Mutex<State>>,
 }
 
 struct State {
     /// By the member's id.
     backends: HashMap<u64, BackendId>,
+    /// Those that finish their requests behind another balancer.
+    leaving: HashMap<u64, BackendId>,
     /// The template for the next backend.
     template: Backend,
 }
@@ -98,10 +119,24 @@ impl Deployment {
     /// Binds the balancer, which accepts nothing before [`Deployment::open`], and prepares the fleets; no
     /// instance runs yet.
     pub async fn new(
-        balancing: balancer::Config,
+        mut balancing: balancer::Config,
+        other: Other,
         apps: Vec<ToRun>,
         inherited: Inherited,
     ) -> anyhow::Result<Deployment> {
+        let site = (other.program != BalancerProgram::Tenfold).then(|| Site {
+            name: balancing.apps[0].name.clone(),
+            listen: Vec::new(),
+            threads: std::mem::replace(&mut balancing.threads, 1),
+            slots: match apps[0].backend.slots {
+                Slots::Fixed(slots) => slots,
+                Slots::Auto => config::SLOTS,
+            },
+            queue: balancing.apps[0].queue,
+            timeouts: balancing.timeouts,
+            body_bytes: balancing.limits.body_bytes,
+            drain: other.drain,
+        });
         let balancer = sched_slice::shortest(|| Balancer::prepare(balancing, inherited))?;
         let recorder = Recorder::start(Observer::new(), SAMPLE_EVERY, SAMPLES_KEPT).context(
             "cannot start a thread to watch the instances: raise the limit on threads (ulimit -u)",
@@ -116,26 +151,80 @@ impl Deployment {
             balancer: balancer.handle(),
             recorder,
             addresses: balancer.addresses().to_vec(),
+            external: None,
             data_plane: Mutex::new(Some(balancer)),
         };
+        let mut behind = site.map(|site| (other, site));
         for to_run in apps {
-            deployment.prepare(to_run, &drivers).await?;
+            deployment.prepare(to_run, &drivers, behind.take()).await?;
         }
         Ok(deployment)
     }
 
+    /// Another balancer on the sockets of this one, which then accepts nothing.
+    fn behind(
+        &self,
+        other: Other,
+        site: Site,
+        host: Arc<ProcessHost>,
+        app: AppId,
+        state: &Arc<Mutex<State>>,
+    ) -> anyhow::Result<External> {
+        let (recorder, balancer, state) =
+            (Arc::clone(&self.recorder), self.balancer.clone(), Arc::clone(state));
+        let sockets = self.balancer.listening_sockets()?.into_iter().map(Arc::new).collect();
+        External::prepare(Setup {
+            program: other.program,
+            host,
+            site: Site { listen: self.addresses.clone(), ..site },
+            sockets,
+            logs: other.logs,
+            directory: state_dir::balancer()?,
+            started: Box::new(move |pid| {
+                recorder.watch(Target::group(BALANCER, pid.cast_signed()));
+            }),
+            answered: Box::new(move |logged| {
+                let backend = |id: u64| lock(&state).backend(id);
+                balancer.count(
+                    app,
+                    &RelayedElsewhere {
+                        served: logged.served.and_then(|(id, time)| Some((backend(id)?, time))),
+                        tried: logged.tried.into_iter().filter_map(backend).collect(),
+                        queue: logged.queue,
+                        response: logged.response,
+                        status: logged.status,
+                        bytes: logged.bytes,
+                        unserved: logged.unserved,
+                    },
+                );
+            }),
+        })
+    }
+
     /// Makes the fleet of an app, without instances.
-    async fn prepare(&mut self, to_run: ToRun, drivers: &Drivers) -> anyhow::Result<()> {
+    async fn prepare(
+        &mut self,
+        to_run: ToRun,
+        drivers: &Drivers,
+        behind: Option<(Other, Site)>,
+    ) -> anyhow::Result<()> {
         let ToRun { id, runnable: Runnable { app, source, .. }, backend } = to_run;
         let driver = drivers.of(&app, &source);
         driver.check(&app).await?;
         self.watch_dependencies(driver.dependencies(&app).await?);
         let backend = Backend { cpu: config::cpu(app.limits.cpus), ..backend };
+        let (backends, leaving) = (HashMap::new(), HashMap::new());
+        let state = Arc::new(Mutex::new(State { backends, leaving, template: backend }));
+        if let Some((other, site)) = behind {
+            let external = self.behind(other, site, drivers.processes(), id, &state)?;
+            self.external = Some(Arc::new(external));
+        }
         let members = Arc::new(Members {
             app: id,
             balancer: self.balancer.clone(),
             recorder: Arc::clone(&self.recorder),
-            state: Mutex::new(State { backends: HashMap::new(), template: backend }),
+            external: self.external.clone(),
+            state,
         });
         let membership = Arc::clone(&members) as Arc<dyn Membership>;
         let fleet = Fleet::new(app.clone(), Arc::clone(&driver), membership);
@@ -172,7 +261,8 @@ impl Deployment {
             dependencies.push(watched.find().await?);
         }
         let to_run = vec![ToRun::only(runnable, slots)];
-        let mut deployment = Deployment::new(balancing, to_run, Inherited::default()).await?;
+        let mut deployment =
+            Deployment::new(balancing, Other::default(), to_run, Inherited::default()).await?;
         deployment.watch_dependencies(dependencies);
         deployment.open();
         Ok(deployment)
@@ -205,8 +295,16 @@ impl Deployment {
         &self.apps[0].fleet
     }
 
-    /// Begins to accept connections.
+    /// The balancer in the place of Tenfold's own.
+    pub fn external(&self) -> Option<&External> {
+        self.external.as_deref()
+    }
+
+    /// Begins to accept connections. Another balancer does with its first server.
     pub fn open(&self) {
+        if self.external.is_some() {
+            return;
+        }
         let mut data_plane = self.data_plane.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(data_plane) = &mut *data_plane {
             data_plane.open();
@@ -240,6 +338,9 @@ impl Deployment {
 
     /// Ends everything.
     pub async fn stop(&self, mode: ShutdownMode) {
+        if let Some(external) = &self.external {
+            external.stop(mode.drain()).await;
+        }
         let data_plane = self.data_plane.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(data_plane) = data_plane {
             mode.apply(data_plane).await;
@@ -286,43 +387,80 @@ impl RunningApp {
     /// Gives an instance no new requests, and waits until it has none or the time is over. It runs on, and its
     /// successor serves again.
     pub async fn drain(&self, member: u64, deadline: Duration) {
-        let id = self.members.lock().backends.remove(&member);
-        if let Some(id) = id {
-            self.members.balancer.drain(id, deadline).await;
-        }
+        self.members.leave(member, deadline).await;
     }
 }
 
 // === impl Members ===
 
 impl Members {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
     }
+
+    async fn leave(&self, member: u64, deadline: Duration) {
+        let Some(id) = self.lock().backends.remove(&member) else { return };
+        match &self.external {
+            Some(external) => {
+                self.lock().leaving.insert(member, id);
+                external.drain(member, deadline).await;
+                self.lock().leaving.remove(&member);
+                self.balancer.remove(id);
+            }
+            None => {
+                self.balancer.drain(id, deadline).await;
+            }
+        }
+    }
+}
+
+impl State {
+    fn backend(&self, member: u64) -> Option<BackendId> {
+        self.backends.get(&member).or_else(|| self.leaving.get(&member)).copied()
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[async_trait]
 impl Membership for Members {
     async fn join(&self, member: &Member) -> Result<(), StartError> {
         watch(&self.recorder, &member.name, member.extent);
-        let mut state = self.lock();
-        let (name, address) = (member.name.clone(), member.address.into());
-        let id = self.balancer.add(self.app, Backend { name, address, ..state.template.clone() });
-        state.backends.insert(member.id, id);
-        Ok(())
+        {
+            let mut state = self.lock();
+            let (name, address) = (member.name.clone(), member.address.into());
+            let backend = Backend { name, address, ..state.template.clone() };
+            let id = self.balancer.add(self.app, backend);
+            state.backends.insert(member.id, id);
+        }
+        let Some(external) = &self.external else { return Ok(()) };
+        let server = Server {
+            id: member.id,
+            name: member.name.clone(),
+            address: member.address,
+            draining: false,
+        };
+        let joined = external.join(server).await;
+        joined.map_err(|sentence| {
+            self.lost(member);
+            let (reason, remedy) = sentence.split_once("; ").unwrap_or((&sentence, "try again"));
+            StartError::Engine { reason: reason.to_owned(), remedy: remedy.to_owned() }
+        })
     }
 
     fn lost(&self, member: &Member) {
+        if let Some(external) = &self.external {
+            external.lost(member.id);
+        }
         if let Some(id) = self.lock().backends.remove(&member.id) {
             self.balancer.remove(id);
         }
     }
 
     async fn drain(&self, member: &Member, deadline: Duration) {
-        let id = self.lock().backends.remove(&member.id);
-        if let Some(id) = id {
-            self.balancer.drain(id, deadline).await;
-        }
+        self.leave(member.id, deadline).await;
     }
 }
 

@@ -23,6 +23,11 @@ impl Drivers {
         Ok(Drivers { processes, services })
     }
 
+    /// What all processes that Tenfold starts share.
+    pub fn processes(&self) -> Arc<ProcessHost> {
+        Arc::clone(&self.processes)
+    }
+
     /// The driver of one app.
     pub fn of(&self, app: &App, source: &InstanceSource) -> Arc<dyn Driver> {
         match source {

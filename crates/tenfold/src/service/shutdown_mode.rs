@@ -12,6 +12,13 @@ pub enum ShutdownMode {
 }
 
 impl ShutdownMode {
+    /// Time for requests in flight.
+    pub fn drain(self) -> Duration {
+        match self {
+            ShutdownMode::Close(drain) | ShutdownMode::HandOver { drain, .. } => drain,
+        }
+    }
+
     /// Ends the data plane.
     pub async fn apply(self, balancer: balancer::Balancer) {
         match self {

@@ -33,6 +33,11 @@ pub fn directory() -> anyhow::Result<PathBuf> {
     Ok(directory)
 }
 
+/// Where the files of another balancer are that this run starts; not made yet.
+pub fn balancer() -> anyhow::Result<PathBuf> {
+    Ok(directory()?.join("balancer").join(std::process::id().to_string()))
+}
+
 /// A directory for the logs of this run's instances; those of old runs are removed.
 pub fn logs() -> anyhow::Result<PathBuf> {
     let all = directory()?.join("logs");

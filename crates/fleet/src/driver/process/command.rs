@@ -30,23 +30,30 @@ pub(in crate::driver) fn build(
         return Ok(None);
     };
     let mut command = Command::new(executed);
-    // The service is Tenfold, not the instance.
-    for name in SERVICE {
-        command.env_remove(name);
-    }
+    prepare(&mut command, output)?;
     command
         .args(words)
         .env("PORT", port.to_string())
         .env("TENFOLD_INSTANCE", identity.index.to_string())
-        .envs(Owner::own().map(|owner| (OWNER, owner.to_string())))
-        .envs(program.env.iter().map(|(key, value)| (key, fill(value))))
-        .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output);
+        .envs(program.env.iter().map(|(key, value)| (key, fill(value))));
     if let Some(directory) = &program.directory {
         command.current_dir(directory);
     }
     Ok(Some(command))
+}
+
+/// What all processes that Tenfold starts have in common.
+pub(super) fn prepare(command: &mut Command, output: PipeWriter) -> io::Result<()> {
+    // The service is Tenfold, not the process.
+    for name in SERVICE {
+        command.env_remove(name);
+    }
+    command
+        .envs(Owner::own().map(|owner| (OWNER, owner.to_string())))
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output);
+    Ok(())
 }
 
 /// The sentence for an error of `spawn`.

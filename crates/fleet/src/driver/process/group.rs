@@ -1,13 +1,16 @@
 //! A process and all that it started, from fork to the last of them.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
 use tokio::sync::{oneshot, watch};
 
 use super::{pre_exec, sockets};
@@ -61,12 +64,13 @@ impl ProcessGroup {
         mut command: Command,
         guard: Option<Arc<Guard>>,
         cgroup: Option<Cgroup>,
+        inherited: Vec<Arc<OwnedFd>>,
     ) -> io::Result<ProcessGroup> {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let procs_files = cgroup.as_ref().map_or(Ok(Vec::new()), Cgroup::procs_files)?;
         let announcement = guard.as_deref().map(Guard::announce);
         let guard = guard.zip(announcement.as_ref().map(Announcement::key));
-        pre_exec::before_exec(&mut command, announcement, procs_files);
+        pre_exec::before_exec(&mut command, announcement, procs_files, inherited);
         let (started, start) = oneshot::channel();
         thread::Builder::new()
             .name(name.to_owned())
@@ -85,6 +89,15 @@ impl ProcessGroup {
         if *phase == Phase::Running {
             *phase = Phase::Asked;
             self.shared.signal(Signal::TERM);
+        }
+    }
+
+    /// Sends the leader alone a signal that means something to its program.
+    pub(super) fn signal_leader(&self, signal: Signal) {
+        let phase = self.shared.phase();
+        if *phase != Phase::Gone {
+            // Fails when it has ended just now.
+            let _ = kill_process(self.shared.leader, signal);
         }
     }
 

@@ -5,10 +5,12 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::Arc;
 
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use crate::guard::Announcement;
@@ -16,7 +18,8 @@ use crate::guard::Announcement;
 /// Says that the control group could not be joined: no execution fails with this number.
 const OUTSIDE: Errno = Errno::XDEV;
 
-/// `procs_files` are files into which a process writes `0` to join a control group.
+/// `procs_files` are files into which a process writes `0` to join a control group. The program has `inherited`
+/// under their numbers here.
 ///
 /// The child gets SIGKILL when the *thread* that spawns it ends (prctl(2), `PR_SET_PDEATHSIG`), so
 /// the caller must spawn from a thread that lives at least as long as the child.
@@ -24,6 +27,7 @@ pub(super) fn before_exec(
     command: &mut Command,
     announcement: Option<Announcement>,
     procs_files: Vec<File>,
+    inherited: Vec<Arc<OwnedFd>>,
 ) {
     let parent = std::process::id().cast_signed();
     let ask = move || {
@@ -39,6 +43,10 @@ pub(super) fn before_exec(
         for mut procs_file in &procs_files {
             // Not buffered: one system call.
             procs_file.write_all(b"0").map_err(|_| io::Error::from(OUTSIDE))?;
+        }
+        for descriptor in &inherited {
+            // The others are closed on exec.
+            fcntl_setfd(&**descriptor, FdFlags::empty())?;
         }
         Ok(())
     };

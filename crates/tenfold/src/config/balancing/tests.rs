@@ -14,6 +14,7 @@ fn up(text: &str, arguments: &BalancingArguments) -> anyhow::Result<Balancing> {
         limits: LimitArguments::default(),
         instances: None,
         slots: None,
+        balancer: None,
         logs: Path::new("logs"),
     };
     Balancing::resolve(&File::parse(text, "t.toml")?, arguments, &wanted)
@@ -114,7 +115,7 @@ fn mistakes_are_refused_with_line_and_remedy() {
     for (text, said) in [
         ("[balancr]", "t.toml:1: unknown field `balancr`; did you mean `balancer`?"),
         ("[balancer]\nthread = 2", "t.toml:2: unknown field `thread`; did you mean `threads`?"),
-        ("[balancer]\nzzz = 2", "t.toml:2: unknown field `zzz`; there are listeners, threads,"),
+        ("[balancer]\nzzz = 2", "t.toml:2: unknown field `zzz`; there are listeners, program,"),
         ("[apps.a]\npolicy = \"quue\"", "t.toml:2: policy \"quue\" is not known; use queue,"),
         ("[apps.a]\nbackends = [\n\"h\"]", "t.toml:3: `h` is not an address: write HOST:PORT"),
         (
@@ -338,6 +339,7 @@ fn examples_in_the_guides_are_valid() {
             limits: LimitArguments::default(),
             instances: None,
             slots: None,
+            balancer: None,
             logs: Path::new("logs"),
         };
         let right = Balancing::resolve(&file, &BalancingArguments::default(), &wanted);

@@ -6,6 +6,7 @@ use balancer::{Address, AppSnapshot, BackendHealth, BackendPhase, BackendSnapsho
 use serde::{Deserialize, Serialize};
 
 use super::state::{Controlled, State};
+use crate::config::BalancerProgram;
 use crate::document::resources::Limited;
 use crate::service::deployment::{Deployment, RunningApp};
 
@@ -75,12 +76,22 @@ pub fn read(state: &State) -> Status {
             None => instances.extend(app.backends.iter().map(|backend| server(&app.name, backend))),
         }
     }
-    Status {
-        listen: state.listen.clone(),
-        urls: state.urls.clone(),
-        apps: snapshot.apps.iter().map(StatusApp::of).collect(),
-        instances,
+    let mut apps: Vec<StatusApp> = snapshot.apps.iter().map(StatusApp::of).collect();
+    if let Controlled::Fleets(deployment) = &state.controlled
+        && let Some(external) = deployment.external()
+    {
+        let has_queue = external.program() == BalancerProgram::Haproxy;
+        for app in &mut apps {
+            app.policy = format!("least_conn of {}", external.name());
+            app.queue_length *= usize::from(has_queue);
+        }
+        // It tells of requests when they have ended.
+        for instance in &mut instances {
+            instance.in_flight = None;
+            instance.slots = instance.slots.filter(|_| has_queue);
+        }
     }
+    Status { listen: state.listen.clone(), urls: state.urls.clone(), apps, instances }
 }
 
 impl StatusApp {

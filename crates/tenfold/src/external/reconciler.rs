@@ -1,0 +1,249 @@
+//! The task that brings what the program does to what is wanted. Changes that come while it works are made
+//! together, so ten instances that join at once are a reload or two.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleet::{Companion, Crashes, Exit, Logs, ProcessHost, RestartPolicy};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::engine::{Engine, LOOK, PATIENCE, Server};
+use crate::terminal::output;
+
+/// Lines of its output that an error quotes.
+const QUOTED_LINES: usize = 3;
+
+/// Servers by their ids.
+pub type Servers = BTreeMap<u64, Server>;
+
+/// What the program runs beside.
+pub struct Beside {
+    pub host: Arc<ProcessHost>,
+    pub logs: Logs,
+    /// Is told its process each time that it starts.
+    pub started: Box<dyn Fn(u32) + Send + Sync>,
+}
+
+/// What is wanted of the task.
+#[derive(Clone, Default)]
+struct Wanted {
+    version: u64,
+    servers: Servers,
+    /// Time for the requests in flight, when all is to end.
+    ending: Option<Duration>,
+}
+
+/// What the task has done.
+#[derive(Clone, Default)]
+struct Done {
+    version: u64,
+    refused: Option<String>,
+    ended: bool,
+}
+
+/// The end of those who want changes.
+pub struct Changes {
+    wanted: watch::Sender<Wanted>,
+    done: watch::Receiver<Done>,
+}
+
+struct Reconciler {
+    engine: Arc<dyn Engine>,
+    beside: Beside,
+    wanted: watch::Receiver<Wanted>,
+    done: watch::Sender<Done>,
+    process: Option<Companion>,
+    crashes: Crashes,
+    /// When it was last started.
+    since: Instant,
+}
+
+/// Starts the task. The program starts with its first server.
+pub fn start(engine: Arc<dyn Engine>, beside: Beside) -> Changes {
+    let wanted = watch::Sender::new(Wanted::default());
+    let done = watch::Sender::new(Done::default());
+    let changes = Changes { done: done.subscribe(), wanted: wanted.clone() };
+    let reconciler = Reconciler {
+        engine,
+        beside,
+        wanted: wanted.subscribe(),
+        done,
+        process: None,
+        crashes: Crashes::new(RestartPolicy::default()),
+        since: Instant::now(),
+    };
+    tokio::spawn(reconciler.run());
+    changes
+}
+
+impl Changes {
+    /// Makes a change. Returns when it is made.
+    pub async fn make(&self, change: impl FnOnce(&mut Servers)) -> Result<(), String> {
+        let version = self.announce(change);
+        let mut done = self.done.clone();
+        match done.wait_for(|done| done.version >= version || done.ended).await {
+            Ok(done) => done.refused.clone().map_or(Ok(()), Err),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Asks for a change. Returns its number.
+    pub fn announce(&self, change: impl FnOnce(&mut Servers)) -> u64 {
+        let mut version = 0;
+        self.wanted.send_modify(|wanted| {
+            change(&mut wanted.servers);
+            wanted.version += 1;
+            version = wanted.version;
+        });
+        version
+    }
+
+    /// Ends the program.
+    pub async fn end(&self, grace: Duration) {
+        self.wanted.send_modify(|wanted| wanted.ending = Some(grace));
+        let mut done = self.done.clone();
+        let _ = done.wait_for(|done| done.ended).await;
+    }
+}
+
+/// What the task is woken by.
+enum Event {
+    Wanted,
+    Died(Exit),
+    Gone,
+}
+
+impl Reconciler {
+    async fn run(mut self) {
+        loop {
+            let event = tokio::select! {
+                changed = self.wanted.changed() => changed.map_or(Event::Gone, |()| Event::Wanted),
+                exit = exited(&mut self.process) => Event::Died(exit),
+            };
+            match event {
+                Event::Gone => break,
+                Event::Died(exit) => self.restart(exit).await,
+                Event::Wanted => {}
+            }
+            let wanted = self.wanted.borrow_and_update().clone();
+            if let Some(grace) = wanted.ending {
+                if let Some(process) = self.process.take() {
+                    process.stop(self.engine.stop_signal(), grace).await;
+                }
+                break;
+            }
+            let begun = Instant::now();
+            let refused = self.apply(&wanted).await.err();
+            self.done.send_modify(|done| {
+                done.version = wanted.version;
+                done.refused = refused;
+            });
+            sleep_until(begun + self.engine.pace()).await;
+        }
+        self.done.send_modify(|done| done.ended = true);
+    }
+
+    /// Brings the program to what is wanted.
+    async fn apply(&mut self, wanted: &Wanted) -> Result<(), String> {
+        let servers: Vec<Server> = wanted.servers.values().cloned().collect();
+        let Some(mut process) = self.process.take() else {
+            return match servers.is_empty() {
+                true => Ok(()),
+                false => self.launch(&servers).await,
+            };
+        };
+        let engine = Arc::clone(&self.engine);
+        let changed = engine.change(&servers, &process).await;
+        // One that has died meanwhile was changed by nobody, and is started with the new files.
+        let died = timeout(Duration::ZERO, process.exited()).await;
+        self.process = Some(process);
+        match died {
+            Ok(exit) => {
+                self.restart(exit).await;
+                Ok(())
+            }
+            Err(_) => changed,
+        }
+    }
+
+    /// Starts the program.
+    async fn launch(&mut self, servers: &[Server]) -> Result<(), String> {
+        let name = self.engine.name();
+        self.engine.write(servers).await?;
+        let failed = |error: std::io::Error| {
+            format!("{name} cannot be started: {error}; check the limits of this user")
+        };
+        let (command, descriptors) = self.engine.command();
+        let host = &self.beside.host;
+        let logs = &self.beside.logs;
+        let started = host.accompany(&name.to_lowercase(), command, descriptors, logs).await;
+        let mut process = started.map_err(failed)?;
+        let serving = async {
+            while !self.engine.serves().await {
+                sleep(LOOK).await;
+            }
+        };
+        let quote = |process: &Companion| {
+            let lines = process.last_lines(QUOTED_LINES);
+            let lines: Vec<String> = lines.iter().map(|line| format!("\n  | {line}")).collect();
+            lines.concat()
+        };
+        tokio::select! {
+            exit = process.exited() => Err(format!(
+                "{name} {exit} before it served; mend what it says, or leave out --balancer{}",
+                quote(&process)
+            )),
+            served = timeout(PATIENCE, serving) => match served {
+                Ok(()) => {
+                    (self.beside.started)(process.id());
+                    self.since = Instant::now();
+                    self.process = Some(process);
+                    Ok(())
+                }
+                Err(_) => Err(format!(
+                    "{name} does not serve within {} s; mend what it says, or leave out --balancer{}",
+                    PATIENCE.as_secs(),
+                    quote(&process)
+                )),
+            },
+        }
+    }
+
+    /// Starts the program again, after ever longer waits. Clients' connections wait meanwhile.
+    async fn restart(&mut self, exit: Exit) {
+        self.process = None;
+        let name = self.engine.name();
+        let policy = RestartPolicy::default();
+        if self.since.elapsed() > policy.steady() {
+            self.crashes.forget();
+        }
+        let mut how = format!("{name} {exit}");
+        loop {
+            let setback = self.crashes.record(Instant::now());
+            output::tell(format_args!("tenfold: {how}; it is started again, and connections wait"));
+            let ending = self.wanted.wait_for(|wanted| wanted.ending.is_some());
+            if timeout(setback.wait, ending).await.is_ok() {
+                return;
+            }
+            let wanted = self.wanted.borrow().clone();
+            let servers: Vec<Server> = wanted.servers.values().cloned().collect();
+            match self.launch(&servers).await {
+                Ok(()) => {
+                    output::tell(format_args!("tenfold: {name} serves again"));
+                    return;
+                }
+                Err(sentence) => how = sentence,
+            }
+        }
+    }
+}
+
+/// Pends where nothing runs.
+async fn exited(process: &mut Option<Companion>) -> Exit {
+    match process {
+        Some(process) => process.exited().await,
+        None => std::future::pending().await,
+    }
+}
