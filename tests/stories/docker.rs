@@ -11,15 +11,15 @@ use crate::harness::{Home, Serving, alone, eventually, json, said, send, shared}
 use crate::sandbox::{Sandbox, only_child};
 
 /// A Docker with one image, `app`, that exposes port 4500.
-struct Docker {
+pub struct Docker {
     /// Dropped first: what is in it uses the folder.
-    sandbox: Sandbox,
+    pub sandbox: Sandbox,
     daemon: Child,
-    home: Home,
+    pub home: Home,
 }
 
 impl Docker {
-    fn start() -> Option<Docker> {
+    pub fn start() -> Option<Docker> {
         let sandbox = Sandbox::make(&["dockerd", "containerd", "runc", "tini", "docker"])?;
         let home = Home::new();
         let daemon = daemon(&sandbox, &home);
@@ -34,7 +34,7 @@ impl Docker {
     }
 
     /// Docker's own client.
-    fn docker(&self, arguments: &str) -> Output {
+    pub fn docker(&self, arguments: &str) -> Output {
         let mut command = Command::new("docker");
         command.args(arguments.split_whitespace()).env("DOCKER_CONFIG", self.home.path());
         self.sandbox.enter(&command).output().unwrap()
@@ -66,21 +66,21 @@ impl Docker {
     }
 
     /// The program, inside.
-    fn tenfold(&self, arguments: &str) -> Command {
+    pub fn tenfold(&self, arguments: &str) -> Command {
         let mut command = self.sandbox.enter(&self.home.tenfold(arguments));
         command.env("DOCKER_CONFIG", self.home.path());
         command
     }
 
-    fn run(&self, arguments: &str) -> Output {
+    pub fn run(&self, arguments: &str) -> Output {
         self.tenfold(arguments).output().unwrap()
     }
 
-    fn serve(&self, arguments: &str) -> Serving {
+    pub fn serve(&self, arguments: &str) -> Serving {
         Serving::start(&mut self.tenfold(arguments))
     }
 
-    fn get(&self, serving: &Serving) -> Result<String, String> {
+    pub fn get(&self, serving: &Serving) -> Result<String, String> {
         self.sandbox.network(|| serving.get())
     }
 
@@ -100,12 +100,12 @@ impl Docker {
     }
 
     /// Ids of Tenfold's containers, running or not.
-    fn containers(&self) -> Vec<String> {
+    pub fn containers(&self) -> Vec<String> {
         let listed = said(&self.docker("ps -a -q --filter label=tenfold.fleet"));
         listed.lines().map(str::to_owned).collect()
     }
 
-    fn inspect(&self, container: &str) -> Value {
+    pub fn inspect(&self, container: &str) -> Value {
         json(&self.docker(&format!("inspect {container}")))[0].clone()
     }
 
@@ -162,7 +162,7 @@ fn app() -> PathBuf {
 }
 
 /// Tenfold itself, which `nsenter` has started.
-fn tenfold_of(serving: &Serving) -> u32 {
+pub fn tenfold_of(serving: &Serving) -> u32 {
     only_child(serving.child.id())
 }
 

@@ -9,6 +9,7 @@ mod apps;
 mod attacks;
 mod bad_input;
 mod balancers;
+mod compose;
 mod cost;
 mod docker;
 mod faults;

@@ -63,25 +63,18 @@ impl Sandbox {
     /// The command, to be run inside.
     pub fn enter(&self, command: &Command) -> Command {
         let mut entered = Command::new("nsenter");
-        entered.args([
-            "--target",
-            &self.init.to_string(),
-            "--mount",
-            "--net",
-            "--pid",
-            "--cgroup",
-            "--",
-        ]);
+        entered.args(["--target", &self.init.to_string(), "--mount", "--net", "--pid", "--cgroup"]);
+        // The folder is given up with the mounts, so the command is told to go there.
+        if let Some(directory) = command.get_current_dir() {
+            entered.arg(format!("--wdns={}", directory.display()));
+        }
+        entered.arg("--");
         entered.arg(command.get_program()).args(command.get_args());
         for (key, value) in command.get_envs() {
             match value {
                 Some(value) => entered.env(key, value),
                 None => entered.env_remove(key),
             };
-        }
-        // The folder is given up with the mounts, so the command is told to go there.
-        if let Some(directory) = command.get_current_dir() {
-            entered.current_dir(directory);
         }
         entered.stdin(Stdio::null());
         entered

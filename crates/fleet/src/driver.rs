@@ -1,5 +1,6 @@
 //! What starts instances, and who learns which of them may get requests.
 //!
+//! - [`compose`]: the driver that runs instances of a service of Docker Compose, beside its stack.
 //! - [`docker`]: the driver that runs instances as containers of Docker or Podman.
 //! - [`process`]: the driver that runs instances as processes of this machine.
 //! - [`systemd`]: the driver that runs instances as services of systemd.
@@ -11,6 +12,7 @@
 //! pass it to [`Fleet::new`](crate::Fleet::new). The fleet's tests show what it expects of them. What the
 //! guard must undo when Tenfold is killed goes into [`undo::carry_out`].
 
+pub mod compose;
 pub mod docker;
 pub mod fake;
 pub mod process;

@@ -26,6 +26,8 @@ pub mod program;
 pub mod restart;
 
 pub use app::{App, Readiness, ReadyProbe};
+pub use driver::compose::project::{ComposeError, ComposeProject};
+pub use driver::compose::{ComposeDriver, ComposeService};
 pub use driver::docker::DockerDriver;
 pub use driver::process::companion::{Companion, CompanionSignal};
 pub use driver::process::{ProcessDriver, ProcessHost, leftovers};

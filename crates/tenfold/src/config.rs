@@ -12,7 +12,7 @@
 //! - `app_settings`: how an app was run, for its plan.
 //! - [`environment`]: users or a rate from the environment, if no flag gives them.
 //! - [`bounded_read`]: reads files of limited size.
-//! - `runnable`, `image`: an app, and what its instances are.
+//! - `runnable`, `image`, `stack`: an app, and what its instances are.
 //! - [`quantity`], `value`: numbers with a unit, on the command line and in the file.
 
 mod app;
@@ -37,6 +37,7 @@ pub mod quantity;
 mod route;
 mod runnable;
 mod source;
+mod stack;
 mod timeouts;
 mod tls;
 mod value;

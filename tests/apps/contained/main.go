@@ -1,11 +1,13 @@
 // The app of the stories about containers: one static file, so that its image needs nothing else.
 //
 // It serves at PORT: `/` takes about a millisecond of CPU time and names the instance, `/light` takes next to none, and
-// `/hog` takes memory until somebody ends it. `app exit` ends at once, and `app deaf` never listens.
+// `/hog` takes memory until somebody ends it, and `/through` asks the server at UPSTREAM. `app exit` ends at once, `app
+// deaf` never listens, and `app healthy` says whether it serves.
 package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"time"
@@ -22,6 +24,11 @@ func main() {
 		case "deaf":
 			fmt.Println("listening nowhere")
 			time.Sleep(time.Hour)
+		case "healthy":
+			if _, err := http.Get("http://127.0.0.1:" + os.Getenv("PORT") + "/light"); err != nil {
+				os.Exit(1)
+			}
+			os.Exit(0)
 		}
 	}
 	http.HandleFunc("/hog", func(w http.ResponseWriter, _ *http.Request) {
@@ -32,6 +39,15 @@ func main() {
 			}
 			hoard = append(hoard, block)
 		}
+	})
+	http.HandleFunc("/through", func(w http.ResponseWriter, _ *http.Request) {
+		answer, err := http.Get("http://" + os.Getenv("UPSTREAM") + "/")
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		defer answer.Body.Close()
+		io.Copy(w, answer.Body)
 	})
 	http.HandleFunc("/light", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "here")

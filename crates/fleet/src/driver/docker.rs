@@ -1,5 +1,6 @@
 //! The driver that runs instances as containers of Docker or Podman.
 //!
+//! - `launch`: makes a container and starts it as an instance.
 //! - `instance`: a container as an instance: ready, died, stopped.
 //! - `custody`: a container that is Tenfold's, and is gone when it is not needed any more.
 //! - `image`: the image that is asked for, found or built.
@@ -12,34 +13,28 @@ pub(crate) mod container;
 pub(crate) mod custody;
 pub(crate) mod engine;
 pub(crate) mod host;
-mod image;
+pub(crate) mod image;
 pub(crate) mod instance;
+pub(crate) mod launch;
 pub(crate) mod mark;
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bollard::models::{ContainerCreateBody, HostConfig, PortBinding};
-use bollard::query_parameters::CreateContainerOptionsBuilder;
-use rand::RngExt;
-use tokio::sync::{OnceCell, oneshot};
+use tokio::sync::OnceCell;
 
 use crate::ProcessHost;
 use crate::app::App;
-use crate::cgroup::readback;
 use crate::driver::{Dependency, Driver, Identity, Instance};
 use crate::error::StartError;
-use crate::guard::Guard;
 use crate::image::{Image, Reach};
-use crate::limits::Limits;
 use crate::program::fill;
-use container::{Container, Inspected, bytes, nano_cpus};
-use custody::Custody;
+use container::{bytes, nano_cpus};
 use engine::Engine;
 use host::Host;
 use image::KnownImage;
-use instance::ContainerInstance;
+use launch::Launch;
 use mark::Mark;
 
 /// Runs instances as containers, each of one image.
@@ -55,21 +50,6 @@ pub struct DockerDriver {
 
 /// What could not be removed, in sentences.
 pub(crate) type Left = Arc<Mutex<Vec<StartError>>>;
-
-/// A container that is about to be made.
-struct Launch {
-    engine: Arc<Engine>,
-    guard: Option<Arc<Guard>>,
-    /// The instance's.
-    name: String,
-    /// The container's.
-    handle: String,
-    body: ContainerCreateBody,
-    limits: Limits,
-    port: u16,
-    reach: Reach,
-    left: Left,
-}
 
 // === impl DockerDriver ===
 
@@ -105,12 +85,7 @@ impl DockerDriver {
         let engine = self.engine().await?;
         let known = self.known(engine).await?;
         let reach = self.reach(engine);
-        let Some(mark) = Mark::own() else {
-            return Err(StartError::System {
-                name: identity.name.clone(),
-                reason: "/proc does not tell which process Tenfold is".into(),
-            });
-        };
+        let mark = Mark::own_or_error(&identity.name)?;
         let fill = |text: &String| fill(text, known.port, identity.index, &identity.name);
         let told =
             [("PORT", known.port.to_string()), ("TENFOLD_INSTANCE", identity.index.to_string())];
@@ -143,9 +118,10 @@ impl DockerDriver {
         Ok(Launch {
             engine: Arc::clone(engine),
             guard: self.host.guard().cloned(),
-            handle: format!("tenfold-{}-{:08x}", identity.name, rand::rng().random::<u32>()),
+            handle: launch::handle(&identity.name),
             name: identity.name.clone(),
             body,
+            networks: Vec::new(),
             limits: app.limits,
             port: known.port,
             reach,
@@ -165,17 +141,7 @@ impl Driver for DockerDriver {
     }
 
     async fn start(&self, app: &App, identity: &Identity) -> Result<Box<dyn Instance>, StartError> {
-        let launch = self.launch(app, identity).await?;
-        let name = launch.name.clone();
-        // The engine goes on with what it was asked, whether or not it is waited for. So this does, too, and
-        // a container that nobody waits for any more is removed.
-        let (sender, made) = oneshot::channel();
-        tokio::spawn(async move {
-            let _ = sender.send(launch.run().await);
-        });
-        let lost = |_| StartError::System { name, reason: "its start was interrupted".into() };
-        let instance = made.await.map_err(lost)??;
-        Ok(Box::new(instance))
+        self.launch(app, identity).await?.start().await
     }
 
     async fn dependencies(&self, _: &App) -> Result<Vec<Dependency>, StartError> {
@@ -191,61 +157,6 @@ impl Driver for DockerDriver {
         match left.pop() {
             Some(error) => Err(error),
             None => Ok(()),
-        }
-    }
-}
-
-// === impl Launch ===
-
-impl Launch {
-    async fn run(self) -> Result<ContainerInstance, StartError> {
-        let Launch { engine, handle, name, .. } = &self;
-        let container = Container { engine: Arc::clone(engine), name: handle.clone() };
-        let custody = Custody::of(container.clone(), self.guard.as_ref());
-        let options = CreateContainerOptionsBuilder::default().name(handle).build();
-        let created = engine.api.create_container(Some(options), self.body.clone()).await;
-        created.map_err(|error| engine.refusal(&format!("create {name}"), &error, &self.limits))?;
-        let started = container.start().await;
-        started.map_err(|error| engine.refusal(&format!("start {name}"), &error, &self.limits))?;
-        let inspected = container.inspect().await;
-        let inspected =
-            inspected.map_err(|error| engine.error(&format!("inspect {name}"), &error))?;
-        // One that has ended already has no group any more; why it ended says more.
-        if inspected.is_running() {
-            self.verify(&inspected)?;
-        }
-        let address = match self.reach {
-            Reach::Best => inspected.address(self.port),
-            Reach::PublishedPort => inspected.published(self.port),
-        };
-        if address.is_none() && inspected.is_running() {
-            return Err(StartError::Engine {
-                reason: format!("{engine} gave {name} no address that this machine can reach"),
-                remedy: "reach it by a published port (--publish)".into(),
-            });
-        }
-        let nowhere = SocketAddr::from(([127, 0, 0, 1], self.port));
-        Ok(ContainerInstance::new(
-            self.name,
-            custody,
-            (address.unwrap_or(nowhere), self.reach),
-            self.port,
-            inspected.pid(),
-            self.limits,
-            self.left,
-        ))
-    }
-
-    /// What the engine has written down, and what the kernel keeps.
-    fn verify(&self, inspected: &Inspected) -> Result<(), StartError> {
-        if self.limits.is_empty() {
-            return Ok(());
-        }
-        let held = || readback::held_to(inspected.pid()?, &self.limits).err();
-        let reason = inspected.falls_short(&self.limits).map(str::to_owned).or_else(held);
-        match reason {
-            None => Ok(()),
-            Some(reason) => Err(self.engine.unlimited(&self.limits, reason)),
         }
     }
 }

@@ -13,7 +13,7 @@
 
 pub(super) mod command;
 pub mod companion;
-mod group;
+pub(crate) mod group;
 pub mod leftovers;
 pub(crate) mod output;
 pub(super) mod ports;

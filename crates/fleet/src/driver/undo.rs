@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::compose::stack;
 use super::docker::custody;
 use super::systemd::leftovers;
 use crate::guard;
@@ -18,6 +19,7 @@ pub fn run_guard() -> io::Result<()> {
 pub(crate) fn carry_out(listed: &str) {
     match listed.split_once(' ') {
         Some((custody::WORD, line)) => custody::undo(line),
+        Some((stack::WORD, line)) => stack::undo(line),
         Some((leftovers::WORD, line)) => leftovers::undo(line),
         _ => {}
     }

@@ -18,6 +18,7 @@ use super::health::HealthTable;
 use super::image;
 use super::runnable::{DriverName, InstanceSource, Runnable};
 use super::source::{Key, Wrong};
+use super::stack::Stack;
 use super::tls::within;
 use super::value::{self, Short};
 use super::{AppArguments, BalancingArguments, quantity};
@@ -39,6 +40,13 @@ pub struct AppTable {
     pub container_port: Option<u16>,
     #[serde(default)]
     pub publish: bool,
+    /// The compose file of which instances of `service` are run; relative to the file.
+    pub compose: Option<PathBuf>,
+    /// The service to scale.
+    pub service: Option<String>,
+    /// What these, the command line or a compose file here have named.
+    #[serde(skip)]
+    pub stack: Option<Stack>,
     /// The file that says what to run, instead of `command`.
     pub from: Option<String>,
     /// Where it runs; relative to the file.
@@ -155,7 +163,7 @@ impl AppTable {
     /// Something else says what to run.
     pub fn forget_source(&mut self) {
         self.command.clear();
-        (self.image, self.build) = (None, None);
+        (self.image, self.build, self.compose) = (None, None, None);
         self.backends.clear();
     }
 
@@ -200,7 +208,10 @@ impl AppTable {
 
     /// Whether it names what `up` and `plan` run.
     pub fn says_what_to_run(&self) -> bool {
-        !self.command.is_empty() || self.image.is_some() || self.build.is_some()
+        !self.command.is_empty()
+            || self.image.is_some()
+            || self.build.is_some()
+            || self.compose.is_some()
     }
 
     /// What to run: arguments first, then the file.
@@ -218,11 +229,12 @@ impl AppTable {
         let names_image = arguments.image.is_some() || arguments.build.is_some();
         let command = if said.is_empty() && !names_image { &self.command } else { said };
         // The shell passes an empty word for `-- "$APP"` if APP is not set.
-        let is_missing = command.first().map_or(origin.is_none(), String::is_empty);
+        let has_none = origin.is_none() && self.stack.is_none();
+        let is_missing = command.first().map_or(has_none, String::is_empty);
         if is_missing {
             return Err(at.then("command").wrong(
                 "no app to run: put its command after --, as in `-- node app.js`, or into [app] command of tenfold.toml; \
-                 no Procfile, package.json, unit or Dockerfile here says it",
+                 no Procfile, package.json, unit, compose file or Dockerfile here says it",
             ));
         }
         if let Some(index) = command.iter().position(|word| word.contains('\0')) {
@@ -257,11 +269,12 @@ impl AppTable {
             app.grace = grace;
         }
         app.limits = Limits { cpus: self.cpus, memory: self.memory };
-        let source = match origin {
-            Some(origin) => {
+        let source = match (&self.stack, origin) {
+            (Some(stack), _) => InstanceSource::Stack(stack.resolve(self, arguments, at)?),
+            (None, Some(origin)) => {
                 InstanceSource::Image(image::image(origin, self, arguments, command, at)?)
             }
-            None => {
+            (None, None) => {
                 image::refuse_container_settings(self, arguments, at)?;
                 let program = self.program(arguments, directory, logs, command, at)?;
                 match arguments.driver.or(self.driver).unwrap_or_default() {

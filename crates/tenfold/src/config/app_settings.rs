@@ -41,6 +41,11 @@ pub fn app_settings(runnable: &Runnable, file: &File) -> AppSettings {
             settings.container_port = image.port;
             &image.env
         }
+        InstanceSource::Stack(service) => {
+            settings.image = Some(service.project.image(&service.name));
+            settings.container_port = service.port;
+            &service.env
+        }
     };
     let is_of_file = |variable: &&(String, String)| {
         file.app.env_files.iter().any(|file| file.variables.contains(variable))

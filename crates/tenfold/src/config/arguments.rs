@@ -32,8 +32,15 @@ pub struct AppArguments {
     /// Reach containers by ports of 127.0.0.1 that the engine passes on [default: only where they have no address here]
     #[arg(long)]
     pub publish: bool,
+    /// Scale a service of this Docker Compose file, beside the rest of its stack; may be given several times, as -f of
+    /// `docker compose`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["image", "build", "from", "command"])]
+    pub compose: Vec<PathBuf>,
+    /// Service of the compose file to scale [default: the only one, or the only one that publishes a port]
+    #[arg(long, value_name = "NAME", env = "TENFOLD_SERVICE")]
+    pub service: Option<String>,
     /// Run what FILE says: a Procfile, package.json, NAME.service, compose file or Dockerfile; FILE:NAME picks a
-    /// process of a Procfile or a script of package.json [default: the only one here]
+    /// process of a Procfile, a script of package.json or a service [default: the only one here]
     #[arg(long, value_name = "FILE[:NAME]")]
     pub from: Option<String>,
     /// Run the app in DIR [default: here, or where the file is]
@@ -65,7 +72,10 @@ pub struct AppArguments {
 impl AppArguments {
     /// Whether they name what to run. Then only a file counts that is named, too.
     pub fn says_what_to_run(&self) -> bool {
-        !self.command.is_empty() || self.image.is_some() || self.build.is_some()
+        !self.command.is_empty()
+            || self.image.is_some()
+            || self.build.is_some()
+            || !self.compose.is_empty()
     }
 }
 

@@ -87,6 +87,15 @@ pub fn refuse_container_settings(
         (table.container_port.is_some(), &at.then("container_port"), "container_port"),
         (table.publish, &at.then("publish"), "publish"),
     ];
+    let service = [
+        (arguments.service.is_some(), &none, "--service"),
+        (table.service.is_some(), &at.then("service"), "service"),
+    ];
+    if let Some((_, at, name)) = service.iter().find(|(is_said, ..)| *is_said) {
+        return Err(at.wrong(&format!(
+            "{name} is for Docker Compose: name its file by --compose, or take {name} out"
+        )));
+    }
     match said.iter().find(|(is_said, ..)| *is_said) {
         Some((_, at, name)) => Err(at.wrong(&format!(
             "{name} is for containers: say which image by --image, or take {name} out"

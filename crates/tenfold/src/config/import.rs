@@ -25,6 +25,7 @@ use super::app::AppTable;
 use super::arguments::AppArguments;
 use super::file::File;
 use super::source::Key;
+use super::stack::Stack;
 use crate::process::exit_code::misuse;
 use crate::terminal::output;
 
@@ -58,6 +59,11 @@ const DOCKERFILES: [&str; 2] = ["Dockerfile", "Containerfile"];
 pub fn complete(file: &mut File, arguments: &AppArguments) -> anyhow::Result<()> {
     let is_said = arguments.says_what_to_run();
     let here = Path::new(".");
+    if !arguments.compose.is_empty() {
+        file.app.forget_source();
+        Stack::named(&arguments.compose, arguments.service.as_deref())?.put_into(&mut file.app);
+        return Ok(());
+    }
     if let Some(from) = &arguments.from {
         if is_said {
             return Err(misuse(
@@ -70,7 +76,7 @@ pub fn complete(file: &mut File, arguments: &AppArguments) -> anyhow::Result<()>
             ));
         }
         file.app.forget_source();
-        return Source::named(from, here)?.put_into(&mut file.app);
+        return Source::named(from, here)?.put_into(&mut file.app, arguments);
     }
     if is_said {
         return Ok(());
@@ -83,7 +89,13 @@ pub fn complete(file: &mut File, arguments: &AppArguments) -> anyhow::Result<()>
             let wrong = "from names an app to run, and there is another: take out one of them";
             return Err(file.source.wrong(&key.then("from").wrong(wrong)));
         }
-        Source::named(&from, &folder)?.put_into(app)?;
+        Source::named(&from, &folder)?.put_into(app, arguments)?;
+    }
+    let apps = file.apps.values_mut().chain([&mut file.app]);
+    for app in apps {
+        if let Some(stack) = Stack::of_table(app, &folder)? {
+            stack.put_into(app);
+        }
     }
     if file.app.has_source() || !file.apps.is_empty() {
         return Ok(());
@@ -91,7 +103,7 @@ pub fn complete(file: &mut File, arguments: &AppArguments) -> anyhow::Result<()>
     let in_file = file.app.dir.as_ref().map(|dir| folder.join(dir));
     let folder = arguments.dir.clone().or(in_file).unwrap_or(folder);
     match only(&folder)? {
-        Some(source) => source.put_into(&mut file.app),
+        Some(source) => source.put_into(&mut file.app, arguments),
         None => Ok(()),
     }
 }
@@ -140,7 +152,7 @@ impl Source {
                 path.display()
             ))
         })?;
-        if entry.is_some() && !matches!(format, Format::Procfile | Format::Package) {
+        if entry.is_some() && matches!(format, Format::Unit | Format::Dockerfile) {
             return Err(misuse(format!(
                 "{} is taken as a whole: leave out what stands after the colon",
                 path.display()
@@ -180,13 +192,30 @@ impl Source {
     }
 
     /// Completes an app, and tells so in a line.
-    fn put_into(&self, app: &mut AppTable) -> anyhow::Result<()> {
-        if self.format == Format::Dockerfile {
-            return self.build(app);
+    fn put_into(&self, app: &mut AppTable, arguments: &AppArguments) -> anyhow::Result<()> {
+        match self.format {
+            Format::Dockerfile => return self.build(app),
+            Format::Compose => return self.scale(app, arguments),
+            Format::Procfile | Format::Package | Format::Unit => {}
         }
         let imported = self.read()?;
         output::tell(format_args!("tenfold: {}", imported.describe()));
         imported.put_into(app, &self.path);
+        Ok(())
+    }
+
+    /// Has a service of a compose file run. One that Compose itself would take is read with its overrides.
+    fn scale(&self, app: &mut AppTable, arguments: &AppArguments) -> anyhow::Result<()> {
+        let said = arguments.service.as_deref().or(app.service.as_deref());
+        let service = self.entry.as_deref().or(said);
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let is_usual = COMPOSE.iter().any(|name| self.path.file_name() == Some(OsStr::new(name)));
+        let stack = match is_usual {
+            true => Stack::read(&[], folder.unwrap_or(Path::new(".")), service)?,
+            false => Stack::named(std::slice::from_ref(&self.path), service)?,
+        };
+        stack.tell();
+        stack.put_into(app);
         Ok(())
     }
 
@@ -221,11 +250,9 @@ impl Source {
             Format::Procfile => procfile::read(path, entry),
             Format::Package => package_json::read(path, entry),
             Format::Unit => unit_file::read(path),
-            Format::Compose => Err(misuse(format!(
-                "{} is for Docker Compose: put the command of its service after --",
-                path.display()
-            ))),
-            Format::Dockerfile => Err(misuse(format!("{} is for Docker", path.display()))),
+            Format::Compose | Format::Dockerfile => {
+                Err(misuse(format!("{} is for Docker", path.display())))
+            }
         }
     }
 }

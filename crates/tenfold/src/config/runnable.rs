@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fleet::{App, Image, ImageOrigin, Program, Watched};
+use fleet::{App, ComposeService, Image, ImageOrigin, Program, Watched};
 use serde::Deserialize;
 
 use crate::store::redaction::command_without_secrets;
@@ -27,6 +27,8 @@ pub enum InstanceSource {
     Services(Program),
     /// Containers of an image.
     Image(Image),
+    /// Containers like the one of a service of Docker Compose.
+    Stack(ComposeService),
 }
 
 /// What runs a command.
@@ -56,6 +58,10 @@ impl InstanceSource {
                 let dashes = (!command.is_empty()).then(|| "--".to_owned());
                 [flag.to_owned(), from].into_iter().chain(dashes).chain(command).collect()
             }
+            InstanceSource::Stack(service) => {
+                let named = ["--service".to_owned(), service.name.clone()];
+                service.project.words().into_iter().chain(named).collect()
+            }
         }
     }
 
@@ -66,7 +72,9 @@ impl InstanceSource {
             InstanceSource::Services(_) => {
                 format!("`journalctl -t app-1`, or {} where no journald runs", logs.display())
             }
-            InstanceSource::Image(_) => "`docker logs NAME`, of what `docker ps` lists".to_owned(),
+            InstanceSource::Image(_) | InstanceSource::Stack(_) => {
+                "`docker logs NAME`, of what `docker ps` lists".to_owned()
+            }
         }
     }
 
@@ -77,6 +85,7 @@ impl InstanceSource {
                 program.directory.as_deref()
             }
             InstanceSource::Image(_) => None,
+            InstanceSource::Stack(service) => Some(&service.project.folder),
         }
     }
 
@@ -87,7 +96,7 @@ impl InstanceSource {
                 program.ports.count()
             }
             // A private network of an engine has room for as many.
-            InstanceSource::Image(_) => usize::from(u16::MAX),
+            InstanceSource::Image(_) | InstanceSource::Stack(_) => usize::from(u16::MAX),
         }
     }
 }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use fleet::{App, DockerDriver, Driver, ProcessDriver, ProcessHost, SystemdDriver, SystemdHost};
+use fleet::{
+    App, ComposeDriver, DockerDriver, Driver, ProcessDriver, ProcessHost, SystemdDriver,
+    SystemdHost,
+};
 
 use crate::config::InstanceSource;
 
@@ -40,6 +43,9 @@ impl Drivers {
             }
             InstanceSource::Image(image) => {
                 Arc::new(DockerDriver::new(image.clone(), Arc::clone(&self.processes)))
+            }
+            InstanceSource::Stack(service) => {
+                Arc::new(ComposeDriver::new(service.clone(), Arc::clone(&self.processes)))
             }
         }
     }

@@ -120,14 +120,18 @@ pub(crate) fn undo(line: &str) {
     let Some((name, host)) = line.split_once(' ') else { return };
     let Some(address) = Host::parse(host) else { return };
     let name = name.to_owned();
-    // The guard has a runtime entered, in which none other can be run.
-    let undone = thread::spawn(move || {
+    in_runtime(async move { remove_marked(&address, &name).await });
+}
+
+/// Does this in the guard, which has a runtime entered, in which none other can be run.
+pub(crate) fn in_runtime(work: impl Future<Output = ()> + Send + 'static) {
+    let done = thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         if let Ok(runtime) = runtime {
-            runtime.block_on(remove_marked(&address, &name));
+            runtime.block_on(work);
         }
     });
-    let _ = undone.join();
+    let _ = done.join();
 }
 
 async fn remove_marked(address: &Address, name: &str) {

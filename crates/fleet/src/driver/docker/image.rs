@@ -50,7 +50,13 @@ impl KnownImage {
 
 /// The only port of TCP that an image exposes.
 fn exposed(image: &ImageInspect, name: &str) -> Result<u16, StartError> {
-    let ports = image.config.iter().flat_map(|config| config.exposed_ports.iter().flatten());
+    let config = image.config.as_ref();
+    only_port(config.and_then(|config| config.exposed_ports.as_deref()).unwrap_or_default(), name)
+}
+
+/// The only port of TCP among those that an image exposes, as in `80/tcp`.
+pub(crate) fn only_port(exposed: &[String], name: &str) -> Result<u16, StartError> {
+    let ports = exposed.iter();
     let tcp = ports.filter_map(|port| match port.split_once('/') {
         None | Some((_, "tcp")) => port.split('/').next()?.parse::<u16>().ok(),
         Some(_) => None,

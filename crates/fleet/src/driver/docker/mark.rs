@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use crate::driver::Identity;
 use crate::driver::process::leftovers::Owner;
+use crate::error::StartError;
 
 /// The Tenfold that a container belongs to; its value is a [`Mark`].
 pub(crate) const FLEET: &str = "tenfold.fleet";
@@ -42,6 +43,17 @@ impl Mark {
     pub(crate) fn own() -> Option<Mark> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         Some(Mark { boot: boot.trim().to_owned(), owner: Owner::own()? })
+    }
+
+    /// This process's, for an instance of this name.
+    ///
+    /// # Errors
+    /// When /proc does not tell.
+    pub(crate) fn own_or_error(name: &str) -> Result<Mark, StartError> {
+        Mark::own().ok_or_else(|| StartError::System {
+            name: name.to_owned(),
+            reason: "/proc does not tell which process Tenfold is".into(),
+        })
     }
 
     /// What this process can tell of the one that the mark names.

@@ -26,7 +26,7 @@ const SWEEP_INTERVAL: (Duration, Duration) = (Duration::from_millis(2), Duration
 const SWEEP_LIMIT: Duration = Duration::from_secs(2);
 
 /// A process group. Dropping it kills it.
-pub(super) struct ProcessGroup {
+pub(crate) struct ProcessGroup {
     shared: Arc<Shared>,
     life: watch::Receiver<Life>,
 }
@@ -59,7 +59,7 @@ enum Phase {
 impl ProcessGroup {
     /// Starts `command` as the leader of a new group. A thread forks it and waits for its end, so
     /// the thread that the parent-death signal is tied to lives as long as the process does.
-    pub(super) async fn spawn(
+    pub(crate) async fn spawn(
         name: &str,
         mut command: Command,
         guard: Option<Arc<Guard>>,
@@ -112,7 +112,7 @@ impl ProcessGroup {
     }
 
     /// Returns when the leader has ended and nothing else of the group is left.
-    pub(super) async fn exited(&mut self) -> Exit {
+    pub(crate) async fn exited(&mut self) -> Exit {
         match self.life.wait_for(|life| matches!(life, Life::Ended(_))).await.as_deref() {
             Ok(Life::Ended(exit)) => *exit,
             Ok(_) | Err(_) => Exit::Unknown,
