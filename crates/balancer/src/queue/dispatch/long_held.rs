@@ -2,7 +2,8 @@
 //!
 //! They wait for something else than the backend, so they must not take the few slots of a search from all
 //! others. A request is *overtaken* if it is held for long, and the backend has answered a later one since. It
-//! leaves its slot to another request. A backend that hangs answers nothing, and so gets no further requests.
+//! leaves its slot to another request. A backend that hangs answers nothing, so none of its requests is
+//! overtaken.
 
 use std::collections::VecDeque;
 

@@ -337,7 +337,7 @@ fn kinds() -> Vec<Kind> {
         traffic: Traffic::Polls(100, 50.0),
     });
     all.push(Kind {
-        name: "one a minute",
+        name: "one in 20 s",
         backends: 2,
         station: Station::Pool(1),
         request: |d, _| (0, d.about(5000)),
@@ -356,7 +356,7 @@ fn found_slots_serve_as_well_as_the_best_number() {
         ("async, busy", 790.0, 130.0),
         ("uneven, busy", 850.0, 250.0),
         ("serial, busy", 155.0, 75.0),
-        ("one a minute", 0.01, 10.0),
+        ("one in 20 s", 0.01, 10.0),
     ] {
         let found = World::new(kind(name), Slots::Auto).run();
         assert!(found.0 > rate && found.1 < p99, "{name}: {found:?}");
