@@ -22,7 +22,8 @@ impl LongHeld {
     }
 
     pub(super) fn released(&mut self, ordinal: u32, answered: bool) {
-        if let Some(place) = self.held.iter().position(|&(held, _)| held == ordinal) {
+        // What is released was mostly granted lately, while the oldest ones stay.
+        if let Some(place) = self.held.iter().rposition(|&(held, _)| held == ordinal) {
             self.held.remove(place);
         }
         let later = |known: u32| ordinal.wrapping_sub(known) < u32::MAX / 2;
