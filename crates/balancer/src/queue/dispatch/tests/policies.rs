@@ -68,6 +68,16 @@ fn a_backend_that_hung_gets_no_burst_of_turns() {
     assert_eq!(share(&asked(&mut d, 30, true), "hangs"), 10);
 }
 
+#[test]
+fn turns_go_to_backends_with_a_free_slot() {
+    let (mut d, ids) = dispatch(Policy::RoundRobin, &[("full", 1), ("a", 2), ("b", 2)]);
+    let turns = [(); 5].map(|()| granted(ask(&mut d)).backend);
+    assert_eq!(turns, ["full", "a", "b", "a", "b"]);
+    let ticket = waiting(ask(&mut d));
+    release(&mut d, ids[2]);
+    assert_eq!(claim(&mut d, &ticket), Some("b"));
+}
+
 /// It holds as many requests as it has slots, and all others go on.
 #[test]
 fn no_policy_sends_more_to_a_backend_that_hangs_than_it_has_slots() {
