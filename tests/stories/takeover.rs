@@ -138,6 +138,28 @@ fn a_failed_takeover_leaves_the_running_process_serving() {
     assert!(up.get().is_ok());
 }
 
+/// The second one waits until the first one serves, and takes over from that.
+#[test]
+fn a_takeover_during_a_takeover_comes_after_it() {
+    let _machine = shared();
+    let home = Home::new();
+    let address = free_address();
+    let line = format!("up --listen {address}");
+    let mut old = home.serve(&format!("{line} -- {APP} demo-app"));
+    let app = format!("sleep 4.25; exec {APP} demo-app");
+    let mut slow = home.tenfold(&format!("{line} --takeover --"));
+    slow.args(["sh", "-c", &app]);
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(move || Serving::start(&mut slow));
+        old.tells("is about to take over");
+        let last = home.serve(&format!("{line} --takeover -n 2 -- {APP} demo-app"));
+        let mut slow = slow.join().unwrap();
+        assert_eq!([ended(&mut old.child), ended(&mut slow.child)], [Some(0), Some(0)]);
+        assert!(last.get().is_ok());
+        assert_eq!(pids(&home).len(), 2);
+    });
+}
+
 #[test]
 fn takeover_without_a_running_process_starts_anew() {
     let _machine = shared();

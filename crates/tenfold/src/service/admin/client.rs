@@ -17,17 +17,25 @@ use crate::process::exit_code::misuse;
 
 const LOST: &str = "the running Tenfold went away before it answered: look at its own output";
 
-/// The running one does not hand over now, and says why.
+/// Why the running one does not hand over now.
 #[derive(Debug)]
-pub struct Busy(String);
+pub enum NoHandover {
+    /// In its own words.
+    Refused(String),
+    /// It ended meanwhile.
+    Lost,
+}
 
-impl std::fmt::Display for Busy {
+impl std::fmt::Display for NoHandover {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the running Tenfold does not hand over: {}", self.0)
+        match self {
+            NoHandover::Refused(why) => write!(f, "the running Tenfold does not hand over: {why}"),
+            NoHandover::Lost => f.write_str(LOST),
+        }
     }
 }
 
-impl std::error::Error for Busy {}
+impl std::error::Error for NoHandover {}
 
 /// Asks for `path` and reads the answer. What the other side refuses is an error in its own words.
 pub async fn ask<T: DeserializeOwned>(
@@ -78,7 +86,9 @@ pub async fn upgrade(stream: UnixStream, path: &str, protocol: &str) -> anyhow::
         .header(CONNECTION, "upgrade")
         .header(UPGRADE, protocol)
         .body(Full::<Bytes>::default())?;
-    let response = sender.send_request(request).await.context(LOST)?;
+    let Ok(response) = sender.send_request(request).await else {
+        return Err(NoHandover::Lost.into());
+    };
     match response.status() {
         StatusCode::SWITCHING_PROTOCOLS => hyper::upgrade::on(response).await.context(LOST),
         StatusCode::NOT_FOUND => {
@@ -86,7 +96,7 @@ pub async fn upgrade(stream: UnixStream, path: &str, protocol: &str) -> anyhow::
         }
         _ => {
             let reason = response.into_body().collect().await.context(LOST)?.to_bytes();
-            Err(Busy(String::from_utf8_lossy(&reason).trim().to_owned()).into())
+            Err(NoHandover::Refused(sentence(&reason)).into())
         }
     }
 }

@@ -23,7 +23,7 @@ use rustix::net::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
-use super::client::{self, Busy};
+use super::client::{self, NoHandover};
 use super::socket;
 use crate::config::{Balancing, Start};
 use crate::process::exit_code::misuse;
@@ -104,8 +104,8 @@ impl Takeover {
             let hangs = "the running Tenfold does not answer: end it, then start this one";
             match asked.context(hangs)? {
                 Ok(running) => return Ok(Takeover { running: Some(running) }),
-                // Another one takes over. It can be asked itself when it serves.
-                Err(error) if error.is::<Busy>() && Instant::now() < refused_until => {
+                // Another one takes over, or just has. It can be asked itself when it serves.
+                Err(error) if error.is::<NoHandover>() && Instant::now() < refused_until => {
                     tokio::time::sleep(PAUSE).await;
                 }
                 Err(error) => return Err(error),
