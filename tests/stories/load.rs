@@ -173,6 +173,25 @@ fn allowed_errors_do_not_make_a_load_suspect() {
 }
 
 #[test]
+fn a_suspect_load_fails_a_strict_build() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let load = |more: &str| {
+        let url = format!("http://{}/moved", nginx.address);
+        home.run(&format!("load {url} -c 2 -n 400 --quiet --json - {more}"))
+    };
+    for (more, code) in [("", 0), ("--strict", 4)] {
+        let output = load(more);
+        let report = json(&output);
+        assert_eq!(report["verdict"], "suspect", "{report:#}");
+        let reasons = report["verdict_reasons"].to_string();
+        assert!(reasons.contains("every answer was a redirect (302)"), "{reasons}");
+        assert_eq!(output.status.code(), Some(code), "{more}");
+    }
+}
+
+#[test]
 fn https_and_unix_sockets_work_on_either_engine() {
     let _machine = shared();
     let home = Home::new();

@@ -34,6 +34,7 @@ impl Nginx {
                  ssl_certificate {0}/cert.pem; ssl_certificate_key {0}/key.pem;
                  location / {{ return 200 \"hello $http_x_forwarded_for\\n\"; }}
                  location /missing {{ return 404; }}
+                 location /moved {{ return 302 /; }}
                  location /for-me {{
                    if ($http_authorization != \"Basic bWU6czNjcmV0\") {{ return 401; }}
                    return 200;
