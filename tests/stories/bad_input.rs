@@ -369,6 +369,43 @@ fn a_mistake_in_the_configuration_is_located() {
     assert!(said(&output).contains("tenfold.toml:4: unknown field `p96`"), "{}", said(&output));
 }
 
+#[test]
+fn a_file_without_an_end_is_refused() {
+    let endless = "it is no regular file, and gives more than 16 MiB";
+    let load = "load http://127.0.0.1:9/";
+    refused("plan --config /dev/zero -- true", 2, &[endless, "another file with --config"]);
+    refused(&format!("{load} --body @/dev/zero"), 2, &[endless, "@ and a file"]);
+    refused(&format!("{load} --trace /dev/zero"), 2, &[endless, "a file of times and rates"]);
+    refused("load https://127.0.0.1:9/ --ca /dev/zero", 2, &[endless, "a PEM file"]);
+    for command in ["show /dev/zero", "compare /dev/zero /dev/zero"] {
+        refused(command, 1, &[endless, "name a file that you may read"]);
+    }
+    let pair = "--tls-cert /dev/zero --tls-key /dev/zero";
+    refused(&format!("balance --to 127.0.0.1:9 {pair}"), 2, &["/dev/zero (it is a device)"]);
+}
+
+#[test]
+fn a_script_without_an_end_is_refused() {
+    let home = Home::new();
+    let steps = "scenarios: [{flow: [{get: {url: /}}]}]";
+    let form = "{fromFile: /dev/zero}";
+    for (name, text) in [
+        ("payload.yml", format!("config: {{payload: {{path: /dev/zero, fields: [a]}}}}\n{steps}")),
+        (
+            "form.yml",
+            format!("scenarios: [{{flow: [{{post: {{url: /, formData: {{f: {form}}}}}}}]}}]"),
+        ),
+    ] {
+        std::fs::write(home.path().join(name), text).unwrap();
+    }
+    std::os::unix::fs::symlink("/dev/zero", home.path().join("script.yml")).unwrap();
+    for name in ["payload.yml", "form.yml", "script.yml"] {
+        let output = home.run(&format!("load {name} --target http://127.0.0.1:9/"));
+        assert_eq!(output.status.code(), Some(2), "{name}: {}", said(&output));
+        assert!(said(&output).contains("more than 16 MiB"), "{name}: {}", said(&output));
+    }
+}
+
 /// At each limit: another thread is the one too many.
 #[test]
 fn too_few_threads_are_an_error_not_a_panic() {

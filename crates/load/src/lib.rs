@@ -5,6 +5,7 @@
 //! and ends in a [`Report`] that carries its own [`Verdict`].
 //!
 //! # Layout, from the ground up
+//! * [`bounded_read`]: files that a user names.
 //! * `clock`: nanoseconds, a clock that can be paused, and a heap of timers.
 //! * `error`: the kinds of failed requests, and why a run does not start.
 //! * `workload`: who sends when, as pure functions of time: users, arrivals, rates and traces.
@@ -18,6 +19,7 @@
 //! * `verdict`: what a run's numbers are worth, and where its steady state begins.
 //! * `run`: threads, started and joined, and their report.
 
+pub mod bounded_read;
 mod clock;
 mod config;
 mod control;

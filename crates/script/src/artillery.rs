@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use load::Target;
+use load::{Target, bounded_read};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
@@ -44,7 +44,7 @@ pub use self::refusal::ScriptError;
 /// When the file is not readable, is not a script, or asks for something that is not supported. The error names
 /// file, line and remedy.
 pub fn read(path: &Path, options: &Options) -> Result<Script, ScriptError> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = bounded_read::read_text(path).map_err(|error| {
         Refusal::whole(format!("the script cannot be read: {error}; name a file of YAML or JSON"))
             .of(path)
     })?;

@@ -11,7 +11,6 @@
 //! - `import`: what to run, from a Procfile, package.json, unit or Dockerfile; `env_file`: files of variables.
 //! - `app_settings`: how an app was run, for its plan.
 //! - [`environment`]: users or a rate from the environment, if no flag gives them.
-//! - [`bounded_read`]: reads files of limited size.
 //! - `runnable`, `image`, `stack`: an app, and what its instances are.
 //! - [`quantity`], `value`: numbers with a unit, on the command line and in the file.
 
@@ -21,7 +20,6 @@ mod arguments;
 mod balancer;
 mod balancer_program;
 mod balancing;
-pub mod bounded_read;
 mod command;
 mod env_file;
 pub mod environment;
@@ -46,7 +44,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use load::StartError;
+use load::{StartError, bounded_read};
 use serde::{Deserialize, Serialize};
 
 pub use app::{SLOTS, check_count, cpu};

@@ -14,6 +14,7 @@ use rustls::{
     AlertDescription, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
+use crate::bounded_read;
 use crate::error::kind::ErrorKind;
 use crate::error::start_error::StartError;
 
@@ -336,8 +337,9 @@ fn roots(trust: &Trust) -> Result<Option<RootCertStore>, StartError> {
         }
         Trust::File(path) => {
             let refuse = |why: String| StartError::TrustFile { path: path.clone(), why };
-            let certificates = CertificateDer::pem_file_iter(path)
-                .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            let pem = bounded_read::read(path).map_err(|error| refuse(error.to_string()))?;
+            let certificates = CertificateDer::pem_slice_iter(&pem)
+                .collect::<Result<Vec<_>, _>>()
                 .map_err(|error| refuse(error.to_string()))?;
             if certificates.is_empty() {
                 return Err(refuse("it holds no certificate".to_owned()));

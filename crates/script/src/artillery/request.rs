@@ -13,8 +13,7 @@ use super::settings::Settings;
 use crate::scenario::steps::{Body, Condition, Field, FieldContent, Redirects, RequestStep, Step};
 use crate::template::expression::Expression;
 use crate::template::text::Text;
-use load::RequestName;
-use load::without_secrets;
+use load::{RequestName, bounded_read, without_secrets};
 
 const USER_AGENT: &str = concat!("tenfold/", env!("CARGO_PKG_VERSION"));
 const ENCODINGS: &str = "gzip, deflate, br";
@@ -258,7 +257,7 @@ fn field_of(compiler: &mut Compiler, entry: &Entry) -> Result<Field, Refusal> {
     let content = match (file, value) {
         (Some(node), _) => {
             let path = compiler.fixed(node, "fromFile")?;
-            let bytes = std::fs::read(compiler.folder.join(&path))
+            let bytes = bounded_read::read(&compiler.folder.join(&path))
                 .map_err(|error| node.refuse(format!("the file {path} cannot be read: {error}")))?;
             let name = match rename {
                 Some(node) => compiler.fixed(node, "filename")?,

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use load::bounded_read;
 
 use super::load::OutputArguments;
-use crate::config::{LISTEN, bounded_read, quantity};
+use crate::config::{LISTEN, quantity};
 use crate::document::plan::{self, Plan};
 use crate::export::Format;
 use crate::export::rendered::Rendered;

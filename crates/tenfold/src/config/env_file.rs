@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::bounded_read;
 use crate::process::exit_code::misuse;
+use load::bounded_read;
 
 /// A file of variables, without its port.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use load::bounded_read;
 use serde::Deserialize;
 
 use super::app::AppTable;
 use super::balancer::BalancerTable;
-use super::bounded_read;
 use super::route::RouteTable;
 use super::source::{Key, Source};
 use super::value;

@@ -1,5 +1,8 @@
 //! `tls` of a listener, and `[balancer.acme]`: where certificates come from.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -87,13 +90,20 @@ impl AcmeTable {
 /// A file of the user's that can be read now.
 pub fn readable(directory: Option<&Path>, path: &Path, at: &Key) -> Result<PathBuf, Wrong> {
     let path = within(directory, path);
-    match std::fs::File::open(&path) {
-        Ok(_) => Ok(path),
+    match opened(&path) {
+        Ok(()) => Ok(path),
         Err(error) => Err(at.wrong(&format!(
             "cannot read {} ({error}): name a file that is there and that this user may read",
             path.display()
         ))),
     }
+}
+
+/// A device may never end.
+fn opened(path: &Path) -> io::Result<()> {
+    let kind = File::open(path)?.metadata()?.file_type();
+    let is_device = kind.is_char_device() || kind.is_block_device();
+    if is_device { Err(io::Error::other("it is a device")) } else { Ok(()) }
 }
 
 pub(super) fn within(directory: Option<&Path>, path: &Path) -> PathBuf {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, anyhow};
+use load::bounded_read;
 
 use crate::document::comparison::Named;
 use crate::process::exit_code::misuse;
@@ -39,7 +40,7 @@ impl Place {
             }
             Place::File(path) => {
                 let name = path.display().to_string();
-                let text = std::fs::read_to_string(path).with_context(|| {
+                let text = bounded_read::read_text(path).with_context(|| {
                     format!("cannot read {name}: name a file that you may read")
                 })?;
                 let document =

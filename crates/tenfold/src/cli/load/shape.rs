@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use load::{Phase, Replay, Rhythm, Think, Trace, Trim};
+use load::{Phase, Replay, Rhythm, Think, Trace, Trim, bounded_read};
 
-use crate::config::bounded_read;
 use crate::config::quantity;
 use crate::process::exit_code::misuse;
 use crate::words::number::time;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fleet::Limits;
+use load::bounded_read;
 
 use super::shell_line::SimpleCommand;
 use crate::config::app::AppTable;
-use crate::config::bounded_read;
 use crate::config::env_file::EnvFile;
 use crate::process::exit_code::misuse;
 use crate::store::redaction::command_without_secrets;

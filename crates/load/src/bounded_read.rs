@@ -8,6 +8,9 @@ use std::path::Path;
 const ENDLESS: u64 = 16 << 20;
 
 /// All of a file.
+///
+/// # Errors
+/// When it cannot be read, or is no regular file and gives more than 16 MiB.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let limit = if file.metadata()?.is_file() { u64::MAX - 1 } else { ENDLESS };
@@ -21,7 +24,10 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a file of limited size as text.
+/// All of a file, as text.
+///
+/// # Errors
+/// As of [`read`], and when it is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
