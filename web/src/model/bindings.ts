@@ -519,7 +519,8 @@ p95_ms?: number, };
 
 export type LoadStatistics = { load: LiveLoad, 
 /**
- * A row for each kind of request, 500 at most; the last is that of all together.
+ * A row for each kind of request, 500 at most; the last is that of all together. As in Locust, the name of a
+ * request to the target is its path.
  */
 statistics: Array<Statistics>, 
 /**
@@ -757,7 +758,7 @@ failures: Array<number | null>,
  */
 service_mean: Array<number | null>, 
 /**
- * Its p95. With more than 100 instances it is null.
+ * Its p95, of the last ten seconds if it had too few requests. With more than 100 instances it is null.
  */
 service_p95: Array<number | null>, 
 /**

@@ -18,10 +18,10 @@ use super::board::Dashboard;
 use super::model::event::MarkKind;
 use super::model::load::{Current as Rates, Load, LoadEdit, LoadStart, LoadStatistics, Phase};
 use super::model::state::{Action, Kind};
-use crate::document::load::{Check, Document, Order};
+use crate::document::load::{Check, Document, Failure, Order};
 use crate::document::resources::Machine;
 use crate::process::sched_slice;
-use crate::report::load as text;
+use crate::report::load::{self as text, locust_name};
 use crate::report::page::summary;
 use crate::store::history::{self, History, NewRun};
 
@@ -276,7 +276,13 @@ impl Dashboard {
         if let Some(last) = current.last_mut() {
             *last = all;
         }
-        let failures = document.failures.iter().take(MOST_ROWS).cloned().collect();
+        let shown = |name: &str| locust_name(name, &document.target);
+        let statistics = statistics
+            .into_iter()
+            .map(|row| summary::Statistics { name: shown(&row.name), ..row })
+            .collect();
+        let failures = document.failures.iter().take(MOST_ROWS).cloned();
+        let failures = failures.map(|row| Failure { name: shown(&row.name), ..row }).collect();
         Ok(LoadStatistics { load, statistics, current, failures })
     }
 

@@ -22,7 +22,6 @@ use crate::dashboard::loading::Refusal;
 use crate::dashboard::model::load::{Current, LoadEdit, LoadStart, LoadStatistics, Phase};
 use crate::document::load::Failure;
 use crate::document::times::times;
-use crate::report::load::locust_name;
 use crate::report::page::summary::Statistics;
 use crate::service::access::{FORM_PATH, require_no_page};
 
@@ -157,13 +156,7 @@ async fn requests(State(dashboard): Shared) -> Json<Value> {
     };
     let rows: Vec<Row> = statistics.as_ref().map_or_else(
         || vec![Row::empty()],
-        |s| {
-            s.statistics
-                .iter()
-                .zip(&s.current)
-                .map(|(row, now)| Row::of(row, *now, &s.load.target))
-                .collect()
-        },
+        |s| s.statistics.iter().zip(&s.current).map(|(row, now)| Row::of(row, *now)).collect(),
     );
     let errors =
         statistics.as_ref().map_or_else(Vec::new, |s| s.failures.iter().map(error).collect());
@@ -252,13 +245,13 @@ fn error(failure: &Failure) -> Value {
 }
 
 impl Row {
-    fn of(row: &Statistics, now: Current, target: &str) -> Row {
+    fn of(row: &Statistics, now: Current) -> Row {
         // Locust writes 0 where there is no answer yet.
         let ms = |time: Option<f64>| time.unwrap_or(0.0);
         Row {
             method: row.method.clone(),
-            name: locust_name(&row.name, target),
-            safe_name: locust_name(&row.name, target),
+            name: row.name.clone(),
+            safe_name: row.name.clone(),
             num_requests: row.requests,
             num_failures: row.failures,
             avg_response_time: ms(row.average),
@@ -292,7 +285,7 @@ impl Row {
             rate: 0.0,
             failure_rate: 0.0,
         };
-        Row::of(&nothing, Current::default(), "")
+        Row::of(&nothing, Current::default())
     }
 }
 

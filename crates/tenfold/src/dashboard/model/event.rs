@@ -103,7 +103,7 @@ pub struct Rows {
     pub failures: Vec<Option<u32>>,
     /// Mean service time of the last second in microseconds.
     pub service_mean: Vec<Option<u32>>,
-    /// Its p95. With more than 100 instances it is null.
+    /// Its p95, of the last ten seconds if it had too few requests. With more than 100 instances it is null.
     pub service_p95: Vec<Option<u32>>,
     /// Thousandths of a core.
     pub cpu: Vec<Option<u32>>,

@@ -129,7 +129,8 @@ pub struct LoadEdit {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LoadStatistics {
     pub load: Load,
-    /// A row for each kind of request, 500 at most; the last is that of all together.
+    /// A row for each kind of request, 500 at most; the last is that of all together. As in Locust, the name of a
+    /// request to the target is its path.
     #[schema(value_type = Vec<Object>)]
     pub statistics: Vec<Statistics>,
     /// Requests and failures of each row in the last ten seconds, a second.

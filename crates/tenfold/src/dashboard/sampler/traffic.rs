@@ -79,7 +79,9 @@ impl Traffic {
         let seconds = last.map(|last| (now.at - last.at).as_secs_f64().max(1e-3));
         let backends = last.zip(seconds).map_or_else(HashMap::new, |(last, seconds)| {
             let since = |(id, counted): (&BackendId, &Counted)| {
-                Some((*id, counted.since(last.backends.get(id)?, seconds)))
+                let last = last.backends.get(id)?;
+                let oldest = self.seen.iter().find_map(|seen| seen.backends.get(id));
+                Some((*id, counted.since(last, oldest.unwrap_or(last), seconds)))
             };
             now.backends.iter().filter_map(since).collect()
         });
@@ -103,8 +105,10 @@ impl Traffic {
         if self.seen.len() == SPARE {
             self.seen.pop_front();
         }
-        // Only the last look needs them.
-        self.seen.iter_mut().for_each(|seen| seen.backends.clear());
+        // Older looks serve percentiles alone. Empty histograms of 1,000 backends would take 40 MB.
+        for seen in &mut self.seen {
+            seen.backends.retain(|_, counted| !counted.service.is_empty());
+        }
         self.seen.push_back(now);
         window
     }
@@ -156,18 +160,24 @@ impl Counted {
         }
     }
 
-    fn since(&self, last: &Counted, seconds: f64) -> BackendWindow {
+    /// Since the last look. A percentile for which it has too few requests is that since the oldest one.
+    fn since(&self, last: &Counted, oldest: &Counted, seconds: f64) -> BackendWindow {
         let answered = self.answered - last.answered;
         let micros = (self.service_micros - last.service_micros) as f64;
-        // Where it was left out now or then, the difference is not this second's.
-        let is_whole = self.service.len() == self.answered && last.service.len() == last.answered;
-        let service = is_whole.then(|| difference(&self.service, &last.service));
         BackendWindow {
             rate: (self.requests - last.requests) as f64 / seconds,
             failure_rate: (self.failures - last.failures) as f64 / seconds,
             mean: (answered > 0).then(|| micros / answered as f64),
-            p95: service.and_then(|service| times(&service).p95).map(|ms| ms * 1e3),
+            p95: self.p95_since(last).or_else(|| self.p95_since(oldest)),
         }
+    }
+
+    /// Microseconds. Where the distribution was left out now or then, the difference is not that of the time between.
+    fn p95_since(&self, before: &Counted) -> Option<f64> {
+        let is_whole = |counted: &Counted| counted.service.len() == counted.answered;
+        let both = is_whole(self) && is_whole(before);
+        let service = both.then(|| difference(&self.service, &before.service))?;
+        times(&service).p95.map(|ms| ms * 1e3)
     }
 }
 
@@ -262,8 +272,24 @@ mod tests {
             answers_5xx: 0,
             service: histogram(&[]),
         };
-        let window = counted(30, 90_000).since(&counted(10, 50_000), 2.0);
+        let before = counted(10, 50_000);
+        let window = counted(30, 90_000).since(&before, &before, 2.0);
         let expected = BackendWindow { rate: 10.0, mean: Some(2000.0), ..BackendWindow::default() };
         assert_eq!(window, expected);
+    }
+
+    #[test]
+    fn a_backend_with_few_requests_borrows_its_percentile_from_older_looks() {
+        let counted = |n: usize| Counted {
+            answered: n as u64,
+            service_micros: 0,
+            requests: n as u64,
+            failures: 0,
+            answers_5xx: 0,
+            service: histogram(&vec![2000; n]),
+        };
+        let p95 = |last, oldest| counted(300).since(&counted(last), &counted(oldest), 1.0).p95;
+        assert_eq!(p95(295, 100).map(|micros| (micros / 1e3).round()), Some(2.0));
+        assert_eq!(p95(295, 290), None);
     }
 }
