@@ -1,6 +1,7 @@
 //! The driver that runs instances as transient services of systemd.
 //!
 //! - `unit`: a unit as an instance, from its start to its end.
+//! - `unit_state`: how far a unit is.
 //! - `main_process`: that its main process has ended.
 //! - `journal`: its last lines.
 //! - `transient`: the properties of a unit.
@@ -17,6 +18,7 @@ mod main_process;
 mod marks;
 mod transient;
 mod unit;
+mod unit_state;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -195,7 +197,7 @@ impl Driver for SystemdDriver {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, lease.port())),
             lease,
             output: execution.output.clone(),
-            invocation: unit.invocation().await,
+            invocation: unit_state::invocation(&unit.manager, &unit.name).await,
             unit,
             exit: None,
         }))

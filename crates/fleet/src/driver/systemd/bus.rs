@@ -375,6 +375,11 @@ fn path_of(unit: &str) -> String {
 // === impl ServiceState ===
 
 impl ServiceState {
+    /// No start or stop is under way.
+    pub(super) fn is_settled(&self) -> bool {
+        !self.has_job && self.active_state != "activating"
+    }
+
     /// Nothing of it runs, and nothing is going to by itself.
     pub(super) fn has_ended(&self) -> bool {
         !self.has_job && matches!(self.active_state.as_str(), "failed" | "inactive")

@@ -7,7 +7,9 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::bus::ServiceState;
 use crate::cgroup::readback::MemoryGroup;
+use crate::exit::Exit;
 
 /// A process that somebody else has started, held by a descriptor. So its end is seen at once, also while
 /// its manager is away.
@@ -43,6 +45,22 @@ impl MainProcess {
         if let Some(limit) = self.memory.take().and_then(|memory| memory.overrun()) {
             self.overrun = Some(limit);
         }
+    }
+
+    /// How it ended, by what its manager says of it.
+    pub(super) fn exit_of(&self, state: &ServiceState) -> Exit {
+        const EXITED: i32 = 1;
+        let exit = match state.code {
+            EXITED => Exit::Code(state.status),
+            2.. => Exit::Signal(state.status),
+            // It was stopped, and its manager has forgotten it.
+            _ => Exit::Signal(rustix::process::Signal::TERM.as_raw()),
+        };
+        let overrun = match state.result.as_str() {
+            "oom-kill" => self.memory_limit,
+            _ => self.overrun,
+        };
+        overrun.map_or(exit, |limit| exit.at_memory_limit(limit))
     }
 
     /// Whether it has ended already. Its manager may not have taken note of it yet.

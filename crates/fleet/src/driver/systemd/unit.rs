@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use super::bus::{CallError, Manager, ServiceState};
 use super::journal;
 use super::main_process::MainProcess;
 use super::transient::Output;
+use super::unit_state;
 use crate::app::Readiness;
 use crate::driver::process::ports::Lease;
 use crate::driver::process::probe::{self, Answer};
@@ -19,11 +20,8 @@ use crate::driver::{Extent, Instance, Notice};
 use crate::error::{Output as Quotation, QUOTED_LINES, StartError};
 use crate::exit::Exit;
 
-/// How often a manager is asked for what it is about to do: soon at first, then less often.
-const POLL: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
-
 /// How long a manager may take to see the end of a process, or to end a killed one.
-const END_TIME: Duration = Duration::from_secs(5);
+pub(super) const END_TIME: Duration = Duration::from_secs(5);
 
 /// A unit of Tenfold's, which is ended when this is dropped.
 pub(super) struct OwnedUnit {
@@ -63,33 +61,7 @@ impl OwnedUnit {
 
     /// Waits until no start or stop is under way.
     pub(super) async fn started(&self, limit: Duration) -> Result<ServiceState, CallError> {
-        let is_settled =
-            |state: &ServiceState| !state.has_job && state.active_state != "activating";
-        self.state_when(limit, is_settled).await
-    }
-
-    /// The first state that fits, or the last one when the time is over.
-    async fn state_when(
-        &self,
-        limit: Duration,
-        fits: impl Fn(&ServiceState) -> bool,
-    ) -> Result<ServiceState, CallError> {
-        let (deadline, mut pause) = (Instant::now() + limit, POLL.0);
-        loop {
-            let state = self.manager.service(&self.name).await?;
-            if fits(&state) || Instant::now() >= deadline {
-                return Ok(state);
-            }
-            sleep(pause).await;
-            pause = (pause * 3 / 2).min(POLL.1);
-        }
-    }
-
-    /// The invocation that runs, in hexadecimal digits.
-    pub(super) async fn invocation(&self) -> String {
-        let bytes: Result<Vec<u8>, _> =
-            self.manager.unit_property(&self.name, "InvocationID").await;
-        bytes.unwrap_or_default().iter().map(|byte| format!("{byte:02x}")).collect()
+        unit_state::when(&self.manager, &self.name, limit, ServiceState::is_settled).await
     }
 
     async fn end(&mut self) {
@@ -128,23 +100,9 @@ impl UnitInstance {
 
     /// Waits for the manager to see the end of all of it.
     async fn read_exit(&self, limit: Duration) -> Option<Exit> {
-        let state = self.unit.state_when(limit, ServiceState::has_ended).await.ok()?;
-        state.has_ended().then(|| self.exit_of(&state))
-    }
-
-    fn exit_of(&self, state: &ServiceState) -> Exit {
-        const EXITED: i32 = 1;
-        let exit = match state.code {
-            EXITED => Exit::Code(state.status),
-            2.. => Exit::Signal(state.status),
-            // It was stopped, and its manager has forgotten it.
-            _ => Exit::Signal(rustix::process::Signal::TERM.as_raw()),
-        };
-        let overrun = match state.result.as_str() {
-            "oom-kill" => self.process.memory_limit,
-            _ => self.process.overrun,
-        };
-        overrun.map_or(exit, |limit| exit.at_memory_limit(limit))
+        let OwnedUnit { manager, name, .. } = &self.unit;
+        let state = unit_state::when(manager, name, limit, ServiceState::has_ended).await.ok()?;
+        state.has_ended().then(|| self.process.exit_of(&state))
     }
 }
 
