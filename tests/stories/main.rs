@@ -35,5 +35,6 @@ mod systemd_machine;
 mod takeover;
 mod terminal;
 mod traffic;
+mod unit_templates;
 mod up;
 mod user_manager;

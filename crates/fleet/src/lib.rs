@@ -6,7 +6,7 @@
 //! - [`limits`]: what one instance may use.
 //! - [`error`], [`exit`]: what went wrong, in one sentence with a remedy.
 //! - [`restart`]: exponential backoff, and when crashes are a loop.
-//! - [`program`], [`image`]: what processes execute, and what containers run.
+//! - [`program`], [`image`], [`template`]: what processes execute, what containers run, what units are instances of.
 //! - [`app`]: how instances behave, and how to tell that one is ready.
 //! - `guard`: the process that outlives Tenfold for a moment and kills what is left.
 //! - `cgroup`: the control groups that hold instances to their limits.
@@ -24,6 +24,7 @@ pub mod image;
 pub mod limits;
 pub mod program;
 pub mod restart;
+pub mod template;
 
 pub use app::{App, Readiness, ReadyProbe};
 pub use driver::compose::project::{ComposeError, ComposeProject};
@@ -31,7 +32,7 @@ pub use driver::compose::{ComposeDriver, ComposeService};
 pub use driver::docker::DockerDriver;
 pub use driver::process::companion::{Companion, CompanionSignal};
 pub use driver::process::{ProcessDriver, ProcessHost, leftovers};
-pub use driver::systemd::{SystemdDriver, SystemdHost};
+pub use driver::systemd::{SystemdDriver, SystemdHost, TemplateDriver};
 pub use driver::undo::run_guard;
 pub use driver::watched::Watched;
 pub use driver::{
@@ -45,3 +46,4 @@ pub use image::{Image, ImageOrigin, Reach};
 pub use limits::{Cpus, Limits};
 pub use program::{Logs, Ports, Program};
 pub use restart::{Crashes, RestartPolicy, Setback};
+pub use template::{NotTemplate, Template, TemplateName};

@@ -11,7 +11,7 @@
 //! - `import`: what to run, from a Procfile, package.json, unit or Dockerfile; `env_file`: files of variables.
 //! - `app_settings`: how an app was run, for its plan.
 //! - [`environment`]: users or a rate from the environment, if no flag gives them.
-//! - `runnable`, `image`, `stack`: an app, and what its instances are.
+//! - `runnable`, `image`, `unit`, `stack`: an app, and what its instances are.
 //! - [`quantity`], `value`: numbers with a unit, on the command line and in the file.
 
 mod app;
@@ -38,6 +38,7 @@ mod source;
 mod stack;
 mod timeouts;
 mod tls;
+mod unit;
 mod value;
 
 use std::net::SocketAddr;

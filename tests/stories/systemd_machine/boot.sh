@@ -38,7 +38,7 @@ echo "$groups" | while read -r _ at kind options _; do
     esac
 done
 ip link set lo up
-exec env -i container=story PATH="$PATH" SYSTEMD_UNIT_PATH="$home/units" SYSTEMD_GENERATOR_PATH=/run/none \
+exec env -i container=story PATH="$PATH" SYSTEMD_UNIT_PATH="/run/systemd/system.control:$home/units" SYSTEMD_GENERATOR_PATH=/run/none \
     SYSTEMD_ENVIRONMENT_GENERATOR_PATH=/run/none SYSTEMD_LOG_TARGET=console \
     setpriv --bounding-set=-sys_time,-sys_module,-sys_rawio /lib/systemd/systemd --system --show-status=no
 '

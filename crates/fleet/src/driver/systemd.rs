@@ -1,9 +1,11 @@
-//! The driver that runs instances as transient services of systemd.
+//! The drivers that run instances as services of systemd: transient ones of Tenfold's own, and units of a template
+//! of the user's.
 //!
 //! - `unit`: a unit as an instance, from its start to its end.
 //! - `unit_state`: how far a unit is.
 //! - `main_process`: that its main process has ended.
 //! - `journal`: its last lines.
+//! - `template`: the driver of templates.
 //! - `transient`: the properties of a unit.
 //! - `leftovers`: what is undone when Tenfold is killed.
 //! - `marks`: by what Tenfold knows its own units again.
@@ -16,6 +18,7 @@ mod journal;
 pub(super) mod leftovers;
 mod main_process;
 mod marks;
+pub(super) mod template;
 mod transient;
 mod unit;
 mod unit_state;
@@ -39,6 +42,7 @@ use crate::program::Program;
 use bus::{CallError, Manager, Scope};
 use main_process::MainProcess;
 use marks::{FleetName, Marks};
+pub use template::TemplateDriver;
 use transient::Execution;
 use unit::{OwnedUnit, UnitInstance};
 

@@ -5,6 +5,7 @@ use std::io;
 use super::compose::stack;
 use super::docker::custody;
 use super::systemd::leftovers;
+use super::systemd::template::restoration;
 use crate::guard;
 
 /// The body of the guard process: returns when Tenfold has ended, and nothing of it is left.
@@ -21,6 +22,7 @@ pub(crate) fn carry_out(listed: &str) {
         Some((custody::WORD, line)) => custody::undo(line),
         Some((stack::WORD, line)) => stack::undo(line),
         Some((leftovers::WORD, line)) => leftovers::undo(line),
+        Some((restoration::WORD, line)) => restoration::undo(line),
         _ => {}
     }
 }

@@ -96,11 +96,8 @@ impl Arguments {
         let listen = listen.unwrap_or(LISTEN);
         let wanted = Wanted { name, instances, first_port, listen };
         let settings = Settings::of(&plan, &named, &wanted)?;
-        let of_processes = to.iter().any(|format| !format.is_of_containers());
-        if settings.app.image.is_some() && of_processes {
-            return Err(misuse(format!(
-                "{named} is a plan of containers, which only --to compose and --to kubernetes describe"
-            )));
+        if let Some(refusal) = to.iter().find_map(|format| format.refusal(&settings)) {
+            return Err(misuse(refusal));
         }
         let files: Vec<Rendered> = to.iter().flat_map(|format| format.render(&settings)).collect();
         match output {
@@ -170,10 +167,12 @@ fn save(files: &[Rendered], directory: &Path, force: bool) -> anyhow::Result<()>
             path.display()
         )));
     }
-    std::fs::create_dir_all(directory).with_context(|| {
-        format!("cannot make {}: name a folder that you may write", directory.display())
-    })?;
     for (file, path) in files.iter().zip(&paths) {
+        // A drop-in has a folder of its own.
+        let folder = path.parent().unwrap_or(directory);
+        std::fs::create_dir_all(folder).with_context(|| {
+            format!("cannot make {}: name a folder that you may write", folder.display())
+        })?;
         file::write(&file.text, path)?;
         output::line(format_args!("{}", path.display()));
     }

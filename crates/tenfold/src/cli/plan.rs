@@ -22,7 +22,7 @@ use crate::process::signal::Stop;
 use crate::report;
 use crate::report::chart::ChartFile;
 use crate::report::plan::Rows;
-use crate::service::deployment::Deployment;
+use crate::service::deployment::{Deployment, Places, RunningApp};
 use crate::store;
 use crate::store::history::{self, History, NewRun};
 use crate::store::redaction::{command_without_secrets, own_command};
@@ -103,6 +103,7 @@ impl Arguments {
         let experiment = self.experiment(&file)?;
         let stop = Stop::listen()?;
         let page = self.page(&experiment)?;
+        let mut places = None;
         let (mut plan, signal) = {
             let mut progress = self.question.progress();
             if let Some(Page { dashboard, .. }) = &page {
@@ -110,6 +111,7 @@ impl Arguments {
                 progress = progress.tell(move |news| dashboard.tell_plan(&news));
             }
             let watch = |deployment: &Deployment| {
+                places = deployment.apps.first().map(RunningApp::places);
                 if let Some(Page { dashboard, .. }) = &page {
                     dashboard.watch(Source::of(deployment));
                     dashboard.start();
@@ -117,7 +119,8 @@ impl Arguments {
             };
             experiment.run(&stop, &mut progress, watch).await?
         };
-        plan.app = Some(config::app_settings(&experiment.runnable, &file));
+        let places = places.as_ref().map(Places::all).unwrap_or_default();
+        plan.app = Some(config::app_settings(&experiment.runnable, &file, &places));
         plan.invocation = Some(own_command());
         plan.cost = prices.and_then(|prices| prices.price(&plan));
         // Shown before it is kept: what was measured must not be lost with the disk.

@@ -36,7 +36,7 @@ use crate::terminal::output;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Number of instances, of each app [default: 1]
+    /// Number of instances, of each app [default: 1, or as many of a --unit as run]
     #[arg(short = 'n', long, value_name = "N", value_parser = quantity::count)]
     instances: Option<usize>,
     #[command(flatten)]
@@ -74,7 +74,7 @@ impl Arguments {
             balancing.tell_check();
             return Ok(Outcome::Done);
         }
-        let launches: Vec<Launch> = balancing.apps.iter().filter_map(Launch::of).collect();
+        let mut launches: Vec<Launch> = balancing.apps.iter().filter_map(Launch::of).collect();
         let stop = Stop::listen_as_service()?;
         reexec::listen()?;
         let mut takeover = Takeover::begin(&balancing).await?;
@@ -84,6 +84,11 @@ impl Arguments {
             Other { program: balancing.program, logs: logs.clone(), drain: balancing.drain };
         let deployment =
             Arc::new(Deployment::new(balancing.config.clone(), beside, to_run, inherited).await?);
+        for (app, launch) in deployment.apps.iter().zip(&mut launches) {
+            if launch.said.is_none() {
+                launch.count = launch.count.max(app.found().await?);
+            }
+        }
         balancing.add_servers(&deployment.balancer);
         reload_signal::listen(&stop, deployment.balancer.clone())?;
         health_log::tell(&deployment.balancer);
@@ -197,6 +202,8 @@ async fn launch(deployment: &Deployment, launches: &[Launch]) -> anyhow::Result<
 /// An app to start.
 struct Launch {
     to_run: ToRun,
+    /// How many the user wants, if that was said.
+    said: Option<usize>,
     count: usize,
     /// Where the number of slots comes from.
     source: &'static str,
@@ -210,7 +217,7 @@ impl Launch {
         let (slots, source) = self::slots(*slots, &runnable.source);
         let backend = Backend { slots, ..(**backend).clone() };
         let to_run = ToRun { id: served.id, runnable: (**runnable).clone(), backend };
-        Some(Launch { to_run, count: *count, source })
+        Some(Launch { to_run, said: *count, count: count.unwrap_or(1), source })
     }
 
     /// Names the app where there are several.

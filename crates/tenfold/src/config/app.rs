@@ -20,6 +20,7 @@ use super::runnable::{DriverName, InstanceSource, Runnable};
 use super::source::{Key, Wrong};
 use super::stack::Stack;
 use super::tls::within;
+use super::unit;
 use super::value::{self, Short};
 use super::{AppArguments, BalancingArguments, quantity};
 
@@ -40,6 +41,8 @@ pub struct AppTable {
     pub container_port: Option<u16>,
     #[serde(default)]
     pub publish: bool,
+    /// Instead of processes, units of this template.
+    pub unit: Option<String>,
     /// The compose file of which instances of `service` are run; relative to the file.
     pub compose: Option<PathBuf>,
     /// The service to scale.
@@ -163,7 +166,7 @@ impl AppTable {
     /// Something else says what to run.
     pub fn forget_source(&mut self) {
         self.command.clear();
-        (self.image, self.build, self.compose) = (None, None, None);
+        (self.image, self.build, self.compose, self.unit) = (None, None, None, None);
         self.backends.clear();
     }
 
@@ -212,6 +215,7 @@ impl AppTable {
             || self.image.is_some()
             || self.build.is_some()
             || self.compose.is_some()
+            || self.unit.is_some()
     }
 
     /// What to run: arguments first, then the file.
@@ -223,13 +227,17 @@ impl AppTable {
         name: &str,
         at: &Key,
     ) -> Result<Runnable, Wrong> {
-        let origin = image::origin(self, arguments, directory, at)?;
+        let template = unit::name(self, arguments, at)?;
+        let origin = match template {
+            Some(_) => None,
+            None => image::origin(self, arguments, directory, at)?,
+        };
         let said = &arguments.command;
-        // The file's command is not that of an image which the command line names.
-        let names_image = arguments.image.is_some() || arguments.build.is_some();
-        let command = if said.is_empty() && !names_image { &self.command } else { said };
+        // The file's command is not that of an image or a unit which the command line names.
+        let is_said = arguments.says_what_to_run();
+        let command = if said.is_empty() && !is_said { &self.command } else { said };
         // The shell passes an empty word for `-- "$APP"` if APP is not set.
-        let has_none = origin.is_none() && self.stack.is_none();
+        let has_none = origin.is_none() && self.stack.is_none() && template.is_none();
         let is_missing = command.first().map_or(has_none, String::is_empty);
         if is_missing {
             return Err(at.then("command").wrong(
@@ -269,12 +277,17 @@ impl AppTable {
             app.grace = grace;
         }
         app.limits = Limits { cpus: self.cpus, memory: self.memory };
-        let source = match (&self.stack, origin) {
-            (Some(stack), _) => InstanceSource::Stack(stack.resolve(self, arguments, at)?),
-            (None, Some(origin)) => {
+        let source = match (&self.stack, template, origin) {
+            (Some(stack), ..) => InstanceSource::Stack(stack.resolve(self, arguments, at)?),
+            (None, Some(name), _) => {
+                image::refuse_container_settings(self, arguments, at)?;
+                let ports = self.ports(arguments, at)?;
+                InstanceSource::Units(unit::template(name, ports, self, arguments, at)?)
+            }
+            (None, None, Some(origin)) => {
                 InstanceSource::Image(image::image(origin, self, arguments, command, at)?)
             }
-            (None, None) => {
+            (None, None, None) => {
                 image::refuse_container_settings(self, arguments, at)?;
                 let program = self.program(arguments, directory, logs, command, at)?;
                 match arguments.driver.or(self.driver).unwrap_or_default() {
@@ -319,12 +332,15 @@ impl AppTable {
             }
             (None, None) => directory.map(ToOwned::to_owned),
         };
+        program.ports = self.ports(arguments, at)?;
+        Ok(program)
+    }
+
+    /// Where instances may listen. The command line wins over the file.
+    fn ports(&self, arguments: &AppArguments, at: &Key) -> Result<Ports, Wrong> {
         let in_file = self.ports.as_deref().map(quantity::ports).transpose();
         let in_file = in_file.map_err(|sentence| at.then("ports").wrong(&sentence))?;
-        if let Some(range) = arguments.ports.clone().or(in_file) {
-            program.ports = Ports::Range(range);
-        }
-        Ok(program)
+        Ok(arguments.ports.clone().or(in_file).map_or(Ports::Any, Ports::Range))
     }
 
     /// A backend of this app with what all of them have in common.

@@ -1,15 +1,22 @@
 //! How an app is run beside its command, without secrets: for its plan, from which settings are exported.
 
+use std::net::SocketAddr;
+
 use fleet::{ImageOrigin, Ports, ReadyProbe};
 
 use super::file::File;
 use super::runnable::{InstanceSource, Runnable};
-use crate::document::app::AppSettings;
+use crate::document::app::{AppSettings, UnitPort};
 use crate::store::history;
 use crate::store::redaction::command_without_secrets;
 
-/// How an app is run. Variables that are read from files stay there.
-pub fn app_settings(runnable: &Runnable, file: &File) -> AppSettings {
+/// How an app is run. Variables that are read from files stay there. `places` are what each instance was called, and
+/// its address.
+pub fn app_settings(
+    runnable: &Runnable,
+    file: &File,
+    places: &[(String, SocketAddr)],
+) -> AppSettings {
     let Runnable { app, source, .. } = runnable;
     let (queue, timeouts) = (file.app.queue_limits(), file.balancer.timeouts.resolve());
     let mut settings = AppSettings {
@@ -26,12 +33,25 @@ pub fn app_settings(runnable: &Runnable, file: &File) -> AppSettings {
         response_timeout_s: timeouts.response.as_secs_f64(),
         ..AppSettings::default()
     };
+    let no_env = Vec::new();
+    let ports = match source {
+        InstanceSource::Processes(program) | InstanceSource::Services(program) => &program.ports,
+        InstanceSource::Units(template) => &template.ports,
+        InstanceSource::Image(_) | InstanceSource::Stack(_) => &Ports::Any,
+    };
+    if let Ports::Range(range) = ports {
+        settings.ports = Some((*range.start(), *range.end()));
+    }
     let env = match source {
-        InstanceSource::Processes(program) | InstanceSource::Services(program) => {
-            if let Ports::Range(range) = &program.ports {
-                settings.ports = Some((*range.start(), *range.end()));
-            }
-            &program.env
+        InstanceSource::Processes(program) | InstanceSource::Services(program) => &program.env,
+        InstanceSource::Units(template) => {
+            settings.unit = Some(template.name.to_string());
+            let unit = |(unit, address): &(String, SocketAddr)| UnitPort {
+                unit: unit.clone(),
+                port: address.port(),
+            };
+            settings.units = places.iter().map(unit).collect();
+            &no_env
         }
         InstanceSource::Image(image) => {
             settings.image = Some(match &image.origin {
@@ -83,7 +103,7 @@ mod tests {
         file.app.env_files = vec![EnvFile { path: "/app/.env".into(), variables }];
         let source = InstanceSource::Processes(program);
         let runnable = Runnable { app: App::named("app"), source, watched: Vec::new() };
-        let settings = app_settings(&runnable, &file);
+        let settings = app_settings(&runnable, &file, &[]);
         let kept: Vec<_> =
             settings.env.iter().map(|(name, value)| (&name[..], &value[..])).collect();
         assert_eq!(kept, [("A", "1"), ("API_TOKEN", "***"), ("URL", "db://***@h/x")]);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use fleet::{Cpus, Limits, ReadyProbe, Watched};
+use fleet::{Cpus, Limits, ReadyProbe, TemplateName, Watched};
 
 use super::quantity::SecretValue;
 use super::runnable::DriverName;
@@ -34,11 +34,14 @@ pub struct AppArguments {
     pub publish: bool,
     /// Scale a service of this Docker Compose file, beside the rest of its stack; may be given several times, as -f of
     /// `docker compose`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["image", "build", "from", "command"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["image", "build", "unit", "from", "command"])]
     pub compose: Vec<PathBuf>,
     /// Service of the compose file to scale [default: the only one, or the only one that publishes a port]
     #[arg(long, value_name = "NAME", env = "TENFOLD_SERVICE")]
     pub service: Option<String>,
+    /// Run units of this template of systemd's, as in fibscale@; those that run already are taken as they are
+    #[arg(long, value_name = "NAME@", env = "TENFOLD_UNIT")]
+    pub unit: Option<TemplateName>,
     /// Run what FILE says: a Procfile, package.json, NAME.service, compose file or Dockerfile; FILE:NAME picks a
     /// process of a Procfile, a script of package.json or a service [default: the only one here]
     #[arg(long, value_name = "FILE[:NAME]")]
@@ -76,6 +79,7 @@ impl AppArguments {
             || self.image.is_some()
             || self.build.is_some()
             || !self.compose.is_empty()
+            || self.unit.is_some()
     }
 }
 

@@ -63,7 +63,8 @@ pub enum Members {
     /// Instances that are started.
     Instances {
         runnable: Box<Runnable>,
-        count: usize,
+        /// As many as run already, or one, where nobody said.
+        count: Option<usize>,
         slots: Option<Slots>,
         /// Settings that all instances share as backends.
         backend: Box<Backend>,
@@ -366,8 +367,8 @@ fn members(
             Wanted::Up { app, limits, instances, slots, logs, .. } => {
                 let mut runnable = table.app(app, file.directory.as_deref(), logs, name, at)?;
                 runnable.app.limits = limits.over(runnable.app.limits);
-                let count = instances.or(table.instances).unwrap_or(1);
-                super::app::check_count(&runnable.source, count)
+                let count = instances.or(table.instances);
+                super::app::check_count(&runnable.source, count.unwrap_or(1))
                     .map_err(|sentence| at.then("ports").wrong(&sentence))?;
                 Ok(Members::Instances {
                     runnable: Box::new(runnable),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fleet::{App, ComposeService, Image, ImageOrigin, Program, Watched};
+use fleet::{App, ComposeService, Image, ImageOrigin, Ports, Program, Template, Watched};
 use serde::Deserialize;
 
 use crate::store::redaction::command_without_secrets;
@@ -25,6 +25,8 @@ pub enum InstanceSource {
     Processes(Program),
     /// Services of systemd.
     Services(Program),
+    /// Units of a template of the user's.
+    Units(Template),
     /// Containers of an image.
     Image(Image),
     /// Containers like the one of a service of Docker Compose.
@@ -49,6 +51,9 @@ impl InstanceSource {
             InstanceSource::Processes(program) | InstanceSource::Services(program) => {
                 command_without_secrets(&program.command)
             }
+            InstanceSource::Units(template) => {
+                vec!["--unit".to_owned(), template.name.to_string()]
+            }
             InstanceSource::Image(image) => {
                 let (flag, from) = match &image.origin {
                     ImageOrigin::Named(name) => ("--image", name.clone()),
@@ -72,6 +77,7 @@ impl InstanceSource {
             InstanceSource::Services(_) => {
                 format!("`journalctl -t app-1`, or {} where no journald runs", logs.display())
             }
+            InstanceSource::Units(template) => format!("`journalctl -u '{}*'`", template.name),
             InstanceSource::Image(_) | InstanceSource::Stack(_) => {
                 "`docker logs NAME`, of what `docker ps` lists".to_owned()
             }
@@ -84,7 +90,7 @@ impl InstanceSource {
             InstanceSource::Processes(program) | InstanceSource::Services(program) => {
                 program.directory.as_deref()
             }
-            InstanceSource::Image(_) => None,
+            InstanceSource::Units(_) | InstanceSource::Image(_) => None,
             InstanceSource::Stack(service) => Some(&service.project.folder),
         }
     }
@@ -95,6 +101,10 @@ impl InstanceSource {
             InstanceSource::Processes(program) | InstanceSource::Services(program) => {
                 program.ports.count()
             }
+            InstanceSource::Units(template) => match template.ports {
+                Ports::Range(_) => template.ports.count(),
+                Ports::Any => usize::from(u16::MAX),
+            },
             // A private network of an engine has room for as many.
             InstanceSource::Image(_) | InstanceSource::Stack(_) => usize::from(u16::MAX),
         }

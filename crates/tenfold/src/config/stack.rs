@@ -12,7 +12,7 @@ use crate::process::exit_code::misuse;
 use crate::terminal::output;
 
 /// Why a setting of processes or images has no meaning for a service.
-const UNFIT: [(&str, &str); 5] = [
+const UNFIT: [(&str, &str); 6] = [
     (
         "ports",
         "--ports is for processes: take it out, since the containers of a service have addresses of their own",
@@ -30,6 +30,7 @@ const UNFIT: [(&str, &str); 5] = [
         "image",
         "a service has the image of its compose file: take out --image and --build, or --compose",
     ),
+    ("unit", "a service of a compose file is no unit of systemd: take out --unit, or --compose"),
 ];
 
 /// A service that is to be run.
@@ -100,6 +101,7 @@ impl Stack {
             arguments.driver.is_some(),
             !arguments.command.is_empty(),
             arguments.image.is_some() || arguments.build.is_some(),
+            arguments.unit.is_some(),
         ];
         let in_file = [
             table.ports.is_some(),
@@ -107,6 +109,7 @@ impl Stack {
             table.driver.is_some(),
             !table.command.is_empty(),
             table.image.is_some() || table.build.is_some(),
+            table.unit.is_some(),
         ];
         for ((said, in_file), (key, sentence)) in said.into_iter().zip(in_file).zip(UNFIT) {
             if said {

@@ -10,6 +10,12 @@ pub struct AppSettings {
     /// The image that its containers were of, if it ran in containers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// The template of systemd whose units its instances were, as in `fibscale@`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// Those units, in the order of the instances' numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<UnitPort>,
     /// Where it ran.
     pub directory: String,
     /// Variables that it was given, with `***` in place of what seems to be a secret. `{port}`, `{i}` and
@@ -34,4 +40,12 @@ pub struct AppSettings {
     pub queue_wait_s: f64,
     /// How long an answer may take, as `tenfold up` would have it.
     pub response_timeout_s: f64,
+}
+
+/// A unit of a template, and where it listened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnitPort {
+    /// As in `fibscale@1.service`.
+    pub unit: String,
+    pub port: u16,
 }

@@ -48,7 +48,7 @@ pub fn configuration(settings: &Settings, what: &str, bind: &str, servers: &Serv
     backend += &comment(4, &settings.count_comment());
     match servers {
         Servers::Ports => {
-            for (index, port) in settings.ports().enumerate() {
+            for (index, port) in settings.ports.iter().enumerate() {
                 let _ = writeln!(backend, "    server {name}-{} 127.0.0.1:{port}", index + 1);
             }
         }

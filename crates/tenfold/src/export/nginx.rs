@@ -15,7 +15,7 @@ pub fn render(settings: &Settings) -> Vec<Rendered> {
     text += "\n";
     text += &comment(0, &settings.count_comment());
     let servers: Vec<SocketAddr> =
-        settings.ports().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).collect();
+        settings.ports.iter().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, *port))).collect();
     let failing = comment(4, "One that fails is left out for a second at a time.");
     let queueless = comment(4, &settings.slots_comment())
         + &comment(

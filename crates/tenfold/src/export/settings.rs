@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::comment::comment;
+use super::units::Units;
 use crate::config::SLOTS;
 use crate::document::app::AppSettings;
 use crate::document::plan::Plan;
@@ -41,7 +42,10 @@ pub struct Settings {
     pub app: AppSettings,
     /// What must be known of the plan before its numbers are used, a sentence each.
     pub warnings: Vec<String>,
-    pub first_port: u16,
+    /// Those of the user's own, if instances are units of a template.
+    pub units: Option<Units>,
+    /// Of the instances, in their order.
+    pub ports: Vec<u16>,
     /// Where clients connect.
     pub listen: SocketAddr,
 }
@@ -100,7 +104,8 @@ impl Settings {
             without_settings()
         });
         let directory = Path::new(&app.directory).file_name().map(|name| name.to_string_lossy());
-        let name = wanted.name.clone().or(directory.map(|name| safe_name(&name)));
+        let of_unit = app.unit.as_deref().map(safe_name);
+        let name = wanted.name.clone().or(of_unit).or(directory.map(|name| safe_name(&name)));
         let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "app".to_owned());
         let (slots, slots_why) = slots(plan);
         let first_port = match (wanted.first_port, app.ports) {
@@ -113,6 +118,8 @@ impl Settings {
                 "{instances} instances from port {first_port} on do not fit: give a lower --first-port"
             )));
         }
+        let ports: Vec<u16> = (first_port..=u16::MAX).take(instances).collect();
+        let units = Units::of(&app, &ports);
         let started = plan.started_at.split('.').next().unwrap_or_default().trim_end_matches('Z');
         Ok(Settings {
             name,
@@ -127,7 +134,8 @@ impl Settings {
             command: command(plan, &app),
             app,
             warnings,
-            first_port,
+            ports: units.as_ref().map_or(ports, |units| units.ports.clone()),
+            units,
             listen: wanted.listen,
         })
     }
@@ -182,11 +190,6 @@ impl Settings {
             number::counted(self.app.queue_length, "request"),
             time(self.app.queue_wait_s)
         )
-    }
-
-    /// Ports of the instances.
-    pub fn ports(&self) -> impl Iterator<Item = u16> {
-        (self.first_port..=u16::MAX).take(self.instances)
     }
 
     /// Variables of the app that are known, and whose values hold no secret.
@@ -343,7 +346,7 @@ pub mod tests {
         plan.app.as_mut().unwrap().ports = Some((5000, 5099));
         let said = Wanted { name: Some("x".into()), instances: Some(2), ..wanted.clone() };
         let settings = Settings::of(&plan, "run 3", &said).unwrap();
-        assert_eq!(settings.ports().collect::<Vec<_>>(), [5000, 5001]);
+        assert_eq!(settings.ports, [5000, 5001]);
         let high = Wanted { first_port: Some(65_535), ..said };
         let refused = Settings::of(&plan, "run 3", &high).unwrap_err().to_string();
         assert!(refused.contains("give a lower --first-port"), "{refused}");

@@ -1,4 +1,5 @@
-//! A template unit whose instance is the port, and a target that wants as many as the plan says.
+//! A template unit whose instance is the port, and a target that wants as many as the plan says. Of a template of
+//! the user's, what the plan adds to it.
 
 use std::env::split_paths;
 use std::fmt::Write;
@@ -7,13 +8,39 @@ use std::path::{Path, PathBuf};
 use super::comment::comment;
 use super::rendered::Rendered;
 use super::settings::{Settings, fill, time};
+use super::units::Units;
 
 pub fn render(settings: &Settings) -> Vec<Rendered> {
     let name = &settings.name;
-    vec![
-        Rendered::new(format!("{name}@.service"), service(settings)),
-        Rendered::new(format!("{name}.target"), target(settings)),
-    ]
+    let service = match &settings.units {
+        Some(units) => {
+            let file = format!("{}@.service.d/{name}.conf", units.template);
+            Rendered::new(file, drop_in(settings, units))
+        }
+        None => Rendered::new(format!("{name}@.service"), service(settings)),
+    };
+    vec![service, Rendered::new(format!("{name}.target"), target(settings))]
+}
+
+/// What the user's own template does not say.
+fn drop_in(settings: &Settings, units: &Units) -> String {
+    let (name, template) = (&settings.name, &units.template);
+    let mut text = settings.heading(&format!(
+        "{template}@.service.d/{name}.conf: what {template}@.service, which stays as it is, does not say."
+    ));
+    text += &format!("\n[Unit]\nPartOf={name}.target\n\n[Service]\n");
+    text + &limits(settings)
+}
+
+fn limits(settings: &Settings) -> String {
+    let mut text = comment(0, &settings.limits_comment());
+    if let Some(cpus) = settings.limits.cpus {
+        let _ = writeln!(text, "CPUQuota={}%", (cpus * 1e4).round() / 1e2);
+    }
+    if let Some(bytes) = settings.limits.memory_bytes {
+        let _ = writeln!(text, "MemoryMax={bytes}\nMemorySwapMax=0");
+    }
+    text
 }
 
 fn service(settings: &Settings) -> String {
@@ -67,13 +94,7 @@ fn service(settings: &Settings) -> String {
     }
     let command: Vec<String> = command.iter().map(|word| quoted(word, true)).collect();
     let _ = writeln!(text, "ExecStart={}", command.join(" "));
-    text += &comment(0, &settings.limits_comment());
-    if let Some(cpus) = settings.limits.cpus {
-        let _ = writeln!(text, "CPUQuota={}%", (cpus * 1e4).round() / 1e2);
-    }
-    if let Some(bytes) = settings.limits.memory_bytes {
-        let _ = writeln!(text, "MemoryMax={bytes}\nMemorySwapMax=0");
-    }
+    text += &limits(settings);
     text += &comment(0, "As Tenfold ends an instance: asked first, killed after this time.");
     let _ = writeln!(text, "KillMode=mixed\nTimeoutStopSec={}", time(app.grace_s));
     text += &comment(0, "One that dies is started again, however often.");
@@ -93,8 +114,10 @@ fn target(settings: &Settings) -> String {
     );
     let _ = writeln!(text, "\n[Unit]\nDescription={name}, all instances");
     text += &comment(0, &settings.count_comment());
-    for port in settings.ports() {
-        let _ = writeln!(text, "Wants={name}@{port}.service");
+    let of_ports = || settings.ports.iter().map(|port| format!("{name}@{port}")).collect();
+    let wanted: Vec<String> = settings.units.as_ref().map_or_else(of_ports, Units::units);
+    for unit in wanted {
+        let _ = writeln!(text, "Wants={unit}.service");
     }
     text += &comment(0, &settings.slots_comment());
     text += &comment(

@@ -92,7 +92,12 @@ struct Members {
     state: Arc<Mutex<State>>,
 }
 
+/// Where the instances of an app are or were last, by their numbers. It outlives them.
+pub struct Places(Arc<Mutex<State>>);
+
 struct State {
+    /// By the instance's number: what its driver calls it, and its address.
+    places: BTreeMap<usize, (String, SocketAddr)>,
     /// By the member's id.
     backends: HashMap<u64, BackendId>,
     /// Those that finish their requests behind another balancer.
@@ -214,7 +219,12 @@ impl Deployment {
         self.watch_dependencies(driver.dependencies(&app).await?);
         let backend = Backend { cpu: config::cpu(app.limits.cpus), ..backend };
         let (backends, leaving) = (HashMap::new(), HashMap::new());
-        let state = Arc::new(Mutex::new(State { backends, leaving, template: backend }));
+        let state = Arc::new(Mutex::new(State {
+            places: BTreeMap::new(),
+            backends,
+            leaving,
+            template: backend,
+        }));
         if let Some((other, site)) = behind {
             let external = self.behind(other, site, drivers.processes(), id, &state)?;
             self.external = Some(Arc::new(external));
@@ -374,9 +384,19 @@ impl RunningApp {
 }
 
 impl RunningApp {
+    /// Instances that ran before Tenfold and are taken over.
+    pub async fn found(&self) -> Result<usize, StartError> {
+        self.driver.found(&self.app).await
+    }
+
     /// Whether an instance gets requests.
     pub fn serves(&self, member: u64) -> bool {
         self.members.lock().backends.contains_key(&member)
+    }
+
+    /// Where its instances are, now and later.
+    pub fn places(&self) -> Places {
+        Places(Arc::clone(&self.members.state))
     }
 
     /// Instances that get requests.
@@ -388,6 +408,15 @@ impl RunningApp {
     /// successor serves again.
     pub async fn drain(&self, member: u64, deadline: Duration) {
         self.members.leave(member, deadline).await;
+    }
+}
+
+// === impl Places ===
+
+impl Places {
+    /// What the driver calls each instance, and its address, in the order of their numbers.
+    pub fn all(&self) -> Vec<(String, SocketAddr)> {
+        lock(&self.0).places.values().cloned().collect()
     }
 }
 
@@ -434,6 +463,7 @@ impl Membership for Members {
             let backend = Backend { name, address, ..state.template.clone() };
             let id = self.balancer.add(self.app, backend);
             state.backends.insert(member.id, id);
+            state.places.insert(member.index, (member.handle.clone(), member.address));
         }
         let Some(external) = &self.external else { return Ok(()) };
         let server = Server {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use fleet::{
     App, ComposeDriver, DockerDriver, Driver, ProcessDriver, ProcessHost, SystemdDriver,
-    SystemdHost,
+    SystemdHost, TemplateDriver,
 };
 
 use crate::config::InstanceSource;
@@ -40,6 +40,9 @@ impl Drivers {
             InstanceSource::Services(program) => {
                 let services = Arc::clone(&self.services);
                 Arc::new(SystemdDriver::new(&app.name, program.clone(), services))
+            }
+            InstanceSource::Units(template) => {
+                Arc::new(TemplateDriver::new(template.clone(), Arc::clone(&self.processes)))
             }
             InstanceSource::Image(image) => {
                 Arc::new(DockerDriver::new(image.clone(), Arc::clone(&self.processes)))

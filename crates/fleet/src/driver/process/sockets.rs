@@ -52,12 +52,7 @@ pub(in crate::driver) fn listening(group: u32) -> Listening {
             ticks += stat.utime + stat.stime;
         }
     }
-    let mut ports: Vec<u16> = listeners()
-        .filter(|listener| sockets.contains(&listener.inode))
-        .map(|listener| listener.local_address.port())
-        .collect();
-    ports.sort_unstable();
-    ports.dedup();
+    let ports = ports_of(&sockets);
     let mut unix: Vec<String> = unix_listeners()
         .filter(|listener| sockets.contains(&listener.inode))
         .filter_map(|listener| Some(listener.path?.to_string_lossy().into_owned()))
@@ -65,6 +60,22 @@ pub(in crate::driver) fn listening(group: u32) -> Listening {
     unix.sort_unstable();
     unix.dedup();
     Listening { ports, unix, cpu_seconds: ticks as f64 / procfs::ticks_per_second() as f64 }
+}
+
+/// TCP ports where these processes listen, ascending.
+pub(in crate::driver) fn ports(pids: &[u32]) -> Vec<u16> {
+    let processes = pids.iter().filter_map(|pid| Process::new(pid.cast_signed()).ok());
+    ports_of(&processes.flat_map(|process| inodes(&process).collect::<Vec<_>>()).collect())
+}
+
+fn ports_of(sockets: &HashSet<u64>) -> Vec<u16> {
+    let mut ports: Vec<u16> = listeners()
+        .filter(|listener| sockets.contains(&listener.inode))
+        .map(|listener| listener.local_address.port())
+        .collect();
+    ports.sort_unstable();
+    ports.dedup();
+    ports
 }
 
 /// The process that listens on the port, with its id.
@@ -163,6 +174,7 @@ mod tests {
 
             let group = rustix::process::getpgrp().as_raw_nonzero().get();
             assert!(listening(group.cast_unsigned()).ports.contains(&port));
+            assert!(ports(&[std::process::id()]).contains(&port));
         }
     }
 

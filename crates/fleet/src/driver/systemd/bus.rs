@@ -74,6 +74,8 @@ pub(super) struct ServiceState {
     pub(super) has_job: bool,
     /// As in `success` or `oom-kill`.
     pub(super) result: String,
+    /// How often its manager has started it again by itself.
+    pub(super) restarts: u32,
     /// 0 when there was none. The main process that has ended last, or runs.
     pub(super) last_pid: u32,
     /// CLD_EXITED, CLD_KILLED or CLD_DUMPED; 0 while it runs.
@@ -89,6 +91,14 @@ impl Scope {
         match self {
             Scope::System => "system",
             Scope::User => "user",
+        }
+    }
+
+    /// Which to ask first.
+    pub(super) fn preferred() -> [Scope; 2] {
+        match rustix::process::geteuid().is_root() {
+            true => [Scope::System, Scope::User],
+            false => [Scope::User, Scope::System],
         }
     }
 
@@ -141,21 +151,23 @@ fn user_folder() -> PathBuf {
 impl Manager {
     /// The one for this user: root's is the machine's. Where it does not answer, the other.
     pub(super) async fn any() -> Result<Manager, StartError> {
-        let scopes = match rustix::process::geteuid().is_root() {
-            true => [Scope::System, Scope::User],
-            false => [Scope::User, Scope::System],
-        };
-        for scope in scopes {
+        for scope in Scope::preferred() {
             if let Some(manager) = Manager::open(scope).await {
                 return Ok(manager);
             }
         }
-        let absent = scopes.into_iter().find_map(Scope::absent);
-        Err(absent.unwrap_or_else(|| StartError::Engine {
+        Err(Manager::none())
+    }
+
+    /// Why none answers.
+    pub(super) fn none() -> StartError {
+        let absent = Scope::preferred().into_iter().find_map(Scope::absent);
+        absent.unwrap_or_else(|| StartError::Engine {
             reason: "no systemd answers, neither the machine's nor this user's".into(),
-            remedy: "run it where systemd has booted the machine, or without --driver systemd"
+            remedy: "run it where systemd has booted the machine, or give Tenfold the app's command without \
+                     --driver systemd and --unit"
                 .into(),
-        }))
+        })
     }
 
     /// Nothing where none answers.
@@ -192,6 +204,39 @@ impl Manager {
         }
     }
 
+    /// Starts a unit that is there.
+    pub(super) async fn start(&self, unit: &str) -> Result<(), CallError> {
+        let started: Result<OwnedObjectPath, _> =
+            self.manage("StartUnit", &(unit, "replace")).await;
+        started.map(drop)
+    }
+
+    /// Changes properties until the next boot. None of them tries only the right to.
+    pub(super) async fn set_properties(
+        &self,
+        unit: &str,
+        properties: &[Property<'_>],
+    ) -> Result<(), CallError> {
+        self.manage("SetUnitProperties", &(unit, true, properties)).await
+    }
+
+    /// Forgets how a unit failed, and how often it was started.
+    pub(super) async fn reset_failed(&self, unit: &str) -> Result<(), CallError> {
+        unless_gone(self.manage("ResetFailedUnit", &(unit,)).await)
+    }
+
+    /// Reads all units anew.
+    pub(super) async fn reload(&self) -> Result<(), CallError> {
+        self.manage("Reload", &()).await
+    }
+
+    /// The processes of a unit.
+    pub(super) async fn processes(&self, unit: &str) -> Result<Vec<u32>, CallError> {
+        let processes: Vec<(String, u32, String)> =
+            self.manage("GetUnitProcesses", &(unit,)).await?;
+        Ok(processes.into_iter().map(|(_, pid, _)| pid).collect())
+    }
+
     pub(super) async fn stop(&self, unit: &str) -> Result<(), CallError> {
         let stopped: Result<OwnedObjectPath, _> = self.manage("StopUnit", &(unit, "replace")).await;
         unless_gone(stopped.map(drop))
@@ -218,9 +263,17 @@ impl Manager {
 
     /// The names of the loaded units that fit, with `*` for anything.
     pub(super) async fn list(&self, pattern: &str) -> Result<Vec<String>, CallError> {
-        let no_states: &[&str] = &[];
+        self.list_in(&[], pattern).await
+    }
+
+    /// The same, of those in one of these states.
+    pub(super) async fn list_in(
+        &self,
+        states: &[&str],
+        pattern: &str,
+    ) -> Result<Vec<String>, CallError> {
         let listed: Vec<ListedUnit> =
-            self.manage("ListUnitsByPatterns", &(no_states, [pattern].as_slice())).await?;
+            self.manage("ListUnitsByPatterns", &(states, [pattern].as_slice())).await?;
         Ok(listed.into_iter().map(|unit| unit.0).collect())
     }
 
@@ -231,6 +284,7 @@ impl Manager {
             has_job: job.0 != 0,
             active_state: self.property(&path, UNIT, "ActiveState").await?,
             result: self.property(&path, SERVICE, "Result").await?,
+            restarts: self.property(&path, SERVICE, "NRestarts").await?,
             last_pid: self.property(&path, SERVICE, "ExecMainPID").await?,
             code: self.property(&path, SERVICE, "ExecMainCode").await?,
             status: self.property(&path, SERVICE, "ExecMainStatus").await?,
@@ -375,6 +429,17 @@ fn path_of(unit: &str) -> String {
 // === impl ServiceState ===
 
 impl ServiceState {
+    /// A main process of it has ended, and none runs.
+    pub(super) fn has_run(&self) -> bool {
+        self.last_pid != 0 && self.code != 0
+    }
+
+    /// Its manager has started it too often, and starts it no more. The result is that of the last end then.
+    pub(super) fn is_given_up(&self) -> bool {
+        let is_restarted = self.restarts > 0 || self.result == "start-limit-hit";
+        self.has_ended() && self.active_state == "failed" && is_restarted
+    }
+
     /// No start or stop is under way.
     pub(super) fn is_settled(&self) -> bool {
         !self.has_job && self.active_state != "activating"

@@ -30,12 +30,17 @@ pub(super) fn listed(scope: Scope, fleet: &FleetName) -> String {
 pub(crate) fn undo(line: &str) {
     let Some((scope, fleet)) = line.split_once(' ') else { return };
     let (Some(scope), fleet) = (Scope::named(scope), FleetName::read(fleet)) else { return };
+    carry_out(async move { end_listed(scope, &fleet).await });
+}
+
+/// Does what the guard has to, for at most some time.
+pub(super) fn carry_out(undoing: impl Future<Output = ()> + Send + 'static) {
     // A runtime of its own, for the guard's thread is in another.
     let work = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let Ok(runtime) = runtime else { return };
         runtime.block_on(async {
-            let _ = timeout(UNDO_TIME, end_listed(scope, &fleet)).await;
+            let _ = timeout(UNDO_TIME, undoing).await;
         });
     };
     if let Ok(thread) = std::thread::Builder::new().spawn(work) {

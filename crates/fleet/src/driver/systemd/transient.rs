@@ -175,7 +175,7 @@ fn accounting() -> [Property<'static>; 2] {
 }
 
 /// The properties that hold a unit to these limits.
-fn limits(limits: &Limits) -> Vec<Property<'static>> {
+pub(super) fn limits(limits: &Limits) -> Vec<Property<'static>> {
     let mut properties: Vec<Property<'static>> = Vec::new();
     if let Some(cpus) = limits.cpus {
         // In each second.

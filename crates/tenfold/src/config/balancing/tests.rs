@@ -81,7 +81,7 @@ fn every_setting_is_read() {
     assert_eq!(slots, [("127.0.0.1:3000", Slots::Auto), ("b", Slots::Fixed(2))]);
     assert_eq!((servers[1].weight, servers[1].role), (3, Role::Backup));
     assert_eq!((servers[1].max_connections, servers[1].slow_start.as_secs()), (Some(50), 30));
-    let Members::Instances { runnable, count: 3, slots: None, .. } = &apps[0].members else {
+    let Members::Instances { runnable, count: Some(3), slots: None, .. } = &apps[0].members else {
         panic!("{apps:?}")
     };
     assert_eq!((runnable.app.name.as_str(), runnable.source.words().len()), ("api", 1));
