@@ -3,9 +3,12 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use crate::harness::{Home, cannot_run, eventually, free_address, get, json, said, shared};
+use crate::harness::{
+    Home, cannot_run, eventually, free_address, get, json, processes, said, shared,
+};
 
 /// Serves; a POST takes more memory than it was given.
 const APP: &str = r#"
@@ -77,6 +80,31 @@ fn an_instance_is_limited_or_not_started() {
     eventually("its end is scraped", || metrics().contains(counted));
     let throttled = "tenfold_instance_cpu_throttled_seconds_total{instance=\"app-1\"} ";
     eventually("so is its waiting", || metrics().contains(throttled));
+}
+
+/// Its guard may not know of the group yet, and the next Tenfold ends what is left.
+#[test]
+fn a_tenfold_killed_while_it_starts_leaves_no_control_group() {
+    let _machine = shared();
+    let home = Home::new();
+    let mut killed = Vec::new();
+    for milliseconds in (0..200).step_by(10) {
+        let line = "up --listen 127.0.0.1:0 --cpus 0.5 -- sleep 1008.25";
+        let mut up = home.tenfold(line).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        killed.push(format!("/tenfold-{}-", up.id()));
+        up.kill().unwrap();
+        up.wait().unwrap();
+    }
+    let next = home.run("up --listen 127.0.0.1:0 -- false");
+    assert_eq!(next.status.code(), Some(1), "{}", said(&next));
+    let left = || {
+        let find = Command::new("find").args(["/sys/fs/cgroup", "-name", "tenfold-*"]).output();
+        let found = String::from_utf8(find.unwrap().stdout).unwrap();
+        found.lines().any(|group| killed.iter().any(|name| group.contains(name)))
+    };
+    eventually("no group is left", || !left());
+    eventually("no instance is left", || processes("sleep 1008.25").is_empty());
 }
 
 #[test]
