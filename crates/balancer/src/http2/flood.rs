@@ -5,12 +5,13 @@
 //! tiny DATA, and streams that it had to reset. It does not limit requests that are accepted and then
 //! reset (CVE-2023-44487), nor PING, SETTINGS and unknown frames.
 //!
-//! The header blocks of a client go through the [`TrailerCheck`] on their way.
+//! All header blocks go through the [`TrailerCheck`] on their way.
 
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -39,8 +40,11 @@ pub(crate) struct FrameCounts {
     /// Answers that have not earned a frame yet.
     answers: AtomicU32,
     flooded: AtomicBool,
-    /// Trailers had a pseudo-header field.
+    /// A client's trailers had a pseudo-header field.
     malformed: AtomicBool,
+    /// The latest streams of a backend that ended with a pseudo-header field: in trailers, or in the header of
+    /// an answer without content.
+    pseudo_ends: Mutex<VecDeque<u32>>,
     /// Bytes that the system has taken.
     taken: AtomicU64,
     /// The system takes no more for now.
@@ -54,14 +58,25 @@ struct Frames {
     skip: usize,
     header: [u8; FRAME_HEADER_BYTES],
     have: usize,
-    /// What checks the trailers, if they are a client's, and whether it reads the present payload.
-    trailers: Option<TrailerCheck>,
+    trailers: TrailerCheck,
+    /// Whether the present payload is of a header block, and the stream of that.
     is_block: bool,
+    block: u32,
+    /// The sender's latest stream.
+    latest: u32,
+    sender: Sender,
     /// Frames without a request that are still allowed.
     budget: u32,
     refilled: Option<Instant>,
     /// Bytes that had been sent when the last PING came.
     pinged: u64,
+}
+
+/// Who sends the frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sender {
+    Client,
+    Backend,
 }
 
 const PREFACE_BYTES: usize = 24;
@@ -70,6 +85,10 @@ const FRAME_HEADER_BYTES: usize = 9;
 
 /// The highest number of a stream. The bit above it is reserved.
 const MAX_STREAM: u32 = (1 << 31) - 1;
+
+/// Streams of a backend that are remembered until their answers have been read: more than most servers allow at
+/// once.
+const MAX_PSEUDO_ENDS: usize = 256;
 
 /// Frames without a request that may come at once. A browser that closes a tab resets all of its
 /// streams, and answers every SETTINGS and PING.
@@ -80,6 +99,9 @@ const MAX_FRAME_BUDGET: u32 = 512;
 const BUDGET_REFILL_INTERVAL: Duration = Duration::from_millis(10);
 
 const HEADERS: u8 = 1;
+
+/// The flag of a sender's last frame in a stream.
+const END_STREAM: u8 = 0x1;
 
 pub(crate) const DATA: u8 = 0;
 
@@ -99,8 +121,11 @@ impl<S> FrameCountedStream<S> {
             skip: PREFACE_BYTES,
             header: [0; FRAME_HEADER_BYTES],
             have: 0,
-            trailers: Some(TrailerCheck::default()),
+            trailers: TrailerCheck::default(),
             is_block: false,
+            block: 0,
+            latest: 0,
+            sender: Sender::Client,
             budget: MAX_FRAME_BUDGET,
             refilled: None,
             pinged: 0,
@@ -114,7 +139,7 @@ impl<S> FrameCountedStream<S> {
     pub(crate) fn answering(stream: S) -> Self {
         let mut counted = FrameCountedStream::new(stream, Bytes::new());
         counted.frames.skip = 0;
-        counted.frames.trailers = None;
+        counted.frames.sender = Sender::Backend;
         counted
     }
 
@@ -176,17 +201,38 @@ impl FrameCounts {
     pub(crate) fn is_malformed(&self) -> bool {
         self.malformed.load(Ordering::Relaxed)
     }
+
+    /// Whether a backend's stream ended with a pseudo-header field. If it ended with trailers, they are
+    /// malformed.
+    pub(crate) fn has_pseudo_end(&self, stream: u32) -> bool {
+        self.pseudo_ends().contains(&stream)
+    }
+
+    /// Records a pseudo-header field in what may be trailers.
+    fn found_pseudo(&self, sender: Sender, stream: u32) {
+        if sender == Sender::Client {
+            return self.malformed.store(true, Ordering::Relaxed);
+        }
+        let mut ends = self.pseudo_ends();
+        if ends.back() != Some(&stream) {
+            if ends.len() == MAX_PSEUDO_ENDS {
+                ends.pop_front();
+            }
+            ends.push_back(stream);
+        }
+    }
+
+    fn pseudo_ends(&self) -> MutexGuard<'_, VecDeque<u32>> {
+        self.pseudo_ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Frames {
     fn see(&mut self, mut bytes: &[u8], count: &FrameCounts) {
         loop {
             let skip = self.skip.min(bytes.len());
-            if self.is_block
-                && let Some(trailers) = &mut self.trailers
-                && trailers.finds(&bytes[..skip])
-            {
-                count.malformed.store(true, Ordering::Relaxed);
+            if self.is_block && self.trailers.finds(&bytes[..skip]) {
+                count.found_pseudo(self.sender, self.block);
             }
             (self.skip, bytes) = (self.skip - skip, &bytes[skip..]);
             if bytes.is_empty() {
@@ -203,11 +249,9 @@ impl Frames {
             self.have = 0;
             count.saw(kind);
             self.is_block = matches!(kind, HEADERS | CONTINUATION);
-            match (kind, &mut self.trailers) {
-                (HEADERS, Some(trailers)) => {
-                    trailers.begin(u32::from_be_bytes(stream) & MAX_STREAM, flags, self.skip);
-                }
-                (CONTINUATION, Some(trailers)) => trailers.go_on(self.skip),
+            match kind {
+                HEADERS => self.begin_block(u32::from_be_bytes(stream) & MAX_STREAM, flags),
+                CONTINUATION => self.trailers.go_on(self.skip),
                 _ => {}
             }
             match kind {
@@ -216,6 +260,19 @@ impl Frames {
                 _ => self.spend(count),
             }
         }
+    }
+
+    /// A client's block is trailers if its stream is known. A backend's block may be trailers if it ends its
+    /// stream: others are headers.
+    fn begin_block(&mut self, stream: u32, flags: u8) {
+        let is_known = stream <= self.latest;
+        self.latest = self.latest.max(stream);
+        self.block = stream;
+        let may_be_trailers = match self.sender {
+            Sender::Client => is_known,
+            Sender::Backend => flags & END_STREAM > 0,
+        };
+        self.trailers.begin(may_be_trailers, flags, self.skip);
     }
 
     /// Whether more has been sent since the last PING than the answer to it. gRPC clients send a PING

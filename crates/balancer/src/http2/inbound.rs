@@ -1,14 +1,16 @@
 //! What an HTTP/2 stream receives, as HTTP/1.1 text.
 
 use std::io::{self, Write as _};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use h2::RecvStream;
+use h2::{Reason, RecvStream};
 use tokio::io::ReadBuf;
 
 use crate::h1::body::Framing;
 use crate::http2::STREAM_BYTES;
+use crate::http2::flood::FrameCounts;
 use crate::http2::head::write_trailers;
 use crate::net::memory::HeldBytes;
 
@@ -22,11 +24,18 @@ pub(crate) struct Inbound {
     data: Bytes,
     body: Option<RecvStream>,
     framing: Option<Framing>,
+    /// Knows the malformed trailers of a backend's streams.
+    backend: Option<Arc<FrameCounts>>,
     /// The memory for what the sender may send unasked.
     held: HeldBytes,
 }
 
 impl Inbound {
+    /// The answers of a backend.
+    pub(crate) fn of_backend(frame_counts: Arc<FrameCounts>) -> Self {
+        Inbound { backend: Some(frame_counts), ..Inbound::default() }
+    }
+
     /// Where the next header is written.
     pub(crate) fn text(&mut self) -> &mut Vec<u8> {
         if self.read == self.text.len() {
@@ -117,6 +126,12 @@ impl Inbound {
             }
             None => {
                 let trailers = ready!(body.poll_trailers(cx))?;
+                let stream = body.stream_id().as_u32();
+                if trailers.is_some()
+                    && self.backend.as_ref().is_some_and(|backend| backend.has_pseudo_end(stream))
+                {
+                    return Poll::Ready(Err(Reason::PROTOCOL_ERROR.into()));
+                }
                 self.end(trailers.as_ref());
             }
         }

@@ -7,11 +7,10 @@
 
 use std::ops::RangeInclusive;
 
-/// The header blocks that a client has sent.
+/// The header blocks that one end has sent.
 #[derive(Debug, Default)]
 pub(super) struct TrailerCheck {
-    /// The client's latest stream. A block of an earlier one, or a second one of this, is trailers.
-    latest: u32,
+    /// Whether the present block may be trailers.
     is_trailers: bool,
     /// Whether the next byte is the length of the padding.
     is_padded: bool,
@@ -87,9 +86,8 @@ const COMPRESSED_COLON: u8 = 0x5c;
 
 impl TrailerCheck {
     /// Begins a HEADERS frame.
-    pub(super) fn begin(&mut self, stream: u32, flags: u8, length: usize) {
-        self.is_trailers = stream <= self.latest;
-        self.latest = self.latest.max(stream);
+    pub(super) fn begin(&mut self, is_trailers: bool, flags: u8, length: usize) {
+        self.is_trailers = is_trailers;
         self.is_padded = flags & PADDED > 0;
         self.ahead = if flags & PRIORITY > 0 { PRIORITY_BYTES } else { 0 };
         self.left = length.saturating_sub(self.ahead);
@@ -215,11 +213,11 @@ impl TrailerCheck {
 mod tests {
     use super::*;
 
-    /// What is found in each of the header blocks, the first of which is of stream 1, in pieces of so many bytes.
-    fn found(blocks: &[(u32, &[u8])], piece: usize) -> Vec<bool> {
+    /// What is found in each of the header blocks, some of which are trailers, in pieces of so many bytes.
+    fn found(blocks: &[(bool, &[u8])], piece: usize) -> Vec<bool> {
         let mut check = TrailerCheck::default();
-        let blocks = blocks.iter().map(|(stream, block)| {
-            check.begin(*stream, 0, block.len());
+        let blocks = blocks.iter().map(|(is_trailers, block)| {
+            check.begin(*is_trailers, 0, block.len());
             // Each piece is read.
             block.chunks(piece).fold(false, |found, piece| found | check.finds(piece))
         });
@@ -242,8 +240,16 @@ mod tests {
             &[0xbf],
         ];
         for (block, piece) in trailers.into_iter().flat_map(|block| [(block, 1), (block, 64)]) {
-            assert_eq!(found(&[(1, REQUEST), (1, block)], piece), [false, true], "{block:x?}");
-            assert_eq!(found(&[(1, REQUEST), (3, block)], piece), [false, false], "{block:x?}");
+            assert_eq!(
+                found(&[(false, REQUEST), (true, block)], piece),
+                [false, true],
+                "{block:x?}"
+            );
+            assert_eq!(
+                found(&[(false, REQUEST), (false, block)], piece),
+                [false, false],
+                "{block:x?}"
+            );
         }
     }
 
@@ -258,18 +264,22 @@ mod tests {
             &[0x0f, 13, 1, b'0'],
         ];
         for (block, piece) in trailers.into_iter().flat_map(|block| [(block, 1), (block, 64)]) {
-            assert_eq!(found(&[(1, REQUEST), (1, block)], piece), [false, false], "{block:x?}");
+            assert_eq!(
+                found(&[(false, REQUEST), (true, block)], piece),
+                [false, false],
+                "{block:x?}"
+            );
         }
     }
 
     #[test]
     fn padding_and_priority_are_no_fields() {
         let mut check = TrailerCheck::default();
-        check.begin(1, 0, 1);
+        check.begin(false, 0, 1);
         assert!(!check.finds(&[0x82]));
         let frame = [&[2][..], &[0x84; 5], &[0xbe, 0x84, 0x84]].concat();
         for piece in [1, 4, 64] {
-            check.begin(1, PADDED | PRIORITY, frame.len());
+            check.begin(true, PADDED | PRIORITY, frame.len());
             let found = frame.chunks(piece).fold(false, |found, piece| found | check.finds(piece));
             assert!(!found, "in pieces of {piece}");
         }
@@ -278,9 +288,9 @@ mod tests {
     #[test]
     fn a_block_goes_on_in_the_next_frame() {
         let mut check = TrailerCheck::default();
-        check.begin(1, 0, 1);
+        check.begin(false, 0, 1);
         assert!(!check.finds(&[0x82]));
-        check.begin(1, 0, 2);
+        check.begin(true, 0, 2);
         assert!(!check.finds(&[0x00, 2]));
         check.go_on(3);
         assert!(check.finds(&[b':', b'x', 0]));

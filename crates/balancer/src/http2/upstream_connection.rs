@@ -28,6 +28,7 @@ pub(crate) struct UpstreamConnection {
     send: SendRequest<Piece>,
     /// The authority of requests without a host.
     pub(crate) address: String,
+    pub(crate) frame_counts: Arc<FrameCounts>,
     streams: AtomicUsize,
     /// Since when it has no stream.
     idle_since: Mutex<Instant>,
@@ -78,6 +79,7 @@ pub(crate) async fn connect(
     let opened = Arc::new(UpstreamConnection {
         send,
         address: address.tcp().map_or("localhost".into(), |address| address.to_string()),
+        frame_counts: Arc::clone(&count),
         streams: AtomicUsize::new(0),
         idle_since: Mutex::new(Instant::now()),
         closed: AtomicBool::new(false),

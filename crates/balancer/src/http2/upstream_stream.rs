@@ -54,7 +54,8 @@ impl UpstreamStream {
     /// A stream of this connection, if there is room for one.
     pub(crate) fn open(connection: &Arc<UpstreamConnection>) -> Option<Self> {
         let (send, connection) = (connection.enter()?, Arc::clone(connection));
-        let (state, inbound) = (State::Idle, Inbound::default());
+        let inbound = Inbound::of_backend(Arc::clone(&connection.frame_counts));
+        let state = State::Idle;
         Some(UpstreamStream { send, connection, state, outbound: None, inbound })
     }
 

@@ -309,6 +309,45 @@ fn a_client_that_leaves_resets_its_stream() {
     assert_eq!(told.recv_timeout(crate::stage::PATIENCE), Ok(Some(Reason::CANCEL)));
 }
 
+/// A backend that answers a request with an interim answer and these frames.
+fn answering_frames(frames: Vec<u8>) -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut peer = Peer::new(listener.accept().unwrap().0);
+        peer.send(frame(SETTINGS, 0, 0, &[]));
+        peer.until(b"request");
+        // `:status: 103`.
+        peer.send([frame(HEADERS, END_HEADERS, 1, &[0x08, 3, b'1', b'0', b'3']), frames].concat());
+        peer.rest_bytes();
+    });
+    address
+}
+
+/// RFC 9113 8.1: they make an answer malformed, so no client may take it for a whole one.
+#[test]
+fn an_answer_with_pseudo_header_fields_in_its_trailers_is_cut_off() {
+    let last = END_STREAM | END_HEADERS;
+    let answer = |trailers: &[u8]| {
+        let content = [frame(HEADERS, END_HEADERS, 1, STATUS_200), frame(0, 0, 1, b"hello")];
+        [content.concat(), frame(HEADERS, last, 1, trailers)].concat()
+    };
+    let field = [0, 1, b'x', 1, b'y'];
+    for (frames, whole) in [
+        (answer(STATUS_200), false),
+        (answer(&[&field, STATUS_200].concat()), false),
+        (answer(&[0, 2, b':', b'x', 1, b'y']), false),
+        (answer(&field), true),
+        (frame(HEADERS, last, 1, STATUS_200), true),
+    ] {
+        let stage = stage(answering_frames(frames), 1);
+        let answer = stage.ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 7\r\n\r\nrequest");
+        let end =
+            ["\r\n0\r\n\r\n", "\r\n0\r\nx: y\r\n\r\n"].iter().any(|end| answer.ends_with(end));
+        assert_eq!(answer.contains("HTTP/1.1 200 OK\r\n") && end, whole, "{answer}");
+    }
+}
+
 /// A server that, once so many requests were given up, answers them all, and from then on each that
 /// comes. Counts connections and requests.
 fn late_backend(given_up: usize) -> (SocketAddr, Arc<[AtomicUsize; 2]>) {
