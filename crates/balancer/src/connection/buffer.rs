@@ -18,6 +18,9 @@ const SPARE_BLOCKS: usize = 64;
 /// The first block of a request's buffer. Most requests need no more.
 const FIRST_BLOCK_BYTES: usize = 4 * 1024;
 
+/// The next block of a stream's buffer. It holds a body that can be sent again, so most uploads need no more.
+const SECOND_BLOCK_BYTES: usize = 20 * 1024;
+
 /// The largest block of a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Size {
@@ -45,6 +48,7 @@ type Block = Box<[u8]>;
 #[derive(Default)]
 struct Stock {
     first: Vec<Block>,
+    second: Vec<Block>,
     large: Vec<Block>,
     small: Vec<Block>,
 }
@@ -60,12 +64,21 @@ impl Size {
             Size::Small => 40 * 1024,
         }
     }
+
+    /// The block that a buffer takes when one of so many bytes is full.
+    const fn after(self, bytes: usize) -> usize {
+        match self {
+            Size::Small if bytes < SECOND_BLOCK_BYTES => SECOND_BLOCK_BYTES,
+            size => size.bytes(),
+        }
+    }
 }
 
 impl Stock {
     fn blocks(&mut self, bytes: usize) -> &mut Vec<Block> {
         match bytes {
             FIRST_BLOCK_BYTES => &mut self.first,
+            SECOND_BLOCK_BYTES => &mut self.second,
             _ if bytes == Size::Small.bytes() => &mut self.small,
             _ => &mut self.large,
         }
@@ -178,7 +191,7 @@ impl Buffer {
             block.copy_within(self.filled.clone(), 0);
             self.filled = 0..self.filled.len();
         } else if self.filled.end == block.len() {
-            let mut larger = Stock::take(self.size.bytes());
+            let mut larger = Stock::take(self.size.after(block.len()));
             larger[self.filled.clone()].copy_from_slice(&block[self.filled.clone()]);
             Stock::keep(std::mem::replace(block, larger));
         }
@@ -222,12 +235,12 @@ mod tests {
         assert!(buffer.block.is_none());
     }
 
-    /// Fills a buffer from what a sender of so many bytes has sent, until it is full or has all of it.
-    async fn filled_with(bytes: usize) -> Buffer {
+    /// Fills a buffer of this size from what a sender of so many bytes has sent, until it is full or has all of it.
+    async fn filled_with(size: Size, bytes: usize) -> Buffer {
         let (mut sender, receiver) = pair().await;
         let mut receiver = ClientStream::Tcp(receiver);
         let sent = tokio::spawn(async move { sender.write_all(&vec![b'x'; bytes]).await });
-        let mut buffer = Buffer::default();
+        let mut buffer = Buffer { size, ..Buffer::default() };
         while buffer.len() < bytes && !buffer.is_full() {
             std::future::poll_fn(|cx| buffer.poll_fill(cx, &mut receiver)).await.unwrap();
         }
@@ -237,16 +250,22 @@ mod tests {
 
     #[tokio::test]
     async fn takes_more_memory_only_when_the_first_bytes_are_not_enough() {
-        assert_eq!(filled_with(FIRST_BLOCK_BYTES - 1).await.held(), FIRST_BLOCK_BYTES);
-        let large = filled_with(20_000).await;
-        assert_eq!((large.held(), large.len()), (Size::Large.bytes(), 20_000));
-        assert!(large.filled().iter().all(|&byte| byte == b'x'));
+        for (size, bytes, held) in [
+            (Size::Large, FIRST_BLOCK_BYTES - 1, FIRST_BLOCK_BYTES),
+            (Size::Large, 20_000, Size::Large.bytes()),
+            (Size::Small, 20_000, SECOND_BLOCK_BYTES),
+            (Size::Small, 30_000, Size::Small.bytes()),
+        ] {
+            let buffer = filled_with(size, bytes).await;
+            assert_eq!((buffer.held(), buffer.len()), (held, bytes), "{size:?}");
+            assert!(buffer.filled().iter().all(|&byte| byte == b'x'));
+        }
     }
 
     #[tokio::test]
     async fn stays_small_while_memory_is_scarce() {
         memory::share(2 * FIRST_BLOCK_BYTES - 2);
-        let full = filled_with(20_000).await;
+        let full = filled_with(Size::Large, 20_000).await;
         assert_eq!((full.held(), full.len()), (FIRST_BLOCK_BYTES, FIRST_BLOCK_BYTES));
         memory::share(usize::MAX);
     }

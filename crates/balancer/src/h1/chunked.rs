@@ -1,6 +1,8 @@
 //! The chunked coding (RFC 9112 7.1), read strictly: hexadecimal sizes, CR LF everywhere, extensions
 //! dropped, trailer fields filtered.
 
+use std::ops::Range;
+
 use crate::h1::fields::{Field, classify, is_ambiguous};
 use crate::h1::{Flaw, MAX_FIELDS};
 
@@ -71,19 +73,41 @@ impl Chunked {
 
     pub(crate) fn decode(&mut self, input: &mut [u8]) -> Result<Decoded, Flaw> {
         let (mut at, mut content) = (0, 0);
-        while at < input.len() && self.state != State::End {
-            if let State::Data(left) = self.state {
-                let len = (input.len() - at).min(usize::try_from(left).unwrap_or(usize::MAX));
-                input.copy_within(at..at + len, content);
-                (at, content) = (at + len, content + len);
-                let left = left - len as u64;
-                self.state = if left == 0 { State::DataCr } else { State::Data(left) };
-            } else {
-                self.state = self.step(input[at])?;
-                at += 1;
+        loop {
+            let piece = self.next_content(input, &mut at)?;
+            if piece.is_empty() {
+                return Ok(Decoded { consumed: at, content, end: self.has_ended() });
             }
+            let len = piece.len();
+            input.copy_within(piece, content);
+            content += len;
         }
-        Ok(Decoded { consumed: at, content, end: self.state == State::End })
+    }
+
+    /// Reads on from `at`, to the end of the next piece of content. Returns where that is. Nothing means that
+    /// the input or the body ends here.
+    pub(crate) fn next_content(
+        &mut self,
+        input: &[u8],
+        at: &mut usize,
+    ) -> Result<Range<usize>, Flaw> {
+        while *at < input.len() && !self.has_ended() {
+            if let State::Data(left) = self.state {
+                let begin = *at;
+                *at += (input.len() - begin).min(usize::try_from(left).unwrap_or(usize::MAX));
+                let left = left - (*at - begin) as u64;
+                self.state = if left == 0 { State::DataCr } else { State::Data(left) };
+                return Ok(begin..*at);
+            }
+            self.state = self.step(input[*at])?;
+            *at += 1;
+        }
+        Ok(*at..*at)
+    }
+
+    /// Whether the body is complete.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.state == State::End
     }
 
     pub(crate) fn trailers(&self) -> &[u8] {

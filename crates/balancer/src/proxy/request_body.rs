@@ -5,13 +5,15 @@ use std::future::poll_fn;
 use std::task::{Poll, ready};
 use std::time::Instant;
 
+use crate::connection::buffer::Buffer;
 use crate::connection::client::Client;
 use crate::connection::failure::Failure;
 use crate::connection::worker::Worker;
 use crate::connection::workspace::Workspace;
 use crate::connection::write_buffer::write_chunk_size;
 use crate::h1::Flaw;
-use crate::h1::body::{Decoder, Framing};
+use crate::h1::body::Framing;
+use crate::h1::chunked::Chunked;
 use crate::net::min_rate::MinRate;
 
 /// Why a body did not arrive.
@@ -24,11 +26,10 @@ pub(crate) enum BodyError {
 enum BodyReader {
     Length(u64),
     Chunked {
-        decoder: Decoder,
-        /// Bytes of the input that the decoder has taken.
+        chunked: Chunked,
+        /// Bytes of the input that were looked at, and those of them that are content.
         seen: usize,
-        /// Whether the content so far is behind the request's header.
-        kept: bool,
+        content: usize,
     },
 }
 
@@ -52,15 +53,12 @@ pub(crate) async fn gather(
     let (mut silence, mut moved, mut acknowledged) = (None, 0, false);
     poll_fn(|cx| {
         loop {
-            match reader.has_whole(space) {
+            match reader.has_whole(&space.input) {
                 Err(flaw) => {
                     return Poll::Ready(Err(BodyError::Failed(Failure::BodyMalformed(flaw))));
                 }
                 Ok(true) => return Poll::Ready(Ok(reader.attach(space, body, most))),
-                Ok(false) if space.input.is_full() => {
-                    space.request.truncate(space.head);
-                    return Poll::Ready(Ok(body));
-                }
+                Ok(false) if space.input.is_full() => return Poll::Ready(Ok(body)),
                 Ok(false) => {}
             }
             match space.input.poll_fill(cx, &mut client.stream) {
@@ -118,55 +116,48 @@ impl BodyReader {
     fn new(body: Framing) -> Self {
         match body {
             Framing::Length(length) => BodyReader::Length(length),
-            body => BodyReader::Chunked { decoder: Decoder::new(body), seen: 0, kept: true },
+            _ => BodyReader::Chunked { chunked: Chunked::default(), seen: 0, content: 0 },
         }
     }
 
-    fn has_whole(&mut self, space: &mut Workspace) -> Result<bool, Flaw> {
-        let Workspace { input, request, head, .. } = space;
+    /// Leaves the input as it is: the relay decodes a body that is not small. A copy of what has come so far
+    /// would double what an open upload holds.
+    fn has_whole(&mut self, input: &Buffer) -> Result<bool, Flaw> {
         match self {
             BodyReader::Length(length) => Ok(input.len() as u64 >= *length),
-            BodyReader::Chunked { decoder, seen, kept } => {
-                let (fresh, before) = (&input.filled()[*seen..], request.len());
-                *kept &= before - *head + fresh.len() <= MAX_RESENDABLE_BODY_BYTES;
-                let decoded = if *kept {
-                    request.extend_from_slice(fresh);
-                    let decoded = decoder.decode(&mut request[before..])?;
-                    request.truncate(before + decoded.content);
-                    decoded
-                } else {
-                    // The relay decodes in place, once the request can no longer be sent again.
-                    request.truncate(*head);
-                    decoder.decode(&mut fresh.to_vec())?
-                };
-                *seen += decoded.consumed;
-                Ok(decoded.end)
-            }
+            BodyReader::Chunked { chunked, seen, content } => loop {
+                match chunked.next_content(input.filled(), seen)? {
+                    piece if piece.is_empty() => return Ok(chunked.has_ended()),
+                    piece => *content += piece.len(),
+                }
+            },
         }
     }
 
     /// Call it once the body is whole. A body beyond `most` bytes is left for the relay to refuse.
     fn attach(&self, space: &mut Workspace, body: Framing, most: u64) -> Framing {
-        let content = space.request.len() - space.head;
-        match self {
-            BodyReader::Length(_) => attach(space, body),
-            BodyReader::Chunked { decoder, seen, kept: true } if content as u64 <= most => {
-                let request = &mut space.request;
-                if content > 0 {
-                    write_chunk_size(request, content);
-                    request[space.head..].rotate_left(content);
-                    request.extend_from_slice(b"\r\n");
-                }
-                request.extend_from_slice(b"0\r\n");
-                request.extend_from_slice(decoder.trailers());
-                request.extend_from_slice(b"\r\n");
-                space.input.consume(*seen);
-                Framing::Empty
-            }
-            BodyReader::Chunked { .. } => {
-                space.request.truncate(space.head);
-                body
-            }
+        let (chunked, seen, content) = match self {
+            BodyReader::Length(_) => return attach(space, body),
+            BodyReader::Chunked { chunked, seen, content } => (chunked, *seen, *content),
+        };
+        if content > MAX_RESENDABLE_BODY_BYTES || content as u64 > most {
+            return body;
         }
+        let Workspace { request, input, .. } = space;
+        if content > 0 {
+            write_chunk_size(request, content);
+            let (mut again, mut at) = (Chunked::default(), 0);
+            while let Ok(piece) = again.next_content(input.filled(), &mut at)
+                && !piece.is_empty()
+            {
+                request.extend_from_slice(&input.filled()[piece]);
+            }
+            request.extend_from_slice(b"\r\n");
+        }
+        request.extend_from_slice(b"0\r\n");
+        request.extend_from_slice(chunked.trailers());
+        request.extend_from_slice(b"\r\n");
+        input.consume(seen);
+        Framing::Empty
     }
 }
