@@ -143,10 +143,10 @@ def _latencies(known: list[Work], works: dict[str, WorkResults]) -> Table:
     note = (
         "Milliseconds from the intended send time, p50 / p99, medians of the rounds, at half of "
         "the slowest proxy's capacity where the work gives no rate. The generator speaks plain "
-        "HTTP/1.1 only. The p99 of a round depends on a few pauses of the machine, so the ratio to "
-        "nginx's is taken in each round, with the lowest and the highest, and judged over all: met "
-        "if its median is at most 1, missed if it is above 1 in every round, which chance alone "
-        "does in one of 32 times with five rounds; else no difference is shown."
+        "HTTP/1.1 only. The p99 of a round depends on a few pauses of the machine. So the ratio to "
+        "nginx's is taken in each round: its median, lowest and highest. The goal is met if the "
+        "median is at most 1, and missed if the ratio is above 1 in every round. Chance alone does "
+        "that in one of 32 times with five rounds. Between the two no difference is shown."
     )
     head = ["work", *names, "p99, Tenfold's over nginx's", "no worse"]
     return Table("Response time at half load", head, rows, note)
@@ -226,12 +226,12 @@ def _tail(results: Results) -> Table:
     rounds = len(next(iter(results.tail.values())))
     note = (
         f"Milliseconds from the intended send time, medians of {rounds} rounds of "
-        f"{results.tail_s:g} s at {tail.RATE:g}/s, Poisson. Four instances that serve one request "
-        "at a time, 95 % in 5 ms and 5 % in 100 ms; the k-th request that begins takes the same "
+        f"{results.tail_s:g} s at {tail.RATE:g}/s, Poisson. Four instances serve one request "
+        "at a time, 95 % in 5 ms and 5 % in 100 ms. The k-th request that begins takes the same "
         "time with every balancer, and the arrivals are the same. The balancers run side by side, "
         "each with instances of its own that sleep. The simulation is one of exactly these rounds: "
-        "an ideal queue with the same arrivals and the same times, and nothing in between. p99 of "
-        "Tenfold, the ratio's median, lowest and highest of the rounds: "
+        "an ideal queue with the same arrivals and the same times, and nothing in between. The p99 "
+        "of Tenfold as a ratio, median, lowest and highest of the rounds: "
         + "; ".join(goals)
         + "."
     )

@@ -137,12 +137,12 @@ def _truth(pattern: str, runs: dict[str, list[TruthRun]]) -> Table:
         "second whatever the server does, and counts from the time at which each was due. "
         "So does the truth: from then, by the run's beginning and the rate, to the answer, by the "
         "server's clock. What it has beyond what the server was told is the lateness of the server "
-        "and of requests that went out late; where that is far from none, somebody gave neither of "
-        "them a CPU in time. Answers that are read late are Tenfold's error. The goal for every "
-        f"error, the median of the runs, is at most {TRUTH_GOAL:.0%}: {_truth_met(ours)}. Its "
-        f"requests went out {milliseconds(lag)} ms late at p99 by its own words, "
+        "and of requests that went out late. Where that is far from none, other programs held the "
+        "CPU of one of them. Answers that are read late are Tenfold's error. The goal for every "
+        f"error, the median of the runs, is at most {TRUTH_GOAL:.0%}: {_truth_met(ours)}. By its "
+        f"own words its requests went out {milliseconds(lag)} ms late at p99, "
         f"{milliseconds(seen)} ms as the server saw them come (goal: less than {LAG_GOAL_MS} ms, "
-        f"{met}); its verdict on its runs: {verdicts}."
+        f"{met}). Its verdict on its runs: {verdicts}."
     )
     if pattern == truth.STALLING:
         note += (
@@ -156,11 +156,10 @@ def _truth(pattern: str, runs: dict[str, list[TruthRun]]) -> Table:
         )
     if pattern == truth.STALLING and len(runs) > 1:
         note += (
-            f" The others have {truth.USERS} users who wait for each answer, nearly as many "
-            "requests while the server does not stall; for them the server counts from the kernel's "
-            "time of arrival to the answer. While it does, they send nothing: "
-            "of the 500 requests that are due in a stall they send one a user, and the waiting "
-            "of all others is hidden. Locust reports what it has seen; wrk adds, at the end, "
+            f" The others have {truth.USERS} users who wait for each answer. They send nearly as "
+            "many requests while the server does not stall. For them the server counts from the "
+            "kernel's time of arrival to the answer. In a stall 500 requests are due, and each user "
+            "sends one. The waiting of all others is hidden. Locust reports what it has seen. At the end wrk adds "
             "requests that it takes to have been missing, by the average rate."
         )
     return Table(PATTERNS[pattern], ["", *QUANTILES, "requests/s"], rows, note)

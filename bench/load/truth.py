@@ -45,8 +45,8 @@ USERS = 10
 NANOSECONDS = 1e9
 THOUSAND = 1e3
 PATIENCE_S = 30.0
-# Where it may be asked for, idle cores stay awake and kernel threads do not have the generator's core
-# for milliseconds: neither is any generator's doing. For the record, with cores that sleep too.
+# Idle cores that sleep, and kernel threads that take the generator's core for milliseconds, are no
+# generator's doing. Root can prevent both. The record has figures with sleeping cores as well.
 ROOT = os.geteuid() == 0
 AWAKE = ["--dma-latency", "0"] if ROOT and Path("/dev/cpu_dma_latency").exists() else []
 FIRST = ["chrt", "--rr", "1"] if ROOT else []

@@ -9,8 +9,8 @@ from typing import Any
 
 # The truth's own error: the half-width at which Tenfold itself takes an interval for tight.
 TRUTH_ERROR = 0.02
-# As Tenfold itself judges: an open workload is carried when so much of what was sent is completed;
-# without a bound on latency, so much of the best throughput is enough.
+# These are Tenfold's own bounds. An open workload is carried when this share of what was sent is
+# completed. Without a bound on latency, the other share of the best throughput is enough.
 CARRIED = 0.97
 NEARLY_BEST = 0.95
 # Where nothing holds the goal: the count whose time is within this of the best is as good.

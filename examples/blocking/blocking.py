@@ -19,9 +19,9 @@ class Server(HTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    # One connection for each request. A server of one thread that kept a connection alive would
-    # wait on it for its next request while all others stand in line: a client that holds an idle
-    # connection would block everybody. HTTP/1.0 costs a handshake and cannot do that.
+    # One connection for each request. A server of one thread that kept a connection alive would wait on it
+    # for its next request, while all others stand in line. So a client with an idle connection would block
+    # everybody. HTTP/1.0 costs a handshake and cannot do that.
     protocol_version = "HTTP/1.0"
     # Nor may a client that connects and says nothing hold the only thread for long (seconds).
     timeout = 2

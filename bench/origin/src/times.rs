@@ -1,6 +1,6 @@
-//! A server whose response times are known: it takes as long as it was told to, and writes down how
-//! long every request was here, from the kernel's own time of arrival to the answer. So requests
-//! that wait unread while the server stalls have waited.
+//! A server whose response times are known: it takes as long as it was told to. It writes down how long
+//! every request was here, from the kernel's own time of arrival to the answer. So requests that wait
+//! unread while the server stalls have waited.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

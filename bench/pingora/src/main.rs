@@ -1,5 +1,5 @@
-//! A reverse proxy on Pingora, as its user guide builds one, with what the other proxies of the
-//! benchmark do to a request: forwarded fields, connections kept alive, an access log if asked for.
+//! A reverse proxy on Pingora, as its user guide builds one. It does to a request what the other proxies
+//! of the benchmark do: forwarded fields, connections kept alive, an access log if asked for.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

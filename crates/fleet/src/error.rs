@@ -79,7 +79,7 @@ pub enum StartError {
 
     /// All ports of the range are taken.
     #[error(
-        "every port from {first} to {last} is in use, {own} of {} by this fleet; choose a wider range, with one port more than instances for a reload",
+        "every port from {first} to {last} is in use, {own} of {} by this fleet; choose a wider range, for a reload with a spare port",
         u32::from(*last) - u32::from(*first) + 1
     )]
     RangeInUse {

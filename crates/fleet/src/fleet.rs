@@ -114,8 +114,8 @@ impl Fleet {
         self.request(Operation::Scale(n)).await
     }
 
-    /// Replaces the instances one at a time: a successor with the same index and name is started on
-    /// another port and joins when it is ready; then the old one is drained and stopped.
+    /// Replaces the instances one at a time. A successor with the same index and name is started on
+    /// another port, and joins when it is ready. Then the old one is drained and stopped.
     ///
     /// # Errors
     /// When a successor does not become ready: the old one goes on serving, as do all after it. When

@@ -1,9 +1,9 @@
 //! The process that outlives Tenfold for a moment, so that nothing else does.
 //!
 //! The kernel kills an instance when Tenfold dies, but not what the instance has started. The guard
-//! holds the list of process groups and control groups; when its standard input ends, which only
-//! happens when Tenfold has ended in whatever way, it kills the groups that are still listed, and
-//! removes the control groups.
+//! holds the list of process groups and control groups. Its standard input ends only when Tenfold has
+//! ended, in whatever way. Then the guard kills the groups that are still listed, and removes the
+//! control groups.
 //!
 //! What runs elsewhere, as a container does, is undone by its driver's words for it.
 //!

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 /// The image that a driver runs a container of for each instance.
 ///
-/// `{port}`, `{i}` and `{name}` in the command and in the values of `env` stand for the port in the
-/// container, the instance's index from 1, and its name.
+/// The command and the values of `env` may hold `{port}`, `{i}` and `{name}`. They stand for the port in
+/// the container, the instance's index from 1, and its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// Where the image comes from.

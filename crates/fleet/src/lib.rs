@@ -1,5 +1,5 @@
-//! Runs an app as N instances and keeps it so: starts each on a port of its own, waits until it is
-//! ready, restarts what dies, scales live, replaces one at a time, and leaves no process behind.
+//! Runs an app as N instances. It starts each on a port of its own, waits until it is ready, and restarts
+//! what dies. It scales live, replaces one at a time, and leaves no process behind.
 //!
 //! From the ground up. Each uses only those above it in this list:
 //!

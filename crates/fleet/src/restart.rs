@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 /// How instances that die by themselves are restarted: without end, after waits.
 ///
-/// The wait before a restart doubles from `first` to `max`, less a random share of up to `jitter`, so
-/// that instances that died together do not start together. An instance that served for `steady` is
+/// The wait before a restart doubles from `first` to `max`. A random share of up to `jitter` is taken off,
+/// so that instances that died together do not start together. An instance that served for `steady` is
 /// back at `first`. `crash_limit` crashes without that are a crash loop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RestartPolicy {
@@ -106,8 +106,8 @@ impl RestartPolicy {
 }
 
 impl Default for RestartPolicy {
-    /// Waits 200 ms, 400 ms, .. 30 s, each up to a fifth shorter. An instance is steady after 10 s, and
-    /// the sixth crash before that is a loop: some 6 s after the first for an app that dies at once.
+    /// Waits 200 ms, 400 ms, .. 30 s, each up to a fifth shorter. An instance is steady after 10 s.
+    /// The sixth crash before that is a loop. An app that dies at once has it some 6 s after the first.
     fn default() -> RestartPolicy {
         RestartPolicy {
             first: Duration::from_millis(200),

@@ -135,8 +135,8 @@ impl Cli {
     }
 }
 
-/// The commonest slips: the app's command without the two dashes in front, a server without its flag,
-/// less than nothing, a value that stands in the environment.
+/// A remedy for the commonest slips: an app's command without the two dashes in front, a server without
+/// its flag, a negative number, a wrong value in the environment.
 fn hint(error: &clap::Error, arguments: &[String]) -> Option<String> {
     if error.kind() == ErrorKind::MissingRequiredArgument {
         return half(error, arguments);

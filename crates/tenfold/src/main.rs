@@ -1,5 +1,5 @@
-//! Tenfold runs a web application as N identical instances behind a load balancer, puts it under
-//! measured load, and says what limits it, how many instances it needs, and whether more would help.
+//! Tenfold runs a web application as N identical instances behind a load balancer, and puts it under
+//! measured load. It says what limits it, how many instances it needs, and whether more would help.
 //!
 //! The folders, from the ground up. Each uses only those above it in this list:
 //!

@@ -1,9 +1,9 @@
 //! Below which group Tenfold may make its own.
 //!
 //! In version 2 a group that has processes cannot hand controllers on to groups below it. So the
-//! parent is the nearest group, from Tenfold's own upwards, that hands on what is needed already; or
-//! Tenfold's own, where nobody else is in it: then Tenfold moves down by one. No limit that Tenfold
-//! is itself under is climbed over.
+//! parent is the nearest group, from Tenfold's own upwards, that hands on what is needed already. Where
+//! nobody else is in Tenfold's own group, that is the parent, and Tenfold moves into a group below it.
+//! A search upwards never leaves a limit that Tenfold itself is under.
 
 use std::fmt;
 use std::fs;

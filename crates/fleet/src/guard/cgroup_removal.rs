@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use procfs::process::Process;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Groups are named `tenfold-PID-START-N`: pid and start of the Tenfold that made them, so that they
-/// can be told from those of one that is dead.
+/// Groups are named `tenfold-PID-START-N`, with the pid and the start time of the Tenfold that made them.
+/// So the groups of a dead Tenfold can be told from those of a live one.
 const PREFIX: &str = "tenfold-";
 
 /// How long killed processes may take to go.

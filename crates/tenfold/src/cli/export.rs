@@ -1,5 +1,5 @@
-//! `tenfold export`: an earlier plan as settings for systemd and its kin, or an earlier load run in any of
-//! the forms in which it could have been written.
+//! `tenfold export`: an earlier plan as settings for systemd and its kin, or an earlier load run in
+//! another format.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

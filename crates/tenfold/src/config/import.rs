@@ -54,8 +54,8 @@ const PROCFILE: &str = "Procfile";
 const PACKAGE: &str = "package.json";
 const DOCKERFILES: [&str; 2] = ["Dockerfile", "Containerfile"];
 
-/// Completes apps that neither a command, an image nor backends name, from the file that `--from` or `from` in
-/// `tenfold.toml` names, or from the only such file in the app's folder. A line tells what was taken.
+/// Completes apps that no command, image or backend names. It reads the file that `--from`, or `from` in
+/// `tenfold.toml`, names, or else the only such file in the app's folder. A line tells what was taken.
 pub fn complete(file: &mut File, arguments: &AppArguments) -> anyhow::Result<()> {
     let is_said = arguments.says_what_to_run();
     let here = Path::new(".");

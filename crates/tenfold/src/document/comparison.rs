@@ -149,8 +149,8 @@ fn figures(document: &Document) -> Figures {
     })
 }
 
-/// Of the measured part, all equally long: those of a long run's beginning stand for several, so
-/// that later ones are put together; what is left over at the end is no whole one.
+/// The windows of the measured part, all equally long. A long run merges its early windows, so later ones
+/// are put together here to the same length. A rest at the end that is shorter is left out.
 fn windows(document: &Document) -> Vec<comparison::Window> {
     let measured = || document.windows.iter().filter(|w| w.stage == Stage::Measured);
     let longest = measured().map(|window| window.seconds).fold(0.0, f64::max);

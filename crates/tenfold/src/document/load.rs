@@ -27,8 +27,8 @@ pub struct Document {
     pub target: String,
     pub method: String,
     pub workload: String,
-    /// Users who were asked for; of those who come one after the other the most that were there at
-    /// the end of a window, and of arrivals as many as were under way on average.
+    /// Users who were asked for. If they come one after the other, it is the most that were there at the
+    /// end of a window. If users arrive at a rate, it is the average number under way.
     pub concurrency: u64,
     /// Threads of the generator.
     pub threads: Option<usize>,

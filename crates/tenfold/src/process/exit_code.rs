@@ -1,5 +1,7 @@
-//! How a command ends, as an exit code: 0 done and goal met, 1 failed to run, 2 wrong usage or
-//! configuration, 3 goal not met, 4 measurement invalid, 129, 130 and 143 on signals.
+//! How a command ends, as an exit code.
+//!
+//! 0: done and goal met, 1: failed to run, 2: wrong usage or configuration, 3: goal not met,
+//! 4: measurement invalid; 129, 130 and 143 on signals.
 
 use std::fmt;
 use std::process::ExitCode;

@@ -6,8 +6,8 @@ use tokio::signal::unix::Signal;
 
 /// Reaps ended children on each signal of `children`.
 ///
-/// The kernel gives orphans to the first thread, so only that one's children are waited for: instances and
-/// a renewed Tenfold are children of threads that wait for them. The guard is not, but nobody asks
+/// The kernel gives orphans to the first thread, so only that one's children are waited for here. Instances
+/// and a renewed Tenfold are children of threads that wait for them. The guard is not, but nobody asks
 /// how it ended.
 pub async fn reap(mut children: Signal) {
     while children.recv().await.is_some() {

@@ -1,4 +1,4 @@
-//! How long the kernel may let a thread run before another's turn: threads with short slices run
+//! How long the kernel may let a thread run before another's turn. Threads with short slices run
 //! sooner when they wake up, without more CPU in all. Beside `heap`, the one place of this
 //! crate with `unsafe`.
 #![allow(unsafe_code)]
@@ -13,8 +13,8 @@ use libc::{SCHED_OTHER, SYS_sched_getattr, SYS_sched_setattr, c_long, sched_attr
 /// The shortest slice that Linux gives.
 const SHORTEST: Duration = Duration::from_micros(100);
 
-/// Runs `start`, whose threads get the shortest slices. A load generator and a balancer that share their
-/// cores would else send, and see what they are sent, up to a slice of others late (2.8 ms and more).
+/// Runs `start`, whose threads get the shortest slices. A load generator and a balancer may share their
+/// cores with others. With longer slices they would send and read up to 2.8 ms late, or more.
 ///
 /// On a thread of its own: what this one starts besides, such as apps, would inherit them.
 /// Linux 6.12 and newer do this for whoever asks; without it all goes on as before.

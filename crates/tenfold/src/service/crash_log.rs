@@ -1,5 +1,5 @@
-//! Says on standard error which instances die, are in a crash loop, and serve again, and what goes wrong
-//! beside them, as logs that cannot be written.
+//! Says on standard error which instances die, are in a crash loop, or serve again. It also names other
+//! trouble, such as a log that cannot be written.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;

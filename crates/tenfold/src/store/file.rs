@@ -58,8 +58,8 @@ pub fn is_standard_output(to: &Path) -> bool {
     to == Path::new("-")
 }
 
-/// A regular file, or none yet. A device, a pipe or a link has its name for others' use: putting a
-/// file in the place of /dev/null would break every other program.
+/// A regular file, or none yet. Other programs rely on the name of a device, a pipe or a
+/// link. A file in the place of /dev/null would break all of them.
 fn is_replaceable(to: &Path) -> bool {
     to.symlink_metadata().map_or(true, |metadata| metadata.is_file())
 }

@@ -131,9 +131,9 @@ impl<B: Clone> Dispatch<B> {
         changes
     }
 
-    /// Gives backends with `auto` slots further ones for the requests that they hold for long. If requests
-    /// wait and none is answered anywhere, a backend may have twice as many as it holds for long, since all
-    /// slots may be taken by those.
+    /// Gives backends with `auto` slots further ones for the requests that they hold for long. Such requests
+    /// may take all slots, so that requests wait and none is answered anywhere. Then a backend may have twice
+    /// as many slots as it holds for long.
     fn lend_slots(&mut self) -> Vec<Waker> {
         let since = self.ticks - self.auto.patience();
         let is_starving = self.waiting > 0 && self.answered_at < since && !self.auto.is_searching();

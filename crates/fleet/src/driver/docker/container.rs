@@ -158,8 +158,8 @@ impl Inspected {
         self.0.state.as_ref().and_then(|state| state.oom_killed).unwrap_or(false)
     }
 
-    /// Its first process, if that can be seen from here: the engine's number for it is of another machine
-    /// or namespace unless that process is in the container's control group.
+    /// Its first process, if that can be seen from here. The engine's number may belong to another machine
+    /// or namespace, so it counts only if that process is in the container's control group.
     pub(crate) fn pid(&self) -> Option<u32> {
         let id = self.0.id.as_deref().filter(|id| !id.is_empty())?;
         let pid = self.0.state.as_ref()?.pid.and_then(|pid| u32::try_from(pid).ok())?;

@@ -18,8 +18,8 @@ use crate::cgroup::Cgroup;
 use crate::exit::Exit;
 use crate::guard::{Announcement, Guard, Key};
 
-/// How often the remains of a group are looked at once its leader has ended: soon at first, then
-/// less often, as it means to read all of /proc.
+/// How often Tenfold looks for the rest of a group after its leader has ended. It begins with the first
+/// interval and slows down to the second, since each look reads all of /proc.
 const SWEEP_INTERVAL: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
 
 /// How long killed processes may take to go. One that the kernel cannot end is left behind then.
@@ -57,8 +57,8 @@ enum Phase {
 }
 
 impl ProcessGroup {
-    /// Starts `command` as the leader of a new group. A thread forks it and waits for its end, so
-    /// the thread that the parent-death signal is tied to lives as long as the process does.
+    /// Starts `command` as the leader of a new group. A thread forks it and waits for its
+    /// end. The parent-death signal is tied to that thread, so it must live as long as the process does.
     pub(crate) async fn spawn(
         name: &str,
         mut command: Command,

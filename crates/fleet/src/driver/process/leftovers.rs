@@ -1,8 +1,8 @@
 //! What Tenfolds have left behind that were killed together with their guards: control groups, and
 //! processes that instances had started. The next Tenfold ends both.
 //!
-//! A process is told by a variable in the environment of its instance, which all that the instance starts
-//! inherits: it names the Tenfold that started the instance. The process is ended only if
+//! A variable in the environment of an instance names the Tenfold that started it. Everything that the
+//! instance starts inherits this variable. A process is ended only if
 //!
 //! - that Tenfold is dead: no process has its number and its time of start,
 //! - the number means the same here: it was given in this pid namespace,

@@ -65,9 +65,9 @@ impl Drop for Lease {
     }
 }
 
-/// A port of the kernel's choice. Linux gives odd ports to those who ask for any and even ports to
-/// outgoing connections for as long as it can, so the balancer's own connections hardly ever take
-/// the port before the instance does.
+/// A port of the kernel's choice. Linux gives odd ports to those who ask for any, and even ports to
+/// outgoing connections, for as long as it can. So the balancer's own connections hardly ever take the
+/// port before the instance does.
 fn any(promised: &BTreeSet<u16>) -> Result<u16, StartError> {
     for _ in 0..ATTEMPTS {
         let address = bind(0).and_then(|socket| socket.local_addr());

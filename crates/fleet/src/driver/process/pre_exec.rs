@@ -1,6 +1,6 @@
-//! What a child does between fork and exec: so that it cannot outlive Tenfold, it asks the kernel to
-//! be killed with its parent, and lists itself with the guard; and it joins the control group of its
-//! limits, so that nothing of it ever runs without them. One of two places with `unsafe`.
+//! What a child does between fork and exec. It asks the kernel to be killed with its parent, and lists
+//! itself with the guard, so that it cannot outlive Tenfold. It joins the control group of its limits,
+//! so that nothing of it ever runs without them. One of two places with `unsafe`.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -21,8 +21,8 @@ const OUTSIDE: Errno = Errno::XDEV;
 /// `procs_files` are files into which a process writes `0` to join a control group. The program has `inherited`
 /// under their numbers here.
 ///
-/// The child gets SIGKILL when the *thread* that spawns it ends (prctl(2), `PR_SET_PDEATHSIG`), so
-/// the caller must spawn from a thread that lives at least as long as the child.
+/// The child gets SIGKILL when the *thread* that spawns it ends (prctl(2), `PR_SET_PDEATHSIG`).
+/// So the caller must spawn from a thread that lives at least as long as the child.
 pub(super) fn before_exec(
     command: &mut Command,
     announcement: Option<Announcement>,

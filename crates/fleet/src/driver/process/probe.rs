@@ -116,8 +116,8 @@ async fn attempt_at(probe: &ReadyProbe, address: SocketAddr) -> Result<(), Answe
 
 async fn connect(address: SocketAddr) -> Result<TcpStream, Answer> {
     let stream = TcpStream::connect(address).await.map_err(|error| answer(&error))?;
-    // A socket whose own port the kernel has picked to be the one that it connects to connects to
-    // itself, as TCP allows, although nobody listens.
+    // The kernel may give a socket the very port that it connects to. Then it connects to itself, as TCP
+    // allows, although nobody listens.
     if stream.local_addr().ok() == stream.peer_addr().ok() {
         return Err(Answer::Refused);
     }

@@ -1,5 +1,5 @@
 //! The `Host` of a request. A page of another site may give its own name the address of this machine (DNS
-//! rebinding), and so have a browser here ask what only this machine may.
+//! rebinding). Then a browser here asks for it what only this machine may ask.
 
 use std::net::IpAddr;
 

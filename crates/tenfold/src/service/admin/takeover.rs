@@ -1,10 +1,11 @@
 //! A new Tenfold takes over the listening sockets of the one that runs, over its control socket.
 //!
-//! The new one asks with `POST /takeover` to upgrade its connection to [`PROTOCOL`], and then both
-//! send single bytes: the new one [`ASK`]; the running one a byte for each socket, which comes along
-//! with it (unix(7), `SCM_RIGHTS`), then [`ALL`] and four with its process id. From then on the sockets belong to both; the running
-//! one goes on as before. When the new one serves, it sends [`SERVING`], and the running one drains
-//! and ends. When the connection ends before, nothing has changed.
+//! The new one asks with `POST /takeover` to upgrade its connection to [`PROTOCOL`]. Then both send
+//! single bytes. The new one sends [`ASK`]. The running one answers with a byte for each socket, which
+//! comes along with it (unix(7), `SCM_RIGHTS`). [`ALL`] and four bytes with its process id follow. From
+//! then on the sockets belong to both, and the running one goes on as before. When the new one serves,
+//! it sends [`SERVING`], and the running one drains and ends. When the connection ends before, nothing
+//! has changed.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a log that cannot be written is left alone: what is written meanwhile is lost, but a
-/// chatty app does not hammer a full disk.
+/// How long a log that cannot be written is left alone. Output of that time is lost, but a chatty app
+/// does not hammer a full disk.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Appends to `path`; older output is in `path.1` (newest) to `path.KEEP`.
