@@ -9,11 +9,12 @@
 //! - `test_limits`, `memory`, `instance`, `scaling`: the findings, by what they are about.
 //! - `instance_limit`: what keeps one instance from doing more.
 //! - `trial`: what was changed to tell two explanations apart; `question`: which change does.
-//! - [`dependency`]: what instances lean on, and whether it is full.
+//! - [`dependency`]: which findings name what instances lean on; `dependency_use`: whether it is full.
 //! - `in_flight_limit`: how many requests can be in flight while something is measured.
 //! - [`fairness`]: whether an instance serves all that wait alike.
 
 pub mod dependency;
+pub mod dependency_use;
 pub mod diagnosis;
 pub mod evidence;
 pub mod explanation;

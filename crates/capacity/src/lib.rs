@@ -29,7 +29,7 @@ pub mod stats;
 pub mod testing;
 
 pub use consistency::{Answer, Contradiction, contradictions};
-pub use finding::dependency::DependencyUse;
+pub use finding::dependency_use::DependencyUse;
 pub use finding::diagnosis::diagnose;
 pub use finding::evidence::{
     Admission, Crashes, Evidence, Failing, Load, Memory, Pool, RetainedMemory,

@@ -27,7 +27,8 @@ pub mod restart;
 pub mod template;
 
 pub use app::{App, Readiness, ReadyProbe};
-pub use driver::compose::project::{ComposeError, ComposeProject};
+pub use driver::compose::error::ComposeError;
+pub use driver::compose::project::ComposeProject;
 pub use driver::compose::{ComposeDriver, ComposeService};
 pub use driver::docker::DockerDriver;
 pub use driver::process::companion::{Companion, CompanionSignal};

@@ -398,8 +398,8 @@ export type Load = { schema: string,
  */
 target: string, method: string, workload: string, 
 /**
- * Users who were asked for; of those who come one after the other the most that were there at
- * the end of a window, and of arrivals as many as were under way on average.
+ * Users who were asked for. If they come one after the other, it is the most that were there at the
+ * end of a window. If users arrive at a rate, it is the average number under way.
  */
 concurrency: number, 
 /**

@@ -5,6 +5,7 @@ mod attacks;
 mod exchanges;
 mod fairness;
 mod faults;
+mod forwarded_headers;
 mod h2c;
 mod health;
 mod http2;
@@ -21,7 +22,7 @@ mod single;
 mod stage;
 mod streaming;
 mod takeover;
-mod telling;
+
 mod timeouts;
 mod tls;
 mod unix;

@@ -1,6 +1,6 @@
 //! What was observed of the saturated instances, and the yes-or-no questions that it answers.
 
-use super::dependency::DependencyUse;
+use super::dependency_use::DependencyUse;
 use super::in_flight_limit::Shortage;
 use super::trial::{Change, Trial};
 use crate::calibration::{

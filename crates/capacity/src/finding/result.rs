@@ -1,6 +1,6 @@
 //! A finding as a value: what it is, the numbers that show it, and what to do about it.
 
-use super::dependency::DependencyUse;
+use super::dependency_use::DependencyUse;
 use super::evidence::{Crashes, Pool};
 use super::in_flight_limit::Shortage;
 use crate::kind::Kind;

@@ -1,6 +1,6 @@
 //! Why a count is recommended, as values: the search fills them with numbers.
 
-use crate::finding::dependency::DependencyUse;
+use crate::finding::dependency_use::DependencyUse;
 use crate::finding::evidence::Failing;
 use crate::kind::Kind;
 

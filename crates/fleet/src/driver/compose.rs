@@ -10,6 +10,7 @@
 //! - `stack`: what was started, and how all is put back.
 
 mod command;
+pub mod error;
 mod file;
 pub mod project;
 pub(crate) mod stack;

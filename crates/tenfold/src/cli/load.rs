@@ -95,7 +95,7 @@ impl Arguments {
         self.outputs.check()?;
         if let Some(script) = script.filter(|_| self.script.check) {
             config.check().map_err(refusal)?;
-            file::show(&script::told(&script, &order))?;
+            file::show(&script::describe(&script, &order))?;
             return Ok(Outcome::Done);
         }
         let history = History::open()?;

@@ -45,7 +45,7 @@ fn assigned(word: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn told(command: &str) -> Option<String> {
+    fn hint(command: &str) -> Option<String> {
         let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
         for_a_shell(&words)
     }
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn shell_syntax_suggests_sh_c() {
         assert_eq!(
-            told("cd shop && node app.js").unwrap(),
+            hint("cd shop && node app.js").unwrap(),
             "`&&` is for a shell, and no shell reads the command: let one do so, as in -- sh -c 'cd shop && \
              node app.js', or name the folder, as in --dir shop -- node app.js"
         );
@@ -64,11 +64,11 @@ mod tests {
             ("source venv/bin/activate", "`source` is for a shell"),
             ("NODE_ENV=production node app.js", "give the variable with --env NODE_ENV=.."),
         ] {
-            let told = told(command).unwrap_or_else(|| panic!("{command}"));
-            assert!(told.contains(words), "{told}");
+            let hint = hint(command).unwrap_or_else(|| panic!("{command}"));
+            assert!(hint.contains(words), "{hint}");
         }
-        assert!(!told("cd a && npm i && npm start").unwrap().contains("--dir"));
-        assert!(!told("TOKEN=hush ./run").unwrap().contains("hush"));
+        assert!(!hint("cd a && npm i && npm start").unwrap().contains("--dir"));
+        assert!(!hint("TOKEN=hush ./run").unwrap().contains("hush"));
     }
 
     #[test]
@@ -76,7 +76,7 @@ mod tests {
         for command in
             ["node app.js", "./a=b", "java -Da=b -jar x", "app --sep=; a&&b", "env A=1 node app.js"]
         {
-            assert_eq!(told(command), None, "{command}");
+            assert_eq!(hint(command), None, "{command}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ts_rs::{Config, TS};
 
-use super::model::{event, history, load as live, state};
+use super::model::{event, history, inventory, load as live, state};
 use crate::cost;
 use crate::document::{comparison, cost as prices, load, plan, resources, times, verdict};
 use crate::report::page::summary;
@@ -76,10 +76,10 @@ fn written() -> String {
         live::LoadStart,
         live::LoadStatistics,
         live::Phase,
-        state::Action,
-        state::App,
-        state::Instance,
-        state::InstanceState,
+        inventory::Action,
+        inventory::App,
+        inventory::Instance,
+        inventory::InstanceState,
         state::Kind,
         state::Series,
         state::SeriesName,

@@ -18,8 +18,9 @@ use super::model::event::{
     Define, End, EventName, Hello, Mark, MarkKind, PlanProgress, Rows, Tick,
 };
 use super::model::history::{History, InstanceColumns};
+use super::model::inventory::{Action, App, Instance};
 use super::model::load::Load;
-use super::model::state::{Action, App, Instance, Kind, Series, State};
+use super::model::state::{Kind, Series, State};
 use super::past::Past;
 use super::sampler::members::STATES;
 use super::sampler::{Source, now_ms};

@@ -2,6 +2,7 @@
 //! was away gets what it missed. Values that change every second are columns of integers: their series and
 //! instances are defined once.
 //!
+//! - [`inventory`]: apps, their instances, and what can be asked for.
 //! - [`state`]: all of it at a moment.
 //! - [`event`]: what changes.
 //! - [`load`]: the load that runs, and how it is steered.
@@ -9,6 +10,7 @@
 
 pub mod event;
 pub mod history;
+pub mod inventory;
 pub mod load;
 pub mod state;
 

@@ -155,7 +155,7 @@ fn windows(document: &Document) -> Vec<comparison::Window> {
     let measured = || document.windows.iter().filter(|w| w.stage == Stage::Measured);
     let longest = measured().map(|window| window.seconds).fold(0.0, f64::max);
     let mut whole = Vec::new();
-    let mut part = Stretch::default();
+    let mut part = MergedWindow::default();
     for window in measured() {
         part.add(window);
         // Windows begin a little early or late, hundredths of their length.
@@ -168,7 +168,7 @@ fn windows(document: &Document) -> Vec<comparison::Window> {
 
 /// Windows of a run that are put together.
 #[derive(Default)]
-struct Stretch {
+struct MergedWindow {
     seconds: f64,
     completed: f64,
     requests: u64,
@@ -176,7 +176,7 @@ struct Stretch {
     times: Vec<(f64, u64)>,
 }
 
-impl Stretch {
+impl MergedWindow {
     fn add(&mut self, window: &Window) {
         self.seconds += window.seconds;
         self.completed += window.throughput * window.seconds;
@@ -189,7 +189,7 @@ impl Stretch {
     }
 
     fn window(self) -> comparison::Window {
-        let Stretch { seconds, completed, requests, errors, times } = self;
+        let MergedWindow { seconds, completed, requests, errors, times } = self;
         comparison::Window { throughput: completed / seconds, requests, errors, times }
     }
 }

@@ -205,7 +205,7 @@ impl Observation {
     fn filling(&self, slots: Option<usize>) -> Filling {
         let total = slots.map(|slots| (slots * self.instances()) as f64);
         let is_busy = total
-            .zip(self.held())
+            .zip(self.in_service())
             .is_some_and(|(slots, held)| held >= MIN_SHARE_OF_BUSY_SLOTS * slots);
         let is_open = self.probe.rate.is_some();
         // Once they are warm they do more.
@@ -221,7 +221,7 @@ impl Observation {
 
     /// Requests in the instances on average, by Little's law: since a request was sent, less what it
     /// waited in the balancer.
-    fn held(&self) -> Option<f64> {
+    fn in_service(&self) -> Option<f64> {
         let (sent, queue) = (self.probe.service_ms.mean?, self.probe.queue_ms.mean?);
         Some(laws::utilisation(self.throughput(), (sent - queue).max(0.0) / 1e3))
     }

@@ -15,8 +15,8 @@ const UNCOUNTED: f64 = 0.1 * PERIODS * PERIOD;
 /// Answers of a run that are enough for its 99th percentile.
 const ANSWERS: usize = 5_000;
 
-/// Less time (s) than any clock resolves.
-const NOTHING: f64 = 1e-10;
+/// A time that no clock resolves counts as none.
+const RESOLUTION_S: f64 = 1e-10;
 
 /// What happens at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,7 +114,7 @@ impl Instance {
             job.1 -= each * passed;
         }
         self.budget -= all * passed;
-        if self.budget < NOTHING {
+        if self.budget < RESOLUTION_S {
             self.budget = 0.0;
         }
         self.at = now;
@@ -122,7 +122,7 @@ impl Instance {
 
     /// The request that is done, if one is.
     fn done(&mut self) -> Option<f64> {
-        let at = self.computing.iter().position(|job| job.1 <= NOTHING)?;
+        let at = self.computing.iter().position(|job| job.1 <= RESOLUTION_S)?;
         self.held -= 1;
         Some(self.computing.swap_remove(at).0)
     }

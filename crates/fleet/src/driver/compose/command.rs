@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde_json::Value;
 
-use super::project::ComposeError;
+use super::error::ComposeError;
 use crate::driver::docker::engine::{Engine, Product};
 use crate::driver::process::group::ProcessGroup;
 use crate::driver::process::output::tail::Tail;

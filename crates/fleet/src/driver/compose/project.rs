@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::command;
+use super::error::ComposeError;
 use crate::limits::{Cpus, Limits};
 
 /// A project as Compose has resolved it: interpolated, merged and with whole paths.
@@ -16,17 +17,6 @@ pub struct ComposeProject {
     /// Where Compose is run.
     pub folder: PathBuf,
     pub(super) resolved: Value,
-}
-
-/// Why a project cannot be used. Each is one sentence with a remedy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ComposeError {
-    /// Compose cannot be run here.
-    #[error("{0}")]
-    Absent(String),
-    /// The files, or what is asked of them, are wrong.
-    #[error("{0}")]
-    Wrong(String),
 }
 
 /// A number of things that are written with a unit or as text.

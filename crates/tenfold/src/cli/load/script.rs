@@ -82,7 +82,7 @@ impl ScriptArguments {
 }
 
 /// What a script would do, in a line.
-pub fn told(script: &Script, order: &Order) -> String {
+pub fn describe(script: &Script, order: &Order) -> String {
     let (scenarios, requests) = script.size();
     format!(
         "{} is fine: {} with {}; {} on {}\n",

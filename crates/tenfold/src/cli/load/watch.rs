@@ -10,7 +10,7 @@ use crate::process::exit_code::Signal;
 use crate::process::signal::Stop;
 use crate::terminal::live::View;
 use crate::terminal::live::draw::Help;
-use crate::terminal::live::keys::{Keys, Wish, set, steer, type_on};
+use crate::terminal::live::keys::{KeyAction, Keys, set, steer, type_on};
 use crate::terminal::live::lines::line;
 use crate::terminal::live::screen::Screen;
 use crate::terminal::output;
@@ -89,16 +89,16 @@ async fn on_screen(run: &Run, stop: &Stop, order: &Order) -> anyhow::Result<Opti
     while run.is_running() {
         tokio::select! {
             signal = stop.wait() => return Ok(Some(signal)),
-            wish = keys.next() => match wish {
-                Wish::Interrupt => return Ok(Some(Signal::Interrupt)),
-                Wish::Stop => return Ok(None),
-                Wish::Leave if typed.is_empty() => return Ok(None),
-                Wish::Leave => typed.clear(),
-                Wish::Set => set(&control, &std::mem::take(&mut typed)),
-                Wish::Digit(_) | Wish::Erase => type_on(&mut typed, wish),
-                Wish::Help if help == Help::Hidden => help = Help::Shown,
-                Wish::Help => help = Help::Hidden,
-                wish => steer(&control, wish),
+            action = keys.next() => match action {
+                KeyAction::Interrupt => return Ok(Some(Signal::Interrupt)),
+                KeyAction::Stop => return Ok(None),
+                KeyAction::Leave if typed.is_empty() => return Ok(None),
+                KeyAction::Leave => typed.clear(),
+                KeyAction::Set => set(&control, &std::mem::take(&mut typed)),
+                KeyAction::Digit(_) | KeyAction::Erase => type_on(&mut typed, action),
+                KeyAction::Help if help == Help::Hidden => help = Help::Shown,
+                KeyAction::Help => help = Help::Hidden,
+                action => steer(&control, action),
             },
             _ = looks.tick() => {}
         }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::state::{Action, App, Instance};
+use super::inventory::{Action, App, Instance};
 use crate::document::plan::{Goal, Plan, Probe};
 use crate::report::page::summary::Summary;
 

@@ -9,7 +9,7 @@ use fleet::{MemberStatus, State};
 use observe::{TargetUsage, Usage};
 
 use super::super::model::event::{Mark, MarkKind, Rows};
-use super::super::model::state::{App, Instance, InstanceState};
+use super::super::model::inventory::{App, Instance, InstanceState};
 use super::Source;
 use super::traffic::{BackendWindow, Window};
 use crate::service::cpu_use::cores;

@@ -30,10 +30,10 @@ pub fn text(drawing: &Drawing) -> anyhow::Result<String> {
         ("font-family", TYPEFACE),
     ];
     xml.create_element("svg").with_attributes(svg).write_inner_content(|xml| {
-        told(xml, "title", "title", &drawing.title)?;
-        told(xml, "desc", "description", &drawing.description)?;
+        write_text(xml, "title", "title", &drawing.title)?;
+        write_text(xml, "desc", "description", &drawing.description)?;
         drawing.marks.iter().try_for_each(|mark| match mark {
-            Mark::Shape(shape, ink) => drawn(xml, shape, ink),
+            Mark::Shape(shape, ink) => write_shape(xml, shape, ink),
             Mark::Words(words) => written(xml, words),
         })
     })?;
@@ -41,13 +41,13 @@ pub fn text(drawing: &Drawing) -> anyhow::Result<String> {
     Ok(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{body}\n"))
 }
 
-fn told(xml: &mut Xml, element: &str, id: &str, words: &str) -> io::Result<()> {
+fn write_text(xml: &mut Xml, element: &str, id: &str, words: &str) -> io::Result<()> {
     let told = xml.create_element(element).with_attribute(("id", id));
     told.write_text_content(BytesText::new(&legal(words)))?;
     Ok(())
 }
 
-fn drawn(xml: &mut Xml, shape: &Shape, ink: &Ink) -> io::Result<()> {
+fn write_shape(xml: &mut Xml, shape: &Shape, ink: &Ink) -> io::Result<()> {
     let (element, mut attributes) = match shape {
         Shape::Circle { at: (x, y), radius } => {
             let placed = [("cx", *x), ("cy", *y), ("r", *radius)];

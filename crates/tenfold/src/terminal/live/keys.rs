@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// What a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum KeyAction {
     More,
     Less,
     /// Or to go on.
@@ -40,24 +40,24 @@ pub const HELP: [(&str, &str); 6] = [
     ("?", "show or hide this"),
 ];
 
-impl Wish {
-    fn of(key: KeyEvent) -> Option<Wish> {
+impl KeyAction {
+    fn of(key: KeyEvent) -> Option<KeyAction> {
         match key.code {
             _ if key.kind != KeyEventKind::Press => None,
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
-                Some(Wish::Interrupt)
+                Some(KeyAction::Interrupt)
             }
             // NUL is Ctrl-Space: `script` types it where its own input has ended.
             _ if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => None,
-            KeyCode::Char('+' | '=') | KeyCode::Up => Some(Wish::More),
-            KeyCode::Char('-') | KeyCode::Down => Some(Wish::Less),
-            KeyCode::Char('p' | ' ') => Some(Wish::Pause),
-            KeyCode::Char('q') => Some(Wish::Stop),
-            KeyCode::Esc => Some(Wish::Leave),
-            KeyCode::Char(digit @ ('0'..='9' | '.')) => Some(Wish::Digit(digit)),
-            KeyCode::Backspace => Some(Wish::Erase),
-            KeyCode::Enter => Some(Wish::Set),
-            KeyCode::Char('?' | 'h') => Some(Wish::Help),
+            KeyCode::Char('+' | '=') | KeyCode::Up => Some(KeyAction::More),
+            KeyCode::Char('-') | KeyCode::Down => Some(KeyAction::Less),
+            KeyCode::Char('p' | ' ') => Some(KeyAction::Pause),
+            KeyCode::Char('q') => Some(KeyAction::Stop),
+            KeyCode::Esc => Some(KeyAction::Leave),
+            KeyCode::Char(digit @ ('0'..='9' | '.')) => Some(KeyAction::Digit(digit)),
+            KeyCode::Backspace => Some(KeyAction::Erase),
+            KeyCode::Enter => Some(KeyAction::Set),
+            KeyCode::Char('?' | 'h') => Some(KeyAction::Help),
             _ => None,
         }
     }
@@ -65,7 +65,7 @@ impl Wish {
 
 /// Reads keys on a thread of its own until it is dropped.
 pub struct Keys {
-    wishes: UnboundedReceiver<Wish>,
+    actions: UnboundedReceiver<KeyAction>,
     done: Arc<AtomicBool>,
 }
 
@@ -74,7 +74,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 impl Keys {
     pub fn listen() -> Keys {
-        let (sender, wishes) = unbounded_channel();
+        let (sender, actions) = unbounded_channel();
         let done = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&done);
         std::thread::spawn(move || {
@@ -85,19 +85,19 @@ impl Keys {
                     continue;
                 }
                 let Ok(event) = event::read() else { return };
-                let wish = if let Event::Key(key) = event { Wish::of(key) } else { None };
-                if wish.is_some_and(|wish| sender.send(wish).is_err()) {
+                let action = if let Event::Key(key) = event { KeyAction::of(key) } else { None };
+                if action.is_some_and(|action| sender.send(action).is_err()) {
                     return;
                 }
             }
         });
-        Keys { wishes, done }
+        Keys { actions, done }
     }
 
     /// The next key that means something; never, once the terminal has gone.
-    pub async fn next(&mut self) -> Wish {
-        match self.wishes.recv().await {
-            Some(wish) => wish,
+    pub async fn next(&mut self) -> KeyAction {
+        match self.actions.recv().await {
+            Some(action) => action,
             None => std::future::pending().await,
         }
     }
@@ -110,19 +110,19 @@ impl Drop for Keys {
 }
 
 /// More or less of whatever the run is made of.
-pub fn steer(control: &Control, wish: Wish) {
+pub fn steer(control: &Control, action: KeyAction) {
     let present = control.present();
-    match (wish, present.demand) {
-        (Wish::More, Demand::Users { goal, .. }) => {
+    match (action, present.demand) {
+        (KeyAction::More, Demand::Users { goal, .. }) => {
             control.set_users((goal + tenth(goal)) as usize);
         }
-        (Wish::Less, Demand::Users { goal, .. }) => {
+        (KeyAction::Less, Demand::Users { goal, .. }) => {
             control.set_users(goal.saturating_sub(tenth(goal)).max(1) as usize);
         }
-        (Wish::More, Demand::Rate(rate)) => control.set_rate(rate * 1.1),
-        (Wish::Less, Demand::Rate(rate)) => control.set_rate(rate / 1.1),
-        (Wish::Pause, _) if present.paused => control.resume(),
-        (Wish::Pause, _) => control.pause(),
+        (KeyAction::More, Demand::Rate(rate)) => control.set_rate(rate * 1.1),
+        (KeyAction::Less, Demand::Rate(rate)) => control.set_rate(rate / 1.1),
+        (KeyAction::Pause, _) if present.paused => control.resume(),
+        (KeyAction::Pause, _) => control.pause(),
         _ => {}
     }
 }
@@ -138,12 +138,12 @@ pub fn set(control: &Control, typed: &str) {
 }
 
 /// A number as it is typed.
-pub fn type_on(typed: &mut String, wish: Wish) {
+pub fn type_on(typed: &mut String, action: KeyAction) {
     /// Longer than any load.
     const MOST: usize = 9;
-    match wish {
-        Wish::Digit(digit) if typed.len() < MOST => typed.push(digit),
-        Wish::Erase => {
+    match action {
+        KeyAction::Digit(digit) if typed.len() < MOST => typed.push(digit),
+        KeyAction::Erase => {
             typed.pop();
         }
         _ => {}
@@ -161,28 +161,38 @@ mod tests {
 
     #[test]
     fn keys_mean_what_help_says() {
-        let wish = |code, modifiers| Wish::of(KeyEvent::new(code, modifiers));
-        let plain = |c| wish(KeyCode::Char(c), KeyModifiers::NONE);
-        let known = [('+', Wish::More), ('-', Wish::Less), ('p', Wish::Pause), ('q', Wish::Stop)];
+        let action = |code, modifiers| KeyAction::of(KeyEvent::new(code, modifiers));
+        let plain = |c| action(KeyCode::Char(c), KeyModifiers::NONE);
+        let known = [
+            ('+', KeyAction::More),
+            ('-', KeyAction::Less),
+            ('p', KeyAction::Pause),
+            ('q', KeyAction::Stop),
+        ];
         for (key, meaning) in known {
             assert_eq!(plain(key), Some(meaning));
             assert!(HELP.iter().any(|(keys, _)| keys.contains(key)), "{key}");
         }
-        assert_eq!(plain('?'), Some(Wish::Help));
+        assert_eq!(plain('?'), Some(KeyAction::Help));
         assert_eq!(plain('c'), None);
-        assert_eq!(plain('7'), Some(Wish::Digit('7')));
-        assert_eq!(wish(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Wish::Interrupt));
+        assert_eq!(plain('7'), Some(KeyAction::Digit('7')));
+        assert_eq!(action(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(KeyAction::Interrupt));
     }
 
     #[test]
     fn a_number_can_be_typed_and_erased() {
         let mut typed = String::new();
-        for wish in [Wish::Digit('2'), Wish::Digit('5'), Wish::Erase, Wish::Digit('4'), Wish::More]
-        {
-            type_on(&mut typed, wish);
+        for action in [
+            KeyAction::Digit('2'),
+            KeyAction::Digit('5'),
+            KeyAction::Erase,
+            KeyAction::Digit('4'),
+            KeyAction::More,
+        ] {
+            type_on(&mut typed, action);
         }
         assert_eq!(typed, "24");
-        (0..20).for_each(|_| type_on(&mut typed, Wish::Digit('1')));
+        (0..20).for_each(|_| type_on(&mut typed, KeyAction::Digit('1')));
         assert_eq!(typed.len(), 9);
     }
 
@@ -195,7 +205,7 @@ mod tests {
     fn a_key_with_control_or_alt_is_another_key() {
         for modifier in [KeyModifiers::CONTROL, KeyModifiers::ALT] {
             for code in [' ', 'p', 'q', 'h', '+'] {
-                assert_eq!(Wish::of(KeyEvent::new(KeyCode::Char(code), modifier)), None);
+                assert_eq!(KeyAction::of(KeyEvent::new(KeyCode::Char(code), modifier)), None);
             }
         }
     }

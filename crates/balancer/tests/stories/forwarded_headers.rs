@@ -12,7 +12,7 @@ fn values<'h>(head: &'h str, name: &str) -> Vec<&'h str> {
 }
 
 /// What the app gets of a request with these fields.
-fn told(stage: &Stage, seen: &mpsc::Receiver<String>, fields: &str) -> String {
+fn sent_to_app(stage: &Stage, seen: &mpsc::Receiver<String>, fields: &str) -> String {
     stage.ask(&format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n"));
     seen.recv().unwrap()
 }
@@ -32,7 +32,7 @@ fn a_client_cannot_say_where_it_is() {
         X-Forwarded-Proto: https\r\nX-Forwarded-Prefix: /admin\r\nX-Real-IP: 1.1.1.1\r\nX-Queue-Time: 9\r\n\
         X-Request-Start: t=1\r\nConnection: X-Forwarded-For, X-Forwarded-Proto, Via\r\n";
     assert_eq!(
-        told(&stage, &seen, forged),
+        sent_to_app(&stage, &seen, forged),
         format!("GET / HTTP/1.1\r\nHost: h\r\nVia: 1.1 tenfold\r\n{ADDED}\r\n")
     );
 }
@@ -51,7 +51,7 @@ fn a_trusted_proxy_can() {
     let fields = "Via: 1.0 edge\r\nX-Forwarded-Prefix: /app\r\nX-Forwarded-User: ann\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-Proto: https\r\nForwarded: for=1.1.1.1\r\n\
         X-Request-Id: abc\r\nX-Request-Start: t=1\r\nConnection: X-Forwarded-For\r\n";
     assert_eq!(
-        told(&stage, &seen, fields),
+        sent_to_app(&stage, &seen, fields),
         "GET / HTTP/1.1\r\nHost: h\r\nVia: 1.0 edge\r\nX-Forwarded-Prefix: /app\r\nX-Forwarded-User: ann\r\n\
          X-Request-Start: t=1\r\nVia: 1.1 tenfold\r\n\
          X-Forwarded-For: 1.1.1.1, 127.0.0.1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: h\r\n\
@@ -83,7 +83,10 @@ fn a_request_has_one_id_everywhere() {
     // Without it, what the client says is between it and the app.
     let (origin, seen) = Origin::answering(OK);
     let stage = Stage::before(&origin, 1);
-    assert_eq!(values(&told(&stage, &seen, "X-Request-Id: mine\r\n"), "X-Request-Id"), ["mine"]);
+    assert_eq!(
+        values(&sent_to_app(&stage, &seen, "X-Request-Id: mine\r\n"), "X-Request-Id"),
+        ["mine"]
+    );
 }
 
 /// Two requests for one slot; the second one's header and its answer.
