@@ -201,3 +201,16 @@ fn a_database_at_its_limit_is_named_by_its_service() {
     }
     assert!(is_named, "{findings:#?}");
 }
+
+#[test]
+fn a_service_is_measured_behind_nginx() {
+    let _machine = alone();
+    let Some(docker) = stack(SHOP) else { return };
+    let before = docker.everything();
+    let asked = "plan --quiet --json - --users 2 --max-instances 2 --budget 12s --allow-suspect --balancer nginx";
+    let plan = json(&docker.run(&format!("{asked} --compose compose.yaml")));
+    let cost = &plan["balancer"]["cost"];
+    assert!(cost["behind"]["cpu_us"].as_f64().unwrap() > 1.0, "{plan:#}");
+    assert!(cost["behind"]["throughput"].as_f64().unwrap() > 1.0, "{plan:#}");
+    assert_eq!(docker.everything(), before);
+}

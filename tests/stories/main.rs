@@ -24,6 +24,7 @@ mod memory;
 mod nginx;
 mod operation;
 mod plan;
+mod plan_behind;
 mod report;
 mod sandbox;
 mod scripts;

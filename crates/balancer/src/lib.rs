@@ -55,6 +55,7 @@ pub use config::start_error::StartError;
 pub use config::tls::{Certificate, Tls, TlsVersion};
 pub use connection::counters::EntranceCounts;
 pub use net::inherited::Inherited;
+pub use net::listener::listen_tcp;
 pub use queue::counters::ShedCounts;
 pub use queue::dispatch::retry_budget::RetryCounts;
 pub use routing::redirect_loop::Redirecting;

@@ -9,12 +9,14 @@
 //! - [`stats`]: means, differences and intervals of measurements.
 //! - [`queueing`]: laws and stations that know nothing of apps.
 //! - [`goal`]: what is wanted, and whether a measurement holds it.
+//! - [`balancing`]: what another balancer costs beside a central queue.
 //! - [`model`]: what N instances complete, and how long their answers take.
 //! - [`finding`]: named, evidenced diagnoses that end in a remedy.
 //! - [`recommendation`]: how many instances to run, and why.
 //! - [`consistency`]: a finished answer against itself.
 //! - [`cost`]: what machines cost, and whether bigger or more instances are cheaper.
 
+pub mod balancing;
 pub mod calibration;
 pub mod consistency;
 pub mod cost;

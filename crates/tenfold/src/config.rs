@@ -54,7 +54,7 @@ pub use arguments::{
     AppArguments, BalancingArguments, GoalArguments, LimitArguments, RequestArguments,
     WorkloadArguments,
 };
-pub use balancer_program::BalancerProgram;
+pub use balancer_program::{BalancerProgram, MeasuredBalancer};
 pub use balancing::{Balancing, LISTEN, Members, Served, Start, Wanted, no_server};
 pub use file::File;
 pub use runnable::{InstanceSource, Runnable};

@@ -7,6 +7,7 @@
 //! - `observation`: what it saw.
 //! - `session`: the order of the probes.
 //! - `warm_up`: probes that are repeated until the app is warm.
+//! - `comparison`: the answer's count behind Tenfold's own queue, where another balancer is measured.
 //! - `confirmation`: the goal's workload, at the answer and where the model is least sure.
 //! - `intervention`: changes that tell two explanations apart.
 //! - `evidence`: what is known so far, and what follows from it.
@@ -17,6 +18,7 @@
 
 mod answer;
 mod calibration;
+mod comparison;
 mod confirmation;
 mod crash;
 mod evidence;
@@ -35,7 +37,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Goal, Pattern, Runnable, Workload};
+use crate::config::{Goal, MeasuredBalancer, Pattern, Runnable, Workload};
 use crate::document::plan::{self, Plan};
 use crate::process::exit_code::{Signal, misuse};
 use crate::process::signal::Stop;
@@ -51,6 +53,7 @@ use session::Session;
 #[derive(Clone, Debug)]
 pub struct Experiment {
     pub runnable: Runnable,
+    pub balancer: MeasuredBalancer,
     pub workload: Workload,
     pub goal: Goal,
     pub max_instances: usize,

@@ -42,8 +42,6 @@ pub struct Site {
     pub name: String,
     pub listen: Vec<Address>,
     pub threads: usize,
-    /// Requests at once in an instance, where the program has a queue.
-    pub slots: usize,
     pub queue: balancer::QueueLimits,
     pub timeouts: Timeouts,
     /// The largest body of a request.
@@ -92,13 +90,15 @@ impl External {
         let log = access_log::open(&fifo)
             .with_context(|| format!("cannot make {}: free some space", fifo.display()))?;
         let name = installation.describe();
+        let logs = Logs::new(logs);
         let engine: Arc<dyn Engine> = match program {
             BalancerProgram::Haproxy => {
                 let requests = access_log::writer(&fifo)?;
                 Arc::new(haproxy::Haproxy::new(installation, site, &directory, sockets, requests))
             }
             BalancerProgram::Nginx | BalancerProgram::Tenfold => {
-                Arc::new(nginx::Nginx::new(installation, site, &directory, sockets))
+                let beside = (Arc::clone(&host), logs.clone());
+                Arc::new(nginx::Nginx::new(installation, site, &directory, sockets, beside))
             }
         };
         let ids = Ids::default();
@@ -108,7 +108,7 @@ impl External {
                 answered(logged.of_ids(&lock(&known)));
             }
         }));
-        let beside = Beside { host, logs: Logs::new(logs), started };
+        let beside = Beside { host, logs, started };
         let changes = reconciler::start(Arc::clone(&engine), beside);
         Ok(External { name, program, engine, changes, ids, reading, directory })
     }
@@ -134,6 +134,20 @@ impl External {
             self.lost(id);
         }
         joined
+    }
+
+    /// Gives the servers so many requests at once, where the program has a queue.
+    ///
+    /// # Errors
+    /// A sentence, when the program refuses it.
+    pub async fn set_slots(&self, slots: usize) -> Result<(), String> {
+        if !self.program.has_queue() {
+            return Ok(());
+        }
+        let all = |servers: &mut reconciler::Servers| {
+            servers.values_mut().for_each(|server| server.slots = slots);
+        };
+        self.changes.make(all).await
     }
 
     /// The server is gone.

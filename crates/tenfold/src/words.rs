@@ -4,12 +4,14 @@
 //! - [`limit`]: what limits a count of instances.
 //! - [`finding`]: what a finding rests on, and its remedy; [`trial`]: what was changed, and what it showed.
 //! - [`recommendation`]: why a count is recommended; [`capacity`]: what one instance and two carry.
+//! - [`balancing`]: what another balancer costs beside Tenfold's own queue.
 //! - [`contradiction`]: where an answer contradicts itself.
 //! - [`cost`]: whether bigger or more instances are cheaper.
 //! - [`dependency`]: what something that instances lean on used.
 //! - [`crash`]: instances that died while something was measured.
 //! - [`visible`]: text of others, with what would hide written out.
 
+pub mod balancing;
 pub mod capacity;
 pub mod contradiction;
 pub mod cost;

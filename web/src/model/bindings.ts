@@ -28,6 +28,40 @@ policy: string,
  */
 queue_length: number, };
 
+export type Balanced = { throughput: number, p50_ms: number | null, p95_ms: number | null, p99_ms: number | null, 
+/**
+ * CPU of the balancer in one request (us).
+ */
+cpu_us: number | null, 
+/**
+ * Whether nothing speaks against the measurement.
+ */
+valid: boolean, };
+
+export type Balancer = { 
+/**
+ * nginx or HAProxy.
+ */
+program: string, version: string, 
+/**
+ * How it spreads requests, in its own words.
+ */
+policy: string, threads: number, 
+/**
+ * What it costs, where an instance was measured.
+ */
+cost: BalancingCost | null, };
+
+export type BalancingCost = { instances: number, behind: Balanced, 
+/**
+ * Behind Tenfold's own queue, if there was time.
+ */
+built_in: Balanced | null, 
+/**
+ * All of it in a sentence.
+ */
+text: string, };
+
 export type Change = "second_instance" | "one_core_less" | "second_generator" | "no_balancer";
 
 export type Check = { name: string, measured: string, met: boolean, };
@@ -624,13 +658,17 @@ invocation?: Array<string>, machine: Machine,
 /**
  * Limits of each instance.
  */
-limits: Limits | null, goal: Goal, verdict: Verdict, verdict_reasons: Array<string>, 
+limits: Limits | null, 
+/**
+ * The balancer behind which it was measured, where that is not Tenfold's own.
+ */
+balancer?: Balancer, goal: Goal, verdict: Verdict, verdict_reasons: Array<string>, 
 /**
  * `k`: requests that an instance can usefully hold at once, if that was found.
  */
 slots: number | null, 
 /**
- * What the balancer gave it, and should give it: a little more where requests are short.
+ * What a balancer with a queue gave it, and should give it: a little more where requests are short.
  */
 balancer_slots: number | null, probes: Array<Probe>, 
 /**

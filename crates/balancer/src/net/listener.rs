@@ -59,7 +59,8 @@ pub(crate) fn bind_tcp(address: SocketAddr, count: usize) -> io::Result<BoundAdd
     Ok(BoundAddress { address: address.into(), sockets, file: None })
 }
 
-fn listen_tcp(address: SocketAddr) -> io::Result<net::TcpListener> {
+/// A listening socket with the options that the balancer's own have, for another program to accept from.
+pub fn listen_tcp(address: SocketAddr) -> io::Result<net::TcpListener> {
     let socket = bind_one(address)?;
     socket.listen(LISTEN_BACKLOG)?;
     Ok(socket.into())

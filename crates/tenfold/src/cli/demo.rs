@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use fleet::{App, Logs, Program};
 
-use crate::config::{Goal, InstanceSource, Pattern, Request, Runnable, Workload};
+use crate::config::{Goal, InstanceSource, MeasuredBalancer, Pattern, Request, Runnable, Workload};
 use crate::experiment::{Depth, Experiment, SuspectAnswer};
 use crate::process::exit_code::Outcome;
 use crate::process::signal::Stop;
@@ -60,6 +60,7 @@ fn experiment() -> anyhow::Result<Experiment> {
     let request =
         Request { method: "GET".into(), path: "/".into(), headers: Vec::new(), body: Vec::new() };
     Ok(Experiment {
+        balancer: MeasuredBalancer::default(),
         runnable: Runnable {
             app: App::named("app"),
             source: InstanceSource::Processes(Program::new(command, Logs::new(state_dir::logs()?))),

@@ -8,8 +8,8 @@ use clap::Args;
 
 use super::question::Question;
 use crate::config::{
-    self, File, GoalArguments, LimitArguments, RequestArguments, Workload, WorkloadArguments,
-    quantity,
+    self, BalancerProgram, File, GoalArguments, LimitArguments, MeasuredBalancer, RequestArguments,
+    Workload, WorkloadArguments, quantity,
 };
 use crate::dashboard::model::state::Kind;
 use crate::dashboard::{About, Pace, Page, PageArguments, Source};
@@ -39,6 +39,9 @@ pub struct Arguments {
     request: RequestArguments,
     #[command(flatten)]
     goal: GoalArguments,
+    /// Measure behind the nginx or HAProxy of this machine, and tell what it costs [default: tenfold]
+    #[arg(help_heading = "Balancer", long, value_name = "NAME", env = "TENFOLD_BALANCER")]
+    balancer: Option<BalancerProgram>,
     /// Most instances that may be recommended [default: 32]
     #[arg(help_heading = "Measuring", long, value_name = "N", value_parser = quantity::count, env = "TENFOLD_MAX_INSTANCES")]
     max_instances: Option<usize>,
@@ -188,6 +191,7 @@ impl Arguments {
         config::check_count(&runnable.source, max_instances).map_err(misuse)?;
         Ok(Experiment {
             runnable,
+            balancer: MeasuredBalancer::of(self.balancer, file)?,
             workload: Workload { pattern, request },
             goal: config::goal(&self.goal, file),
             max_instances,

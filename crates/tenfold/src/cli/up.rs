@@ -80,8 +80,12 @@ impl Arguments {
         let mut takeover = Takeover::begin(&balancing).await?;
         let inherited = takeover.inherit(&balancing.config)?;
         let to_run = launches.iter().map(|launch| launch.to_run.clone()).collect();
-        let beside =
-            Other { program: balancing.program, logs: logs.clone(), drain: balancing.drain };
+        let beside = Other {
+            program: balancing.program,
+            listener: None,
+            logs: logs.clone(),
+            drain: balancing.drain,
+        };
         let deployment =
             Arc::new(Deployment::new(balancing.config.clone(), beside, to_run, inherited).await?);
         for (app, launch) in deployment.apps.iter().zip(&mut launches) {

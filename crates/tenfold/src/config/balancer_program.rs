@@ -1,14 +1,14 @@
 //! Which program balances, and which settings do not apply to it.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::BalancingArguments;
 use super::file::File;
 use super::source::{Key, Wrong};
-use balancer::{Address, Policy, Slots};
+use balancer::{Address, Policy, Slots, Timeouts};
 
-/// What balances the requests of `up`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+/// What balances the requests of `up`, and of `plan`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum BalancerProgram {
     /// Tenfold itself
@@ -18,6 +18,15 @@ pub enum BalancerProgram {
     Nginx,
     /// HAProxy by leastconn, which Tenfold starts and configures
     Haproxy,
+}
+
+/// The balancer behind which an app is measured.
+#[derive(Clone, Debug)]
+pub struct MeasuredBalancer {
+    pub program: BalancerProgram,
+    /// Threads of nginx or HAProxy. Tenfold's own measures with one.
+    pub threads: usize,
+    pub timeouts: Timeouts,
 }
 
 /// Settings of the file that only Tenfold's own balancer has.
@@ -55,6 +64,20 @@ impl BalancerProgram {
             BalancerProgram::Nginx => "nginx",
             BalancerProgram::Haproxy => "HAProxy",
         }
+    }
+
+    /// How it spreads requests, in its own words.
+    pub fn policy(self) -> &'static str {
+        match self {
+            BalancerProgram::Tenfold => "queue",
+            BalancerProgram::Nginx => "least_conn",
+            BalancerProgram::Haproxy => "leastconn",
+        }
+    }
+
+    /// Whether requests wait in it for a free slot of an instance.
+    pub fn has_queue(self) -> bool {
+        self != BalancerProgram::Nginx
     }
 
     /// Refuses what this program does not do.
@@ -126,5 +149,29 @@ impl BalancerProgram {
             ));
         }
         Ok(())
+    }
+}
+
+impl Default for MeasuredBalancer {
+    fn default() -> MeasuredBalancer {
+        let program = BalancerProgram::Tenfold;
+        MeasuredBalancer { program, threads: 1, timeouts: Timeouts::default() }
+    }
+}
+
+impl MeasuredBalancer {
+    /// The one that is said, else the file's, with the settings that it has under `up`.
+    pub fn of(said: Option<BalancerProgram>, file: &File) -> anyhow::Result<MeasuredBalancer> {
+        let program = said.or(file.balancer.program).unwrap_or_default();
+        let checked = program.check(file, &BalancingArguments::default(), None, &[]);
+        checked.map_err(|wrong| file.source.wrong(&wrong))?;
+        Ok(match program {
+            BalancerProgram::Tenfold => MeasuredBalancer::default(),
+            _ => MeasuredBalancer {
+                program,
+                threads: file.balancer.threads.unwrap_or(1),
+                timeouts: file.balancer.timeouts.resolve(),
+            },
+        })
     }
 }

@@ -9,7 +9,7 @@ use load::{Reason, Report, Run, Series};
 use observe::{Machine, MemoryLimit, Usage};
 
 use super::{Measured, Row, Size};
-use crate::config::{Goal, Request, Runnable, SLOTS};
+use crate::config::{Goal, MeasuredBalancer, Request, Runnable, SLOTS};
 use crate::document::resources::Limited;
 use crate::document::times::to_ms;
 use crate::document::verdict::Verdict;
@@ -73,9 +73,15 @@ impl Measurement {
         let mut runnable = self.runnable.clone();
         runnable.app.limits = size.limits();
         let patience = self.patience();
-        let deployment = Deployment::to_measure(runnable, SLOTS, patience, patience)
-            .await
-            .map_err(Abort::Failed)?;
+        let deployment = Deployment::to_measure(
+            runnable,
+            &MeasuredBalancer::default(),
+            SLOTS,
+            patience,
+            patience,
+        )
+        .await
+        .map_err(Abort::Failed)?;
         let measured = self.measure(instances, size, &deployment, stop, progress).await;
         deployment.close().await;
         match measured {

@@ -2,6 +2,7 @@
 //!
 //! Times in milliseconds, rates in requests a second, CPU in cores; absent is null, never 0.
 
+use capacity::balancing::CentralQueue;
 use capacity::{Change, Kind, ModelInputs, NextLimit};
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +36,16 @@ pub struct Plan {
     pub machine: Machine,
     /// Limits of each instance.
     pub limits: Option<Limits>,
+    /// The balancer behind which it was measured, where that is not Tenfold's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub balancer: Option<Balancer>,
     pub goal: Goal,
     pub verdict: Verdict,
     pub verdict_reasons: Vec<String>,
     /// `k`: requests that an instance can usefully hold at once, if that was found.
     pub slots: Option<usize>,
-    /// What the balancer gave it, and should give it: a little more where requests are short.
+    /// What a balancer with a queue gave it, and should give it: a little more where requests are short.
     pub balancer_slots: Option<usize>,
     pub probes: Vec<Probe>,
     /// What the model was fitted to, in seconds and not rounded. Without a workload
@@ -63,6 +68,47 @@ pub struct Plan {
     pub stop: Option<Stop>,
     /// What the recommendation costs, if that was asked.
     pub cost: Option<Cost>,
+}
+
+/// Another balancer than Tenfold's own, with the settings that `tenfold up` gives it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Balancer {
+    /// nginx or HAProxy.
+    pub program: String,
+    pub version: String,
+    /// How it spreads requests, in its own words.
+    pub policy: String,
+    pub threads: usize,
+    /// What it costs, where an instance was measured.
+    pub cost: Option<BalancingCost>,
+}
+
+/// What a balancer costs beside Tenfold's own queue, at the answer's count under the goal's workload. Without a
+/// workload it is one instance at its most.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct BalancingCost {
+    pub instances: usize,
+    pub behind: Balanced,
+    /// Behind Tenfold's own queue, if there was time.
+    pub built_in: Option<Balanced>,
+    /// All of it in a sentence.
+    pub text: String,
+}
+
+/// Answers through a balancer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Balanced {
+    pub throughput: f64,
+    pub p50_ms: Option<f64>,
+    pub p95_ms: Option<f64>,
+    pub p99_ms: Option<f64>,
+    /// CPU of the balancer in one request (us).
+    pub cpu_us: Option<f64>,
+    /// Whether nothing speaks against the measurement.
+    pub valid: bool,
 }
 
 /// One diagnosis.
@@ -262,6 +308,34 @@ impl Plan {
             (Some(recommendation), _) => recommendation.goal_met,
             (None, Some(capacity)) => capacity.limited_by != Kind::Failing,
             (None, None) => false,
+        }
+    }
+}
+
+impl BalancingCost {
+    pub fn new(cost: &capacity::balancing::BalancingCost, text: String) -> BalancingCost {
+        BalancingCost {
+            instances: cost.behind.measured.instances,
+            behind: Balanced::from(&cost.behind),
+            built_in: match &cost.queue {
+                CentralQueue::Measured(queue) => Some(Balanced::from(queue)),
+                CentralQueue::NotMeasured | CentralQueue::NoWorkload => None,
+            },
+            text,
+        }
+    }
+}
+
+impl From<&capacity::balancing::Balanced> for Balanced {
+    fn from(balanced: &capacity::balancing::Balanced) -> Balanced {
+        let measured = &balanced.measured;
+        Balanced {
+            throughput: measured.throughput,
+            p50_ms: measured.p50.map(to_ms),
+            p95_ms: measured.p95.map(to_ms),
+            p99_ms: measured.p99.map(to_ms),
+            cpu_us: balanced.cpu.map(|seconds| (seconds * 1e7).round() / 10.0),
+            valid: balanced.is_valid,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::document::resources::{Limits, Machine};
 use crate::document::times::to_ms;
 use crate::document::verdict::Verdict;
 use crate::process::exit_code::Signal;
+use crate::words;
 
 /// Everything that can be said, be it the whole answer or the part that a signal left.
 pub fn plan(
@@ -32,6 +33,7 @@ pub fn plan(
         invocation: None,
         machine: Machine::of(&known.machine),
         limits: Limits::of(&experiment.runnable.app.limits),
+        balancer: None,
         goal: goal(experiment),
         verdict: Verdict::Valid,
         verdict_reasons: Vec::new(),
@@ -55,6 +57,7 @@ pub fn plan(
         plan.stop = Some(Stop { reason: StopReason::Interrupted, explanation });
     }
     let contradictions = answer(known, &mut plan);
+    plan.balancer = balancer(known, &plan);
     verdict::judge(known, &mut plan, &contradictions);
     plan
 }
@@ -103,6 +106,21 @@ fn answer(known: &Evidence<'_>, plan: &mut Plan) -> Vec<Contradiction> {
     });
     plan.recommendation = Some(plan::Recommendation::from(&answer));
     contradictions
+}
+
+/// The balancer, where it is not Tenfold's own.
+fn balancer(known: &Evidence<'_>, plan: &Plan) -> Option<plan::Balancer> {
+    let settings = &known.experiment.balancer;
+    let name = settings.program.name();
+    let version = known.facts().balancer.as_deref()?.trim_start_matches(name).trim().to_owned();
+    let policy = settings.program.policy();
+    let answer = plan.recommendation.as_ref().map(|answer| answer.instances);
+    let cost = known.balancing_cost(answer).map(|cost| {
+        let text = words::balancing::describe(&cost, &known.goal(), name, policy);
+        plan::BalancingCost::new(&cost, text)
+    });
+    let (program, policy) = (name.to_owned(), policy.to_owned());
+    Some(plan::Balancer { program, version, policy, threads: settings.threads, cost })
 }
 
 fn probes<'a>(known: &'a Evidence<'_>) -> impl Iterator<Item = &'a Observation> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use capacity::Unsure;
 
 use super::Depth;
+use super::comparison::Instances;
 use super::probe::{Abort, Probe, Setting, WarmUp};
 use super::probe_timing::ProbeTiming;
 use super::session::{Session, Stage, bound, longest_wait};
@@ -21,6 +22,7 @@ impl Session<'_> {
         let all = self.confirmation(running) + self.confirmations(running);
         if self.known.one_more() == Some(running) && all <= self.budget.left() {
             self.attempt(running).await?;
+            self.compare_balancers(Instances::AsTheyRun).await?;
         }
         let (mut beside, mut was_answered) = (Vec::new(), false);
         loop {
@@ -34,6 +36,7 @@ impl Session<'_> {
                 }
                 self.require(instances).await?;
                 was_answered = true;
+                self.compare_balancers(Instances::AsTheyRun).await?;
             }
             let unsure = self.known.least_sure();
             let has_time = |instances: &usize| self.has_time_for(*instances);
@@ -45,6 +48,7 @@ impl Session<'_> {
             } else if let Some(next) = self.known.one_more().filter(has_time) {
                 self.attempt(next).await?;
             } else {
+                self.compare_balancers(Instances::Scaled).await?;
                 self.conclude(&beside, unsure);
                 return Ok(());
             }
@@ -71,7 +75,7 @@ impl Session<'_> {
     }
 
     fn has_time_for(&self, instances: usize) -> bool {
-        self.confirmation(instances) <= self.budget.left()
+        self.confirmation(instances) + self.comparison() <= self.budget.left()
     }
 
     /// Whether a probe of half the length can be made, which answers every user once: enough to tell whether one
@@ -130,6 +134,7 @@ impl Session<'_> {
             self.require(*instances).await?;
         }
         let lost: Vec<usize> = self.known.lost().collect();
+        self.compare_balancers(Instances::Scaled).await?;
         let (reason, but) = match lost.is_empty() {
             true => (StopReason::Swept, String::new()),
             false => (StopReason::Unmeasurable, format!(" but {}", listed(&lost))),
@@ -165,6 +170,19 @@ impl Session<'_> {
             }
             Depth::Sweep { .. } => timing,
         };
+        let probe = self.of_the_goal(instances, timing);
+        let observation = if are_new {
+            self.settled(&probe, Stage::Goal).await?
+        } else {
+            self.probe(&probe, Stage::Goal).await?
+        };
+        self.known.confirm(&observation);
+        Ok(())
+    }
+
+    /// The goal's workload on so many instances.
+    pub(super) fn of_the_goal(&self, instances: usize, timing: ProbeTiming) -> Probe {
+        let response = self.known.response(instances);
         let workload = match self.experiment.workload.pattern {
             Pattern::Closed { users, think } => {
                 // Everybody at once would be an artefact; they arrive over one cycle.
@@ -174,7 +192,7 @@ impl Session<'_> {
             }
             Pattern::Open { rate } => load::Workload::poisson(rate),
         };
-        let probe = Probe {
+        Probe {
             purpose: Purpose::Goal,
             instances,
             workload,
@@ -183,14 +201,7 @@ impl Session<'_> {
             warm_up: WarmUp::Time,
             max_errors: self.experiment.goal.max_errors,
             setting: Setting::default(),
-        };
-        let observation = if are_new {
-            self.settled(&probe, Stage::Goal).await?
-        } else {
-            self.probe(&probe, Stage::Goal).await?
-        };
-        self.known.confirm(&observation);
-        Ok(())
+        }
     }
 
     /// How long the goal's workload takes to be measured, whatever the budget.

@@ -8,6 +8,7 @@ mod unfairness;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use capacity::balancing::{Balanced, BalancingCost, CentralQueue};
 use capacity::{
     Bounds, Change, CoreTrial, DependencyUse, Failing, Filling, Finding, InFlightLimit, Kind,
     Ladder, Line, Load, Memory, Model, ModelInputs, Question, Quota, RetainedMemory, Rung,
@@ -214,7 +215,7 @@ impl<'a> Evidence<'a> {
         Saturation {
             dependency_demand: self.dependency_demand(),
             error: self.error(o),
-            ..o.saturation(self.balancer_slots())
+            ..o.saturation(self.kept_slots())
         }
     }
 
@@ -370,6 +371,29 @@ impl<'a> Evidence<'a> {
         let ladder = self.ladder().filter(Ladder::is_saturated)?;
         let rests = ladder.light_service() < SHORT_REQUEST_S || ladder.rests();
         Some(ladder.slots() + usize::from(rests))
+    }
+
+    /// Slots that the measured balancer keeps to.
+    fn kept_slots(&self) -> Option<usize> {
+        self.balancer_slots().filter(|_| self.experiment.balancer.program.has_queue())
+    }
+
+    /// What the measured balancer costs beside Tenfold's own queue, with `instances` as the answer.
+    pub fn balancing_cost(&self, instances: Option<usize>) -> Option<BalancingCost> {
+        let balanced = |o: &Observation| Balanced {
+            measured: o.measured(),
+            cpu: o.balancer_cores.map(|cores| cores / o.throughput().max(1e-9)),
+            is_valid: self.is_valid(o) || self.is_only_crowded(o),
+        };
+        let Some(instances) = instances else {
+            let (behind, queue) = (balanced(self.peak_rung()?), CentralQueue::NoWorkload);
+            return Some(BalancingCost { behind, queue });
+        };
+        let behind = balanced(self.confirmed_at(instances)?);
+        let mut measured = self.facts.behind_own_queue.iter();
+        let queue = measured.rfind(|o| o.instances() == instances).map(balanced);
+        let queue = queue.map_or(CentralQueue::NotMeasured, CentralQueue::Measured);
+        Some(BalancingCost { behind, queue })
     }
 
     pub fn measurements(&self) -> Vec<capacity::Measured> {

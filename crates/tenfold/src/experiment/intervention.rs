@@ -22,12 +22,7 @@ impl Session<'_> {
         for question in self.known.questions_of_one() {
             let setting = match question.change {
                 Change::NoBalancer => Setting {
-                    past_balancer: self
-                        .deployment
-                        .fleet()
-                        .members()
-                        .first()
-                        .map(|m| m.member.address),
+                    instead: self.deployment.fleet().members().first().map(|m| m.member.address),
                     ..Setting::default()
                 },
                 _ => Setting { generator_threads: 2, ..Setting::default() },

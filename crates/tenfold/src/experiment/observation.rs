@@ -20,11 +20,13 @@ use super::calibration::{
     SNAPSHOT_INTERVAL, SOCKET_SNAPSHOTS,
 };
 use super::probe::Probe;
+use crate::config::BalancerProgram;
 use crate::document::plan::{self, Purpose};
 use crate::document::resources::Limited;
 use crate::document::times::Times;
 use crate::document::times::times;
 use crate::document::verdict::Verdict;
+use crate::external::External;
 use crate::service::cpu_use::{self, CpuUse};
 use crate::service::deployment::Deployment;
 use crate::words::number::percent;
@@ -43,6 +45,8 @@ pub struct Edges {
     after: Snapshot,
     /// Instances that died at their memory limit.
     memory_kills: u32,
+    /// Whose queue turned requests away.
+    balancer: BalancerProgram,
     /// Connections of the first instance, as they usually are while the load still runs.
     sockets: Option<Sockets>,
     /// Connections of what instances lean on, by its name.
@@ -69,6 +73,9 @@ pub struct Observation {
     pub run_wait: Option<f64>,
     /// Cores of balancer and generator.
     pub relay_cores: f64,
+    /// Those of the balancer, where it was seen. Earlier recordings do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balancer_cores: Option<f64>,
     pub balancer_thread: f64,
     pub generator_thread: f64,
     /// Cores of the machine that were busy.
@@ -130,6 +137,7 @@ impl Mark {
             before: self.balancer,
             after: deployment.balancer.snapshot(),
             memory_kills: deployment.memory_kills().saturating_sub(self.memory_kills),
+            balancer: deployment.external().map_or(BalancerProgram::Tenfold, External::program),
             dependency_sockets: deployment.dependency_sockets(),
             sockets: usual_sockets(deployment, purpose).await,
         }
@@ -168,6 +176,7 @@ impl Observation {
             busiest_thread: apps.iter().filter_map(|u| cpu_use::busiest(u)).reduce(f64::max),
             run_wait: apps.iter().map(|u| u.run_queue_wait).sum(),
             relay_cores: cpu.relay(),
+            balancer_cores: cpu.balancer,
             balancer_thread: cpu.balancer_thread,
             generator_thread: cpu.generator_thread,
             busy_cores: cpu.machine,
@@ -527,10 +536,14 @@ fn is_of_a_crowd(reason: &Reason) -> bool {
 fn describe(reason: &Reason, report: &Report, edges: &Edges) -> String {
     match reason {
         Reason::ManyErrors { ratio, .. } if 2 * edges.refused() > report.error_count() => format!(
-            "{} of the requests failed, most of them with 503 from Tenfold's own queue, as they would \
+            "{} of the requests failed, most of them with 503 from {}, as they would \
              have waited for too long there, and percentiles describe only the others: more was sent \
              than the instances complete; lower the rate, or allow more of them (--max-instances)",
-            percent(*ratio)
+            percent(*ratio),
+            match edges.balancer {
+                BalancerProgram::Tenfold => "Tenfold's own queue".to_owned(),
+                other => format!("the queue of {}", other.name()),
+            }
         ),
         _ => cpu_use::describe(reason),
     }

@@ -39,13 +39,13 @@ pub struct Probe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// Where the load goes instead of to the balancer.
-    pub past_balancer: Option<SocketAddr>,
+    pub instead: Option<SocketAddr>,
     pub generator_threads: usize,
 }
 
 impl Default for Setting {
     fn default() -> Setting {
-        Setting { past_balancer: None, generator_threads: 1 }
+        Setting { instead: None, generator_threads: 1 }
     }
 }
 
@@ -69,6 +69,11 @@ pub enum Abort {
 }
 
 impl Probe {
+    /// Whether it is no point of the curve: the goal's workload, but not behind the balancer that is measured.
+    pub fn is_comparison(&self) -> bool {
+        self.purpose == Purpose::Goal && self.setting.instead.is_some()
+    }
+
     /// Measures.
     pub async fn measure(
         &self,
@@ -88,7 +93,7 @@ impl Probe {
     }
 
     fn load(&self, deployment: &Deployment, request: &Request) -> load::Config {
-        let address = self.setting.past_balancer.unwrap_or_else(|| deployment.address());
+        let address = self.setting.instead.unwrap_or_else(|| deployment.address());
         let mut config = load::Config::new(request.target(address), self.workload.clone());
         config.timeout = self.timeout;
         config.threads = self.setting.generator_threads;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::evidence::{Evidence, Facts};
 use super::{Depth, Experiment, SuspectAnswer};
-use crate::config::{Goal, Pattern};
+use crate::config::{BalancerProgram, Goal, Pattern};
 use crate::document::resources::{Limits, Machine};
 use crate::store::file;
 
@@ -27,6 +27,8 @@ pub struct Recording {
 struct Asked {
     command: Vec<String>,
     limits: Option<Limits>,
+    #[serde(default)]
+    balancer: BalancerProgram,
     pattern: Pattern,
     goal: Goal,
     max_instances: usize,
@@ -39,6 +41,7 @@ impl Asked {
         Asked {
             command: experiment.runnable.source.words(),
             limits: Limits::of(&experiment.runnable.app.limits),
+            balancer: experiment.balancer.program,
             pattern: experiment.workload.pattern,
             goal: experiment.goal,
             max_instances: experiment.max_instances,

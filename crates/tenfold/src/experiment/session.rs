@@ -52,16 +52,12 @@ impl<'a> Session<'a> {
             room.files
         );
         let runnable = experiment.runnable.clone();
-        let deployment = Deployment::to_measure(runnable, UNLIMITED_SLOTS, wait, patience).await?;
-        Ok(Session {
-            experiment,
-            stop,
-            progress,
-            budget,
-            deployment,
-            start_up: 0.0,
-            known: Evidence::new(experiment, Machine::read(), room),
-        })
+        let behind = &experiment.balancer;
+        let deployment =
+            Deployment::to_measure(runnable, behind, UNLIMITED_SLOTS, wait, patience).await?;
+        let mut known = Evidence::new(experiment, Machine::read(), room);
+        known.learn().balancer = deployment.external().map(|external| external.name().to_owned());
+        Ok(Session { experiment, stop, progress, budget, deployment, start_up: 0.0, known })
     }
 
     /// Ends the instances.
@@ -99,7 +95,8 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         self.intervene_at_one().await?;
-        self.deployment.apps[0].set_slots(self.known.balancer_slots().unwrap_or(UNLIMITED_SLOTS));
+        let slots = self.known.balancer_slots().unwrap_or(UNLIMITED_SLOTS);
+        self.deployment.apps[0].set_slots(slots).await.map_err(Abort::Failed)?;
         if self.known.has_room_for_two() {
             self.measure_two().await?;
             self.intervene_at_two().await?;
@@ -383,7 +380,9 @@ impl<'a> Session<'a> {
                 self.known.learn().deaths.insert(member.name, past);
             }
         }
-        if let Ok(observed) = &observed {
+        if let Ok(observed) = &observed
+            && !probe.is_comparison()
+        {
             self.progress.measured(&observed.probe);
         }
         observed
@@ -452,6 +451,11 @@ pub(super) enum Stage {
 }
 
 fn describe(probe: &Probe) -> String {
+    let behind = if probe.is_comparison() { ", behind the built-in queue" } else { "" };
+    describe_load(probe) + behind
+}
+
+fn describe_load(probe: &Probe) -> String {
     let instances = match probe.instances {
         1 => "1 instance".to_owned(),
         n => format!("{n} instances"),

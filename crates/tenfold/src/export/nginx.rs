@@ -8,7 +8,7 @@ use super::settings::{Settings, time};
 use crate::external::nginx::{MOST_IDLE, site};
 
 pub fn render(settings: &Settings) -> Vec<Rendered> {
-    let Settings { name, slots, app, .. } = settings;
+    let Settings { name, slots, app, measured_behind, .. } = settings;
     let mut text = settings.heading(&format!(
         "{name}.conf: {name} behind nginx. It is included in `http`, as from /etc/nginx/conf.d."
     ));
@@ -17,13 +17,18 @@ pub fn render(settings: &Settings) -> Vec<Rendered> {
     let servers: Vec<SocketAddr> =
         settings.ports.iter().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, *port))).collect();
     let failing = comment(4, "One that fails is left out for a second at a time.");
+    let waits = match measured_behind.as_deref() {
+        Some("nginx") => "they wait in the instances, as when the plan was measured behind nginx",
+        _ => {
+            "they wait in the instances, and the slowest answers come later than from the queue of the plan"
+        }
+    };
     let queueless = comment(4, &settings.slots_comment())
         + &comment(
             4,
             &format!(
                 "nginx has no queue: with max_conns={slots} it would answer 502 to every further request. Without, \
-                 they wait in the instances, and the slowest answers come later than from the one queue of the plan. \
-                 HAProxy has such a queue (--to haproxy)."
+                 {waits}. HAProxy has a queue (--to haproxy)."
             ),
         );
     let idle = (settings.instances * slots).clamp(1, MOST_IDLE);

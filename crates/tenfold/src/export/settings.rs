@@ -40,6 +40,8 @@ pub struct Settings {
     pub limits_why: String,
     pub command: Vec<String>,
     pub app: AppSettings,
+    /// The balancer behind which it was measured, where that was not Tenfold's own queue.
+    pub measured_behind: Option<String>,
     /// What must be known of the plan before its numbers are used, a sentence each.
     pub warnings: Vec<String>,
     /// Those of the user's own, if instances are units of a template.
@@ -133,6 +135,7 @@ impl Settings {
             limits_why: limits_why(plan),
             command: command(plan, &app),
             app,
+            measured_behind: plan.balancer.as_ref().map(|balancer| balancer.program.clone()),
             warnings,
             ports: units.as_ref().map_or(ports, |units| units.ports.clone()),
             units,

@@ -24,6 +24,8 @@ pub struct Server {
     pub id: u64,
     pub name: String,
     pub address: SocketAddr,
+    /// Requests at once in it, where the program has a queue.
+    pub slots: usize,
     /// It gets no new request.
     pub draining: bool,
 }

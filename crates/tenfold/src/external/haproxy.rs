@@ -40,10 +40,17 @@ pub struct Haproxy {
     /// Where it logs.
     requests: Arc<OwnedFd>,
     /// The servers that it has, by name.
-    known: Mutex<BTreeMap<String, Standing>>,
+    known: Mutex<BTreeMap<String, Told>>,
 }
 
 /// What HAProxy was told of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Told {
+    standing: Standing,
+    slots: usize,
+}
+
+/// Whether it gets requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Ready,
@@ -83,7 +90,7 @@ impl Haproxy {
                            http-request disable-l7-retry unless { method GET HEAD OPTIONS }\n"
             .to_owned();
         for server in servers.iter().filter(|server| !server.draining) {
-            let _ = writeln!(backend, "    server {} {}", self.key(server), self.keywords(server));
+            let _ = writeln!(backend, "    server {} {}", self.key(server), keywords(server));
         }
         text + &sections::sections(&Sections {
             name: &site.name,
@@ -94,10 +101,6 @@ impl Haproxy {
                        %ST,%Ta,%TR,%Tw,%s,%rc,%ts,%B\n",
             backend: &backend,
         })
-    }
-
-    fn keywords(&self, server: &Server) -> String {
-        format!("{} maxconn {}", server.address, self.site.slots)
     }
 
     fn write_file(&self, servers: &[Server]) -> Result<(), String> {
@@ -138,7 +141,7 @@ impl Haproxy {
 
     async fn add(&self, server: &Server) -> Result<(), String> {
         let place = format!("{}/{}", self.site.name, self.key(server));
-        self.order(&format!("add server {place} {}", self.keywords(server)), "registered").await?;
+        self.order(&format!("add server {place} {}", keywords(server)), "registered").await?;
         self.order(&format!("enable server {place}"), "").await
     }
 
@@ -151,7 +154,7 @@ impl Haproxy {
         deleted.is_ok_and(|answer| answer.contains("deleted"))
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Standing>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Told>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -164,7 +167,7 @@ impl Engine for Haproxy {
 
     async fn write(&self, servers: &[Server]) -> Result<(), String> {
         let ready = servers.iter().filter(|server| !server.draining);
-        *self.known() = ready.map(|server| (self.key(server), Standing::Ready)).collect();
+        *self.known() = ready.map(|server| (self.key(server), Told::of(server))).collect();
         self.write_file(servers)
     }
 
@@ -183,13 +186,18 @@ impl Engine for Haproxy {
         self.write_file(servers)?;
         let before = self.known().clone();
         for server in servers {
-            let name = self.key(server);
-            let now = if server.draining { Standing::Draining } else { Standing::Ready };
+            let (name, now) = (self.key(server), Told::of(server));
+            let place = format!("{}/{name}", self.site.name);
             match before.get(&name) {
-                None if now == Standing::Ready => self.add(server).await?,
-                Some(Standing::Ready) if now == Standing::Draining => {
-                    let place = format!("{}/{name}", self.site.name);
-                    self.order(&format!("set server {place} state drain"), "").await?;
+                None if now.standing == Standing::Ready => self.add(server).await?,
+                Some(told) if told.standing == Standing::Ready => {
+                    if now.standing == Standing::Draining {
+                        self.order(&format!("set server {place} state drain"), "").await?;
+                    }
+                    if now.slots != told.slots {
+                        let slots = now.slots;
+                        self.order(&format!("set maxconn server {place} {slots}"), "").await?;
+                    }
                 }
                 _ => continue,
             }
@@ -201,7 +209,9 @@ impl Engine for Haproxy {
                 self.known().remove(name);
             } else {
                 // Tried again with the next change.
-                self.known().insert(name.clone(), Standing::Leaving);
+                if let Some(told) = self.known().get_mut(name) {
+                    told.standing = Standing::Leaving;
+                }
             }
         }
         Ok(())
@@ -227,6 +237,17 @@ impl Engine for Haproxy {
     fn stop_signal(&self) -> CompanionSignal {
         CompanionSignal::User1
     }
+}
+
+impl Told {
+    fn of(server: &Server) -> Told {
+        let standing = if server.draining { Standing::Draining } else { Standing::Ready };
+        Told { standing, slots: server.slots }
+    }
+}
+
+fn keywords(server: &Server) -> String {
+    format!("{} maxconn {}", server.address, server.slots)
 }
 
 /// Requests in flight at a server, and those that wait for it, from `show stat`.

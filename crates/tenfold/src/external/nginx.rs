@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use balancer::Unserved;
-use fleet::{Companion, CompanionSignal};
+use fleet::{Companion, CompanionSignal, Exit, Logs, ProcessHost};
 use procfs::net::TcpState;
 use procfs::process::{Process, all_processes};
 use rustix::process::{Resource, getrlimit};
@@ -37,6 +37,9 @@ const PACE: Duration = Duration::from_secs(1);
 /// The first version that can leave the log alone that it was built with.
 const LOG_OPTION: Version = Version(1, 19, 5);
 
+/// Lines of a failed test among which its reason is.
+const QUOTABLE_LINES: usize = 10;
+
 /// Connections of a worker where files may be open without a limit.
 const MOST_CONNECTIONS: u64 = 65_536;
 
@@ -45,6 +48,8 @@ pub struct Nginx {
     site: Site,
     directory: PathBuf,
     sockets: Vec<Arc<OwnedFd>>,
+    /// What its test of a file runs beside, and where that prints.
+    beside: (Arc<ProcessHost>, Logs),
     /// The number of the last file, which a worker that has read it answers.
     generation: AtomicU64,
 }
@@ -55,9 +60,11 @@ impl Nginx {
         site: Site,
         directory: &Path,
         sockets: Vec<Arc<OwnedFd>>,
+        beside: (Arc<ProcessHost>, Logs),
     ) -> Nginx {
         let directory = directory.to_owned();
-        Nginx { installation, site, directory, sockets, generation: AtomicU64::new(0) }
+        let generation = AtomicU64::new(0);
+        Nginx { installation, site, directory, sockets, beside, generation }
     }
 
     fn configuration(&self, servers: &[Server], generation: u64) -> String {
@@ -117,16 +124,20 @@ impl Nginx {
             format!("cannot write {}: {error}; free some space", file.display())
         };
         std::fs::write(&new, self.configuration(servers, generation)).map_err(failed)?;
-        let mut test = tokio::process::Command::from(self.base(&new));
-        let tested = test.args(["-t", "-q"]).output().await.map_err(|error| {
+        let mut test = self.base(&new);
+        test.args(["-t", "-q"]);
+        // It opens the pipe of the log, which would hold it for ever if Tenfold were killed meanwhile.
+        let (host, logs) = &self.beside;
+        let tested = host.accompany("nginx", test, Vec::new(), logs).await;
+        let mut tested = tested.map_err(|error| {
             format!("nginx cannot be run: {error}; install it again, or leave out --balancer")
         })?;
-        if !tested.status.success() {
-            let said = String::from_utf8_lossy(&tested.stderr);
-            let first = said.lines().find(|line| line.contains("[emerg]")).or(said.lines().next());
+        if tested.exited().await != Exit::Code(0) {
+            let said = tested.last_lines(QUOTABLE_LINES);
+            let first = said.iter().find(|line| line.contains("[emerg]")).or(said.first());
             return Err(format!(
                 "nginx refuses its configuration: {}; mend that, or leave out --balancer",
-                first.unwrap_or("it does not say why")
+                first.map_or("it does not say why", String::as_str)
             ));
         }
         std::fs::rename(&new, &file).map_err(failed)

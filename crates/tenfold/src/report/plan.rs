@@ -8,7 +8,7 @@ use capacity::cost::price::CpuKind;
 use super::section::Section;
 use super::table::Table;
 use crate::document::cost::{Cost, NeedsFrom};
-use crate::document::plan::{Goal, Plan, Point, Purpose};
+use crate::document::plan::{Balancer, Goal, Plan, Point, Purpose};
 use crate::document::resources::{Limits, Machine};
 use crate::document::verdict::Verdict;
 use crate::words::number::{cores, counted, percent, rate, time};
@@ -65,7 +65,9 @@ pub(super) fn answer(plan: &Plan) -> Vec<String> {
         let end = if clause.ends_with('.') { "" } else { "." };
         format!("{}{}{end}", first.unwrap_or_default(), letters.as_str())
     };
-    clauses(answer).map(line).collect()
+    let cost = plan.balancer.as_ref().and_then(|balancer| balancer.cost.as_ref());
+    let cost = cost.map(|cost| format!("{}.", cost.text));
+    clauses(answer).map(line).chain(cost).collect()
 }
 
 /// The parts of a sentence that semicolons separate, but for those within brackets.
@@ -107,7 +109,8 @@ pub fn goal(goal: &Goal) -> String {
 fn surroundings(plan: &Plan) -> String {
     let limits = held_to(plan).map_or_else(String::new, |limits| format!("{limits}.\n"));
     format!(
-        "{limits}Command: {}\nMachine: {}, shared by app, balancer and load generator; {:.0} s\n",
+        "{limits}{}Command: {}\nMachine: {}, shared by app, balancer and load generator; {:.0} s\n",
+        behind(plan).map_or_else(String::new, |balancer| format!("Balancer: {balancer}\n")),
         plan.command.join(" "),
         machine(&plan.machine),
         plan.duration_s
@@ -120,6 +123,12 @@ pub(super) fn machine(machine: &Machine) -> String {
         format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
     });
     format!("{}, {memory}, {}", cores(machine.cores), machine.kernel)
+}
+
+/// The balancer, where it is not Tenfold's own.
+pub(super) fn behind(plan: &Plan) -> Option<String> {
+    let Balancer { program, version, policy, threads, .. } = plan.balancer.as_ref()?;
+    Some(format!("{program} {version} by {policy}, {}", counted(*threads, "thread")))
 }
 
 /// The limits of each instance in a sentence, if there are any.

@@ -41,7 +41,7 @@ impl CpuUse {
         let foreign = machine.online_cores.saturating_sub(machine.cores) as f64;
         CpuUse {
             app,
-            balancer: balancer.map(|u| u.cpu_cores),
+            balancer: balancer.map(|u| of_balancer(u, usage.seconds)),
             generator,
             dependencies,
             balancer_thread: balancer.and_then(busiest).unwrap_or(0.0),
@@ -129,6 +129,15 @@ pub fn busiest(u: &TargetUsage) -> Option<f64> {
     u.busiest_thread.as_ref().map(|thread| thread.cores)
 }
 
+/// Cores of a balancer, seen for so many seconds. Where a single thread does all, nanoseconds are more exact than
+/// the ticks of its processes, as of nginx's master and its worker.
+fn of_balancer(u: &TargetUsage, seconds: f64) -> f64 {
+    match busiest(u) {
+        Some(thread) if (u.cpu_cores - thread) * seconds <= TICKS * u.processes as f64 => thread,
+        thread => u.cpu_cores.max(thread.unwrap_or(0.0)),
+    }
+}
+
 /// A process is counted in ticks (s), twice: in the program and in the kernel.
 const TICKS: f64 = 2.0 * 0.01;
 
@@ -214,6 +223,14 @@ mod tests {
         assert_eq!(cores(&seen(0.8, Some(0.05), 1), 2.0), 0.8);
         assert_eq!(cores(&seen(0.8, None, 1), 2.0), 0.8);
         assert_eq!(cores(&seen(1.6, Some(0.9), 4), 2.0), 1.6);
+    }
+
+    #[test]
+    fn the_worker_of_a_balancer_is_counted_in_nanoseconds() {
+        let nginx = TargetUsage { processes: 2, ..seen(0.02, Some(0.004), 2) };
+        assert_eq!(of_balancer(&nginx, 2.0), 0.004);
+        let two_workers = TargetUsage { processes: 3, ..seen(1.2, Some(0.6), 3) };
+        assert_eq!(of_balancer(&two_workers, 2.0), 1.2);
     }
 
     #[test]

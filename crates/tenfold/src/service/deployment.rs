@@ -1,8 +1,9 @@
 //! The fleets behind the balancer, watched: what `plan` measures and `up` runs.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use observe::{Observer, Recorder, Sockets, Target};
 use rustix::process::{Resource, getrlimit};
 use tokio::task::JoinSet;
 
-use crate::config::{self, BalancerProgram, Runnable};
+use crate::config::{self, BalancerProgram, MeasuredBalancer, Runnable};
 use crate::external::engine::Server;
 use crate::external::{External, Setup, Site};
 use crate::process::sched_slice;
@@ -48,6 +49,10 @@ pub struct Deployment {
     dependencies: Vec<String>,
     /// The balancer in the place of Tenfold's own, which then only counts.
     external: Option<Arc<External>>,
+    /// Its process.
+    external_pid: Arc<AtomicU32>,
+    /// Where Tenfold's own serves too, beside another one.
+    own_address: Option<SocketAddr>,
     /// Where the balancer listens.
     pub addresses: Vec<Address>,
     /// Taken when everything ends.
@@ -55,9 +60,11 @@ pub struct Deployment {
 }
 
 /// Another balancer than Tenfold's own.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Other {
     pub program: BalancerProgram,
+    /// Its own listener. Without one it is given those of Tenfold's own balancer, which then accepts nothing.
+    pub listener: Option<TcpListener>,
     /// Where its output goes.
     pub logs: PathBuf,
     /// Time for its requests in flight when one of its processes ends.
@@ -133,10 +140,6 @@ impl Deployment {
             name: balancing.apps[0].name.clone(),
             listen: Vec::new(),
             threads: std::mem::replace(&mut balancing.threads, 1),
-            slots: match apps[0].backend.slots {
-                Slots::Fixed(slots) => slots,
-                Slots::Auto => config::SLOTS,
-            },
             queue: balancing.apps[0].queue,
             timeouts: balancing.timeouts,
             body_bytes: balancing.limits.body_bytes,
@@ -150,13 +153,19 @@ impl Deployment {
         let own = std::process::id().cast_signed();
         recorder.watch(Target::threads(BALANCER, own, balancer.handle().thread_ids()));
         let drivers = Drivers::new()?;
+        let apart = other.listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let mut deployment = Deployment {
             apps: Vec::new(),
             dependencies: Vec::new(),
             balancer: balancer.handle(),
             recorder,
-            addresses: balancer.addresses().to_vec(),
+            addresses: match apart {
+                Some(address) => vec![address.into()],
+                None => balancer.addresses().to_vec(),
+            },
             external: None,
+            external_pid: Arc::default(),
+            own_address: apart.map(|_| balancer.local_addr()),
             data_plane: Mutex::new(Some(balancer)),
         };
         let mut behind = site.map(|site| (other, site));
@@ -166,7 +175,7 @@ impl Deployment {
         Ok(deployment)
     }
 
-    /// Another balancer on the sockets of this one, which then accepts nothing.
+    /// Another balancer on its own listener, or on the sockets of this one, which then accepts nothing.
     fn behind(
         &self,
         other: Other,
@@ -177,7 +186,12 @@ impl Deployment {
     ) -> anyhow::Result<External> {
         let (recorder, balancer, state) =
             (Arc::clone(&self.recorder), self.balancer.clone(), Arc::clone(state));
-        let sockets = self.balancer.listening_sockets()?.into_iter().map(Arc::new).collect();
+        let pid = Arc::clone(&self.external_pid);
+        let sockets = match other.listener {
+            Some(listener) => vec![listener.into()],
+            None => self.balancer.listening_sockets()?,
+        };
+        let sockets = sockets.into_iter().map(Arc::new).collect();
         External::prepare(Setup {
             program: other.program,
             host,
@@ -185,8 +199,9 @@ impl Deployment {
             sockets,
             logs: other.logs,
             directory: state_dir::balancer()?,
-            started: Box::new(move |pid| {
-                recorder.watch(Target::group(BALANCER, pid.cast_signed()));
+            started: Box::new(move |started| {
+                pid.store(started, Ordering::Relaxed);
+                recorder.watch(Target::group(BALANCER, started.cast_signed()));
             }),
             answered: Box::new(move |logged| {
                 let backend = |id: u64| lock(&state).backend(id);
@@ -249,16 +264,28 @@ impl Deployment {
         }
     }
 
-    /// One app behind a balancer of one thread, to measure it for at most `patience`; a request waits
-    /// for a slot for at most `wait`. Its share of the cores is known, and it carries more than the
-    /// generator sends.
+    /// One app behind a balancer, to measure it for at most `patience`; a request waits for a slot for at most
+    /// `wait`. Tenfold's own balancer has one thread: its share of the cores is known, and it carries more than
+    /// the generator sends.
     pub async fn to_measure(
         mut runnable: Runnable,
+        behind: &MeasuredBalancer,
         slots: usize,
         wait: Duration,
         patience: Duration,
     ) -> anyhow::Result<Deployment> {
-        let mut balancing = balancer::Config { threads: 1, ..balancer::Config::default() };
+        let MeasuredBalancer { program, threads, timeouts } = *behind;
+        let mut balancing = balancer::Config { threads, timeouts, ..balancer::Config::default() };
+        let other = match program {
+            BalancerProgram::Tenfold => Other::default(),
+            _ => Other {
+                program,
+                // Tenfold's own is measured beside it.
+                listener: Some(balancer::listen_tcp(SocketAddr::from(([127, 0, 0, 1], 0)))?),
+                logs: state_dir::logs()?,
+                drain: CLOSING,
+            },
+        };
         let queue = &mut balancing.apps[0].queue;
         (queue.length, queue.wait) = (QUEUE_LENGTH, wait.min(balancer::Timeouts::MAX));
         balancing.timeouts.response = patience.min(balancer::Timeouts::MAX);
@@ -272,7 +299,7 @@ impl Deployment {
         }
         let to_run = vec![ToRun::only(runnable, slots)];
         let mut deployment =
-            Deployment::new(balancing, Other::default(), to_run, Inherited::default()).await?;
+            Deployment::new(balancing, other, to_run, Inherited::default()).await?;
         deployment.watch_dependencies(dependencies);
         deployment.open();
         Ok(deployment)
@@ -310,9 +337,25 @@ impl Deployment {
         self.external.as_deref()
     }
 
+    /// Where Tenfold's own balancer serves the same instances, if another one is measured.
+    pub fn own_address(&self) -> Option<SocketAddr> {
+        self.own_address
+    }
+
+    /// Whose usage goes by the name of the balancer: Tenfold's own threads, or the processes of another one.
+    pub fn watch_balancer(&self, program: BalancerProgram) {
+        let (own, pid) = (std::process::id(), self.external_pid.load(Ordering::Relaxed));
+        self.recorder.watch(match program {
+            BalancerProgram::Tenfold => {
+                Target::threads(BALANCER, own.cast_signed(), self.balancer.thread_ids())
+            }
+            _ => Target::group(BALANCER, pid.cast_signed()),
+        });
+    }
+
     /// Begins to accept connections. Another balancer does with its first server.
     pub fn open(&self) {
-        if self.external.is_some() {
+        if self.external.is_some() && self.own_address.is_none() {
             return;
         }
         let mut data_plane = self.data_plane.lock().unwrap_or_else(PoisonError::into_inner);
@@ -374,11 +417,17 @@ impl Deployment {
 
 impl RunningApp {
     /// How many requests each instance may have in flight, those that come later too.
-    pub fn set_slots(&self, slots: usize) {
-        let mut state = self.members.lock();
-        state.template.slots = slots.into();
-        for id in state.backends.values() {
-            self.members.balancer.set_slots(*id, slots);
+    pub async fn set_slots(&self, slots: usize) -> anyhow::Result<()> {
+        {
+            let mut state = self.members.lock();
+            state.template.slots = slots.into();
+            for id in state.backends.values() {
+                self.members.balancer.set_slots(*id, slots);
+            }
+        }
+        match &self.members.external {
+            Some(external) => external.set_slots(slots).await.map_err(anyhow::Error::msg),
+            None => Ok(()),
         }
     }
 }
@@ -457,19 +506,25 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 impl Membership for Members {
     async fn join(&self, member: &Member) -> Result<(), StartError> {
         watch(&self.recorder, &member.name, member.extent);
-        {
+        let slots = {
             let mut state = self.lock();
             let (name, address) = (member.name.clone(), member.address.into());
             let backend = Backend { name, address, ..state.template.clone() };
+            let slots = backend.slots;
             let id = self.balancer.add(self.app, backend);
             state.backends.insert(member.id, id);
             state.places.insert(member.index, (member.handle.clone(), member.address));
-        }
+            slots
+        };
         let Some(external) = &self.external else { return Ok(()) };
         let server = Server {
             id: member.id,
             name: member.name.clone(),
             address: member.address,
+            slots: match slots {
+                Slots::Fixed(slots) => slots,
+                Slots::Auto => config::SLOTS,
+            },
             draining: false,
         };
         let joined = external.join(server).await;

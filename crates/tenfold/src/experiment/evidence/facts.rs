@@ -18,6 +18,12 @@ pub struct Facts {
     pub second: Option<Observation>,
     /// The goal's workload, in the order in which it was measured.
     pub confirmed: Vec<Observation>,
+    /// The same behind Tenfold's own queue, where another balancer is measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub behind_own_queue: Vec<Observation>,
+    /// Name and version of that other balancer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balancer: Option<String>,
     /// What was changed to tell explanations apart, and what it showed.
     pub trials: Vec<Trial>,
     /// Counts that could not be measured.

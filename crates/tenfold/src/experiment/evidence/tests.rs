@@ -4,7 +4,7 @@ use capacity::recommendation::reason::{Head, Obstacle};
 use fleet::Past;
 
 use super::*;
-use crate::config::{Goal, InstanceSource, Request, Runnable, Workload};
+use crate::config::{Goal, InstanceSource, MeasuredBalancer, Request, Runnable, Workload};
 use crate::document::resources::Limited;
 use crate::experiment::observation::tests::seen;
 use crate::experiment::{Depth, SuspectAnswer};
@@ -20,6 +20,7 @@ pub fn experiment() -> Experiment {
             source: InstanceSource::Processes(program),
             watched: Vec::new(),
         },
+        balancer: MeasuredBalancer::default(),
         workload: Workload { pattern: Pattern::Open { rate: 200.0 }, request },
         goal: Goal { p95: Some(Duration::from_millis(100)), p99: None, max_errors: 0.01 },
         max_instances: 8,

@@ -3,6 +3,7 @@
 use capacity::finding::fairness::{Loaded, most_unfair};
 
 use super::Evidence;
+use crate::config::BalancerProgram;
 use crate::document::plan::Probe;
 use crate::words::number::{rate, time};
 
@@ -13,7 +14,7 @@ impl Evidence<'_> {
         let alone = first.probe.latency_ms;
         let loaded: Vec<Loaded> = rest.iter().filter_map(|o| loaded(&o.probe)).collect();
         let unfair = most_unfair(alone.p50? / alone.mean?, &loaded)?;
-        Some(describe(&unfair, self.balancer_slots()))
+        Some(describe(&unfair, self.balancer_slots(), self.experiment.balancer.program))
     }
 }
 
@@ -23,9 +24,13 @@ fn loaded(probe: &Probe) -> Option<Loaded> {
     Some(Loaded { concurrency: probe.users?, throughput: probe.throughput, p50, p95 })
 }
 
-fn describe(unfair: &Loaded, slots: Option<usize>) -> String {
+fn describe(unfair: &Loaded, slots: Option<usize>, program: BalancerProgram) -> String {
     let Loaded { concurrency, throughput, p50, p95 } = *unfair;
     let limit = match slots {
+        _ if !program.has_queue() => format!(
+            "{} cannot hold requests back: take --balancer haproxy or Tenfold's own",
+            program.name()
+        ),
         Some(slots) => format!("Send an instance at most {slots} at once (--slots {slots})"),
         None => "Send an instance fewer at once (--slots)".to_owned(),
     };
@@ -47,7 +52,7 @@ mod tests {
     #[test]
     fn unfair_service_is_told_with_numbers_and_remedy() {
         let puma = Loaded { concurrency: 16, throughput: 310.4, p50: 0.016, p95: 0.3584 };
-        let said = describe(&puma, Some(5));
+        let said = describe(&puma, Some(5), BalancerProgram::Tenfold);
         for part in [
             "With 16 requests in flight",
             "median is 16 ms",
@@ -56,5 +61,10 @@ mod tests {
         ] {
             assert!(said.contains(part), "no `{part}` in {said}");
         }
+        let nginx = describe(&puma, Some(5), BalancerProgram::Nginx);
+        assert!(
+            nginx.contains("nginx cannot hold requests back") && !nginx.contains("--slots"),
+            "{nginx}"
+        );
     }
 }

@@ -37,6 +37,7 @@ pub fn seen(instances: usize, users: Option<usize>, throughput: f64, beside: f64
         busiest_thread: None,
         run_wait: None,
         relay_cores: 0.0,
+        balancer_cores: None,
         balancer_thread: 0.0,
         generator_thread: 0.0,
         busy_cores: Some(app_cores + beside),

@@ -6,7 +6,7 @@ use capacity::InFlightLimit;
 use serde_json::Value;
 
 use super::*;
-use crate::config::{InstanceSource, Request, Runnable, Workload};
+use crate::config::{InstanceSource, MeasuredBalancer, Request, Runnable, Workload};
 use crate::experiment::answer;
 
 /// Processors differ in the last digits of logarithms and powers.
@@ -53,6 +53,7 @@ impl Asked {
                 source: InstanceSource::Processes(program),
                 watched: Vec::new(),
             },
+            balancer: MeasuredBalancer { program: self.balancer, ..MeasuredBalancer::default() },
             workload: Workload { pattern: self.pattern, request },
             goal: self.goal,
             max_instances: self.max_instances,
