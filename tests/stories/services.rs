@@ -222,3 +222,55 @@ fn services_are_planned_as_processes_are() {
     plan.wait().unwrap();
     eventually("nothing is left", || left(&machine).is_empty());
 }
+
+#[test]
+fn kept_services_run_on_and_are_taken_over_by_the_next_up() {
+    let _machine = shared();
+    let Some((machine, app)) = boot() else { return };
+    let up = "up --listen 127.0.0.1:0 --driver systemd --keep";
+    let refused = machine.tenfold(&format!("up --keep {app}")).output().unwrap();
+    assert!(said(&refused).contains("only systemd keeps instances"), "{}", said(&refused));
+    let pids = || -> Vec<String> {
+        services(&machine).iter().map(|unit| property(&machine, unit, "MainPID")).collect()
+    };
+    let end = |mut up: Serving, signal: Signal| {
+        send(tenfold_of(&up), signal);
+        up.child.wait().unwrap();
+    };
+
+    let first = machine.serve(&format!("{up} -n 2 {app}"));
+    let started = pids();
+    assert_eq!(started.len(), 2);
+    end(first, Signal::TERM);
+    assert_eq!(pids(), started, "they run on");
+
+    let second = machine.serve(&format!("{up} {app}"));
+    assert!(machine.get(&second, "/").is_ok());
+    let stranger = machine.serve(&format!("{up} {app}"));
+    assert_eq!(pids().len(), 3, "a second Tenfold has one of its own, and takes none away");
+    end(stranger, Signal::TERM);
+    let is_strange = |unit: &String| !started.contains(&property(&machine, unit, "MainPID"));
+    let strange = services(&machine).into_iter().find(is_strange).unwrap();
+    machine.systemctl(&format!("stop {strange}"));
+    end(second, Signal::KILL);
+    // One that keeps nothing ends what killed ones have left, but not this.
+    end(machine.serve(&format!("up --listen 127.0.0.1:0 --driver systemd {app}")), Signal::TERM);
+    assert_eq!(pids(), started);
+
+    let limited = machine.serve(&format!("{up} -n 1 --cpus 0.5 {app}"));
+    assert_eq!(pids(), started[..1], "the second one is ended");
+    assert_eq!(property(&machine, &services(&machine)[0], "CPUQuotaPerSecUSec"), "500ms");
+    assert!(machine.get(&limited, "/").is_ok());
+    end(limited, Signal::TERM);
+    let up = "up --listen 127.0.0.1:8080 --driver systemd --keep";
+    let mut changed = machine.serve(&format!("{up} {app} more"));
+    let replaced = pids();
+    assert!(replaced.len() == 1 && replaced != started[..1], "another command is started anew");
+    let successor = machine.serve(&format!("{up} --takeover {app} more"));
+    assert_eq!(changed.child.wait().unwrap().code(), Some(0));
+    let last = pids();
+    assert!(last.len() == 1 && last != replaced, "instances of a predecessor end with it");
+    assert!(machine.get(&successor, "/").is_ok());
+    end(successor, Signal::TERM);
+    assert_eq!(pids(), last);
+}

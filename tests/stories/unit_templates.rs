@@ -126,6 +126,25 @@ fn a_unit_that_restarts_by_itself_is_taken_over_again() {
 }
 
 #[test]
+fn kept_units_run_on_and_are_taken_over_by_the_next_up() {
+    let _machine = shared();
+    let Some(machine) = boot() else { return };
+    let pids = || ["fib@1", "fib@2"].map(|unit| property(&machine, unit, "MainPID"));
+    let end = |mut up: Serving, signal: Signal| {
+        send(only_child(up.child.id()), signal);
+        up.child.wait().unwrap();
+    };
+    let limited = machine.serve(&format!("{UP} --unit fib@ -n 2 --keep --cpus 0.5"));
+    let started = pids();
+    end(limited, Signal::KILL);
+    let next = machine.serve(&format!("{UP} --unit fib@ --keep"));
+    assert_eq!((answers(&machine, &next).len(), pids()), (2, started.clone()));
+    end(next, Signal::TERM);
+    assert_eq!((running(&machine, "fib@").len(), pids()), (2, started));
+    assert_eq!(property(&machine, "fib@2", "CPUQuotaPerSecUSec"), "500ms");
+}
+
+#[test]
 fn what_cannot_be_run_is_told_in_a_sentence() {
     let _machine = shared();
     let Some(machine) = boot() else { return };

@@ -21,6 +21,18 @@ pub struct App {
     pub grace: Duration,
     /// Time that requests in flight get to finish before it is asked to end.
     pub drain: Duration,
+    /// Whether instances outlive this Tenfold.
+    pub custody: Custody,
+}
+
+/// What becomes of instances when Tenfold ends, whatever ends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Custody {
+    /// They end as well.
+    #[default]
+    WithUs,
+    /// They run on, and the next Tenfold takes them over, where the driver is able to do so.
+    Beyond,
 }
 
 /// When an instance counts as ready.
@@ -55,6 +67,7 @@ impl App {
             restart: RestartPolicy::default(),
             grace: Duration::from_secs(10),
             drain: Duration::from_secs(30),
+            custody: Custody::default(),
         }
     }
 }

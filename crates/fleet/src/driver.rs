@@ -123,8 +123,8 @@ pub trait Driver: Send + Sync + 'static {
     /// When what runs them is absent, too old or unwilling, or this user's rights do not allow it.
     async fn check(&self, app: &App) -> Result<(), StartError>;
 
-    /// How many instances a Tenfold before this one has left running for the next one; the first
-    /// starts take them over.
+    /// The highest number of an instance that a Tenfold before this one has left running for the next one. The
+    /// starts of their numbers take them over.
     ///
     /// # Errors
     /// When what runs them does not answer.

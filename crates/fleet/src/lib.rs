@@ -26,7 +26,7 @@ pub mod program;
 pub mod restart;
 pub mod template;
 
-pub use app::{App, Readiness, ReadyProbe};
+pub use app::{App, Custody, Readiness, ReadyProbe};
 pub use driver::compose::error::ComposeError;
 pub use driver::compose::project::ComposeProject;
 pub use driver::compose::{ComposeDriver, ComposeService};

@@ -118,6 +118,11 @@ impl ProcessHost {
         self.ports.lease(ports, preferred)
     }
 
+    /// The port of an instance that listens there already.
+    pub(super) fn lease_taken(&self, port: u16) -> Lease {
+        self.ports.lease_taken(port)
+    }
+
     fn log(&self, logs: &Logs, name: &str) -> Arc<Mutex<LogFile>> {
         let path = logs.directory.join(format!("{name}.log"));
         let mut open = self.logs.lock().unwrap_or_else(PoisonError::into_inner);

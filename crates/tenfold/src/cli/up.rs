@@ -41,6 +41,10 @@ pub struct Arguments {
     instances: Option<usize>,
     #[command(flatten)]
     balancing: BalancingArguments,
+    /// Leave instances running when this ends, whatever ends it; the next `up --keep` takes them over (with --driver
+    /// systemd or --unit)
+    #[arg(long)]
+    keep: bool,
     /// What balances: Tenfold itself, or the nginx or HAProxy of this machine [default: tenfold]
     #[arg(help_heading = "Balancer", long, value_name = "NAME", env = "TENFOLD_BALANCER")]
     balancer: Option<BalancerProgram>,
@@ -67,6 +71,7 @@ impl Arguments {
             instances: self.instances,
             slots: self.slots,
             balancer: self.balancer,
+            keep: self.keep,
             logs: &logs,
         };
         let balancing = Balancing::resolve(&file, &self.balancing, &wanted)?;
@@ -89,8 +94,9 @@ impl Arguments {
         let deployment =
             Arc::new(Deployment::new(balancing.config.clone(), beside, to_run, inherited).await?);
         for (app, launch) in deployment.apps.iter().zip(&mut launches) {
+            launch.found = app.found().await?;
             if launch.said.is_none() {
-                launch.count = launch.count.max(app.found().await?);
+                launch.count = launch.count.max(launch.found);
             }
         }
         balancing.add_servers(&deployment.balancer);
@@ -146,10 +152,36 @@ impl Arguments {
                 _ => dashboard.close("It was stopped.").await,
             }
         }
-        deployment.stop(shutdown::mode(&admin, drain)).await;
+        let mode = shutdown::mode(&admin, drain);
+        match &ending {
+            Ok(ShutdownCause::TakenOver(_)) => deployment.stop_replaced(mode).await,
+            _ => {
+                let kept: Vec<String> = deployment.kept();
+                deployment.stop(mode).await;
+                tell_kept(&kept);
+            }
+        }
         admin.close().await;
         ending.map(ShutdownCause::outcome)
     }
+}
+
+/// Says what runs on, and how to end it.
+fn tell_kept(units: &[String]) {
+    if units.is_empty() {
+        return;
+    }
+    let user = if rustix::process::geteuid().is_root() { "" } else { "--user " };
+    output::tell(format_args!(
+        "tenfold: {} on, and the next `tenfold up --keep` of this app takes over; `systemctl {user}stop {}` ends {}",
+        if units.len() == 1 {
+            "1 instance runs".to_owned()
+        } else {
+            format!("{} instances run", units.len())
+        },
+        units.join(" "),
+        if units.len() == 1 { "it" } else { "them" },
+    ));
 }
 
 fn announce(
@@ -195,7 +227,12 @@ async fn launch(deployment: &Deployment, launches: &[Launch]) -> anyhow::Result<
     let mut starting = JoinSet::new();
     for (app, launch) in deployment.apps.iter().zip(launches) {
         let (fleet, count) = (app.fleet.clone(), launch.count);
-        starting.spawn(async move { fleet.scale(count).await });
+        // What is too many of those that were kept is taken over first, and then ended as any other.
+        let kept = if app.is_kept() { launch.found } else { 0 };
+        starting.spawn(async move {
+            fleet.scale(count.max(kept)).await?;
+            fleet.scale(count).await
+        });
     }
     while let Some(started) = starting.join_next().await {
         started??;
@@ -209,6 +246,8 @@ struct Launch {
     /// How many the user wants, if that was said.
     said: Option<usize>,
     count: usize,
+    /// The highest number of those that run already.
+    found: usize,
     /// Where the number of slots comes from.
     source: &'static str,
 }
@@ -221,7 +260,7 @@ impl Launch {
         let (slots, source) = self::slots(*slots, &runnable.source);
         let backend = Backend { slots, ..(**backend).clone() };
         let to_run = ToRun { id: served.id, runnable: (**runnable).clone(), backend };
-        Some(Launch { to_run, said: *count, count: count.unwrap_or(1), source })
+        Some(Launch { to_run, said: *count, count: count.unwrap_or(1), found: 0, source })
     }
 
     /// Names the app where there are several.

@@ -41,6 +41,9 @@ pub struct AppTable {
     pub container_port: Option<u16>,
     #[serde(default)]
     pub publish: bool,
+    /// Instances of `up` run on when it ends.
+    #[serde(default)]
+    pub keep: bool,
     /// Instead of processes, units of this template.
     pub unit: Option<String>,
     /// The compose file of which instances of `service` are run; relative to the file.

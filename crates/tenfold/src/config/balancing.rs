@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use balancer::{AccessLog, Address, AppId, Backend, Listener, Slots, Tls};
-use fleet::Cpus;
+use fleet::{Cpus, Custody};
 
 use super::app::{AppTable, cpu};
 use super::balancer_program::BalancerProgram;
@@ -87,6 +87,7 @@ pub enum Wanted<'a> {
         instances: Option<usize>,
         slots: Option<Slots>,
         balancer: Option<BalancerProgram>,
+        keep: bool,
         logs: &'a Path,
     },
     /// `balance`.
@@ -364,9 +365,14 @@ fn members(
         )),
         (false, false) => table.servers(slots, cpus, at).map(of),
         (_, true) => match wanted {
-            Wanted::Up { app, limits, instances, slots, logs, .. } => {
+            Wanted::Up { app, limits, instances, slots, keep, logs, .. } => {
                 let mut runnable = table.app(app, file.directory.as_deref(), logs, name, at)?;
                 runnable.app.limits = limits.over(runnable.app.limits);
+                if *keep || table.keep {
+                    let at = if *keep { Key::default() } else { at.then("keep") };
+                    runnable.source.check_keep().map_err(|sentence| at.wrong(sentence))?;
+                    runnable.app.custody = Custody::Beyond;
+                }
                 let count = instances.or(table.instances);
                 super::app::check_count(&runnable.source, count.unwrap_or(1))
                     .map_err(|sentence| at.then("ports").wrong(&sentence))?;

@@ -84,6 +84,18 @@ impl InstanceSource {
         }
     }
 
+    /// Whether instances can outlive Tenfold.
+    pub fn check_keep(&self) -> Result<(), &'static str> {
+        match self {
+            InstanceSource::Services(_) | InstanceSource::Units(_) => Ok(()),
+            InstanceSource::Processes(_) | InstanceSource::Image(_) | InstanceSource::Stack(_) => {
+                Err(
+                    "only systemd keeps instances when Tenfold ends: add --driver systemd or --unit, or take --keep out",
+                )
+            }
+        }
+    }
+
     /// Where it runs, unless that is the current directory.
     pub fn directory(&self) -> Option<&Path> {
         match self {

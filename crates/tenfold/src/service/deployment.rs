@@ -12,7 +12,8 @@ use async_trait::async_trait;
 use balancer::{Address, AppId, Backend, BackendId, Balancer, Inherited, RelayedElsewhere, Slots};
 use capacity::InFlightLimit;
 use fleet::{
-    App, Dependency, Driver, Extent, Fleet, FleetError, Member, Membership, ProcessHost, StartError,
+    App, Custody, Dependency, Driver, Extent, Fleet, FleetError, Member, Membership, ProcessHost,
+    StartError,
 };
 use observe::{Observer, Recorder, Sockets, Target};
 use rustix::process::{Resource, getrlimit};
@@ -389,8 +390,23 @@ impl Deployment {
         self.fleet().members().iter().map(|member| member.past.memory_kills).sum()
     }
 
-    /// Ends everything.
+    /// What instances that are to run on are called by their drivers.
+    pub fn kept(&self) -> Vec<String> {
+        let kept = self.apps.iter().filter(|app| app.is_kept());
+        kept.flat_map(|app| app.fleet.members()).map(|status| status.member.handle).collect()
+    }
+
+    /// Ends everything but instances that are to run on.
     pub async fn stop(&self, mode: ShutdownMode) {
+        self.end(mode, |app| app.custody).await;
+    }
+
+    /// Ends everything, since somebody else has instances of the same apps.
+    pub async fn stop_replaced(&self, mode: ShutdownMode) {
+        self.end(mode, |_| Custody::WithUs).await;
+    }
+
+    async fn end(&self, mode: ShutdownMode, custody: impl Fn(&App) -> Custody) {
         if let Some(external) = &self.external {
             external.stop(mode.drain()).await;
         }
@@ -402,8 +418,12 @@ impl Deployment {
         for app in &self.apps {
             let (fleet, driver, app) =
                 (app.fleet.clone(), Arc::clone(&app.driver), app.app.clone());
+            let custody = custody(&app);
             stopping.spawn(async move {
-                fleet.stop().await;
+                match custody {
+                    Custody::WithUs => fleet.stop().await,
+                    Custody::Beyond => fleet.release().await,
+                }
                 if let Err(error) = driver.restore(&app).await {
                     output::tell(format_args!("tenfold: {error}"));
                 }
@@ -441,6 +461,11 @@ impl RunningApp {
     /// Whether an instance gets requests.
     pub fn serves(&self, member: u64) -> bool {
         self.members.lock().backends.contains_key(&member)
+    }
+
+    /// Whether its instances run on when Tenfold ends.
+    pub fn is_kept(&self) -> bool {
+        self.app.custody == Custody::Beyond
     }
 
     /// Where its instances are, now and later.

@@ -39,7 +39,7 @@ impl Drivers {
             }
             InstanceSource::Services(program) => {
                 let services = Arc::clone(&self.services);
-                Arc::new(SystemdDriver::new(&app.name, program.clone(), services))
+                Arc::new(SystemdDriver::new(app, program.clone(), services))
             }
             InstanceSource::Units(template) => {
                 Arc::new(TemplateDriver::new(template.clone(), Arc::clone(&self.processes)))

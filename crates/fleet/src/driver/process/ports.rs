@@ -51,6 +51,12 @@ impl PortPool {
         promised.insert(port);
         Ok(Lease { port, promised: self.promised.clone() })
     }
+
+    /// The port of an instance that listens there already.
+    pub(in crate::driver) fn lease_taken(&self, port: u16) -> Lease {
+        lock(&self.promised).insert(port);
+        Lease { port, promised: self.promised.clone() }
+    }
 }
 
 impl Lease {

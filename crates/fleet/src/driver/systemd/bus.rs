@@ -242,6 +242,11 @@ impl Manager {
         unless_gone(stopped.map(drop))
     }
 
+    /// Has it remembered after its end, until it is released.
+    pub(super) async fn reference(&self, unit: &str) -> Result<(), CallError> {
+        self.manage("RefUnit", &(unit,)).await
+    }
+
     /// Kills every process of the unit.
     pub(super) async fn kill(&self, unit: &str) -> Result<(), CallError> {
         let signal = rustix::process::Signal::KILL.as_raw();

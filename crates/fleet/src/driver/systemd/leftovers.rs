@@ -63,7 +63,7 @@ pub(super) async fn clear(manager: &Manager) {
     let Some(own) = Owner::own() else { return };
     let mut fleets: Vec<FleetName> = Vec::new();
     for (unit, marks) in units(manager, &FleetName::any_pattern()).await {
-        if marks.owner.is_dead_beside(own) {
+        if !marks.is_kept && marks.owner.is_dead_beside(own) {
             let _ = unit::end(manager, &unit).await;
             if !fleets.contains(&marks.fleet) {
                 fleets.push(marks.fleet);

@@ -3,10 +3,16 @@
 //! The units of a fleet are `tenfold-APP-KEY-INDEX-ID.service` in `tenfold_APP_KEY.slice`. A name alone is
 //! no proof: what is stopped also bears the marks in its environment, which everybody may read.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use crate::driver::process::leftovers::{OWNER, Owner};
 
 /// The fleet that a unit belongs to.
 const FLEET: &str = "TENFOLD_FLEET";
+
+/// Whether a unit outlives Tenfold.
+const KEPT: &str = "TENFOLD_KEPT";
 
 /// What every name begins with.
 const PREFIX: &str = "tenfold-";
@@ -22,7 +28,10 @@ pub(super) struct FleetName(String);
 #[derive(Debug, Clone)]
 pub(super) struct Marks {
     pub(super) fleet: FleetName,
+    /// Who has started it.
     pub(super) owner: Owner,
+    /// It runs on without the owner.
+    pub(super) is_kept: bool,
 }
 
 // === impl FleetName ===
@@ -30,9 +39,25 @@ pub(super) struct Marks {
 impl FleetName {
     /// One that no fleet had before.
     pub(super) fn new(app: &str) -> FleetName {
+        FleetName::with_key(app, rand::random())
+    }
+
+    /// The same each time for an app in this folder.
+    pub(super) fn lasting(app: &str, folder: &Path) -> FleetName {
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        // Without what says nothing, as in `/srv/./a/`.
+        let folder: std::path::PathBuf = folder.components().collect();
+        // FNV-1a, since a key must be the same in another version of Tenfold.
+        let bytes = app.bytes().chain([0]).chain(folder.as_os_str().as_bytes().iter().copied());
+        let key = bytes.fold(0x811c_9dc5, |hash: u32, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        });
+        FleetName::with_key(app, key)
+    }
+
+    fn with_key(app: &str, key: u32) -> FleetName {
         let letter = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
         let app: String = app.chars().take(APP_BYTES).map(letter).collect();
-        let key: u32 = rand::random();
         FleetName(format!("{app}-{key:08x}"))
     }
 
@@ -71,8 +96,10 @@ impl FleetName {
 
 impl Marks {
     /// As assignments of an environment.
-    pub(super) fn assignments(&self) -> [String; 2] {
-        [format!("{FLEET}={}", self.fleet.as_str()), format!("{OWNER}={}", self.owner)]
+    pub(super) fn assignments(&self) -> Vec<String> {
+        let kept = self.is_kept.then(|| format!("{KEPT}=1"));
+        let marks = [format!("{FLEET}={}", self.fleet.as_str()), format!("{OWNER}={}", self.owner)];
+        marks.into_iter().chain(kept).collect()
     }
 
     /// Nothing when it is not a unit of Tenfold's.
@@ -82,7 +109,11 @@ impl Marks {
             let mut values = environment.iter().rev().filter_map(|line| line.split_once('='));
             values.find(|(named, _)| *named == name).map(|(_, value)| value)
         };
-        Some(Marks { fleet: FleetName::read(of(FLEET)?), owner: of(OWNER)?.parse().ok()? })
+        Some(Marks {
+            fleet: FleetName::read(of(FLEET)?),
+            owner: of(OWNER)?.parse().ok()?,
+            is_kept: of(KEPT).is_some(),
+        })
     }
 }
 
@@ -92,11 +123,12 @@ mod tests {
 
     #[test]
     fn marks_survive_the_environment() {
-        let marks = Marks { fleet: FleetName::new("app"), owner: Owner::own().unwrap() };
-        let mut environment = marks.assignments().to_vec();
+        let (fleet, owner) = (FleetName::new("app"), Owner::own().unwrap());
+        let marks = Marks { fleet, owner, is_kept: true };
+        let mut environment = marks.assignments();
         environment.push("A=b=c".into());
         let read = Marks::read(&environment).unwrap();
-        assert_eq!((read.fleet, read.owner), (marks.fleet, marks.owner));
+        assert_eq!((read.fleet, read.owner, read.is_kept), (marks.fleet, marks.owner, true));
         assert!(Marks::read(&["PORT=1".into()]).is_none());
     }
 
@@ -106,6 +138,9 @@ mod tests {
         assert_ne!(fleet, FleetName::new("my-app"));
         assert!(fleet.unit(2).starts_with("tenfold-my_app-"), "{}", fleet.unit(2));
         assert_ne!(fleet.unit(2), fleet.unit(2));
+        let lasting = |app: &str, folder: &str| FleetName::lasting(app, Path::new(folder));
+        assert_eq!(lasting("a", "/srv/a"), lasting("a", "/srv/a/"));
+        assert_ne!(lasting("a", "/srv/a"), lasting("a", "/srv/b"));
         assert_eq!(fleet.slice().matches('-').count(), 0);
     }
 }

@@ -12,19 +12,16 @@ mod naming;
 pub(crate) mod restoration;
 mod units;
 
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::OnceCell;
-use tokio::time::{Instant, sleep};
 
 use super::bus::{CallError, Manager, Property, Scope, ServiceState};
+use super::kept::{Claim, Start};
 use super::main_process::MainProcess;
-use super::{START_TIME, check_version, transient, unit_state, verify};
-use crate::app::App;
+use super::{START_TIME, check_version, limited, transient, unit_state};
+use crate::app::{App, Custody};
 use crate::driver::process::ProcessHost;
 use crate::driver::{Driver, Identity, Instance, Restarts};
 use crate::error::StartError;
@@ -39,13 +36,6 @@ use units::{UnitUse, Units};
 /// States of units that are taken over.
 const RUNNING: [&str; 3] = ["active", "activating", "reloading"];
 
-/// How long systemd may take until new limits are in the control group.
-const LIMIT_TIME: Duration = Duration::from_secs(2);
-const LIMIT_PAUSE: Duration = Duration::from_millis(10);
-
-/// What ExecStart= says: path, words, whether a failure is ignored, four times, a process id, code and status.
-type Start = (String, Vec<String>, bool, u64, u64, u64, u64, u32, i32, i32);
-
 /// Runs instances as units of a template of the user's.
 ///
 /// What it has started is stopped at the end, whatever ends Tenfold, and limits are what they were.
@@ -54,8 +44,8 @@ pub struct TemplateDriver {
     host: Arc<ProcessHost>,
     engine: OnceCell<Engine>,
     units: Arc<Mutex<Units>>,
-    /// Bound as long as this Tenfold uses the template.
-    lock: Mutex<Option<UnixListener>>,
+    /// Held as long as this Tenfold uses the template.
+    lock: Mutex<Option<Claim>>,
 }
 
 /// What runs the units, and how.
@@ -146,9 +136,8 @@ impl TemplateDriver {
             Scope::System => String::new(),
             Scope::User => rustix::process::geteuid().as_raw().to_string(),
         };
-        let name = format!("tenfold/{}{user}/{}", scope.name(), self.template.name);
-        let bound = UnixAddr::from_abstract_name(name).and_then(|at| UnixListener::bind_addr(&at));
-        *lock = Some(bound.map_err(|_| StartError::Engine {
+        let claim = Claim::of(&format!("{}{user}/{}", scope.name(), self.template.name));
+        *lock = Some(claim.ok_or_else(|| StartError::Engine {
             reason: format!("another Tenfold uses the units of {} already", self.template.name),
             remedy: "let it end first (`tenfold stop` ends an `up`)".into(),
         })?);
@@ -156,7 +145,12 @@ impl TemplateDriver {
     }
 
     /// What the unit was before Tenfold came, which the guard is told as well.
-    async fn before(&self, manager: &Manager, unit: &str) -> Result<UnitBefore, CallError> {
+    async fn before(
+        &self,
+        app: &App,
+        manager: &Manager,
+        unit: &str,
+    ) -> Result<UnitBefore, CallError> {
         if let Some(before) = units::lock(&self.units).before(unit) {
             return Ok(before);
         }
@@ -167,7 +161,8 @@ impl TemplateDriver {
             false => Activity::Stopped,
         };
         let before = UnitBefore::read(manager, unit, activity).await?;
-        let key = self.host.guard().map(|guard| guard.list_undo(&before.listed(manager.scope)));
+        let guard = self.host.guard().filter(|_| app.custody == Custody::WithUs);
+        let key = guard.map(|guard| guard.list_undo(&before.listed(manager.scope)));
         units::lock(&self.units).remember(before.clone(), key);
         Ok(before)
     }
@@ -189,27 +184,6 @@ impl TemplateDriver {
         let is_there = |state: &ServiceState| state.is_settled() || state.has_run();
         let state = unit_state::when(manager, unit, START_TIME, is_there).await;
         in_start_limit(state.map_err(explain)?, unit, manager.scope)
-    }
-
-    /// Returns when the control group has the limits.
-    async fn limited(
-        &self,
-        app: &App,
-        process: &MainProcess,
-        scope: Scope,
-    ) -> Result<(), StartError> {
-        let deadline = Instant::now() + LIMIT_TIME;
-        loop {
-            let held = verify(&app.limits, process.pid, scope);
-            // What has ended already is told of by its exit.
-            if held.is_ok() || process.has_ended() {
-                return Ok(());
-            }
-            if Instant::now() >= deadline {
-                return held;
-            }
-            sleep(LIMIT_PAUSE).await;
-        }
     }
 }
 
@@ -260,7 +234,7 @@ impl Driver for TemplateDriver {
         let unit = self.template.name.unit(&picked);
         let explain = |error: CallError| error.explain(&format!("tell of {unit}"), manager.scope);
         let mut unit_use = UnitUse::new(Arc::clone(manager), unit.clone(), picked, &self.units);
-        let before = self.before(manager, &unit).await.map_err(explain)?;
+        let before = self.before(app, manager, &unit).await.map_err(explain)?;
         unit_use.activity = before.activity;
         let settings = settings(&before, &app.limits);
         if !settings.is_empty() {
@@ -276,18 +250,22 @@ impl Driver for TemplateDriver {
             });
         }
         let process = MainProcess::watch(state.last_pid, app.limits.memory);
-        self.limited(app, &process, manager.scope).await?;
+        limited(app, &process, manager.scope).await?;
         let invocation = unit_state::invocation(manager, &unit).await;
         let ports = self.template.ports.clone();
         Ok(Box::new(TemplateInstance::new(unit_use, process, ports, invocation)))
     }
 
-    async fn restore(&self, _: &App) -> Result<(), StartError> {
+    async fn restore(&self, app: &App) -> Result<(), StartError> {
         // Units that nobody has asked for are as they were.
         let Some(Engine { manager, .. }) = self.engine.get() else { return Ok(()) };
         let mut first = None;
         let remembered = units::lock(&self.units).remembered();
         for (before, key) in remembered {
+            if app.custody == Custody::Beyond {
+                units::lock(&self.units).forget(&before.unit);
+                continue;
+            }
             match before.restore(manager).await {
                 Ok(()) => {
                     units::lock(&self.units).forget(&before.unit);

@@ -153,6 +153,11 @@ impl Execution {
         properties
     }
 
+    /// Whether that is what it would execute, and where.
+    pub(super) fn is_same(&self, words: &[String], directory: &str) -> bool {
+        self.words == words && self.directory.to_string_lossy() == directory
+    }
+
     /// The error for an exit code that means that the program was not executed; systemd.exec(5).
     pub(super) fn explain(&self, status: i32, program: &Program, name: &str) -> Option<StartError> {
         const CHDIR: i32 = 200;

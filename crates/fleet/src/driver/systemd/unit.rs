@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::bus::{CallError, Manager, ServiceState};
 use super::journal;
+use super::kept::Claim;
 use super::main_process::MainProcess;
 use super::transient::Output;
 use super::unit_state;
@@ -27,8 +28,10 @@ pub(super) const END_TIME: Duration = Duration::from_secs(5);
 pub(super) struct OwnedUnit {
     pub(super) manager: Arc<Manager>,
     pub(super) name: String,
-    /// Nothing of it is left.
+    /// Nothing of it is left, or it runs on without this Tenfold.
     has_ended: bool,
+    /// Held where it may run on, so that no other Tenfold takes it over meanwhile.
+    claim: Option<Claim>,
 }
 
 pub(super) struct UnitInstance {
@@ -55,8 +58,8 @@ enum Waited {
 // === impl OwnedUnit ===
 
 impl OwnedUnit {
-    pub(super) fn new(manager: Arc<Manager>, name: String) -> OwnedUnit {
-        OwnedUnit { manager, name, has_ended: false }
+    pub(super) fn new(manager: Arc<Manager>, name: String, claim: Option<Claim>) -> OwnedUnit {
+        OwnedUnit { manager, name, has_ended: false, claim }
     }
 
     /// Waits until no start or stop is under way.
@@ -191,5 +194,9 @@ impl Instance for UnitInstance {
 
     fn notice(&self) -> Notice {
         Notice::default()
+    }
+
+    fn release(mut self: Box<Self>) {
+        self.unit.has_ended |= self.unit.claim.is_some();
     }
 }

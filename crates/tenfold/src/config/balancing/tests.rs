@@ -15,6 +15,7 @@ fn up(text: &str, arguments: &BalancingArguments) -> anyhow::Result<Balancing> {
         instances: None,
         slots: None,
         balancer: None,
+        keep: false,
         logs: Path::new("logs"),
     };
     Balancing::resolve(&File::parse(text, "t.toml")?, arguments, &wanted)
@@ -340,6 +341,7 @@ fn examples_in_the_guides_are_valid() {
             instances: None,
             slots: None,
             balancer: None,
+            keep: false,
             logs: Path::new("logs"),
         };
         let right = Balancing::resolve(&file, &BalancingArguments::default(), &wanted);

@@ -215,6 +215,11 @@ impl Instance for TemplateInstance {
         }
     }
 
+    fn release(mut self: Box<Self>) {
+        // Nobody stops it.
+        self.unit_use.has_ended();
+    }
+
     async fn last_lines(&self, n: usize) -> Vec<String> {
         journal::last_lines(&Output::Journal, &self.invocation, n).await
     }
