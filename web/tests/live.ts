@@ -1,7 +1,7 @@
-// The real program as a server, with an app whose second instance is slow.
+// The real program as a server, with an app that serves one request at a time.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import type { Page } from '@playwright/test';
@@ -9,13 +9,17 @@ import { PROGRAM } from './reports';
 
 export const HOSTILE = '<img src=x onerror="document.title=1">';
 
+/** It waits and computes nothing, so that a busy machine changes little. SLOW is the number of a slow instance. */
 const APP = `
 const http = require('node:http');
 const mine = process.env.TENFOLD_INSTANCE;
-const wait = mine === '2' ? 60 : 15;
+const wait = mine === process.env.SLOW ? 70 : 20;
 console.log('instance ' + mine + ' listens ${HOSTILE}\\u202e\\u001b[2J');
+let last = Promise.resolve();
 http.createServer((request, response) => {
-  setTimeout(() => response.writeHead(request.url === '/fail' ? 500 : 200).end('Hello'), wait);
+  last = last.then(() => new Promise((done) => setTimeout(done, wait)));
+  const status = request.url.startsWith('/fail') ? 500 : 200;
+  void last.then(() => response.writeHead(status).end('Hello'));
 }).listen(process.env.PORT, '127.0.0.1');
 `;
 
@@ -23,14 +27,12 @@ export interface Served {
   url: string;
   /** Ends it, and its instances. */
   end(): Promise<void>;
-  process: ChildProcess;
 }
 
 /** A state directory of its own, with the app in it. */
-export function home(): string {
+export function home(name = 'app.cjs'): string {
   const path = mkdtempSync(`${tmpdir()}/tenfold-live-`);
-  mkdirSync(path, { recursive: true });
-  writeFileSync(`${path}/app.cjs`, APP);
+  writeFileSync(`${path}/${name}`, APP);
   return path;
 }
 
@@ -44,14 +46,18 @@ export function freePort(): Promise<number> {
   });
 }
 
-/** Starts the program with the page at a port, and waits until it is served. */
-export async function serve(place: string, port: number, ...words: string[]): Promise<Served> {
-  const [command, ...rest] = words;
-  const child = spawn(PROGRAM, [command ?? '', '--admin', `127.0.0.1:${port}`, ...rest], {
+export function run(place: string, words: string[]): ChildProcess {
+  return spawn(PROGRAM, words, {
     cwd: place,
     env: { ...process.env, TENFOLD_STATE_DIR: place },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+}
+
+/** Starts the program with the page at an address, and waits until it is served. */
+export async function serve(place: string, admin: string, ...words: string[]): Promise<Served> {
+  const [command, ...rest] = words;
+  const child = run(place, [command ?? '', '--admin', admin, ...rest]);
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   let said = '';
   await new Promise<void>((resolve, reject) => {
@@ -67,7 +73,12 @@ export async function serve(place: string, port: number, ...words: string[]): Pr
     child.kill('SIGTERM');
     await ended;
   };
-  return { url: `http://127.0.0.1:${port}/`, end, process: child };
+  return { url: `http://127.0.0.1:${admin.split(':')[1]}/`, end };
+}
+
+/** The words of `up` for some instances of the app. */
+export function up(count: number, ...command: string[]): string[] {
+  return ['up', '-n', String(count), '--slots', '4', '--listen', '127.0.0.1:0', '--', ...command];
 }
 
 /** What a page must never do. */
@@ -81,4 +92,9 @@ export function watched(page: Page, url: string): string[] {
     if (!request.url().startsWith(url) && !request.url().startsWith('blob:')) faults.push(request.url());
   });
   return faults;
+}
+
+/** What the head says of what runs. */
+export function status(page: Page) {
+  return page.getByRole('banner').getByRole('status');
 }
