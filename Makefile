@@ -57,6 +57,7 @@ soak: ## Run faults and attacks under load, SOAK_SECONDS each, a real systemd, a
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --release --locked -p tenfold --test stories -- --test-threads=1 faults:: attacks::
 	$(CARGO) test --release --locked -p tenfold --test stories systemd:: -- --ignored
 	$(CARGO) test --release --locked -p tenfold --test stories docker:: -- --ignored
+	$(CARGO) test --release --locked -p tenfold --test stories open_connections:: -- --ignored
 	$(CARGO) test --release --locked -p balancer --test stories websocket:: -- --ignored
 
 # Safe Rust has no use for a sanitizer, and is fuzzed faster without one.

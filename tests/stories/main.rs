@@ -22,6 +22,7 @@ mod live_page;
 mod load;
 mod memory;
 mod nginx;
+mod open_connections;
 mod operation;
 mod plan;
 mod plan_behind;

@@ -60,7 +60,9 @@ impl Session<'_> {
         let facts = self.known.facts();
         let is_compared = facts.behind_own_queue.iter().any(|o| o.instances() == answer);
         let is_measured = self.known.confirmed_at(answer).is_some();
-        let stands = self.known.is_confirmed(answer) && is_measured && !is_compared;
+        // A sweep measures each count once, well or not.
+        let is_final = self.known.is_confirmed(answer) || !self.experiment.depth.is_bounded();
+        let stands = is_final && is_measured && !is_compared;
         (stands && self.experiment.depth != Depth::Capacity).then_some(answer)
     }
 

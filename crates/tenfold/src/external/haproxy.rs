@@ -145,11 +145,14 @@ impl Haproxy {
         self.order(&format!("enable server {place}"), "").await
     }
 
-    /// Takes a server out, and deletes it if nothing is attached to it.
-    async fn remove(&self, name: &str) -> bool {
+    /// Takes a server out, and deletes it if nothing is attached to it. What is attached at first may hear from the
+    /// instance that it ends, as a WebSocket does.
+    async fn remove(&self, name: &str, before: Standing) -> bool {
         let place = format!("{}/{name}", self.site.name);
         let _ = self.tell(&format!("set server {place} state maint")).await;
-        let _ = self.tell(&format!("shutdown sessions server {place}")).await;
+        if before == Standing::Leaving {
+            let _ = self.tell(&format!("shutdown sessions server {place}")).await;
+        }
         let deleted = self.tell(&format!("del server {place}")).await;
         deleted.is_ok_and(|answer| answer.contains("deleted"))
     }
@@ -204,8 +207,8 @@ impl Engine for Haproxy {
             self.known().insert(name, now);
         }
         let names: Vec<String> = servers.iter().map(|server| self.key(server)).collect();
-        for name in before.keys().filter(|name| !names.contains(name)) {
-            if self.remove(name).await {
+        for (name, told) in before.iter().filter(|(name, _)| !names.contains(name)) {
+            if self.remove(name, told.standing).await {
                 self.known().remove(name);
             } else {
                 // Tried again with the next change.
