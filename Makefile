@@ -9,7 +9,7 @@ PROFILE := $(abspath $(TARGET))/profile
 RELEASE := $(TARGET)/$(HOST)/release/tenfold
 ORIGIN := $(TARGET)/bench/release/bench-origin
 
-.PHONY: help demo build release origin deps test unit soak fuzz lint fmt install clean bench-balancer bench-load bench-accuracy bench-drivers bench-choosing bench-docs systems foreign
+.PHONY: help demo build release origin deps test unit soak fuzz lint fmt install clean bench-balancer bench-load bench-accuracy bench-drivers bench-page bench-choosing bench-docs systems foreign
 
 help: ## List these words
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -110,11 +110,17 @@ bench-drivers: build ## Measure an instance as a process, a service and a contai
 	scripts/deps
 	TENFOLD=$(TENFOLD) APP=.deps/bin/contained PYTHONPATH=bench python3 -B bench/drivers
 
+# WINDOW=10 and PLANS=1 narrow it.
+bench-page: build ## Measure what the live page costs the server, the browser and a plan (15 min)
+	scripts/deps
+	TENFOLD=$(TENFOLD) PATH="$(abspath .deps/node/bin):$$PATH" PYTHONPATH=bench python3 -B bench/page
+
 bench-docs: ## Put the tables of the last measurements into docs/
 	PYTHONPATH=bench python3 -B bench/balancer render
 	PYTHONPATH=bench python3 -B bench/load render
 	PYTHONPATH=bench python3 -B bench/accuracy render
 	PYTHONPATH=bench python3 -B bench/drivers render
+	PYTHONPATH=bench python3 -B bench/page render
 	PYTHONPATH=bench python3 -B bench/systems render
 	PYTHONPATH=bench python3 -B bench/foreign render
 
