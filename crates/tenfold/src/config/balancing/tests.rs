@@ -385,7 +385,7 @@ fn certificates_and_checks_are_refused_with_line_and_remedy() {
         ),
         (
             "[balancer]\nlisteners = [{ address = \"127.0.0.1:1\", tls = { certificates = [\n{ chain = \"/dev/null\", key = \"/dev/null\" }] } }]",
-            "t.toml:4: ",
+            "t.toml:5: cannot read /dev/null (it is a device): name a file",
         ),
         ("[app.health]\nrise = 2", "t.toml:4: rise belongs to checks by asking: add path"),
         ("[app.health]\npath = \"/\"\nstatus = \"ok\"", "t.toml:5: `ok` is no status: write 200"),
