@@ -20,6 +20,7 @@ http.server.HTTPServer(("127.0.0.1", int(os.environ["FIB_PORT"])), Handler).serv
 const UP: &str = "up --listen 127.0.0.1:0 --policy round_robin";
 
 /// A machine with two templates: `fib@` makes its port of the instance's number, the instance of `port@` is its port.
+/// Both are below the ports that the kernel gives to outgoing connections.
 fn boot() -> Option<Machine> {
     let machine = Machine::boot()?;
     let app = machine.write("app.py", APP);
@@ -30,7 +31,7 @@ fn boot() -> Option<Machine> {
             app.display()
         )
     };
-    machine.write("units/fib@.service", &unit("4200%i", ""));
+    machine.write("units/fib@.service", &unit("2200%i", ""));
     machine.write("units/port@.service", &unit("%i", "Restart=always\n"));
     machine.write(
         "units/broken@.service",

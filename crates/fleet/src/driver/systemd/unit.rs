@@ -87,10 +87,12 @@ impl Drop for OwnedUnit {
     }
 }
 
-/// Kills all of a unit, and lets its manager forget it.
+/// Kills all of a unit, and lets its manager forget it, even one that has failed: a manager that has executed
+/// itself anew since would keep that.
 pub(super) async fn end(manager: &Manager, name: &str) -> Result<(), CallError> {
     manager.kill(name).await?;
     manager.stop(name).await?;
+    manager.reset_failed(name).await?;
     manager.release(name).await
 }
 
