@@ -204,7 +204,7 @@ fn a_plan_of_units_leaves_them_so_and_gives_back_what_they_lack() {
     assert_eq!(running(&machine, "fib@").len(), measured);
     assert_eq!(property(&machine, "fib@1", "CPUQuotaPerSecUSec"), "300ms");
     let upstream = std::fs::read_to_string(format!("{units}/fib.conf")).unwrap();
-    assert_eq!(upstream.matches("server 127.0.0.1:4200").count(), measured);
+    assert_eq!(upstream.matches("server 127.0.0.1:2200").count(), measured);
     assert_eq!(machine.systemctl("stop fib.target"), "");
     eventually("the target stops them", || running(&machine, "fib@").is_empty());
     let refused = said(&export(1, "procfile"));
