@@ -13,11 +13,11 @@ import idle
 import results as recorded
 import tables
 import tail
-from front import Front
+from proxy_stage import ProxyStage
 from proxies import AccessLog, Feature, Kind, Programs, kinds
 from results import Results
 from rounds import Rounds
-from works import WORKS, Work
+from workloads import WORKS, Work
 
 from rig import machine, options, record
 from rig.alternation import Alternation, Spare
@@ -69,7 +69,7 @@ def measure() -> Sheet:
 
 def run(wanted: Options, programs: Programs) -> Sheet:
     available = kinds(programs)
-    with Front(programs) as stage:
+    with ProxyStage(programs) as stage:
         results = _begin(wanted, available, stage)
         alternation = Alternation(wanted.rounds, wanted.seed, Spare(REPEATED_S))
         rounds = Rounds(stage, wanted.window_s, alternation)
@@ -90,7 +90,7 @@ def render(path: Path) -> Sheet:
 def _measure_works(
     wanted: Options,
     available: list[Kind],
-    stage: Front,
+    stage: ProxyStage,
     rounds: Rounds,
     log: AccessLog,
     results: Results,
@@ -120,7 +120,7 @@ def _measure_works(
         stage.discard(proxy)
 
 
-def _begin(wanted: Options, available: list[Kind], stage: Front) -> Results:
+def _begin(wanted: Options, available: list[Kind], stage: ProxyStage) -> Results:
     print(f"bench: seed {wanted.seed}", file=sys.stderr)
     return Results(
         started_at=now(),

@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 
 from proxies import HERE, Proxy, Site
-from works import Tool, Work
+from workloads import Tool, Work
 
 from rig.program import GeneratorFailed
 from rig.stage import OPENSSL

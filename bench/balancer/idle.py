@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 
-from front import Front
+from proxy_stage import ProxyStage
 from proxies import AccessLog, Kind, discard
 from results import Idle
 
@@ -22,11 +22,11 @@ END_OF_HEADER = b"\r\n\r\n"
 SETTLE_S = 0.5
 
 
-def measure(stage: Front, kinds: list[Kind]) -> dict[str, Idle]:
+def measure(stage: ProxyStage, kinds: list[Kind]) -> dict[str, Idle]:
     return {kind.name: _one(stage, kind) for kind in kinds}
 
 
-def _one(stage: Front, kind: Kind) -> Idle:
+def _one(stage: ProxyStage, kind: Kind) -> Idle:
     proxy = stage.proxy(kind, AccessLog.OFF)
     clients: list[socket.socket] = []
     connections = min(CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[1] // 2 - SPARE_FILES)

@@ -8,10 +8,10 @@ import time
 from statistics import median
 
 import generators
-from front import Front
+from proxy_stage import ProxyStage
 from proxies import Proxy
 from results import Latency, Measure, WorkResults
-from works import Work
+from workloads import Work
 
 from rig.alternation import Alternation
 from rig.machine import Quiet
@@ -23,7 +23,7 @@ MEMORY_AT = 0.7
 
 
 class Rounds:
-    def __init__(self, stage: Front, window_s: float, alternation: Alternation) -> None:
+    def __init__(self, stage: ProxyStage, window_s: float, alternation: Alternation) -> None:
         self._stage = stage
         self._window_s = window_s
         self._alternation = alternation

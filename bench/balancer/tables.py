@@ -9,7 +9,7 @@ import results as recorded
 import tail
 from proxies import TENFOLD
 from results import Latency, Measure, Results, WorkResults
-from works import WORKS, Work
+from workloads import WORKS, Work
 
 from rig import machine
 from rig.ratio import middle, ratio, verdict

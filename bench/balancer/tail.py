@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import central_queue
 import generators
-from front import Front
+from proxy_stage import ProxyStage
 from proxies import CADDY, HAPROXY, NGINX, TENFOLD, Kind, Programs, filled, run_command
 from results import TailRun
 
@@ -54,7 +54,7 @@ BALANCERS = (
 
 
 def measure(
-    stage: Front, programs: Programs, rounds: int, seconds: float
+    stage: ProxyStage, programs: Programs, rounds: int, seconds: float
 ) -> dict[str, list[TailRun]]:
     """All balancers at once: each has instances of its own that wait and do not work, so they do
     not disturb each other, and share what disturbs the machine."""
@@ -66,7 +66,7 @@ def measure(
     return results
 
 
-def _round(stage: Front, programs: Programs, seed: int, seconds: float) -> dict[str, TailRun]:
+def _round(stage: ProxyStage, programs: Programs, seed: int, seconds: float) -> dict[str, TailRun]:
     ideal = central_queue.simulate(_arrivals(programs, seed, seconds), INSTANCES, seed)
     children: list[Child] = []
     try:
@@ -110,7 +110,7 @@ def _arrivals(programs: Programs, seed: int, seconds: float) -> list[float]:
 
 
 def _set_up(
-    stage: Front, programs: Programs, balancer: Balancer, seed: int, children: list[Child]
+    stage: ProxyStage, programs: Programs, balancer: Balancer, seed: int, children: list[Child]
 ) -> Setup:
     port, *ports = free_ports(1 + INSTANCES)
     instances = [f"127.0.0.1:{each}" for each in ports]

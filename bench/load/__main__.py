@@ -17,7 +17,7 @@ from generators import Generator, generators
 from results import Results
 from rounds import Rounds
 from targets import Bench
-from works import TENFOLD, WORKS, Work
+from workloads import TENFOLD, WORKS, Work
 
 from rig import machine, options, record
 from rig.alternation import Alternation, Spare

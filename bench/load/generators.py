@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from targets import HERE
-from works import ARTILLERY, EPOLL, H2LOAD, OHA, TENFOLD, URING, WRK, Need, Server, Work
+from workloads import ARTILLERY, EPOLL, H2LOAD, OHA, TENFOLD, URING, WRK, Need, Server, Work
 
 from rig.options import ROOT
 from rig.stage import OPENSSL, version

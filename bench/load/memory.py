@@ -10,7 +10,7 @@ from pathlib import Path
 from generators import environment, has_engines
 from results import Footprint
 from targets import Bench
-from works import EPOLL, URING, Server
+from workloads import EPOLL, URING, Server
 
 from rig.child import Child, ChildFailed
 

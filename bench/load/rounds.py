@@ -11,7 +11,7 @@ import time
 from generators import Generator, Job, environment
 from results import Measure
 from targets import Bench, Target
-from works import Work
+from workloads import Work
 
 from rig.alternation import Alternation
 from rig.child import Child

@@ -9,7 +9,7 @@ import results as recorded
 import truth
 from memory import THINK_S
 from results import Measure, Quantiles, Results, TruthRun
-from works import TENFOLD, WORKS, Goal, Work
+from workloads import TENFOLD, WORKS, Goal, Work
 
 from rig import machine
 from rig.ratio import middle, ratio, verdict

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from works import Server
+from workloads import Server
 
 from rig.child import Child, free_ports
 from rig.stage import Stage, make_certificate

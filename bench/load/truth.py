@@ -24,7 +24,7 @@ from pathlib import Path
 from generators import PROGRAMS, Generator, base, environment
 from results import Quantiles, TruthRun
 from targets import HERE, Bench
-from works import TENFOLD, WRK
+from workloads import TENFOLD, WRK
 
 from rig import quantile
 from rig.child import Child, free_ports

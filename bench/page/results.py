@@ -15,7 +15,7 @@ SCHEMA = "tenfold/bench-page/1"
 class Server:
     """Tenfold with some readers of its events, for one window."""
 
-    # Who reads: "no page served" leaves --admin out.
+    # Who reads: "no live page" leaves --admin out.
     readers: str
     cores: float
     # Of each reader's stream, a second.

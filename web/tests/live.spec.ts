@@ -1,5 +1,5 @@
-// The walk of somebody who knows Locust: a plan is watched, a load put on and changed, the slow instance seen, and how
-// many would do is read. One server after the other, at one address.
+// The walk of somebody who knows Locust. They watch a plan, start a load and change it, see which instance is slow, and
+// read how many would do. One server runs after the other, at one address.
 
 import { type Page, expect, test } from '@playwright/test';
 import { readFileSync } from 'node:fs';

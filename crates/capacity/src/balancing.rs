@@ -2,10 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::calibration::SAME_THROUGHPUT;
 use crate::goal::{Goal, Measured};
-
-/// Throughputs that differ by less than this share are said to be the same: twice the precision of a probe.
-const SAME_THROUGHPUT: f64 = 0.08;
 
 /// The goal's workload through a balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

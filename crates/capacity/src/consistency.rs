@@ -6,7 +6,7 @@ use crate::finding::explanation::{advises_instances, no_more_helps};
 use crate::finding::result::Finding;
 use crate::finding::trial::{Change, Trial};
 use crate::goal::{Goal, Measured};
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 use crate::model::network::Model;
 use crate::model::prediction::predict;
 use crate::recommendation::search::Recommendation;

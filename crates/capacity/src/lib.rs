@@ -5,7 +5,7 @@
 //! Units everywhere: seconds, requests per second, CPU in cores. In the order of the floors, from the ground up:
 //!
 //! - [`calibration`]: every threshold and fitted constant.
-//! - [`kind`]: the names of what limits a system.
+//! - [`limit_kind`]: the names of what limits a system.
 //! - [`stats`]: means, differences and intervals of measurements.
 //! - [`queueing`]: laws and stations that know nothing of apps.
 //! - [`goal`]: what is wanted, and whether a measurement holds it.
@@ -22,7 +22,7 @@ pub mod consistency;
 pub mod cost;
 pub mod finding;
 pub mod goal;
-pub mod kind;
+pub mod limit_kind;
 pub mod model;
 pub mod queueing;
 pub mod recommendation;
@@ -43,7 +43,7 @@ pub use finding::question::Question;
 pub use finding::result::Finding;
 pub use finding::trial::{Change, Trial};
 pub use goal::{Goal, Measured};
-pub use kind::Kind;
+pub use limit_kind::Kind;
 pub use model::ladder::{Ladder, Rung};
 pub use model::model_inputs::ModelInputs;
 pub use model::network::{CoreTrial, Model};

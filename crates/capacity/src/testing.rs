@@ -1,7 +1,7 @@
 //! Fixtures that tests share, those of other crates too.
 
 use crate::goal::{Goal, Measured};
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 use crate::model::ladder::{Ladder, Rung};
 use crate::model::network::Model;
 use crate::model::saturation::{Filling, Saturation};

@@ -4,15 +4,15 @@
 //! - [`series`]: what a tick holds.
 //! - [`hub`]: the events as they go out; [`past`]: what was.
 //! - [`loading`]: the load that runs.
-//! - [`board`]: all that is known of what runs; [`sampler`]: looks at it once a second.
+//! - [`live_state`]: all that is known of what runs; [`sampler`]: looks at it once a second.
 //! - [`api`]: the routes.
 //! - [`server`]: the address of a `plan` or `load`.
 
 mod api;
 #[cfg(test)]
 mod bindings;
-mod board;
 mod hub;
+mod live_state;
 mod loading;
 pub mod model;
 mod past;
@@ -30,7 +30,7 @@ use crate::document::plan::{Goal, Plan};
 use crate::report::page;
 use crate::service::deployment::Deployment;
 use crate::terminal::progress::News;
-pub use board::{About, Dashboard, Pace};
+pub use live_state::{About, Dashboard, Pace};
 pub use loading::alone;
 use model::event::{End, MarkKind, PlanProgress, Report};
 pub use sampler::Source;

@@ -7,7 +7,7 @@
 //! - `observation`: what it saw.
 //! - `session`: the order of the probes.
 //! - `warm_up`: probes that are repeated until the app is warm.
-//! - `comparison`: the answer's count behind Tenfold's own queue, where another balancer is measured.
+//! - `balancer_comparison`: the answer's count behind Tenfold's own queue, where another balancer is measured.
 //! - `confirmation`: the goal's workload, at the answer and where the model is least sure.
 //! - `intervention`: changes that tell two explanations apart.
 //! - `evidence`: what is known so far, and what follows from it.
@@ -17,8 +17,8 @@
 //! - `verdict`: how far it can be relied on.
 
 mod answer;
+mod balancer_comparison;
 mod calibration;
-mod comparison;
 mod confirmation;
 mod crash;
 mod evidence;

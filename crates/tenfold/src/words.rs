@@ -9,7 +9,7 @@
 //! - [`cost`]: whether bigger or more instances are cheaper.
 //! - [`dependency`]: what something that instances lean on used.
 //! - [`crash`]: instances that died while something was measured.
-//! - [`visible`]: text of others, with what would hide written out.
+//! - [`escaped_text`]: text of others, with what would hide written out.
 
 pub mod balancing;
 pub mod capacity;
@@ -17,9 +17,9 @@ pub mod contradiction;
 pub mod cost;
 pub mod crash;
 pub mod dependency;
+pub mod escaped_text;
 pub mod finding;
 pub mod limit;
 pub mod number;
 pub mod recommendation;
 pub mod trial;
-pub mod visible;

@@ -13,16 +13,15 @@ mod http2_abuse;
 mod limits;
 mod logging;
 mod membership;
+mod one_at_a_time_backends;
 mod proxied;
 mod queueing;
 mod routing;
 mod script;
 mod secured;
-mod single;
 mod stage;
 mod streaming;
 mod takeover;
-
 mod timeouts;
 mod tls;
 mod unix;

@@ -3,7 +3,7 @@
 use super::dependency_use::DependencyUse;
 use super::result::Finding;
 use crate::calibration::DEPENDENCY_SEEN;
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 
 /// The fullest dependency, if one is at its limit.
 pub fn full(dependencies: &[DependencyUse]) -> Option<&DependencyUse> {

@@ -7,7 +7,7 @@ use crate::calibration::{
     FULL_GAIN, HEADROOM_UTILISATION, INTERPRETER_LOCK_CORES, MOSTLY_BUSY_CORES, QUOTA_FULL_PERIODS,
     THREAD_FULL, TRIAL_CONFIDENCE, WAITING_CPU_SHARE,
 };
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 use crate::model::network::Model;
 use crate::model::outcome::Outcome;
 use crate::model::saturation::Saturation;

@@ -8,7 +8,7 @@ use super::instance;
 use super::result::{Details, Finding, Remedy, clarity, found};
 use super::trial::{Change, Trial};
 use crate::calibration::{MIN_GAIN, MODELLED_CONFIDENCE};
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 use crate::model::network::Model;
 
 /// Every finding that the evidence supports. Adds one each for the limit of `n` instances and for what

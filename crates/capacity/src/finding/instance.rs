@@ -7,7 +7,7 @@ use super::scaling::is_all_shared;
 use crate::calibration::{
     FILES_FULL, NEAREST_CONFIDENCE, THREAD_FULL, THROTTLED_PERIODS, WAITING_CPU_SHARE,
 };
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 use crate::model::network::Model;
 
 pub(super) fn throttled(e: &Evidence) -> Option<Finding> {

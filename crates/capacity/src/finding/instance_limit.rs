@@ -2,7 +2,7 @@
 
 use super::evidence::{self, Evidence};
 use super::memory;
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 use crate::model::network::Model;
 
 /// What keeps a single saturated instance from doing more.

@@ -7,7 +7,7 @@ use crate::calibration::{
     LEAK_MIN_PROBES, LEAK_STEADINESS, LOW_MEMORY_SHARE, MAJOR_FAULTS_PER_REQUEST,
     MEMORY_LIMIT_FULL, MEMORY_STALL_SHARE,
 };
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 
 pub(super) fn is_short(m: &Memory) -> bool {
     // A full limit alone is the page cache. A stall alone may be caused by another program.

@@ -8,7 +8,7 @@ use super::instance_limit::instance_limit;
 use super::scaling;
 use super::trial::{Change, Trial};
 use crate::calibration::{FULL_GAIN, RELIEF_GAIN, THREAD_SUSPECT, UNDECIDED_CORES};
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 use crate::model::network::Model;
 
 /// Two explanations that fit the signature, and the change that distinguishes them.

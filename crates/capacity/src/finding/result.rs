@@ -3,7 +3,7 @@
 use super::dependency_use::DependencyUse;
 use super::evidence::{Crashes, Pool};
 use super::in_flight_limit::Shortage;
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 
 /// One diagnosis.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use super::trial::Change;
 use crate::calibration::{
     ALL_SHARED_GAIN, CPU_FULL, FULL_GAIN, HEADROOM_UTILISATION, MIN_GAIN, SLOWER_GAIN,
 };
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 use crate::model::network::Model;
 
 pub(super) fn is_oversubscribed(model: &Model, e: &Evidence) -> bool {

@@ -4,7 +4,7 @@ use super::evidence::Evidence;
 use super::result::{Details, Finding, Remedy, clarity, found};
 use crate::calibration::THREAD_FULL;
 use crate::finding::evidence::Failing;
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 
 pub(super) fn failing(e: &Evidence) -> Option<Finding> {
     let Some((share, most)) = e.errors.as_ref().filter(|(share, _)| *share > e.error_limit) else {

@@ -19,7 +19,7 @@ use crate::calibration::{
     CACHE_MISS_EXPONENT, CACHE_MISS_EXPONENTS, CORE_TRIAL_SHARE, CPU_FULL, DEMAND_NOISE,
     JOINT_LIMIT, MIN_UTILISATION, MODEL_DRAWS, UNKNOWN_SHARED_DEMAND,
 };
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 use crate::model::ladder::Ladder;
 use crate::model::latency_correction::LatencyCorrection;
 use crate::model::quota::{Quota, Throttled};

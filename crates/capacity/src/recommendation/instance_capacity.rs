@@ -3,7 +3,7 @@
 use crate::calibration::{MIN_GAIN, SLOWER_GAIN};
 use crate::finding::evidence::Failing;
 use crate::goal::Goal;
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 use crate::model::network::Model;
 use crate::queueing::workload::Workload;
 use crate::recommendation::reason::{BusyPart, LimitDetails};

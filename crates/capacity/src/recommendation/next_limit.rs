@@ -1,7 +1,7 @@
 //! What limits after the present limit is gone, as far as that concerns anybody.
 
 use crate::calibration::{NEXT_LIMIT_REACH, SHARED_GAIN};
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 use crate::model::network::Model;
 use crate::queueing::workload::Workload;
 use crate::recommendation::search::{NextLimit, Search};

@@ -2,7 +2,7 @@
 
 use crate::finding::dependency_use::DependencyUse;
 use crate::finding::evidence::Failing;
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 
 /// Why a count is recommended. Rates in requests per second, times in seconds.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use crate::calibration::{MIN_GAIN, OFFERED_DEVIATION, SATISFIED_USERS, SLOWER_GAIN};
 use crate::goal::{Bound, Measured};
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 use crate::queueing::laws;
 use crate::queueing::workload::Workload;
 use crate::recommendation::reason::{

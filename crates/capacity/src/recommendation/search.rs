@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::calibration::{ENOUGH_THROUGHPUT, HEADROOM_UTILISATION, MIN_GAIN, SLOWER_GAIN};
 use crate::finding::evidence::Failing;
 use crate::goal::{Goal, Measured};
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 use crate::model::network::Model;
 use crate::model::outcome::Outcome;
 use crate::model::prediction::{Prediction, expect, predict, undisturbed};

@@ -30,7 +30,7 @@ use super::docker::engine::Engine;
 use super::docker::image::only_port;
 use super::docker::launch::{self, Launch};
 use super::docker::mark::{FLEET, Mark};
-use super::docker::{Left, custody};
+use super::docker::{Left, owned_container};
 use crate::ProcessHost;
 use crate::app::App;
 use crate::driver::{Dependency, Driver, Extent, Identity, Instance};
@@ -359,7 +359,7 @@ impl Driver for ComposeDriver {
         let mark = Mark::own_or_error(&app.name)?;
         // First what knows of more than containers.
         stack::is_held(engine, self.project().name()).await?;
-        custody::clear(engine).await?;
+        owned_container::clear(engine).await?;
         let (mut stack, template) = self.hold(engine, &mark).await?;
         if let Err(error) = self.port(&template) {
             stack.release().await?;

@@ -2,7 +2,7 @@
 //!
 //! - `launch`: makes a container and starts it as an instance.
 //! - `instance`: a container as an instance: ready, died, stopped.
-//! - `custody`: a container that is Tenfold's, and is gone when it is not needed any more.
+//! - `owned_container`: a container that is Tenfold's, and is gone when it is not needed any more.
 //! - `image`: the image that is asked for, found or built.
 //! - `container`: what the engine tells of a container, and what can be asked of it.
 //! - `engine`: the connection, and which engine it is.
@@ -10,13 +10,13 @@
 //! - `mark`: the labels of Tenfold's containers.
 
 pub(crate) mod container;
-pub(crate) mod custody;
 pub(crate) mod engine;
 pub(crate) mod host;
 pub(crate) mod image;
 pub(crate) mod instance;
 pub(crate) mod launch;
 pub(crate) mod mark;
+pub(crate) mod owned_container;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -135,7 +135,7 @@ impl Driver for DockerDriver {
     async fn check(&self, app: &App) -> Result<(), StartError> {
         let engine = self.engine().await?;
         engine.check(&app.limits)?;
-        custody::clear(engine).await?;
+        owned_container::clear(engine).await?;
         self.known(engine).await?;
         Ok(())
     }

@@ -7,7 +7,8 @@
 //! - `journal`: its last lines.
 //! - `template`: the driver of templates.
 //! - `transient`: the properties of a unit.
-//! - `kept`: services that have outlived the Tenfold that has started them.
+//! - `kept_services`: services that have outlived the Tenfold that has started them.
+//! - `claim`: what only one Tenfold can hold at a time.
 //! - `leftovers`: what is undone when Tenfold is killed.
 //! - `marks`: by what Tenfold knows its own units again.
 //! - `bus`: the calls to the manager.
@@ -15,8 +16,9 @@
 //! Tested with systemd 252.
 
 mod bus;
+mod claim;
 mod journal;
-mod kept;
+mod kept_services;
 pub(super) mod leftovers;
 mod main_process;
 mod marks;
@@ -45,7 +47,8 @@ use crate::guard::Key;
 use crate::limits::Limits;
 use crate::program::Program;
 use bus::{CallError, Manager, Scope};
-use kept::{Claim, KeptUnit};
+use claim::Claim;
+use kept_services::KeptUnit;
 use main_process::MainProcess;
 use marks::{FleetName, Marks};
 pub use template::TemplateDriver;
@@ -131,16 +134,18 @@ fn verify(limits: &Limits, pid: u32, scope: Scope) -> Result<(), StartError> {
     })
 }
 
+/// Expects the limits in the control group. What has ended already is told of by its exit.
+fn check_limits(app: &App, process: &MainProcess, scope: Scope) -> Result<(), StartError> {
+    let held = verify(&app.limits, process.pid, scope);
+    if process.has_ended() { Ok(()) } else { held }
+}
+
 /// Returns when the control group has the limits.
 async fn limited(app: &App, process: &MainProcess, scope: Scope) -> Result<(), StartError> {
     let deadline = Instant::now() + LIMIT_TIME;
     loop {
-        let held = verify(&app.limits, process.pid, scope);
-        // What has ended already is told of by its exit.
-        if held.is_ok() || process.has_ended() {
-            return Ok(());
-        }
-        if Instant::now() >= deadline {
+        let held = check_limits(app, process, scope);
+        if held.is_ok() || Instant::now() >= deadline {
             return held;
         }
         sleep(LIMIT_PAUSE).await;
@@ -183,13 +188,13 @@ impl SystemdDriver {
         let manager = Arc::clone(self.host.manager().await?);
         let what = format!("tell of {name}");
         let explain = |error: CallError| error.explain(&what, manager.scope);
-        let Some(pid) = kept::main_process(&manager, &name).await.map_err(explain)? else {
+        let Some(pid) = kept_services::main_process(&manager, &name).await.map_err(explain)? else {
             return Ok(None);
         };
-        let invocation = kept::take_over(&manager, &name).await.map_err(explain)?;
+        let invocation = kept_services::take_over(&manager, &name).await.map_err(explain)?;
         let lease = self.host.processes.lease_taken(port);
         let execution = Execution::prepare(&self.program, identity, port)?;
-        let is_same = kept::is_same(&manager, &name, &execution).await.map_err(explain)?;
+        let is_same = kept_services::is_same(&manager, &name, &execution).await.map_err(explain)?;
         let mut instance = UnitInstance {
             name: identity.name.clone(),
             process: MainProcess::watch(pid, app.limits.memory),
@@ -204,7 +209,7 @@ impl SystemdDriver {
             instance.stop(app.grace).await;
             return Ok(None);
         }
-        kept::limit(&manager, &name, &app.limits).await.map_err(explain)?;
+        kept_services::limit(&manager, &name, &app.limits).await.map_err(explain)?;
         limited(app, &instance.process, manager.scope).await?;
         Ok(Some(instance))
     }
@@ -243,7 +248,7 @@ impl Driver for SystemdDriver {
             return Ok(0);
         }
         let manager = self.host.manager().await?;
-        let found = kept::found(manager, &self.fleet).await;
+        let found = kept_services::found(manager, &self.fleet).await;
         let what = "tell of the services that run on";
         let found = found.map_err(|error| error.explain(what, manager.scope))?;
         let highest = found.keys().max().copied().unwrap_or(0);
@@ -292,12 +297,7 @@ impl Driver for SystemdDriver {
             return Err(error);
         }
         let process = MainProcess::watch(state.last_pid, app.limits.memory);
-        // What has ended already is told of by its exit.
-        if let Err(error) = verify(&app.limits, process.pid, scope)
-            && !process.has_ended()
-        {
-            return Err(error);
-        }
+        check_limits(app, &process, scope)?;
         Ok(Box::new(UnitInstance {
             name: identity.name.clone(),
             process,

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::compose::stack;
-use super::docker::custody;
+use super::docker::owned_container;
 use super::systemd::leftovers;
 use super::systemd::template::restoration;
 use crate::guard;
@@ -19,7 +19,7 @@ pub fn run_guard() -> io::Result<()> {
 /// Undoes what a driver has listed with the guard. The first word says which driver.
 pub(crate) fn carry_out(listed: &str) {
     match listed.split_once(' ') {
-        Some((custody::WORD, line)) => custody::undo(line),
+        Some((owned_container::WORD, line)) => owned_container::undo(line),
         Some((stack::WORD, line)) => stack::undo(line),
         Some((leftovers::WORD, line)) => leftovers::undo(line),
         Some((restoration::WORD, line)) => restoration::undo(line),

@@ -33,6 +33,7 @@ use crate::service::shutdown_mode::ShutdownMode;
 use crate::store::history::{self, History};
 use crate::store::state_dir;
 use crate::terminal::output;
+use crate::words::number::counted;
 
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -95,9 +96,6 @@ impl Arguments {
             Arc::new(Deployment::new(balancing.config.clone(), beside, to_run, inherited).await?);
         for (app, launch) in deployment.apps.iter().zip(&mut launches) {
             launch.found = app.found().await?;
-            if launch.said.is_none() {
-                launch.count = launch.count.max(launch.found);
-            }
         }
         balancing.add_servers(&deployment.balancer);
         reload_signal::listen(&stop, deployment.balancer.clone())?;
@@ -172,15 +170,12 @@ fn tell_kept(units: &[String]) {
         return;
     }
     let user = if rustix::process::geteuid().is_root() { "" } else { "--user " };
+    let (run, them) = if units.len() == 1 { ("runs", "it") } else { ("run", "them") };
     output::tell(format_args!(
-        "tenfold: {} on, and the next `tenfold up --keep` of this app takes over; `systemctl {user}stop {}` ends {}",
-        if units.len() == 1 {
-            "1 instance runs".to_owned()
-        } else {
-            format!("{} instances run", units.len())
-        },
+        "tenfold: {} {run} on, and the next `tenfold up --keep` of this app takes over; `systemctl {user}stop {}` \
+         ends {them}",
+        counted(units.len(), "instance"),
         units.join(" "),
-        if units.len() == 1 { "it" } else { "them" },
     ));
 }
 
@@ -226,7 +221,7 @@ fn announce(
 async fn launch(deployment: &Deployment, launches: &[Launch]) -> anyhow::Result<()> {
     let mut starting = JoinSet::new();
     for (app, launch) in deployment.apps.iter().zip(launches) {
-        let (fleet, count) = (app.fleet.clone(), launch.count);
+        let (fleet, count) = (app.fleet.clone(), launch.count());
         // What is too many of those that were kept is taken over first, and then ended as any other.
         let kept = if app.is_kept() { launch.found } else { 0 };
         starting.spawn(async move {
@@ -245,7 +240,6 @@ struct Launch {
     to_run: ToRun,
     /// How many the user wants, if that was said.
     said: Option<usize>,
-    count: usize,
     /// The highest number of those that run already.
     found: usize,
     /// Where the number of slots comes from.
@@ -260,7 +254,12 @@ impl Launch {
         let (slots, source) = self::slots(*slots, &runnable.source);
         let backend = Backend { slots, ..(**backend).clone() };
         let to_run = ToRun { id: served.id, runnable: (**runnable).clone(), backend };
-        Some(Launch { to_run, said: *count, count: count.unwrap_or(1), found: 0, source })
+        Some(Launch { to_run, said: *count, found: 0, source })
+    }
+
+    /// How many to run.
+    fn count(&self) -> usize {
+        self.said.unwrap_or(self.found.max(1))
     }
 
     /// Names the app where there are several.
@@ -273,10 +272,7 @@ impl Launch {
 
     fn describe(&self, apps: usize) -> String {
         let of = self.of_app(apps);
-        match self.count {
-            1 => format!("1 instance{of}"),
-            n => format!("{n} instances{of}"),
-        }
+        format!("{}{of}", counted(self.count(), "instance"))
     }
 
     fn describe_slots(&self, apps: usize) -> String {

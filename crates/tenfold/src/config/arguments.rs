@@ -39,7 +39,7 @@ pub struct AppArguments {
     /// Service of the compose file to scale [default: the only one, or the only one that publishes a port]
     #[arg(long, value_name = "NAME", env = "TENFOLD_SERVICE")]
     pub service: Option<String>,
-    /// Run units of this template of systemd's, as in fibscale@; those that run already are taken as they are
+    /// Run units of this systemd template, as in fibscale@; units that were already running are left alone
     #[arg(long, value_name = "NAME@", env = "TENFOLD_UNIT")]
     pub unit: Option<TemplateName>,
     /// Run what FILE says: a Procfile, package.json, NAME.service, compose file or Dockerfile; FILE:NAME picks a

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::process::exit_code::misuse;
 use load::bounded_read;
+
+use crate::process::exit_code::misuse;
 
 /// A file of variables, without its port.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ use axum::{Json, Router};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::board::Dashboard;
+use super::live_state::Dashboard;
 
 /// What handlers work on.
 type Shared = State<Arc<Dashboard>>;

@@ -14,7 +14,7 @@ use ::load::{Control, Report, Run};
 use axum::http::StatusCode;
 
 use self::request::Asked;
-use super::board::Dashboard;
+use super::live_state::Dashboard;
 use super::model::event::MarkKind;
 use super::model::inventory::Action;
 use super::model::load::{Current as Rates, Load, LoadEdit, LoadStart, LoadStatistics, Phase};

@@ -19,7 +19,7 @@ use observe::Recorder;
 
 use self::members::Members;
 use self::traffic::Traffic;
-use super::board::{Dashboard, Pace};
+use super::live_state::{Dashboard, Pace};
 use super::model::event::Tick;
 use super::model::state::SeriesName;
 use super::series::Reading;

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::board::{About, Dashboard, Pace};
+use super::live_state::{About, Dashboard, Pace};
 use crate::config::quantity;
 use crate::service::access::{Access, PageUrl};
 use crate::service::admin::connections::{self, PUBLIC_BODY_BYTES, PUBLIC_CONNECTIONS};

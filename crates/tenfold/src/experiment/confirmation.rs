@@ -5,7 +5,7 @@ use std::time::Duration;
 use capacity::Unsure;
 
 use super::Depth;
-use super::comparison::Instances;
+use super::balancer_comparison::Instances;
 use super::probe::{Abort, Probe, Setting, WarmUp};
 use super::probe_timing::ProbeTiming;
 use super::session::{Session, Stage, bound, longest_wait};

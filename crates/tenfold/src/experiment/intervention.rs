@@ -22,7 +22,7 @@ impl Session<'_> {
         for question in self.known.questions_of_one() {
             let setting = match question.change {
                 Change::NoBalancer => Setting {
-                    instead: self.deployment.fleet().members().first().map(|m| m.member.address),
+                    target: self.deployment.fleet().members().first().map(|m| m.member.address),
                     ..Setting::default()
                 },
                 _ => Setting { generator_threads: 2, ..Setting::default() },

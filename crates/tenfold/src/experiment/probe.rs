@@ -38,14 +38,14 @@ pub struct Probe {
 /// What a probe does differently from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Where the load goes instead of to the balancer.
-    pub instead: Option<SocketAddr>,
+    /// Where the load goes, if not to the measured balancer.
+    pub target: Option<SocketAddr>,
     pub generator_threads: usize,
 }
 
 impl Default for Setting {
     fn default() -> Setting {
-        Setting { instead: None, generator_threads: 1 }
+        Setting { target: None, generator_threads: 1 }
     }
 }
 
@@ -71,7 +71,7 @@ pub enum Abort {
 impl Probe {
     /// Whether it is no point of the curve: the goal's workload, but not behind the balancer that is measured.
     pub fn is_comparison(&self) -> bool {
-        self.purpose == Purpose::Goal && self.setting.instead.is_some()
+        self.purpose == Purpose::Goal && self.setting.target.is_some()
     }
 
     /// Measures.
@@ -93,7 +93,7 @@ impl Probe {
     }
 
     fn load(&self, deployment: &Deployment, request: &Request) -> load::Config {
-        let address = self.setting.instead.unwrap_or_else(|| deployment.address());
+        let address = self.setting.target.unwrap_or_else(|| deployment.address());
         let mut config = load::Config::new(request.target(address), self.workload.clone());
         config.timeout = self.timeout;
         config.threads = self.setting.generator_threads;

@@ -1,5 +1,5 @@
-//! A template unit whose instance is the port, and a target that wants as many as the plan says. Of a template of
-//! the user's, what the plan adds to it.
+//! A template unit whose instance is the port, and a target that wants as many as the plan says. Where the user has a
+//! template, it writes only what the plan adds to it.
 
 use std::env::split_paths;
 use std::fmt::Write;

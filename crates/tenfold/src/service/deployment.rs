@@ -151,8 +151,6 @@ impl Deployment {
             "cannot start a thread to watch the instances: raise the limit on threads (ulimit -u)",
         )?;
         let recorder = Arc::new(recorder);
-        let own = std::process::id().cast_signed();
-        recorder.watch(Target::threads(BALANCER, own, balancer.handle().thread_ids()));
         let drivers = Drivers::new()?;
         let apart = other.listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let mut deployment = Deployment {
@@ -169,6 +167,7 @@ impl Deployment {
             own_address: apart.map(|_| balancer.local_addr()),
             data_plane: Mutex::new(Some(balancer)),
         };
+        deployment.watch_balancer(BalancerProgram::Tenfold);
         let mut behind = site.map(|site| (other, site));
         for to_run in apps {
             deployment.prepare(to_run, &drivers, behind.take()).await?;

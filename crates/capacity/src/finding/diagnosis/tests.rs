@@ -4,7 +4,7 @@ use crate::finding::in_flight_limit::InFlightLimit;
 use crate::finding::instance_limit::instance_limit;
 use crate::finding::question::Question;
 use crate::finding::result::{Details, MemoryLevel, Remedy};
-use crate::kind::Kind;
+use crate::limit_kind::Kind;
 use crate::model::outcome::Outcome;
 use crate::model::saturation::Saturation;
 use crate::queueing::service_shape::ServiceShape;

@@ -16,10 +16,10 @@ use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
 use crate::driver::docker::container::{is_gone, removal};
-use crate::driver::docker::custody::in_runtime;
 use crate::driver::docker::engine::{Engine, client};
 use crate::driver::docker::host::{Address, Host};
 use crate::driver::docker::mark::{FLEET, Fate, Mark};
+use crate::driver::docker::owned_container::in_runtime;
 use crate::error::StartError;
 use crate::guard::{Guard, Key};
 

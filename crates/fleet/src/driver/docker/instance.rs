@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Left;
 use super::container::Container;
-use super::custody::Custody;
+use super::owned_container::OwnedContainer;
 use crate::app::{Readiness, ReadyProbe};
 use crate::driver::process::probe::{self, Answer};
 use crate::driver::{Extent, Instance, Notice};
@@ -30,7 +30,7 @@ const KILL_TIME: Duration = Duration::from_secs(10);
 /// An instance that is a container of Tenfold's own.
 pub(crate) struct ContainerInstance {
     name: String,
-    custody: Custody,
+    custody: OwnedContainer,
     address: SocketAddr,
     /// In the container.
     port: u16,
@@ -56,7 +56,7 @@ impl ContainerInstance {
     /// A container that runs; `port` is the one inside, and `pid` its first process, where that can be seen.
     pub(crate) fn new(
         name: String,
-        custody: Custody,
+        custody: OwnedContainer,
         (address, reach): (SocketAddr, Reach),
         port: u16,
         pid: Option<u32>,

@@ -10,9 +10,9 @@ use tokio::sync::oneshot;
 
 use super::Left;
 use super::container::{Container, Inspected};
-use super::custody::Custody;
 use super::engine::Engine;
 use super::instance::ContainerInstance;
+use super::owned_container::OwnedContainer;
 use crate::cgroup::readback;
 use crate::driver::Instance;
 use crate::error::StartError;
@@ -63,7 +63,7 @@ impl Launch {
     async fn run(self) -> Result<ContainerInstance, StartError> {
         let Launch { engine, handle, name, .. } = &self;
         let container = Container { engine: Arc::clone(engine), name: handle.clone() };
-        let custody = Custody::of(container.clone(), self.guard.as_ref());
+        let custody = OwnedContainer::of(container.clone(), self.guard.as_ref());
         let options = CreateContainerOptionsBuilder::default().name(handle).build();
         let created = engine.api.create_container(Some(options), self.body.clone()).await;
         created.map_err(|error| engine.refusal(&format!("create {name}"), &error, &self.limits))?;

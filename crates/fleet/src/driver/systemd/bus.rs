@@ -61,6 +61,9 @@ pub(super) struct CallError {
 /// A property's name and value, as calls take them.
 pub(super) type Property<'a> = (&'a str, Variant<'a>);
 
+/// What ExecStart= says: path, words, whether a failure is ignored, four times, a process id, code and status.
+pub(super) type Start = (String, Vec<String>, bool, u64, u64, u64, u64, u32, i32, i32);
+
 /// A line of ListUnitsByPatterns: name, description, load state, active state, sub state, followed unit,
 /// path, and the job's number, type and path.
 type ListedUnit =

@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
-use super::bus::{CallError, Manager, Property, Scope, ServiceState};
-use super::kept::{Claim, Start};
+use super::bus::{CallError, Manager, Property, Scope, ServiceState, Start};
+use super::claim::Claim;
 use super::main_process::MainProcess;
 use super::{START_TIME, check_version, limited, transient, unit_state};
 use crate::app::{App, Custody};
@@ -229,7 +229,7 @@ impl Driver for TemplateDriver {
 
     async fn start(&self, app: &App, identity: &Identity) -> Result<Box<dyn Instance>, StartError> {
         let Engine { manager, naming, .. } = self.engine().await?;
-        let lease = |preferred| self.host.lease(&self.template.ports, preferred);
+        let lease = || self.host.lease(&self.template.ports, None);
         let picked = units::pick(&self.units, identity.index, *naming, lease)?;
         let unit = self.template.name.unit(&picked);
         let explain = |error: CallError| error.explain(&format!("tell of {unit}"), manager.scope);

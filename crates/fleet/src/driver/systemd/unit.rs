@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use tokio::time::timeout;
 
 use super::bus::{CallError, Manager, ServiceState};
+use super::claim::Claim;
 use super::journal;
-use super::kept::Claim;
 use super::main_process::MainProcess;
 use super::transient::Output;
 use super::unit_state;

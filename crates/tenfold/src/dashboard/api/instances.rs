@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Shared;
-use crate::dashboard::board::Dashboard;
+use crate::dashboard::live_state::Dashboard;
 use crate::dashboard::loading::Refusal;
 use crate::dashboard::model::event::MarkKind;
 use crate::dashboard::model::history::InstanceOutput;
 use crate::service::admin::app_of;
 use crate::service::deployment::{Deployment, RunningApp};
-use crate::words::visible::visible;
+use crate::words::escaped_text::visible;
 
 /// Body of `POST /api/scale`.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::Shared;
 use super::download::{Part, made};
 use crate::config::quantity;
-use crate::dashboard::board::Dashboard;
+use crate::dashboard::live_state::Dashboard;
 use crate::dashboard::loading::Refusal;
 use crate::dashboard::model::load::{Current, LoadEdit, LoadStart, LoadStatistics, Phase};
 use crate::document::load::Failure;

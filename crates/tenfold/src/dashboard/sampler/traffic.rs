@@ -106,8 +106,8 @@ impl Traffic {
             self.seen.pop_front();
         }
         // Older looks serve percentiles alone. Empty histograms of 1,000 backends would take 40 MB.
-        for seen in &mut self.seen {
-            seen.backends.retain(|_, counted| !counted.service.is_empty());
+        if let Some(last) = self.seen.back_mut() {
+            last.backends.retain(|_, counted| !counted.service.is_empty());
         }
         self.seen.push_back(now);
         window

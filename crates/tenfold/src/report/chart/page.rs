@@ -7,8 +7,8 @@ use super::panels::{self, MUTED, TEXT};
 use super::typeface::{self, Weight};
 use crate::document::plan::{Plan, Predicted};
 use crate::report::plan::{answer, doubt, goal, machine};
+use crate::words::escaped_text::visible;
 use crate::words::number::{counted, rate, time};
-use crate::words::visible::visible;
 
 const WIDTH: f32 = 760.0;
 const MARGIN: f32 = 24.0;

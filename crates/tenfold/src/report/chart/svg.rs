@@ -7,7 +7,7 @@ use quick_xml::events::BytesText;
 
 use super::drawing::{Anchor, Colour, Drawing, HALO, Ink, Line, Mark, Shape, Spot, Words};
 use super::typeface::Weight;
-use crate::words::visible::visible;
+use crate::words::escaped_text::visible;
 
 /// Of the same width as the letters that the picture was laid out for, where that typeface is missing.
 const TYPEFACE: &str = "DejaVu Sans, Verdana, sans-serif";
@@ -42,8 +42,8 @@ pub fn text(drawing: &Drawing) -> anyhow::Result<String> {
 }
 
 fn write_text(xml: &mut Xml, element: &str, id: &str, words: &str) -> io::Result<()> {
-    let told = xml.create_element(element).with_attribute(("id", id));
-    told.write_text_content(BytesText::new(&legal(words)))?;
+    let element = xml.create_element(element).with_attribute(("id", id));
+    element.write_text_content(BytesText::new(&legal(words)))?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use super::assets;
 use super::summary::{Part, Summary};
 use crate::store::report_file;
-use crate::words::visible::is_bidirectional;
+use crate::words::escaped_text::is_bidirectional;
 
 /// The file, with the document and the summary as JSON that can stand in it.
 pub fn page(document: &str, summary_json: &str, summary: &Summary) -> String {

@@ -71,6 +71,11 @@ impl TemplateInstance {
         let (name, deadline, output) = (self.name(), readiness.deadline, self.quote().await);
         StartError::NotReady { name, deadline, answer, remedy, output }
     }
+
+    async fn exited_early(&mut self) -> StartError {
+        let exit = self.exited().await;
+        StartError::Exited { name: self.name(), exit, output: self.quote().await }
+    }
 }
 
 impl Port {
@@ -226,13 +231,6 @@ impl Instance for TemplateInstance {
 
     fn notice(&self) -> Notice {
         Notice::default()
-    }
-}
-
-impl TemplateInstance {
-    async fn exited_early(&mut self) -> StartError {
-        let exit = self.exited().await;
-        StartError::Exited { name: self.name(), exit, output: self.quote().await }
     }
 }
 

@@ -43,13 +43,14 @@ pub(super) fn lock(units: &Mutex<Units>) -> MutexGuard<'_, Units> {
     units.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A unit for the instance of this index, which is its own from now on: the one that it had last, else one that ran
-/// before, else a new one.
+/// A unit for the instance of this index, which is its own from now on.
+///
+/// It is the one that it had last, else one that ran before, else a new one.
 pub(super) fn pick(
     units: &Mutex<Units>,
     index: usize,
     naming: Naming,
-    lease: impl Fn(Option<u16>) -> Result<Lease, StartError>,
+    lease: impl Fn() -> Result<Lease, StartError>,
 ) -> Result<String, StartError> {
     let mut units = lock(units);
     let own = units.assigned.get(&index).filter(|name| !units.in_use.contains(*name)).cloned();
@@ -61,7 +62,7 @@ pub(super) fn pick(
         None => match naming {
             Naming::Index => units.first_number(),
             Naming::Port => {
-                let lease = lease(None)?;
+                let lease = lease()?;
                 let name = lease.port().to_string();
                 units.leases.insert(name.clone(), lease);
                 name
@@ -177,7 +178,7 @@ mod tests {
 
     fn picked(units: &Mutex<Units>, index: usize, naming: Naming) -> String {
         let pool = PortPool::default();
-        pick(units, index, naming, |preferred| pool.lease(&Ports::Any, preferred)).unwrap()
+        pick(units, index, naming, || pool.lease(&Ports::Any, None)).unwrap()
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use crate::goal::Goal;
-    use crate::kind::Kind;
+    use crate::limit_kind::Kind;
     use crate::queueing::workload::Workload;
     use crate::recommendation::reason::{CountBound, Head};
     use crate::recommendation::search::{Bounds, Recommendation, recommend};

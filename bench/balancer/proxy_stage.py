@@ -8,7 +8,7 @@ from rig.child import Child, free_ports
 from rig.stage import Stage, make_certificate
 
 
-class Front(Stage):
+class ProxyStage(Stage):
     def __init__(self, programs: Programs) -> None:
         super().__init__()
         self._programs = programs

@@ -28,19 +28,19 @@ const UNDO_PAUSE: Duration = Duration::from_millis(100);
 
 /// Tenfold's own container. It is removed when this is dropped, by the guard if Tenfold ends before that is
 /// done.
-pub(crate) struct Custody {
+pub(crate) struct OwnedContainer {
     container: Container,
     /// Where the guard lists it.
     listed: Option<(Arc<Guard>, Key)>,
     is_removed: bool,
 }
 
-impl Custody {
+impl OwnedContainer {
     /// Lists it. To be called before it is made: from then on it cannot be left behind.
-    pub(crate) fn of(container: Container, guard: Option<&Arc<Guard>>) -> Custody {
+    pub(crate) fn of(container: Container, guard: Option<&Arc<Guard>>) -> OwnedContainer {
         let line = format!("{WORD} {} {}", container.name, container.engine.host);
         let listed = guard.map(|guard| (Arc::clone(guard), guard.list_undo(&line)));
-        Custody { container, listed, is_removed: false }
+        OwnedContainer { container, listed, is_removed: false }
     }
 
     pub(crate) fn container(&self) -> &Container {
@@ -66,7 +66,7 @@ impl Custody {
     }
 }
 
-impl Drop for Custody {
+impl Drop for OwnedContainer {
     fn drop(&mut self) {
         if self.is_removed {
             return;

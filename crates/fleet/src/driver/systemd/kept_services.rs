@@ -1,23 +1,15 @@
 //! Services that a Tenfold before this one has left running for the next one of the same app.
 
 use std::collections::BTreeMap;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
 
 use zbus::Variant;
 
-use super::bus::{CallError, Manager, Property};
+use super::bus::{CallError, Manager, Property, Start};
+use super::claim::Claim;
 use super::marks::{FleetName, Marks};
 use super::transient::{self, Execution};
 use super::unit_state;
 use crate::limits::Limits;
-
-/// What ExecStart= says: path, words, whether a failure is ignored, four times, a process id, code and status.
-pub(super) type Start = (String, Vec<String>, bool, u64, u64, u64, u64, u32, i32, i32);
-
-/// What only one Tenfold can hold at a time, until it ends.
-#[derive(Debug)]
-pub(super) struct Claim(#[expect(dead_code, reason = "held until it is dropped")] UnixListener);
 
 /// A service that runs, and that no other Tenfold uses.
 #[derive(Debug)]
@@ -25,14 +17,6 @@ pub(super) struct KeptUnit {
     pub(super) name: String,
     pub(super) port: u16,
     pub(super) claim: Claim,
-}
-
-impl Claim {
-    /// Nothing where another Tenfold holds it.
-    pub(super) fn of(name: &str) -> Option<Claim> {
-        let address = UnixAddr::from_abstract_name(format!("tenfold/{name}")).ok()?;
-        UnixListener::bind_addr(&address).ok().map(Claim)
-    }
 }
 
 /// The services of this fleet that run and that nobody uses, by the instance's number.

@@ -78,7 +78,7 @@ impl Session<'_> {
         let are_new = answer > self.deployment.fleet().members().len();
         self.scale(answer).await?;
         let timing = self.confirming(answer).within(self.budget.left().max(Duration::from_secs(1)));
-        let setting = Setting { instead: Some(own), ..Setting::default() };
+        let setting = Setting { target: Some(own), ..Setting::default() };
         let probe = Probe { setting, ..self.of_the_goal(answer, timing) };
         self.deployment.watch_balancer(BalancerProgram::Tenfold);
         let observed = if are_new {
