@@ -92,6 +92,8 @@ impl Drop for OwnedUnit {
 pub(super) async fn end(manager: &Manager, name: &str) -> Result<(), CallError> {
     manager.kill(name).await?;
     manager.stop(name).await?;
+    // What was killed just now fails only when its manager has seen the end of it.
+    unit_state::when(manager, name, END_TIME, ServiceState::has_ended).await?;
     manager.reset_failed(name).await?;
     manager.release(name).await
 }
