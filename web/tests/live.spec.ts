@@ -76,7 +76,8 @@ for (const [scheme, width] of [
     const slow = /app-2 is slow: .* times as long as its peers/;
     await expect(verdict(page)).toContainText(slow, { timeout: 15_000 });
     const rows = page.getByRole('region', { name: 'Instances' }).locator('tbody tr');
-    await expect(rows.first()).toContainText('app-2');
+    // The order of the rows stands for some seconds.
+    await expect(rows.first()).toContainText('app-2', { timeout: 15_000 });
     await check(page, faults);
     await draw(page, `live-instances${suffix}`, 780);
 
