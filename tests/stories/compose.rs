@@ -6,8 +6,9 @@ use std::process::{Command, Output};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::docker::{Docker, tenfold_of};
+use crate::docker::{Docker, build_folder, tenfold_of};
 use crate::harness::{alone, cannot_run, eventually, json, said, send, shared, sound};
+use crate::sandbox::only_child;
 
 /// A web service that leans on a database, with all that keeps Compose from scaling it.
 const SHOP: &str = r#"
@@ -139,7 +140,7 @@ fn a_stack_that_runs_is_as_before_whatever_ends_tenfold() {
     let up = docker.serve("up --listen 127.0.0.1:0 --compose compose.yaml");
     eventually("it answers", || docker.get(&up).is_ok());
     let tenfold = tenfold_of(&up);
-    send(crate::sandbox::only_child(tenfold), Signal::KILL);
+    send(only_child(tenfold), Signal::KILL);
     send(tenfold, Signal::KILL);
     docker.says("up --compose compose.yaml --container-port 1 --ready-timeout 1s", 1, "not ready");
     assert_eq!(docker.everything(), before, "the next Tenfold puts it back");
@@ -212,5 +213,71 @@ fn a_service_is_measured_behind_nginx() {
     let cost = &plan["balancer"]["cost"];
     assert!(cost["behind"]["cpu_us"].as_f64().unwrap() > 1.0, "{plan:#}");
     assert!(cost["behind"]["throughput"].as_f64().unwrap() > 1.0, "{plan:#}");
+    assert_eq!(docker.everything(), before);
+}
+
+#[test]
+fn sizes_of_a_service_are_measured_beside_one_stack() {
+    let _machine = alone();
+    let Some(docker) = stack(SHOP) else { return };
+    let before = docker.everything();
+    let sizes = "--cpus 0.2,0.4 --memory 50MB --instances 1,2 -n 20 -c 2 --longest 2s";
+    let asked = format!("cost --quiet --json - {sizes} --path /through --compose compose.yaml");
+    let output = docker.run(&asked);
+    let sizing = json(&output);
+    let (vertical, horizontal) = (&sizing["vertical"], &sizing["horizontal"]);
+    for (row, cpus) in [(&vertical[0], 0.2), (&vertical[1], 0.4), (&horizontal[1], 0.2)] {
+        assert_eq!(row["measured"]["errors"], 0, "its database answers: {row:#}");
+        // As the kernel tells them of the containers.
+        assert_eq!(row["measured"]["limited"]["cpus"], cpus, "{row:#}");
+        let memory = row["measured"]["limited"]["memory_bytes"].as_u64();
+        assert_eq!(memory.map(|bytes| bytes.div_ceil(1_000_000)), Some(50), "{row:#}");
+    }
+    assert_eq!(docker.everything(), before);
+    let starts = "events --since 10m --until 0s --filter event=start --filter container=shop-db-1";
+    assert_eq!(said(&docker.docker(starts)).lines().count(), 1, "one database for all sizes");
+    docker.says(&asked.replace("50MB", "1MB"), 1, "cannot limit an instance");
+    let cost = docker.tenfold(&asked).spawn().unwrap();
+    eventually("it measures", || docker.containers().len() > 4);
+    send(only_child(cost.id()), Signal::KILL);
+    eventually("the guard puts all back", || docker.everything() == before);
+    cost.wait_with_output().unwrap();
+}
+
+#[test]
+fn a_service_without_an_image_is_built() {
+    let _machine = shared();
+    let file = "name: shop\nservices: {web: {build: shop, expose: [4500]}}";
+    let Some(docker) = stack(file) else { return };
+    let folder = build_folder(&docker.home);
+    let before = docker.everything();
+    let answers = || {
+        let mut up = docker.serve("up --listen 127.0.0.1:0");
+        eventually("it answers", || docker.get(&up).is_ok_and(|it| it.contains("at 4500")));
+        send(tenfold_of(&up), Signal::TERM);
+        assert_eq!(up.child.wait().unwrap().code(), Some(143));
+    };
+    answers();
+    assert_eq!(docker.everything(), before);
+    let image = said(&docker.docker("image inspect shop-web"));
+    assert!(image.contains(r#""com.docker.compose.service": "web""#), "{image}");
+
+    // What was built or runs is built no more.
+    std::fs::write(folder.join("Dockerfile"), "FROM scratch\nCOPY nothing /app\n").unwrap();
+    answers();
+    let started = docker.compose("up --detach");
+    assert!(started.status.success(), "{}", said(&started));
+    docker.docker("image rm --force shop-web");
+    answers();
+    docker.compose("down");
+    docker.docker("image prune --force");
+    let words = "the image of the service `web` cannot be built: correct what its builder says; its last output:";
+    for asked in
+        ["up --listen 127.0.0.1:0", "plan --users 1", "cost --cpus 1 --memory 50MB --instances 1"]
+    {
+        docker.says(asked, 1, words);
+        docker.says(asked, 1, "  | ");
+    }
+    docker.says("plan --users 1", 1, r#""/nothing""#);
     assert_eq!(docker.everything(), before);
 }

@@ -329,7 +329,7 @@ fn an_old_engine_is_refused() {
 }
 
 /// A folder from which the image is built.
-fn build_folder(home: &Home) -> PathBuf {
+pub fn build_folder(home: &Home) -> PathBuf {
     let folder = home.path().join("shop");
     std::fs::create_dir_all(&folder).unwrap();
     let dockerfile =

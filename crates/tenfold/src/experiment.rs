@@ -45,7 +45,6 @@ use crate::service::deployment::Deployment;
 use crate::terminal::progress::Progress;
 pub use observation::{of_redirects, redirect};
 pub use probe::Abort;
-use probe_timing::Budget;
 use recording::Recording;
 use session::Session;
 
@@ -123,7 +122,7 @@ impl Experiment {
             )));
         }
         let started_at = Timestamp::now().to_string();
-        let mut session = Session::new(self, stop, progress, Budget::new(self.budget)).await?;
+        let mut session = Session::new(self, stop, progress).await?;
         watch(&session.deployment);
         let end = session.measure().await;
         session.close().await;

@@ -1,6 +1,7 @@
 //! Instances behind the balancer: what `plan` measures, and what `up` and `balance` keep running.
 //!
 //! - [`deployment`]: fleets, balancer and observer, wired together.
+//! - [`drivers`]: the driver of each kind of instances.
 //! - [`cpu_use`]: who used the CPU.
 //! - [`access`]: who may ask over TCP.
 //! - [`admin`]: the socket and the address that control it, its metrics, and takeover.
@@ -15,7 +16,7 @@ pub mod admin;
 pub mod cpu_use;
 pub mod crash_log;
 pub mod deployment;
-mod drivers;
+pub mod drivers;
 pub mod health_log;
 pub mod notify;
 pub mod reexec;

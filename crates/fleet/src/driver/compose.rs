@@ -25,7 +25,7 @@ use bollard::query_parameters::ListVolumesOptions;
 use tokio::sync::{Mutex, OnceCell};
 use tokio::time::sleep;
 
-use super::docker::container::Container;
+use super::docker::container::{Container, is_gone};
 use super::docker::engine::Engine;
 use super::docker::image::only_port;
 use super::docker::launch::{self, Launch};
@@ -72,7 +72,17 @@ pub struct ComposeDriver {
     host: Arc<ProcessHost>,
     engine: OnceCell<Arc<Engine>>,
     held: Mutex<Option<(Held, Template)>>,
+    lasts: Lasts,
     left: Left,
+}
+
+/// Until when a stack stays as it was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lasts {
+    /// Until [`Driver::restore`].
+    Once,
+    /// Until [`ComposeDriver::release`].
+    Series,
 }
 
 /// How what the service leans on is.
@@ -87,7 +97,24 @@ impl ComposeDriver {
     /// A driver for one app.
     pub fn new(service: ComposeService, host: Arc<ProcessHost>) -> ComposeDriver {
         let (engine, held) = (OnceCell::new(), Mutex::default());
-        ComposeDriver { service, host, engine, held, left: Left::default() }
+        ComposeDriver { service, host, engine, held, lasts: Lasts::Once, left: Left::default() }
+    }
+
+    /// The same for fleets that follow one another: the stack stays started from the first of them until
+    /// [`release`](ComposeDriver::release).
+    pub fn of_series(service: ComposeService, host: Arc<ProcessHost>) -> ComposeDriver {
+        ComposeDriver { lasts: Lasts::Series, ..ComposeDriver::new(service, host) }
+    }
+
+    /// Puts the stack back. May be called again.
+    ///
+    /// # Errors
+    /// When something of it stays as it was changed.
+    pub async fn release(&self) -> Result<(), StartError> {
+        match self.held.lock().await.take() {
+            Some((mut stack, _)) => stack.release().await,
+            None => Ok(()),
+        }
     }
 
     async fn engine(&self) -> Result<&Arc<Engine>, StartError> {
@@ -150,8 +177,9 @@ impl ComposeDriver {
             .flat_map(|name| of_service(&containers, name))
             .filter_map(|it| it.id.clone());
         let stopped: Vec<String> = stopped.collect();
+        let image = self.images(engine, &containers, &started).await?;
         let template = template_name(project.name());
-        let scaled = (self.service.name.as_str(), template.as_str());
+        let scaled = (self.service.name.as_str(), template.as_str(), image.as_str());
         let (labels, of_template) = stack::labels(mark, project.name(), &stopped);
         let present = self.present(engine).await?;
         let file = file::render(project, scaled, &started, &present, &labels, &of_template);
@@ -209,6 +237,47 @@ impl ComposeDriver {
                 Err(error)
             }
         }
+    }
+
+    /// The image of the service. It and those of what is started are built where there are none yet.
+    async fn images(
+        &self,
+        engine: &Engine,
+        containers: &[ContainerSummary],
+        started: &[&str],
+    ) -> Result<String, StartError> {
+        let project = self.project();
+        let scaled = self.service.name.as_str();
+        let mut scaled_image = project.image(scaled);
+        for name in started.iter().copied().chain([scaled]) {
+            if !project.is_built(name) {
+                continue;
+            }
+            let image = project.image(name);
+            let is_there = match engine.api.inspect_image(&image).await {
+                Ok(_) => !project.is_always_built(name),
+                Err(error) if is_gone(&error) => false,
+                Err(error) => {
+                    return Err(engine.error(&format!("inspect the image `{image}`"), &error));
+                }
+            };
+            if is_there {
+                continue;
+            }
+            // The name may have been taken from the image that runs.
+            let running = of_service(containers, scaled).find(|it| is_running(it));
+            if name == scaled
+                && !project.is_always_built(name)
+                && let Some(id) = running.and_then(|it| it.image_id.clone())
+            {
+                scaled_image = id;
+                continue;
+            }
+            let place = (project.name(), project.folder.as_path());
+            let file = file::to_build(project);
+            command::build(engine, self.host.guard(), place, &file, name).await?;
+        }
+        Ok(scaled_image)
     }
 
     fn taken(&self) -> StartError {
@@ -354,7 +423,8 @@ impl Driver for ComposeDriver {
         engine.check(&app.limits)?;
         let mut held = self.held.lock().await;
         if held.is_some() {
-            return Ok(());
+            // What it leans on may have ended since.
+            return self.wait(engine).await;
         }
         let mark = Mark::own_or_error(&app.name)?;
         // First what knows of more than containers.
@@ -399,8 +469,8 @@ impl Driver for ComposeDriver {
     }
 
     async fn restore(&self, _: &App) -> Result<(), StartError> {
-        if let Some((mut stack, _)) = self.held.lock().await.take() {
-            stack.release().await?;
+        if self.lasts == Lasts::Once {
+            self.release().await?;
         }
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner).pop();
         left.map_or(Ok(()), Err)

@@ -19,6 +19,7 @@ use crate::process::exit_code::{Outcome, Signal, misuse};
 use crate::process::signal::Stop;
 use crate::report;
 use crate::service::deployment::Deployment;
+use crate::service::drivers::Drivers;
 use crate::store::history::{self, History, NewRun};
 use crate::store::redaction::own_command;
 use crate::store::state_dir;
@@ -61,9 +62,15 @@ impl Arguments {
         let rate = Rate::named(prices.prices.as_deref().unwrap_or(Rate::DEFAULT))?;
         // Opened first: a measurement that cannot be kept would be in vain.
         let history = History::open()?;
+        let runnable = config::app(&self.question.app, &file, &state_dir::logs()?)?;
+        let request = config::request(&self.request, &file)?;
+        let most = self.instances.iter().max().copied().unwrap_or(1);
+        config::check_count(&runnable.source, most).map_err(misuse)?;
+        let stop = Stop::listen()?;
         let measurement = Measurement {
-            runnable: config::app(&self.question.app, &file, &state_dir::logs()?)?,
-            request: config::request(&self.request, &file)?,
+            runnable,
+            drivers: Drivers::of_series()?,
+            request,
             goal: config::goal(&self.goal, &file),
             requests: self.requests as u64,
             concurrency: self.concurrency,
@@ -72,15 +79,13 @@ impl Arguments {
             rate: rate.rate(),
             balancer: prices.balancer_price.unwrap_or(0.0),
         };
-        let most = self.instances.iter().max().copied().unwrap_or(1);
-        config::check_count(&measurement.runnable.source, most).map_err(misuse)?;
-        let stop = Stop::listen()?;
         let mut sizing = empty(&measurement, rate);
         let begun = Instant::now();
         let ended = {
             let mut progress = self.question.progress();
             self.measure(&measurement, &sizes, &mut sizing, &stop, &mut progress).await
         };
+        measurement.drivers.end_series().await;
         if sizing.vertical.is_empty()
             && let Err(error) = ended
         {

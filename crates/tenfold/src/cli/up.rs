@@ -24,6 +24,7 @@ use crate::process::signal::Stop;
 use crate::service::admin::{Admin, Controlled, Takeover};
 use crate::service::crash_log;
 use crate::service::deployment::{Deployment, Other, ToRun};
+use crate::service::drivers::Drivers;
 use crate::service::health_log;
 use crate::service::notify;
 use crate::service::reexec;
@@ -92,8 +93,9 @@ impl Arguments {
             logs: logs.clone(),
             drain: balancing.drain,
         };
-        let deployment =
-            Arc::new(Deployment::new(balancing.config.clone(), beside, to_run, inherited).await?);
+        let (config, drivers) = (balancing.config.clone(), Drivers::new()?);
+        let deployment = Deployment::new(config, beside, to_run, &drivers, inherited).await?;
+        let deployment = Arc::new(deployment);
         for (app, launch) in deployment.apps.iter().zip(&mut launches) {
             launch.found = app.found().await?;
         }

@@ -18,11 +18,14 @@ use crate::process::sched_slice;
 use crate::process::signal::Stop;
 use crate::service::cpu_use::{self, CpuUse};
 use crate::service::deployment::Deployment;
+use crate::service::drivers::Drivers;
 use crate::terminal::progress::Progress;
 
 /// What to measure, and with what.
 pub struct Measurement {
     pub runnable: Runnable,
+    /// What starts it in all sizes.
+    pub drivers: Drivers,
     pub request: Request,
     pub goal: Goal,
     /// Requests and users at once, like ab's -n and -c.
@@ -75,6 +78,7 @@ impl Measurement {
         let patience = self.patience();
         let deployment = Deployment::to_measure(
             runnable,
+            &self.drivers,
             &MeasuredBalancer::default(),
             SLOTS,
             patience,

@@ -21,6 +21,7 @@ use crate::document::plan::{Purpose, StopReason};
 use crate::process::exit_code::misuse;
 use crate::process::signal::Stop;
 use crate::service::deployment::Deployment;
+use crate::service::drivers::Drivers;
 use crate::terminal::progress::Progress;
 use crate::words;
 
@@ -41,7 +42,6 @@ impl<'a> Session<'a> {
         experiment: &'a Experiment,
         stop: &'a Stop,
         progress: &'a mut Progress,
-        budget: Budget,
     ) -> anyhow::Result<Session<'a>> {
         let (wait, patience) = (longest_wait(experiment), experiment.budget);
         let room = Deployment::room();
@@ -53,8 +53,12 @@ impl<'a> Session<'a> {
         );
         let runnable = experiment.runnable.clone();
         let behind = &experiment.balancer;
+        let drivers = Drivers::new()?;
         let deployment =
-            Deployment::to_measure(runnable, behind, UNLIMITED_SLOTS, wait, patience).await?;
+            Deployment::to_measure(runnable, &drivers, behind, UNLIMITED_SLOTS, wait, patience)
+                .await?;
+        // An image that is built before, or a stack that is started, is not measured.
+        let budget = Budget::new(experiment.budget);
         let mut known = Evidence::new(experiment, Machine::read(), room);
         known.learn().balancer = deployment.external().map(|external| external.name().to_owned());
         Ok(Session { experiment, stop, progress, budget, deployment, start_up: 0.0, known })

@@ -135,6 +135,7 @@ impl Deployment {
         mut balancing: balancer::Config,
         other: Other,
         apps: Vec<ToRun>,
+        drivers: &Drivers,
         inherited: Inherited,
     ) -> anyhow::Result<Deployment> {
         let site = (other.program != BalancerProgram::Tenfold).then(|| Site {
@@ -151,7 +152,6 @@ impl Deployment {
             "cannot start a thread to watch the instances: raise the limit on threads (ulimit -u)",
         )?;
         let recorder = Arc::new(recorder);
-        let drivers = Drivers::new()?;
         let apart = other.listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let mut deployment = Deployment {
             apps: Vec::new(),
@@ -170,7 +170,7 @@ impl Deployment {
         deployment.watch_balancer(BalancerProgram::Tenfold);
         let mut behind = site.map(|site| (other, site));
         for to_run in apps {
-            deployment.prepare(to_run, &drivers, behind.take()).await?;
+            deployment.prepare(to_run, drivers, behind.take()).await?;
         }
         Ok(deployment)
     }
@@ -269,6 +269,7 @@ impl Deployment {
     /// the generator sends.
     pub async fn to_measure(
         mut runnable: Runnable,
+        drivers: &Drivers,
         behind: &MeasuredBalancer,
         slots: usize,
         wait: Duration,
@@ -299,7 +300,7 @@ impl Deployment {
         }
         let to_run = vec![ToRun::only(runnable, slots)];
         let mut deployment =
-            Deployment::new(balancing, other, to_run, Inherited::default()).await?;
+            Deployment::new(balancing, other, to_run, drivers, Inherited::default()).await?;
         deployment.watch_dependencies(dependencies);
         deployment.open();
         Ok(deployment)

@@ -1,6 +1,6 @@
 //! The driver of each kind of instances.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
 use fleet::{
@@ -9,11 +9,14 @@ use fleet::{
 };
 
 use crate::config::InstanceSource;
+use crate::terminal::output;
 
 /// Makes drivers, which share what there is once a process.
 pub struct Drivers {
     processes: Arc<ProcessHost>,
     services: Arc<SystemdHost>,
+    /// The stack that stays started from one deployment to the next.
+    stack: Option<OnceLock<Arc<ComposeDriver>>>,
 }
 
 impl Drivers {
@@ -23,7 +26,21 @@ impl Drivers {
         let guard = vec![guard.to_string_lossy().into_owned(), "guard".to_owned()];
         let processes = Arc::new(ProcessHost::new(Some(guard))?);
         let services = Arc::new(SystemdHost::new(Arc::clone(&processes)));
-        Ok(Drivers { processes, services })
+        Ok(Drivers { processes, services, stack: None })
+    }
+
+    /// For deployments of one app that follow one another. A stack is started for the first of them, and stays
+    /// until [`Drivers::end_series`].
+    pub fn of_series() -> anyhow::Result<Drivers> {
+        Ok(Drivers { stack: Some(OnceLock::new()), ..Drivers::new()? })
+    }
+
+    /// Undoes what was to last.
+    pub async fn end_series(&self) {
+        let Some(stack) = self.stack.as_ref().and_then(OnceLock::get) else { return };
+        if let Err(error) = stack.release().await {
+            output::tell(format_args!("tenfold: {error}"));
+        }
     }
 
     /// What all processes that Tenfold starts share.
@@ -48,7 +65,14 @@ impl Drivers {
                 Arc::new(DockerDriver::new(image.clone(), Arc::clone(&self.processes)))
             }
             InstanceSource::Stack(service) => {
-                Arc::new(ComposeDriver::new(service.clone(), Arc::clone(&self.processes)))
+                let (service, host) = (service.clone(), self.processes());
+                match &self.stack {
+                    None => Arc::new(ComposeDriver::new(service, host)),
+                    Some(stack) => {
+                        let made = || Arc::new(ComposeDriver::of_series(service, host));
+                        Arc::<ComposeDriver>::clone(stack.get_or_init(made))
+                    }
+                }
             }
         }
     }

@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use super::error::ComposeError;
 use crate::driver::docker::engine::{Engine, Product};
+use crate::driver::docker::image::CORRECT;
 use crate::driver::process::group::ProcessGroup;
 use crate::driver::process::output::tail::Tail;
-use crate::error::StartError;
+use crate::error::{Output, QUOTED_LINES, StartError};
 use crate::exit::Exit;
 use crate::guard::Guard;
 
@@ -61,29 +62,77 @@ fn last_words(written: &[u8]) -> String {
     line.trim().trim_end_matches('.').to_owned()
 }
 
-/// Has Compose carry out something on a project that it gets as JSON. Its secrets touch no disk.
+/// Has Compose make or start something of a project that it gets as JSON.
 ///
 /// # Errors
 /// When it cannot, with its own last words.
 pub(super) async fn carry_out(
     engine: &Engine,
     guard: Option<&Arc<Guard>>,
-    (project, folder): (&str, &Path),
+    place: (&str, &Path),
     file: &Value,
     arguments: &[&str],
 ) -> Result<(), StartError> {
-    let what = "Docker Compose";
-    let failed = |reason: String| StartError::Engine {
-        reason: format!("{what} cannot start what the service leans on: {reason}"),
+    match run(engine, guard, place, file, arguments).await? {
+        Ended::Well => Ok(()),
+        Ended::Badly(said) => Err(failed(&last_words(&said))),
+    }
+}
+
+/// Has Compose build the image of a service.
+///
+/// # Errors
+/// When it cannot, with the last lines of its builder.
+pub(super) async fn build(
+    engine: &Engine,
+    guard: Option<&Arc<Guard>>,
+    place: (&str, &Path),
+    file: &Value,
+    service: &str,
+) -> Result<(), StartError> {
+    match run(engine, guard, place, file, &["build", service]).await? {
+        Ended::Well => Ok(()),
+        Ended::Badly(said) => {
+            let mut tail = Tail::default();
+            tail.push(&said);
+            Err(StartError::Build {
+                of: format!("the service `{service}`"),
+                reason: CORRECT.into(),
+                output: Output(tail.last(QUOTED_LINES)),
+            })
+        }
+    }
+}
+
+/// How a command of Compose ended.
+enum Ended {
+    Well,
+    /// With what it wrote.
+    Badly(Vec<u8>),
+}
+
+fn failed(reason: &str) -> StartError {
+    StartError::Engine {
+        reason: format!("Docker Compose cannot start what the service leans on: {reason}"),
         remedy: "correct that, or try `docker compose up`".into(),
-    };
+    }
+}
+
+/// Runs Compose on a project that it gets as JSON. Its secrets touch no disk.
+async fn run(
+    engine: &Engine,
+    guard: Option<&Arc<Guard>>,
+    (project, folder): (&str, &Path),
+    file: &Value,
+    arguments: &[&str],
+) -> Result<Ended, StartError> {
     let prepared = || -> std::io::Result<(File, File)> {
         let mut input = File::from(memfd_create("compose", MemfdFlags::CLOEXEC)?);
         input.write_all(file.to_string().as_bytes())?;
         input.rewind()?;
         Ok((input, File::from(memfd_create("compose", MemfdFlags::CLOEXEC)?)))
     };
-    let (input, mut said) = prepared().map_err(|error| failed(error.to_string()))?;
+    let (input, mut said) = prepared().map_err(|error| failed(&error.to_string()))?;
     let mut command = Command::new("docker");
     command.env_remove("DOCKER_CONTEXT").env("DOCKER_HOST", engine.host.to_string());
     // Tenfold's own service and those that it leaves out are no mistake.
@@ -94,14 +143,15 @@ pub(super) async fn carry_out(
     }
     command.args(["compose", "--progress", "plain", "--project-name", project, "--file", "-"]);
     command.arg("--project-directory").arg(folder).args(arguments);
-    let output = said.try_clone().map_err(|error| failed(error.to_string()))?;
+    let output = said.try_clone().map_err(|error| failed(&error.to_string()))?;
     command.stdin(input).stdout(Stdio::null()).stderr(output);
     let started = ProcessGroup::spawn("compose", command, guard.cloned(), None, Vec::new()).await;
-    let mut group = started.map_err(|error| failed(format!("`docker` cannot be run ({error})")))?;
+    let mut group =
+        started.map_err(|error| failed(&format!("`docker` cannot be run ({error})")))?;
     if group.exited().await == Exit::Code(0) {
-        return Ok(());
+        return Ok(Ended::Well);
     }
     let mut text = Vec::new();
     let _ = said.rewind().and_then(|()| said.read_to_end(&mut text));
-    Err(failed(last_words(&text)))
+    Ok(Ended::Badly(text))
 }

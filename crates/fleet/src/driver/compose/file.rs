@@ -17,11 +17,23 @@ pub(super) struct Present {
     pub(super) volumes: HashSet<String>,
 }
 
-/// The file for Compose: the template of `scaled`, named so, and the services of `started`. What is made
-/// bears these labels.
+/// The file by which images are built: all services, as what is built may be made of another one's image.
+pub(super) fn to_build(project: &ComposeProject) -> Value {
+    let mut file = project.resolved.clone();
+    for service in file["services"].as_object_mut().into_iter().flat_map(Map::values_mut) {
+        if let Value::Object(service) = service {
+            // Which profile is active was decided when the file was read.
+            service.remove("profiles");
+        }
+    }
+    file
+}
+
+/// The file for Compose: the template of `scaled` with its name and image, and the services of `started`. What
+/// is made bears these labels.
 pub(super) fn render(
     project: &ComposeProject,
-    (scaled, container): (&str, &str),
+    (scaled, container, image): (&str, &str, &str),
     started: &[&str],
     present: &Present,
     labels: &Map<String, Value>,
@@ -49,7 +61,12 @@ pub(super) fn render(
         // A fixed address is for one, and an alias would spread requests past the balancer.
         networks.values_mut().for_each(|settings| *settings = Value::Null);
     }
-    template.insert("image".into(), project.image(scaled).into());
+    if project.is_built(scaled) {
+        // It is there by now. A registry may have another one of this name.
+        template.remove("build");
+        template.insert("pull_policy".into(), "never".into());
+    }
+    template.insert("image".into(), image.into());
     template.insert("container_name".into(), container.into());
     template.insert("labels".into(), template_labels.clone().into());
     services.insert(TEMPLATE.into(), template.into());
@@ -110,13 +127,20 @@ mod tests {
             volumes: ["shop_data".to_owned()].into(),
         };
         let labels = Map::from_iter([("mark".to_owned(), json!("1"))]);
-        let file = render(&project, ("web", "tenfold-shop"), &["db"], &present, &labels, &labels);
+        let file = render(
+            &project,
+            ("web", "tenfold-shop", "shop-web"),
+            &["db"],
+            &present,
+            &labels,
+            &labels,
+        );
         assert_eq!(
             file["services"],
             json!({
                 "tenfold": {
                     "image": "shop-web", "container_name": "tenfold-shop", "labels": {"mark": "1"},
-                    "networks": {"default": null}, "environment": {"A": "1"}, "build": {"context": "/shop"},
+                    "networks": {"default": null}, "environment": {"A": "1"}, "pull_policy": "never",
                 },
                 "db": {"image": "db", "labels": {"a": "b", "mark": "1"}, "depends_on": {}},
             })

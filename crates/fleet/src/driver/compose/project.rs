@@ -136,6 +136,16 @@ impl ComposeProject {
         image.map_or_else(|| format!("{}-{service}", self.name()), str::to_owned)
     }
 
+    /// Whether a service has an image only once it is built. One with a name of its own is pulled first.
+    pub(super) fn is_built(&self, service: &str) -> bool {
+        self.get(service).is_some_and(|it| it.contains_key("build") && !it.contains_key("image"))
+    }
+
+    /// Whether each start builds it anew.
+    pub(super) fn is_always_built(&self, service: &str) -> bool {
+        self.get(service).is_some_and(|it| it.get("pull_policy") == Some(&"build".into()))
+    }
+
     /// The TCP ports in the container of a service that its file publishes.
     fn ports(&self, service: &str) -> Vec<String> {
         let ports = self.get(service).and_then(|it| it.get("ports")?.as_array());

@@ -12,6 +12,9 @@ use crate::driver::process::output::tail::Tail;
 use crate::error::{Output, QUOTED_LINES, StartError};
 use crate::image::{Image, ImageOrigin};
 
+/// What to do about a build that fails.
+pub(crate) const CORRECT: &str = "correct what its builder says";
+
 /// An image that the engine has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KnownImage {
@@ -89,7 +92,7 @@ async fn build(engine: &Engine, directory: &Path) -> Result<String, StartError> 
     command.args(["build", "--quiet", "--tag", &tag(directory)]).arg(directory);
     command.stdin(Stdio::null()).kill_on_drop(true);
     let failed = |reason: String, output| StartError::Build {
-        directory: directory.to_owned(),
+        of: directory.display().to_string(),
         reason,
         output: Output(output),
     };
@@ -104,7 +107,7 @@ async fn build(engine: &Engine, directory: &Path) -> Result<String, StartError> 
     let mut tail = Tail::default();
     tail.push(&built.stdout);
     tail.push(&built.stderr);
-    Err(failed("correct what its builder says".into(), tail.last(QUOTED_LINES)))
+    Err(failed(CORRECT.into(), tail.last(QUOTED_LINES)))
 }
 
 /// What the built image is called, so that nobody wonders where it comes from.
