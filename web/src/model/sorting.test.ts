@@ -16,6 +16,12 @@ it('sorts numbers as numbers and leaves absent ones last', () => {
   expect(rows.map((row) => row.name)).toEqual(['b', 'a', 'c']);
 });
 
+it('sorts names with numbers as people count', () => {
+  const apps = ['app-10', 'app-2', 'app-1'].map((name) => ({ name }));
+  const order = sorted(apps, { by: 'name', descending: false });
+  expect(order.map((row) => row.name)).toEqual(['app-1', 'app-2', 'app-10']);
+});
+
 it('turns round when its head is chosen again', () => {
   const once = turned({ by: 'name', descending: false }, 'p95');
   expect(once).toEqual({ by: 'p95', descending: true });

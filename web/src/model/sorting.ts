@@ -1,5 +1,7 @@
 // Rows of a table in the order of a column.
 
+import { compareNames } from './names';
+
 export interface Order<Key> {
   by: Key;
   descending: boolean;
@@ -17,6 +19,6 @@ export function sorted<Row, Key extends keyof Row>(rows: Row[], { by, descending
     const [x, y] = [a[by], b[by]];
     if (x === null || x === undefined) return y === null || y === undefined ? 0 : 1;
     if (y === null || y === undefined) return -1;
-    return sign * (typeof x === 'string' ? x.localeCompare(String(y)) : Number(x) - Number(y));
+    return sign * (typeof x === 'string' ? compareNames(x, String(y)) : Number(x) - Number(y));
   });
 }

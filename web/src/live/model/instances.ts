@@ -1,6 +1,7 @@
 // Instances as rows: which of them is different, and in what.
 
 import type { Instance, InstanceColumns, InstanceState, Rows } from '../../model/bindings';
+import { compareNames } from '../../model/names';
 import { time } from '../../model/number';
 
 export interface Row {
@@ -122,12 +123,8 @@ const RANKS: InstanceState[] = [
   'ready',
 ];
 
-/** Made once: making one takes longer than a hundred comparisons. */
-const NAMES = new Intl.Collator('en', { numeric: true });
-
-/** `app-2` stands before `app-10`. */
 export function byName(rows: Iterable<Row>): Row[] {
-  return [...rows].sort((a, b) => NAMES.compare(a.name, b.name));
+  return [...rows].sort((a, b) => compareNames(a.name, b.name));
 }
 
 /** What does not serve is worse than what fails, and that is worse than what is slow. */
@@ -136,7 +133,7 @@ function worse(a: Row, b: Row): number {
     RANKS.indexOf(a.state) - RANKS.indexOf(b.state) ||
     (b.failureRate ?? 0) - (a.failureRate ?? 0) ||
     slowness(b) - slowness(a) ||
-    NAMES.compare(a.name, b.name)
+    compareNames(a.name, b.name)
   );
 }
 
