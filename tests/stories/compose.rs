@@ -208,7 +208,7 @@ fn a_service_is_measured_behind_nginx() {
     let _machine = alone();
     let Some(docker) = stack(SHOP) else { return };
     let before = docker.everything();
-    let asked = "plan --quiet --json - --users 2 --max-instances 2 --budget 12s --allow-suspect --balancer nginx";
+    let asked = "plan --quiet --json - --users 2 --max-instances 2 --budget 20s --allow-suspect --balancer nginx";
     let plan = json(&docker.run(&format!("{asked} --compose compose.yaml")));
     let cost = &plan["balancer"]["cost"];
     assert!(cost["behind"]["cpu_us"].as_f64().unwrap() > 1.0, "{plan:#}");

@@ -90,7 +90,8 @@ fn answer(address: SocketAddr, path: &str) -> String {
     write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.contains(" 200 OK\r\n"), "{answer}");
+    let status = answer.lines().next().unwrap_or_default();
+    assert!(["HTTP/1.0 200 OK", "HTTP/1.1 200 OK"].contains(&status), "{answer}");
     answer
 }
 
@@ -118,7 +119,7 @@ fn four_hundred_a_second_need_ten_blocking_instances() {
     assert!(close(&confirmed["throughput"], 400.0, 0.10), "{confirmed:#}");
 }
 
-// Three quarters of what the cores carry now: beside neighbours they may have half of their speed.
+// Three fifths of what the cores carry now: beside neighbours they may have half of their speed, or lose it meanwhile.
 #[test]
 fn a_third_search_would_not_help() {
     let _machine = alone();
@@ -126,7 +127,7 @@ fn a_third_search_would_not_help() {
     let cores = std::thread::available_parallelism().unwrap().get();
     let mut app = Command::new("node");
     app.arg(example("search").join("server.js")).env("MAX_NUMBER", "33");
-    let rate = 0.75 * asked_alone(&mut app, "/products/search") * cores as f64;
+    let rate = 0.6 * asked_alone(&mut app, "/products/search") * cores as f64;
     let arguments =
         format!("--rate {rate:.1} --p95 2s --env MAX_NUMBER=33 --max-instances {}", cores + 2);
     let Some((plan, output)) = plan(&home, "search", &arguments) else { return };
