@@ -4,6 +4,7 @@ import { type Page, expect, test } from '@playwright/test';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
+import { EMPTY_STATE } from '../src/live/model/state.fixture';
 import type { LiveHistory, LiveState, Rows, Series } from '../src/model/bindings';
 import { type Served, freePort, home, serve, status, up, watched } from './live';
 
@@ -37,19 +38,9 @@ function rowsAt(time_ms: number, slowest: number): Rows {
 
 const START_MS = Date.parse('2026-01-01T00:00:00Z');
 const STATE: LiveState = {
-  schema: 'tenfold/live/1',
-  kind: 'up',
-  version: '1',
-  boot: 'b',
+  ...EMPTY_STATE,
   time_ms: START_MS,
   started_at: '2026-01-01T00:00:00Z',
-  sequence: 0,
-  tick_ms: 1000,
-  name: 'app',
-  target: null,
-  command: [],
-  goal: null,
-  machine: { cores: 2, memory_bytes: null, kernel: '' },
   actions: ['scale', 'reload', 'restart', 'drain', 'output'],
   apps: [{ name: 'app', policy: 'round_robin', queue_length: 0 }],
   instances: ids.map((id) => ({
@@ -63,12 +54,7 @@ const STATE: LiveState = {
   })),
   series,
   states: ['ready', 'down'],
-  tick: null,
   rows: rowsAt(START_MS, 10),
-  load: null,
-  plan: null,
-  marks: [],
-  end: null,
 };
 const HISTORY: LiveHistory = {
   boot: 'b',

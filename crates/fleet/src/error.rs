@@ -139,10 +139,10 @@ pub enum StartError {
     },
 
     /// An image could not be built.
-    #[error("the image of {of} cannot be built: {reason}{output}")]
+    #[error("the image of {image_of} cannot be built: {reason}{output}")]
     Build {
         /// The folder with its Dockerfile, or the service that it is for.
-        of: String,
+        image_of: String,
         /// Why not, and what to do.
         reason: String,
         /// The last that the builder wrote.

@@ -246,38 +246,42 @@ impl ComposeDriver {
         containers: &[ContainerSummary],
         started: &[&str],
     ) -> Result<String, StartError> {
-        let project = self.project();
-        let scaled = self.service.name.as_str();
-        let mut scaled_image = project.image(scaled);
-        for name in started.iter().copied().chain([scaled]) {
-            if !project.is_built(name) {
-                continue;
+        let (project, scaled) = (self.project(), self.service.name.as_str());
+        for name in started {
+            if self.needs_build(engine, name).await? {
+                self.build(engine, name).await?;
             }
-            let image = project.image(name);
-            let is_there = match engine.api.inspect_image(&image).await {
-                Ok(_) => !project.is_always_built(name),
-                Err(error) if is_gone(&error) => false,
-                Err(error) => {
-                    return Err(engine.error(&format!("inspect the image `{image}`"), &error));
-                }
-            };
-            if is_there {
-                continue;
-            }
+        }
+        if self.needs_build(engine, scaled).await? {
             // The name may have been taken from the image that runs.
             let running = of_service(containers, scaled).find(|it| is_running(it));
-            if name == scaled
-                && !project.is_always_built(name)
-                && let Some(id) = running.and_then(|it| it.image_id.clone())
-            {
-                scaled_image = id;
-                continue;
+            let image = running.and_then(|it| it.image_id.clone());
+            if let Some(image) = image.filter(|_| !project.is_always_built(scaled)) {
+                return Ok(image);
             }
-            let place = (project.name(), project.folder.as_path());
-            let file = file::to_build(project);
-            command::build(engine, self.host.guard(), place, &file, name).await?;
+            self.build(engine, scaled).await?;
         }
-        Ok(scaled_image)
+        Ok(project.image(scaled))
+    }
+
+    /// Whether a service is one to build, and has no image yet or gets a new one with each start.
+    async fn needs_build(&self, engine: &Engine, name: &str) -> Result<bool, StartError> {
+        let project = self.project();
+        if !project.is_built(name) {
+            return Ok(false);
+        }
+        let image = project.image(name);
+        match engine.api.inspect_image(&image).await {
+            Ok(_) => Ok(project.is_always_built(name)),
+            Err(error) if is_gone(&error) => Ok(true),
+            Err(error) => Err(engine.error(&format!("inspect the image `{image}`"), &error)),
+        }
+    }
+
+    async fn build(&self, engine: &Engine, name: &str) -> Result<(), StartError> {
+        let project = self.project();
+        let place = (project.name(), project.folder.as_path());
+        command::build(engine, self.host.guard(), place, &file::to_build(project), name).await
     }
 
     fn taken(&self) -> StartError {

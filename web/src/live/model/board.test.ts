@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { LiveState } from '../../model/bindings';
 import { boardOf, withEvents } from './board';
+import { EMPTY_STATE } from './state.fixture';
 import type { Event } from './stream';
 import { silence, statusOf } from './status';
 
@@ -14,30 +15,12 @@ const instance = (id: number) => ({
   warning: null,
 });
 const STATE: LiveState = {
-  schema: 'tenfold/live/1',
-  kind: 'up',
-  version: '1',
-  boot: 'b',
-  time_ms: 0,
-  started_at: '',
+  ...EMPTY_STATE,
   sequence: 5,
-  tick_ms: 1000,
-  name: 'app',
-  target: null,
-  command: [],
-  goal: null,
-  machine: { cores: 2, memory_bytes: null, kernel: '' },
   actions: ['scale'],
-  apps: [],
   instances: [instance(1)],
   series: [{ name: 'requests', index: null, unit: 'per_second', per: 10 }],
   states: ['starting', 'ready'],
-  tick: null,
-  rows: null,
-  load: null,
-  plan: null,
-  marks: [],
-  end: null,
 };
 const tier = { time_ms: [], min: [[]], max: [] };
 const HISTORY = { boot: 'b', sequence: 5, series: STATE.series, old: tier, recent: tier, marks: [] };

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::error::ComposeError;
 use crate::driver::docker::engine::{Engine, Product};
-use crate::driver::docker::image::CORRECT;
+use crate::driver::docker::image::BUILD_REMEDY;
 use crate::driver::process::group::ProcessGroup;
 use crate::driver::process::output::tail::Tail;
 use crate::error::{Output, QUOTED_LINES, StartError};
@@ -74,8 +74,8 @@ pub(super) async fn carry_out(
     arguments: &[&str],
 ) -> Result<(), StartError> {
     match run(engine, guard, place, file, arguments).await? {
-        Ended::Well => Ok(()),
-        Ended::Badly(said) => Err(failed(&last_words(&said))),
+        Ended::Done => Ok(()),
+        Ended::Failed(said) => Err(failed(&last_words(&said))),
     }
 }
 
@@ -91,13 +91,13 @@ pub(super) async fn build(
     service: &str,
 ) -> Result<(), StartError> {
     match run(engine, guard, place, file, &["build", service]).await? {
-        Ended::Well => Ok(()),
-        Ended::Badly(said) => {
+        Ended::Done => Ok(()),
+        Ended::Failed(said) => {
             let mut tail = Tail::default();
             tail.push(&said);
             Err(StartError::Build {
-                of: format!("the service `{service}`"),
-                reason: CORRECT.into(),
+                image_of: format!("the service `{service}`"),
+                reason: BUILD_REMEDY.into(),
                 output: Output(tail.last(QUOTED_LINES)),
             })
         }
@@ -106,9 +106,9 @@ pub(super) async fn build(
 
 /// How a command of Compose ended.
 enum Ended {
-    Well,
+    Done,
     /// With what it wrote.
-    Badly(Vec<u8>),
+    Failed(Vec<u8>),
 }
 
 fn failed(reason: &str) -> StartError {
@@ -149,9 +149,9 @@ async fn run(
     let mut group =
         started.map_err(|error| failed(&format!("`docker` cannot be run ({error})")))?;
     if group.exited().await == Exit::Code(0) {
-        return Ok(Ended::Well);
+        return Ok(Ended::Done);
     }
     let mut text = Vec::new();
     let _ = said.rewind().and_then(|()| said.read_to_end(&mut text));
-    Ok(Ended::Badly(text))
+    Ok(Ended::Failed(text))
 }

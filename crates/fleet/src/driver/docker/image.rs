@@ -13,7 +13,7 @@ use crate::error::{Output, QUOTED_LINES, StartError};
 use crate::image::{Image, ImageOrigin};
 
 /// What to do about a build that fails.
-pub(crate) const CORRECT: &str = "correct what its builder says";
+pub(crate) const BUILD_REMEDY: &str = "correct what its builder says";
 
 /// An image that the engine has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +92,7 @@ async fn build(engine: &Engine, directory: &Path) -> Result<String, StartError> 
     command.args(["build", "--quiet", "--tag", &tag(directory)]).arg(directory);
     command.stdin(Stdio::null()).kill_on_drop(true);
     let failed = |reason: String, output| StartError::Build {
-        of: directory.display().to_string(),
+        image_of: directory.display().to_string(),
         reason,
         output: Output(output),
     };
@@ -107,7 +107,7 @@ async fn build(engine: &Engine, directory: &Path) -> Result<String, StartError> 
     let mut tail = Tail::default();
     tail.push(&built.stdout);
     tail.push(&built.stderr);
-    Err(failed(CORRECT.into(), tail.last(QUOTED_LINES)))
+    Err(failed(BUILD_REMEDY.into(), tail.last(QUOTED_LINES)))
 }
 
 /// What the built image is called, so that nobody wonders where it comes from.

@@ -30,7 +30,7 @@ const KILL_TIME: Duration = Duration::from_secs(10);
 /// An instance that is a container of Tenfold's own.
 pub(crate) struct ContainerInstance {
     name: String,
-    custody: OwnedContainer,
+    owned: OwnedContainer,
     address: SocketAddr,
     /// In the container.
     port: u16,
@@ -56,18 +56,18 @@ impl ContainerInstance {
     /// A container that runs; `port` is the one inside, and `pid` its first process, where that can be seen.
     pub(crate) fn new(
         name: String,
-        custody: OwnedContainer,
+        owned: OwnedContainer,
         (address, reach): (SocketAddr, Reach),
         port: u16,
         pid: Option<u32>,
         limits: Limits,
         left: Left,
     ) -> ContainerInstance {
-        ContainerInstance { name, custody, address, port, pid, reach, limits, exit: None, left }
+        ContainerInstance { name, owned, address, port, pid, reach, limits, exit: None, left }
     }
 
     fn container(&self) -> &Container {
-        self.custody.container()
+        self.owned.container()
     }
 
     async fn quote(&self) -> Output {
@@ -133,7 +133,7 @@ impl Instance for ContainerInstance {
             Ok(()) => timeout(KILL_TIME, self.exited()).await.unwrap_or(Exit::Unknown),
             Err(_) => Exit::Unknown,
         };
-        if let Err(error) = self.custody.remove().await {
+        if let Err(error) = self.owned.remove().await {
             self.left.lock().unwrap_or_else(PoisonError::into_inner).push(error);
         }
         exit

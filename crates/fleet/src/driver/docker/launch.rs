@@ -63,7 +63,7 @@ impl Launch {
     async fn run(self) -> Result<ContainerInstance, StartError> {
         let Launch { engine, handle, name, .. } = &self;
         let container = Container { engine: Arc::clone(engine), name: handle.clone() };
-        let custody = OwnedContainer::of(container.clone(), self.guard.as_ref());
+        let owned = OwnedContainer::of(container.clone(), self.guard.as_ref());
         let options = CreateContainerOptionsBuilder::default().name(handle).build();
         let created = engine.api.create_container(Some(options), self.body.clone()).await;
         created.map_err(|error| engine.refusal(&format!("create {name}"), &error, &self.limits))?;
@@ -96,7 +96,7 @@ impl Launch {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], self.port));
         Ok(ContainerInstance::new(
             self.name,
-            custody,
+            owned,
             (address.unwrap_or(nowhere), self.reach),
             self.port,
             inspected.pid(),
