@@ -81,7 +81,7 @@ pub fn hint(unknown: &str, arguments: &[String]) -> Option<String> {
     let called = match unknown {
         "-z" => "-z TIME is how long: write --duration TIME here, or -d TIME",
         "-o" | "--output" => "-o FILE is --json FILE here",
-        "--html" => "a load has no page: write --markdown FILE, or --json FILE for all of it",
+        "--html" => "--html FILE is --report FILE here",
         "-l" => "-l is not needed here: answers may differ in length",
         "-g" => "-g FILE is --hgrm FILE here, or --ndjson FILE for a line a second",
         "-a" => "-a NAME:PASSWORD is a part of the URL here: write http://NAME:PASSWORD@HOST/PATH",
