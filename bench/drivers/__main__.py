@@ -48,7 +48,7 @@ class Bench:
         began = time.monotonic()
         up = self._sandbox.start("tenfold up", [*words, *contestant.words(self._sandbox.app)])
         try:
-            up.await_saying(f"behind http://{address}", READY_S)
+            up.await_saying(f" http://{address}\n", READY_S)
             start_s = time.monotonic() - began
             self._load(address, WARM_UP_S)
             trial = self._measure(contestant, address, start_s)
@@ -122,7 +122,7 @@ def _is_able(bench: Bench, contestant: Contestant, results: Results) -> bool:
         if contestant.name == PROCESS:
             raise
         said = [line for line in str(error).splitlines() if line.strip()]
-        why = next((line for line in said if line.startswith(("error: ", "tenfold: "))), said[-1])
+        why = next((line for line in said if line.startswith(("error: ", "tenfold: "))), said[0])
         results.absent[contestant.name] = why.partition(": ")[2] or why
         print(f"{contestant.name:26} not measured: {why}", file=sys.stderr, flush=True)
         return False
