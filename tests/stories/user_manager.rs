@@ -73,6 +73,9 @@ impl UserManager {
             .args(["--mount", "setpriv", "--pdeathsig", "TERM", "sh", "-c", MOUNTS, "sh"])
             .arg(whole(units))
             .args(visible.iter().map(|path| whole(path)))
+            // This one may be hidden, and Puma does not start where `PWD` names nothing.
+            .current_dir("/")
+            .env_remove("PWD")
             .env("RUNTIME", RUNTIME)
             .env("SCRATCH", SCRATCH)
             .env("UNITS", UNITS)
