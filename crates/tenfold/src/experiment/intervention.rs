@@ -12,7 +12,7 @@ use super::probe::{Abort, Setting};
 use super::probe_timing::ProbeTiming;
 use super::session::Session;
 use crate::document::plan::Purpose;
-use crate::service::deployment::BALANCER;
+use crate::service::cpu_use::is_instance;
 
 impl Session<'_> {
     /// Asks what one instance left open.
@@ -132,7 +132,7 @@ impl Drop for Confinement {
 
 /// Summed over all instances.
 fn threads(sample: &Sample) -> Vec<Pid> {
-    let apps = sample.targets.iter().filter(|(name, _)| *name != BALANCER);
+    let apps = sample.targets.iter().filter(|(name, _)| is_instance(name));
     let tasks = apps.flat_map(|(_, counters)| counters.tasks.values());
     tasks.flat_map(|task| task.threads.keys()).filter_map(|tid| Pid::from_raw(*tid)).collect()
 }
@@ -151,6 +151,29 @@ mod tests {
     use observe::{Observer, Target};
 
     use super::*;
+    use crate::service::deployment::DEPENDENCY;
+
+    #[test]
+    fn what_instances_lean_on_keeps_its_cores() {
+        let sleeping = || Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
+        let (mut app, mut database) = (sleeping(), sleeping());
+        let recorder = Recorder::start(Observer::new(), Duration::from_secs(3600), 1).unwrap();
+        let recorder = Arc::new(recorder);
+        recorder.watch(Target::group("app-1", app.id().cast_signed()));
+        recorder.watch(Target::group(format!("{DEPENDENCY}db"), database.id().cast_signed()));
+        let before = allowed(Pid::from_child(&database)).unwrap();
+        let confined = Confinement::of(&recorder).unwrap();
+        if before.count() > 1 {
+            let confined = allowed(Pid::from_child(&app)).unwrap();
+            assert_eq!(confined.count() + 1, before.count());
+        }
+        assert_eq!(allowed(Pid::from_child(&database)), Some(before));
+        drop(confined);
+        for child in [&mut app, &mut database] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
 
     #[test]
     fn processes_started_during_a_trial_get_the_core_back() {

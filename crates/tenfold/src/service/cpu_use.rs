@@ -108,9 +108,13 @@ pub fn describe(reason: &Reason) -> String {
     format!("{}; {remedy}", reason.evidence())
 }
 
+/// Whether what is watched by this name is an instance.
+pub fn is_instance(name: &str) -> bool {
+    name != BALANCER && !name.starts_with(DEPENDENCY)
+}
+
 /// The usage of each instance.
 pub fn instances(usage: &Usage) -> impl Iterator<Item = &TargetUsage> + Clone {
-    let is_instance = |name: &str| name != BALANCER && !name.starts_with(DEPENDENCY);
     usage.targets.iter().filter(move |(name, _)| is_instance(name)).map(|(_, usage)| usage)
 }
 
