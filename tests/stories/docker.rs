@@ -340,6 +340,20 @@ pub fn build_folder(home: &Home) -> PathBuf {
 }
 
 #[test]
+fn a_build_ends_with_a_killed_tenfold() {
+    let _machine = shared();
+    let Some(docker) = Docker::start() else { return };
+    let folder = build_folder(&docker.home);
+    std::fs::write(folder.join("Dockerfile"), "FROM app\nRUN [\"/app\", \"deaf\"]\n").unwrap();
+    let asked = format!("up --listen 127.0.0.1:0 --build {}", folder.display());
+    let mut up = docker.tenfold(&asked).spawn().unwrap();
+    eventually("it builds", || !docker.docker("ps --quiet").stdout.is_empty());
+    send(only_child(up.id()), Signal::KILL);
+    up.wait().unwrap();
+    eventually("the build has ended", || docker.docker("ps --all --quiet").stdout.is_empty());
+}
+
+#[test]
 fn a_plan_ends_with_a_sentence_when_docker_dies_under_it() {
     let _machine = alone();
     let Some(mut docker) = Docker::start() else { return };

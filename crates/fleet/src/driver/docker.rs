@@ -70,7 +70,8 @@ impl DockerDriver {
     }
 
     async fn known(&self, engine: &Engine) -> Result<&KnownImage, StartError> {
-        self.known.get_or_try_init(|| KnownImage::find(engine, &self.image)).await
+        let guard = self.host.guard();
+        self.known.get_or_try_init(|| KnownImage::find(engine, guard, &self.image)).await
     }
 
     /// The way to containers that this engine allows.

@@ -1,18 +1,17 @@
 //! Runs `docker compose`.
 
-use std::fs::File;
-use std::io::{Read, Seek, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use rustix::fs::{MemfdFlags, memfd_create};
 use serde_json::Value;
 
 use super::error::ComposeError;
 use crate::driver::docker::engine::{Engine, Product};
 use crate::driver::docker::image::BUILD_REMEDY;
 use crate::driver::process::group::ProcessGroup;
+use crate::driver::process::output::memory_file::MemoryFile;
 use crate::driver::process::output::tail::Tail;
 use crate::error::{Output, QUOTED_LINES, StartError};
 use crate::exit::Exit;
@@ -126,13 +125,6 @@ async fn run(
     file: &Value,
     arguments: &[&str],
 ) -> Result<Ended, StartError> {
-    let prepared = || -> std::io::Result<(File, File)> {
-        let mut input = File::from(memfd_create("compose", MemfdFlags::CLOEXEC)?);
-        input.write_all(file.to_string().as_bytes())?;
-        input.rewind()?;
-        Ok((input, File::from(memfd_create("compose", MemfdFlags::CLOEXEC)?)))
-    };
-    let (input, mut said) = prepared().map_err(|error| failed(&error.to_string()))?;
     let mut command = Command::new("docker");
     command.env_remove("DOCKER_CONTEXT").env("DOCKER_HOST", engine.host.to_string());
     // Tenfold's own service and those that it leaves out are no mistake.
@@ -143,15 +135,20 @@ async fn run(
     }
     command.args(["compose", "--progress", "plain", "--project-name", project, "--file", "-"]);
     command.arg("--project-directory").arg(folder).args(arguments);
-    let output = said.try_clone().map_err(|error| failed(&error.to_string()))?;
-    command.stdin(input).stdout(Stdio::null()).stderr(output);
+    let said = redirected(&mut command, file).map_err(|error| failed(&error.to_string()))?;
     let started = ProcessGroup::spawn("compose", command, guard.cloned(), None, Vec::new()).await;
     let mut group =
         started.map_err(|error| failed(&format!("`docker` cannot be run ({error})")))?;
     if group.exited().await == Exit::Code(0) {
         return Ok(Ended::Done);
     }
-    let mut text = Vec::new();
-    let _ = said.rewind().and_then(|()| said.read_to_end(&mut text));
-    Ok(Ended::Failed(text))
+    Ok(Ended::Failed(said.read()))
+}
+
+/// Gives a command its input, and a file for all that it writes: some builders say on standard output what is wrong.
+fn redirected(command: &mut Command, file: &Value) -> io::Result<MemoryFile> {
+    let said = MemoryFile::new()?;
+    command.stdin(MemoryFile::with(file.to_string().as_bytes())?);
+    command.stdout(said.writer()?).stderr(said.writer()?);
+    Ok(said)
 }

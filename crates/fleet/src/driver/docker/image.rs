@@ -1,15 +1,20 @@
 //! The image that is asked for, found or built.
 
+use std::io;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use bollard::models::ImageInspect;
-use tokio::process::Command;
 
 use super::container::is_gone;
 use super::engine::{Engine, Product};
+use crate::driver::process::group::ProcessGroup;
+use crate::driver::process::output::memory_file::MemoryFile;
 use crate::driver::process::output::tail::Tail;
 use crate::error::{Output, QUOTED_LINES, StartError};
+use crate::exit::Exit;
+use crate::guard::Guard;
 use crate::image::{Image, ImageOrigin};
 
 /// What to do about a build that fails.
@@ -25,10 +30,14 @@ pub(super) struct KnownImage {
 }
 
 impl KnownImage {
-    pub(super) async fn find(engine: &Engine, image: &Image) -> Result<KnownImage, StartError> {
+    pub(super) async fn find(
+        engine: &Engine,
+        guard: Option<&Arc<Guard>>,
+        image: &Image,
+    ) -> Result<KnownImage, StartError> {
         let name = match &image.origin {
             ImageOrigin::Named(name) => name.clone(),
-            ImageOrigin::Built(directory) => build(engine, directory).await?,
+            ImageOrigin::Built(directory) => build(engine, guard, directory).await?,
         };
         let found = match engine.api.inspect_image(&name).await {
             Ok(found) => found,
@@ -81,8 +90,12 @@ pub(crate) fn only_port(exposed: &[String], name: &str) -> Result<u16, StartErro
     })
 }
 
-/// Builds quietly, and returns the image's id.
-async fn build(engine: &Engine, directory: &Path) -> Result<String, StartError> {
+/// Builds quietly, and returns the image's id. The builder ends with Tenfold.
+async fn build(
+    engine: &Engine,
+    guard: Option<&Arc<Guard>>,
+    directory: &Path,
+) -> Result<String, StartError> {
     let host = engine.host.to_string();
     let mut command = Command::new(engine.product.command());
     match engine.product {
@@ -90,23 +103,30 @@ async fn build(engine: &Engine, directory: &Path) -> Result<String, StartError> 
         Product::Podman => command.args(["--remote", "--url", &host]),
     };
     command.args(["build", "--quiet", "--tag", &tag(directory)]).arg(directory);
-    command.stdin(Stdio::null()).kill_on_drop(true);
     let failed = |reason: String, output| StartError::Build {
         image_of: directory.display().to_string(),
         reason,
         output: Output(output),
     };
-    let built = command.output().await.map_err(|error| {
+    let begun = async {
+        let (written, said) = (MemoryFile::new()?, MemoryFile::new()?);
+        command.stdin(Stdio::null()).stdout(written.writer()?).stderr(said.writer()?);
+        let group = ProcessGroup::spawn("build", command, guard.cloned(), None, Vec::new());
+        Ok::<_, io::Error>((group.await?, written, said))
+    };
+    let (mut group, written, said) = begun.await.map_err(|error| {
         let program = engine.product.command();
         failed(format!("the program `{program}` cannot be run ({error}); install it"), Vec::new())
     })?;
-    let id = String::from_utf8_lossy(&built.stdout).trim().to_owned();
-    if built.status.success() && !id.is_empty() {
+    let exit = group.exited().await;
+    let (written, said) = (written.read(), said.read());
+    let id = String::from_utf8_lossy(&written).trim().to_owned();
+    if exit == Exit::Code(0) && !id.is_empty() {
         return Ok(id);
     }
     let mut tail = Tail::default();
-    tail.push(&built.stdout);
-    tail.push(&built.stderr);
+    tail.push(&written);
+    tail.push(&said);
     Err(failed(BUILD_REMEDY.into(), tail.last(QUOTED_LINES)))
 }
 

@@ -1,6 +1,7 @@
 //! What instances write: the last lines in memory, all of it in rotated files.
 
 mod log;
+pub(crate) mod memory_file;
 pub(crate) mod tail;
 
 use std::io::{self, PipeReader, Read};
