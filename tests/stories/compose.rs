@@ -147,6 +147,26 @@ fn a_stack_that_runs_is_as_before_whatever_ends_tenfold() {
 }
 
 #[test]
+fn a_tenfold_without_a_stack_puts_back_that_of_a_dead_one() {
+    let _machine = shared();
+    let Some(docker) = stack(SHOP) else { return };
+    let started = docker.compose("up --detach");
+    assert!(started.status.success(), "{}", said(&started));
+    docker.compose("stop db");
+    let before = docker.everything();
+    assert!(before.contains("/shop-db-1/exited"), "{before}");
+    let up = docker.serve("up --listen 127.0.0.1:0 --compose compose.yaml");
+    eventually("it answers", || docker.get(&up).is_ok());
+    let through = docker.sandbox.network(|| crate::harness::get(up.address, "/through"));
+    assert!(through.unwrap().contains("at 5432"), "its database answers");
+    let tenfold = tenfold_of(&up);
+    send(only_child(tenfold), Signal::KILL);
+    send(tenfold, Signal::KILL);
+    docker.says("up --listen 127.0.0.1:0 --image app -- /app exit", 1, "exited with code 3");
+    assert_eq!(docker.everything(), before, "a Tenfold without a stack puts it back as well");
+}
+
+#[test]
 fn what_cannot_be_scaled_is_said_in_a_sentence() {
     let _machine = shared();
     let Some(docker) = stack(SHOP) else { return };

@@ -7,7 +7,7 @@
 //! - `command`: runs `docker compose`.
 //! - `file`: the project that Compose gets back.
 //! - `template`: what instances are made after.
-//! - `stack`: what was started, and how all is put back.
+//! - `stack`: what was started, and who puts all back.
 
 mod command;
 pub mod error;
@@ -30,6 +30,7 @@ use super::docker::engine::Engine;
 use super::docker::image::only_port;
 use super::docker::launch::{self, Launch};
 use super::docker::mark::{FLEET, Mark};
+use super::docker::restoration::{self, STACK};
 use super::docker::{Left, owned_container};
 use crate::ProcessHost;
 use crate::app::App;
@@ -39,7 +40,7 @@ use crate::image::Reach;
 use crate::program::fill;
 use file::{Present, TEMPLATE};
 use project::ComposeProject;
-use stack::{Held, STACK, template_name};
+use stack::{Before, Held, template_name};
 use template::{Own, Template};
 
 /// Labels of Compose.
@@ -128,7 +129,7 @@ impl ComposeDriver {
     /// The containers of the user's project, of whatever state.
     async fn containers(&self, engine: &Engine) -> Result<Vec<ContainerSummary>, StartError> {
         let label = format!("{PROJECT}={}", self.project().name());
-        let listed = stack::containers(&engine.api, &label).await;
+        let listed = restoration::containers(&engine.api, &label).await;
         let listed = listed.map_err(|error| engine.error("list containers", &error))?;
         let is_one_off =
             |it: &ContainerSummary| label_of(it, "com.docker.compose.oneoff") == "True";
@@ -172,15 +173,19 @@ impl ComposeDriver {
         };
         let beside = project.beside(&self.service.name);
         let started: Vec<&str> = beside.into_iter().filter(|name| !is_done(name)).collect();
-        let stopped = started
-            .iter()
-            .flat_map(|name| of_service(&containers, name))
-            .filter_map(|it| it.id.clone());
-        let stopped: Vec<String> = stopped.collect();
+        let idle = started.iter().flat_map(|name| of_service(&containers, name));
+        let ids = |is_meant: fn(&str) -> bool| {
+            let meant = idle.clone().filter(|it| is_meant(&state(it)));
+            meant.filter_map(|it| it.id.clone()).collect()
+        };
+        let before = Before {
+            // One that is restarted all the time shall be that again.
+            stopped: ids(|state| state != "restarting"),
+        };
         let image = self.images(engine, &containers, &started).await?;
         let template = template_name(project.name());
         let scaled = (self.service.name.as_str(), template.as_str(), image.as_str());
-        let (labels, of_template) = stack::labels(mark, project.name(), &stopped);
+        let (labels, of_template) = stack::labels(mark, project.name(), &before);
         let present = self.present(engine).await?;
         let file = file::render(project, scaled, &started, &present, &labels, &of_template);
         let mut held = Held::of(engine, self.host.guard(), project.name(), mark);
@@ -196,9 +201,9 @@ impl ComposeDriver {
         let inspected = match made.await {
             Ok(inspected) => inspected,
             Err(error) => {
-                held.release().await?;
+                give_up(held).await;
                 // Another may have been quicker.
-                let is_held = stack::is_held(engine, project.name()).await?;
+                let is_held = matches!(stack::is_held(engine, project.name()).await, Ok(true));
                 return Err(if is_held { self.taken() } else { error });
             }
         };
@@ -233,7 +238,7 @@ impl ComposeDriver {
         match begun.await {
             Ok(template) => Ok((held, template)),
             Err(error) => {
-                held.release().await?;
+                give_up(held).await;
                 Err(error)
             }
         }
@@ -434,9 +439,9 @@ impl Driver for ComposeDriver {
         // First what knows of more than containers.
         stack::is_held(engine, self.project().name()).await?;
         owned_container::clear(engine).await?;
-        let (mut stack, template) = self.hold(engine, &mark).await?;
+        let (stack, template) = self.hold(engine, &mark).await?;
         if let Err(error) = self.port(&template) {
-            stack.release().await?;
+            give_up(stack).await;
             return Err(error);
         }
         *held = Some((stack, template));
@@ -481,6 +486,12 @@ impl Driver for ComposeDriver {
     }
 }
 
+/// Puts a stack back that could not be used. Why it could not says more than an error here, after which the guard
+/// does it.
+async fn give_up(mut stack: Held) {
+    let _ = stack.release().await;
+}
+
 fn label_of<'a>(container: &'a ContainerSummary, label: &str) -> &'a str {
     let labels = container.labels.as_ref();
     labels.and_then(|labels| labels.get(label)).map(String::as_str).unwrap_or_default()
@@ -489,10 +500,15 @@ fn label_of<'a>(container: &'a ContainerSummary, label: &str) -> &'a str {
 fn of_service<'a>(
     containers: &'a [ContainerSummary],
     name: &'a str,
-) -> impl Iterator<Item = &'a ContainerSummary> {
+) -> impl Iterator<Item = &'a ContainerSummary> + Clone {
     containers.iter().filter(move |it| label_of(it, SERVICE) == name)
 }
 
 fn is_running(container: &ContainerSummary) -> bool {
-    container.state.as_ref().is_some_and(|state| state.to_string() == "running")
+    state(container) == "running"
+}
+
+/// In the engine's word.
+fn state(container: &ContainerSummary) -> String {
+    container.state.as_ref().map(ToString::to_string).unwrap_or_default()
 }

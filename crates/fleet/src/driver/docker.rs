@@ -3,6 +3,7 @@
 //! - `launch`: makes a container and starts it as an instance.
 //! - `instance`: a container as an instance: ready, died, stopped.
 //! - `owned_container`: a container that is Tenfold's, and is gone when it is not needed any more.
+//! - `restoration`: puts back the stack of a service, whose instances are containers, too.
 //! - `image`: the image that is asked for, found or built.
 //! - `container`: what the engine tells of a container, and what can be asked of it.
 //! - `engine`: the connection, and which engine it is.
@@ -17,6 +18,7 @@ pub(crate) mod instance;
 pub(crate) mod launch;
 pub(crate) mod mark;
 pub(crate) mod owned_container;
+pub(crate) mod restoration;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

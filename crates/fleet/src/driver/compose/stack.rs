@@ -1,42 +1,37 @@
-//! The stack while Tenfold scales a service of it: what was started for that, and how all is put back.
+//! The stack while Tenfold scales a service of it: what was started for that, and who puts all back.
 //!
 //! Everything is written down on one container, the template: it bears Tenfold's mark and the list of what to
 //! stop again. Its name is one for a project, so the engine itself lets only one Tenfold have a stack.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bollard::Docker;
 use bollard::errors::Error;
-use bollard::models::ContainerSummary;
-use bollard::query_parameters::{ListContainersOptionsBuilder, ListNetworksOptionsBuilder};
-use futures_util::future::join_all;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
-use crate::driver::docker::container::{is_gone, removal};
+use crate::driver::docker::container::is_gone;
 use crate::driver::docker::engine::{Engine, client};
 use crate::driver::docker::host::{Address, Host};
 use crate::driver::docker::mark::{FLEET, Fate, Mark};
 use crate::driver::docker::owned_container::in_runtime;
+use crate::driver::docker::restoration::{STACK, STOP_AGAIN, restore};
 use crate::error::StartError;
 use crate::guard::{Guard, Key};
 
 /// The guard's lines of this driver begin with this word.
 pub(crate) const WORD: &str = "compose";
 
-/// The project that a container belongs to; its instances and what was started for them bear it.
-pub(super) const STACK: &str = "tenfold.stack";
-/// On the template: what had been stopped before, and is stopped again.
-const STOP_AGAIN: &str = "tenfold.stop-again";
-
 /// How long the guard waits for what was under way when Tenfold died.
 const UNDO_TIME: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How often containers are looked for that come while others are removed.
-const SWEEPS: usize = 20;
+/// Ids of containers that did not run before, and shall not at the end.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    pub(super) stopped: Vec<String>,
+}
 
 /// A stack that this Tenfold has. It is put back by [`Held::release`], or by the guard.
 pub(super) struct Held {
@@ -55,13 +50,13 @@ pub(super) fn template_name(project: &str) -> String {
 pub(super) fn labels(
     mark: &Mark,
     project: &str,
-    stopped: &[String],
+    before: &Before,
 ) -> (Map<String, Value>, Map<String, Value>) {
     let labels = [(FLEET, mark.to_string()), (STACK, project.to_owned())];
     let labels = labels.map(|(key, value)| (key.to_owned(), json!(value)));
     let labels = Map::from_iter(labels);
     let mut of_template = labels.clone();
-    of_template.insert(STOP_AGAIN.to_owned(), json!(stopped.join(",")));
+    of_template.insert(STOP_AGAIN.to_owned(), json!(before.stopped.join(",")));
     (labels, of_template)
 }
 
@@ -129,74 +124,6 @@ async fn mark_of(api: &Docker, template: &str) -> Result<Option<String>, Error> 
         }
         Err(error) if is_gone(&error) => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-/// The containers of any state with this label.
-pub(super) async fn containers(api: &Docker, label: &str) -> Result<Vec<ContainerSummary>, Error> {
-    let filters = HashMap::from([("label", vec![label])]);
-    let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
-    api.list_containers(Some(options)).await
-}
-
-/// Removes what was started for a template, stops what had been stopped, and removes the template at last.
-/// May be called again, and when there is none.
-async fn restore(api: &Docker, template: &str, mark: &str) -> Result<(), Error> {
-    let found = match api.inspect_container(template, None).await {
-        Ok(found) => found,
-        Err(error) if is_gone(&error) => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let labels = found.config.and_then(|config| config.labels).unwrap_or_default();
-    if labels.get(FLEET).is_none_or(|found| found != mark) {
-        return Ok(());
-    }
-    let stopped = labels.get(STOP_AGAIN).map(String::as_str).unwrap_or_default();
-    let stopping = stopped.split(',').filter(|id| !id.is_empty()).map(|id| stop(api, id));
-    join_all(stopping).await.into_iter().collect::<Result<(), Error>>()?;
-    let own = format!("{FLEET}={mark}");
-    let stack = labels.get(STACK).cloned().unwrap_or_default();
-    for sweep in 0..SWEEPS {
-        let all = containers(api, &own).await?;
-        let started = all.into_iter().filter(|container| {
-            let is_template = container.id == found.id;
-            let labels = container.labels.as_ref();
-            !is_template && labels.and_then(|labels| labels.get(STACK)) == Some(&stack)
-        });
-        let removed = join_all(started.filter_map(|it| it.id).map(|id| async move {
-            // A database gets the time that it wants.
-            stop(api, &id).await?;
-            remove(api, &id).await
-        }));
-        let removed = removed.await.into_iter().collect::<Result<Vec<()>, Error>>()?;
-        // What Compose was asked for when it was killed may come a moment later.
-        if removed.is_empty() && sweep > 0 {
-            break;
-        }
-        sleep(PAUSE).await;
-    }
-    let filters = HashMap::from([("label", vec![own.as_str()])]);
-    let options = ListNetworksOptionsBuilder::default().filters(&filters).build();
-    for network in api.list_networks(Some(options)).await? {
-        let Some(id) = network.id else { continue };
-        // A container of the user's may have come to it; then it is the user's now.
-        let _ = api.remove_network(&id).await;
-    }
-    remove(api, template).await
-}
-
-async fn stop(api: &Docker, id: &str) -> Result<(), Error> {
-    match api.stop_container(id, None).await {
-        // It is gone, or does not run.
-        Err(Error::DockerResponseServerError { status_code: 304 | 404, .. }) => Ok(()),
-        stopped => stopped,
-    }
-}
-
-async fn remove(api: &Docker, name: &str) -> Result<(), Error> {
-    match api.remove_container(name, Some(removal())).await {
-        Err(Error::DockerResponseServerError { status_code: 404 | 409, .. }) => Ok(()),
-        removed => removed,
     }
 }
 

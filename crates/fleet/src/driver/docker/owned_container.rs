@@ -1,13 +1,12 @@
 //! A container that is Tenfold's: made with Tenfold's mark, and gone when it is not needed any more,
 //! whatever ends that.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bollard::Docker;
-use bollard::query_parameters::ListContainersOptionsBuilder;
+use bollard::models::ContainerSummary;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
@@ -15,6 +14,7 @@ use super::container::{Container, is_gone, removal};
 use super::engine::{Engine, client};
 use super::host::{Address, Host};
 use super::mark::{FLEET, Fate, Mark};
+use super::restoration::{STACK, STOP_AGAIN, containers, restore};
 use crate::error::StartError;
 use crate::guard::{Guard, Key};
 
@@ -85,34 +85,61 @@ impl Drop for OwnedContainer {
     }
 }
 
-/// Removes what Tenfolds have left behind that were killed together with their guards.
+/// Removes what Tenfolds have left behind that were killed together with their guards, and puts back their stacks.
 ///
 /// # Errors
 /// When the engine does not answer.
 pub(crate) async fn clear(engine: &Arc<Engine>) -> Result<(), StartError> {
-    let filters = HashMap::from([("label", vec![FLEET])]);
-    let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
-    let listed = engine.api.list_containers(Some(options)).await;
-    let listed = listed.map_err(|error| engine.error("list containers", &error))?;
-    for summary in listed {
-        let labels = summary.labels.unwrap_or_default();
-        let Some(mark) = labels.get(FLEET).and_then(|mark| mark.parse::<Mark>().ok()) else {
-            continue;
-        };
-        let runs = summary.state.is_some_and(|state| state.to_string() == "running");
-        let is_left = match mark.fate() {
-            Fate::Ended => true,
-            // It may be of another machine, as long as it runs.
-            Fate::BeforeThisBoot => !runs,
-            Fate::Alive => false,
-        };
-        if is_left && let Some(name) = summary.id {
+    let list = async || {
+        let listed = containers(&engine.api, FLEET).await;
+        listed.map_err(|error| engine.error("list containers", &error))
+    };
+    let listed = list().await?;
+    for template in listed.iter().filter(|it| is_template(it)) {
+        let mark = label(template, FLEET);
+        let runs = listed.iter().any(|it| label(it, FLEET) == mark && is_running(it));
+        if let (true, Some(id)) = (is_left(mark, runs), &template.id) {
+            // One that cannot be put back does not keep this Tenfold from its work.
+            let _ = restore(&engine.api, id, mark).await;
+        }
+    }
+    let listed = list().await?;
+    for left in listed.iter().filter(|it| is_left(label(it, FLEET), is_running(it))) {
+        let stack = [label(left, FLEET), label(left, STACK)];
+        let of_stack = |it: &ContainerSummary| [label(it, FLEET), label(it, STACK)] == stack;
+        // While there is a template, its stack cannot be put back yet, and all of it is needed for that.
+        if !listed.iter().any(|it| is_template(it) && of_stack(it))
+            && let Some(name) = left.id.clone()
+        {
             let container = Container { engine: Arc::clone(engine), name };
-            // One that cannot be removed does not keep this Tenfold from its work.
             let _ = container.remove().await;
         }
     }
     Ok(())
+}
+
+/// Whether what bears this mark is nobody's any more.
+fn is_left(mark: &str, runs: bool) -> bool {
+    match mark.parse::<Mark>().map(|mark| mark.fate()) {
+        Ok(Fate::Ended) => true,
+        // It may be of another machine, as long as it runs.
+        Ok(Fate::BeforeThisBoot) => !runs,
+        Ok(Fate::Alive) | Err(()) => false,
+    }
+}
+
+/// Whether a container says how its stack is put back. It never runs.
+fn is_template(container: &ContainerSummary) -> bool {
+    container.labels.as_ref().is_some_and(|labels| labels.contains_key(STOP_AGAIN))
+}
+
+fn is_running(container: &ContainerSummary) -> bool {
+    container.state.as_ref().is_some_and(|state| state.to_string() == "running")
+}
+
+fn label<'a>(container: &'a ContainerSummary, label: &str) -> &'a str {
+    let labels = container.labels.as_ref();
+    labels.and_then(|labels| labels.get(label)).map(String::as_str).unwrap_or_default()
 }
 
 /// Removes what a line of the guard says: the name of a container, and the engine that has it.
