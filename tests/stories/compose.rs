@@ -147,14 +147,14 @@ fn a_stack_that_runs_is_as_before_whatever_ends_tenfold() {
 }
 
 #[test]
-fn a_tenfold_without_a_stack_puts_back_that_of_a_dead_one() {
+fn paused_containers_of_a_stack_are_paused_again() {
     let _machine = shared();
     let Some(docker) = stack(SHOP) else { return };
     let started = docker.compose("up --detach");
     assert!(started.status.success(), "{}", said(&started));
-    docker.compose("stop db");
+    docker.compose("pause db");
     let before = docker.everything();
-    assert!(before.contains("/shop-db-1/exited"), "{before}");
+    assert!(before.contains("/shop-db-1/paused"), "{before}");
     let up = docker.serve("up --listen 127.0.0.1:0 --compose compose.yaml");
     eventually("it answers", || docker.get(&up).is_ok());
     let through = docker.sandbox.network(|| crate::harness::get(up.address, "/through"));

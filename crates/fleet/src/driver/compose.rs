@@ -20,7 +20,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use bollard::models::ContainerSummary;
+use bollard::models::{ContainerInspectResponse, ContainerSummary};
 use bollard::query_parameters::ListVolumesOptions;
 use tokio::sync::{Mutex, OnceCell};
 use tokio::time::sleep;
@@ -180,7 +180,8 @@ impl ComposeDriver {
         };
         let before = Before {
             // One that is restarted all the time shall be that again.
-            stopped: ids(|state| state != "restarting"),
+            stopped: ids(|state| !["paused", "restarting"].contains(&state)),
+            paused: ids(|state| state == "paused"),
         };
         let image = self.images(engine, &containers, &started).await?;
         let template = template_name(project.name());
@@ -219,6 +220,7 @@ impl ComposeDriver {
             };
             let template = Template::of(inspected, project, &self.service.name);
             let template = template.ok_or_else(incomplete)?;
+            resume(engine, &before.paused).await?;
             if !started.is_empty() {
                 // As many as there are: Compose would remove those that the file does not speak of.
                 let scales =
@@ -484,6 +486,34 @@ impl Driver for ComposeDriver {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner).pop();
         left.map_or(Ok(()), Err)
     }
+}
+
+/// Lets paused containers go on, which Compose cannot start. Returns when their health is known again.
+async fn resume(engine: &Engine, paused: &[String]) -> Result<(), StartError> {
+    let failed = |error| engine.error("go on with a paused container", &error);
+    for id in paused {
+        engine.api.unpause_container(id).await.map_err(failed)?;
+    }
+    let deadline = Instant::now() + DEPENDENCY_TIME;
+    for id in paused {
+        // Compose would believe it.
+        while is_unchecked(&engine.api.inspect_container(id, None).await.map_err(failed)?)
+            && Instant::now() < deadline
+        {
+            sleep(DEPENDENCY_PAUSE).await;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a container is called unhealthy only because its checks were stopped with it. The first one that ends
+/// well or badly changes that.
+fn is_unchecked(container: &ContainerInspectResponse) -> bool {
+    let health = container.state.as_ref().and_then(|state| state.health.as_ref());
+    health.is_some_and(|health| {
+        let status = health.status.map(|status| status.to_string());
+        status.as_deref() == Some("unhealthy") && health.failing_streak == Some(0)
+    })
 }
 
 /// Puts a stack back that could not be used. Why it could not says more than an error here, after which the guard

@@ -16,7 +16,7 @@ use crate::driver::docker::engine::{Engine, client};
 use crate::driver::docker::host::{Address, Host};
 use crate::driver::docker::mark::{FLEET, Fate, Mark};
 use crate::driver::docker::owned_container::in_runtime;
-use crate::driver::docker::restoration::{STACK, STOP_AGAIN, restore};
+use crate::driver::docker::restoration::{PAUSE_AGAIN, STACK, STOP_AGAIN, restore};
 use crate::error::StartError;
 use crate::guard::{Guard, Key};
 
@@ -31,6 +31,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub(super) struct Before {
     pub(super) stopped: Vec<String>,
+    pub(super) paused: Vec<String>,
 }
 
 /// A stack that this Tenfold has. It is put back by [`Held::release`], or by the guard.
@@ -57,6 +58,7 @@ pub(super) fn labels(
     let labels = Map::from_iter(labels);
     let mut of_template = labels.clone();
     of_template.insert(STOP_AGAIN.to_owned(), json!(before.stopped.join(",")));
+    of_template.insert(PAUSE_AGAIN.to_owned(), json!(before.paused.join(",")));
     (labels, of_template)
 }
 

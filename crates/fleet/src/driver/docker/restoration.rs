@@ -21,6 +21,8 @@ use super::mark::FLEET;
 pub(crate) const STACK: &str = "tenfold.stack";
 /// On the template alone: what had been stopped before, and is stopped again.
 pub(crate) const STOP_AGAIN: &str = "tenfold.stop-again";
+/// On the template: what had been paused before, and is paused again.
+pub(crate) const PAUSE_AGAIN: &str = "tenfold.pause-again";
 
 /// How long a container gets to end by itself where it does not say, as with Docker's own client.
 const DEFAULT_GRACE: Duration = Duration::from_secs(10);
@@ -36,8 +38,8 @@ pub(crate) async fn containers(api: &Docker, label: &str) -> Result<Vec<Containe
     api.list_containers(Some(options)).await
 }
 
-/// Removes what was started for a template, stops what had been stopped, and removes the template at last. May be called
-/// again, and when there is none.
+/// Removes what was started for a template, stops and pauses what had been stopped and paused, and removes the
+/// template at last. May be called again, and when there is none.
 ///
 /// # Errors
 /// The first one. All else is put back, and the template stays, for those who try again.
@@ -57,6 +59,7 @@ pub(crate) async fn restore(api: &Docker, template: &str, mark: &str) -> Result<
         ids.split(',').filter(|id| !id.is_empty())
     };
     let mut outcomes = join_all(listed(STOP_AGAIN).map(|id| stop(api, id))).await;
+    outcomes.extend(join_all(listed(PAUSE_AGAIN).map(|id| pause(api, id))).await);
     let stack = labels.get(STACK).map(String::as_str).unwrap_or_default();
     outcomes.push(remove_started(api, &template, mark, stack).await);
     outcomes.push(remove_networks(api, mark).await);
@@ -117,6 +120,19 @@ async fn stop(api: &Docker, id: &str) -> Result<(), Error> {
         // It is gone, or does not run.
         Err(Error::DockerResponseServerError { status_code: 304 | 404, .. }) => Ok(()),
         stopped => stopped,
+    }
+}
+
+async fn pause(api: &Docker, id: &str) -> Result<(), Error> {
+    let state = match api.inspect_container(id, None).await {
+        Ok(found) => found.state.unwrap_or_default(),
+        Err(error) if is_gone(&error) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    match (state.running, state.paused) {
+        (Some(true), Some(false)) => api.pause_container(id).await,
+        // Already, or it has ended meanwhile.
+        _ => Ok(()),
     }
 }
 
