@@ -29,8 +29,8 @@ use rustix::net::{SendFlags, send};
 use rustix::process::{Pid, Signal, kill_process_group, setsid};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long a guard may take to end once its input has. It needs a millisecond, but the machine may
-/// be busy, and it may have been started just now.
+/// How long a guard is waited for once its input has ended. It needs a millisecond to kill, and more to undo: a
+/// container may take ten seconds to stop.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a guard may take to hear a line when it has not read for so long that its socket is
@@ -318,21 +318,24 @@ impl GuardProcess {
     fn write(&self, lines: &str) -> io::Result<()> {
         (&*self.socket).write_all(lines.as_bytes())
     }
+
+    /// Ends its input, and waits until it has done its work. What takes longer it does alone: killed in the middle,
+    /// it would leave a stack started or a unit limited.
+    fn end(&mut self, patience: Duration) {
+        // Not only closed: an announcement may hold it too.
+        let _ = self.socket.shutdown(Shutdown::Write);
+        let deadline = Instant::now() + patience;
+        while let Ok(None) = self.child.try_wait()
+            && Instant::now() < deadline
+        {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 impl Drop for GuardProcess {
     fn drop(&mut self) {
-        // Not only closed: an announcement may hold it too.
-        let _ = self.socket.shutdown(Shutdown::Write);
-        let deadline = Instant::now() + END_TIMEOUT;
-        while let Ok(None) = self.child.try_wait() {
-            if Instant::now() > deadline {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
+        self.end(END_TIMEOUT);
     }
 }
 
@@ -409,6 +412,20 @@ mod tests {
             thread::sleep(Duration::from_millis(2));
         }
     }
+
+    #[test]
+    fn a_guard_that_undoes_for_long_is_left_to_finish() {
+        let directory = tempfile::tempdir().unwrap();
+        let undone = directory.path().join("undone");
+        let script = format!("cat >/dev/null; sleep 1; touch {}", undone.display());
+        let mut process = GuardProcess::spawn(&["sh".into(), "-c".into(), script]).unwrap();
+        let begun = Instant::now();
+        process.end(Duration::from_millis(10));
+        assert!(begun.elapsed() < Duration::from_secs(1), "the caller goes on");
+        assert!(process.child.wait().unwrap().success());
+        assert!(undone.exists());
+    }
+
     #[test]
     fn a_guard_that_hangs_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
