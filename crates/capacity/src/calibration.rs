@@ -130,6 +130,10 @@ pub const SAME_THROUGHPUT: f64 = 0.08;
 /// An open workload is carried when this share of what was sent is completed.
 pub const CARRIED_SHARE: f64 = 0.97;
 
+/// Where more arrives than can be answered, a backlog grows all the time, and the median wait is half of what it takes
+/// to work off the last of it. A burst at the end leaves as much unanswered, and a median of less than this share.
+pub const MEDIAN_OF_OVERLOAD: f64 = 0.25;
+
 /// Without a bound on latency, this share of the best throughput is enough.
 pub const ENOUGH_THROUGHPUT: f64 = 0.95;
 

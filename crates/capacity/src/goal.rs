@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::calibration::{CARRIED_SHARE, CHANCE_DEVIATIONS, ENOUGH_THROUGHPUT};
+use crate::calibration::{CARRIED_SHARE, CHANCE_DEVIATIONS, ENOUGH_THROUGHPUT, MEDIAN_OF_OVERLOAD};
 use crate::queueing::response::Response;
 use crate::queueing::workload::Workload;
 
@@ -120,9 +120,15 @@ impl Measured {
     pub fn is_overload(&self, answered: f64, turned_away: u64) -> bool {
         let m = Measured { throughput: answered, ..*self };
         match (turned_away, self.max) {
-            (0, Some(slowest)) => !m.is_carried(slowest, 1.0),
+            (0, Some(slowest)) => !m.is_carried(slowest, 1.0) && m.has_waited(slowest),
             _ => answered < CARRIED_SHARE * self.offered,
         }
+    }
+
+    /// Whether requests waited all along, as behind a backlog that grows, and not at the end alone.
+    fn has_waited(&self, slowest: f64) -> bool {
+        let backlog = (self.offered - self.throughput) * self.duration;
+        self.p50.unwrap_or(slowest) * self.throughput >= MEDIAN_OF_OVERLOAD * backlog
     }
 
     /// Its percentiles, and those of `other` where the sample could not carry one.
@@ -213,5 +219,18 @@ mod tests {
         assert!(three.is_overload(three.throughput, 1), "one was turned away");
         let two = probe(2, 15.88, 21.68, 1.462);
         assert!(two.is_overload(two.throughput, 0));
+    }
+
+    // Three product searches and one of them, as measured on two cores.
+    #[test]
+    fn a_burst_at_the_end_is_no_overload() {
+        let probe = |instances, throughput, offered, p50| {
+            let (p50, duration) = (Some(p50), 6.1);
+            Measured { throughput, offered, p50, duration, ..measured(instances, 0.6) }
+        };
+        let three = probe(3, 26.59, 29.07, 0.071);
+        assert!(!three.is_overload(three.throughput, 0), "15 arrived in the last half second");
+        let one = probe(1, 22.41, 28.17, 0.752);
+        assert!(one.is_overload(one.throughput, 0));
     }
 }
