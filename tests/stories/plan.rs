@@ -10,7 +10,9 @@ use std::time::Instant;
 use capacity::ModelInputs;
 use serde_json::Value;
 
-use crate::harness::{Home, alone, eventually, example, free_address, json, said, shared, sound};
+use crate::harness::{
+    Home, alone, cannot_judge, eventually, example, free_address, json, said, shared, sound,
+};
 
 /// A plan of an example with further arguments, as JSON. None if Tenfold doubts it each time, as on a
 /// machine that is busy with something else.
@@ -119,7 +121,7 @@ fn four_hundred_a_second_need_ten_blocking_instances() {
     assert!(close(&confirmed["throughput"], 400.0, 0.10), "{confirmed:#}");
 }
 
-// Three fifths of what the cores carry now: beside neighbours they may have half of their speed, or lose it meanwhile.
+// Too much for one and not for two, also where the cores become faster or slower by a third meanwhile.
 #[test]
 fn a_third_search_would_not_help() {
     let _machine = alone();
@@ -127,17 +129,23 @@ fn a_third_search_would_not_help() {
     let cores = std::thread::available_parallelism().unwrap().get();
     let mut app = Command::new("node");
     app.arg(example("search").join("server.js")).env("MAX_NUMBER", "33");
-    let rate = 0.6 * asked_alone(&mut app, "/products/search") * cores as f64;
+    let rate = 0.7 * asked_alone(&mut app, "/products/search") * cores as f64;
     let arguments =
         format!("--rate {rate:.1} --p95 2s --env MAX_NUMBER=33 --max-instances {}", cores + 2);
     let Some((plan, output)) = plan(&home, "search", &arguments) else { return };
     assert_eq!(kinds(&plan)[0], "cpu_bound", "{}", said(&output));
     let recommendation = &plan["recommendation"];
-    assert!(recommendation["instances"].as_u64().unwrap() <= cores as u64, "{plan:#}");
+    let instances = recommendation["instances"].as_u64().unwrap();
+    assert!(instances <= cores as u64, "{plan:#}");
     assert_eq!(recommendation["limited_by"], "cpu_bound");
     if cores == 2 {
         let reason = recommendation["reason"].as_str().unwrap();
-        assert!(reason.contains("a third would not help"), "{reason}");
+        if instances == 1 {
+            return cannot_judge(&format!("the cores became faster: {reason}"));
+        }
+        // Two measured while the cores were slow seem to leave some of them to a third.
+        let at_the_cores = ["a third would not help", "the 2 cores would limit from 3 on"];
+        assert!(at_the_cores.iter().any(|words| reason.contains(words)), "{reason}");
     }
 }
 
