@@ -35,8 +35,21 @@ export async function ask(path: string, options: RequestInit = {}): Promise<Resp
   return answer;
 }
 
-export async function get<T>(path: string): Promise<T> {
-  return (await ask(path)).json() as Promise<T>;
+export async function get<T>(path: string, signal: AbortSignal | null = null): Promise<T> {
+  return (await ask(path, { signal })).json() as Promise<T>;
+}
+
+/** Asks for an effect, which ends it: an answer that comes after that is dropped, for it is older than the next one. */
+export function inquire<T>(
+  path: string,
+  take: (answer: T) => void,
+  fail: (sentence: string) => void = () => undefined,
+): () => void {
+  const abort = new AbortController();
+  get<T>(path, abort.signal)
+    .then((answer) => abort.signal.aborted || take(answer))
+    .catch((error: unknown) => abort.signal.aborted || fail(said(error)));
+  return () => abort.abort();
 }
 
 export async function post<T>(path: string, body: object): Promise<T> {

@@ -11,6 +11,8 @@ export type Link = 'loading' | 'live' | 'lost' | 'paused' | 'refused' | 'ended';
 const BACKOFF = [1, 2, 5, 10];
 /** A hidden tab gives its connection back then: a browser has six for each host. */
 const HIDDEN_MS = 30_000;
+/** The server says something every 15 s. After such a silence the connection is dead: the machine or the tab slept. */
+const SILENT_MS = 40_000;
 const MOST_IDS = 100;
 
 class Live {
@@ -24,96 +26,124 @@ class Live {
 
   private waiting: Event[] = [];
   private frame = 0;
-  private abort: AbortController | null = null;
+  /** Ends what is asked and read now. */
+  private abort = new AbortController();
   private misses = 0;
   private retry = 0;
   private hiding = 0;
+  /** It is paused because the tab is hidden, and not by hand. */
+  private isAway = false;
   /** Another process is at this address, or too much was missed. */
   private stale = true;
+  /** It was asked anew without a pause, and no event has come since. */
+  private hurried = false;
 
   start() {
-    setInterval(() => (this.now = Date.now()), 1000);
-    document.addEventListener('visibilitychange', () => {
-      clearTimeout(this.hiding);
-      if (document.hidden) this.hiding = window.setTimeout(() => this.pause(), HIDDEN_MS);
-      else if (this.link === 'paused') this.resume();
-    });
+    setInterval(() => this.look(), 1000);
+    document.addEventListener('visibilitychange', () => this.turn());
+    this.turn();
     void this.run();
   }
 
   pause() {
-    if (this.link !== 'live' && this.link !== 'lost') return;
+    if (this.link === 'paused' || this.link === 'refused') return;
     this.link = 'paused';
     clearTimeout(this.retry);
-    this.abort?.abort();
+    this.abort.abort();
   }
 
+  /** Asks at once. */
   resume() {
-    clearTimeout(this.retry);
+    this.isAway = false;
     this.misses = 0;
-    if (this.link !== 'live') void this.run();
+    this.link = 'loading';
+    void this.run();
+  }
+
+  /** The tab was hidden, or came back. */
+  private turn() {
+    clearTimeout(this.hiding);
+    if (document.hidden) this.hiding = window.setTimeout(() => this.leave(), HIDDEN_MS);
+    else if (this.isAway || this.link === 'lost' || this.link === 'ended') this.resume();
+    else this.look();
+  }
+
+  private leave() {
+    this.isAway ||= this.link !== 'paused';
+    this.pause();
+  }
+
+  private look() {
+    this.now = Date.now();
+    const isWaiting = this.link !== 'paused' && this.link !== 'refused';
+    if (isWaiting && this.now - this.heard > SILENT_MS) this.resume();
   }
 
   private async run() {
+    clearTimeout(this.retry);
+    this.abort.abort();
+    this.abort = new AbortController();
+    const { signal } = this.abort;
+    this.heard = Date.now();
+    this.draw();
+    let isForeign = false;
     try {
-      if (this.stale) await this.fetch();
-      await this.listen();
+      if (this.stale) await this.fetch(signal);
+      await this.listen(signal);
+      isForeign = this.stale;
+      this.reason = '';
     } catch (error) {
-      if (this.hasPaused()) return;
+      if (signal.aborted) return;
       if (error instanceof Refused && error.status === 401) {
         this.link = 'refused';
         return;
       }
       this.reason = said(error);
     }
-    if (this.hasPaused()) return;
+    if (signal.aborted) return;
     this.draw();
-    if (this.board) this.link = this.board.live.end ? 'ended' : 'lost';
-    else this.link = 'lost';
-    // A reset is an answer: it is gone on from at once.
-    const seconds =
-      this.stale && this.misses === 0 ? 0.05 : BACKOFF[Math.min(this.misses, BACKOFF.length - 1)];
-    this.misses += 1;
+    // That the state is another one is an answer: it is asked for at once, and once in a row.
+    const isHurried = isForeign && !this.hurried;
+    this.hurried = isForeign;
+    if (isHurried) this.link = 'loading';
+    else this.link = this.board?.live.end ? 'ended' : 'lost';
+    const seconds = isHurried ? 0.05 : BACKOFF[Math.min(this.misses++, BACKOFF.length - 1)];
     this.retry = window.setTimeout(() => void this.run(), (seconds ?? 10) * 1000);
   }
 
-  private hasPaused(): boolean {
-    return this.link === 'paused';
-  }
-
-  private async fetch() {
-    const [state, history] = await Promise.all([
-      get<LiveState>('/api/state'),
-      get<LiveHistory>('/api/history'),
-    ]);
+  private async fetch(signal: AbortSignal) {
+    const state = await get<LiveState>('/api/state', signal);
     if (this.board && this.board.live.version !== state.version) {
+      this.abort.abort();
       location.reload();
       return;
     }
     const ids = state.instances.slice(0, MOST_IDS).map(({ id }) => id);
-    const instances =
+    const [history, instances] = await Promise.all([
+      get<LiveHistory>('/api/history', signal),
       ids.length > 0
-        ? await get<InstanceHistory>(`/api/history/instances?ids=${ids.join()}`)
-        : { instances: [] };
-    this.waiting = [];
+        ? get<InstanceHistory>(`/api/history/instances?ids=${ids.join()}`, signal)
+        : { instances: [] },
+    ]);
+    // Between two answers, another process may have begun.
+    if (history.boot !== state.boot) return;
     this.board = boardOf(state, history, instances);
     this.stale = false;
   }
 
-  private async listen() {
-    this.abort = new AbortController();
+  private async listen(signal: AbortSignal) {
     const headers = { 'last-event-id': String(this.board?.sequence ?? 0) };
-    const answer = await ask('/api/events', { headers, signal: this.abort.signal });
+    const answer = await ask('/api/events', { headers, signal });
     const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new Parser();
     while (reader) {
       const { value, done } = await reader.read();
-      if (done) return;
+      if (done || signal.aborted) return;
       this.heard = this.now = Date.now();
-      for (const event of parser.take(value)) this.take(event);
-      if (this.stale) {
-        await reader.cancel();
-        return;
+      for (const event of parser.take(value)) {
+        this.take(event);
+        // What follows is of another process.
+        if (this.stale) return reader.cancel();
       }
     }
   }
@@ -130,6 +160,7 @@ class Live {
       this.stale = true;
       return;
     }
+    if (event.name !== 'hello') this.hurried = false;
     this.waiting.push(event);
     // At most once for each picture.
     this.frame ||= requestAnimationFrame(() => this.draw());
