@@ -102,7 +102,7 @@ test('what an app writes stays text, and an instance is restarted where it stand
   await page.goto(`${served.url}#/instances`);
   const table = page.getByRole('region', { name: 'Instances' });
   await table.getByRole('button', { name: 'Output' }).first().click();
-  await expect(page.getByRole('log')).toContainText(HOSTILE);
+  await expect(page.getByRole('region', { name: /Output of/ })).toContainText(HOSTILE);
   expect(await page.locator('img').count()).toBe(0);
   await table.getByRole('button', { name: 'Restart', exact: true }).first().click();
   await expect(page.getByRole('button', { name: 'Cancel' })).toBeFocused();
