@@ -20,7 +20,10 @@ fn a_load_is_started_changed_and_kept_by_the_page() {
     let again = post(admin, "/api/load/start", r#"{"users":2}"#).refused(409);
     assert!(again.contains("stop it first"), "{again}");
     assert!(post(admin, "/api/load/edit", r#"{"rate":5}"#).refused(400).contains("give `users`"));
-    post(admin, "/api/load/edit", r#"{"users":4}"#).ok();
+    assert_eq!(post(admin, "/api/load/edit", r#"{"ramp":2}"#).ok().json()["ramp"], 2.0);
+    assert_eq!(post(admin, "/api/load/edit", r#"{"users":2}"#).ok().json()["ramp"], 2.0);
+    let at_once = post(admin, "/api/load/edit", r#"{"users":4,"ramp":null}"#).ok().json();
+    assert!(at_once["ramp"].is_null(), "{at_once}");
     eventually("four users are there", || load()["users"] == 4);
     let statistics = || get(admin, "/api/load/statistics").ok().json();
     eventually("it is held", || load()["status"] == "met");

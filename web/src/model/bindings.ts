@@ -511,9 +511,9 @@ script: unknown, };
 
 export type LoadEdit = { users?: number, 
 /**
- * Users who come or go a second.
+ * Users who come or go a second; null is all at once.
  */
-ramp?: number, rate?: number, };
+ramp?: number | null, rate?: number, };
 
 export type LoadPhase = "ramping" | "running" | "paused" | "ending" | "ended";
 

@@ -109,7 +109,7 @@ async fn swarmed(
     let ramp = number("spawn_rate")?;
     let users = users.map(|users| users.round().min(f64::from(u32::MAX)) as u32);
     if dashboard.load().is_some() {
-        dashboard.edit_load(&LoadEdit { users, ramp, rate: None })?;
+        dashboard.edit_load(&LoadEdit { users, ramp: ramp.map(Some), rate: None })?;
         return Ok("Swarming started");
     }
     if let Some(asked) = fields.get("host")

@@ -98,7 +98,7 @@ fn workload(start: &LoadStart) -> Result<(Workload, String), Refusal> {
 /// Changes a running load.
 pub fn apply(control: &Control, edit: &LoadEdit) -> Result<(), Refusal> {
     let rate = number_within("rate", edit.rate, 0.0..=MOST_RATE)?;
-    let ramp = number_within("ramp", edit.ramp, 0.001..=MOST_RATE)?;
+    let ramp = edit.ramp.map(|ramp| number_within("ramp", ramp, 0.001..=MOST_RATE)).transpose()?;
     let users = edit.users.map(users_within).transpose()?;
     if (users, rate, ramp) == (None, None, None) {
         return wrong("nothing is to be changed: give `users`, `ramp` or `rate`");
@@ -111,9 +111,7 @@ pub fn apply(control: &Control, edit: &LoadEdit) -> Result<(), Refusal> {
             "this load has a rate and no users: give `rate`, or stop it and start another one",
         ),
         Demand::Users { .. } => {
-            if ramp.is_some() {
-                control.set_ramp(ramp);
-            }
+            ramp.into_iter().for_each(|ramp| control.set_ramp(ramp));
             users.into_iter().for_each(|users| control.set_users(users));
             Ok(())
         }
@@ -128,7 +126,9 @@ pub fn apply(control: &Control, edit: &LoadEdit) -> Result<(), Refusal> {
 pub fn described(edit: &LoadEdit) -> String {
     let parts = [
         edit.users.map(|users| format!("{users} users")),
-        edit.ramp.map(|ramp| format!("{ramp} more or fewer a second")),
+        edit.ramp.map(|ramp| {
+            ramp.map_or("all at once".to_owned(), |ramp| format!("{ramp} more or fewer a second"))
+        }),
         edit.rate.map(|rate| format!("{rate} requests/s")),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();

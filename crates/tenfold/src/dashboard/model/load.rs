@@ -1,6 +1,6 @@
 //! The load that runs, and how it is steered.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use crate::document::load::Failure;
@@ -117,11 +117,18 @@ pub struct LoadEdit {
     #[cfg_attr(test, ts(optional))]
     #[schema(minimum = 1, maximum = 100_000)]
     pub users: Option<u32>,
-    /// Users who come or go a second.
+    /// Users who come or go a second; null is all at once.
     #[cfg_attr(test, ts(optional))]
-    pub ramp: Option<f64>,
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<f64>)]
+    pub ramp: Option<Option<f64>>,
     #[cfg_attr(test, ts(optional))]
     pub rate: Option<f64>,
+}
+
+/// The value of a field that is not left out, which may be null.
+fn given<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Option<f64>>, D::Error> {
+    Option::deserialize(field).map(Some)
 }
 
 /// Answer of `GET /api/load/statistics`.
