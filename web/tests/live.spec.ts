@@ -110,6 +110,16 @@ test('what an app writes stays text, and an instance is restarted where it stand
   await table.getByRole('button', { name: 'Restart', exact: true }).first().click();
   await page.getByRole('button', { name: 'Yes, restart' }).click();
   await expect(page.getByText(/^app-\d was replaced/)).toBeVisible({ timeout: 15_000 });
+  const count = page.getByRole('spinbutton', { name: 'Instances' });
+  await count.fill('');
+  await expect(count).toHaveValue('');
+  await expect(page.getByRole('button', { name: 'Scale' })).toBeDisabled();
+  await page.getByRole('button', { name: 'Keys' }).click();
+  await page.getByLabel('Use keys').uncheck();
+  await page.getByLabel('Use keys').blur();
+  await page.keyboard.press('1');
+  expect(new URL(page.url()).hash).toBe('#/instances');
+  await page.getByLabel('Use keys').check();
   expect(await page.title()).toBe('Instances · app · Tenfold');
   expect(faults).toEqual([]);
 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fromZero, logarithmic, placed, spread } from './scale';
+import { fromZero, logarithmic, placed, roundTicks, spread } from './scale';
 
 it('begins at 0, also where everything is 0', () => {
   const axis = fromZero(47, [100, 0], 4);
@@ -10,6 +10,13 @@ it('begins at 0, also where everything is 0', () => {
 it('has ticks at 1, 2 and 5 of each decade', () => {
   expect(logarithmic(9, 600, [100, 0]).ticks).toEqual([10, 20, 50, 100, 200, 500]);
   expect(logarithmic(1, 1e5, [100, 0]).ticks).toEqual([1, 10, 100, 1000, 10000, 100000]);
+});
+
+it('has ticks at round values, and of counts at whole ones', () => {
+  expect(roundTicks(8.8, true)).toEqual([0, 2, 4, 6, 8]);
+  expect(roundTicks(1.1, true)).toEqual([0, 1]);
+  expect(roundTicks(1.1, false)).toEqual([0, 0.5, 1]);
+  expect(roundTicks(0.33, false)).toEqual([0, 0.1, 0.2, 0.3]);
 });
 
 it('keeps labels between both edges', () => {

@@ -13,6 +13,12 @@ export function fromZero(most: number, range: [number, number], ticks: number): 
   return Object.assign((value: number) => scale(value), { ticks: scale.ticks(ticks) });
 }
 
+/** A few round values from 0 to `most`; of counts whole ones alone. */
+export function roundTicks(most: number, isCount: boolean): number[] {
+  const ticks = scaleLinear([0, most], [0, 1]).ticks(3);
+  return isCount ? ticks.filter(Number.isInteger) : ticks;
+}
+
 /** Logarithmic, with ticks at 1, 2 and 5. */
 export function logarithmic(least: number, most: number, range: [number, number]): Axis {
   const scale = scaleLog([least, most], range);

@@ -177,9 +177,10 @@ export function difference(rows: Row[]): string {
   if (worst) said.push(`${worst.name} fails most: ${(worst.failureRate ?? 0).toFixed(1)} requests a second.`);
   const typical = others[Math.floor(others.length / 2)]?.mean;
   if (slowest && typical !== undefined && slowest.mean > SLOWER * typical) {
-    const ratio = (slowest.mean / typical).toPrecision(2);
+    const ratio = slowest.mean / typical;
+    const longer = ratio.toFixed(ratio < 9.95 ? 1 : 0);
     said.push(
-      `${slowest.row.name} is slow: ${time(slowest.mean)} a request, ${ratio} times as long as its peers (${time(typical)}).`,
+      `${slowest.row.name} is slow: ${time(slowest.mean)} a request, ${longer} times as long as its peers (${time(typical)}).`,
     );
   }
   if (said.length > 0) return said.join(' ');
