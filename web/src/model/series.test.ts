@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import document from '../../tests/documents/load.json';
 import type { Load } from './bindings';
-import { seriesOf } from './series';
+import { extremes, seriesOf } from './series';
 
 const load = document as unknown as Load;
 
@@ -30,4 +30,9 @@ describe('a load over time', () => {
     expect(seriesOf({ ...load, windows }).warmUpTo).toBeCloseTo(3, 0);
     expect(seriesOf({ ...load, windows: [] }).warmUpTo).toBe(0);
   });
+});
+
+it('has extremes within a part, and none where nothing is known', () => {
+  expect(extremes([9, 3, null, 5, 0], 1, 3)).toEqual([3, 5]);
+  expect(extremes([9, null, 0], 1, 1)).toBeNull();
 });

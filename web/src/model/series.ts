@@ -61,6 +61,18 @@ function rowOf(window: Window): Row {
   ];
 }
 
+/** The least and the largest value from one index to another; null without any. */
+export function extremes(column: Column, from: number, to: number): [number, number] | null {
+  let [least, most] = [Infinity, -Infinity];
+  for (let at = from; at <= to; at += 1) {
+    const value = column[at] ?? null;
+    if (value === null) continue;
+    least = Math.min(least, value);
+    most = Math.max(most, value);
+  }
+  return least <= most ? [least, most] : null;
+}
+
 /** Index of the moment that is nearest, among rising ones. */
 export function nearest(at: number[], moment: number): number {
   let [low, high] = [0, at.length - 1];

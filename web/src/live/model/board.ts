@@ -1,7 +1,7 @@
 // All that the page knows: the state it asked for, and every event since.
 
 import type { InstanceHistory, LiveHistory, LiveState, Tick } from '../../model/bindings';
-import { type Row, type Trace, rowsWith, traceOf, tracesWith } from './instances';
+import { type Row, type Trace, rowsOf, rowsWith, traceOf, tracesWith } from './instances';
 import type { Event } from './stream';
 import { type Timeline, extended, timelineOf } from './timeline';
 
@@ -17,9 +17,10 @@ export interface Board {
 const MOST_MARKS = 200;
 
 export function boardOf(live: LiveState, history: LiveHistory, instances: InstanceHistory): Board {
+  const rows = rowsOf(live.instances, new Map());
   return {
     live,
-    rows: rowsWith(new Map(), live.instances, live.states, live.rows),
+    rows: live.rows ? rowsWith(rows, live.states, live.rows) : rows,
     traces: new Map(instances.instances.map((columns) => [columns.id, traceOf(columns)])),
     timeline: timelineOf(history),
     sequence: live.sequence,
@@ -44,7 +45,7 @@ export function withEvents(board: Board, events: Event[]): Board {
         live.actions = actions ?? live.actions;
         const changed = new Set([...gone, ...instances.map(({ id }) => id)]);
         live.instances = [...live.instances.filter(({ id }) => !changed.has(id)), ...instances];
-        rows = rowsWith(rows, live.instances, live.states, null);
+        rows = rowsOf(live.instances, rows);
         break;
       }
       case 'tick':
@@ -52,7 +53,7 @@ export function withEvents(board: Board, events: Event[]): Board {
         live.tick = event.data;
         break;
       case 'rows':
-        rows = rowsWith(rows, live.instances, live.states, event.data);
+        rows = rowsWith(rows, live.states, event.data);
         traces = tracesWith(traces, rows, event.data);
         break;
       case 'mark':

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Row, difference, rowsWith, tracesWith, worstFirst } from './instances';
+import { type Row, difference, rowsOf, rowsWith, tracesWith, worstFirst } from './instances';
 
 const row = (name: string, over: Partial<Row> = {}): Row => ({
   id: Number(name.slice(-1)),
@@ -65,8 +65,10 @@ const changed = (time_ms: number, service_mean: number | null) => ({
 });
 
 test('a row has the units of people, and one that is unknown is left out', () => {
-  const rows = rowsWith(new Map(), [INSTANCE], ['starting', 'ready'], changed(1000, 20_500));
-  expect([...rows.keys()]).toEqual([1]);
+  const before = rowsOf([INSTANCE, { ...INSTANCE, id: 2 }], new Map());
+  const rows = rowsWith(before, ['starting', 'ready'], changed(1000, 20_500));
+  expect([...rows.keys()]).toEqual([1, 2]);
+  expect(rows.get(2)).toBe(before.get(2));
   expect(rows.get(1)).toMatchObject({
     state: 'ready',
     rate: 5.5,
@@ -77,8 +79,17 @@ test('a row has the units of people, and one that is unknown is left out', () =>
   });
 });
 
+test('rows stand by name, and keep what is known of them', () => {
+  const known = new Map([[1, row('a-10', { id: 1, mean: 20 })]]);
+  const rows = rowsOf([{ ...INSTANCE, name: 'a-10' }, { ...INSTANCE, id: 2, name: 'a-9' }], known);
+  expect([...rows.values()].map(({ name, mean }) => [name, mean])).toEqual([
+    ['a-9', null],
+    ['a-10', 20],
+  ]);
+});
+
 test('a trace holds a minute', () => {
-  const rows = rowsWith(new Map(), [INSTANCE], ['starting', 'ready'], null);
+  const rows = rowsOf([INSTANCE], new Map());
   let traces = new Map();
   for (const second of [1, 1, 30, 80])
     traces = tracesWith(traces, rows, changed(second * 1000, second * 1000));

@@ -36,20 +36,21 @@ export interface Trace {
 
 const TRACE_MS = 60_000;
 
-/** Rows with what changed. */
-export function rowsWith(
-  before: Map<number, Row>,
-  instances: Instance[],
-  states: InstanceState[],
-  changed: Rows | null,
-): Map<number, Row> {
-  const rows = new Map<number, Row>();
-  for (const instance of instances) {
-    const { id, name, app, address, pid, started_ms: startedMs, warning } = instance;
-    const known = before.get(id) ?? empty();
-    rows.set(id, { ...known, id, name, app, address, pid, startedMs, warning });
-  }
-  changed?.ids.forEach((id, at) => {
+/** A row for each instance, by name. What is known of it stays. */
+export function rowsOf(instances: Instance[], before: Map<number, Row>): Map<number, Row> {
+  const sorted = [...instances].sort((a, b) => compareNames(a.name, b.name));
+  return new Map(
+    sorted.map(({ id, name, app, address, pid, started_ms: startedMs, warning }) => {
+      const known = before.get(id) ?? empty();
+      return [id, { ...known, id, name, app, address, pid, startedMs, warning }];
+    }),
+  );
+}
+
+/** Rows with what changed. The others are the same objects as before. */
+export function rowsWith(before: Map<number, Row>, states: InstanceState[], changed: Rows): Map<number, Row> {
+  const rows = new Map(before);
+  changed.ids.forEach((id, at) => {
     const row = rows.get(id);
     if (!row) return;
     const of = (values: (number | null)[], per: number) => {
@@ -122,10 +123,6 @@ const RANKS: InstanceState[] = [
   'drained',
   'ready',
 ];
-
-export function byName(rows: Iterable<Row>): Row[] {
-  return [...rows].sort((a, b) => compareNames(a.name, b.name));
-}
 
 /** What does not serve is worse than what fails, and that is worse than what is slow. */
 function worse(a: Row, b: Row): number {

@@ -1,6 +1,6 @@
 // A strip with one cell for each instance, as a few paths: a thousand elements would be laid out and kept.
 
-import { type Row, byName } from './instances';
+import type { Row } from './instances';
 
 export type Tone = 'ready' | 'fails' | 'away';
 
@@ -13,6 +13,9 @@ export interface Strip {
   /** How full they are. */
   fills: Record<Tone, string>;
   crosses: string;
+  /** Of all of them together. */
+  used: number;
+  slots: number;
   /** In the order of the cells. */
   rows: Row[];
 }
@@ -27,18 +30,20 @@ export function toneOf(row: Row): Tone {
   return (row.failureRate ?? 0) > 0 ? 'fails' : 'ready';
 }
 
-/** The strip of these instances by name, in a place that is so wide. */
-export function stripOf(instances: Iterable<Row>, width: number): Strip {
-  const rows = byName(instances);
+/** The strip of these instances in their order, in a place that is so wide. */
+export function stripOf(rows: Row[], width: number): Strip {
   const perLine = cellsIn(width);
   const counts = { ready: 0, fails: 0, away: 0 };
   const frames = { ready: '', fails: '', away: '' };
   const fills = { ready: '', fails: '', away: '' };
   let crosses = '';
+  let [used, slots] = [0, 0];
   rows.forEach((row, at) => {
     const [x, y] = cornerOf(at, perLine);
     const tone = toneOf(row);
     counts[tone] += 1;
+    used += row.inFlight ?? 0;
+    slots += row.slots ?? 0;
     frames[tone] += `M${x + 2.75},${y + 0.75}${FRAME}`;
     if (tone === 'away') crosses += `M${x + 3},${y + 6}${CROSS}`;
     else if (row.slots && row.inFlight) {
@@ -48,7 +53,7 @@ export function stripOf(instances: Iterable<Row>, width: number): Strip {
   });
   const lines = Math.ceil(rows.length / perLine);
   const height = Math.max(0, lines * (CELL.height + GAP) - GAP);
-  return { height, counts, frames, fills, crosses, rows };
+  return { height, counts, frames, fills, crosses, used, slots, rows };
 }
 
 /** Which cell a point is in; null between cells and behind the last. */
