@@ -1,5 +1,6 @@
 // Opens the live page in Chromium, watches what it costs for some seconds, and prints that as JSON.
 // node web/bench/tabs.mjs URL SECONDS [hour]
+// node web/bench/tabs.mjs URL open: comes to the page as soon as it is served, and stays until it is ended.
 
 import { chromium } from '@playwright/test';
 
@@ -10,6 +11,16 @@ const browser = await chromium.launch({
 });
 const context = await browser.newContext({ viewport: { width: 1120, height: 900 } });
 const page = await context.newPage();
+
+/** Nothing looks into the page meanwhile: a script that waits for a picture makes the browser draw sixty a second. */
+async function stayOpen() {
+  console.log('the browser is open');
+  const isServed = () => page.goto(url).catch(() => null);
+  while (!(await isServed())) await new Promise((later) => setTimeout(later, 100));
+  console.log('the page is open');
+  await new Promise(() => undefined);
+}
+if (seconds === 'open') await stayOpen();
 
 /** An hour of ticks, out of those that there are: single ones of ten minutes, and ten seconds each before. */
 async function answerAnHour(route) {
