@@ -7,7 +7,12 @@ test('an answer that comes after the next question is dropped, and so is its fau
   const ends: ((answer: Response) => void)[] = [];
   vi.stubGlobal('fetch', () => new Promise<Response>((end) => ends.push(end)));
   const said: unknown[] = [];
-  const ask = () => inquire('/', (answer) => said.push(answer), (sentence) => said.push(sentence));
+  const ask = () =>
+    inquire(
+      '/',
+      (answer) => said.push(answer),
+      (sentence) => said.push(sentence),
+    );
   ask()();
   ask()();
   ask();

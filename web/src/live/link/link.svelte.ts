@@ -1,7 +1,7 @@
-// Holds the stream, and the board that it keeps up to date.
+// Holds the stream, and the snapshot that it keeps up to date.
 
 import type { InstanceHistory, LiveHistory, LiveState } from '../../model/bindings';
-import { type Board, boardOf, withEvents } from '../model/board';
+import { type Snapshot, snapshotOf, withEvents } from '../model/snapshot';
 import { type Event, Parser } from '../model/stream';
 import { Refused, ask, get, said } from './api';
 
@@ -16,7 +16,7 @@ const SILENT_MS = 40_000;
 const MOST_IDS = 100;
 
 class Live {
-  board = $state.raw<Board | null>(null);
+  snapshot = $state.raw<Snapshot | null>(null);
   link = $state<Link>('loading');
   /** Why it is refused or lost. */
   reason = $state('');
@@ -106,14 +106,14 @@ class Live {
     const isHurried = isForeign && !this.hurried;
     this.hurried = isForeign;
     if (isHurried) this.link = 'loading';
-    else this.link = this.board?.live.end ? 'ended' : 'lost';
+    else this.link = this.snapshot?.live.end ? 'ended' : 'lost';
     const seconds = isHurried ? 0.05 : BACKOFF[Math.min(this.misses++, BACKOFF.length - 1)];
     this.retry = window.setTimeout(() => void this.run(), (seconds ?? 10) * 1000);
   }
 
   private async fetch(signal: AbortSignal) {
     const state = await get<LiveState>('/api/state', signal);
-    if (this.board && this.board.live.version !== state.version) {
+    if (this.snapshot && this.snapshot.live.version !== state.version) {
       this.abort.abort();
       location.reload();
       return;
@@ -127,12 +127,12 @@ class Live {
     ]);
     // Between two answers, another process may have begun.
     if (history.boot !== state.boot) return;
-    this.board = boardOf(state, history, instances);
+    this.snapshot = snapshotOf(state, history, instances);
     this.stale = false;
   }
 
   private async listen(signal: AbortSignal) {
-    const headers = { 'last-event-id': String(this.board?.sequence ?? 0) };
+    const headers = { 'last-event-id': String(this.snapshot?.sequence ?? 0) };
     const answer = await ask('/api/events', { headers, signal });
     const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new Parser();
@@ -150,7 +150,7 @@ class Live {
 
   private take(event: Event) {
     if (event.name === 'hello') {
-      const { boot, version } = this.board?.live ?? {};
+      const { boot, version } = this.snapshot?.live ?? {};
       this.stale = boot !== event.data.boot || version !== event.data.version;
       if (this.stale) return;
       this.link = 'live';
@@ -170,7 +170,7 @@ class Live {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
     const events = this.waiting.splice(0);
-    if (this.board && events.length > 0) this.board = withEvents(this.board, events);
+    if (this.snapshot && events.length > 0) this.snapshot = withEvents(this.snapshot, events);
   }
 }
 

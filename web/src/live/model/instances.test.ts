@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Row, difference, rowsOf, rowsWith, tracesWith, worstFirst } from './instances';
+import { type Row, difference, rowsOf, rowsWith, historiesWith, worstFirst } from './instances';
 
 const row = (name: string, over: Partial<Row> = {}): Row => ({
   id: Number(name.slice(-1)),
@@ -81,17 +81,23 @@ test('a row has the units of people, and one that is unknown is left out', () =>
 
 test('rows stand by name, and keep what is known of them', () => {
   const known = new Map([[1, row('a-10', { id: 1, mean: 20 })]]);
-  const rows = rowsOf([{ ...INSTANCE, name: 'a-10' }, { ...INSTANCE, id: 2, name: 'a-9' }], known);
+  const rows = rowsOf(
+    [
+      { ...INSTANCE, name: 'a-10' },
+      { ...INSTANCE, id: 2, name: 'a-9' },
+    ],
+    known,
+  );
   expect([...rows.values()].map(({ name, mean }) => [name, mean])).toEqual([
     ['a-9', null],
     ['a-10', 20],
   ]);
 });
 
-test('a trace holds a minute', () => {
+test('a history holds a minute', () => {
   const rows = rowsOf([INSTANCE], new Map());
-  let traces = new Map();
+  let histories = new Map();
   for (const second of [1, 1, 30, 80])
-    traces = tracesWith(traces, rows, changed(second * 1000, second * 1000));
-  expect(traces.get(1)).toEqual({ at: [30_000, 80_000], mean: [30, 80] });
+    histories = historiesWith(histories, rows, changed(second * 1000, second * 1000));
+  expect(histories.get(1)).toEqual({ at: [30_000, 80_000], mean: [30, 80] });
 });

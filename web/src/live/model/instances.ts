@@ -29,12 +29,12 @@ export interface Row {
 }
 
 /** The mean service time (ms) of the last minute. It stays until the next value. */
-export interface Trace {
+export interface MeanHistory {
   at: number[];
   mean: (number | null)[];
 }
 
-const TRACE_MS = 60_000;
+const HISTORY_MS = 60_000;
 
 /** A row for each instance, by name. What is known of it stays. */
 export function rowsOf(instances: Instance[], before: Map<number, Row>): Map<number, Row> {
@@ -79,32 +79,33 @@ function empty(): Omit<Row, 'id' | 'name' | 'app' | 'address' | 'pid' | 'started
   return { state: 'starting', ...none, cpu: null, memory: null, restarts: null };
 }
 
-export function tracesWith(
-  before: Map<number, Trace>,
+export function historiesWith(
+  before: Map<number, MeanHistory>,
   rows: Map<number, Row>,
   changed: Rows,
-): Map<number, Trace> {
-  const traces = new Map([...before].filter(([id]) => rows.has(id)));
+): Map<number, MeanHistory> {
+  const histories = new Map(before);
+  for (const id of before.keys()) if (!rows.has(id)) histories.delete(id);
   changed.ids.forEach((id, nth) => {
-    const mean = changed.service_mean[nth] ?? null;
-    const { at, mean: means } = traces.get(id) ?? { at: [], mean: [] };
+    const value = changed.service_mean[nth] ?? null;
+    const { at, mean } = histories.get(id) ?? { at: [], mean: [] };
     if (changed.time_ms <= (at.at(-1) ?? 0)) return;
-    const first = at.findIndex((moment) => moment >= changed.time_ms - TRACE_MS);
+    const first = at.findIndex((moment) => moment >= changed.time_ms - HISTORY_MS);
     const from = first < 0 ? at.length : first;
-    traces.set(id, {
+    histories.set(id, {
       at: [...at.slice(from), changed.time_ms],
-      mean: [...means.slice(from), mean === null ? null : mean / 1000],
+      mean: [...mean.slice(from), value === null ? null : value / 1000],
     });
   });
-  return traces;
+  return histories;
 }
 
 /** Of the last minutes, before the page came. */
-export function traceOf(columns: InstanceColumns): Trace {
+export function meanHistoryOf(columns: InstanceColumns): MeanHistory {
   const last = columns.time_ms.at(-1) ?? 0;
   const first = Math.max(
     0,
-    columns.time_ms.findIndex((moment) => moment >= last - TRACE_MS),
+    columns.time_ms.findIndex((moment) => moment >= last - HISTORY_MS),
   );
   return {
     at: columns.time_ms.slice(first),

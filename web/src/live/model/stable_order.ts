@@ -3,9 +3,9 @@
 import { type Order, sorted } from '../../model/sorting';
 import { type Row, worstFirst } from './instances';
 
-const STANDS_MS = 5000;
+const STABLE_MS = 5000;
 
-export class StandingOrder {
+export class StableOrder {
   private ids: number[] = [];
   private order: Order<keyof Row> | null = null;
   private since = -Infinity;
@@ -14,7 +14,7 @@ export class StandingOrder {
   rows(rows: Map<number, Row>, order: Order<keyof Row> | null, now: number): Row[] {
     const known = this.ids.flatMap((id) => rows.get(id) ?? []);
     const age = now - this.since;
-    if (order === this.order && known.length === rows.size && age >= 0 && age < STANDS_MS) return known;
+    if (order === this.order && known.length === rows.size && age >= 0 && age < STABLE_MS) return known;
     const found = order ? sorted([...rows.values()], order) : worstFirst(rows.values());
     this.ids = found.map(({ id }) => id);
     this.order = order;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LiveState } from '../../model/bindings';
-import { boardOf, withEvents } from './board';
+import { snapshotOf, withEvents } from './snapshot';
 import { EMPTY_STATE } from './state.fixture';
 import type { Event } from './stream';
 import { silence, statusOf } from './status';
@@ -24,7 +24,7 @@ const STATE: LiveState = {
 };
 const tier = { time_ms: [], min: [[]], max: [] };
 const HISTORY = { boot: 'b', sequence: 5, series: STATE.series, old: tier, recent: tier, marks: [] };
-const board = () => boardOf(STATE, HISTORY, { instances: [] });
+const snapshot = () => snapshotOf(STATE, HISTORY, { instances: [] });
 const mark = (id: number): Event => ({
   id,
   name: 'mark',
@@ -32,7 +32,7 @@ const mark = (id: number): Event => ({
 });
 
 test('an event counts once', () => {
-  const once = withEvents(board(), [mark(5), mark(6), mark(6)]);
+  const once = withEvents(snapshot(), [mark(5), mark(6), mark(6)]);
   expect(once.live.marks.map(({ text }) => text)).toEqual(['6']);
   expect(once.sequence).toBe(6);
   expect(withEvents(once, [mark(6), mark(7)]).live.marks).toHaveLength(2);
@@ -40,14 +40,14 @@ test('an event counts once', () => {
 
 test('instances come and go', () => {
   const define = { apps: null, actions: [], instances: [instance(2)], gone: [1] };
-  const after = withEvents(board(), [{ id: 6, name: 'define', data: define }]);
+  const after = withEvents(snapshot(), [{ id: 6, name: 'define', data: define }]);
   expect([...after.rows.keys()]).toEqual([2]);
   expect(after.live.actions).toEqual([]);
-  expect([...board().rows.keys()]).toEqual([1]);
+  expect([...snapshot().rows.keys()]).toEqual([1]);
 });
 
 test('a tick becomes a value of its series', () => {
-  const after = withEvents(board(), [{ id: 6, name: 'tick', data: { time_ms: 1000, values: [25] } }]);
+  const after = withEvents(snapshot(), [{ id: 6, name: 'tick', data: { time_ms: 1000, values: [25] } }]);
   expect(after.timeline).toMatchObject({ at: [1], columns: [[2.5]] });
 });
 

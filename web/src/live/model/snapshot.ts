@@ -1,14 +1,14 @@
 // All that the page knows: the state it asked for, and every event since.
 
 import type { InstanceHistory, LiveHistory, LiveState, Tick } from '../../model/bindings';
-import { type Row, type Trace, rowsOf, rowsWith, traceOf, tracesWith } from './instances';
+import { type Row, type MeanHistory, rowsOf, rowsWith, meanHistoryOf, historiesWith } from './instances';
 import type { Event } from './stream';
 import { type Timeline, extended, timelineOf } from './timeline';
 
-export interface Board {
+export interface Snapshot {
   live: LiveState;
   rows: Map<number, Row>;
-  traces: Map<number, Trace>;
+  histories: Map<number, MeanHistory>;
   timeline: Timeline;
   /** Id of the newest event that is in it. */
   sequence: number;
@@ -16,21 +16,21 @@ export interface Board {
 
 const MOST_MARKS = 200;
 
-export function boardOf(live: LiveState, history: LiveHistory, instances: InstanceHistory): Board {
+export function snapshotOf(live: LiveState, history: LiveHistory, instances: InstanceHistory): Snapshot {
   const rows = rowsOf(live.instances, new Map());
   return {
     live,
     rows: live.rows ? rowsWith(rows, live.states, live.rows) : rows,
-    traces: new Map(instances.instances.map((columns) => [columns.id, traceOf(columns)])),
+    histories: new Map(instances.instances.map((columns) => [columns.id, meanHistoryOf(columns)])),
     timeline: timelineOf(history),
     sequence: live.sequence,
   };
 }
 
-/** A new board with these events. What it had already changes nothing. */
-export function withEvents(board: Board, events: Event[]): Board {
-  const live = { ...board.live };
-  let { rows, traces, sequence } = board;
+/** A new snapshot with these events. What it had already changes nothing. */
+export function withEvents(snapshot: Snapshot, events: Event[]): Snapshot {
+  const live = { ...snapshot.live };
+  let { rows, histories, sequence } = snapshot;
   const ticks: Tick[] = [];
   for (const event of events) {
     if (event.id !== null && event.id <= sequence) continue;
@@ -54,7 +54,7 @@ export function withEvents(board: Board, events: Event[]): Board {
         break;
       case 'rows':
         rows = rowsWith(rows, live.states, event.data);
-        traces = tracesWith(traces, rows, event.data);
+        histories = historiesWith(histories, rows, event.data);
         break;
       case 'mark':
         live.marks = [...live.marks, event.data].slice(-MOST_MARKS);
@@ -72,6 +72,6 @@ export function withEvents(board: Board, events: Event[]): Board {
         break;
     }
   }
-  const timeline = ticks.length > 0 ? extended(board.timeline, ticks, live.tick_ms) : board.timeline;
-  return { live, rows, traces, timeline, sequence };
+  const timeline = ticks.length > 0 ? extended(snapshot.timeline, ticks, live.tick_ms) : snapshot.timeline;
+  return { live, rows, histories, timeline, sequence };
 }
