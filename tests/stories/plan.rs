@@ -10,9 +10,7 @@ use std::time::Instant;
 use capacity::ModelInputs;
 use serde_json::Value;
 
-use crate::harness::{
-    Home, alone, cannot_judge, eventually, example, free_address, json, said, shared, sound,
-};
+use crate::harness::{Home, alone, eventually, example, free_address, json, said, shared, sound};
 
 /// A plan of an example with further arguments, as JSON. None if Tenfold doubts it each time, as on a
 /// machine that is busy with something else.
@@ -123,7 +121,7 @@ fn four_hundred_a_second_need_ten_blocking_instances() {
 
 // Too much for one and not for two, also where the cores become faster or slower by a third meanwhile.
 #[test]
-fn a_third_search_would_not_help() {
+fn the_cores_limit_product_searches() {
     let _machine = alone();
     let home = Home::new();
     let cores = std::thread::available_parallelism().unwrap().get();
@@ -135,18 +133,11 @@ fn a_third_search_would_not_help() {
     let Some((plan, output)) = plan(&home, "search", &arguments) else { return };
     assert_eq!(kinds(&plan)[0], "cpu_bound", "{}", said(&output));
     let recommendation = &plan["recommendation"];
-    let instances = recommendation["instances"].as_u64().unwrap();
-    assert!(instances <= cores as u64, "{plan:#}");
+    assert!(recommendation["instances"].as_u64().unwrap() <= cores as u64, "{plan:#}");
     assert_eq!(recommendation["limited_by"], "cpu_bound");
-    if cores == 2 {
-        let reason = recommendation["reason"].as_str().unwrap();
-        if instances == 1 {
-            return cannot_judge(&format!("the cores became faster: {reason}"));
-        }
-        // Two measured while the cores were slow seem to leave some of them to a third.
-        let at_the_cores = ["a third would not help", "the 2 cores would limit from 3 on"];
-        assert!(at_the_cores.iter().any(|words| reason.contains(words)), "{reason}");
-    }
+    // Where they change their speed meanwhile, one may hold the goal, or two leave some of them to a third.
+    let reason = recommendation["reason"].as_str().unwrap();
+    assert!(reason.contains(&format!("the {cores} cores")), "{reason}");
 }
 
 // One process of many threads fills all cores; a second only competes for them.
