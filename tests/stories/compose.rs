@@ -1,13 +1,13 @@
 //! One service of a Compose stack, scaled by a real Docker Compose.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::docker::{Docker, build_folder, tenfold_of};
-use crate::harness::{alone, cannot_run, eventually, json, said, send, shared, sound};
+use crate::harness::{alone, cannot_run, eventually, json, processes, said, send, shared, sound};
 use crate::sandbox::only_child;
 
 /// A web service that leans on a database, with all that keeps Compose from scaling it.
@@ -300,4 +300,47 @@ fn a_service_without_an_image_is_built() {
     }
     docker.says("plan --users 1", 1, r#""/nothing""#);
     assert_eq!(docker.everything(), before);
+}
+
+#[test]
+fn a_signal_does_not_wait_for_a_build_or_a_database() {
+    let _machine = shared();
+    let file = "name: shop\nservices: {web: {build: shop, expose: [4500]}}";
+    let Some(docker) = stack(file) else { return };
+    let folder = build_folder(&docker.home);
+    // The builder's own process, of this story alone.
+    let mark = format!("built in {}", docker.home.path().display());
+    let file = format!("FROM app\nRUN [\"/app\", \"deaf\", \"{mark}\"]\n");
+    std::fs::write(folder.join("Dockerfile"), file).unwrap();
+    let before = docker.everything();
+    let interrupted = |arguments: &str, begun: &dyn Fn() -> bool| {
+        let tenfold = docker.tenfold(arguments).stderr(Stdio::piped()).spawn().unwrap();
+        eventually("it prepares", begun);
+        send(only_child(tenfold.id()), Signal::INT);
+        let output = tenfold.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+        assert!(said(&output).contains("interrupted before an instance ran"), "{}", said(&output));
+        eventually("all is as before", || !begun() && docker.everything() == before);
+    };
+    interrupted("up --listen 127.0.0.1:0", &|| !processes(&mark).is_empty());
+    interrupted("plan --users 1", &|| !processes(&mark).is_empty());
+    let unhealthy = SHOP.replace(r#""/app", "healthy"], interval"#, r#""/app", "exit"], interval"#);
+    std::fs::write(docker.home.path().join("compose.yaml"), unhealthy).unwrap();
+    let runs = || !docker.docker("ps --quiet").stdout.is_empty();
+    interrupted("up --listen 127.0.0.1:0", &runs);
+}
+
+#[test]
+fn a_balancer_is_looked_for_before_a_stack_is_started() {
+    let _machine = shared();
+    let Some(docker) = stack(SHOP) else { return };
+    let old = docker.home.path().join("nginx");
+    std::fs::write(&old, "#!/bin/sh\necho nginx version: nginx/1.10.3 >&2\n").unwrap();
+    std::fs::set_permissions(&old, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut up = docker.tenfold("up --listen 127.0.0.1:0 --balancer nginx");
+    let path = format!("{}:{}", docker.home.path().display(), std::env::var("PATH").unwrap());
+    let output = up.env("PATH", path).output().unwrap();
+    assert!(said(&output).contains("is nginx 1.10.3, and only 1.15.3"), "{}", said(&output));
+    let starts = docker.docker("events --since 10m --until 0s --filter event=create");
+    assert_eq!(said(&starts), "");
 }

@@ -52,7 +52,7 @@ pub struct Site {
 
 /// What the program needs to run.
 pub struct Setup {
-    pub program: BalancerProgram,
+    pub installation: Installation,
     pub host: Arc<ProcessHost>,
     pub site: Site,
     /// The listening sockets.
@@ -81,10 +81,10 @@ pub struct External {
 type Ids = Arc<Mutex<HashMap<String, u64>>>;
 
 impl External {
-    /// Looks for the program, which starts with its first server.
+    /// The program starts with its first server.
     pub fn prepare(setup: Setup) -> anyhow::Result<External> {
-        let Setup { program, host, site, sockets, logs, directory, started, answered } = setup;
-        let installation = Installation::find(program)?;
+        let Setup { installation, host, site, sockets, logs, directory, started, answered } = setup;
+        let program = installation.program;
         make_directory(&directory)?;
         let fifo = directory.join("access.log");
         let log = access_log::open(&fifo)

@@ -94,13 +94,14 @@ impl Arguments {
             drain: balancing.drain,
         };
         let (config, drivers) = (balancing.config.clone(), Drivers::new()?);
-        let deployment = Deployment::new(config, beside, to_run, &drivers, inherited).await?;
+        let deployment =
+            Deployment::new(config, beside, to_run, &drivers, inherited, &stop).await?;
         let deployment = Arc::new(deployment);
         for (app, launch) in deployment.apps.iter().zip(&mut launches) {
-            launch.found = app.found().await?;
+            launch.found = deployment.or_stop(app.found().await).await?;
         }
         balancing.add_servers(&deployment.balancer);
-        reload_signal::listen(&stop, deployment.balancer.clone())?;
+        deployment.or_stop(reload_signal::listen(&stop, deployment.balancer.clone())).await?;
         health_log::tell(&deployment.balancer);
         heap::start_trimming();
         if takeover.has_predecessor() {
@@ -123,7 +124,8 @@ impl Arguments {
         });
         let page = dashboard.as_ref().map_or_else(Router::new, Dashboard::routes);
         let control = takeover.control();
-        let admin = Admin::open(&balancing, &deployment.addresses, controlled, control, page)?;
+        let admin = Admin::open(&balancing, &deployment.addresses, controlled, control, page);
+        let admin = deployment.or_stop(admin).await?;
         dashboard.iter().for_each(Dashboard::start);
         deployment.open();
         let predecessor = takeover.complete().await;

@@ -83,9 +83,9 @@ impl Measurement {
             SLOTS,
             patience,
             patience,
+            stop,
         )
-        .await
-        .map_err(Abort::Failed)?;
+        .await?;
         let measured = self.measure(instances, size, &deployment, stop, progress).await;
         deployment.close().await;
         match measured {

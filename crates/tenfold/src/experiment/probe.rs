@@ -12,7 +12,7 @@ use super::observation::{Edges, Observation};
 use super::probe_timing::ProbeTiming;
 use crate::config::Request;
 use crate::document::plan::Purpose;
-use crate::process::exit_code::Signal;
+use crate::process::exit_code::{Interrupted, Signal};
 use crate::process::sched_slice;
 use crate::process::signal::Stop;
 use crate::service::deployment::Deployment;
@@ -66,6 +66,15 @@ pub enum Abort {
     Stopped(Signal),
     /// It could not be made.
     Failed(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Abort {
+    fn from(error: anyhow::Error) -> Abort {
+        match error.downcast::<Interrupted>() {
+            Ok(Interrupted(signal)) => Abort::Stopped(signal),
+            Err(error) => Abort::Failed(error),
+        }
+    }
 }
 
 impl Probe {

@@ -54,9 +54,16 @@ impl<'a> Session<'a> {
         let runnable = experiment.runnable.clone();
         let behind = &experiment.balancer;
         let drivers = Drivers::new()?;
-        let deployment =
-            Deployment::to_measure(runnable, &drivers, behind, UNLIMITED_SLOTS, wait, patience)
-                .await?;
+        let deployment = Deployment::to_measure(
+            runnable,
+            &drivers,
+            behind,
+            UNLIMITED_SLOTS,
+            wait,
+            patience,
+            stop,
+        )
+        .await?;
         // An image that is built before, or a stack that is started, is not measured.
         let budget = Budget::new(experiment.budget);
         let mut known = Evidence::new(experiment, Machine::read(), room);

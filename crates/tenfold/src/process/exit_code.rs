@@ -30,6 +30,10 @@ pub enum Signal {
 #[derive(Debug)]
 pub struct Misuse(pub String);
 
+/// A signal came while all was still being prepared.
+#[derive(Debug)]
+pub struct Interrupted(pub Signal);
+
 // === impl Outcome ===
 
 impl From<Outcome> for ExitCode {
@@ -72,7 +76,21 @@ pub fn misuse(sentence: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Misuse(sentence.into()))
 }
 
+// === impl Interrupted ===
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted before an instance ran")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
 /// The exit code of an error.
 pub fn code_of(error: &anyhow::Error) -> ExitCode {
-    ExitCode::from(if error.is::<Misuse>() { 2 } else { 1 })
+    ExitCode::from(match error.downcast_ref::<Interrupted>() {
+        Some(Interrupted(signal)) => signal.code(),
+        None if error.is::<Misuse>() => 2,
+        None => 1,
+    })
 }

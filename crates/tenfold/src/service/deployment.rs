@@ -21,8 +21,11 @@ use tokio::task::JoinSet;
 
 use crate::config::{self, BalancerProgram, MeasuredBalancer, Runnable};
 use crate::external::engine::Server;
+use crate::external::installation::Installation;
 use crate::external::{External, Setup, Site};
+use crate::process::exit_code::Interrupted;
 use crate::process::sched_slice;
+use crate::process::signal::Stop;
 use crate::service::drivers::Drivers;
 use crate::service::shutdown_mode::ShutdownMode;
 use crate::store::state_dir;
@@ -71,6 +74,9 @@ pub struct Other {
     /// Time for its requests in flight when one of its processes ends.
     pub drain: Duration,
 }
+
+/// Another balancer that was found, and what it is to do.
+type Behind = (Installation, Other, Site);
 
 /// An app to run.
 #[derive(Clone, Debug)]
@@ -131,13 +137,22 @@ impl ToRun {
 impl Deployment {
     /// Binds the balancer, which accepts nothing before [`Deployment::open`], and prepares the fleets; no
     /// instance runs yet.
+    ///
+    /// # Errors
+    /// When something cannot be prepared, or is not before a signal ([`Interrupted`]). What was begun is undone.
     pub async fn new(
         mut balancing: balancer::Config,
         other: Other,
         apps: Vec<ToRun>,
         drivers: &Drivers,
         inherited: Inherited,
+        stop: &Stop,
     ) -> anyhow::Result<Deployment> {
+        // Before a driver builds an image or starts a stack.
+        let installation = match other.program {
+            BalancerProgram::Tenfold => None,
+            program => Some(Installation::find(program)?),
+        };
         let site = (other.program != BalancerProgram::Tenfold).then(|| Site {
             name: balancing.apps[0].name.clone(),
             listen: Vec::new(),
@@ -168,18 +183,34 @@ impl Deployment {
             data_plane: Mutex::new(Some(balancer)),
         };
         deployment.watch_balancer(BalancerProgram::Tenfold);
-        let mut behind = site.map(|site| (other, site));
-        for to_run in apps {
-            deployment.prepare(to_run, drivers, behind.take()).await?;
+        let mut behind =
+            installation.zip(site).map(|(installation, site)| (installation, other, site));
+        let mut checked = Vec::new();
+        let prepare_all = async {
+            for to_run in apps {
+                deployment.prepare(to_run, drivers, behind.take(), &mut checked).await?;
+            }
+            Ok(())
+        };
+        let prepared = tokio::select! {
+            signal = stop.wait() => Err(Interrupted(signal).into()),
+            prepared = prepare_all => prepared,
+        };
+        match prepared {
+            Ok(()) => Ok(deployment),
+            Err(error) => {
+                for (driver, app) in &checked {
+                    restore(driver.as_ref(), app).await;
+                }
+                Err(error)
+            }
         }
-        Ok(deployment)
     }
 
     /// Another balancer on its own listener, or on the sockets of this one, which then accepts nothing.
     fn behind(
         &self,
-        other: Other,
-        site: Site,
+        (installation, other, site): Behind,
         host: Arc<ProcessHost>,
         app: AppId,
         state: &Arc<Mutex<State>>,
@@ -193,7 +224,7 @@ impl Deployment {
         };
         let sockets = sockets.into_iter().map(Arc::new).collect();
         External::prepare(Setup {
-            program: other.program,
+            installation,
             host,
             site: Site { listen: self.addresses.clone(), ..site },
             sockets,
@@ -221,16 +252,18 @@ impl Deployment {
         })
     }
 
-    /// Makes the fleet of an app, without instances.
+    /// Makes the fleet of an app, without instances. Its driver is noted once it has something to restore.
     async fn prepare(
         &mut self,
         to_run: ToRun,
         drivers: &Drivers,
-        behind: Option<(Other, Site)>,
+        behind: Option<Behind>,
+        checked: &mut Vec<(Arc<dyn Driver>, App)>,
     ) -> anyhow::Result<()> {
         let ToRun { id, runnable: Runnable { app, source, .. }, backend } = to_run;
         let driver = drivers.of(&app, &source);
         driver.check(&app).await?;
+        checked.push((Arc::clone(&driver), app.clone()));
         self.watch_dependencies(driver.dependencies(&app).await?);
         let backend = Backend { cpu: config::cpu(app.limits.cpus), ..backend };
         let (backends, leaving) = (HashMap::new(), HashMap::new());
@@ -240,8 +273,8 @@ impl Deployment {
             leaving,
             template: backend,
         }));
-        if let Some((other, site)) = behind {
-            let external = self.behind(other, site, drivers.processes(), id, &state)?;
+        if let Some(behind) = behind {
+            let external = self.behind(behind, drivers.processes(), id, &state)?;
             self.external = Some(Arc::new(external));
         }
         let members = Arc::new(Members {
@@ -274,6 +307,7 @@ impl Deployment {
         slots: usize,
         wait: Duration,
         patience: Duration,
+        stop: &Stop,
     ) -> anyhow::Result<Deployment> {
         let MeasuredBalancer { program, threads, timeouts } = *behind;
         let mut balancing = balancer::Config { threads, timeouts, ..balancer::Config::default() };
@@ -300,7 +334,7 @@ impl Deployment {
         }
         let to_run = vec![ToRun::only(runnable, slots)];
         let mut deployment =
-            Deployment::new(balancing, other, to_run, drivers, Inherited::default()).await?;
+            Deployment::new(balancing, other, to_run, drivers, Inherited::default(), stop).await?;
         deployment.watch_dependencies(dependencies);
         deployment.open();
         Ok(deployment)
@@ -396,6 +430,14 @@ impl Deployment {
         kept.flat_map(|app| app.fleet.members()).map(|status| status.member.handle).collect()
     }
 
+    /// Passes a result on. An error ends everything first.
+    pub async fn or_stop<T, E>(&self, result: Result<T, E>) -> Result<T, E> {
+        if result.is_err() {
+            self.stop(ShutdownMode::Close(Duration::ZERO)).await;
+        }
+        result
+    }
+
     /// Ends everything but instances that are to run on.
     pub async fn stop(&self, mode: ShutdownMode) {
         self.end(mode, |app| app.custody).await;
@@ -424,12 +466,17 @@ impl Deployment {
                     Custody::WithUs => fleet.stop().await,
                     Custody::Beyond => fleet.release().await,
                 }
-                if let Err(error) = driver.restore(&app).await {
-                    output::tell(format_args!("tenfold: {error}"));
-                }
+                restore(driver.as_ref(), &app).await;
             });
         }
         stopping.join_all().await;
+    }
+}
+
+/// Undoes what outlives the instances of an app.
+async fn restore(driver: &dyn Driver, app: &App) {
+    if let Err(error) = driver.restore(app).await {
+        output::tell(format_args!("tenfold: {error}"));
     }
 }
 
