@@ -204,6 +204,26 @@ fn sigkill_of_tenfold_leaves_no_service_and_spares_all_others() {
 }
 
 #[test]
+fn a_service_that_does_not_end_is_left_to_the_guard() {
+    let _machine = shared();
+    let Some((machine, app)) = boot() else { return };
+    let mut up = machine.serve(&format!("up --driver systemd --listen 127.0.0.1:0 {app}"));
+    let own = &services(&machine)[0];
+    // One of the same fleet that Tenfold itself never ends.
+    let environment = property(&machine, own, "Environment");
+    let marks = environment.split(' ').filter(|word| word.starts_with("TENFOLD_"));
+    let marks: Vec<String> = marks.map(|mark| format!("--setenv {mark}")).collect();
+    let (slice, twin) = (property(&machine, own, "Slice"), own.replace(".service", "0"));
+    let marks = marks.join(" ");
+    machine.run(&format!("systemd-run --unit {twin} --slice {slice} {marks} sleep 600"));
+    assert_eq!(services(&machine).len(), 2);
+    send(tenfold_of(&up), Signal::TERM);
+    assert_eq!(up.child.wait().unwrap().code(), Some(143));
+    up.tells(&format!("units of {slice} have not ended, and Tenfold's guard kills them"));
+    eventually("the guard ends it", || left(&machine).is_empty());
+}
+
+#[test]
 fn services_are_planned_as_processes_are() {
     let _machine = alone();
     let Some((machine, app)) = boot() else { return };

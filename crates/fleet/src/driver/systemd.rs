@@ -49,6 +49,7 @@ use crate::program::Program;
 use bus::{CallError, Manager, Scope};
 use claim::Claim;
 use kept_services::KeptUnit;
+use leftovers::SliceEnd;
 use main_process::MainProcess;
 use marks::{FleetName, Marks};
 pub use template::TemplateDriver;
@@ -318,7 +319,15 @@ impl Driver for SystemdDriver {
             return Ok(());
         }
         let ended = leftovers::end_slice(manager, &self.fleet).await;
-        ended.map_err(|error| error.explain("stop the instances' slice", manager.scope))?;
+        let ended =
+            ended.map_err(|error| error.explain("stop the instances' slice", manager.scope))?;
+        if ended == SliceEnd::Occupied {
+            let (slice, option) = (self.fleet.slice(), manager.scope.option());
+            return Err(StartError::Engine {
+                reason: format!("units of {slice} have not ended, and Tenfold's guard kills them"),
+                remedy: format!("if they stay, see `systemctl {option}status {slice}`"),
+            });
+        }
         let key = self.guarded().take();
         if let (Some(guard), Some(key)) = (self.host.processes.guard(), key) {
             guard.remove(key);

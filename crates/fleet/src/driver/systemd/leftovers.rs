@@ -75,8 +75,16 @@ pub(super) async fn clear(manager: &Manager) {
     }
 }
 
+/// What has become of the slice of a fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SliceEnd {
+    Stopped,
+    /// There are units in it, which are the guard's to end.
+    Occupied,
+}
+
 /// Stops the slice of a fleet once nothing runs in it.
-pub(super) async fn end_slice(manager: &Manager, fleet: &FleetName) -> Result<(), CallError> {
+pub(super) async fn end_slice(manager: &Manager, fleet: &FleetName) -> Result<SliceEnd, CallError> {
     let is_empty = async {
         while !manager.list(&fleet.pattern()).await?.is_empty() {
             sleep(PAUSE).await;
@@ -85,10 +93,10 @@ pub(super) async fn end_slice(manager: &Manager, fleet: &FleetName) -> Result<()
     };
     match timeout(END_TIME, is_empty).await {
         Ok(is_empty) => is_empty?,
-        // The guard ends what is still there.
-        Err(_) => return Ok(()),
+        Err(_) => return Ok(SliceEnd::Occupied),
     }
-    manager.stop(&fleet.slice()).await
+    manager.stop(&fleet.slice()).await?;
+    Ok(SliceEnd::Stopped)
 }
 
 /// Tenfold's own units among those that fit.
