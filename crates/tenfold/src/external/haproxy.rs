@@ -131,7 +131,7 @@ impl Haproxy {
     /// Says a command that answers nothing, or what is expected.
     async fn order(&self, command: &str, expected: &str) -> Result<(), String> {
         let answer = self.tell(command).await?;
-        match answer.is_empty() || answer.contains(expected) {
+        match answer.is_empty() || (!expected.is_empty() && answer.contains(expected)) {
             true => Ok(()),
             false => Err(format!(
                 "HAProxy refuses `{command}`: {answer}; mend that, or leave out --balancer"
@@ -142,7 +142,12 @@ impl Haproxy {
     async fn add(&self, server: &Server) -> Result<(), String> {
         let place = format!("{}/{}", self.site.name, self.key(server));
         self.order(&format!("add server {place} {}", keywords(server)), "registered").await?;
-        self.order(&format!("enable server {place}"), "").await
+        let enabled = self.order(&format!("enable server {place}"), "").await;
+        if enabled.is_err() {
+            // Its name would be taken when it is tried again.
+            let _ = self.tell(&format!("del server {place}")).await;
+        }
+        enabled
     }
 
     /// Takes a server out, and deletes it if nothing is attached to it. What is attached at first may hear from the
@@ -308,6 +313,8 @@ fn time(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::BalancerProgram;
+    use crate::external::installation::Version;
 
     #[test]
     fn lines_of_the_log_tell_who_answered() {
@@ -320,6 +327,64 @@ mod tests {
         let full = parse("503,0,0,-1,<NOSRV>,0,PR,0").unwrap();
         assert_eq!(full.unserved, Unserved::QueueFull);
         assert_eq!(parse("rubbish"), None);
+    }
+
+    /// Stands in for one that registers servers and enables none, which no real one can be made to do.
+    fn refusing(directory: &Path) -> std::sync::mpsc::Receiver<String> {
+        use std::io::{BufRead, BufReader, Write};
+        let socket = std::os::unix::net::UnixListener::bind(directory.join("admin.sock")).unwrap();
+        let (heard, said) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for mut stream in socket.incoming().flatten() {
+                let mut line = String::new();
+                BufReader::new(&stream).read_line(&mut line).unwrap();
+                let answer: &[u8] = if line.starts_with("add") { b"registered" } else { b"no" };
+                stream.write_all(answer).unwrap();
+                if heard.send(line.trim().to_owned()).is_err() {
+                    break;
+                }
+            }
+        });
+        said
+    }
+
+    #[tokio::test]
+    async fn a_server_that_cannot_be_enabled_is_deleted_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let said = refusing(directory.path());
+        let installation = Installation {
+            program: BalancerProgram::Haproxy,
+            path: "haproxy".into(),
+            version: Version(2, 6, 0),
+        };
+        let site = Site {
+            name: "app".to_owned(),
+            listen: Vec::new(),
+            threads: 1,
+            queue: balancer::QueueLimits::default(),
+            timeouts: balancer::Timeouts::default(),
+            body_bytes: 1,
+            drain: Duration::ZERO,
+        };
+        let log = std::fs::File::open("/dev/null").unwrap().into();
+        let haproxy = Haproxy::new(installation, site, directory.path(), Vec::new(), log);
+        let server = Server {
+            id: 7,
+            name: "app-1".to_owned(),
+            address: ([127, 0, 0, 1], 4000).into(),
+            slots: 2,
+            draining: false,
+        };
+        assert!(haproxy.add(&server).await.unwrap_err().contains("refuses `enable server"));
+        let said: Vec<String> = said.try_iter().collect();
+        assert_eq!(
+            said,
+            [
+                "add server app/app-1-7 127.0.0.1:4000 maxconn 2",
+                "enable server app/app-1-7",
+                "del server app/app-1-7"
+            ]
+        );
     }
 
     #[test]
