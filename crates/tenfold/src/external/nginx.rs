@@ -4,20 +4,22 @@
 
 pub mod site;
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use balancer::Unserved;
 use fleet::{Companion, CompanionSignal, Exit, Logs, ProcessHost};
+use procfs::ProcError;
 use procfs::net::TcpState;
-use procfs::process::{Process, all_processes};
+use procfs::process::{FDTarget, Process, all_processes};
 use rustix::process::{Resource, getrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -52,6 +54,8 @@ pub struct Nginx {
     beside: (Arc<ProcessHost>, Logs),
     /// The number of the last file, which a worker that has read it answers.
     generation: AtomicU64,
+    /// The process that was changed last; workers are its children.
+    master: AtomicU32,
 }
 
 impl Nginx {
@@ -63,8 +67,8 @@ impl Nginx {
         beside: (Arc<ProcessHost>, Logs),
     ) -> Nginx {
         let directory = directory.to_owned();
-        let generation = AtomicU64::new(0);
-        Nginx { installation, site, directory, sockets, beside, generation }
+        let (generation, master) = (AtomicU64::new(0), AtomicU32::new(0));
+        Nginx { installation, site, directory, sockets, beside, generation, master }
     }
 
     fn configuration(&self, servers: &[Server], generation: u64) -> String {
@@ -196,6 +200,7 @@ impl Engine for Nginx {
         let generation = self.generation.load(Ordering::Relaxed) + 1;
         self.write_generation(servers, generation).await?;
         self.generation.store(generation, Ordering::Relaxed);
+        self.master.store(process.id(), Ordering::Relaxed);
         let old = workers(process.id());
         process.signal(CompanionSignal::Reload);
         let until = Instant::now() + PATIENCE;
@@ -214,19 +219,13 @@ impl Engine for Nginx {
         Ok(())
     }
 
-    /// New workers do not know the server, so every connection to it is a request in flight in an old one.
+    /// New workers do not know the server, so every connection of a worker to it is a request in flight in an old
+    /// one. Others have connections to it, too: Tenfold's own balancer, which is measured beside nginx.
     async fn is_idle(&self, server: &Server) -> bool {
-        let address = server.address;
+        let (address, master) = (server.address, self.master.load(Ordering::Relaxed));
         let look = tokio::task::spawn_blocking(move || {
-            let sockets = match address.is_ipv4() {
-                true => procfs::net::tcp(),
-                false => procfs::net::tcp6(),
-            };
-            let is_busy = |state: &TcpState| {
-                matches!(state, TcpState::Established | TcpState::CloseWait | TcpState::SynSent)
-            };
-            let mut sockets = sockets.unwrap_or_default().into_iter();
-            !sockets.any(|socket| socket.remote_address == address && is_busy(&socket.state))
+            let sockets = connections_to(address);
+            sockets.is_empty() || !workers(master).iter().any(|pid| holds(*pid, &sockets))
         });
         look.await.unwrap_or(true)
     }
@@ -293,6 +292,30 @@ fn workers(master: u32) -> Vec<i32> {
     all.filter(is_child).map(|process| process.pid()).collect()
 }
 
+/// The sockets here that are connected to an address, by their inodes.
+fn connections_to(address: SocketAddr) -> HashSet<u64> {
+    let sockets = match address.is_ipv4() {
+        true => procfs::net::tcp(),
+        false => procfs::net::tcp6(),
+    };
+    let is_busy = |state: &TcpState| {
+        matches!(state, TcpState::Established | TcpState::CloseWait | TcpState::SynSent)
+    };
+    let sockets = sockets.unwrap_or_default().into_iter();
+    let busy = sockets.filter(|it| it.remote_address == address && is_busy(&it.state));
+    busy.map(|socket| socket.inode).collect()
+}
+
+/// Whether a process has one of these sockets open.
+fn holds(pid: i32, sockets: &HashSet<u64>) -> bool {
+    let is_one = |target: &FDTarget| matches!(target, FDTarget::Socket(it) if sockets.contains(it));
+    match Process::new(pid).and_then(|process| process.fd()) {
+        Ok(mut open) => open.any(|it| it.is_ok_and(|it| is_one(&it.target))),
+        // One that nobody may look at could. One that has gone could not.
+        Err(error) => matches!(error, ProcError::PermissionDenied(_)),
+    }
+}
+
 /// Whether a worker has not yet begun to end, which its title says.
 fn accepts(pid: i32) -> bool {
     let title = Process::new(pid).and_then(|process| process.cmdline()).unwrap_or_default();
@@ -302,6 +325,22 @@ fn accepts(pid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn connections_of_other_processes_are_no_requests_in_a_worker() {
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        let connection = std::net::TcpStream::connect(address).unwrap();
+        let mut other = Command::new("sleep").arg("600").spawn().unwrap();
+        let sockets = connections_to(address);
+        assert_eq!(sockets.len(), 1);
+        assert!(holds(std::process::id().cast_signed(), &sockets));
+        assert!(!holds(other.id().cast_signed(), &sockets));
+        drop(connection);
+        assert!(connections_to(address).is_empty());
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
 
     #[test]
     fn lines_of_the_log_tell_who_answered() {
