@@ -10,8 +10,11 @@ use crate::systemd_machine::Machine;
 const APP: &str = r#"
 import http.server, os, sys
 class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
     def do_GET(self):
         self.send_response(200)
+        self.send_header("Content-Length", str(len(sys.argv[1])))
+        self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(sys.argv[1].encode())
 http.server.HTTPServer(("127.0.0.1", int(os.environ["FIB_PORT"])), Handler).serve_forever()
@@ -143,6 +146,29 @@ fn kept_units_run_on_and_are_taken_over_by_the_next_up() {
     end(next, Signal::TERM);
     assert_eq!((running(&machine, "fib@").len(), pids()), (2, started));
     assert_eq!(property(&machine, "fib@2", "CPUQuotaPerSecUSec"), "500ms");
+}
+
+#[test]
+fn units_serve_behind_nginx_and_haproxy() {
+    let _machine = shared();
+    let Some(machine) = boot() else { return };
+    assert_eq!(machine.systemctl("start fib@1"), "");
+    let before = [state(&machine, "fib@1"), state(&machine, "fib@2")];
+    for program in ["nginx", "haproxy"] {
+        let up = "up --listen 127.0.0.1:0 --unit fib@ -n 2 --balancer";
+        let mut up = machine.serve(&format!("{up} {program}"));
+        let both_answer = || {
+            let answers = answers(&machine, &up);
+            answers.len() == 2 && answers.iter().all(|answer| answer.contains("instance-"))
+        };
+        assert!(both_answer(), "behind {program}");
+        kill(&machine, "fib@2");
+        up.tells("died and is started again (restart 1)");
+        eventually("it serves again", both_answer);
+        send(only_child(up.child.id()), Signal::TERM);
+        assert_eq!(up.child.wait().unwrap().code(), Some(143));
+        assert_eq!([state(&machine, "fib@1"), state(&machine, "fib@2")], before);
+    }
 }
 
 #[test]
