@@ -88,8 +88,10 @@ class Child:
         """Its process id and those of all processes below it."""
         found = [self._process.pid]
         for pid in found:
-            for children in PROC.glob(f"{pid}/task/*/children"):
-                found.extend(int(child) for child in _read(children).split())
+            # It may be gone by now.
+            with contextlib.suppress(FileNotFoundError):
+                for children in PROC.glob(f"{pid}/task/*/children"):
+                    found.extend(int(child) for child in _read(children).split())
         return found
 
     def cpu_ns(self) -> int:
