@@ -127,7 +127,7 @@ FibScale.set :colour, FibScale::COLOURS[colour % FibScale::COLOURS.size]
 # thread waits 0.2 s on a connection kept alive before it turns to the next: more than the whole
 # work of a short request, and nothing that this app is meant to show.
 configuration = Puma::Configuration.new(config_files: ["-"]) do |puma|
-  puma.bind "tcp://127.0.0.1:#{port}"
+  puma.bind "tcp://#{ENV.fetch("HOST", "127.0.0.1")}:#{port}"
   puma.threads 1, 1
   puma.workers 0
   puma.queue_requests false

@@ -4,6 +4,8 @@
 const express = require("express");
 
 const port = wholeNumber("PORT", 4500, 1, 65535);
+// In a container it is 0.0.0.0, which others reach.
+const host = process.env.HOST ?? "127.0.0.1";
 // The cost of a request grows by 1.6 with each step.
 const maxNumber = wholeNumber("MAX_NUMBER", 35, 1, 45);
 
@@ -18,7 +20,7 @@ app.get("/products/search", (_request, response) => {
   response.json({ result: fibonacci(maxNumber), processId: process.pid });
 });
 
-const server = app.listen(port, "127.0.0.1", (error) => {
+const server = app.listen(port, host, (error) => {
   if (error) {
     console.error(`search: cannot listen on port ${port} (${error.code}); choose another with PORT`);
     process.exit(1);

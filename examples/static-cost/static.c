@@ -1,7 +1,9 @@
 /* One page to everybody: a web server of one thread that fits where no other does. `static PORT FILE [PASSES]`
-   reads the page so often for each answer, as one does that makes it anew, and sends what comes out as its ETag. */
+   reads the page so often for each answer, as one does that makes it anew, and sends what comes out as its ETag.
+   It listens on 127.0.0.1, or on the address in HOST. */
 
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -39,9 +41,10 @@ static void load(const char *name) {
 
 static int listen_on(int port) {
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), on = 1;
+    const char *host = getenv("HOST");
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons((unsigned short)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)
+        .sin_family = AF_INET, .sin_port = htons((unsigned short)port), .sin_addr.s_addr = inet_addr(host ? host : "127.0.0.1")
     };
     if (bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 1024)) fail("listen");
     return listener;

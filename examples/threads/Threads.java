@@ -30,7 +30,7 @@ class Threads {
         }
         String host = InetAddress.getLocalHost().getHostName();
         int port = Integer.parseInt(setting("PORT"));
-        var address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
+        var address = new InetSocketAddress(System.getenv().getOrDefault("HOST", "127.0.0.1"), port);
         // Else it sends head and body apart, and the second waits 40 ms for the first to be acknowledged.
         System.setProperty("sun.net.httpserver.nodelay", "true");
         HttpServer server = HttpServer.create(address, 512);
