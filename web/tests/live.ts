@@ -1,7 +1,7 @@
 // The real program as a server, with an app that serves one request at a time.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import type { Page } from '@playwright/test';
@@ -29,9 +29,13 @@ export interface Served {
   end(): Promise<void>;
 }
 
+/** It is gone when the tests end, with all that is in it. */
+const homes = mkdtempSync(`${tmpdir()}/tenfold-live-`);
+process.on('exit', () => rmSync(homes, { recursive: true, force: true }));
+
 /** A state directory of its own, with the app in it. */
 export function home(name = 'app.cjs'): string {
-  const path = mkdtempSync(`${tmpdir()}/tenfold-live-`);
+  const path = mkdtempSync(`${homes}/`);
   writeFileSync(`${path}/${name}`, APP);
   return path;
 }
