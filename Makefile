@@ -9,7 +9,7 @@ PROFILE := $(abspath $(TARGET))/profile
 RELEASE := $(TARGET)/$(HOST)/release/tenfold
 ORIGIN := $(TARGET)/bench/release/bench-origin
 
-.PHONY: help demo build release origin deps test unit soak fuzz lint fmt install clean bench-balancer bench-load bench-accuracy bench-drivers bench-page bench-choosing bench-docs systems foreign
+.PHONY: help demo build release origin deps test unit soak fuzz lint fmt install clean bench-balancer bench-load bench-accuracy bench-drivers bench-page bench-choosing bench-docs systems engines foreign
 
 help: ## List these words
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -99,6 +99,10 @@ bench-accuracy: build ## Measure 17 apps at every count, and compare what plans 
 systems: build ## Measure five published systems, and compare each row and conclusion (25 min)
 	scripts/deps bench-accuracy
 	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/systems
+
+engines: build ## Measure the published systems under systemd, in Docker and Compose, and behind nginx (25 min)
+	scripts/deps
+	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/engines
 
 # APPS="express php" measures only these, and keeps what was measured of the others; SWEEP=8 (seconds for a count).
 foreign: build ## Plan 18 real stacks beside sweeps by another generator (45 min)

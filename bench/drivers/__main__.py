@@ -13,15 +13,15 @@ from typing import Any
 
 import results as recorded
 import tables
-from contestants import CONTESTANTS, PROCESS, Contestant
+from contestants import CONTESTANTS, IMAGE, PROCESS, Contestant
 from results import Results, Trial
-from sandbox import Sandbox
 
 from rig import machine, options, record
 from rig.alternation import Alternation, Spare
 from rig.child import ChildFailed, free_ports
 from rig.machine import Quiet
 from rig.program import main, now
+from rig.sandbox import Sandbox
 from rig.stage import version
 from rig.table import Sheet
 
@@ -36,8 +36,9 @@ REPEATED_S = 2 * 60
 
 
 class Bench:
-    def __init__(self, sandbox: Sandbox, window_s: float) -> None:
+    def __init__(self, sandbox: Sandbox, app: str, window_s: float) -> None:
         self._sandbox = sandbox
+        self._app = app
         self._window_s = window_s
 
     def trial(self, contestant: Contestant) -> Trial:
@@ -46,7 +47,7 @@ class Bench:
         address = f"127.0.0.1:{port}"
         words = [self._sandbox.tenfold, "up", "-n", "1", "--listen", address]
         began = time.monotonic()
-        up = self._sandbox.start("tenfold up", [*words, *contestant.words(self._sandbox.app)])
+        up = self._sandbox.start("tenfold up", [*words, *contestant.words(self._app)])
         try:
             up.await_saying(f" http://{address}\n", READY_S)
             start_s = time.monotonic() - began
@@ -94,7 +95,10 @@ def measure() -> Sheet:
     window_s = options.number(os.environ, "WINDOW", 5)
     seed = int(options.number(os.environ, "SEED", random.SystemRandom().randrange(1, 1_000_000)))
     path = options.results(os.environ) / tables.JSON
-    with Sandbox(programs["tenfold"], programs["app"]) as sandbox:
+    with Sandbox(programs["tenfold"]) as sandbox:
+        app = sandbox.take(programs["app"], "app")
+        if sandbox.docker:
+            sandbox.make_image(IMAGE, [Path(app)], ['CMD ["/app"]', "EXPOSE 4500"])
         results = Results(
             started_at=now(),
             machine=dataclasses.asdict(machine.describe()),
@@ -104,7 +108,7 @@ def measure() -> Sheet:
             window_s=window_s,
             rate=RATE,
         )
-        bench = Bench(sandbox, window_s)
+        bench = Bench(sandbox, app, window_s)
         able = [each for each in CONTESTANTS if _is_able(bench, each, results)]
         results.trials = Alternation(rounds, seed, Spare(REPEATED_S)).run(able, bench.trial)
         return record.finish(path, results, tables.sheet)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sandbox import IMAGE
+IMAGE = "app"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import subprocess
 from typing import Any
 
 from rig.options import ROOT
+from rig.published import DIFFERENT
 from rig.table import Table
 from rig.tenfold import Tenfold
 
@@ -49,13 +50,13 @@ def measure(tenfold: Tenfold, takes: int) -> Document:
     return document
 
 
-def table(document: Document, different: str) -> Table:
+def table(document: Document, title: str = TITLE) -> Table:
     rows = [
         *_line(document["vertical"], "cpus", VERTICAL, "1 x, {:g} cores"),
         *_line(document["horizontal"], "instances", HORIZONTAL, "{} x, 0.1 cores"),
     ]
     advice = document["advice"]
-    conclusion = HOLDS.get(advice["growth"], different) if advice else different
+    conclusion = HOLDS.get(advice["growth"], DIFFERENT) if advice else DIFFERENT
     growth = advice["growth"] if advice else "no answer"
     rows.append(["bigger or more", "more", growth, "", "", conclusion])
     head = ["", "published", "measured here", "x published", "measured", "conclusion"]
@@ -64,7 +65,7 @@ def table(document: Document, different: str) -> Table:
         "row's requests/s. `tenfold cost` measures every row, so that nothing is predicted. It says: "
         f"{advice['reason'] if advice else 'nothing, for rows are missing'}"
     )
-    return Table(TITLE, head, rows, note)
+    return Table(title, head, rows, note)
 
 
 def _line(

@@ -11,11 +11,11 @@ import sizes
 from cases import CASES, Case, Row
 from results import Outcome, Results
 
-from rig import machine
-from rig.table import Sheet, Table, milliseconds
+from rig import machine, published
+from rig.published import DIFFERENT
+from rig.table import Sheet, Table
 
 JSON = "systems.json"
-DIFFERENT = "different"
 
 Document = dict[str, Any]
 
@@ -68,7 +68,7 @@ def _tables(results: Results) -> list[Table]:
     outcomes = [(case, results.outcomes[case.name]) for case in known]
     tables = [_case(case.at(outcome.rate), outcome) for case, outcome in outcomes]
     if results.sizes:
-        tables.append(sizes.table(results.sizes, DIFFERENT))
+        tables.append(sizes.table(results.sizes))
     return sorted(tables, key=lambda table: table.title)
 
 
@@ -85,42 +85,25 @@ def _rows(case: Case, outcome: Outcome) -> Iterator[list[str]]:
     first_load, first_plan = outcome.loads[0], _predicted(case.rows[0], outcome)
     for row, load in zip(case.rows, outcome.loads, strict=True):
         plan = _predicted(row, outcome)
-        measured = _multiple(load, first_load)
-        predicted = _multiple(plan, first_plan) if plan and first_plan else None
+        measured = published.multiple(load, first_load)
+        predicted = published.multiple(plan, first_plan) if plan and first_plan else None
         yield [
-            f"{row.instances} x, {_words(row.workload)}",
+            f"{row.instances} x, {published.of_workload(row.workload)}",
             row.published,
-            _figures(load["throughput"], load["response_ms"]),
-            _figures(plan["throughput"], _times(plan)) if plan else "-",
+            published.figures(load["throughput"], load["response_ms"]),
+            published.figures(plan["throughput"], _times(plan)) if plan else "-",
             f"{row.shape:g}",
             f"{measured:.2f}",
             "-" if predicted is None else f"{predicted:.2f}",
-            _conclusion(row.least, measured, predicted, row.most),
+            published.conclusion(row.least, measured, predicted, row.most),
         ]
 
 
 def _answer(case: Case, outcome: Outcome) -> list[str]:
     wanted = case.answer
     plan = outcome.plans[recorded.key(wanted.workload)]
-    answer, kinds = plan["recommendation"], [each["kind"] for each in plan["findings"]]
-    count = answer["instances"] if answer else 0
-    is_same = wanted.least <= count <= wanted.most and kinds[:1] == [wanted.finding]
-    said = f"{count} x, {', '.join(kinds) or 'no finding'}" if answer else "no answer"
-    same = "same" if is_same else f"{DIFFERENT}: {wanted.finding} and {wanted.least} - {wanted.most}"
-    return [f"the plan, {_words(wanted.workload)}", wanted.published, "", said, "", "", "", same]
-
-
-def _multiple(document: Document, first: Document) -> float:
-    """Nothing of nothing, where not one answer came."""
-    return float(document["throughput"] / first["throughput"]) if first["throughput"] else 0.0
-
-
-def _conclusion(least: float, measured: float, predicted: float | None, most: float) -> str:
-    if not least <= measured <= most:
-        return f"{DIFFERENT}: measured"
-    if predicted is not None and not least <= predicted <= most:
-        return f"{DIFFERENT}: predicted"
-    return "same"
+    said, same = published.answer(plan, wanted.finding, wanted.least, wanted.most)
+    return [f"the plan, {published.of_workload(wanted.workload)}", wanted.published, "", said, "", "", "", same]
 
 
 def _predicted(row: Row, outcome: Outcome) -> Document | None:
@@ -132,19 +115,3 @@ def _predicted(row: Row, outcome: Outcome) -> Document | None:
 
 def _times(predicted: Document) -> Document:
     return {"p50": predicted["p50_ms"], "p95": predicted["p95_ms"]}
-
-
-def _figures(throughput: float, times: Document) -> str:
-    p50, p95 = milliseconds(times["p50"]), milliseconds(times["p95"])
-    rate = f"{throughput:.2f}" if throughput < 10 else f"{throughput:.0f}"
-    return f"{rate}/s" if p50 == p95 == "-" else f"{rate}/s, {p50} and {p95} ms"
-
-
-def _words(workload: tuple[str, ...]) -> str:
-    values = dict(zip(workload[::2], workload[1::2], strict=True))
-    if "--rate" in values:
-        return f"{values['--rate']} requests/s"
-    think = values["--think"]
-    count = values["--users"]
-    many = f"{count} user" if count == "1" else f"{count} users"
-    return many if think == "0s" else f"{many}, {think} apart"

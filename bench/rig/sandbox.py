@@ -10,7 +10,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -37,15 +37,14 @@ UNITS = {
 }
 GROUPS = Path("/sys/fs/cgroup")
 BOOT_S = 30
-IMAGE = "app"
+IMPORT_S = 60
 
 
 class Sandbox:
     """Ends everything in it when it is left."""
 
-    def __init__(self, tenfold: Path, app: Path) -> None:
+    def __init__(self, tenfold: Path) -> None:
         self._tenfold = tenfold
-        self._app = app
         self._cores = sorted(os.sched_getaffinity(0))
         self._children: list[Child] = []
         self._started = count()
@@ -78,16 +77,38 @@ class Sandbox:
         """The program, inside."""
         return str(self.home / "tenfold")
 
-    @property
-    def app(self) -> str:
-        return str(self.home / "app")
+    def take(self, path: Path, name: str | None = None) -> str:
+        """A copy of this file or folder, which is then visible inside."""
+        to = self.home / (name or path.name)
+        if path.is_dir():
+            shutil.copytree(path, to, symlinks=True)
+        else:
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, to)
+        return str(to)
 
-    def start(self, name: str, command: Sequence[str]) -> Child:
-        """Starts it inside."""
+    def know_unit(self, name: str, text: str) -> None:
+        """A unit of this systemd from now on."""
+        (self.home / "units" / name).write_text(text)
+        self.run("systemctl", ["systemctl", "daemon-reload"], PATIENCE_S)
+
+    def make_image(self, name: str, files: Sequence[Path], changes: Sequence[str]) -> None:
+        """An image with these files alone, in its root, and instructions as of a Dockerfile."""
+        archive = self.home / f"{name}.tar"
+        with tarfile.open(archive, "w") as tar:
+            for file in files:
+                tar.add(file, file.name)
+        instructions = [word for change in changes for word in ("-c", change)]
+        command = ["docker", "import", *instructions, str(archive), name]
+        self.run("docker import", command, IMPORT_S)
+
+    def start(self, name: str, command: Sequence[str], more: Mapping[str, str] | None = None) -> Child:
+        """Starts it inside, with this and the environment that is there."""
         output = self.home / f"{name.replace(' ', '-')}.{next(self._started)}"
         environment = {
             "TENFOLD_STATE_DIR": str(self.home / "state"),
             "DOCKER_CONFIG": str(self.home),
+            **(more or {}),
         }
         child = Child(name, self._inside(command), self._cores, output, environment)
         self._children.append(child)
@@ -128,7 +149,6 @@ class Sandbox:
         units.mkdir()
         for name, text in UNITS.items():
             (units / name).write_text(text)
-        shutil.copy(self._app, self.app)
         command = ["sh", str(BOOT), str(self.home), self._group, str(self._tenfold)]
         booted = self._booted = Child("systemd", command, self._cores, self.home / "boot")
         give_up = time.monotonic() + BOOT_S
@@ -155,11 +175,6 @@ class Sandbox:
         network = ["--iptables=false", "--ip-forward=false"]
         self.docker = self.start("dockerd", ["dockerd", *folders, *driver, *network])
         self.docker.await_saying("API listen on", BOOT_S)
-        archive = self.home / "app.tar"
-        with tarfile.open(archive, "w") as tar:
-            tar.add(self.app, "app")
-        changes = ["-c", 'CMD ["/app"]', "-c", "EXPOSE 4500"]
-        self.run("docker import", ["docker", "import", *changes, str(archive), IMAGE], BOOT_S)
 
     def _end(self) -> None:
         for child in [*reversed(self._children)]:
