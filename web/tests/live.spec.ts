@@ -78,6 +78,9 @@ for (const [scheme, width] of [
     const rows = page.getByRole('region', { name: 'Instances' }).locator('tbody tr');
     // The order of the rows stands for some seconds.
     await expect(rows.first()).toContainText('app-2', { timeout: 15_000 });
+    const bar = rows.first().locator('.slots svg');
+    const widths = [bar, bar.locator('.whole')].map(async (part) => (await part.boundingBox())?.width);
+    expect(await widths[0]).toBe(await widths[1]);
     await check(page, faults);
     await draw(page, `live-instances${suffix}`, 780);
 
