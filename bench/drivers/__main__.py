@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import random
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from results import Results, Trial
 
 from rig import machine, options, record
 from rig.alternation import Alternation, Spare
-from rig.child import ChildFailed, free_ports
+from rig.child import ChildFailed
 from rig.machine import Quiet
 from rig.program import main, now
 from rig.sandbox import Sandbox
@@ -43,18 +41,10 @@ class Bench:
 
     def trial(self, contestant: Contestant) -> Trial:
         """Starts one instance, loads it, and ends it."""
-        (port,) = free_ports(1)
-        address = f"127.0.0.1:{port}"
-        words = [self._sandbox.tenfold, "up", "-n", "1", "--listen", address]
-        began = time.monotonic()
-        up = self._sandbox.start("tenfold up", [*words, *contestant.words(self._app)])
-        try:
-            up.await_saying(f" http://{address}\n", READY_S)
-            start_s = time.monotonic() - began
+        words = ["-n", "1", *contestant.words(self._app)]
+        with self._sandbox.serving(words, READY_S) as (address, start_s):
             self._load(address, WARM_UP_S)
             trial = self._measure(contestant, address, start_s)
-        finally:
-            self._sandbox.stop(up)
         print(f"{contestant.name:26} {_described(trial)}", file=sys.stderr, flush=True)
         return trial
 
@@ -62,8 +52,7 @@ class Bench:
         quiet = Quiet(self._sandbox.pids())
         before = self._sandbox.cpu_ns(without_docker=not contestant.is_container)
         load = self._load(address, self._window_s)
-        after = self._sandbox.cpu_ns(without_docker=not contestant.is_container)
-        used_ns = sum(ns - before.get(pid, 0) for pid, ns in after.items())
+        used_ns = self._sandbox.used_ns(before, without_docker=not contestant.is_container)
         noise = quiet.noise()
         return Trial(
             start_ms=start_s * 1e3,
@@ -78,15 +67,8 @@ class Bench:
         )
 
     def _load(self, address: str, seconds: float) -> dict[str, Any]:
-        to = self._sandbox.home / "load.json"
-        to.unlink(missing_ok=True)
-        words = [self._sandbox.tenfold, "load", f"http://{address}{PATH}", "--rate", str(RATE)]
-        words += ["--duration", f"{seconds:g}s", "--quiet", "--json", str(to)]
-        said = self._sandbox.run("tenfold load", words, seconds + READY_S)
-        if not to.exists():
-            raise ChildFailed(f"the load failed:\n{said}")
-        document: dict[str, Any] = json.loads(to.read_text())
-        return document
+        words = [f"http://{address}{PATH}", "--rate", str(RATE), "--duration", f"{seconds:g}s"]
+        return self._sandbox.document("load", words, seconds + READY_S)
 
 
 def measure() -> Sheet:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +16,6 @@ from setups import NOTHING, SIZES, STATIC, SYSTEMS, Setup, System
 from systems.cases import Case, users
 
 from rig import machine, options, record
-from rig.child import ChildFailed, free_ports
 from rig.options import ROOT
 from rig.program import main, now
 from rig.sandbox import Sandbox
@@ -83,29 +78,15 @@ class Bench:
         return round(system.case.overload * float(load["throughput"]), 1)
 
     def _trial(self, case: Case, setup: Setup, instances: int, workload: tuple[str, ...]) -> Trial:
-        with self._serving(case, setup, instances) as (address, start_s):
+        words = ["-n", str(instances), *self._words(case, setup)]
+        with self._sandbox.serving(words, READY_S) as (address, start_s):
             words = [f"http://{address}{case.path}", *case.request, *workload]
             if case.warm_up:
                 self._document("load", [*words, "--duration", case.warm_up])
             before = self._sandbox.cpu_ns(without_docker=not setup.is_container)
             load = self._document("load", [*words, *case.load])
-            after = self._sandbox.cpu_ns(without_docker=not setup.is_container)
-        used_ns = sum(ns - before.get(pid, 0) for pid, ns in after.items())
+            used_ns = self._sandbox.used_ns(before, without_docker=not setup.is_container)
         return Trial(start_s * 1e3, used_ns / 1e3 / max(1, load["requests"]), load)
-
-    @contextmanager
-    def _serving(self, case: Case, setup: Setup, instances: int) -> Iterator[tuple[str, float]]:
-        """The address, and how long the start took."""
-        (port,) = free_ports(1)
-        address = f"127.0.0.1:{port}"
-        words = [*self._words(case, setup), "-n", str(instances), "--listen", address]
-        began = time.monotonic()
-        up = self._sandbox.start("tenfold up", [self._sandbox.tenfold, "up", *words])
-        try:
-            up.await_saying(f" http://{address}\n", READY_S)
-            yield address, time.monotonic() - began
-        finally:
-            self._sandbox.stop(up)
 
     def _plan(self, system: System, setup: Setup, rate: float | None) -> dict[str, Any]:
         case = system.case.at(rate)
@@ -117,15 +98,7 @@ class Bench:
         return [*(word.format(home=self._sandbox.home) for word in setup.words), *case.app]
 
     def _document(self, command: str, words: list[str]) -> dict[str, Any]:
-        """What `tenfold COMMAND --json` has written."""
-        to = self._sandbox.home / "document.json"
-        to.unlink(missing_ok=True)
-        words = [self._sandbox.tenfold, command, "--quiet", "--json", str(to), *words]
-        said = self._sandbox.run(f"tenfold {command}", words, PATIENCE_S)
-        if not to.exists():
-            raise ChildFailed(f"`tenfold {command}` failed:\n{said}")
-        document: dict[str, Any] = json.loads(to.read_text())
-        return document
+        return self._sandbox.document(command, words, PATIENCE_S)
 
 
 def measure() -> Sheet:

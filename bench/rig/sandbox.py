@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -10,13 +11,13 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from rig.child import PATIENCE_S, Child, ChildFailed, thread_ns
+from rig.child import PATIENCE_S, Child, ChildFailed, free_ports, thread_ns
 from rig.options import ROOT
 
 # What the stories of systemd boot their machine with: nothing in it is this machine's.
@@ -102,13 +103,12 @@ class Sandbox:
         command = ["docker", "import", *instructions, str(archive), name]
         self.run("docker import", command, IMPORT_S)
 
-    def start(self, name: str, command: Sequence[str], more: Mapping[str, str] | None = None) -> Child:
-        """Starts it inside, with this and the environment that is there."""
+    def start(self, name: str, command: Sequence[str]) -> Child:
+        """Starts it inside."""
         output = self.home / f"{name.replace(' ', '-')}.{next(self._started)}"
         environment = {
             "TENFOLD_STATE_DIR": str(self.home / "state"),
             "DOCKER_CONFIG": str(self.home),
-            **(more or {}),
         }
         child = Child(name, self._inside(command), self._cores, output, environment)
         self._children.append(child)
@@ -129,6 +129,30 @@ class Sandbox:
         self._children.remove(child)
         return said
 
+    @contextlib.contextmanager
+    def serving(self, words: Sequence[str], patience_s: float) -> Iterator[tuple[str, float]]:
+        """`tenfold up` with these arguments: its address, and the seconds until all instances served."""
+        (port,) = free_ports(1)
+        address = f"127.0.0.1:{port}"
+        began = time.monotonic()
+        up = self.start("tenfold up", [self.tenfold, "up", "--listen", address, *words])
+        try:
+            up.await_saying(f" http://{address}\n", patience_s)
+            yield address, time.monotonic() - began
+        finally:
+            self.stop(up)
+
+    def document(self, command: str, words: Sequence[str], patience_s: float) -> dict[str, Any]:
+        """What `tenfold COMMAND --json` has written."""
+        to = self.home / "document.json"
+        to.unlink(missing_ok=True)
+        command_line = [self.tenfold, command, "--quiet", "--json", str(to), *words]
+        said = self.run(f"tenfold {command}", command_line, patience_s)
+        if not to.exists():
+            raise ChildFailed(f"`tenfold {command}` failed:\n{said}")
+        document: dict[str, Any] = json.loads(to.read_text())
+        return document
+
     def pids(self) -> set[int]:
         """All that runs inside."""
         roots = [self._booted, *self._children] if self._booted else []
@@ -138,6 +162,11 @@ class Sandbox:
         """CPU time so far of all that runs inside, by process."""
         idle = set(self.docker.tree()) if self.docker and without_docker else set()
         return {pid: thread_ns(pid) for pid in self.pids() - idle}
+
+    def used_ns(self, before: Mapping[int, int], without_docker: bool) -> int:
+        """CPU time since `cpu_ns`. What has begun since counts from its start."""
+        after = self.cpu_ns(without_docker)
+        return sum(ns - before.get(pid, 0) for pid, ns in after.items())
 
     def _inside(self, command: Sequence[str]) -> list[str]:
         enter = ["nsenter", f"--target={self._first}", "--mount", "--net", "--pid", "--cgroup", "--"]
