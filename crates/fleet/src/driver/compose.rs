@@ -29,8 +29,9 @@ use super::docker::container::{Container, is_gone};
 use super::docker::engine::Engine;
 use super::docker::image::only_port;
 use super::docker::launch::{self, Launch};
+use super::docker::listing::{self, is_running, label_of, state_of};
 use super::docker::mark::{FLEET, Mark};
-use super::docker::restoration::{self, STACK};
+use super::docker::restoration::STACK;
 use super::docker::{Left, owned_container};
 use crate::ProcessHost;
 use crate::app::App;
@@ -129,7 +130,7 @@ impl ComposeDriver {
     /// The containers of the user's project, of whatever state.
     async fn containers(&self, engine: &Engine) -> Result<Vec<ContainerSummary>, StartError> {
         let label = format!("{PROJECT}={}", self.project().name());
-        let listed = restoration::containers(&engine.api, &label).await;
+        let listed = listing::containers(&engine.api, &label).await;
         let listed = listed.map_err(|error| engine.error("list containers", &error))?;
         let is_one_off =
             |it: &ContainerSummary| label_of(it, "com.docker.compose.oneoff") == "True";
@@ -175,7 +176,7 @@ impl ComposeDriver {
         let started: Vec<&str> = beside.into_iter().filter(|name| !is_done(name)).collect();
         let idle = started.iter().flat_map(|name| of_service(&containers, name));
         let ids = |is_meant: fn(&str) -> bool| {
-            let meant = idle.clone().filter(|it| is_meant(&state(it)));
+            let meant = idle.clone().filter(|it| is_meant(&state_of(it)));
             meant.filter_map(|it| it.id.clone()).collect()
         };
         let before = Before {
@@ -522,23 +523,9 @@ async fn give_up(mut stack: Held) {
     let _ = stack.release().await;
 }
 
-fn label_of<'a>(container: &'a ContainerSummary, label: &str) -> &'a str {
-    let labels = container.labels.as_ref();
-    labels.and_then(|labels| labels.get(label)).map(String::as_str).unwrap_or_default()
-}
-
 fn of_service<'a>(
     containers: &'a [ContainerSummary],
     name: &'a str,
 ) -> impl Iterator<Item = &'a ContainerSummary> + Clone {
     containers.iter().filter(move |it| label_of(it, SERVICE) == name)
-}
-
-fn is_running(container: &ContainerSummary) -> bool {
-    state(container) == "running"
-}
-
-/// In the engine's word.
-fn state(container: &ContainerSummary) -> String {
-    container.state.as_ref().map(ToString::to_string).unwrap_or_default()
 }

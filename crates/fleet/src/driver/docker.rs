@@ -5,6 +5,7 @@
 //! - `owned_container`: a container that is Tenfold's, and is gone when it is not needed any more.
 //! - `restoration`: puts back the stack of a service, whose instances are containers, too.
 //! - `image`: the image that is asked for, found or built.
+//! - `listing`: what the engine tells of all containers with a label.
 //! - `container`: what the engine tells of a container, and what can be asked of it.
 //! - `engine`: the connection, and which engine it is.
 //! - `host`: where the engine listens.
@@ -16,6 +17,7 @@ pub(crate) mod host;
 pub(crate) mod image;
 pub(crate) mod instance;
 pub(crate) mod launch;
+pub(crate) mod listing;
 pub(crate) mod mark;
 pub(crate) mod owned_container;
 pub(crate) mod restoration;

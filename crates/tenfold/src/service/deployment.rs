@@ -153,7 +153,7 @@ impl Deployment {
             BalancerProgram::Tenfold => None,
             program => Some(Installation::find(program)?),
         };
-        let site = (other.program != BalancerProgram::Tenfold).then(|| Site {
+        let site = installation.is_some().then(|| Site {
             name: balancing.apps[0].name.clone(),
             listen: Vec::new(),
             threads: std::mem::replace(&mut balancing.threads, 1),

@@ -13,8 +13,9 @@ use tokio::time::sleep;
 use super::container::{Container, is_gone, removal};
 use super::engine::{Engine, client};
 use super::host::{Address, Host};
+use super::listing::{containers, is_running, label_of};
 use super::mark::{FLEET, Fate, Mark};
-use super::restoration::{STACK, STOP_AGAIN, containers, restore};
+use super::restoration::{STACK, STOP_AGAIN, restore};
 use crate::error::StartError;
 use crate::guard::{Guard, Key};
 
@@ -96,17 +97,17 @@ pub(crate) async fn clear(engine: &Arc<Engine>) -> Result<(), StartError> {
     };
     let listed = list().await?;
     for template in listed.iter().filter(|it| is_template(it)) {
-        let mark = label(template, FLEET);
-        let runs = listed.iter().any(|it| label(it, FLEET) == mark && is_running(it));
+        let mark = label_of(template, FLEET);
+        let runs = listed.iter().any(|it| label_of(it, FLEET) == mark && is_running(it));
         if let (true, Some(id)) = (is_left(mark, runs), &template.id) {
             // One that cannot be put back does not keep this Tenfold from its work.
             let _ = restore(&engine.api, id, mark).await;
         }
     }
     let listed = list().await?;
-    for left in listed.iter().filter(|it| is_left(label(it, FLEET), is_running(it))) {
-        let stack = [label(left, FLEET), label(left, STACK)];
-        let of_stack = |it: &ContainerSummary| [label(it, FLEET), label(it, STACK)] == stack;
+    for left in listed.iter().filter(|it| is_left(label_of(it, FLEET), is_running(it))) {
+        let stack = [label_of(left, FLEET), label_of(left, STACK)];
+        let of_stack = |it: &ContainerSummary| [label_of(it, FLEET), label_of(it, STACK)] == stack;
         // While there is a template, its stack cannot be put back yet, and all of it is needed for that.
         if !listed.iter().any(|it| is_template(it) && of_stack(it))
             && let Some(name) = left.id.clone()
@@ -131,15 +132,6 @@ fn is_left(mark: &str, runs: bool) -> bool {
 /// Whether a container says how its stack is put back. It never runs.
 fn is_template(container: &ContainerSummary) -> bool {
     container.labels.as_ref().is_some_and(|labels| labels.contains_key(STOP_AGAIN))
-}
-
-fn is_running(container: &ContainerSummary) -> bool {
-    container.state.as_ref().is_some_and(|state| state.to_string() == "running")
-}
-
-fn label<'a>(container: &'a ContainerSummary, label: &str) -> &'a str {
-    let labels = container.labels.as_ref();
-    labels.and_then(|labels| labels.get(label)).map(String::as_str).unwrap_or_default()
 }
 
 /// Removes what a line of the guard says: the name of a container, and the engine that has it.

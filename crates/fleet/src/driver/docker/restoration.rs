@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use bollard::Docker;
 use bollard::errors::Error;
-use bollard::models::ContainerSummary;
-use bollard::query_parameters::{ListContainersOptionsBuilder, ListNetworksOptionsBuilder};
+use bollard::query_parameters::ListNetworksOptionsBuilder;
 use futures_util::future::join_all;
 use tokio::time::sleep;
 
 use super::container::{is_gone, removal};
 use super::engine::PATIENCE;
+use super::listing::{containers, label_of};
 use super::mark::FLEET;
 
 /// The project that a container belongs to; its instances and what was started for them bear it.
@@ -30,13 +30,6 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(10);
 /// How often containers are looked for that come while others are removed, and how long between.
 const SWEEPS: usize = 20;
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// The containers of any state with this label.
-pub(crate) async fn containers(api: &Docker, label: &str) -> Result<Vec<ContainerSummary>, Error> {
-    let filters = HashMap::from([("label", vec![label])]);
-    let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
-    api.list_containers(Some(options)).await
-}
 
 /// Removes what was started for a template, stops and pauses what had been stopped and paused, and removes the
 /// template at last. May be called again, and when there is none.
@@ -77,9 +70,7 @@ async fn remove_started(
     for sweep in 0..SWEEPS {
         let all = containers(api, &format!("{FLEET}={mark}")).await?;
         let started = all.into_iter().filter(|container| {
-            let labels = container.labels.as_ref();
-            let of_stack = labels.and_then(|labels| labels.get(STACK)).map(String::as_str);
-            container.id.as_deref() != Some(template) && of_stack == Some(stack)
+            container.id.as_deref() != Some(template) && label_of(container, STACK) == stack
         });
         let removed = join_all(started.filter_map(|it| it.id).map(|id| async move {
             // A database gets the time that it wants.
