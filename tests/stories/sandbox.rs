@@ -133,8 +133,10 @@ pub fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// Groups below first.
+/// Groups below first. What was paused dies when it goes on.
 fn remove(group: &Path) {
+    let _ = std::fs::write(group.join("freezer.state"), "THAWED");
+    let _ = std::fs::write(group.join("cgroup.freeze"), "0");
     for below in std::fs::read_dir(group).into_iter().flatten().flatten() {
         if below.path().is_dir() {
             remove(&below.path());
