@@ -39,6 +39,8 @@ UNITS = {
 GROUPS = Path("/sys/fs/cgroup")
 BOOT_S = 30
 IMPORT_S = 60
+# `tenfold up` waits for requests in flight: an instance works off what clients have given up.
+STOP_S = 60
 
 
 class Sandbox:
@@ -119,7 +121,7 @@ class Sandbox:
         for pid in child.tree()[1:2]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-        child.finish(PATIENCE_S)
+        child.finish(STOP_S)
         self._children.remove(child)
 
     def run(self, name: str, command: Sequence[str], patience_s: float) -> str:
