@@ -223,7 +223,9 @@ impl Reconciler {
         loop {
             let setback = self.crashes.record(Instant::now());
             output::tell(format_args!("tenfold: {how}; it is started again, and connections wait"));
-            let ending = self.wanted.wait_for(|wanted| wanted.ending.is_some());
+            // Of its own: the loop that called has yet to see what is wanted meanwhile.
+            let mut wanted = self.wanted.clone();
+            let ending = wanted.wait_for(|wanted| wanted.ending.is_some());
             if timeout(setback.wait, ending).await.is_ok() {
                 return;
             }
@@ -245,5 +247,113 @@ async fn exited(process: &mut Option<Companion>) -> Exit {
     match process {
         Some(process) => process.exited().await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::os::fd::OwnedFd;
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    use async_trait::async_trait;
+    use fleet::CompanionSignal;
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::*;
+    use crate::external::access_log::Logged;
+
+    /// Dies of its first change.
+    #[derive(Default)]
+    struct Fragile {
+        changed: watch::Sender<bool>,
+    }
+
+    #[async_trait]
+    impl Engine for Fragile {
+        fn name(&self) -> &'static str {
+            "fragile"
+        }
+
+        async fn write(&self, _: &[Server]) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn command(&self) -> (Command, Vec<Arc<OwnedFd>>) {
+            let mut command = Command::new("sleep");
+            command.arg("60");
+            (command, Vec::new())
+        }
+
+        async fn serves(&self) -> bool {
+            true
+        }
+
+        async fn change(&self, _: &[Server], process: &Companion) -> Result<(), String> {
+            if !self.changed.send_replace(true) {
+                let id = process.id().cast_signed();
+                kill_process(Pid::from_raw(id).unwrap(), Signal::KILL).unwrap();
+                while PathBuf::from(format!("/proc/{id}")).exists() {
+                    sleep(LOOK).await;
+                }
+                sleep(LOOK).await;
+            }
+            Ok(())
+        }
+
+        async fn is_idle(&self, _: &Server) -> bool {
+            true
+        }
+
+        fn key(&self, server: &Server) -> String {
+            server.name.clone()
+        }
+
+        fn parse(&self, _: &str) -> Option<Logged<String>> {
+            None
+        }
+
+        fn pace(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn stop_signal(&self) -> CompanionSignal {
+            CompanionSignal::Quit
+        }
+    }
+
+    fn server(id: u64) -> Server {
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        Server { id, name: format!("app-{id}"), address, slots: 1, draining: false }
+    }
+
+    /// What is wanted while a program that died of the change before waits for its restart is done.
+    async fn wanted_during_a_restart(want: impl AsyncFnOnce(&Changes)) {
+        let logs = tempfile::tempdir().unwrap();
+        let host = Arc::new(ProcessHost::new(None).unwrap());
+        let logs = Logs::new(logs.path());
+        let engine = Arc::new(Fragile::default());
+        let mut changed = engine.changed.subscribe();
+        let changes = start(engine, Beside { host, logs, started: Box::new(|_| {}) });
+        changes.make(|servers| drop(servers.insert(1, server(1)))).await.unwrap();
+        changes.announce(|servers| drop(servers.insert(2, server(2))));
+        changed.wait_for(|changed| *changed).await.unwrap();
+        // Less than the first wait before a restart.
+        sleep(5 * LOOK).await;
+        timeout(PATIENCE, want(&changes)).await.expect("what is wanted is done");
+    }
+
+    #[tokio::test]
+    async fn a_server_joins_while_the_program_restarts() {
+        wanted_during_a_restart(async |changes| {
+            changes.make(|servers| drop(servers.insert(3, server(3)))).await.unwrap();
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn it_ends_while_the_program_restarts() {
+        wanted_during_a_restart(async |changes| changes.end(Duration::ZERO).await).await;
     }
 }
