@@ -1,6 +1,7 @@
 //! Instances behind the balancer: what `plan` measures, and what `up` and `balance` keep running.
 //!
 //! - [`deployment`]: fleets, balancer and observer, wired together.
+//! - [`members`]: who gets requests.
 //! - [`drivers`]: the driver of each kind of instances.
 //! - [`cpu_use`]: who used the CPU.
 //! - [`access`]: who may ask over TCP.
@@ -18,6 +19,7 @@ pub mod crash_log;
 pub mod deployment;
 pub mod drivers;
 pub mod health_log;
+pub mod members;
 pub mod notify;
 pub mod reexec;
 pub mod reload_signal;

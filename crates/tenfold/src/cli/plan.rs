@@ -22,7 +22,8 @@ use crate::process::signal::Stop;
 use crate::report;
 use crate::report::chart::ChartFile;
 use crate::report::plan::Rows;
-use crate::service::deployment::{Deployment, Places, RunningApp};
+use crate::service::deployment::{Deployment, RunningApp};
+use crate::service::members::Roster;
 use crate::store;
 use crate::store::history::{self, History, NewRun};
 use crate::store::redaction::{command_without_secrets, own_command};
@@ -106,7 +107,7 @@ impl Arguments {
         let experiment = self.experiment(&file)?;
         let stop = Stop::listen()?;
         let page = self.page(&experiment)?;
-        let mut places = None;
+        let mut roster = None;
         let (mut plan, signal) = {
             let mut progress = self.question.progress();
             if let Some(Page { dashboard, .. }) = &page {
@@ -114,7 +115,7 @@ impl Arguments {
                 progress = progress.tell(move |news| dashboard.tell_plan(&news));
             }
             let watch = |deployment: &Deployment| {
-                places = deployment.apps.first().map(RunningApp::places);
+                roster = deployment.apps.first().map(RunningApp::roster);
                 if let Some(Page { dashboard, .. }) = &page {
                     dashboard.watch(Source::of(deployment));
                     dashboard.start();
@@ -122,7 +123,7 @@ impl Arguments {
             };
             experiment.run(&stop, &mut progress, watch).await?
         };
-        let places = places.as_ref().map(Places::all).unwrap_or_default();
+        let places = roster.as_ref().map(Roster::places).unwrap_or_default();
         plan.app = Some(config::app_settings(&experiment.runnable, &file, &places));
         plan.invocation = Some(own_command());
         plan.cost = prices.and_then(|prices| prices.price(&plan));

@@ -1,32 +1,30 @@
 //! The fleets behind the balancer, watched: what `plan` measures and `up` runs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
-use async_trait::async_trait;
-use balancer::{Address, AppId, Backend, BackendId, Balancer, Inherited, RelayedElsewhere, Slots};
+use balancer::{Address, AppId, Backend, Balancer, Inherited, RelayedElsewhere};
 use capacity::InFlightLimit;
 use fleet::{
-    App, Custody, Dependency, Driver, Extent, Fleet, FleetError, Member, Membership, ProcessHost,
-    StartError,
+    App, Custody, Dependency, Driver, Fleet, FleetError, Membership, ProcessHost, StartError,
 };
 use observe::{Observer, Recorder, Sockets, Target};
 use rustix::process::{Resource, getrlimit};
 use tokio::task::JoinSet;
 
 use crate::config::{self, BalancerProgram, MeasuredBalancer, Runnable};
-use crate::external::engine::Server;
 use crate::external::installation::Installation;
 use crate::external::{External, Setup, Site};
 use crate::process::exit_code::Interrupted;
 use crate::process::sched_slice;
 use crate::process::signal::Stop;
 use crate::service::drivers::Drivers;
+use crate::service::members::{Members, Roster, watch};
 use crate::service::shutdown_mode::ShutdownMode;
 use crate::store::state_dir;
 use crate::terminal::output;
@@ -95,29 +93,6 @@ pub struct RunningApp {
     app: App,
     driver: Arc<dyn Driver>,
     members: Arc<Members>,
-}
-
-/// Tells balancer and observer which instances there are.
-struct Members {
-    app: AppId,
-    balancer: balancer::Handle,
-    recorder: Arc<Recorder>,
-    external: Option<Arc<External>>,
-    state: Arc<Mutex<State>>,
-}
-
-/// Where the instances of an app are or were last, by their numbers. It outlives them.
-pub struct Places(Arc<Mutex<State>>);
-
-struct State {
-    /// By the instance's number: what its driver calls it, and its address.
-    places: BTreeMap<usize, (String, SocketAddr)>,
-    /// By the member's id.
-    backends: HashMap<u64, BackendId>,
-    /// Those that finish their requests behind another balancer.
-    leaving: HashMap<u64, BackendId>,
-    /// The template for the next backend.
-    template: Backend,
 }
 
 // === impl ToRun ===
@@ -213,10 +188,9 @@ impl Deployment {
         (installation, other, site): Behind,
         host: Arc<ProcessHost>,
         app: AppId,
-        state: &Arc<Mutex<State>>,
+        roster: Roster,
     ) -> anyhow::Result<External> {
-        let (recorder, balancer, state) =
-            (Arc::clone(&self.recorder), self.balancer.clone(), Arc::clone(state));
+        let (recorder, balancer) = (Arc::clone(&self.recorder), self.balancer.clone());
         let pid = Arc::clone(&self.external_pid);
         let sockets = match other.listener {
             Some(listener) => vec![listener.into()],
@@ -235,7 +209,7 @@ impl Deployment {
                 recorder.watch(Target::group(BALANCER, started.cast_signed()));
             }),
             answered: Box::new(move |logged| {
-                let backend = |id: u64| lock(&state).backend(id);
+                let backend = |member: u64| roster.backend(member);
                 balancer.count(
                     app,
                     &RelayedElsewhere {
@@ -266,15 +240,9 @@ impl Deployment {
         checked.push((Arc::clone(&driver), app.clone()));
         self.watch_dependencies(driver.dependencies(&app).await?);
         let backend = Backend { cpu: config::cpu(app.limits.cpus), ..backend };
-        let (backends, leaving) = (HashMap::new(), HashMap::new());
-        let state = Arc::new(Mutex::new(State {
-            places: BTreeMap::new(),
-            backends,
-            leaving,
-            template: backend,
-        }));
+        let roster = Roster::new(backend);
         if let Some(behind) = behind {
-            let external = self.behind(behind, drivers.processes(), id, &state)?;
+            let external = self.behind(behind, drivers.processes(), id, roster.clone())?;
             self.external = Some(Arc::new(external));
         }
         let members = Arc::new(Members {
@@ -282,7 +250,7 @@ impl Deployment {
             balancer: self.balancer.clone(),
             recorder: Arc::clone(&self.recorder),
             external: self.external.clone(),
-            state,
+            roster,
         });
         let membership = Arc::clone(&members) as Arc<dyn Membership>;
         let fleet = Fleet::new(app.clone(), Arc::clone(&driver), membership);
@@ -485,21 +453,9 @@ async fn restore(driver: &dyn Driver, app: &App) {
 impl RunningApp {
     /// How many requests each instance may have in flight, those that come later too.
     pub async fn set_slots(&self, slots: usize) -> anyhow::Result<()> {
-        {
-            let mut state = self.members.lock();
-            state.template.slots = slots.into();
-            for id in state.backends.values() {
-                self.members.balancer.set_slots(*id, slots);
-            }
-        }
-        match &self.members.external {
-            Some(external) => external.set_slots(slots).await.map_err(anyhow::Error::msg),
-            None => Ok(()),
-        }
+        self.members.set_slots(slots).await.map_err(anyhow::Error::msg)
     }
-}
 
-impl RunningApp {
     /// Instances that ran before Tenfold and are taken over.
     pub async fn found(&self) -> Result<usize, StartError> {
         self.driver.found(&self.app).await
@@ -507,7 +463,7 @@ impl RunningApp {
 
     /// Whether an instance gets requests.
     pub fn serves(&self, member: u64) -> bool {
-        self.members.lock().backends.contains_key(&member)
+        self.members.roster.serves(member)
     }
 
     /// Whether its instances run on when Tenfold ends.
@@ -516,13 +472,13 @@ impl RunningApp {
     }
 
     /// Where its instances are, now and later.
-    pub fn places(&self) -> Places {
-        Places(Arc::clone(&self.members.state))
+    pub fn roster(&self) -> Roster {
+        self.members.roster.clone()
     }
 
     /// Instances that get requests.
     pub fn serving(&self) -> usize {
-        self.members.lock().backends.len()
+        self.members.roster.serving()
     }
 
     /// Gives an instance no new requests, and waits until it has none or the time is over. It runs on, and its
@@ -530,103 +486,4 @@ impl RunningApp {
     pub async fn drain(&self, member: u64, deadline: Duration) {
         self.members.leave(member, deadline).await;
     }
-}
-
-// === impl Places ===
-
-impl Places {
-    /// What the driver calls each instance, and its address, in the order of their numbers.
-    pub fn all(&self) -> Vec<(String, SocketAddr)> {
-        lock(&self.0).places.values().cloned().collect()
-    }
-}
-
-// === impl Members ===
-
-impl Members {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
-    async fn leave(&self, member: u64, deadline: Duration) {
-        let Some(id) = self.lock().backends.remove(&member) else { return };
-        match &self.external {
-            Some(external) => {
-                self.lock().leaving.insert(member, id);
-                external.drain(member, deadline).await;
-                self.lock().leaving.remove(&member);
-                self.balancer.remove(id);
-            }
-            None => {
-                self.balancer.drain(id, deadline).await;
-            }
-        }
-    }
-}
-
-impl State {
-    fn backend(&self, member: u64) -> Option<BackendId> {
-        self.backends.get(&member).or_else(|| self.leaving.get(&member)).copied()
-    }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[async_trait]
-impl Membership for Members {
-    async fn join(&self, member: &Member) -> Result<(), StartError> {
-        watch(&self.recorder, &member.name, member.extent);
-        let slots = {
-            let mut state = self.lock();
-            let (name, address) = (member.name.clone(), member.address.into());
-            let backend = Backend { name, address, ..state.template.clone() };
-            let slots = backend.slots;
-            let id = self.balancer.add(self.app, backend);
-            state.backends.insert(member.id, id);
-            state.places.insert(member.index, (member.handle.clone(), member.address));
-            slots
-        };
-        let Some(external) = &self.external else { return Ok(()) };
-        let server = Server {
-            id: member.id,
-            name: member.name.clone(),
-            address: member.address,
-            slots: match slots {
-                Slots::Fixed(slots) => slots,
-                Slots::Auto => config::SLOTS,
-            },
-            draining: false,
-        };
-        let joined = external.join(server).await;
-        joined.map_err(|sentence| {
-            self.lost(member);
-            let (reason, remedy) = sentence.split_once("; ").unwrap_or((&sentence, "try again"));
-            StartError::Engine { reason: reason.to_owned(), remedy: remedy.to_owned() }
-        })
-    }
-
-    fn lost(&self, member: &Member) {
-        if let Some(external) = &self.external {
-            external.lost(member.id);
-        }
-        if let Some(id) = self.lock().backends.remove(&member.id) {
-            self.balancer.remove(id);
-        }
-    }
-
-    async fn drain(&self, member: &Member, deadline: Duration) {
-        self.leave(member.id, deadline).await;
-    }
-}
-
-/// Watches the processes of an instance, or of what instances lean on, as far as they can be seen.
-fn watch(recorder: &Recorder, name: &str, extent: Extent) {
-    recorder.watch(match extent {
-        Extent::ProcessGroup(leader) => Target::group(name, leader.cast_signed()),
-        Extent::ControlGroup(process) => Target::control_group(name, process.cast_signed()),
-        Extent::ProcessTree(first) => Target::tree(name, first.cast_signed()),
-        Extent::Elsewhere => return recorder.unwatch(name),
-    });
 }
