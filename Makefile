@@ -126,6 +126,7 @@ bench-docs: ## Put the tables of the last measurements into docs/
 	PYTHONPATH=bench python3 -B bench/drivers render
 	PYTHONPATH=bench python3 -B bench/page render
 	PYTHONPATH=bench python3 -B bench/systems render
+	PYTHONPATH=bench python3 -B bench/engines render
 	PYTHONPATH=bench python3 -B bench/foreign render
 
 install: build ## Install the program to ~/.cargo/bin

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import subprocess
 import sys
@@ -65,9 +66,10 @@ class Bench:
     def sizes(self) -> dict[str, dict[str, Any]]:
         """Of processes and of containers."""
         config = ("--config", f"{self._examples}/static-cost/tenfold.toml")
+        cost = functools.partial(self._sandbox.document, "cost", patience_s=PATIENCE_S)
         return {
-            PROCESSES: self._document("cost", [*config, *SIZED]),
-            SIZES.name: self._document("cost", [*SIZES.words, *SIZED]),
+            PROCESSES: cost([*config, *SIZED], limits_processes=True),
+            SIZES.name: cost([*SIZES.words, *SIZED]),
         }
 
     def _rate(self, system: System, processes: Setup) -> float | None:
@@ -127,11 +129,11 @@ def _versions(tenfold: Path) -> dict[str, str]:
         "Tenfold": [str(tenfold), "--version"],
         "systemd": ["systemctl", "--version"],
         "Docker": ["dockerd", "--version"],
-        "Docker Compose": [str(COMPOSE), "version"],
+        "Docker Compose": ["sh", "-c", f"go version -m {COMPOSE} | grep -w mod"],
         "nginx": ["nginx", "-v"],
         "HAProxy": ["haproxy", "-v"],
     }
-    return {name: version(command, r"(\d+(?:\.\d+)+|\d+)") for name, command in commands.items()}
+    return {name: version(command) for name, command in commands.items()}
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from rig.table import milliseconds
@@ -24,11 +25,14 @@ def conclusion(least: float, measured: float, predicted: float | None, most: flo
     return "same"
 
 
-def answer(plan: Document, finding: str, least: int, most: int) -> tuple[str, str]:
-    """What it recommends and why, and whether that was wanted."""
+def answer(
+    plan: Document, finding: str, least: int, most: int, beside: Container[str] = ()
+) -> tuple[str, str]:
+    """What it recommends and why, and whether that was wanted. The findings `beside` may come first."""
     recommended, kinds = plan["recommendation"], [each["kind"] for each in plan["findings"]]
     count = recommended["instances"] if recommended else 0
-    is_same = least <= count <= most and kinds[:1] == [finding]
+    first = next((kind for kind in kinds if kind not in beside), None)
+    is_same = least <= count <= most and first == finding
     said = f"{count} x, {', '.join(kinds) or 'no finding'}" if recommended else "no answer"
     return said, "same" if is_same else f"{DIFFERENT}: {finding} and {least} - {most}"
 
