@@ -150,6 +150,14 @@ impl External {
         self.changes.make(all).await
     }
 
+    /// Starts the program anew, without the connections that it kept idle.
+    ///
+    /// # Errors
+    /// A sentence, when it does not start.
+    pub async fn restart(&self) -> Result<(), String> {
+        self.changes.restart().await
+    }
+
     /// The server is gone.
     pub fn lost(&self, id: u64) {
         lock(&self.ids).retain(|_, known| *known != id);

@@ -77,6 +77,7 @@ impl Session<'_> {
     ) -> Result<(), Abort> {
         let are_new = answer > self.deployment.fleet().members().len();
         self.scale(answer).await?;
+        self.close_idle_connections().await?;
         let timing = self.confirming(answer).within(self.budget.left().max(Duration::from_secs(1)));
         let setting = Setting { target: Some(own), ..Setting::default() };
         let probe = Probe { setting, ..self.of_the_goal(answer, timing) };
@@ -89,5 +90,12 @@ impl Session<'_> {
         self.deployment.watch_balancer(self.experiment.balancer.program);
         self.known.learn().behind_own_queue.push(observed?);
         Ok(())
+    }
+
+    /// Ends connections that the other balancer keeps idle. Many apps bound their connections, idle ones included,
+    /// and would close those of Tenfold's own queue after each request. The queue keeps no more than its slots.
+    async fn close_idle_connections(&self) -> Result<(), Abort> {
+        let Some(external) = self.deployment.external() else { return Ok(()) };
+        external.restart().await.map_err(|why| Abort::Failed(anyhow::Error::msg(why)))
     }
 }

@@ -31,6 +31,8 @@ pub struct Beside {
 struct Wanted {
     version: u64,
     servers: Servers,
+    /// How often it was to be started anew.
+    restarts: u64,
     /// Time for the requests in flight, when all is to end.
     ending: Option<Duration>,
 }
@@ -81,23 +83,17 @@ pub fn start(engine: Arc<dyn Engine>, beside: Beside) -> Changes {
 impl Changes {
     /// Makes a change. Returns when it is made.
     pub async fn make(&self, change: impl FnOnce(&mut Servers)) -> Result<(), String> {
-        let version = self.announce(change);
-        let mut done = self.done.clone();
-        match done.wait_for(|done| done.version >= version || done.ended).await {
-            Ok(done) => done.refused.clone().map_or(Ok(()), Err),
-            Err(_) => Ok(()),
-        }
+        self.made(self.announce(change)).await
+    }
+
+    /// Ends the program after its requests in flight, and starts it anew. Returns when it serves.
+    pub async fn restart(&self) -> Result<(), String> {
+        self.made(self.want(|wanted| wanted.restarts += 1)).await
     }
 
     /// Asks for a change. Returns its number.
     pub fn announce(&self, change: impl FnOnce(&mut Servers)) -> u64 {
-        let mut version = 0;
-        self.wanted.send_modify(|wanted| {
-            change(&mut wanted.servers);
-            wanted.version += 1;
-            version = wanted.version;
-        });
-        version
+        self.want(|wanted| change(&mut wanted.servers))
     }
 
     /// Ends the program.
@@ -105,6 +101,24 @@ impl Changes {
         self.wanted.send_modify(|wanted| wanted.ending = Some(grace));
         let mut done = self.done.clone();
         let _ = done.wait_for(|done| done.ended).await;
+    }
+
+    async fn made(&self, version: u64) -> Result<(), String> {
+        let mut done = self.done.clone();
+        match done.wait_for(|done| done.version >= version || done.ended).await {
+            Ok(done) => done.refused.clone().map_or(Ok(()), Err),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn want(&self, change: impl FnOnce(&mut Wanted)) -> u64 {
+        let mut version = 0;
+        self.wanted.send_modify(|wanted| {
+            change(wanted);
+            wanted.version += 1;
+            version = wanted.version;
+        });
+        version
     }
 }
 
@@ -117,6 +131,7 @@ enum Event {
 
 impl Reconciler {
     async fn run(mut self) {
+        let mut restarts = 0;
         loop {
             let event = tokio::select! {
                 changed = self.wanted.changed() => changed.map_or(Event::Gone, |()| Event::Wanted),
@@ -133,6 +148,11 @@ impl Reconciler {
                     process.stop(self.engine.stop_signal(), grace).await;
                 }
                 break;
+            }
+            if std::mem::replace(&mut restarts, wanted.restarts) != wanted.restarts
+                && let Some(process) = self.process.take()
+            {
+                process.stop(self.engine.stop_signal(), PATIENCE).await;
             }
             let begun = Instant::now();
             let refused = self.apply(&wanted).await.err();
@@ -342,6 +362,22 @@ mod tests {
         // Less than the first wait before a restart.
         sleep(5 * LOOK).await;
         timeout(PATIENCE, want(&changes)).await.expect("what is wanted is done");
+    }
+
+    #[tokio::test]
+    async fn a_restart_starts_another_process() {
+        let logs = tempfile::tempdir().unwrap();
+        let host = Arc::new(ProcessHost::new(None).unwrap());
+        let logs = Logs::new(logs.path());
+        let (tell, processes) = std::sync::mpsc::channel();
+        let started = Box::new(move |pid| tell.send(pid).unwrap());
+        let changes = start(Arc::new(Fragile::default()), Beside { host, logs, started });
+        changes.make(|servers| drop(servers.insert(1, server(1)))).await.unwrap();
+        changes.restart().await.unwrap();
+        let processes: Vec<u32> = processes.try_iter().collect();
+        assert!(processes.len() == 2 && processes[0] != processes[1], "{processes:?}");
+        assert!(!PathBuf::from(format!("/proc/{}", processes[0])).exists());
+        changes.end(Duration::ZERO).await;
     }
 
     #[tokio::test]
