@@ -123,8 +123,8 @@ pub const SURE_WITHIN: f64 = 0.10;
 /// Model and measurement agree where they differ by a smaller share.
 pub const MODEL_AGREEMENT: f64 = 0.10;
 
-/// Throughputs behind two balancers that differ by a smaller share are said to be the same. It is twice the
-/// relative error (4 %) at which a probe of the goal's workload ends.
+/// Throughputs of two probes of the goal's workload that differ by a smaller share are said to be the same. It is
+/// twice the relative error (4 %) at which such a probe ends.
 pub const SAME_THROUGHPUT: f64 = 0.08;
 
 /// An open workload is carried when this share of what was sent is completed.

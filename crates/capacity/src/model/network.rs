@@ -394,6 +394,12 @@ impl Model {
         resampling::at_bound(self.draws(), side, |model| model.capacity(instances))
     }
 
+    /// The model at the end of the interval at which `instances` do most beside `others`.
+    pub(crate) fn draw_in_favour(&self, instances: usize, others: usize) -> &Model {
+        let advantage = |model: &Model| model.capacity(instances) / model.capacity(others);
+        resampling::at_bound(self.draws(), Side::High, advantage)
+    }
+
     /// The interval of any figure.
     pub(crate) fn interval(&self, figure: impl Fn(&Model) -> f64) -> (f64, f64) {
         resampling::interval(self.draws(), figure)

@@ -71,6 +71,12 @@ impl Prediction {
             ..self
         }
     }
+
+    /// What was measured of the same count, and what was predicted where that is all that is known.
+    pub(crate) fn as_measured(self, m: &Measured) -> Prediction {
+        let response = self.response.map(|response| m.response(response));
+        Prediction { throughput: m.throughput, response, ..self }
+    }
 }
 
 /// An end of a percentile's interval, on this side of the middle, widened by the variation from run to run.

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::calibration::{ENOUGH_THROUGHPUT, HEADROOM_UTILISATION, MIN_GAIN, SLOWER_GAIN};
+use crate::calibration::{
+    ENOUGH_THROUGHPUT, HEADROOM_UTILISATION, MIN_GAIN, SAME_THROUGHPUT, SLOWER_GAIN,
+};
 use crate::finding::evidence::Failing;
 use crate::goal::{Goal, Measured};
 use crate::limit_kind::Kind;
@@ -245,18 +247,44 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The smallest count that comes about as near to the goal as any, if the goal is out of reach.
+    /// The smallest count that is not worse than the best one beyond the interval, if the goal is out of reach.
+    /// Otherwise chance would decide between counts that do the same.
     fn least_bad(&self) -> usize {
-        let bound = |n| self.prediction(n).response.and_then(|r| self.goal.bound_of(r));
-        let fastest = (1..=self.most).filter_map(bound).reduce(f64::min);
-        if let Some(fastest) = fastest {
-            let is_near =
-                |n: &usize| bound(*n).is_some_and(|time| time * ENOUGH_THROUGHPUT <= fastest);
-            return (1..=self.most).find(is_near).unwrap_or(1);
+        let speed = |p: &Prediction| {
+            let time = p.response.and_then(|response| self.goal.bound_of(response));
+            time.map_or(0.0, |time| 1.0 / time)
+        };
+        let is_timed = (1..=self.most).any(|n| speed(&self.prediction(n)) > 0.0);
+        let figure = |p: &Prediction| if is_timed { speed(p) } else { p.throughput };
+        let nearest = self.nearest(figure);
+        // Measurements win over the model.
+        let seen = |n| Some((n, figure(&self.prediction(n).as_measured(self.measurement(n)?))));
+        let seen: Vec<(usize, f64)> = (1..=self.most).filter_map(seen).collect();
+        if seen.iter().all(|(n, _)| *n != nearest) {
+            return nearest;
         }
-        let throughput = |n| self.prediction(n).throughput;
-        let best = (1..=self.most).map(throughput).fold(0.0, f64::max);
-        (1..=self.most).find(|n| throughput(*n) >= ENOUGH_THROUGHPUT * best).unwrap_or(1)
+        let best = seen.iter().map(|(_, figure)| *figure).fold(0.0, f64::max);
+        let is_same = |(_, figure): &&(usize, f64)| *figure >= (1.0 - SAME_THROUGHPUT) * best;
+        seen.iter().find(is_same).map_or(nearest, |(n, _)| *n)
+    }
+
+    /// The same by the model alone. The larger the figure of a prediction is, the nearer it comes to the goal.
+    fn nearest(&self, figure: impl Fn(&Prediction) -> f64) -> usize {
+        let better = |best: usize, n: usize| {
+            let is_better = figure(&self.prediction(n)) > figure(&self.prediction(best));
+            if is_better { n } else { best }
+        };
+        let best = (1..=self.most).fold(1, better);
+        let is_enough =
+            |n: &Prediction, best: &Prediction| figure(n) >= ENOUGH_THROUGHPUT * figure(best);
+        let is_no_worse = |n: &usize| {
+            // The same draw predicts both counts, because most errors are common to them.
+            let draw = self.model.draw_in_favour(*n, best);
+            let drawn = |n| expect(draw, &self.goal.workload, n);
+            is_enough(&self.prediction(*n), &self.prediction(best))
+                || is_enough(&drawn(*n), &drawn(best))
+        };
+        (1..best).find(is_no_worse).unwrap_or(best)
     }
 
     fn interval(&self, instances: usize, goal_met: bool) -> (usize, usize) {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::saturation::Saturation;
 use crate::queueing::service_shape::ServiceShape;
 use crate::queueing::workload::Workload;
 use crate::recommendation::reason::{BusyPart, Head, LimitDetails, Obstacle, OneMore};
@@ -193,6 +194,39 @@ fn the_interval_holds_what_a_disturbance_can_have_done() {
     let b = Bounds { slowdown: 1.5, ..bounds(Kind::Serialized) };
     let r = recommend(&m, &open(5.0, 0.5), &b, &[]);
     assert_eq!((r.instances, r.could_differ), (1, false));
+}
+
+/// The answer for 45 product searches a second on two cores, which carry fewer. So many requests/s were measured with
+/// two instances and with three. A search takes `service` seconds, of which `cpu` are CPU.
+fn searches(service: f64, cpu: f64, seen: [f64; 2], measured_goal: bool) -> usize {
+    let seen = [(2, seen[0]), (3, seen[1])];
+    let mut m = model(1, service, cpu, 2.0);
+    m.fit(&seen.map(|(n, rate)| Saturation { error: 0.04, ..saturation(n, rate, cpu, 1.9) }));
+    let goal = |(n, throughput)| Measured { throughput, offered: 45.0, ..measured(n, 5.0) };
+    let measured = if measured_goal { seen.map(goal).to_vec() } else { Vec::new() };
+    let r = recommend(&m, &open(45.0, 0.6), &bounds(Kind::CpuBound), &measured);
+    assert!(!r.goal_met, "{r:?}");
+    r.instances
+}
+
+// By the model two do 94 or 95 % of what three do, and the interval of that ends at 96 %.
+#[test]
+fn noise_of_the_model_does_not_choose_among_counts_beyond_reach() {
+    for seen in [[27.4, 29.4], [28.3, 28.2], [26.6, 28.4], [25.5, 28.4]] {
+        assert_eq!(searches(0.069, 0.064, seen, false), 2, "{seen:?}");
+    }
+    let b = Bounds { max_instances: 4, ..bounds(Kind::Serialized) };
+    let r = recommend(&sleeper(0.069), &open(600.0, 0.6), &b, &[]);
+    assert_eq!((r.instances, r.goal_met), (4, false), "three surely do less: {r:?}");
+}
+
+// By the model two do 89 % of what three do.
+#[test]
+fn noise_of_measurements_does_not_choose_among_counts_beyond_reach() {
+    for seen in [[27.4, 29.4], [28.3, 28.2], [26.6, 28.4]] {
+        assert_eq!(searches(0.0715, 0.062, seen, true), 2, "{seen:?}");
+    }
+    assert_eq!(searches(0.0715, 0.062, [23.0, 29.0], true), 3, "two do surely less");
 }
 
 #[test]
