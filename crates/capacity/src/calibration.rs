@@ -33,6 +33,9 @@ pub const MODEL_DRAWS: usize = 80;
 /// Resamples of the windows of a run: enough for a standard error, not for a quantile.
 pub const BOOTSTRAP_DRAWS: usize = 200;
 
+/// So many times of the same work in a row have a median that tells how fast the cores are.
+pub const CORE_SPEED_WINDOW: usize = 3;
+
 // === Slots of one instance ===
 
 /// A doubling of the concurrency that gains a smaller share is the end of growth.

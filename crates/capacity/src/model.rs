@@ -10,8 +10,10 @@
 //! - [`outcome`]: a measurement beside its prediction.
 //! - [`precision`]: the count at which one more measurement says most.
 //! - [`warm_up`]: whether instances still get faster.
+//! - [`core_speed`]: whether the cores kept their speed.
 
 mod contention;
+pub mod core_speed;
 pub mod ladder;
 mod latency_correction;
 pub mod model_inputs;

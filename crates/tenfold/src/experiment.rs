@@ -5,6 +5,7 @@
 //! - `probe_timing`: how long each probe takes, and the budget of all.
 //! - `probe`: one measurement, until its interval is tight.
 //! - `observation`: what it saw.
+//! - `core_speed`: how fast the cores were before it.
 //! - `session`: the order of the probes.
 //! - `warm_up`: probes that are repeated until the app is warm.
 //! - `balancer_comparison`: the answer's count behind Tenfold's own queue, where another balancer is measured.
@@ -20,6 +21,7 @@ mod answer;
 mod balancer_comparison;
 mod calibration;
 mod confirmation;
+mod core_speed;
 mod crash;
 mod evidence;
 mod intervention;

@@ -99,6 +99,22 @@ pub const MAX_UTILISATION_OF_IDLE_APP: f64 = 0.1;
 /// Other programs leave at least this share of the cores: less would be no measurement.
 pub const MIN_SHARE_OF_CORES_LEFT: f64 = 0.1;
 
+/// Cores that change their speed may make requests longer by this share in one probe than in another. It is more than
+/// predictions may be off.
+pub const MAX_EFFECT_OF_CORE_SPEED: f64 = 0.15;
+
+/// In so many pieces of time a fixed piece of work is repeated before a probe.
+pub const CORE_SPEED_PIECES: usize = 3;
+
+/// How long each of them takes. Disturbances by other virtual machines of the host took 2 ms, and rarely 70 ms.
+pub const CORE_SPEED_PIECE: Duration = Duration::from_millis(5);
+
+/// The pause before each of them.
+pub const CORE_SPEED_PAUSE: Duration = Duration::from_millis(15);
+
+/// How often all this is tried, where other threads run meanwhile.
+pub const CORE_SPEED_TRIES: usize = 3;
+
 // === The answer ===
 
 /// A count whose measurement is suspect is measured so many times in all.

@@ -114,6 +114,9 @@ pub struct Observation {
     pub crowding: f64,
     /// By which share a request may yet get cheaper, where instances were not seen to be warm.
     pub warming: Option<f64>,
+    /// CPU seconds of a fixed piece of work, just before the probe. Earlier recordings do not contain it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_of_work: Option<f64>,
 }
 
 // === impl Mark ===
@@ -198,6 +201,7 @@ impl Observation {
             is_crowded: report.reasons.iter().all(is_of_a_crowd),
             crowding: crowding(report),
             warming: None,
+            time_of_work: None,
         }
     }
 

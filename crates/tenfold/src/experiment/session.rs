@@ -10,6 +10,7 @@ use super::calibration::{
     MAX_CONCURRENCY, MAX_FAILED_SHARE, RUNG_BUDGET_DIVISOR, TWO_INSTANCES_BUDGET_DIVISOR,
     UNLIMITED_SLOTS, UNNEEDED_RUNG_BUDGET_DIVISOR,
 };
+use super::core_speed::time_of_work;
 use super::crash::crashes;
 use super::evidence::Evidence;
 use super::observation::{Observation, of_redirects};
@@ -381,8 +382,9 @@ impl<'a> Session<'a> {
         stage: Stage,
     ) -> Result<Observation, Abort> {
         self.progress.step(describe(probe), self.forecast(stage).min(self.budget.left()));
+        let time_of_work = time_of_work(&self.deployment.recorder).await;
         let request = &self.experiment.workload.request;
-        let observed = tokio::select! {
+        let mut observed = tokio::select! {
             observed = probe.measure(&self.deployment, request, self.stop, self.progress, &self.known.machine) => observed,
             failed = self.deployment.fleet().crash_loop() => Err(Abort::Failed(failed.into())),
         };
@@ -391,10 +393,11 @@ impl<'a> Session<'a> {
                 self.known.learn().deaths.insert(member.name, past);
             }
         }
-        if let Ok(observed) = &observed
-            && !probe.is_comparison()
-        {
-            self.progress.measured(&observed.probe);
+        if let Ok(observed) = &mut observed {
+            observed.time_of_work = time_of_work;
+            if !probe.is_comparison() {
+                self.progress.measured(&observed.probe);
+            }
         }
         observed
     }

@@ -50,6 +50,14 @@ pub fn judge(known: &Evidence<'_>, plan: &mut Plan, contradictions: &[Contradict
         }
         plan.verdict_reasons.extend(judged.verdict_reasons);
     }
+    if let Some(slowdown) = known.core_slowdown() {
+        let reason = changed_speed(slowdown);
+        if !is_measured {
+            open.push(reason.clone());
+        }
+        plan.verdict = plan.verdict.max(Verdict::Suspect);
+        plan.verdict_reasons.push(reason);
+    }
     if let Some(n) = instances.filter(|_| confirmed.is_none() && known.failing().is_none()) {
         let remedy = match &known.experiment.depth {
             Depth::Sweep { counts, .. } if !counts.contains(&n) => {
@@ -102,6 +110,14 @@ fn may_change(known: &Evidence<'_>, o: &Observation, could_differ: bool) -> bool
     let is_disturbed = o.disturbance(known.unwatched_demand()).is_some();
     let is_doubtful = o.probe.verdict > Verdict::Valid && !o.is_crowded && !o.is_overloaded();
     o.probe.verdict == Verdict::Invalid || is_doubtful || (is_disturbed && could_differ)
+}
+
+/// What is to be said of cores on which the same work took so many times longer at one time than at another.
+fn changed_speed(slowdown: f64) -> String {
+    format!(
+        "the same work took {slowdown:.2} times as much CPU before some probes as before others: the cores changed \
+         their speed; plan again, or on a machine with cores of its own"
+    )
 }
 
 /// What is to be said of a generator that had to wait for a core that the app used.

@@ -1,11 +1,13 @@
 //! What a request costs, and whether that is what it costs an app that is warm.
 
 use capacity::calibration::DEMAND_NOISE;
+use capacity::model::core_speed::slowdown;
 
 use super::Evidence;
 use crate::document::plan::Purpose;
 use crate::experiment::calibration::{
-    COLD_START_EXTRA_CPU, MAX_UTILISATION_OF_IDLE_APP, MIN_UTILISATION_OF_BUSY_CORES,
+    COLD_START_EXTRA_CPU, MAX_EFFECT_OF_CORE_SPEED, MAX_UTILISATION_OF_IDLE_APP,
+    MIN_UTILISATION_OF_BUSY_CORES,
 };
 use crate::experiment::observation::Observation;
 
@@ -26,6 +28,26 @@ impl Evidence<'_> {
     /// Whether what a request costs says something of the instances.
     pub fn uses_cpu(&self, o: &Observation) -> bool {
         o.app_cores >= MAX_UTILISATION_OF_IDLE_APP * self.cores()
+    }
+
+    /// How many times longer the same work took on the cores at one time than at another, if that decides how fast
+    /// requests were.
+    pub fn core_slowdown(&self) -> Option<f64> {
+        let times: Vec<f64> = self.all().filter_map(|o| o.time_of_work).collect();
+        let slowdown = slowdown(&times);
+        let effect = self.cpu_share() * (slowdown - 1.0);
+        (effect > MAX_EFFECT_OF_CORE_SPEED).then_some(slowdown)
+    }
+
+    /// The share of a request's time that it computes. Where the cores are busy, it waits for them otherwise.
+    fn cpu_share(&self) -> f64 {
+        let mut several = self.facts.second.iter().chain(&self.facts.confirmed);
+        let busy = |o: &Observation| self.saturation(o).own_cores();
+        if several.any(|o| busy(o) >= MIN_UTILISATION_OF_BUSY_CORES * self.cores()) {
+            return 1.0;
+        }
+        let alone = self.facts.rungs.first();
+        alone.map_or(0.0, |alone| (alone.app_demand() * self.light_rate()).min(1.0))
     }
 
     /// A rung to measure once more, because it may have been cold. That is the last but one, if a request

@@ -59,6 +59,7 @@ pub fn seen(instances: usize, users: Option<usize>, throughput: f64, beside: f64
         is_crowded: true,
         crowding: 1.0,
         warming: None,
+        time_of_work: None,
     }
 }
 

@@ -55,6 +55,40 @@ fn a_model_that_is_contradicted_leaves_no_answer_where_the_count_rests_on_it() {
     assert_eq!((plan.undecided, plan.verdict), (false, Verdict::Suspect), "the count stands");
 }
 
+/// The plan of an app whose requests take so much CPU (s) of their 20 ms, where these counts were measured after the
+/// cores had become 1.4 times slower.
+fn plan_on_slower_cores(demand: f64, counts: &[Observation]) -> Plan {
+    let experiment = experiment();
+    let mut known = known(&experiment);
+    let set = |time_of_work, o: &mut Observation| {
+        (o.time_of_work, o.app_cores) = (Some(time_of_work), demand * o.throughput());
+    };
+    let facts = known.learn();
+    facts.rungs.iter_mut().chain(&mut facts.second).for_each(|o| set(20e-6, o));
+    for count in counts {
+        let mut later = count.clone();
+        set(28e-6, &mut later);
+        known.confirm(&later);
+    }
+    answer::plan(&known, String::new(), Duration::ZERO, None)
+}
+
+#[test]
+fn cores_that_change_their_speed_make_a_plan_suspect() {
+    let (four, three) = (seen_with(4, GOOD, None), seen_with(3, LATE, None));
+    let told = "the same work took 1.40 times as much CPU before some probes as before others";
+    let plan = plan_on_slower_cores(0.015, &[four.clone(), three.clone()]);
+    assert_eq!((plan.verdict, plan.undecided), (Verdict::Suspect, false), "{plan:#?}");
+    assert!(plan.verdict_reasons[0].starts_with(told), "{:?}", plan.verdict_reasons);
+    let five = seen_with(5, GOOD, None);
+    let plan = plan_on_slower_cores(0.015, &[five, four.clone()]);
+    assert!(plan.undecided, "one less is known from the faster cores alone: {plan:#?}");
+    let plan = plan_on_slower_cores(0.002, &[four.clone(), three]);
+    assert_eq!(plan.verdict, Verdict::Valid, "a request waits for most of its time: {plan:#?}");
+    let plan = plan_on_slower_cores(0.015, &[four]);
+    assert_eq!(plan.verdict, Verdict::Valid, "a single time may be long by chance: {plan:#?}");
+}
+
 #[test]
 fn users_without_a_goal_for_latency_rest_on_the_model() {
     let mut experiment = experiment();
