@@ -9,6 +9,7 @@ use crate::goal::{Goal, Measured};
 use crate::limit_kind::Kind;
 use crate::model::network::Model;
 use crate::model::prediction::predict;
+use crate::model::saturation::Saturation;
 use crate::recommendation::search::Recommendation;
 
 /// All that an answer says.
@@ -26,6 +27,9 @@ pub struct Answer<'a> {
     pub trials: &'a [Trial],
     /// Valid measurements of the goal's workload. The last one of a count stands for that count.
     pub measured: &'a [Measured],
+    /// A valid measurement with every slot busy. Only two instances are measured so with the slots that the
+    /// balancer keeps to.
+    pub saturated: Option<Saturation>,
 }
 
 /// Two parts of an answer that cannot both be right. Throughput is in requests a second.
@@ -34,6 +38,19 @@ pub enum Contradiction {
     /// Predicted and measured throughput differ by more than the interval of the prediction, and by more
     /// than a tenth.
     Prediction {
+        /// Running instances.
+        instances: usize,
+        /// Predicted, and the interval of that.
+        predicted: f64,
+        /// Lower end of the interval.
+        low: f64,
+        /// Upper end of the interval.
+        high: f64,
+        /// Measured.
+        measured: f64,
+    },
+    /// The same of instances whose slots were all busy.
+    Saturated {
         /// Running instances.
         instances: usize,
         /// Predicted, and the interval of that.
@@ -87,8 +104,8 @@ pub enum Contradiction {
 /// Everything in an answer that contradicts itself.
 pub fn contradictions(answer: &Answer<'_>) -> Vec<Contradiction> {
     let curve = answer.last().flat_map(|m| [answer.prediction(m), answer.carried(m)]);
-    let sentences = [answer.one_more(), answer.reason(), answer.remedy()];
-    curve.chain(sentences).flatten().chain(answer.tried()).collect()
+    let others = [answer.saturation(), answer.one_more(), answer.reason(), answer.remedy()];
+    curve.chain(others).flatten().chain(answer.tried()).collect()
 }
 
 impl Answer<'_> {
@@ -117,6 +134,27 @@ impl Answer<'_> {
             low,
             high,
             measured: m.throughput,
+        })
+    }
+
+    fn saturation(&self) -> Option<Contradiction> {
+        let s = self.saturated?;
+        // Without an end of growth the model has no such figure. A full thread of balancer or generator hides
+        // what the instances can do.
+        if !self.model.ladder.is_saturated() || s.is_relay_full() {
+            return None;
+        }
+        let predicted = self.model.capacity(s.instances);
+        let (low, high) = self.model.interval(|model| model.capacity(s.instances));
+        let agrees = (s.throughput / predicted - 1.0).abs() <= MODEL_AGREEMENT;
+        let chance = s.error * s.throughput;
+        let is_within = (low - chance..=high + chance).contains(&s.throughput);
+        (!agrees && !is_within).then_some(Contradiction::Saturated {
+            instances: s.instances,
+            predicted,
+            low,
+            high,
+            measured: s.throughput,
         })
     }
 
@@ -175,6 +213,7 @@ impl Contradiction {
     pub fn is_of_the_model(&self) -> bool {
         match self {
             Contradiction::Prediction { .. }
+            | Contradiction::Saturated { .. }
             | Contradiction::Carried { .. }
             | Contradiction::OneMore { .. } => true,
             Contradiction::Reason { .. }
@@ -250,7 +289,29 @@ mod tests {
         let (goal, recommendation) = (users(), limited_by(reason));
         let findings: Vec<Finding> = found.iter().copied().map(finding).collect();
         let (goal, recommendation, findings) = (&goal, &recommendation, &findings[..]);
-        contradictions(&Answer { model, goal, recommendation, findings, trials, measured })
+        let saturated = None;
+        contradictions(&Answer {
+            model,
+            goal,
+            recommendation,
+            findings,
+            trials,
+            measured,
+            saturated,
+        })
+    }
+
+    /// What this measurement under saturation contradicts.
+    fn check_saturated(model: &Model, saturated: Saturation) -> Vec<Contradiction> {
+        contradictions(&Answer {
+            model,
+            goal: &users(),
+            recommendation: &limited_by(Kind::Headroom),
+            findings: &[],
+            trials: &[],
+            measured: &[],
+            saturated: Some(saturated),
+        })
     }
 
     // One probe of five cold instances gave this model.
@@ -271,6 +332,27 @@ mod tests {
         assert_eq!(count(one_more), 1, "{wrong:?}");
         let right = check(&carrying(600.0), cpu, &found, &[], &[seen(2, 580.0), seen(3, 610.0)]);
         assert_eq!(right, []);
+    }
+
+    // A burst at the end of a probe of three product searches made them seem full. Two had completed 53.3.
+    #[test]
+    fn a_model_is_held_against_measurements_under_saturation() {
+        let mut searches = model(1, 0.0375, 0.030, 2.0);
+        searches.fit(&[saturation(2, 27.9, 0.030, 0.9)]);
+        let wrong = check_saturated(&searches, saturation(2, 53.3, 0.030, 1.7));
+        let [Contradiction::Saturated { instances: 2, predicted, high, measured, .. }] = wrong[..]
+        else {
+            panic!("{wrong:?}");
+        };
+        assert!((27.0..29.0).contains(&predicted) && high < 32.0, "{wrong:?}");
+        assert_eq!(measured, 53.3);
+        assert!(wrong[0].is_of_the_model());
+        let is_right = |s| check_saturated(&searches, s).is_empty();
+        assert!(is_right(saturation(2, 30.0, 0.030, 0.9)), "within a tenth");
+        let unsure = Saturation { error: 0.5, ..saturation(2, 53.3, 0.030, 1.7) };
+        assert!(is_right(unsure), "within the error of the measurement");
+        let full_relay = Saturation { relay_thread: 0.0187, ..saturation(2, 53.3, 0.030, 1.7) };
+        assert!(is_right(full_relay), "the balancer's or the generator's thread was full");
     }
 
     #[test]

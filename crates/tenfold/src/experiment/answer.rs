@@ -103,6 +103,7 @@ fn answer(known: &Evidence<'_>, plan: &mut Plan) -> Vec<Contradiction> {
         findings: &findings,
         trials: &trials,
         measured: &known.valid_measurements(),
+        saturated: known.valid_saturation(),
     });
     plan.recommendation = Some(plan::Recommendation::from(&answer));
     contradictions

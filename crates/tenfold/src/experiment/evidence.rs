@@ -409,6 +409,12 @@ impl<'a> Evidence<'a> {
         valid.map(Observation::measured).collect()
     }
 
+    /// Two saturated instances as they are when warm, if the measurement may be relied on.
+    pub fn valid_saturation(&self) -> Option<Saturation> {
+        self.facts.second.as_ref().filter(|second| self.is_valid(second))?;
+        self.two()
+    }
+
     pub fn goal(&self) -> capacity::Goal {
         let goal = self.experiment.goal;
         capacity::Goal {

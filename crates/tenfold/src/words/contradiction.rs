@@ -17,6 +17,14 @@ pub fn describe(contradiction: &Contradiction) -> String {
             rate(high),
             rate(measured)
         ),
+        Contradiction::Saturated { instances: n, predicted, low, high, measured } => format!(
+            "for {} with every slot busy the model says {} requests/s ({} - {}), and {} were measured",
+            instances(n),
+            rate(predicted),
+            rate(low),
+            rate(high),
+            rate(measured)
+        ),
         Contradiction::Carried { instances: n, carried, measured } => format!(
             "the model says that the cores carry {} requests/s, and {} completed {}",
             rate(carried),
