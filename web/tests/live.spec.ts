@@ -68,6 +68,8 @@ for (const [scheme, width] of [
     await page.getByRole('button', { name: 'Update' }).click();
     await expect(figure(page, 'Users')).toHaveText('8');
     await expect(page.getByRole('region', { name: 'Statistics' })).toContainText('Aggregated');
+    const cpu = /^CPU cores: app .*, generator .*, together .* of \d+ cores?$/;
+    await expect(page.getByRole('img', { name: cpu })).toBeVisible();
     if (drawing) await page.waitForTimeout(15_000);
     await check(page, faults);
     await draw(page, `live-run${suffix}`, width > 400 ? 1000 : 780);

@@ -7,6 +7,7 @@ export interface Theme {
   users: string;
   queue: string;
   muted: string;
+  text: string;
   line: string;
 }
 
@@ -50,22 +51,31 @@ export const themes = new Themes();
 
 /** The colours as an element has them under a scheme. */
 export function themeOf(element: HTMLElement, scheme: Scheme): Theme {
+  return coloured(element, scheme, (colour) => ({
+    throughput: colour('var(--throughput)'),
+    latency: colour('var(--latency)'),
+    failures: colour('var(--failures)'),
+    users: colour('var(--users)'),
+    queue: colour('var(--queue)'),
+    muted: colour('var(--muted)'),
+    text: colour('var(--text)'),
+    line: colour('var(--line)'),
+  }));
+}
+
+/** A pale colour for what lies below a line of this hue. It hides what is behind it. */
+export function paleOf(element: HTMLElement, scheme: Scheme, hue: string): string {
+  return coloured(element, scheme, (colour) => colour(`color-mix(in srgb, var(--${hue}) 32%, var(--panel))`));
+}
+
+function coloured<T>(element: HTMLElement, scheme: Scheme, take: (colour: (css: string) => string) => T): T {
   const probe = document.createElement('span');
   probe.style.colorScheme = scheme;
   element.append(probe);
-  const colour = (name: string) => {
-    probe.style.color = `var(--${name})`;
+  const taken = take((css) => {
+    probe.style.color = css;
     return getComputedStyle(probe).color;
-  };
-  const theme = {
-    throughput: colour('throughput'),
-    latency: colour('latency'),
-    failures: colour('failures'),
-    users: colour('users'),
-    queue: colour('queue'),
-    muted: colour('muted'),
-    line: colour('line'),
-  };
+  });
   probe.remove();
-  return theme;
+  return taken;
 }

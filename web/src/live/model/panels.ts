@@ -3,7 +3,7 @@
 import { isKnown, perSecond, whole } from '../../charts/panels';
 import type { Event, Line, Panel } from '../../charts/TimePanel.svelte';
 import type { Mark, SeriesName } from '../../model/bindings';
-import { time } from '../../model/number';
+import { counted, time } from '../../model/number';
 import { type Timeline, column } from './timeline';
 
 export const SPANS = [
@@ -38,7 +38,6 @@ export function livePanels(timeline: Timeline, percentiles: string[], coresOfMac
     ...(dash ? { dash } : {}),
   });
   const order = ['p50', 'p75', 'p90', 'p95', 'p99', 'max'].filter((name) => percentiles.includes(name));
-  const limit = timeline.at.map(() => coresOfMachine);
   const panels: Panel[] = [
     {
       name: 'Requests and failures a second',
@@ -78,24 +77,14 @@ export function livePanels(timeline: Timeline, percentiles: string[], coresOfMac
         line('balancer', 'latency', 'cpu_balancer', cores, [8, 3]),
         line('generator', 'users', 'cpu_generator', cores, [6, 3]),
         line('others', 'queue', 'cpu_other', cores, [2, 3]),
-        line('stolen', 'failures', 'cpu_steal', cores, [8, 3]),
+        line('stolen', 'muted', 'cpu_steal', cores, [8, 3]),
       ],
+      capacity: { value: coresOfMachine, words: counted(coresOfMachine, 'core') },
     },
   ];
-  const known = panels
+  return panels
     .map((panel) => ({ ...panel, lines: panel.lines.filter(({ column }) => isKnown(column)) }))
     .filter(({ lines }) => lines.length > 0);
-  return known.map((panel) =>
-    panel.name === 'CPU cores'
-      ? {
-          ...panel,
-          lines: [
-            ...panel.lines,
-            { name: 'of the machine', hue: 'muted', column: limit, words: whole, dash: [3, 4] },
-          ],
-        }
-      : panel,
-  );
 }
 
 export function eventsOf(marks: Mark[]): Event[] {
